@@ -1,0 +1,99 @@
+"""The contract of a backend: a framework that turns a workload into a running program.
+
+backend.build(workload, cell, weights) ─► program
+program.trace() ─► program.compile() ─► first step ─► step, step, step … ─► evaluate ─► weights
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.profile.cell import Cell
+from kit.workloads.weights import Weights
+from kit.workloads.workload import Workload
+
+DeviceBatch: TypeAlias = Any  # whatever the framework keeps a batch in
+Output: TypeAlias = Any  # a device handle: a loss or logits
+
+
+class HostBatch(NamedTuple):
+    """One batch in host memory, C-contiguous."""
+
+    inputs: NDArray[np.float32]  # (batch, *workload.input_shape), float32
+    targets: NDArray[np.int32]  # (batch,), class indices
+
+
+class ThreadSetting(NamedTuple):
+    """Compute threads as the framework reports them after being told."""
+
+    reported: int | None
+    reason: str | None  # why null
+
+
+@dataclass(frozen=True, slots=True)
+class Compilations:
+    """Compilations so far, counted by the framework itself."""
+
+    count: int | None
+    reason: str | None  # why null
+    graph_breaks: int | None = None
+
+
+class Program(Protocol):
+    """A cell, running. Built from initial weights, with the optimizer's state at zero."""
+
+    def put(self, batch: HostBatch) -> DeviceBatch:
+        """Copy one batch to the device and wait until it is there. What `step` takes under feed "device"."""
+
+    def trace(self) -> bool:
+        """Trace only. False: this framework cannot tell tracing apart here, nothing was done."""
+
+    def compile(self) -> bool:
+        """Compile only, for the batch shape of the cell. False: it happens in the first step, nothing was done."""
+
+    def step(self, batch: DeviceBatch) -> Output:
+        """One optimizer update or one forward pass. Takes what `put` gave (feed "device") or a HostBatch (feed "host").
+
+        Returns a device handle: the loss (train) or the logits (infer). Hides no device-to-host copy and does not wait.
+        """
+
+    def synchronize(self) -> None:
+        """Wait until the last step is done on the device, and for nothing else."""
+
+    def to_host(self, output: Output) -> NDArray[np.float32]:
+        """Copy what `step` returned: () for a loss, (batch, classes) for logits."""
+
+    def evaluate(self, batches: Sequence[HostBatch]) -> int:
+        """Count correct predictions over whole batches, dropout off."""
+
+    def weights(self) -> Weights:
+        """Current weights in the workload's own layout."""
+
+    def compilations(self) -> Compilations:
+        """Ask the framework how often it has compiled or traced this program's step."""
+
+
+class Backend(Protocol):
+    """One framework. Constructing it imports the framework; nothing before does."""
+
+    @property
+    def name(self) -> str:
+        """As in cells: "tensorflow", "torch", "jax"."""
+
+    @property
+    def version(self) -> str:
+        """The framework's own version."""
+
+    def set_threads(self, threads: int) -> ThreadSetting:
+        """Set compute threads. Called once, before anything runs on a device."""
+
+    def devices(self) -> dict[str, int]:
+        """How many devices of each kind ("cpu", "gpu", "tpu") the framework sees."""
+
+    def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> Program:
+        """Build the program: layers, loss, optimizer, initial weights on the device. Compiles nothing."""

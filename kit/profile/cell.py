@@ -1,0 +1,42 @@
+"""A cell: the coordinates of one measurement. Two numbers may be compared only if their cells say they may."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Task = Literal["train", "infer"]
+Device = Literal["cpu", "gpu", "tpu"]
+Feed = Literal["device", "host"]
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One workload x backend x device x task x batch x precision x compile mode x feed x device count."""
+
+    workload: str
+    backend: str
+    device: Device
+    task: Task
+    batch: int  # samples per step
+    precision: str  # "float32"
+    compile_mode: str  # the backend's own word: "graph" | "xla" | "eager" | "compile" | "jit"
+    feed: Feed  # "device": batches resident before the step; "host": copied from NumPy in each step
+    devices: int = 1
+
+    @property
+    def key(self) -> str:
+        """The cell in one readable line: ``mlp/torch/cpu/train/b128/float32/eager/device/x1``."""
+        return "/".join(
+            (
+                self.workload,
+                self.backend,
+                self.device,
+                self.task,
+                f"b{self.batch}",
+                self.precision,
+                self.compile_mode,
+                self.feed,
+                f"x{self.devices}",
+            )
+        )

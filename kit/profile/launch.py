@@ -1,0 +1,155 @@
+"""What a worker is asked (`LaunchRequest`) and what it answers (`Launch`).
+
+engine ── request.json ──►  python -m kit.worker  ── launch.json ──►  engine ──► journal ──► profile
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from kit.profile.cell import Cell
+from kit.profile.clock import Calibration, Certificate
+from kit.profile.sensor import SensorReport
+
+DataChoice = Literal["mnist", "synthetic", "auto"]
+PhaseName = Literal[
+    "import", "data", "build", "trace", "compile", "first_step", "warmup", "steady", "evaluate", "parity"
+]
+
+
+class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How long one launch measures.
+
+    Warm-up runs for `warmup_s` seconds (at least `warmup_steps_min` steps), then the number of steady steps is fixed
+    once, from the pace of the warm-up, to fill `steady_s` within [`steps_min`, `steps_max`]: the steady loop itself
+    takes no decision.
+    """
+
+    warmup_s: float
+    warmup_steps_min: int
+    steady_s: float
+    steps_min: int
+    steps_max: int
+
+
+class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One launch, as the engine asks for it."""
+
+    cell: Cell
+    round: int  # which pass over the cells this launch belongs to; launches of one round are paired
+    plan: StepPlan
+    data: DataChoice
+    seed: int
+    threads: int  # compute threads that the framework is told to use
+    cpus: list[int]  # CPUs the worker pins itself to; empty: leave as inherited
+    parity: bool  # also record the parity losses (first 20 steps from the seed's weights, dropout off)
+    evaluate: bool  # also score the test split after the steady steps
+
+
+class Phase(msgspec.Struct, frozen=True, kw_only=True):
+    """A named stretch of a launch. `begin_ns` is on CLOCK_MONOTONIC_RAW of the worker's host."""
+
+    name: PhaseName
+    begin_ns: int
+    duration_ns: int
+
+
+class DataUsed(msgspec.Struct, frozen=True, kw_only=True):
+    """Which data the launch ran on, and the proof."""
+
+    name: Literal["mnist", "synthetic"]
+    sha256: str  # over the bytes of the arrays the steps were fed from, before any device saw them
+    train_samples: int
+    test_samples: int
+    pool_batches: int  # distinct batches that the steps cycle through
+    note: str | None = None  # why synthetic, when `auto` fell back
+
+
+class Utilization(msgspec.Struct, frozen=True, kw_only=True):
+    """What the sampler saw over the steady phase. Percent of one CPU: 200 means two CPUs busy."""
+
+    process_cpu_pct: float | None  # worker and its children, the sampler left out
+    machine_cpu_pct: float | None  # everything on the host
+    rss_peak_b: int | None  # resident set, highest sample
+    frequency_mhz: float | None  # mean over CPUs and samples
+    throttled_ns: int | None  # cgroup CPU throttling within the steady phase
+    samples: int
+    sampler_cpu_pct: float | None  # what watching cost, percent of one CPU
+    reasons: dict[str, str] = {}  # field -> why it is null
+
+
+class Energy(msgspec.Struct, frozen=True, kw_only=True):
+    """Energy over the steady phase from one sensor, or why there is none."""
+
+    sensor: str
+    joules_j: float | None
+    window_ns: int | None
+    reason: str | None
+
+
+class Threads(msgspec.Struct, frozen=True, kw_only=True):
+    """Compute threads asked for and what the framework says it uses; CPUs the worker was allowed on."""
+
+    requested: int
+    reported: int | None
+    reported_reason: str | None
+    cpus: list[int]
+
+
+class Parity(msgspec.Struct, frozen=True, kw_only=True):
+    """Losses of the first steps from the seed's weights and batches, dropout off. Same cell, same arithmetic."""
+
+    losses: list[float]
+    weights_sha256: str  # of the initial weights, framework-neutral layout
+    batches_sha256: str  # of the batches used
+
+
+class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
+    """Score on the real test split after the launch's own training steps. Null on synthetic data, with the reason."""
+
+    accuracy: float | None
+    samples: int
+    reason: str | None = None
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a launch did not finish."""
+
+    phase: PhaseName | None
+    reason: str  # one line
+    stderr_tail: str = ""
+    exit_code: int | None = None  # negative: the signal that ended it
+
+
+class Launch(msgspec.Struct, kw_only=True):
+    """One fresh process that measured one cell once. With `failure` set, the measured fields are null."""
+
+    cell_key: str
+    round: int
+    started: str  # UTC, ISO 8601
+    python: str
+    backend_version: str | None
+    phases: list[Phase] = []
+    # One entry a step, from step 0 (= the first step), warm-up and steady alike; on disk possibly in the sidecar.
+    step_ns: list[int] | None = None
+    steps: int = 0
+    warmup_steps: int = 0  # steps before the steady phase began, step 0 included
+    steps_per_sync: int = 1
+    recompiles: int | None = None  # compilations during warm-up and steady
+    recompiles_reason: str | None = None
+    graph_breaks: int | None = None
+    threads: Threads | None = None
+    data: DataUsed | None = None
+    utilization: Utilization | None = None
+    energy: list[Energy] = []
+    sensors: list[SensorReport] = []
+    calibration_start: Calibration | None = None
+    calibration_end: Calibration | None = None
+    certificate: Certificate | None = None
+    peak_memory_b: int | None = None  # high-water resident set of the worker, data and framework included
+    evaluation: Evaluation | None = None
+    parity: Parity | None = None
+    warnings: list[str] = []
+    failure: Failure | None = None

@@ -1,0 +1,136 @@
+"""The profile: one JSON file. Integer nanoseconds in `_ns`, joules in `_j`, watts in `_w`, bytes in `_b`.
+
+Schema version: MAJOR.MINOR. A reader accepts a newer minor version and refuses a newer major by name.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from kit.profile.cell import Cell
+from kit.profile.clock import Certificate
+from kit.profile.identity import Identity, State
+from kit.profile.launch import DataChoice, Failure, Launch, StepPlan
+from kit.profile.sensor import SensorReport
+
+SCHEMA_NAME = "steadykit.profile"
+SCHEMA_MAJOR = 1
+SCHEMA_MINOR = 0
+SCHEMA = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.{SCHEMA_MINOR}"
+
+SteadyVerdict = Literal["flat", "warmup", "slowdown", "no_steady_state"]
+
+
+class LaunchSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What one launch says. Null steady numbers: no steady state, by `verdict`."""
+
+    round: int
+    verdict: SteadyVerdict
+    warmup_steps: int | None  # steps before the steady state was reached, step 0 included
+    steady_steps: int
+    median_ns: int | None
+    p95_ns: int | None
+    autocorrelation: float | None  # lag 1, of the steady steps
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """A centre with its 95 % interval over launches (the launch is the unit). One launch has no interval."""
+
+    value: float
+    low: float | None
+    high: float | None
+    launches: int
+
+
+class ParityVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether this cell's losses agree with the other backends' in the same profile."""
+
+    agrees: bool | None  # null: nothing to compare with, see `reason`
+    against: list[str]  # cell keys compared with
+    max_relative_difference: float | None
+    tolerance: float
+    steps: int
+    reason: str | None = None
+
+
+class CellSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cell says over its launches. Derived from the launches; kept so that reading is quick."""
+
+    step_ns: Estimate | None  # geometric mean of launch medians
+    step_p95_ns: Estimate | None
+    samples_per_s: Estimate | None
+    sample_ns: Estimate | None
+    compile_ns: Estimate | None  # trace + compile + first step: from a built program to its first result
+    warmup_steps: int | None  # median over launches
+    process_cpu_pct: Estimate | None
+    peak_memory_b: int | None  # highest over launches
+    joules_per_sample_j: Estimate | None
+    accuracy: Estimate | None
+    reasons: dict[str, str] = {}  # field -> why it is null
+
+
+class CellResult(msgspec.Struct, kw_only=True):
+    """A cell with everything that was measured of it."""
+
+    key: str
+    cell: Cell
+    status: Literal["ok", "failed", "incomplete"]
+    launches: list[Launch]
+    launch_summaries: list[LaunchSummary]
+    summary: CellSummary
+    parity: ParityVerdict | None = None
+    failures: list[Failure] = []
+
+
+class Skipped(msgspec.Struct, frozen=True, kw_only=True):
+    """A backend that the suite names and this environment lacks."""
+
+    backend: str
+    reason: str
+
+
+class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
+    """Which suite ran, and how."""
+
+    name: str
+    sha256: str
+    launches: int  # asked for, per cell
+    plan: StepPlan
+    data: DataChoice
+    seed: int
+    skipped: list[Skipped] = []
+
+
+class StateSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine before the first launch and after the last."""
+
+    before: State
+    after: State | None
+
+
+class Sidecar(msgspec.Struct, frozen=True, kw_only=True):
+    """Raw step times kept beside the profile, when they are many."""
+
+    file: str  # a bare file name in the profile's folder
+    sha256: str
+    steps: int
+
+
+class Profile(msgspec.Struct, kw_only=True):
+    """One run on one machine."""
+
+    schema: str
+    id: str
+    created: str  # UTC, ISO 8601
+    kit: str
+    identity: Identity
+    state: StateSpan
+    clock: Certificate | None
+    sensors: list[SensorReport]
+    suite: SuiteUsed
+    cells: list[CellResult]
+    sidecar: Sidecar | None = None
+    interrupted: bool = False
+    digest: str = ""  # SHA-256 over the canonical JSON of everything else
