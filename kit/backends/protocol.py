@@ -14,18 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.profile.cell import Cell
+from kit.workloads.data.batches import HostBatch
 from kit.workloads.weights import Weights
 from kit.workloads.workload import Workload
 
+__all__ = [
+    "Backend",
+    "Compilations",
+    "DeviceBatch",
+    "HostBatch",
+    "Output",
+    "Program",
+    "ThreadSetting",
+]
+
 DeviceBatch: TypeAlias = Any  # whatever the framework keeps a batch in
 Output: TypeAlias = Any  # a device handle: a loss or logits
-
-
-class HostBatch(NamedTuple):
-    """One batch in host memory, C-contiguous."""
-
-    inputs: NDArray[np.float32]  # (batch, *workload.input_shape), float32
-    targets: NDArray[np.int32]  # (batch,), class indices
 
 
 class ThreadSetting(NamedTuple):

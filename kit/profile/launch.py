@@ -61,8 +61,8 @@ class DataUsed(msgspec.Struct, frozen=True, kw_only=True):
 
     name: Literal["mnist", "synthetic"]
     sha256: str  # over the bytes of the arrays the steps were fed from, before any device saw them
-    train_samples: int
-    test_samples: int
+    train_samples: int | None  # null: this launch did not read the split
+    test_samples: int | None
     pool_batches: int  # distinct batches that the steps cycle through
     note: str | None = None  # why synthetic, when `auto` fell back
 
@@ -110,7 +110,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     """Score on the real test split after the launch's own training steps. Null on synthetic data, with the reason."""
 
     accuracy: float | None
-    samples: int
+    samples: int | None  # how many were scored
     reason: str | None = None
 
 

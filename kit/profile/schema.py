@@ -99,6 +99,7 @@ class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
     launches: int  # asked for, per cell
     plan: StepPlan
     data: DataChoice
+    data_note: str | None = None  # why synthetic, when `auto` fell back
     seed: int
     skipped: list[Skipped] = []
 

@@ -22,6 +22,13 @@ class WeightedLayer(NamedTuple):
 
 def output_shape(layer: Layer, shape: Shape) -> Shape:
     """Shape of one sample after `layer`; raises ValueError where the layer cannot take `shape`."""
+    after = _after(layer, shape)
+    if after is None or min(after) < 1:
+        raise ValueError(f"{type(layer).__name__} cannot take samples of shape {shape}")
+    return after
+
+
+def _after(layer: Layer, shape: Shape) -> Shape | None:
     match layer:
         case Dense(units=units) if len(shape) == 1:
             return (units,)
@@ -36,7 +43,7 @@ def output_shape(layer: Layer, shape: Shape) -> Shape:
             return shape
         case Flatten():
             return (math.prod(shape),)
-    raise ValueError(f"{type(layer).__name__} cannot take samples of shape {shape}")
+    return None
 
 
 def layer_shapes(workload: Workload) -> Iterator[tuple[Layer, Shape, Shape]]:

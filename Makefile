@@ -1,0 +1,103 @@
+# `make help` lists what there is. Two commands matter on a fresh machine: `make bench` and `make test`.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+LOCKS := images/cpu
+
+# The newest Python that the frameworks publish wheels for. It is run, not only found: a version manager's shim may be there
+# for a Python that is not. If none does, preflight.py says what to install.
+SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
+	$$python -c '$(SUITABLE)' 2>/dev/null && echo $$python && exit; done; echo python3)
+
+# Where PyTorch's CPU builds lie. Empty (`make TORCH_INDEX= bench`): only where pip is configured to look. Whichever answers,
+# nothing but a CPU build is installed.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+# The data sets: KIT_DATA if set, else shared/data beside this clone if it is there, else the user's cache.
+ifeq ($(origin KIT_DATA),undefined)
+  SHARED_DATA := $(abspath $(wildcard ../shared/data))
+  ifneq ($(SHARED_DATA),)
+    export KIT_DATA := $(SHARED_DATA)
+  endif
+endif
+
+DOCKER ?= docker
+IMAGE_CPU ?= steadykit:cpu
+PYTEST := $(BIN)/python -m pytest
+# --no-deps: the locks are complete, so there is nothing to resolve. --no-compile: compileall does it on every core.
+# Compiling at a framework's first import would be measured as import time. (-x: files for newer Pythons than this one.)
+COMPILE = $(BIN)/python -m compileall -q -j 0 -x '/py3[0-9]*_' $(VENV)/lib
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps
+
+.PHONY: help setup setup-dev bench test test-slow test-engine test-all lint format lock image-cpu clean
+
+help: ## This list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.kit ## The environment: kit, native clock, TensorFlow, PyTorch and JAX for the CPU
+
+setup-dev: $(VENV)/.kit $(VENV)/.dev ## The same, with what tests and checks need
+
+bench: setup ## Measure the quick suite on this machine and print the comparison
+	@profile=bench/quick-$$(date -u +%Y%m%dT%H%M%SZ).json; mkdir -p bench; \
+	$(BIN)/kit run quick --out $$profile; status=$$?; \
+	if [ -e $$profile ]; then $(BIN)/kit compare $$profile || exit; fi; exit $$status
+
+test: setup-dev ## The tests, but for those that take minutes or need a Docker engine
+	$(PYTEST) -m "not slow and not engine"
+
+test-slow: setup-dev ## The tests that take minutes
+	$(PYTEST) -m "slow and not engine"; status=$$?; [ $$status -eq 0 ] || [ $$status -eq 5 ] # 5: there is none
+
+test-engine: setup-dev ## The tests that build and run the image in a real Docker engine
+	$(PYTEST) -m engine
+
+test-all: setup-dev ## Every test
+	$(PYTEST)
+
+lint: setup-dev ## Ruff (rules and format) and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy kit images
+
+format: setup-dev ## Rewrite the code as `make lint` wants it
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: setup-dev ## Write the lock files from pyproject.toml and images/cpu/*.in (LOCK_FLAGS=--upgrade for newer versions)
+	$(BIN)/python images/lock.py $(LOCK_FLAGS)
+
+image-cpu: ## The Docker image for CPUs (DOCKER_BUILD_FLAGS is passed on to docker build)
+	DOCKER_BUILDKIT=1 $(DOCKER) build --build-arg KIT_REVISION="$$(git rev-parse HEAD 2>/dev/null)" $(DOCKER_BUILD_FLAGS) \
+		--build-arg TORCH_INDEX="$(TORCH_INDEX)" --tag $(IMAGE_CPU) --file Dockerfile.cpu .
+
+clean: ## Remove the environment and everything built (measured profiles stay)
+	rm -rf $(VENV) build dist *.egg-info kit/*.so kit/_clock.c .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find kit tests native images -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp for each step, so that a second make repeats none.
+
+$(VENV)/.python:
+	@command -v $(PYTHON) >/dev/null || { echo "steadykit: $(PYTHON) is not there: install Python 3.11 to 3.13" >&2; exit 1; }
+	@$(PYTHON) images/preflight.py
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.frameworks: $(VENV)/.python $(wildcard $(LOCKS)/*.txt) images/install_torch.py
+	@echo "steadykit: installing TensorFlow, PyTorch and JAX for the CPU (about 3 GB on disk)"
+	$(PIP_INSTALL) --no-compile --require-hashes -r $(LOCKS)/kit.txt -r $(LOCKS)/tensorflow.txt -r $(LOCKS)/jax.txt
+	$(BIN)/python images/install_torch.py --index "$(TORCH_INDEX)" $(LOCKS)/torch.txt
+	$(COMPILE)
+	@touch $@
+
+$(VENV)/.kit: $(VENV)/.frameworks pyproject.toml setup.py kit/version.py $(wildcard native/*)
+	$(PIP_INSTALL) --no-build-isolation --editable .
+	$(BIN)/python -m pip check
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.frameworks $(LOCKS)/dev.txt
+	$(PIP_INSTALL) --require-hashes -r $(LOCKS)/dev.txt
+	@touch $@

@@ -1,0 +1,97 @@
+"""Writes the lock files: `make lock`, or `python images/lock.py [--upgrade] [TARGET]`.
+
+    pyproject.toml ─┐
+    TARGET/*.in  ───┴─► one resolution of everything ─► constraints ─► TARGET/{kit,tensorflow,torch,jax,dev}.txt
+
+Everything is resolved together first, so that all the files install into one environment and a package has the same
+version in each of them. `universal` resolution writes markers for Python 3.11 to 3.13 and for every platform.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+IMAGES = Path(__file__).resolve().parent
+ROOT = IMAGES.parent
+NAMES = ("kit", "tensorflow", "torch", "jax", "dev")
+OLDEST_PYTHON = "3.11"
+
+# PyTorch's wheels have the same version and different contents on each of its indexes. pip takes hashes for all of a
+# file or for none of it, so this one file has none.
+WITHOUT_HASHES = {"torch"}
+
+# What only a CUDA build of PyTorch asks for. Left out of the resolution: these are the CPU locks.
+CUDA_ONLY = (
+    "cuda-bindings",
+    "cuda-toolkit",
+    "nvidia-cudnn-cu13",
+    "nvidia-cusparselt-cu13",
+    "nvidia-nccl-cu13",
+    "nvidia-nvshmem-cu13",
+    "triton",
+)
+
+NOTES = {
+    "torch": "# No hashes: the same version of torch is another file on each index; pip wants all hashes or none.\n"
+    "# Install with images/install_torch.py: on Linux, torch from the default index brings gigabytes of CUDA.\n"
+}
+
+
+def kit_requirements(pyproject: Path) -> list[str]:
+    """What the kit needs to build and to run, from its own metadata: requirement strings."""
+    metadata = tomllib.loads(pyproject.read_text(encoding="utf-8"))
+    return [*metadata["build-system"]["requires"], *metadata["project"]["dependencies"]]
+
+
+def compile_lock(work: Path, sources: list[str], output: str, *options: str) -> None:
+    """Resolve `sources` (file names in `work`) into `work/output`. Raises CalledProcessError with uv's own message."""
+    command = [
+        sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--python-version", OLDEST_PYTHON,
+        # One version of a package for every Python: a benchmark on 3.13 differs from one on 3.11 by Python alone.
+        "--fork-strategy", "fewest",
+        "--excludes", "cuda_only.txt", "--custom-compile-command", "make lock",
+        *options, *sources, "--output-file", output,
+    ]  # fmt: skip
+    subprocess.run(command, cwd=work, check=True)
+
+
+def lock(target: Path, *, upgrade: bool) -> None:
+    """Write `target`/*.txt. Pins that still satisfy the .in files are kept unless `upgrade`."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        (work / "cuda_only.txt").write_text("\n".join(CUDA_ONLY), encoding="utf-8")
+        (work / "kit.in").write_text("\n".join(kit_requirements(ROOT / "pyproject.toml")), encoding="utf-8")
+        for source in target.glob("*.in"):
+            (work / source.name).write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+        if not upgrade:
+            kept = [path.read_text(encoding="utf-8") for name in NAMES if (path := target / f"{name}.txt").exists()]
+            (work / "constraints.txt").write_text("\n".join(kept), encoding="utf-8")
+        sources = [f"{name}.in" for name in NAMES]
+        compile_lock(work, sources, "constraints.txt", "--no-annotate", "--no-header")
+        for name in NAMES:
+            hashes = () if name in WITHOUT_HASHES else ("--generate-hashes",)
+            compile_lock(work, [f"{name}.in"], f"{name}.txt", "--constraints", "constraints.txt", *hashes)
+            text = (work / f"{name}.txt").read_text(encoding="utf-8").replace("    #   -c constraints.txt\n", "")
+            (target / f"{name}.txt").write_text(NOTES.get(name, "") + text, encoding="utf-8")
+
+
+def main() -> int:
+    """Command line: exit status 0, or uv's."""
+    parser = argparse.ArgumentParser(description="Write the lock files of a target.")
+    parser.add_argument("target", nargs="?", default="cpu", help="folder under images/ (default: cpu)")
+    parser.add_argument("--upgrade", action="store_true", help="take the newest versions that the .in files allow")
+    arguments = parser.parse_args()
+    try:
+        lock(IMAGES / arguments.target, upgrade=arguments.upgrade)
+    except subprocess.CalledProcessError as error:
+        return int(error.returncode)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

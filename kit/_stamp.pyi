@@ -1,0 +1,28 @@
+from typing import final
+
+from kit.profile.clock import ClockSource
+
+@final
+class StampBuffer:
+    """Room for `capacity` stamps of `source`; see native/stamp.c.
+
+    A view (`numpy.asarray(buffer)`) shares its memory and holds the stamps made before the view was: int64, shape
+    (count,), read-only; nanoseconds for monotonic_raw, ticks for tsc and cntvct.
+
+    Raises:
+        ValueError: capacity below 1, or a source that does not exist or that this processor lacks.
+        MemoryError: no memory for so many stamps.
+    """
+
+    def __new__(cls, capacity: int, source: ClockSource) -> StampBuffer: ...
+    def stamp(self) -> None:
+        """Read the clock now. Keeps the GIL and makes no object. IndexError when full."""
+    def clear(self) -> None:
+        """Forget the stamps. BufferError while a view is alive."""
+    @property
+    def count(self) -> int: ...
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def source(self) -> ClockSource: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...

@@ -1,0 +1,122 @@
+"""`kit run`: measure a suite and write its profile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from kit.engines.run import Run
+
+EXIT_FAILED_CELLS = 3
+EXIT_INTERRUPTED = 130
+
+
+@click.command(short_help="Measure a suite and write its profile.")
+@click.argument("suite", required=False)
+@click.option("--backend", "backends", multiple=True, metavar="NAME", help="Only this framework (repeatable).")
+@click.option("--workload", "workloads", multiple=True, metavar="NAME", help="Only this network (repeatable).")
+@click.option("--device", "devices", multiple=True, metavar="cpu|gpu|tpu", help="On this device (repeatable).")
+@click.option("--task", "tasks", multiple=True, metavar="train|infer", help="Only this task (repeatable).")
+@click.option("--batch", "batches", multiple=True, type=int, metavar="N", help="Samples per step (repeatable).")
+@click.option("--compile-mode", "compile_modes", multiple=True, metavar="MODE", help="graph, xla, eager, compile, jit.")
+@click.option("--feed", "feeds", multiple=True, metavar="device|host", help="Batches resident, or copied each step.")
+@click.option("--launches", type=click.IntRange(min=1), metavar="N", help="Fresh processes per cell.")
+@click.option(
+    "--budget", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Begin no round after S seconds."
+)
+@click.option("--data", default="auto", show_default=True, metavar="mnist|synthetic|auto", help="What to feed.")
+@click.option("--seed", default=0, show_default=True, metavar="N", help="Of weights, batches, dropout and order.")
+@click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
+@click.option("--resume", is_flag=True, help="Go on with the unfinished run of --out.")
+@click.option("--quick", is_flag=True, help="Measure as the quick suite does: a look in minutes.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
+    """Measure SUITE (default: standard; a built-in name or a .toml file) and write a profile."""
+    from kit.cli.progress import RunProgress
+    from kit.engines.run import terminate_as_interrupt
+
+    running = _resume(options) if options["resume"] else _begin(options)
+    try:
+        with (
+            terminate_as_interrupt(),
+            RunProgress(running.header.requests, already_ended=len(running.finished)) as progress,
+        ):
+            running.conduct(progress, budget)
+    except KeyboardInterrupt:
+        click.echo(
+            f"kit: interrupted; {len(running.finished)} of {len(running.header.requests)} launches are kept; "
+            f"go on with `kit run --resume --out {running.path}`",
+            err=True,
+        )
+        return EXIT_INTERRUPTED
+    _print_outcome(running, as_json=as_json)
+    return EXIT_FAILED_CELLS if running.failed else 0
+
+
+def _begin(options: dict[str, Any]) -> Run:
+    """Decide everything, or raise a KitError."""
+    from datetime import datetime
+
+    from kit.engines.prepare import keep_installed, prepare
+    from kit.engines.run import Run, usable_cpus
+    from kit.profile.naming import profile_path
+    from kit.suites.override import override
+    from kit.suites.plan import check_choice, plan_cells
+    from kit.suites.suite import DEFAULT_SUITE, load_suite
+    from kit.workloads.data.dataset import ensure
+
+    check_choice("data", options["data"], ("mnist", "synthetic", "auto"))
+    axes = {
+        name: list(options[name])
+        for name in ("backends", "workloads", "devices", "tasks", "batches", "compile_modes", "feeds")
+    }
+    suite = override(
+        load_suite(options["suite"] or DEFAULT_SUITE), axes, launches=options["launches"], quick=options["quick"]
+    )
+    cells, skipped = keep_installed(plan_cells(suite.cells), axes["backends"])
+    for entry in skipped:
+        click.echo(f"kit: skipped: {entry.reason}", err=True)
+    ready = ensure(options["data"])
+    if ready.note:
+        click.echo(f"kit: {ready.note}", err=True)
+    header = prepare(
+        suite_name=suite.name,
+        suite_sha256=suite.sha256,
+        cells=cells,
+        skipped=skipped,
+        launches=suite.measure.launches,
+        plan=suite.measure.plan(),
+        data=ready.name,
+        data_note=ready.note,
+        seed=options["seed"],
+        cpus=usable_cpus(),
+    )
+    path = profile_path(options["out"], suite.name, header.id, datetime.fromisoformat(header.created))
+    return Run.begin(path, header)
+
+
+def _resume(options: dict[str, Any]) -> Run:
+    from pathlib import Path
+
+    from kit.engines.run import Run
+
+    if not options["out"]:
+        raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
+    return Run.resume(Path(options["out"]))
+
+
+def _print_outcome(running: Run, *, as_json: bool) -> None:
+    failures = {launch.cell_key: launch.failure for launch in running.finished if launch.failure is not None}
+    if as_json:
+        import msgspec
+
+        outcome = {"profile": str(running.path), "id": running.header.id, "failed": failures}
+        click.echo(msgspec.json.encode(outcome).decode())
+        return
+    for key, failure in failures.items():
+        click.echo(f"kit: failed: {key}: in {failure.phase}: {failure.reason}", err=True)
+        for line in failure.stderr_tail.splitlines()[-5:]:
+            click.echo(f"  {line}", err=True)
+    click.echo(str(running.path))

@@ -1,0 +1,154 @@
+"""What has to be said beside a table so that nobody reads more into it than it holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from kit.compare.facts import differences, machines
+from kit.compare.gate import LabelledProfile
+from kit.compare.marks import marks_of
+from kit.compare.rows import Row
+from kit.profile.launch import Failure
+from kit.profile.schema import Profile
+from kit.stats.verdict import LAUNCHES_FOR_VERDICT
+
+
+def headline(profiles: Sequence[LabelledProfile]) -> list[str]:
+    """One line a profile: label, suite, machine, when."""
+    return [
+        " · ".join((f"{label}: suite {profile.suite.name}", *_machine(profile), profile.created))
+        for label, profile in profiles
+    ]
+
+
+def notes(profiles: Sequence[LabelledProfile], rows: Sequence[Row], baseline: str | None, band: float) -> list[str]:
+    """Sentences to print below the table, most important first."""
+    several = len(profiles) > 1
+    return [
+        *_no_cells(rows),
+        *_unfinished(profiles),
+        *_failed_launches(profiles),
+        *_data_note(rows),
+        *_launches_note(rows),
+        *_marks_note(profiles),
+        *_parity_note(rows),
+        *_skipped(profiles),
+        *(_differences_note(profiles) if several else []),
+        *_machines_note(profiles),
+        *(_reading_note(baseline, band, several=several) if rows else []),
+    ]
+
+
+def _machine(profile: Profile) -> list[str]:
+    return [profile.identity.cpu.model, *(accelerator.model for accelerator in profile.identity.accelerators)]
+
+
+def _no_cells(rows: Sequence[Row]) -> list[str]:
+    return [] if rows else ["There are no cells to show."]
+
+
+def _unfinished(profiles: Sequence[LabelledProfile]) -> list[str]:
+    return [
+        f"{label} was interrupted: some launches are missing. `kit run --resume` finishes it."
+        for label, profile in profiles
+        if profile.interrupted
+    ]
+
+
+def failure_in_words(failure: Failure) -> str:
+    """``failed in first_step: out of memory``."""
+    where = f" in {failure.phase}" if failure.phase else ""
+    return f"failed{where}: {failure.reason}"
+
+
+def _failed_launches(profiles: Sequence[LabelledProfile]) -> list[str]:
+    """Of cells that have a number all the same; a cell without one carries its failure in its row."""
+    return [
+        f"{label}: {len(result.failures)} of {len(result.launches)} launches of {result.key} "
+        f"{failure_in_words(result.failures[0])}"
+        for label, profile in profiles
+        for result in profile.cells
+        if result.failures and result.summary.step_ns is not None
+    ]
+
+
+def _data_note(rows: Sequence[Row]) -> list[str]:
+    names = {row.data for row in rows if row.data is not None}
+    if names == {"mnist"}:
+        return ["Data: MNIST."]
+    if names == {"synthetic"}:
+        return ["SYNTHETIC DATA: same shapes as MNIST, made up. Times count; accuracy does not exist."]
+    if names:
+        return ["MIXED DATA: some rows ran on SYNTHETIC data, others on MNIST. The two are not compared."]
+    return []
+
+
+def _launches_note(rows: Sequence[Row]) -> list[str]:
+    counts = [row.launches for row in rows if row.launches]
+    if not counts:
+        return []
+    low, high = min(counts), max(counts)
+    count = f"{low} launch{'' if low == 1 else 'es'}" if low == high else f"{low} to {high} launches"
+    if low >= LAUNCHES_FOR_VERDICT:
+        return [f"{count[0].upper()}{count[1:]} a cell, each a fresh process."]
+    return [f"{count} a cell: fewer than {LAUNCHES_FOR_VERDICT} is a look, not a verdict."]
+
+
+def _marks_note(profiles: Sequence[LabelledProfile]) -> list[str]:
+    marked = [marks_of(result) for _, profile in profiles for result in profile.cells]
+    launches = [marks for by_round in marked for marks in by_round.values()]
+    counts = Counter(mark for marks in launches for mark in marks)
+    if not counts:
+        return []
+    disturbed = sum(1 for marks in launches if marks)
+    kinds = ", ".join(f"{mark} {count}" for mark, count in counts.most_common())
+    return [f"{disturbed} of {len(launches)} launches are marked ({kinds}); `kit show` says which."]
+
+
+def _parity_note(rows: Sequence[Row]) -> list[str]:
+    judged = [row.parity for row in rows if row.parity is not None and row.parity.agrees is not None]
+    apart = [row for row in rows if row.parity is not None and row.parity.agrees is False]
+    if apart:
+        keys = ", ".join(dict.fromkeys(row.cell.key for row in apart))
+        return [f"PARITY FAILED: these cells did not compute the same losses, so their times do not compare: {keys}."]
+    if not judged:
+        return ["Parity was not shown: no two backends recorded losses for the same work."] if rows else []
+    largest = max((p.max_relative_difference for p in judged if p.max_relative_difference is not None), default=0.0)
+    not_judged = len(rows) - len(judged)
+    rest = f" {not_judged} had nothing to agree with." if not_judged else ""
+    return [
+        f"Parity: the first {judged[0].steps} losses of {len(judged)} cells agree across backends within "
+        f"{judged[0].tolerance:g}; largest relative difference {largest:.1g}.{rest}"
+    ]
+
+
+def _skipped(profiles: Sequence[LabelledProfile]) -> list[str]:
+    return [
+        f"{label}: {skipped.backend} was skipped: {skipped.reason}"
+        for label, profile in profiles
+        for skipped in profile.suite.skipped
+    ]
+
+
+def _differences_note(profiles: Sequence[LabelledProfile]) -> list[str]:
+    ids = [profile.id for _, profile in profiles]
+    same = ["The same run was given more than once."] if len(set(ids)) < len(ids) else []
+    found = [f"Differs: {line}." for line in differences(profiles)]
+    return [*same, *(found or ["Machine, software and settings are the same in all profiles."])]
+
+
+def _machines_note(profiles: Sequence[LabelledProfile]) -> list[str]:
+    count = machines(profiles)
+    if count == 1:
+        return []
+    return [f"{count} machines are n = 1 each: intervals cover launches on these machines, not the kind of machine."]
+
+
+def _reading_note(baseline: str | None, band: float, *, several: bool) -> list[str]:
+    how = "two independent runs (Welch)" if several else "launches of the same round (paired)"
+    return [
+        "Brackets are 95 % intervals over launches. "
+        f"Verdicts are on step time against {baseline}, from {how}, adjusted for the number of rows. "
+        f"Same: surely within {100 * band:g} %. Unresolved (needs ~n): about n launches a side would tell."
+    ]

@@ -1,0 +1,78 @@
+"""Everything that is decided and recorded before the first launch: backends found, data at hand, order, identity."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+
+from kit.engines.interpreters import find_backend
+from kit.engines.schedule import schedule
+from kit.errors import KitError
+from kit.fingerprint.identity import identity
+from kit.fingerprint.state import state
+from kit.profile.cell import Cell
+from kit.profile.journal import JournalHeader
+from kit.profile.launch import DataChoice, StepPlan
+from kit.profile.schema import Skipped, SuiteUsed
+from kit.sensors.catalog import probe_all
+from kit.version import __version__
+
+
+class BackendMissingError(KitError):
+    """A framework that was asked for by name is not installed."""
+
+
+def keep_installed(cells: list[Cell], asked_for: list[str]) -> tuple[list[Cell], list[Skipped]]:
+    """Leave out the cells of frameworks that are not installed.
+
+    Raises:
+        BackendMissingError: one of them was asked for by name, or none is installed.
+    """
+    skipped: list[Skipped] = []
+    for backend in dict.fromkeys(cell.backend for cell in cells):
+        if find_backend(backend).version is not None:
+            continue
+        reason = f"{backend} is not installed"
+        if backend in asked_for:
+            raise BackendMissingError(f"{reason}; install it (`make setup`), or leave out --backend {backend}")
+        skipped.append(Skipped(backend=backend, reason=reason))
+    missing = {entry.backend for entry in skipped}
+    kept = [cell for cell in cells if cell.backend not in missing]
+    if not kept:
+        raise BackendMissingError(f"none of {', '.join(sorted(missing))} is installed; install them with `make setup`")
+    return kept, skipped
+
+
+def prepare(
+    *,
+    suite_name: str,
+    suite_sha256: str,
+    cells: list[Cell],
+    skipped: list[Skipped],
+    launches: int,
+    plan: StepPlan,
+    data: DataChoice,
+    data_note: str | None,
+    seed: int,
+    cpus: list[int],
+) -> JournalHeader:
+    """The header of a new run's journal."""
+    return JournalHeader(
+        id=str(uuid.uuid4()),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        kit=__version__,
+        identity=identity(),
+        state_before=state(),
+        sensors=probe_all(),
+        suite=SuiteUsed(
+            name=suite_name,
+            sha256=suite_sha256,
+            launches=launches,
+            plan=plan,
+            data=data,
+            data_note=data_note,
+            seed=seed,
+            skipped=skipped,
+        ),
+        requests=schedule(cells, launches=launches, plan=plan, data=data, seed=seed, cpus=cpus),
+    )

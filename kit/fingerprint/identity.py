@@ -1,0 +1,51 @@
+"""What the machine and the software are, hashed into the fingerprint that two profiles are compared by."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Iterable
+
+import msgspec
+import psutil
+
+from kit.fingerprint.accelerators import accelerators
+from kit.fingerprint.container import container
+from kit.fingerprint.hypervisor import hypervisor
+from kit.fingerprint.processor import processor
+from kit.fingerprint.software import software
+from kit.profile.identity import Identity
+
+
+def identity(pythons: Iterable[str] = ()) -> Identity:
+    """Identify this machine. Takes about a second, nearly all of it py-cpuinfo: ask once per run.
+
+    Args:
+        pythons: interpreters that run the frameworks, where they are others than the running one.
+    """
+    reasons: dict[str, str] = {}
+    found = Identity(
+        cpu=processor(reasons),
+        memory_b=psutil.virtual_memory().total,
+        hypervisor=hypervisor(reasons),
+        accelerators=accelerators(reasons),
+        container=container(),
+        software=software(pythons, reasons),
+        hostname_sha256=hashlib.sha256(platform.node().encode()).hexdigest(),
+        reasons=reasons,
+    )
+    return hashed(found)
+
+
+def hashed(found: Identity) -> Identity:
+    """The same identity with both hashes filled in.
+
+    `hardware_sha256` covers cpu, memory, hypervisor and accelerators; `sha256` covers every field but itself.
+    """
+    hardware = (found.cpu, found.memory_b, found.hypervisor, found.accelerators)
+    with_hardware = msgspec.structs.replace(found, hardware_sha256=_sha256(hardware), sha256="")
+    return msgspec.structs.replace(with_hardware, sha256=_sha256(with_hardware))
+
+
+def _sha256(value: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()

@@ -1,0 +1,62 @@
+"""From a journal's contents to a profile: group launches by cell, summarize, judge parity. Measures nothing."""
+
+from __future__ import annotations
+
+from kit.profile.clock import Certificate
+from kit.profile.identity import State
+from kit.profile.journal import JournalHeader
+from kit.profile.launch import Launch
+from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
+from kit.profile.sensor import SensorReport
+from kit.stats.cell_summary import summarize_cell
+from kit.stats.launch_summary import summarize_launch
+from kit.stats.parity_verdict import parity_verdicts
+
+
+def assemble_profile(header: JournalHeader, launches: list[Launch], state_after: State | None) -> Profile:
+    """Build the profile of a run, finished or not, from what its journal holds."""
+    cells = [_cell_result(header, key, launches) for key in dict.fromkeys(r.cell.key for r in header.requests)]
+    for key, verdict in parity_verdicts(cells).items():
+        next(cell for cell in cells if cell.key == key).parity = verdict
+    return Profile(
+        schema=SCHEMA,
+        id=header.id,
+        created=header.created,
+        kit=header.kit,
+        identity=header.identity,
+        state=StateSpan(before=header.state_before, after=state_after),
+        clock=_first_certificate(launches),
+        sensors=_first_sensors(header, launches),
+        suite=header.suite,
+        cells=cells,
+        interrupted=len(launches) < len(header.requests),
+    )
+
+
+def _cell_result(header: JournalHeader, key: str, launches: list[Launch]) -> CellResult:
+    requests = [request for request in header.requests if request.cell.key == key]
+    own = sorted((launch for launch in launches if launch.cell_key == key), key=lambda launch: launch.round)
+    finished = [launch for launch in own if launch.failure is None]
+    summaries = [
+        summarize_launch(launch.step_ns, launch.warmup_steps, launch.round)
+        for launch in finished
+        if launch.step_ns is not None
+    ]
+    failures = [launch.failure for launch in own if launch.failure is not None]
+    return CellResult(
+        key=key,
+        cell=requests[0].cell,
+        status="failed" if failures else "ok" if len(finished) == len(requests) else "incomplete",
+        launches=own,
+        launch_summaries=summaries,
+        summary=summarize_cell(requests[0].cell, finished, summaries),
+        failures=failures,
+    )
+
+
+def _first_certificate(launches: list[Launch]) -> Certificate | None:
+    return next((launch.certificate for launch in launches if launch.certificate is not None), None)
+
+
+def _first_sensors(header: JournalHeader, launches: list[Launch]) -> list[SensorReport]:
+    return next((launch.sensors for launch in launches if launch.sensors), header.sensors)

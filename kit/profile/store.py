@@ -1,0 +1,83 @@
+"""Profiles on disk: written atomically with their digest, read strictly with one-line errors."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kit.errors import KitError
+from kit.profile.atomic import write_atomically
+from kit.profile.canonical import profile_digest
+from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile
+from kit.profile.sidecar import detach_steps
+
+SCHEMA_PATTERN = re.compile(rf"{re.escape(SCHEMA_NAME)}/(\d{{1,6}})\.(\d{{1,6}})")
+
+
+class ProfileError(KitError):
+    """A file that cannot be read as a profile, and why."""
+
+
+def write_profile(path: Path, profile: Profile) -> None:
+    """Write `profile` to `path`, and its raw steps beside it where they are many; sets `sidecar` and `digest`."""
+    detach_steps(path, profile)
+    profile.digest = ""
+    plain = msgspec.to_builtins(profile)
+    profile.digest = plain["digest"] = profile_digest(plain)
+    write_atomically(path, msgspec.json.encode(plain) + b"\n")
+
+
+def read_profile(path: Path) -> Profile:
+    """Read and check one profile.
+
+    Raises:
+        ProfileError: not readable, not JSON, truncated, of another or newer schema, edited since it was written.
+    """
+    plain = _decode(path, _read(path))
+    _check_schema(path, plain)
+    try:
+        profile = msgspec.convert(plain, Profile)
+    except msgspec.ValidationError as error:
+        raise ProfileError(f"{path}: not a valid profile: {error}; run `kit run` to write one anew") from None
+    if profile_digest(plain) != profile.digest:
+        raise ProfileError(
+            f"{path}: its digest does not match its contents: it was edited or damaged after it was written; "
+            "use the original file"
+        )
+    return profile
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ProfileError(f"{path}: cannot be read: {reason}; give a profile written by `kit run`") from None
+
+
+def _decode(path: Path, data: bytes) -> dict[str, Any]:
+    try:
+        plain = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        if "truncated" in str(error):
+            raise ProfileError(
+                f"{path}: truncated: the JSON ends after {len(data)} bytes; copy the file again, or take its original"
+            ) from None
+        raise ProfileError(f"{path}: not JSON: {error}; give a profile written by `kit run`") from None
+    if not isinstance(plain, dict):
+        raise ProfileError(f"{path}: JSON, but not a profile; give a profile written by `kit run`")
+    return plain
+
+
+def _check_schema(path: Path, plain: dict[str, Any]) -> None:
+    schema = plain.get("schema")
+    match = SCHEMA_PATTERN.fullmatch(schema) if isinstance(schema, str) else None
+    if match is None:
+        raise ProfileError(f"{path}: JSON, but its `schema` is not {SCHEMA_NAME}; give a profile written by `kit run`")
+    if int(match[1]) > SCHEMA_MAJOR:
+        raise ProfileError(
+            f"{path}: schema {match[0]} is newer than {SCHEMA_NAME}/{SCHEMA_MAJOR}.x, which this kit reads; upgrade it"
+        )

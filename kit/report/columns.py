@@ -1,0 +1,132 @@
+"""The comparison table as words: which columns there are and what stands in each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kit.compare.gate import work_of
+from kit.compare.rows import Comparison, Row
+from kit.profile.cell import Cell
+from kit.profile.schema import Estimate
+from kit.report import quantity
+from kit.report.footnotes import Footnotes
+from kit.report.plain import NONE, one_line
+from kit.report.verdict_words import verdict_words
+
+CellWords = Callable[[Row, Footnotes], str]
+
+
+class Column(NamedTuple):
+    """A column: its title in two short lines, and how a row fills it."""
+
+    title: str
+    subtitle: str
+    right: bool  # numbers are aligned at their end
+    words: CellWords
+
+
+class Group(NamedTuple):
+    """Rows that do the same work."""
+
+    title: str
+    rows: list[Row]
+    cells: list[list[str]]
+
+
+class Table(NamedTuple):
+    """Everything in words, ready to be laid out."""
+
+    columns: list[Column]
+    groups: list[Group]
+    footnotes: list[str]
+
+
+def table_of(comparison: Comparison) -> Table:
+    """Put a comparison into words."""
+    columns = _columns(comparison)
+    footnotes = Footnotes()
+    works: dict[object, list[Row]] = {}
+    for row in comparison.rows:
+        works.setdefault(work_of(row.cell), []).append(row)
+    groups = [
+        Group(group_title(rows[0].cell), rows, [[column.words(row, footnotes) for column in columns] for row in rows])
+        for rows in works.values()
+    ]
+    return Table(columns, groups, footnotes.lines())
+
+
+def group_title(cell: Cell) -> str:
+    """``mlp · train · batch 128 · cpu · float32 · device feed``."""
+    count = f"{cell.devices} × " if cell.devices > 1 else ""
+    parts = (
+        cell.workload,
+        cell.task,
+        f"batch {cell.batch}",
+        f"{count}{cell.device}",
+        cell.precision,
+        f"{cell.feed} feed",
+    )
+    return one_line(" · ".join(parts))
+
+
+def _columns(comparison: Comparison) -> list[Column]:
+    profile = [Column("", "profile", False, lambda row, _: one_line(row.profile))]
+    return [
+        Column("", "backend", False, lambda row, _: one_line(f"{row.cell.backend}/{row.cell.compile_mode}")),
+        *(profile if comparison.kind == "profiles" else []),
+        Column("compile", "+1st step", True, _estimate("compile_ns", quantity.duration)),
+        Column("warm-up", "steps", True, _warmup),
+        Column("steady step", "median [95 % interval]", True, _step),
+        Column("samples", "per s", True, _estimate("samples_per_s", quantity.rate)),
+        Column("per", "sample", True, _estimate("sample_ns", quantity.duration)),
+        Column("CPU", "%", True, _estimate("process_cpu_pct", lambda value: f"{value:.0f}")),
+        Column("peak", "MiB", True, _memory),
+        Column("energy", "/sample", True, _estimate("joules_per_sample_j", quantity.energy)),
+        Column("accuracy", "", True, _estimate("accuracy", quantity.percent)),
+        Column("launches", "", True, _launches),
+        Column("verdict against", one_line(comparison.baseline or ""), False, verdict_words),
+    ]
+
+
+def _estimate(field: str, show: Callable[[float], str]) -> CellWords:
+    def words(row: Row, footnotes: Footnotes) -> str:
+        estimate: Estimate | None = getattr(row.summary, field)
+        return show(estimate.value) if estimate is not None else _missing(row, field, footnotes)
+
+    return words
+
+
+def _missing(row: Row, field: str, footnotes: Footnotes) -> str:
+    """Without a step time the row already says why; elsewhere a null has its own reason."""
+    if row.problem is not None and row.summary.compile_ns is None:
+        return NONE
+    reason = row.summary.reasons.get(field)
+    step_reason = row.summary.reasons.get("step_ns")
+    if reason is None or reason == step_reason:
+        return NONE
+    return f"n/a{footnotes.mark(reason)}"
+
+
+def _step(row: Row, footnotes: Footnotes) -> str:
+    if row.summary.step_ns is not None:
+        return quantity.duration_estimate(row.summary.step_ns)
+    if row.status == "failed":
+        return f"failed{footnotes.mark(row.problem or 'failed')}"
+    word = "incomplete" if row.launches_seen == 0 else "no steady state"
+    return f"{word}{footnotes.mark(row.problem)}" if row.problem else word
+
+
+def _warmup(row: Row, footnotes: Footnotes) -> str:
+    steps = row.summary.warmup_steps
+    return f"{steps:,}" if steps is not None else _missing(row, "warmup_steps", footnotes)
+
+
+def _memory(row: Row, footnotes: Footnotes) -> str:
+    peak_b = row.summary.peak_memory_b
+    return quantity.mebibytes(peak_b) if peak_b is not None else _missing(row, "peak_memory_b", footnotes)
+
+
+def _launches(row: Row, _: Footnotes) -> str:
+    """Those that gave a steady number, of those that ran where that is fewer."""
+    return str(row.launches) if row.launches == row.launches_seen else f"{row.launches}/{row.launches_seen}"

@@ -1,0 +1,73 @@
+"""The cells' side of one profile, in lines: how long each phase took, and each launch with its verdict."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import get_args
+
+from kit.compare.marks import marks_of
+from kit.profile.launch import Launch, PhaseName
+from kit.profile.schema import CellResult, LaunchSummary
+from kit.report.grid import grid
+from kit.report.plain import NONE, one_line
+from kit.report.quantity import duration
+
+LAUNCH_TITLES = ["cell", "round", "verdict", "warm-up", "steady", "median", "p95", "lag-1", "CPU %", "data", "marks"]
+LAUNCH_RIGHT = [False, True, False, True, True, True, True, True, True, False, False]
+
+
+def phases_section(cells: Sequence[CellResult]) -> list[str]:
+    """One line a cell, one column a phase that any launch has."""
+    seen = {phase.name for result in cells for launch in result.launches for phase in launch.phases}
+    names = [name for name in get_args(PhaseName) if name in seen]
+    if not names:
+        return ["no launch recorded a phase"]
+    rows = [[one_line(result.key), *(_median_phase(result, name) for name in names)] for result in cells]
+    return grid([["cell", *names], *rows], [False, *(True for _ in names)])
+
+
+def launches_section(cells: Sequence[CellResult]) -> list[str]:
+    """One line a launch."""
+    rows = [_launch(result, launch) for result in cells for launch in result.launches]
+    if not rows:
+        return ["none finished"]
+    return grid([LAUNCH_TITLES, *rows], LAUNCH_RIGHT)
+
+
+def _median_phase(result: CellResult, name: str) -> str:
+    durations = [phase.duration_ns for launch in result.launches for phase in launch.phases if phase.name == name]
+    return duration(statistics.median(durations)) if durations else NONE
+
+
+def _launch(result: CellResult, launch: Launch) -> list[str]:
+    key = one_line(result.key)
+    if launch.failure is not None:
+        where = f" in {launch.failure.phase}" if launch.failure.phase else ""
+        words = one_line(f"{launch.failure.reason}{where}")
+        return [key, str(launch.round), "failed", *([NONE] * 7), words]
+    summary = next((s for s in result.launch_summaries if s.round == launch.round), None)
+    used = launch.utilization
+    cpu_pct = used.process_cpu_pct if used is not None else None
+    return [
+        key,
+        str(launch.round),
+        *_summary(summary),
+        NONE if cpu_pct is None else f"{cpu_pct:.0f}",
+        NONE if launch.data is None else launch.data.name,
+        one_line(", ".join((*marks_of(result)[launch.round], *launch.warnings))),
+    ]
+
+
+def _summary(summary: LaunchSummary | None) -> list[str]:
+    if summary is None:
+        return ["no steps", *([NONE] * 5)]
+    correlation = summary.autocorrelation
+    return [
+        summary.verdict.replace("_", " "),
+        NONE if summary.warmup_steps is None else f"{summary.warmup_steps:,}",
+        f"{summary.steady_steps:,}",
+        NONE if summary.median_ns is None else duration(summary.median_ns, 4),
+        NONE if summary.p95_ns is None else duration(summary.p95_ns, 4),
+        NONE if correlation is None else f"{correlation:+.2f}".replace("-", "−"),
+    ]

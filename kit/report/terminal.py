@@ -1,0 +1,41 @@
+"""Styled lines to a string, with or without colours, and whether a stream wants them."""
+
+from __future__ import annotations
+
+import io
+import os
+import textwrap
+from collections.abc import Iterable
+from typing import IO
+
+from rich.console import Console
+from rich.text import Text
+
+# Wider than any line: the console must never fold or cut one.
+UNLIMITED_WIDTH = 1_000_000
+# Of running text below tables: readable, and no wider than the narrowest terminal that shows a table well.
+PROSE_WIDTH = 120
+
+
+def wants_color(stream: IO[str]) -> bool:
+    """A terminal that was not told otherwise by NO_COLOR (https://no-color.org) or TERM=dumb."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def wrapped(text: str, style: str) -> list[Text]:
+    """Running text in lines, the later ones indented; long words are not broken."""
+    lines = textwrap.wrap(text, PROSE_WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return [Text(line, style=style) for line in lines]
+
+
+def to_string(lines: Iterable[Text], *, color: bool) -> str:
+    """One string, each line ended, no trailing blanks; ANSI codes only with `color`."""
+    if not color:
+        return "".join(line.plain.rstrip() + "\n" for line in lines)
+    console = Console(
+        file=io.StringIO(), force_terminal=True, color_system="standard", no_color=False, width=UNLIMITED_WIDTH
+    )
+    with console.capture() as capture:
+        for line in lines:
+            console.print(line, soft_wrap=True, markup=False, highlight=False, emoji=False)
+    return capture.get()

@@ -1,0 +1,82 @@
+"""A suite: which cells, and how long each is measured. TOML, built in or the user's own."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from kit.errors import KitError
+from kit.profile.cell import Device, Feed, Task
+from kit.profile.launch import StepPlan
+
+DEFAULT_SUITE = "standard"
+QUICK_SUITE = "quick"
+
+
+class SuiteError(KitError):
+    """There is no such suite, or its file is not one."""
+
+
+class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The cells are the product of these. Compile mode "default" is the backend's own first one."""
+
+    workloads: list[str]
+    backends: list[str]
+    devices: list[Device] = msgspec.field(default_factory=lambda: ["cpu"])
+    tasks: list[Task] = msgspec.field(default_factory=lambda: ["train", "infer"])
+    batches: list[int] = msgspec.field(default_factory=lambda: [128])
+    precisions: list[str] = msgspec.field(default_factory=lambda: ["float32"])
+    compile_modes: list[str] = msgspec.field(default_factory=lambda: ["default"])
+    feeds: list[Feed] = msgspec.field(default_factory=lambda: ["device"])
+
+
+class Measure(StepPlan, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many launches a cell gets, and how long each is."""
+
+    launches: int
+
+    def plan(self) -> StepPlan:
+        """The part that the worker needs."""
+        return StepPlan(**{name: getattr(self, name) for name in StepPlan.__struct_fields__})
+
+
+class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One suite file."""
+
+    name: str
+    title: str
+    cells: Axes
+    measure: Measure
+    sha256: str = ""  # of the file
+
+
+def builtin_suites() -> list[str]:
+    """Names of the suites that come with the kit."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.toml"))
+
+
+def load_suite(name: str) -> Suite:
+    """A built-in suite by name, or a file by path (anything with a slash or ending in .toml).
+
+    Raises:
+        SuiteError: no such suite, unreadable, or not a suite.
+    """
+    is_path = name.endswith(".toml") or "/" in name
+    path = Path(name) if is_path else Path(__file__).parent / f"{name}.toml"
+    if not is_path and name not in builtin_suites():
+        raise SuiteError(
+            f"no suite {name!r}; choose from {', '.join(builtin_suites())}, or give the path of a .toml file"
+        )
+    try:
+        data = path.read_bytes()
+        suite = msgspec.convert(tomllib.loads(data.decode()), Suite)
+    except OSError as error:
+        raise SuiteError(f"{path}: cannot be read: {error.strerror}; give the path of a suite's .toml file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SuiteError(f"{path}: not TOML: {error}; `kit suites` shows examples") from None
+    except msgspec.ValidationError as error:
+        raise SuiteError(f"{path}: not a suite: {error}; `kit suites` shows examples") from None
+    return msgspec.structs.replace(suite, sha256=hashlib.sha256(data).hexdigest())

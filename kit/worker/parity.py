@@ -1,0 +1,39 @@
+"""The parity losses: the first steps from the seed's weights and batches, dropout off.
+
+Two cells whose losses agree ran the same arithmetic; the comparison itself is `kit.stats.parity_verdict`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.backends.protocol import Backend, HostBatch
+from kit.profile.launch import LaunchRequest, Parity
+from kit.profile.parity import PARITY_STEPS
+from kit.workloads.data.batches import pool_sha256
+from kit.workloads.weights import initial_weights, weights_sha256
+from kit.workloads.workload import Workload
+
+
+def record_parity(backend: Backend, workload: Workload, request: LaunchRequest, pool: list[HostBatch]) -> Parity:
+    """Run `PARITY_STEPS` steps of the cell's own task on a fresh program and keep their losses."""
+    weights = initial_weights(workload, request.seed)
+    program = backend.build(workload.without_dropout(), request.cell, weights, request.seed)
+    program.trace()
+    program.compile()
+    batches = [pool[index % len(pool)] for index in range(PARITY_STEPS)]
+    losses: list[float] = []
+    for batch in batches:
+        output = program.step(program.put(batch) if request.cell.feed == "device" else batch)
+        program.synchronize()
+        values = program.to_host(output)
+        losses.append(float(values) if values.ndim == 0 else cross_entropy(values, batch.targets))
+    return Parity(losses=losses, weights_sha256=weights_sha256(weights), batches_sha256=pool_sha256(batches))
+
+
+def cross_entropy(logits: NDArray[np.float32], targets: NDArray[np.int32]) -> float:
+    """Mean softmax cross-entropy, in float64. Logits (batch, classes), targets (batch,)."""
+    shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
+    log_softmax = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return float(-log_softmax[np.arange(len(targets)), targets].mean())

@@ -1,0 +1,100 @@
+"""Networks small enough to check by hand, and batches for them. No framework in here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kit.backends.catalog import CATALOG
+from kit.profile.cell import Cell
+from kit.workloads.data.batches import HostBatch
+from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, MaxPool2D
+from kit.workloads.optimizers import SGD, Adadelta, Adam, RMSprop
+from kit.workloads.workload import Workload
+
+BATCH = 8
+STEPS = 5
+
+# Every rule with hyperparameters that no framework has as a default, and an epsilon large enough to matter: where it
+# stands in the formula then shows.
+RULES = {
+    "sgd": SGD(learning_rate=0.05),
+    "rmsprop": RMSprop(learning_rate=0.01, rho=0.8, epsilon=1e-3),
+    "adadelta": Adadelta(learning_rate=0.5, rho=0.9, epsilon=1e-3),
+    "adam": Adam(learning_rate=0.01, beta_1=0.8, beta_2=0.95, epsilon=1e-2),
+}
+
+
+def workload(name, input_shape, layers, classes, optimizer):
+    return Workload(
+        name=name,
+        title=name,
+        data="mnist",
+        input_shape=input_shape,
+        classes=classes,
+        layers=layers,
+        loss="softmax_cross_entropy",
+        optimizer=optimizer,
+    )
+
+
+def small_mlp(rule):
+    return workload("small_mlp", (12,), (Dense(16, "relu"), Dense(8, "relu"), Dense(5)), 5, RULES[rule])
+
+
+# Every kind of layer, every activation, both paddings, sides that pooling does not divide, more than one input channel.
+SMALL_CNN = workload(
+    "small_cnn",
+    (9, 7, 2),
+    (
+        Conv2D(4, (3, 2), "tanh", "same"),
+        Conv2D(3, (2, 3), "relu"),
+        MaxPool2D(2),
+        Dropout(0.5),
+        Flatten(),
+        Dense(6, "sigmoid"),
+        Dense(5),
+    ),
+    5,
+    RULES["adam"],
+)
+
+# One feature into two classes through dropout alone: the mean loss is known in closed form (see test_dropout).
+DROPOUT_RATE = 0.25
+DROPOUT_KERNEL = 2.0
+DROPOUT_BATCH = 20_000
+DROPOUT_ONLY = workload(
+    "dropout_only", (1,), (Dropout(DROPOUT_RATE), Dense(2)), 2, SGD(learning_rate=0.0)
+)
+DROPOUT_WEIGHTS = {
+    "dense_0.kernel": np.array([[DROPOUT_KERNEL, 0.0]], np.float32),
+    "dense_0.bias": np.zeros(2, np.float32),
+}
+
+
+def dropout_batch():
+    return HostBatch(np.ones((DROPOUT_BATCH, 1), np.float32), np.zeros(DROPOUT_BATCH, np.int32))
+
+
+def random_batches(of, count=STEPS, batch=BATCH, seed=0):
+    generator = np.random.default_rng(seed)
+    return [
+        HostBatch(
+            generator.standard_normal((batch, *of.input_shape)).astype(np.float32),
+            generator.integers(0, of.classes, batch).astype(np.int32),
+        )
+        for _ in range(count)
+    ]
+
+
+def cell(backend, of, task="train", batch=BATCH, feed="device", compile_mode=None, **other):
+    return Cell(
+        workload=of.name,
+        backend=backend,
+        device=other.pop("device", "cpu"),
+        task=task,
+        batch=batch,
+        precision=other.pop("precision", "float32"),
+        compile_mode=compile_mode or CATALOG[backend].compile_modes[0],
+        feed=feed,
+        **other,
+    )

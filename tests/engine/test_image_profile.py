@@ -1,0 +1,40 @@
+import os
+
+import pytest
+
+from kit.profile.store import read_profile
+from kit.version import __version__
+
+pytestmark = pytest.mark.engine
+
+SMALL = ("run", "--quick", "--workload", "mlp", "--task", "train", "--launches", "1", "--data", "synthetic")
+
+
+@pytest.mark.parametrize("uid", [1000, 12345], ids=["the image's own user", "a user without a name"])
+def test_a_profile_of_three_frameworks_is_written_by_a_user_that_is_not_root(run, folder_of, uid):
+    folder, volumes = folder_of(uid)
+    ended = run(*SMALL, "--out", "/profiles/", user=f"{uid}:{uid}", volumes=volumes)
+    assert ended.status == 0, ended.stderr
+    (path,) = folder.glob("*.json")
+    assert path.stat().st_uid == uid
+    profile = read_profile(path)
+    assert {cell.cell.backend for cell in profile.cells} == {"tensorflow", "torch", "jax"}
+    assert all(cell.launches and not any(launch.failure for launch in cell.launches) for cell in profile.cells)
+    assert profile.identity.container.image == f"steadykit:cpu-{__version__}"
+
+
+def test_a_folder_mounted_read_only_is_one_line(run, folder_of):
+    _, volumes = folder_of(1000, mode="ro")
+    ended = run(*SMALL, "--out", "/profiles/", volumes=volumes)
+    assert ended.status == 2
+    assert ended.stderr.count("\n") == 1
+    assert "/profiles" in ended.stderr
+
+
+def test_a_folder_of_another_user_is_one_line_that_names_the_flag(run, folder_of):
+    folder, volumes = folder_of(os.getuid())
+    folder.chmod(0o755)
+    ended = run(*SMALL, "--out", "/profiles/", volumes=volumes, user="54321:54321")
+    assert ended.status == 2
+    assert ended.stderr.count("\n") == 1
+    assert "--user" in ended.stderr

@@ -1,0 +1,98 @@
+import platform
+import re
+
+import msgspec
+import psutil
+import pytest
+
+from kit.fingerprint import processor as processor_module
+from kit.fingerprint.hypervisor import UNNAMED, hypervisor
+from kit.fingerprint.identity import hashed, identity
+from kit.fingerprint.processor import cache_sizes, processor
+
+
+@pytest.fixture(scope="module")
+def here():
+    return identity()
+
+
+def test_this_machine(here):
+    assert here.cpu.model
+    assert here.cpu.architecture == platform.machine()
+    assert here.cpu.cores_logical == psutil.cpu_count()
+    assert here.memory_b == psutil.virtual_memory().total
+    assert here.software.python.endswith(platform.python_version())
+    assert here.software.kernel == platform.release()
+    assert here.software.packages["numpy"]
+
+
+def test_null_fields_have_reasons(here):
+    for field in ("vendor", "cores_physical", "flags_sha256", "microcode"):
+        assert (getattr(here.cpu, field) is None) == (f"cpu.{field}" in here.reasons)
+    assert (here.hypervisor is None) == ("hypervisor" in here.reasons)
+    assert bool(here.accelerators) or here.reasons["accelerators.gpu"]
+
+
+def test_host_is_told_apart_and_not_named(here):
+    text = msgspec.json.encode(here).decode()
+    assert platform.node() not in text
+    assert re.fullmatch("[0-9a-f]{64}", here.hostname_sha256)
+
+
+def test_hashes_are_stable_and_cover_what_they_say(here):
+    assert hashed(here) == here
+    replace = msgspec.structs.replace
+    more_memory = hashed(replace(here, memory_b=here.memory_b + 1))
+    assert more_memory.hardware_sha256 != here.hardware_sha256
+    assert more_memory.sha256 != here.sha256
+    other_kernel = hashed(replace(here, software=replace(here.software, kernel="other")))
+    assert other_kernel.hardware_sha256 == here.hardware_sha256
+    assert other_kernel.sha256 != here.sha256
+
+
+def test_two_looks_agree(here):
+    assert identity() == here
+
+
+def test_processor_from_proc_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(processor_module, "asked_cpuinfo", dict)
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(
+        "vendor_id\t: GenuineIntel\nmodel name\t: Xeon\nflags\t\t: sse fpu\nmicrocode\t: 0x1\n\nprocessor: 1\n"
+    )
+    reasons = {}
+    cpu = processor(reasons, cpuinfo, tmp_path)
+    assert (cpu.model, cpu.vendor, cpu.microcode, cpu.caches) == ("Xeon", "GenuineIntel", "0x1", {})
+    assert "cpu.caches" in reasons
+    cpuinfo.write_text("flags\t\t: fpu sse\n")
+    assert processor(reasons, cpuinfo, tmp_path).flags_sha256 == cpu.flags_sha256
+    assert "cpu.vendor" in reasons
+
+
+def test_cache_sizes(tmp_path):
+    for index, (level, kind, size) in enumerate(
+        [("1", "Data", "48K"), ("1", "Instruction", "32K"), ("3", "Unified", "32M")]
+    ):
+        folder = tmp_path / f"cpu0/cache/index{index}"
+        folder.mkdir(parents=True)
+        for name, text in (("level", level), ("type", kind), ("size", size)):
+            (folder / name).write_text(text + "\n")
+    assert cache_sizes(tmp_path) == {"L1d": 48 << 10, "L1i": 32 << 10, "L3": 32 << 20}
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "vendor", "found"),
+    [
+        ("flags : fpu hypervisor\n", "QEMU", "kvm"),
+        ("flags : fpu hypervisor\n", "Amazon EC2", "amazon"),
+        ("flags : fpu hypervisor\n", "", UNNAMED),
+        ("flags : fpu\n", "Dell Inc.", "none"),
+        ("Features : neon\n", "", None),
+    ],
+)
+def test_hypervisor(tmp_path, cpuinfo, vendor, found):
+    (tmp_path / "cpuinfo").write_text(cpuinfo)
+    (tmp_path / "sys_vendor").write_text(vendor + "\n")
+    reasons = {}
+    assert hypervisor(reasons, tmp_path, tmp_path / "cpuinfo", ask_lscpu=False) == found
+    assert ("hypervisor" in reasons) == (found is None)

@@ -1,0 +1,156 @@
+import os
+import stat
+
+import jsonschema
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from profile_builder import build_profile, six_cells
+
+from kit.profile.canonical import canonical_json, profile_digest
+from kit.profile.json_schema import json_schema
+from kit.profile.schema import SCHEMA, Profile
+from kit.profile.sidecar import INLINE_STEPS_MAX, SidecarError, attach_steps, sidecar_path
+from kit.profile.store import ProfileError, read_profile, write_profile
+
+
+@pytest.fixture
+def written(tmp_path):
+    path = tmp_path / "run.json"
+    write_profile(path, build_profile(six_cells()))
+    return path
+
+
+def edit(path, change):
+    plain = msgspec.json.decode(path.read_bytes())
+    change(plain)
+    return plain
+
+
+def message(path):
+    with pytest.raises(ProfileError) as error:
+        read_profile(path)
+    assert "\n" not in str(error.value)
+    assert str(path) in str(error.value)
+    return str(error.value)
+
+
+def test_what_is_written_is_read_back(written):
+    profile = read_profile(written)
+    assert profile.schema == SCHEMA
+    expected = build_profile(six_cells())
+    expected.digest = profile.digest
+    assert msgspec.to_builtins(profile) == msgspec.to_builtins(expected)
+
+
+def test_the_file_satisfies_the_published_json_schema(written):
+    jsonschema.validate(msgspec.json.decode(written.read_bytes()), msgspec.json.decode(json_schema()))
+
+
+def test_the_published_json_schema_is_the_current_one(request):
+    published = request.config.rootpath / "docs" / "profile.schema.json"
+    assert published.read_bytes() == json_schema(), "run: python -m kit.profile.json_schema > docs/profile.schema.json"
+
+
+def test_the_file_has_the_mode_that_the_umask_leaves(written):
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(written.stat().st_mode) == 0o666 & ~mask
+
+
+def test_an_edited_number_is_found(written):
+    plain = edit(written, lambda p: p["cells"][0]["launches"][0].update(warmup_steps=98))
+    written.write_bytes(msgspec.json.encode(plain))
+    assert "digest does not match" in message(written)
+
+
+def test_white_space_and_key_order_do_not_matter(written):
+    plain = edit(written, lambda p: None)
+    written.write_bytes(msgspec.json.encode(dict(reversed(plain.items()))))
+    read_profile(written)
+
+
+def test_every_truncation_is_one_line(written):
+    data = written.read_bytes()
+    for length in range(0, len(data) - 2, max(1, len(data) // 50)):
+        written.write_bytes(data[:length])
+        message(written)
+    written.write_bytes(data[: len(data) // 2])
+    assert "truncated" in message(written)
+
+
+def test_a_newer_major_is_refused_by_name(written):
+    plain = edit(written, lambda p: p.update(schema="steadykit.profile/2.0"))
+    written.write_bytes(msgspec.json.encode(plain))
+    assert "steadykit.profile/2.0 is newer" in message(written)
+
+
+def test_a_newer_minor_with_fields_we_do_not_know_is_read(written):
+    def change(plain):
+        plain.update(schema="steadykit.profile/1.9", novelty={"a": 1})
+        plain["digest"] = profile_digest(plain)
+
+    plain = edit(written, change)
+    written.write_bytes(msgspec.json.encode(plain))
+    assert read_profile(written).schema == "steadykit.profile/1.9"
+
+
+def test_a_wrong_type_is_named_by_its_path(written):
+    plain = edit(written, lambda p: p["cells"][0].update(launches="many"))
+    written.write_bytes(msgspec.json.encode(plain))
+    assert "$.cells[0].launches" in message(written)
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"[]", b"3", b'{"schema": 4}', b"\xff\xfe", b"[" * 100_000])
+def test_what_is_no_profile_is_one_line(tmp_path, content):
+    path = tmp_path / "odd.json"
+    path.write_bytes(content)
+    message(path)
+
+
+def test_a_missing_file_is_one_line(tmp_path):
+    assert "No such file" in message(tmp_path / "none.json")
+    assert "cannot be read" in message(tmp_path)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@given(position=st.integers(min_value=0), value=st.integers(0, 255))
+def test_no_changed_byte_passes_unseen(written, position, value):
+    data = bytearray(written.read_bytes())
+    position %= len(data)
+    changed = bytes(data[:position]) + bytes([value]) + bytes(data[position + 1 :])
+    damaged = written.with_name("damaged.json")
+    damaged.write_bytes(changed)
+    try:
+        same = read_profile(damaged)
+    except ProfileError:
+        return
+    # Whatever still reads must say the same as before: only the form of the JSON has changed.
+    assert canonical_json(msgspec.to_builtins(same)) == canonical_json(msgspec.to_builtins(read_profile(written)))
+
+
+def test_many_steps_go_to_a_sidecar_that_the_profile_can_prove(tmp_path):
+    path = tmp_path / "run.json"
+    profile = build_profile(six_cells())
+    launch = profile.cells[0].launches[0]
+    launch.step_ns = list(range(1, INLINE_STEPS_MAX + 2))
+    write_profile(path, profile)
+    read = read_profile(path)
+    assert read.sidecar is not None
+    assert read.cells[0].launches[0].step_ns is None
+    attach_steps(path, read)
+    assert read.cells[0].launches[0].step_ns == list(range(1, INLINE_STEPS_MAX + 2))
+
+    sidecar = sidecar_path(path)
+    sidecar.write_bytes(sidecar.read_bytes()[:-1])
+    with pytest.raises(SidecarError, match="SHA-256"):
+        attach_steps(path, read_profile(path))
+    sidecar.unlink()
+    with pytest.raises(SidecarError, match="keep it beside its profile"):
+        attach_steps(path, read_profile(path))
+
+
+def test_the_decoder_takes_no_text_for_a_number():
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"schema": SCHEMA, "id": 3}, Profile)

@@ -1,0 +1,62 @@
+import pytest
+from profile_builder import MS, build_cell, build_result
+
+from kit.profile.launch import Parity
+from kit.profile.parity import PARITY_TOLERANCE
+from kit.stats.parity_verdict import parity_verdicts
+
+
+def result(backend, shift=0.0, cell_fields=None, **launch_fields):
+    return build_result(build_cell(backend, **(cell_fields or {})), [MS], loss_shift=shift, **launch_fields)
+
+
+def verdict_of(first, *others):
+    return parity_verdicts([first, *others])[first.key]
+
+
+def test_losses_within_tolerance_agree():
+    verdict = verdict_of(result("torch"), result("jax", 1e-5), result("tensorflow", -2e-5))
+    assert verdict.agrees is True
+    assert verdict.max_relative_difference == pytest.approx(2e-5, rel=1e-3)
+    assert len(verdict.against) == 2
+    assert (verdict.tolerance, verdict.steps) == (PARITY_TOLERANCE, 20)
+
+
+def test_losses_beyond_tolerance_disagree():
+    assert verdict_of(result("torch"), result("jax", 0.01)).agrees is False
+
+
+def test_a_loss_that_is_not_finite_never_agrees():
+    broken = result("jax", float("nan"))
+    assert verdict_of(result("torch"), broken).agrees is False
+    assert verdict_of(broken, result("torch")).max_relative_difference is None
+
+
+def test_compile_modes_of_one_backend_are_compared_too():
+    eager, compiled = result("torch"), result("torch", 0.01, {"compile_mode": "compile"})
+    assert verdict_of(eager, compiled).against == [compiled.key]
+
+
+@pytest.mark.parametrize("other", [{"task": "infer"}, {"batch": 64}, {"workload": "cnn"}, {"feed": "host"}])
+def test_other_work_is_nobody_to_compare_with(other):
+    verdict = verdict_of(result("torch"), result("jax", 0.5, other))
+    assert (verdict.agrees, verdict.against) == (None, [])
+    assert verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [({"weights_sha256": "x"}, "weights"), ({"batches_sha256": "x"}, "batches"), ({"losses": [1.0]}, "numbers")],
+)
+def test_different_starting_points_decide_nothing(change, word):
+    fields = {"losses": [2.3 / (1 + step) for step in range(20)], "weights_sha256": "a" * 64} | change
+    fields = {"batches_sha256": "b" * 64} | fields
+    verdict = verdict_of(result("torch"), result("jax", parity=Parity(**fields)))
+    assert verdict.agrees is None
+    assert word in verdict.reason
+
+
+def test_cells_without_losses_say_so():
+    verdict = verdict_of(result("torch", parity=None), result("jax"))
+    assert verdict.agrees is None
+    assert "no launch of this cell" in verdict.reason

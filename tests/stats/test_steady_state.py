@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+
+from kit.stats.steady_state import POINTS_MAX, STEPS_MIN, find_steady_state, median_filter
+
+STEPS = 300
+
+
+def series(log_levels, sigma=0.005, seed=0, autoregression=0.0):
+    """Step times around 10 ms from levels of ln t; step 0 is a compile of a second."""
+    shocks = np.random.default_rng(seed).normal(0, sigma, len(log_levels))
+    noise = np.zeros_like(shocks)
+    for index, shock in enumerate(shocks):
+        noise[index] = shock + (autoregression * noise[index - 1] if index else 0)
+    return np.concatenate([[1e9], 1e7 * np.exp(np.asarray(log_levels) + noise)]).astype(np.int64)
+
+
+def step_at(fraction, before, steps=STEPS):
+    return np.where(np.arange(steps) < fraction * steps, before, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(("sigma", "autoregression"), [(0.005, 0), (0.03, 0), (0.01, 0.5), (0.0, 0)])
+def test_flat_noise_is_flat_from_step_one(seed, sigma, autoregression):
+    assert find_steady_state(series(np.zeros(STEPS), sigma, seed, autoregression)) == ("flat", 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("level", [0.015, 0.03, 0.5, 2.0])
+@pytest.mark.parametrize("at", [0.1, 0.25, 0.45])
+def test_a_slower_beginning_is_warmup_and_its_end_is_found(level, at, seed):
+    verdict, start = find_steady_state(series(step_at(at, level), seed=seed))
+    assert verdict == "warmup"
+    assert abs(start - 1 - at * STEPS) <= (10 if level < 0.02 else 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("level", [0.015, 0.03, 0.5])
+def test_a_faster_beginning_is_slowdown(level, seed):
+    assert find_steady_state(series(step_at(0.3, -level), seed=seed)).verdict == "slowdown"
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("level", [0.03, -0.03, 0.5])
+@pytest.mark.parametrize("at", [0.6, 0.75, 0.9])
+@pytest.mark.parametrize("steps", [120, STEPS])
+def test_a_change_within_the_last_half_leaves_no_steady_state(level, at, seed, steps):
+    assert find_steady_state(series(step_at(at, level, steps), seed=seed)) == ("no_steady_state", None)
+
+
+def test_a_large_change_in_the_last_quarter_of_a_short_launch_does_not_hide_in_its_own_noise():
+    assert find_steady_state(series(step_at(0.75, 0.1, 60))).verdict == "no_steady_state"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_levels_within_one_percent_are_one_level(seed):
+    assert find_steady_state(series(step_at(0.3, 0.006), sigma=0.001, seed=seed)) == ("flat", 1)
+
+
+def test_a_ramp_is_warmup_and_the_steady_part_is_level():
+    steps = np.arange(STEPS)
+    verdict, start = find_steady_state(series(0.5 * np.exp(-steps / 15)))
+    assert verdict == "warmup"
+    assert 30 <= start <= 120
+
+
+def test_slow_then_fast_then_middling_is_a_slowdown():
+    levels = np.concatenate([np.full(40, 0.3), np.full(60, -0.1), np.zeros(200)])
+    assert find_steady_state(series(levels)).verdict == "slowdown"
+
+
+def test_single_spikes_are_not_levels():
+    times = series(np.zeros(STEPS))
+    times[10::17] *= 8
+    assert find_steady_state(times).verdict == "flat"
+
+
+def test_a_coarse_clock_is_flat():
+    coarse = np.random.default_rng(0).choice([33_000, 34_000], p=[0.7, 0.3], size=STEPS)
+    assert find_steady_state(coarse).verdict == "flat"
+
+
+def test_too_few_steps_have_no_steady_state():
+    assert find_steady_state(np.full(STEPS_MIN, 1000)).verdict == "no_steady_state"
+    assert find_steady_state(np.full(STEPS_MIN + 1, 1000)).verdict == "flat"
+    assert find_steady_state([]).verdict == "no_steady_state"
+
+
+def test_long_series_are_thinned_and_the_start_is_still_found():
+    steps = 4 * POINTS_MAX + 3
+    verdict, start = find_steady_state(series(step_at(0.2, 0.1, steps)))
+    assert verdict == "warmup"
+    assert abs(start - 0.2 * steps) <= 10
+
+
+@pytest.mark.parametrize("bad", [0, -5])
+def test_a_step_without_duration_is_refused(bad):
+    with pytest.raises(ValueError, match="positive"):
+        find_steady_state([100, bad, 100])
+
+
+def test_the_scale_of_time_does_not_matter():
+    times = series(step_at(0.3, 0.05))
+    assert find_steady_state(times) == find_steady_state(times * 1000)
+
+
+def test_median_filter_takes_the_median_of_three():
+    assert median_filter(np.array([5.0, 1.0, 9.0, 2.0, 2.0])).tolist() == [5.0, 5.0, 2.0, 2.0, 2.0]

@@ -1,0 +1,201 @@
+"""The clock against known truth: the kernel's own clock read around ours, planted durations, planted trust."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kit import clock
+from kit.profile.clock import Calibration
+
+lib = clock.lib
+NUMBERS = {"monotonic_raw": lib.KIT_MONOTONIC_RAW, "tsc": lib.KIT_TSC, "cntvct": lib.KIT_CNTVCT}
+TRUSTED = [source for source in NUMBERS if clock.distrust(source) is None]
+COUNTERS = [source for source in TRUSTED if source != "monotonic_raw"]
+HERE = [source for source, number in NUMBERS.items() if lib.kit_clock_has_source(number)]
+ELSEWHERE = [source for source in NUMBERS if source not in HERE]
+
+
+def kernel_ns() -> int:
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+
+
+def a_calibration(ticks_per_s: float) -> Calibration:
+    return Calibration(ticks_per_s=ticks_per_s, span_ns=100_000_000, uncertainty_ppm=0.1, brackets=10)
+
+
+@pytest.fixture
+def clocksource_file(tmp_path: Path) -> Path:
+    path = tmp_path / "current_clocksource"
+    path.write_text("arch_sys_counter\n" if lib.kit_clock_has_source(NUMBERS["cntvct"]) else "tsc\n")
+    return path
+
+
+def test_now_ns_lies_between_the_kernels_own_reads():
+    before = kernel_ns()
+    now = clock.now_ns()
+    assert before <= now <= kernel_ns()
+
+
+@pytest.mark.parametrize("source", TRUSTED)
+def test_interval_of_a_sleep_is_what_the_kernel_saw(source):
+    calibration = clock.calibrate(source)
+    stamps = clock.stamps(2, source)
+    outer = kernel_ns()
+    stamps.stamp()
+    inner = kernel_ns()
+    time.sleep(0.05)
+    inner = kernel_ns() - inner
+    stamps.stamp()
+    outer = kernel_ns() - outer
+    (interval,) = stamps.intervals_ns(calibration)
+    # A counter may disagree with the kernel's clock by what its calibration says, and rounding takes 1 ns.
+    slack = 1 + outer * (calibration.uncertainty_ppm if calibration else 0) * 1e-6
+    assert inner - slack <= interval <= outer + slack
+    # Sleeps are kept on a clock that NTP may slew by 500 ppm.
+    assert interval >= 50_000_000 * (1 - 500e-6)
+
+
+# --- ticks
+
+
+@pytest.mark.parametrize("source", [source for source in HERE if source != "monotonic_raw"])
+def test_ticks_become_nanoseconds_that_add_up(source):
+    stamps = clock.stamps(1001, source)
+    for _ in range(1001):
+        stamps.stamp()
+    ticks = stamps.view()
+    intervals = stamps.intervals_ns(a_calibration(3e9))
+    assert intervals.dtype == np.int64
+    assert np.all(np.abs(intervals - np.diff(ticks) / 3) <= 1)
+    assert abs(intervals.sum() - (ticks[-1] - ticks[0]) / 3) <= 0.5
+    with pytest.raises(clock.ClockError, match=f"{source} counts ticks"):
+        stamps.intervals_ns()
+
+
+def test_nanoseconds_ignore_a_calibration():
+    stamps = clock.stamps(100)
+    for _ in range(100):
+        stamps.stamp()
+    assert np.array_equal(stamps.intervals_ns(a_calibration(3e9)), np.diff(stamps.view()))
+
+
+def test_raw_needs_no_calibration():
+    assert clock.calibrate() is None
+
+
+@pytest.mark.parametrize("source", COUNTERS)
+def test_calibration_agrees_with_one_made_by_hand(source):
+    number = NUMBERS[source]
+    before, ticks_before, after = kernel_ns(), lib.kit_clock_read(number), kernel_ns()
+    calibration = clock.calibrate(source, span_ns=20_000_000)
+    before_2, ticks_after, after_2 = kernel_ns(), lib.kit_clock_read(number), kernel_ns()
+    ticks = ticks_after - ticks_before
+    slack = 1 + 2 * calibration.uncertainty_ppm * 1e-6
+    slowest, fastest = ticks * 1e9 / (after_2 - before), ticks * 1e9 / (before_2 - after)
+    assert slowest / slack <= calibration.ticks_per_s <= fastest * slack
+    assert 20_000_000 <= calibration.span_ns < before_2 - after
+    assert calibration.brackets == clock.CALIBRATION_BRACKETS
+    assert calibration.uncertainty_ppm > 0
+
+
+# --- trust
+
+
+def test_raw_is_the_default_and_says_what_of_the_counter(clocksource_file):
+    source, reason = clock.choose_source(clocksource_file=clocksource_file)
+    assert source == "monotonic_raw"
+    assert "was not asked for" in reason or "not trusted" in reason
+
+
+@pytest.mark.skipif("tsc" not in HERE, reason="needs an x86-64 processor")
+def test_tsc_is_trusted_exactly_where_cpuid_and_the_kernel_agree(clocksource_file):
+    flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")).split()
+    assert lib.kit_clock_has_invariant_tsc() == ("nonstop_tsc" in flags)
+    assert lib.kit_clock_has_rdtscp() == ("rdtscp" in flags)
+    trusted = "nonstop_tsc" in flags and "rdtscp" in flags
+    assert (clock.distrust("tsc", clocksource_file) is None) == trusted
+    assert clock.choose_source("auto", clocksource_file=clocksource_file)[0] == ("tsc" if trusted else "monotonic_raw")
+
+
+@pytest.mark.skipif("tsc" not in COUNTERS, reason="needs a processor with an invariant TSC that the kernel uses")
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("kvm-clock\n", "the kernel's current clocksource is kvm-clock, not tsc"),
+        ("hpet tsc\n", "the kernel's current clocksource is hpet tsc, not tsc"),
+        ("", "the kernel's current clocksource is empty, not tsc"),
+        (None, "the kernel's current clocksource cannot be read (No such file or directory: "),
+    ],
+)
+def test_tsc_is_refused_where_the_kernel_does_not_use_it(tmp_path, content, why):
+    path = tmp_path / "current_clocksource"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(clock.ClockError) as raised:
+        clock.choose_source("tsc", clocksource_file=path)
+    assert str(raised.value).startswith(f"tsc is not trusted: {why}")
+    assert "\n" not in str(raised.value)
+    source, reason = clock.choose_source("auto", clocksource_file=path)
+    assert source == "monotonic_raw"
+    assert why in reason
+    with pytest.raises(clock.ClockError):
+        clock.certify("tsc", a_calibration(3e9), clocksource_file=path)
+
+
+def test_a_counter_of_another_architecture_is_refused_by_name():
+    with pytest.raises(clock.ClockError, match=f"{ELSEWHERE[0]} is not trusted: this processor has no {ELSEWHERE[0]}"):
+        clock.choose_source(ELSEWHERE[0])
+
+
+def test_an_unknown_source_is_told_the_choices():
+    with pytest.raises(clock.ClockError, match="choose auto, monotonic_raw, tsc, cntvct"):
+        clock.choose_source("sundial")
+
+
+# --- certificate
+
+
+@pytest.mark.parametrize("source", TRUSTED)
+def test_certificate_is_consistent(source):
+    start, end = clock.calibrate(source), clock.calibrate(source)
+    certificate = clock.certify(source, start, end, samples=20_000)
+    assert certificate.source == source
+    assert certificate.source_reason
+    assert certificate.resolution_ns > 0
+    for distribution in (certificate.null_interval, certificate.path_cost):
+        ordered = [distribution.min_ns, distribution.median_ns, distribution.p99_ns, distribution.p999_ns]
+        assert ordered == sorted(ordered)
+        assert distribution.p999_ns <= distribution.max_ns
+        assert 0 <= distribution.min_ns <= distribution.mean_ns <= distribution.max_ns
+        assert distribution.count == 20_000
+    # The way through Python holds a whole read and more.
+    assert certificate.path_cost.mean_ns > certificate.resolution_ns / 2
+    floor_ns = max(certificate.null_interval.median_ns, certificate.resolution_ns)
+    assert certificate.shortest_step_ns == round(1000 * floor_ns) > 0
+    assert certificate.calibration == start
+
+
+def test_raw_certificate_has_no_calibration_and_no_drift():
+    certificate = clock.certify("monotonic_raw", samples=1000)
+    assert certificate.calibration is None
+    assert certificate.drift_ppm is None
+
+
+@pytest.mark.parametrize("source", COUNTERS)
+def test_drift_is_what_the_two_calibrations_disagree_by(source):
+    honest = clock.calibrate(source, span_ns=1_000_000)
+    off = a_calibration(honest.ticks_per_s * (1 - 25e-6))
+    assert clock.certify(source, honest, off, samples=1000).drift_ppm == pytest.approx(25, rel=1e-3)
+    assert clock.certify(source, honest, samples=1000).drift_ppm is None
+
+
+def test_without_the_extension_the_import_says_what_to_do(tmp_path):
+    hide = "import sys; sys.modules['kit._stamp'] = None; import kit.clock"
+    ran = subprocess.run([sys.executable, "-c", hide], capture_output=True, text=True, check=False, cwd=tmp_path)
+    last = ran.stderr.strip().splitlines()[-1]
+    assert ran.returncode == 1
+    assert last.startswith("ImportError: kit's native clock is not built: run `make setup` or `pip install -e .`")

@@ -1,0 +1,225 @@
+"""The stamp buffer: the kernel's own clock read around it, its views, and what a stamp must not do."""
+
+import gc
+import io
+import sys
+import threading
+import time
+import tracemalloc
+from itertools import repeat
+
+import numpy as np
+import pytest
+
+from kit import clock
+from kit._stamp import StampBuffer
+
+lib = clock.lib
+NUMBERS = {"monotonic_raw": lib.KIT_MONOTONIC_RAW, "tsc": lib.KIT_TSC, "cntvct": lib.KIT_CNTVCT}
+HERE = [source for source, number in NUMBERS.items() if lib.kit_clock_has_source(number)]
+ELSEWHERE = [source for source in NUMBERS if source not in HERE]
+
+
+def kernel_ns() -> int:
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+
+
+def test_raw_stamps_lie_between_the_kernels_own_reads():
+    stamps = clock.stamps(1000)
+    around = [kernel_ns()]
+    for _ in range(1000):
+        stamps.stamp()
+        around.append(kernel_ns())
+    view = stamps.view()
+    assert np.all(np.asarray(around[:-1]) <= view)
+    assert np.all(view <= np.asarray(around[1:]))
+
+
+@pytest.mark.parametrize("source", HERE)
+def test_stamps_never_go_back(source):
+    buffer = StampBuffer(50_000, source)
+    for _ in range(50_000):
+        buffer.stamp()
+    stamps = np.asarray(buffer)
+    assert np.all(np.diff(stamps) >= 0)
+    assert stamps[-1] > stamps[0]
+
+
+@pytest.mark.parametrize("source", HERE)
+def test_stamp_and_read_share_their_source(source):
+    buffer = StampBuffer(1, source)
+    before = lib.kit_clock_read(NUMBERS[source])
+    buffer.stamp()
+    assert before <= np.asarray(buffer)[0] <= lib.kit_clock_read(NUMBERS[source])
+
+
+def test_full_buffer_raises_and_keeps_what_it_has():
+    buffer = StampBuffer(2, "monotonic_raw")
+    buffer.stamp()
+    buffer.stamp()
+    kept = np.asarray(buffer).tolist()
+    with pytest.raises(IndexError, match=r"^the stamp buffer is full: it was made for 2 stamps$"):
+        buffer.stamp()
+    assert buffer.count == buffer.capacity == 2
+    assert np.asarray(buffer).tolist() == kept
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((0, "monotonic_raw"), ValueError, "capacity must be at least 1 stamp, not 0"),
+        ((-3, "monotonic_raw"), ValueError, "capacity must be at least 1 stamp, not -3"),
+        ((sys.maxsize, "monotonic_raw"), MemoryError, f"no memory for a buffer of {sys.maxsize} stamps"),
+        ((1, "sundial"), ValueError, "source must be monotonic_raw, tsc or cntvct, not 'sundial'"),
+        ((1, ELSEWHERE[0]), ValueError, f"this processor has no {ELSEWHERE[0]}: use monotonic_raw"),
+    ],
+)
+def test_a_buffer_that_cannot_be_is_refused(arguments, error, message):
+    with pytest.raises(error) as raised:
+        StampBuffer(*arguments)
+    assert str(raised.value) == message
+
+
+def test_a_stamp_takes_no_arguments():
+    with pytest.raises(TypeError, match="a stamp takes no arguments"):
+        StampBuffer(1, "monotonic_raw").stamp(1)
+
+
+# --- views
+
+
+def test_views_share_memory_are_read_only_and_end_where_they_were_made():
+    buffer = StampBuffer(10, "monotonic_raw")
+    assert np.asarray(buffer).shape == (0,)
+    for _ in range(3):
+        buffer.stamp()
+    three = np.asarray(buffer)
+    buffer.stamp()
+    four = np.asarray(buffer)
+    assert three.shape == (3,)
+    assert four.shape == (4,)
+    assert three.dtype == four.dtype == np.int64
+    assert np.shares_memory(three, four)
+    assert three.ctypes.data == four.ctypes.data == np.frombuffer(buffer, np.int64).ctypes.data
+    assert not three.flags.writeable
+    with pytest.raises((BufferError, TypeError)):
+        io.BytesIO(bytes(8)).readinto(buffer)
+    assert np.all(four > 0)
+
+
+def test_a_view_keeps_the_stamps_alive():
+    stamps = clock.stamps(100_000)
+    for _ in range(100_000):
+        stamps.stamp()
+    copy = stamps.view().copy()
+    view = stamps.view()
+    del stamps
+    gc.collect()
+    overwrite = [StampBuffer(100_000, "monotonic_raw") for _ in range(4)]
+    assert np.array_equal(view, copy)
+    del overwrite
+
+
+def test_clear_refuses_while_viewed_then_starts_over():
+    buffer = StampBuffer(2, "monotonic_raw")
+    buffer.stamp()
+    view = np.asarray(buffer)
+    with pytest.raises(BufferError, match="still viewed"):
+        buffer.clear()
+    assert buffer.count == 1
+    del view
+    buffer.clear()
+    assert buffer.count == 0
+    assert np.asarray(buffer).shape == (0,)
+
+
+def test_intervals_leave_the_buffer_free_to_clear():
+    stamps = clock.stamps(5)
+    for _ in range(5):
+        stamps.stamp()
+    intervals = stamps.intervals_ns()
+    stamps.clear()
+    assert intervals.shape == (4,)
+    assert stamps.count == 0
+
+
+# --- what a stamp must not do
+
+
+def test_a_stamp_makes_no_object():
+    """Traced memory peaks in a loop of stamps where it does in a loop of calls that make nothing."""
+    stamps = clock.stamps(10_000)
+
+    def peak_b(call) -> int:
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in repeat(None, 1000):
+            call()
+        return tracemalloc.get_traced_memory()[1] - before
+
+    tracemalloc.start()
+    try:
+        for call in (gc.isenabled, stamps.stamp, time.perf_counter_ns):
+            peak_b(call)
+        nothing_b, stamp_b, integer_b = peak_b(gc.isenabled), peak_b(stamps.stamp), peak_b(time.perf_counter_ns)
+    finally:
+        tracemalloc.stop()
+    assert stamp_b == nothing_b < integer_b
+
+
+def test_references_and_memory_are_given_back():
+    def use() -> None:
+        buffer = StampBuffer(100_000, "monotonic_raw")
+        buffer.stamp()
+        view = np.asarray(buffer)
+        memoryview(buffer).release()
+        with pytest.raises(BufferError):
+            buffer.clear()
+        del view
+
+    use()
+    buffer_references, none_references = sys.getrefcount(StampBuffer), sys.getrefcount(None)
+    tracemalloc.start()
+    try:
+        use()
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(50):
+            use()
+        after, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    one_buffer_b = 100_000 * 8
+    assert peak - before > one_buffer_b  # the memory is traced, so a leak would show
+    assert after - before < one_buffer_b
+    assert sys.getrefcount(StampBuffer) == buffer_references
+    assert abs(sys.getrefcount(None) - none_references) < 50
+
+
+def test_a_stamp_keeps_the_gil_and_a_cffi_call_does_not():
+    """A thread that waits for the GIL gets it only from who gives it up: the switch interval is made endless."""
+    stamps = clock.stamps(100_000)
+    stamp, read = stamps.stamp, lib.kit_clock_read
+    waiting, ran = threading.Event(), threading.Event()
+
+    def wait_for_gil() -> None:
+        waiting.wait()
+        ran.set()
+
+    interval = sys.getswitchinterval()
+    thread = threading.Thread(target=wait_for_gil)
+    thread.start()
+    try:
+        sys.setswitchinterval(1000)
+        waiting.set()
+        for _ in range(100_000):
+            stamp()
+        ran_beside_stamps = ran.is_set()
+        deadline = kernel_ns() + 60_000_000_000
+        while not ran.is_set() and kernel_ns() < deadline:
+            read(0)
+        ran_beside_cffi = ran.is_set()
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
+    assert not ran_beside_stamps
+    assert ran_beside_cffi
