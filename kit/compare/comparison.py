@@ -185,7 +185,8 @@ def _no_verdict(result: CellResult, baseline: CellResult | None) -> str | None:
         return "no steady number"
     if not _medians(baseline):
         return "the baseline has no steady number"
-    return refusal(result, baseline)
+    refused = refusal(result, baseline)
+    return None if refused is None else f"not compared: {refused}"
 
 
 def _problem(result: CellResult) -> str | None:

@@ -32,7 +32,7 @@ def refusal(result: CellResult, baseline: CellResult) -> str | None:
     """Why the two cells' numbers may not be compared; null: they may."""
     ours, theirs = data_of(result), data_of(baseline)
     if ours is not None and theirs is not None and ours != theirs:
-        return f"not compared: ran on {ours} data, the baseline on {theirs}"
+        return f"ran on {ours} data, the baseline on {theirs}"
     return None
 
 
@@ -57,7 +57,7 @@ def check_comparable(profiles: Sequence[LabelledProfile], baseline: LabelledProf
         )
     refusals = [refusal(*pair) for pair in pairs]
     if all(refusals):
-        raise NotComparableError(f"nothing can be compared: every common cell was {refusals[0]}; use the same --data")
+        raise NotComparableError(f"no common cell can be compared: it {refusals[0]}; give both runs the same --data")
 
 
 def _examples(profile: Profile) -> str:

@@ -103,7 +103,7 @@ def _marks_note(profiles: Sequence[LabelledProfile]) -> list[str]:
         return []
     disturbed = sum(1 for marks in launches if marks)
     kinds = ", ".join(f"{mark} {count}" for mark, count in counts.most_common())
-    return [f"{disturbed} of {len(launches)} launches are marked ({kinds}); `kit show` says which."]
+    return [f"Marked launches: {disturbed} of {len(launches)} ({kinds}); `kit show` says which."]
 
 
 def _parity_note(rows: Sequence[Row]) -> list[str]:

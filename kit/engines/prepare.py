@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime
 
-from kit.engines.interpreters import find_backend
+from kit.engines.interpreters import find_backend, interpreter_for
 from kit.engines.schedule import schedule
 from kit.errors import KitError
 from kit.fingerprint.identity import identity
@@ -57,11 +57,12 @@ def prepare(
     cpus: list[int],
 ) -> JournalHeader:
     """The header of a new run's journal."""
+    interpreters = tuple(dict.fromkeys(interpreter_for(cell.backend) for cell in cells))
     return JournalHeader(
         id=str(uuid.uuid4()),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         kit=__version__,
-        identity=identity(),
+        identity=identity(interpreters),
         state_before=state(),
         sensors=probe_all(),
         suite=SuiteUsed(

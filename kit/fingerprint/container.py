@@ -53,7 +53,7 @@ def engine(root: Path, environment: Mapping[str, str]) -> str | None:
     if named:
         return named
     text = _read(root / "proc/self/cgroup")
-    return next((name for mark, name in CGROUP_MARKS.items() if re.search(rf"[/:]{mark}", text)), None)
+    return next((name for mark, name in CGROUP_MARKS.items() if re.search(rf"[/:]{mark}(?![a-z])", text)), None)
 
 
 def _podman_image(root: Path) -> str | None:

@@ -26,7 +26,7 @@ Value = str | int | float | bool | None
 
 
 def render(comparison: Comparison) -> str:
-    """Header and rows; only a header where there are no rows: none at all then, as columns come from rows."""
+    """A header and a line for each row; empty where there are no rows."""
     rows = [_row(row, comparison.baseline) for row in comparison.rows]
     if not rows:
         return ""

@@ -5,10 +5,13 @@ Two cells whose losses agree ran the same arithmetic; the comparison itself is `
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kit.backends.protocol import Backend, HostBatch
+from kit.errors import KitError
 from kit.profile.launch import LaunchRequest, Parity
 from kit.profile.parity import PARITY_STEPS
 from kit.workloads.data.batches import pool_sha256
@@ -16,8 +19,16 @@ from kit.workloads.weights import initial_weights, weights_sha256
 from kit.workloads.workload import Workload
 
 
+class ParityError(KitError):
+    """A loss of the parity steps is not a number."""
+
+
 def record_parity(backend: Backend, workload: Workload, request: LaunchRequest, pool: list[HostBatch]) -> Parity:
-    """Run `PARITY_STEPS` steps of the cell's own task on a fresh program and keep their losses."""
+    """Run `PARITY_STEPS` steps of the cell's own task on a fresh program and keep their losses.
+
+    Raises:
+        ParityError: a loss is not finite.
+    """
     weights = initial_weights(workload, request.seed)
     program = backend.build(workload.without_dropout(), request.cell, weights, request.seed)
     program.trace()
@@ -29,6 +40,8 @@ def record_parity(backend: Backend, workload: Workload, request: LaunchRequest, 
         program.synchronize()
         values = program.to_host(output)
         losses.append(float(values) if values.ndim == 0 else cross_entropy(values, batch.targets))
+        if not math.isfinite(losses[-1]):
+            raise ParityError(f"parity loss of step {len(losses) - 1} is {losses[-1]}: this program computes nonsense")
     return Parity(losses=losses, weights_sha256=weights_sha256(weights), batches_sha256=pool_sha256(batches))
 
 

@@ -133,9 +133,13 @@ class SamplerProcess:
         return bool(readable)
 
     def _end(self) -> str:
-        """Close its standard input, which ends it; kill it if that does not. Its last words."""
+        """Tell it to end, and kill it if that does not help. Its last words.
+
+        The closing of its standard input would not do: a process that the worker forked may hold the other end, too.
+        """
         if self._process is None:
             return ""
+        self._process.terminate()
         try:
             _, stderr = self._process.communicate(timeout=STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:

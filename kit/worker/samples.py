@@ -106,16 +106,15 @@ def read_samples(file: Path) -> Samples:
         return Samples(ended="the sampler ended before it was ready")
     ticks: list[Tick] = []
     footer = None
-    number = 1
     try:
         header = msgspec.json.decode(lines[0], type=Header)
-        for number, line in enumerate(lines[1:], 2):
+        for line in lines[1:]:
             if line.startswith(b"["):
                 ticks.append(msgspec.json.decode(line, type=Tick))
             else:
                 footer = msgspec.json.decode(line, type=Footer)
     except msgspec.MsgspecError as error:
-        return Samples(ended=f"line {number} of the sampler's file is damaged: {error}")
+        return Samples(ended=f"the sampler's file is damaged after {len(ticks)} ticks: {error}")
     if footer is None:
         return Samples(header.reports, ticks, "the sampler was killed", ticks[-1].at_ns if ticks else 0)
     return Samples(header.reports, ticks, f"the sampler ended: {footer.ended}", footer.at_ns, footer.missed_ticks)

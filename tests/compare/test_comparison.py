@@ -177,7 +177,7 @@ def test_two_machines_are_n_of_one_each():
         (six_cells, "Parity: the first 20 losses of 6 cells agree"),
         (lambda: six_cells()[:1], "Parity was not shown"),
         (lambda: [*six_cells()[:2], build_result(build_cell("jax"), [MS, MS], loss_shift=0.2)], "PARITY FAILED"),
-        (lambda: six_cells(recompiles=2), "60 of 60 launches are marked (recompiled 60)"),
+        (lambda: six_cells(recompiles=2), "Marked launches: 60 of 60 (recompiled 60)"),
     ],
 )
 def test_notes_say_what_must_be_known(results, words):

@@ -149,6 +149,21 @@ def test_a_killed_sampler_leaves_reasons_and_what_it_had():
     assert watching.samples.ticks[-1].at_ns <= killed_ns + 50_000_000
 
 
+def test_a_forked_child_that_holds_the_pipe_does_not_keep_the_sampler():
+    watching = SamplerProcess()
+    watching.start()
+    forked = os.fork()
+    if forked == 0:
+        time.sleep(60)
+        os._exit(0)
+    try:
+        watching.stop()
+    finally:
+        os.kill(forked, signal.SIGKILL)
+        os.waitpid(forked, 0)
+    assert watching.samples.ended == "the sampler ended: told to end"
+
+
 def test_a_sampler_that_does_not_start_costs_no_launch(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with SamplerProcess() as watching:

@@ -221,8 +221,8 @@ def test_a_file_cut_off_in_a_line_loses_that_line(tmp_path):
         (None, "cannot be read"),
         (b"", "before it was ready"),
         (b"{", "before it was ready"),
-        (b"[1]\n", "line 1 of the sampler's file is damaged"),
-        (b'{"pid":1,"period_ns":100,"reports":[],"kind":"header"}\n[1,2,[]]\nrubbish\n', "line 3"),
+        (b"[1]\n", "damaged after 0 ticks"),
+        (b'{"pid":1,"period_ns":100,"reports":[],"kind":"header"}\n[1,2,[]]\nrubbish\n', "damaged after 1 ticks"),
     ],
 )
 def test_damaged_files_give_a_reason(tmp_path, content, said):
