@@ -32,7 +32,7 @@ PYTEST := $(BIN)/python -m pytest
 COMPILE = $(BIN)/python -m compileall -q -j 0 -x '/py3[0-9]*_' $(VENV)/lib
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps
 
-.PHONY: help setup setup-dev bench test test-slow test-engine test-all lint format lock image-cpu clean
+.PHONY: help setup setup-dev bench test test-long test-all lint format lock image-cpu clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -46,14 +46,11 @@ bench: setup ## Measure the quick suite on this machine and print the comparison
 	$(BIN)/kit run quick --out $$profile; status=$$?; \
 	if [ -e $$profile ]; then $(BIN)/kit compare $$profile || exit; fi; exit $$status
 
-test: setup-dev ## The tests, but for those that take minutes or need a Docker engine
+test: setup-dev ## The tests, but for those of test-long
 	$(PYTEST) -m "not slow and not engine"
 
-test-slow: setup-dev ## The tests that take minutes
-	$(PYTEST) -m "slow and not engine"; status=$$?; [ $$status -eq 0 ] || [ $$status -eq 5 ] # 5: there is none
-
-test-engine: setup-dev ## The tests that build and run the image in a real Docker engine
-	$(PYTEST) -m engine
+test-long: setup-dev ## The others: minutes long, or in a real Docker engine, where one answers
+	$(PYTEST) -m "slow or engine"
 
 test-all: setup-dev ## Every test
 	$(PYTEST)

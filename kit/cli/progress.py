@@ -53,11 +53,18 @@ class RunProgress:
         if launch.failure is not None:
             # A failed cell is not launched again.
             self._pending = [pending for pending in self._pending if pending != key]
-            self._console.print(f"failed: {key}: in {launch.failure.phase}: {launch.failure.reason}", markup=False)
+            self._console.print(
+                f"failed: {key}: in {launch.failure.phase}: {launch.failure.reason}", markup=False, soft_wrap=True
+            )
         left = describe_left(self.left_s())
         self._bar.update(self._task, completed=self._total - len(self._pending), left=left)
         if not self._console.is_terminal:
-            self._console.print(f"[{self._ended}/{self._total}] {key} {duration_s:.1f} s; {left}", markup=False)
+            self._console.print(
+                f"[{self._ended}/{self._total}] {key} {duration_s:.1f} s; {left}", markup=False, soft_wrap=True
+            )
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, markup=False, soft_wrap=True)
 
     def left_s(self) -> float:
         """Seconds that the pending launches should take: as long as their own cell took, or the mean cell."""

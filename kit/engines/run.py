@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Self
 
 from kit.clock import now_ns
+from kit.engines.assemble import assemble_profile
 from kit.engines.conductor import Watcher, conduct, remaining
 from kit.engines.local import run_launch
 from kit.fingerprint.state import state
-from kit.profile.assemble import assemble_profile
 from kit.profile.journal import Journal, JournalHeader, journal_path
 from kit.profile.launch import Launch
 from kit.profile.schema import Profile

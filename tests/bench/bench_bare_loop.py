@@ -93,13 +93,13 @@ def main():
     if arguments.child:
         print(json.dumps(ratios(*arguments.child, arguments.blocks)))
         return
-    print(f"steady step: kit / bare loop, batch {BATCH}, {arguments.blocks} alternating blocks of {BLOCK_S:g} s each side")
+    print(f"steady step: kit / bare loop, batch {BATCH}, {arguments.blocks} alternating blocks of {BLOCK_S:g} s a side")
     print(f"{'workload':<9}{'task':<7}{'backend':<12}{'ratio':>8}{'lowest':>9}{'highest':>9}{'steps a block':>15}")
     for workload in arguments.workload or ("mlp", "cnn"):
         for task in arguments.task or ("train", "infer"):
             for backend in arguments.backend or BACKENDS:
-                command = [sys.executable, __file__, "--blocks", str(arguments.blocks), "--child", backend, workload, task]
-                answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+                child = ["--blocks", str(arguments.blocks), "--child", backend, workload, task]
+                answer = subprocess.run([sys.executable, __file__, *child], capture_output=True, text=True, check=False)
                 if answer.returncode:
                     print(f"{workload:<9}{task:<7}{backend:<12} failed: {answer.stderr.strip().splitlines()[-1]}")
                     continue

@@ -59,7 +59,13 @@ def install(root, scratch, tmp_path):
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("PIP_")}
         done = subprocess.run(
             [scratch / "bin" / "python", root / "images" / "install_torch.py", "--index", index, lock],
-            env={**inherited, "PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": default, "PIP_NO_CACHE_DIR": "1", "PIP_RETRIES": "0"},
+            env={
+                **inherited,
+                "PIP_CONFIG_FILE": os.devnull,
+                "PIP_INDEX_URL": default,
+                "PIP_NO_CACHE_DIR": "1",
+                "PIP_RETRIES": "0",
+            },
             capture_output=True,
             text=True,
             check=False,

@@ -1,8 +1,8 @@
 import pytest
 from profile_builder import build_identity, build_launch, build_profile, six_cells
 
+from kit.engines.assemble import assemble_profile
 from kit.engines.schedule import schedule
-from kit.profile.assemble import assemble_profile
 from kit.profile.journal import Journal, JournalError, JournalHeader, journal_path, read_journal
 
 

@@ -1,0 +1,54 @@
+"""Dropout drops in training, scales what it keeps, and is off everywhere else.
+
+One feature of 1 goes through dropout into logits (k, 0) with target 0. It is dropped with probability r, else it is
+1 / (1 - r), so the mean loss tends to r·ln 2 + (1 - r)·ln(1 + exp(-k / (1 - r))).
+"""
+
+import math
+
+import numpy as np
+import pytest
+import small_workloads as small
+
+pytestmark = pytest.mark.frameworks
+
+LOSS_IF_DROPPED = math.log(2)
+LOSS_IF_KEPT = math.log1p(math.exp(-small.DROPOUT_KERNEL / (1 - small.DROPOUT_RATE)))
+EXPECTED = small.DROPOUT_RATE * LOSS_IF_DROPPED + (1 - small.DROPOUT_RATE) * LOSS_IF_KEPT
+STANDARD_ERROR = (LOSS_IF_DROPPED - LOSS_IF_KEPT) * math.sqrt(
+    small.DROPOUT_RATE * (1 - small.DROPOUT_RATE) / small.DROPOUT_BATCH
+)
+SIGMAS = 5  # one false alarm in two million draws; the seeds are fixed besides
+
+
+def test_rate_and_scale_in_training(exercised):
+    losses = exercised.arrays["dropout/train"]
+    assert np.max(np.abs(losses - EXPECTED)) < SIGMAS * STANDARD_ERROR
+
+
+def test_without_the_scale_it_would_show():
+    unscaled = math.log1p(math.exp(-small.DROPOUT_KERNEL))
+    loss = small.DROPOUT_RATE * LOSS_IF_DROPPED + (1 - small.DROPOUT_RATE) * unscaled
+    assert abs(loss - EXPECTED) > 2 * SIGMAS * STANDARD_ERROR
+
+
+def test_each_step_drops_anew(exercised):
+    first, second = exercised.arrays["dropout/train"]
+    assert first != second
+
+
+def test_seeded(exercised):
+    np.testing.assert_array_equal(exercised.arrays["dropout/train"], exercised.arrays["dropout/same_seed"])
+    assert np.all(exercised.arrays["dropout/train"] != exercised.arrays["dropout/other_seed"])
+
+
+def test_off_in_inference_and_in_evaluation(exercised):
+    logits = exercised.arrays["dropout/infer"]
+    np.testing.assert_array_equal(logits, np.broadcast_to([small.DROPOUT_KERNEL, 0.0], logits.shape))
+    # With dropout on, a quarter of the logits would be (0, 0).
+    assert exercised.facts["dropout_correct"] == small.DROPOUT_BATCH
+
+
+def test_still_on_after_an_evaluation(exercised):
+    (loss,) = exercised.arrays["dropout/after_evaluate"]
+    assert abs(loss - EXPECTED) < SIGMAS * STANDARD_ERROR
