@@ -55,10 +55,11 @@ test-long: setup-dev ## The others: minutes long, or in a real Docker engine, wh
 test-all: setup-dev ## Every test
 	$(PYTEST)
 
-lint: setup-dev ## Ruff (rules and format) and mypy
+lint: setup-dev ## Ruff (rules and format), mypy, and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy kit images
+	$(BIN)/lint-imports --no-cache
 
 format: setup-dev ## Rewrite the code as `make lint` wants it
 	$(BIN)/ruff check --fix .

@@ -38,4 +38,5 @@ def _verdict(verdict: ParityVerdict | None) -> list[str]:
     if verdict.agrees is None:
         return [shown, one_line(verdict.reason or "not judged")]
     words = "agrees" if verdict.agrees else "DISAGREES"
-    return [shown, f"{words} within {verdict.tolerance:g} with {len(verdict.against)} other cells"]
+    others = len(verdict.against)
+    return [shown, f"{words} within {verdict.tolerance:g} with {others} other cell{'s' if others != 1 else ''}"]

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kit.backends.protocol import Backend, HostBatch
 from kit.errors import KitError
 from kit.profile.launch import LaunchRequest, Parity
-from kit.profile.parity import PARITY_STEPS
+from kit.profile.parity import PARITY_BATCH, PARITY_STEPS
 from kit.workloads.data.batches import pool_sha256
 from kit.workloads.weights import initial_weights, weights_sha256
 from kit.workloads.workload import Workload
@@ -30,13 +31,15 @@ def record_parity(backend: Backend, workload: Workload, request: LaunchRequest, 
         ParityError: a loss is not finite.
     """
     weights = initial_weights(workload, request.seed)
-    program = backend.build(workload.without_dropout(), request.cell, weights, request.seed)
+    cell = msgspec.structs.replace(request.cell, batch=min(PARITY_BATCH, request.cell.batch))
+    program = backend.build(workload.without_dropout(), cell, weights, request.seed)
     program.trace()
     program.compile()
-    batches = [pool[index % len(pool)] for index in range(PARITY_STEPS)]
+    whole = [pool[index % len(pool)] for index in range(PARITY_STEPS)]
+    batches = [HostBatch(batch.inputs[: cell.batch], batch.targets[: cell.batch]) for batch in whole]
     losses: list[float] = []
     for batch in batches:
-        output = program.step(program.put(batch) if request.cell.feed == "device" else batch)
+        output = program.step(program.put(batch) if cell.feed == "device" else batch)
         program.synchronize()
         values = program.to_host(output)
         losses.append(float(values) if values.ndim == 0 else cross_entropy(values, batch.targets))

@@ -29,7 +29,9 @@ class Exercised(NamedTuple):
 
     def under(self, prefix):
         """Arrays whose key begins with `prefix`/, by what follows it."""
-        return {key.removeprefix(f"{prefix}/"): each for key, each in self.arrays.items() if key.startswith(f"{prefix}/")}
+        return {
+            key.removeprefix(f"{prefix}/"): each for key, each in self.arrays.items() if key.startswith(f"{prefix}/")
+        }
 
 
 def _exercise(name, folder):

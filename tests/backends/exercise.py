@@ -12,19 +12,53 @@ import sys
 
 import numpy as np
 import small_workloads as small
+from msgspec.structs import replace
 
 from kit.backends.catalog import CATALOG
 from kit.backends.errors import BackendError
 from kit.backends.load import load
-from kit.profile.parity import PARITY_STEPS
+from kit.profile.parity import PARITY_BATCH, PARITY_STEPS
 from kit.workloads.catalog import WORKLOADS
 from kit.workloads.data import dataset
 from kit.workloads.data.batches import batch_pool
 from kit.workloads.weights import initial_weights
 
 THREADS = 2
-PARITY_BATCH = {"mlp": 128, "cnn": 32}  # the CNN in smaller batches: 20 steps of XLA's CPU convolutions are slow
 SEEDS = (0, 1)
+
+
+def another(of, **hyperparameters):
+    return replace(of, optimizer=replace(of.optimizer, **hyperparameters))
+
+
+def planted_in_mlp(of):
+    """Error -> the workload and the weights that a backend with that error would in truth be running."""
+    swapped = initial_weights(of, SEEDS[0])
+    swapped["dense_1.kernel"] = np.ascontiguousarray(swapped["dense_1.kernel"].T)
+    return {
+        "epsilon": (another(of, epsilon=1e-8), None),
+        "rho": (another(of, rho=0.91), None),
+        "learning_rate": (another(of, learning_rate=0.00101), None),
+        "kernel transposed": (of, swapped),
+    }
+
+
+def planted_in_cnn(of):
+    sides = initial_weights(of, SEEDS[0])
+    sides["conv2d_0.kernel"] = np.ascontiguousarray(sides["conv2d_0.kernel"].transpose(1, 0, 2, 3))
+    rows = initial_weights(of, SEEDS[0])
+    kernel = rows["dense_2.kernel"]
+    rows["dense_2.kernel"] = kernel.reshape(12, 12, 64, 128).transpose(2, 0, 1, 3).reshape(kernel.shape)
+    return {
+        "epsilon": (another(of, epsilon=1e-8), None),
+        "rho": (another(of, rho=0.9), None),
+        "learning_rate": (another(of, learning_rate=0.0011), None),
+        "kernel sides swapped": (of, sides),
+        "flattened channels first": (of, rows),
+    }
+
+
+PLANTED = {"mlp": planted_in_mlp, "cnn": planted_in_cnn}
 
 
 class Exercise:
@@ -58,9 +92,13 @@ class Exercise:
         data = dataset.load("auto", splits=("train",))
         for name, of in WORKLOADS.items():
             for seed in SEEDS:
-                pool = batch_pool(of, data.train_images, data.train_labels, PARITY_BATCH[name], PARITY_STEPS, seed)
-                program = self.build(of.without_dropout(), seed=seed, batch=PARITY_BATCH[name])
+                pool = batch_pool(of, data.train_images, data.train_labels, PARITY_BATCH, PARITY_STEPS, seed)
+                program = self.build(of.without_dropout(), seed=seed, batch=PARITY_BATCH)
                 self.arrays[f"parity/{name}/{seed}"] = self.run(program, pool)
+                if self.name == "torch" and seed == SEEDS[0]:  # one backend that is wrong is enough to be caught
+                    for error, (wrong, weights) in PLANTED[name](of).items():
+                        program = self.build(wrong.without_dropout(), weights, seed, batch=PARITY_BATCH)
+                        self.arrays[f"planted/{name}/{error}"] = self.run(program, pool)
 
     def optimizers(self):
         for rule in small.RULES:

@@ -62,9 +62,7 @@ SMALL_CNN = workload(
 DROPOUT_RATE = 0.25
 DROPOUT_KERNEL = 2.0
 DROPOUT_BATCH = 20_000
-DROPOUT_ONLY = workload(
-    "dropout_only", (1,), (Dropout(DROPOUT_RATE), Dense(2)), 2, SGD(learning_rate=0.0)
-)
+DROPOUT_ONLY = workload("dropout_only", (1,), (Dropout(DROPOUT_RATE), Dense(2)), 2, SGD(learning_rate=0.0))
 DROPOUT_WEIGHTS = {
     "dense_0.kernel": np.array([[DROPOUT_KERNEL, 0.0]], np.float32),
     "dense_0.bias": np.zeros(2, np.float32),
@@ -86,7 +84,7 @@ def random_batches(of, count=STEPS, batch=BATCH, seed=0):
     ]
 
 
-def cell(backend, of, task="train", batch=BATCH, feed="device", compile_mode=None, **other):
+def cell(backend, of, *, task="train", batch=BATCH, feed="device", compile_mode=None, **other):
     return Cell(
         workload=of.name,
         backend=backend,

@@ -3,9 +3,9 @@
     python tests/bench/bench_recommended_loop.py [--backend torch] [--workload mlp] [--task train] [--blocks 20]
 
 Each framework in a process of its own. Blocks of our `step` + `synchronize` alternate with blocks of the loop as the
-framework's documentation writes it (see tests/bench/recommended/), same workload, same resident batches, same wait
-after each step; the order within a pair of blocks alternates too. A ratio is taken pair by pair, so that drift of the
-machine falls out; the median over the pairs is the answer, the smallest and largest stand beside it.
+framework's documentation writes it (tests/bench/recommended/): same workload, same batches, each side's resident in its
+own way, same wait after each step; the order within a pair of blocks alternates too. A ratio is taken pair by pair, so
+that drift of the machine falls out; the median over the pairs is the answer, the smallest and largest stand beside it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def measure(backend_name, workload_name, task, blocks):
     for name, loop in recommended.loops(workload_name, task).items():
         sides = {
             "ours": (program.step, lambda _output: program.synchronize(), cycle(resident)),
-            "recommended": (loop.step, loop.wait, cycle(resident)),
+            "recommended": (loop.step, loop.wait, cycle([recommended.put(*batch) for batch in pool])),
         }
         for step, wait, batches in sides.values():
             end = time.perf_counter() + WARMUP_S
@@ -121,7 +121,16 @@ def main():
     for workload in arguments.workload or ("mlp", "cnn"):
         for task in arguments.task or ("train", "infer"):
             for backend in arguments.backend or BACKENDS:
-                command = [sys.executable, __file__, "--blocks", str(arguments.blocks), "--child", backend, workload, task]
+                command = [
+                    sys.executable,
+                    __file__,
+                    "--blocks",
+                    str(arguments.blocks),
+                    "--child",
+                    backend,
+                    workload,
+                    task,
+                ]
                 answer = subprocess.run(command, capture_output=True, text=True, check=False)
                 if answer.returncode:
                     sys.exit(f"{backend} {workload} {task} failed:\n{answer.stderr}")

@@ -58,6 +58,10 @@ def make(workload):
     return model, nnx.Optimizer(model, tx, wrt=nnx.Param)
 
 
+def put(inputs, targets):
+    return jax.block_until_ready(jax.device_put((inputs, targets)))
+
+
 def loops(workload, task):
     return train_loops(workload) if task == "train" else infer_loops(workload)
 

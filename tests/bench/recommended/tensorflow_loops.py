@@ -10,26 +10,34 @@ from recommended.loop import Loop
 
 def models():
     return {
-        "mlp": lambda: keras.Sequential([
-            keras.Input((784,)),
-            keras.layers.Dense(512, activation="relu"),
-            keras.layers.Dropout(0.2),
-            keras.layers.Dense(512, activation="relu"),
-            keras.layers.Dropout(0.2),
-            keras.layers.Dense(10),
-        ]),
-        "cnn": lambda: keras.Sequential([
-            keras.Input((28, 28, 1)),
-            keras.layers.Conv2D(32, 3, activation="relu"),
-            keras.layers.Conv2D(64, 3, activation="relu"),
-            keras.layers.MaxPooling2D(2),
-            keras.layers.Dropout(0.25),
-            keras.layers.Flatten(),
-            keras.layers.Dense(128, activation="relu"),
-            keras.layers.Dropout(0.5),
-            keras.layers.Dense(10),
-        ]),
+        "mlp": lambda: keras.Sequential(
+            [
+                keras.Input((784,)),
+                keras.layers.Dense(512, activation="relu"),
+                keras.layers.Dropout(0.2),
+                keras.layers.Dense(512, activation="relu"),
+                keras.layers.Dropout(0.2),
+                keras.layers.Dense(10),
+            ]
+        ),
+        "cnn": lambda: keras.Sequential(
+            [
+                keras.Input((28, 28, 1)),
+                keras.layers.Conv2D(32, 3, activation="relu"),
+                keras.layers.Conv2D(64, 3, activation="relu"),
+                keras.layers.MaxPooling2D(2),
+                keras.layers.Dropout(0.25),
+                keras.layers.Flatten(),
+                keras.layers.Dense(128, activation="relu"),
+                keras.layers.Dropout(0.5),
+                keras.layers.Dense(10),
+            ]
+        ),
     }
+
+
+def put(inputs, targets):
+    return tf.constant(inputs), tf.constant(targets)
 
 
 def loops(workload, task):
