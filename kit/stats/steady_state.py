@@ -1,15 +1,16 @@
 """Where a launch's steady state begins, if it has one.
 
     t  │▇
-       │ ▆▅                                   verdict   seen from the last segment backwards
-       │   ▃▃▂▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁      flat      every segment is within 1 % of it
-       └─┬──────────────┬─────────────── n    warmup    what came before was slower
-       step 0          n/2                    slowdown  something before was faster
-         └── left out    no_steady_state      it begins only after n/2
+       │ ▆▅              ▆               verdict   steps that are not at the level of the last half
+       │   ▃▃▂▁▁▁▁▁▁▁▁▁▁▁ ▁▁▁▁▁▁▁▁▁▁▁▁▁  flat      none but disturbances
+       └─┬──────────────┬─┬───────────── n    warmup    slower ones before
+       step 0          n/2 └ disturbance  slowdown  a faster one before
+         └── left out    no_steady_state      the last half is not at one level, or it begins only after n/2
 
 Changes of level are found with a linear-kernel change-point search (PELT; Celisse et al. 2018, "New efficient
-algorithms for multiple change-point detection with kernels") on the logarithm of the step times; the verdicts follow
-Barrett et al. 2017, "Virtual machine warmup blows hot and cold".
+algorithms for multiple change-point detection with kernels") on the logarithm of the step times. That verdicts are per
+launch, and that levels closer than the noise are one level, is Barrett et al. 2017, "Virtual machine warmup blows hot
+and cold".
 """
 
 from __future__ import annotations
@@ -28,8 +29,13 @@ SEGMENT_STEPS_MIN = 10
 STEPS_MIN = 2 * SEGMENT_STEPS_MIN
 # Penalty per change point, times ln n. At 15 no false split was seen on Gaussian, log-normal or AR(0.5) noise.
 PENALTY_PER_LN_N = 15.0
-# Levels closer than this are the same level: smaller differences are within the noise of any real machine.
+# Levels closer than this, or than the launch's own noise where that is wider, are the same level.
 EQUIVALENCE = math.log1p(0.01)
+# Of the steady steps, how many may lie at other levels (a burst of the machine's other work). Were all of them slower,
+# the median of the rest would be read at its quantile 0.5 / 0.9, which is off by 0.14 of the noise and no more.
+DISTURBED_SHARE_MAX = 0.1
+# Noise in the logarithm above which steps differ by half and more: whatever their median is, it is not a level.
+NOISE_MAX = 0.4
 # MAD to standard deviation, for Gaussian noise.
 SIGMA_PER_MAD = 1.4826
 # Noise below a tenth of the equivalence need not be told apart; the floor also serves constant, quantized series.
@@ -62,7 +68,9 @@ def find_steady_state(step_ns: ArrayLike) -> SteadyState:
         return SteadyState("no_steady_state", None)
     stride = -(-logs.size // POINTS_MAX)
     points = median_filter(_thin(logs, stride))
-    verdict, start = _walk_back(points, change_points(points))
+    if noise(points) > NOISE_MAX:
+        return SteadyState("no_steady_state", None)
+    verdict, start = _judge(levels(points), max(EQUIVALENCE, noise(points)))
     return SteadyState(verdict, None if start is None else 1 + start * stride)
 
 
@@ -111,16 +119,44 @@ def _thin(logs: NDArray[np.float64], stride: int) -> NDArray[np.float64]:
     return thinned
 
 
-def _walk_back(points: NDArray[np.float64], ends: list[int]) -> tuple[SteadyVerdict, int | None]:
-    """Join to the last segment those before it at the same level; judge by what remains."""
+class Level(NamedTuple):
+    """Points `start` to `end` (exclusive) around one value."""
+
+    start: int
+    end: int
+    value: float  # median of the logarithms
+
+    def points_from(self, index: int) -> int:
+        """How many of its points are at `index` or later."""
+        return max(0, self.end - max(self.start, index))
+
+
+def levels(points: NDArray[np.float64]) -> list[Level]:
+    """The segments of constant level, in order."""
+    ends = change_points(points)
     starts = [0, *ends[:-1]]
-    offsets = [float(np.median(points[a:b])) for a, b in zip(starts, ends, strict=True)]
-    offsets = [offset - offsets[-1] for offset in offsets]
-    first = len(offsets) - 1
-    while first > 0 and abs(offsets[first - 1]) <= EQUIVALENCE:
-        first -= 1
-    if first == 0:
-        return "flat", 0
-    if starts[first] > points.size // 2:
+    return [Level(a, b, float(np.median(points[a:b]))) for a, b in zip(starts, ends, strict=True)]
+
+
+def _judge(found: list[Level], equivalence: float) -> tuple[SteadyVerdict, int | None]:
+    """Take the level that holds the last half, go back as far as it holds, and judge by what came before."""
+    size = found[-1].end
+    half = size // 2
+    held = [[abs(level.value - other.value) <= equivalence for level in found] for other in found]
+    shares = [_share(found, at_level, half) for at_level in held]
+    at_level = held[shares.index(max(shares))]
+    beginnings = [level.start for level, steady in zip(found, at_level, strict=True) if steady]
+    start = next((b for b in beginnings if _share(found, at_level, b) >= 1 - DISTURBED_SHARE_MAX), size)
+    if start > half or max(shares) < 1 - DISTURBED_SHARE_MAX:
         return "no_steady_state", None
-    return ("slowdown" if min(offsets[:first]) < -EQUIVALENCE else "warmup"), starts[first]
+    before = [level.value for level in found if level.end <= start]
+    if not before:
+        return "flat", 0
+    reference = found[shares.index(max(shares))].value
+    return ("slowdown" if min(before) < reference - equivalence else "warmup"), start
+
+
+def _share(found: list[Level], at_level: list[bool], index: int) -> float:
+    """Of the points from `index` on, how many lie at the level."""
+    inside = sum(level.points_from(index) for level, steady in zip(found, at_level, strict=True) if steady)
+    return inside / (found[-1].end - index)

@@ -53,6 +53,31 @@ def test_a_large_change_in_the_last_quarter_of_a_short_launch_does_not_hide_in_i
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("at", [0.1, 0.6, 0.8, 0.9])
+def test_a_burst_that_passes_is_a_disturbance(at, seed):
+    levels = np.zeros(STEPS)
+    levels[int(at * STEPS) : int(at * STEPS) + 14] = 0.5
+    assert find_steady_state(series(levels, seed=seed)).verdict == "flat"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bursts_that_fill_more_than_a_tenth_leave_no_steady_state(seed):
+    levels = np.zeros(STEPS)
+    for at in (0.55, 0.7, 0.85):
+        levels[int(at * STEPS) : int(at * STEPS) + 14] = 0.5
+    assert find_steady_state(series(levels, seed=seed)).verdict == "no_steady_state"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_levels_within_the_noise_are_one_level(seed):
+    assert find_steady_state(series(step_at(0.6, 0.05, 2000), sigma=0.1, seed=seed)).verdict == "flat"
+
+
+def test_steps_that_differ_by_half_are_no_level():
+    assert find_steady_state(series(np.zeros(STEPS), sigma=1.5)).verdict == "no_steady_state"
+
+
+@pytest.mark.parametrize("seed", range(5))
 def test_levels_within_one_percent_are_one_level(seed):
     assert find_steady_state(series(step_at(0.3, 0.006), sigma=0.001, seed=seed)) == ("flat", 1)
 
