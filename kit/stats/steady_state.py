@@ -2,10 +2,10 @@
 
     t  │▇
        │ ▆▅              ▆               verdict   steps that are not at the level of the last half
-       │   ▃▃▂▁▁▁▁▁▁▁▁▁▁▁ ▁▁▁▁▁▁▁▁▁▁▁▁▁  flat      none but disturbances
-       └─┬──────────────┬─┬───────────── n    warmup    slower ones before
-       step 0          n/2 └ disturbance  slowdown  a faster one before
-         └── left out    no_steady_state      the last half is not at one level, or it begins only after n/2
+       │   ▃▃▂▁▁▁▁▁▁▁▁▁▁▁ ▁▁▁▁▁▁▁▁▁▁▁▁▁  flat      none begin in the first half
+       └─┬─────────────┬─┬────────────── n    warmup    slower ones, before the steady steps
+       step 0         n/2 └ disturbance  slowdown  a faster one, before the steady steps
+         └── left out    no_steady_state      more than a tenth of the last half
 
 Changes of level are found with a linear-kernel change-point search (PELT; Celisse et al. 2018, "New efficient
 algorithms for multiple change-point detection with kernels") on the logarithm of the step times. That verdicts are per
@@ -31,8 +31,11 @@ STEPS_MIN = 2 * SEGMENT_STEPS_MIN
 PENALTY_PER_LN_N = 15.0
 # Levels closer than this, or than the launch's own noise where that is wider, are the same level.
 EQUIVALENCE = math.log1p(0.01)
-# Of the steady steps, how many may lie at other levels (a burst of the machine's other work). Were all of them slower,
-# the median of the rest would be read at its quantile 0.5 / 0.9, which is off by 0.14 of the noise and no more.
+# The last half may wander this many times its noise around its median: single steps that far apart are common, and
+# what the wandering does to the launch's median shows in the interval over launches.
+WANDER_PER_SIGMA = 2.0
+# Of the last half, how much may lie further away (a burst of the machine's other work). Were all of it slower, the
+# median of the rest would be read at its quantile 0.5 / 0.9, which is off by 0.14 of the noise and no more.
 DISTURBED_SHARE_MAX = 0.1
 # Noise in the logarithm above which steps differ by half and more: whatever their median is, it is not a level.
 NOISE_MAX = 0.4
@@ -70,7 +73,7 @@ def find_steady_state(step_ns: ArrayLike) -> SteadyState:
     points = median_filter(_thin(logs, stride))
     if noise(points) > NOISE_MAX:
         return SteadyState("no_steady_state", None)
-    verdict, start = _judge(levels(points), max(EQUIVALENCE, noise(points)))
+    verdict, start = _judge(points, levels(points), noise(points))
     return SteadyState(verdict, None if start is None else 1 + start * stride)
 
 
@@ -138,25 +141,21 @@ def levels(points: NDArray[np.float64]) -> list[Level]:
     return [Level(a, b, float(np.median(points[a:b]))) for a, b in zip(starts, ends, strict=True)]
 
 
-def _judge(found: list[Level], equivalence: float) -> tuple[SteadyVerdict, int | None]:
-    """Take the level that holds the last half, go back as far as it holds, and judge by what came before."""
-    size = found[-1].end
-    half = size // 2
-    held = [[abs(level.value - other.value) <= equivalence for level in found] for other in found]
-    shares = [_share(found, at_level, half) for at_level in held]
-    at_level = held[shares.index(max(shares))]
-    beginnings = [level.start for level, steady in zip(found, at_level, strict=True) if steady]
-    start = next((b for b in beginnings if _share(found, at_level, b) >= 1 - DISTURBED_SHARE_MAX), size)
-    if start > half or max(shares) < 1 - DISTURBED_SHARE_MAX:
+def _judge(points: NDArray[np.float64], found: list[Level], sigma: float) -> tuple[SteadyVerdict, int | None]:
+    """See that the last half holds its level, and begin where the first half has reached it for good."""
+    half = points.size // 2
+    reference = float(np.median(points[half:]))
+    wander, equivalence = max(EQUIVALENCE, WANDER_PER_SIGMA * sigma), max(EQUIVALENCE, sigma)
+    outside = sum(level.points_from(half) for level in found if off(level, reference, wander))
+    if outside > DISTURBED_SHARE_MAX * (points.size - half):
         return "no_steady_state", None
-    before = [level.value for level in found if level.end <= start]
-    if not before:
+    start = max((level.end for level in found if level.start < half and off(level, reference, equivalence)), default=0)
+    if start == 0:
         return "flat", 0
-    reference = found[shares.index(max(shares))].value
-    return ("slowdown" if min(before) < reference - equivalence else "warmup"), start
+    before = min(level.value for level in found if level.end <= start)
+    return ("slowdown" if before < reference - equivalence else "warmup"), start
 
 
-def _share(found: list[Level], at_level: list[bool], index: int) -> float:
-    """Of the points from `index` on, how many lie at the level."""
-    inside = sum(level.points_from(index) for level, steady in zip(found, at_level, strict=True) if steady)
-    return inside / (found[-1].end - index)
+def off(level: Level, reference: float, by: float) -> bool:
+    """Whether the level is not `reference`, by more than `by` in the logarithm."""
+    return abs(level.value - reference) > by

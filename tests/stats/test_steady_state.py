@@ -53,11 +53,26 @@ def test_a_large_change_in_the_last_quarter_of_a_short_launch_does_not_hide_in_i
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("at", [0.1, 0.6, 0.8, 0.9])
+@pytest.mark.parametrize("at", [0.6, 0.8, 0.9])
 def test_a_burst_that_passes_is_a_disturbance(at, seed):
     levels = np.zeros(STEPS)
     levels[int(at * STEPS) : int(at * STEPS) + 14] = 0.5
     assert find_steady_state(series(levels, seed=seed)).verdict == "flat"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_burst_in_the_first_half_is_left_behind(seed):
+    levels = np.zeros(STEPS)
+    levels[60:74] = 0.5
+    verdict, start = find_steady_state(series(levels, seed=seed))
+    assert (verdict, abs(start - 75) <= 1) == ("warmup", True)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_warmup_that_ends_just_after_the_middle_is_never_within_the_steady_steps(seed):
+    verdict, start = find_steady_state(series(step_at(0.52, 0.1), seed=seed))
+    assert verdict == "warmup"
+    assert abs(start - 1 - 0.52 * STEPS) <= 1
 
 
 @pytest.mark.parametrize("seed", range(5))
