@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 
 
@@ -21,12 +23,28 @@ def main() -> None:
         click.echo(f"kit: {' '.join(error.format_message().split())}", err=True)
         sys.exit(2)
     except KitError as error:
-        click.echo(f"kit: {error}", err=True)
+        _say(f"kit: {error}")
         sys.exit(error.exit_code)
     except click.exceptions.Abort:
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader of our output has gone (`kit show … | head`); nothing is left to tell it.
-        sys.stderr.close()
-        sys.exit(0)
+    except SystemExit as ending:
+        # Click's answer to a pipe whose reader has gone (`kit show … | head`), which is no error: 1 means slower.
+        sys.exit(0 if ending.code == 1 else ending.code)
+    except OSError as error:
+        # A full disk under our output, or a terminal that has gone: what is still buffered would fail again at exit.
+        _discard_output()
+        subject = error.filename or "input or output failed"
+        _say(f"kit: {subject}: {error.strerror or error}; make room, or write elsewhere")
+        sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _discard_output() -> None:
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()

@@ -14,11 +14,11 @@ def clock(*, source: str, as_json: bool) -> None:
     """Measure and print the clock certificate that every profile carries."""
     import msgspec
 
-    from kit.clock import calibrate, certify, choose_source
+    from kit.clock import CLOCKS, calibrate, certify, choose_source
     from kit.report.profile_machine import clock_section
     from kit.suites.plan import check_choice
 
-    check_choice("clock source", source, ("auto", "monotonic_raw", "tsc", "cntvct"))
+    check_choice("clock source", source, CLOCKS)
     chosen, _ = choose_source(source)  # type: ignore[arg-type]
     certificate = certify(chosen, calibrate(chosen), calibrate(chosen))
     click.echo(msgspec.json.encode(certificate).decode() if as_json else "\n".join(clock_section(certificate)))

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from kit.cli.finite_range import FiniteRange
+
 EXIT_SLOWER = 1
 FORMATS = ("text", "markdown", "csv", "json")
 
@@ -17,7 +19,10 @@ FORMATS = ("text", "markdown", "csv", "json")
 @click.option("--format", "format_name", default="text", show_default=True, metavar="|".join(FORMATS))
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 @click.option(
-    "--fail-if-slower", type=click.FloatRange(min=0), metavar="PCT", help="Exit 1 if a cell is slower by PCT."
+    "--fail-if-slower",
+    type=FiniteRange(min=0),
+    metavar="PCT",
+    help="Exit 1 if a cell is slower by PCT.",
 )
 def compare(
     *,

@@ -12,13 +12,18 @@ from kit.profile.launch import Launch, LaunchRequest
 
 
 class RunProgress:
-    """Shows a run's launches, and how long the rest should take."""
+    """Shows a run's launches, and how long the rest should take.
 
-    def __init__(self, requests: list[LaunchRequest], already_ended: int) -> None:
+    Args:
+        pending: launches still to run, in order.
+        total: how many the whole run has, those included that ended before it was resumed.
+    """
+
+    def __init__(self, pending: list[LaunchRequest], total: int) -> None:
         self._console = Console(stderr=True, highlight=False)
-        self._pending = [request.cell.key for request in requests][already_ended:]
+        self._pending = [request.cell.key for request in pending]
         self._seen_s: dict[str, list[float]] = {}
-        self._total, self._ended = len(requests), already_ended
+        self._total = total
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -28,7 +33,7 @@ class RunProgress:
             console=self._console,
             disable=not self._console.is_terminal,
         )
-        self._task = self._bar.add_task("launches", total=self._total, completed=already_ended, left="")
+        self._task = self._bar.add_task("launches", total=self._total, completed=self._ended, left="")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -49,19 +54,19 @@ class RunProgress:
         key = request.cell.key
         self._seen_s.setdefault(key, []).append(duration_s)
         self._pending.remove(key)
-        self._ended += 1
         if launch.failure is not None:
             # A failed cell is not launched again.
             self._pending = [pending for pending in self._pending if pending != key]
-            self._console.print(
-                f"failed: {key}: in {launch.failure.phase}: {launch.failure.reason}", markup=False, soft_wrap=True
-            )
+            self._say(f"failed: {key}: in {launch.failure.phase}: {launch.failure.reason}")
         left = describe_left(self.left_s())
-        self._bar.update(self._task, completed=self._total - len(self._pending), left=left)
+        self._bar.update(self._task, completed=self._ended, left=left)
         if not self._console.is_terminal:
-            self._console.print(
-                f"[{self._ended}/{self._total}] {key} {duration_s:.1f} s; {left}", markup=False, soft_wrap=True
-            )
+            self._say(f"[{self._ended}/{self._total}] {key} {duration_s:.1f} s; {left}")
+
+    @property
+    def _ended(self) -> int:
+        """Launches that need not be waited for: those of a failed cell, too."""
+        return self._total - len(self._pending)
 
     def _say(self, line: str) -> None:
         self._console.print(line, markup=False, soft_wrap=True)

@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
+
+from kit.cli.finite_range import FiniteRange
 
 if TYPE_CHECKING:
     from kit.engines.run import Run
 
 EXIT_FAILED_CELLS = 3
 EXIT_INTERRUPTED = 130
+# What every framework takes for a seed.
+SEED_MAX = 2**31 - 1
+# Everything else was decided when the run began.
+FREE_WHEN_RESUMED = frozenset({"resume", "out", "budget", "as_json"})
 
 
 @click.command(short_help="Measure a suite and write its profile.")
@@ -23,11 +30,17 @@ EXIT_INTERRUPTED = 130
 @click.option("--compile-mode", "compile_modes", multiple=True, metavar="MODE", help="graph, xla, eager, compile, jit.")
 @click.option("--feed", "feeds", multiple=True, metavar="device|host", help="Batches resident, or copied each step.")
 @click.option("--launches", type=click.IntRange(min=1), metavar="N", help="Fresh processes per cell.")
-@click.option(
-    "--budget", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Begin no round after S seconds."
-)
+@click.option("--budget", type=FiniteRange(min=0, min_open=True), metavar="S", help="Begin no round after S seconds.")
 @click.option("--data", default="auto", show_default=True, metavar="mnist|synthetic|auto", help="What to feed.")
-@click.option("--seed", default=0, show_default=True, metavar="N", help="Of weights, batches, dropout and order.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, SEED_MAX),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Of weights, batches, dropout and order.",
+)
+@click.option("--clock", default="monotonic_raw", show_default=True, metavar="SOURCE", help="What stamps read.")
 @click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
 @click.option("--resume", is_flag=True, help="Go on with the unfinished run of --out.")
 @click.option("--quick", is_flag=True, help="Measure as the quick suite does: a look in minutes.")
@@ -35,30 +48,37 @@ EXIT_INTERRUPTED = 130
 def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
     """Measure SUITE (default: standard; a built-in name or a .toml file) and write a profile."""
     from kit.cli.progress import RunProgress
-    from kit.engines.run import terminate_as_interrupt
+    from kit.engines.interrupts import terminate_as_interrupt
 
     running = _resume(options) if options["resume"] else _begin(options)
     try:
         with (
             terminate_as_interrupt(),
-            RunProgress(running.header.requests, already_ended=len(running.finished)) as progress,
+            RunProgress(running.pending, total=len(running.header.requests)) as progress,
         ):
-            running.conduct(progress, budget)
+            profile = running.conduct(progress, budget)
     except KeyboardInterrupt:
-        click.echo(
-            f"kit: interrupted; {len(running.finished)} of {len(running.header.requests)} launches are kept; "
-            f"go on with `kit run --resume --out {running.path}`",
-            err=True,
-        )
+        _say_how_to_go_on(running, "interrupted")
         return EXIT_INTERRUPTED
+    if profile.interrupted:
+        _say_how_to_go_on(running, f"the budget of {budget:g} s has ended")
     _print_outcome(running, as_json=as_json)
     return EXIT_FAILED_CELLS if running.failed else 0
+
+
+def _say_how_to_go_on(running: Run, why: str) -> None:
+    click.echo(
+        f"kit: {why}; {len(running.finished)} of {len(running.header.requests)} launches are kept; "
+        f"go on with `kit run --resume --out {running.path}`",
+        err=True,
+    )
 
 
 def _begin(options: dict[str, Any]) -> Run:
     """Decide everything, or raise a KitError."""
     from datetime import datetime
 
+    from kit.clock import CLOCKS, choose_source
     from kit.engines.prepare import keep_installed, prepare
     from kit.engines.run import Run, usable_cpus
     from kit.profile.naming import profile_path
@@ -68,6 +88,8 @@ def _begin(options: dict[str, Any]) -> Run:
     from kit.workloads.data.dataset import ensure
 
     check_choice("data", options["data"], ("mnist", "synthetic", "auto"))
+    check_choice("clock source", options["clock"], CLOCKS)
+    choose_source(options["clock"])
     axes = {
         name: list(options[name])
         for name in ("backends", "workloads", "devices", "tasks", "batches", "compile_modes", "feeds")
@@ -75,23 +97,20 @@ def _begin(options: dict[str, Any]) -> Run:
     suite = override(
         load_suite(options["suite"] or DEFAULT_SUITE), axes, launches=options["launches"], quick=options["quick"]
     )
-    cells, skipped = keep_installed(plan_cells(suite.cells), axes["backends"])
+    cells, skipped = keep_installed(plan_cells(suite.cells, named=axes["backends"]), axes["backends"])
     for entry in skipped:
         click.echo(f"kit: skipped: {entry.reason}", err=True)
     ready = ensure(options["data"])
     if ready.note:
         click.echo(f"kit: {ready.note}", err=True)
     header = prepare(
-        suite_name=suite.name,
-        suite_sha256=suite.sha256,
-        cells=cells,
+        suite,
+        cells,
         skipped=skipped,
-        launches=suite.measure.launches,
-        plan=suite.measure.plan(),
-        data=ready.name,
-        data_note=ready.note,
+        data=ready,
         seed=options["seed"],
         cpus=usable_cpus(),
+        clock=options["clock"],
     )
     path = profile_path(options["out"], suite.name, header.id, datetime.fromisoformat(header.created))
     return Run.begin(path, header)
@@ -104,7 +123,23 @@ def _resume(options: dict[str, Any]) -> Run:
 
     if not options["out"]:
         raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
-    return Run.resume(Path(options["out"]))
+    _refuse_what_is_decided()
+    running = Run.resume(Path(options["out"]))
+    if running.damaged:
+        lines = "line of the journal is" if running.damaged == 1 else "lines of the journal are"
+        click.echo(f"kit: {running.damaged} {lines} damaged; what they held is run again", err=True)
+    return running
+
+
+def _refuse_what_is_decided() -> None:
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if given and parameter.name not in FREE_WHEN_RESUMED:
+            name = parameter.make_metavar(context) if isinstance(parameter, click.Argument) else parameter.opts[0]
+            raise click.UsageError(
+                f"{name.strip('[]')} cannot be given with --resume: the run's journal has decided it"
+            )
 
 
 def _print_outcome(running: Run, *, as_json: bool) -> None:

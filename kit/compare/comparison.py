@@ -172,10 +172,17 @@ def _row(entry: _Entry, versus: Versus) -> Row:
         launches_seen=len(result.launches),
         data=data_of(result),
         parity=result.parity,
+        accuracy_updates=_accuracy_updates(result),
         is_baseline=is_baseline,
         versus=None if is_baseline or no_verdict is not None else versus,
         no_verdict=no_verdict,
     )
+
+
+def _accuracy_updates(result: CellResult) -> int | None:
+    evaluations = [launch.evaluation for launch in result.launches if launch.evaluation is not None]
+    counts = {evaluation.updates for evaluation in evaluations if evaluation.accuracy is not None}
+    return counts.pop() if len(counts) == 1 else None
 
 
 def _no_verdict(result: CellResult, baseline: CellResult | None) -> str | None:

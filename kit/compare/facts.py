@@ -76,7 +76,8 @@ def _software_facts(identity: Identity) -> dict[str, str]:
         "Python": software.python,
         "kit": software.kit,
     }
-    return found | {name: software.packages[name] for name in sorted(software.packages)}
+    packages = {name: software.packages[name] for name in sorted(software.packages)}
+    return found | packages | {name: software.environment[name] for name in sorted(software.environment)}
 
 
 def _run_facts(profile: Profile) -> dict[str, str]:

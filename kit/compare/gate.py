@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.schema import CellResult, Profile
+from kit.stats.parity_verdict import same_losses
 
 LabelledProfile = tuple[str, Profile]
 
@@ -30,6 +31,13 @@ def data_of(result: CellResult) -> str | None:
 
 def refusal(result: CellResult, baseline: CellResult) -> str | None:
     """Why the two cells' numbers may not be compared; null: they may."""
+    other_data = _other_data(result, baseline)
+    if other_data is None and same_losses(result, baseline) is False:
+        return "different arithmetic (parity): its first losses are not the baseline's"
+    return other_data
+
+
+def _other_data(result: CellResult, baseline: CellResult) -> str | None:
     ours, theirs = data_of(result), data_of(baseline)
     if ours is not None and theirs is not None and ours != theirs:
         return f"ran on {ours} data, the baseline on {theirs}"
@@ -55,7 +63,7 @@ def check_comparable(profiles: Sequence[LabelledProfile], baseline: LabelledProf
             f"no cell of {baseline[0]} is in another profile; compare runs of the same suite "
             f"({baseline[0]} has {_examples(baseline[1])})"
         )
-    refusals = [refusal(*pair) for pair in pairs]
+    refusals = [_other_data(*pair) for pair in pairs]
     if all(refusals):
         raise NotComparableError(f"no common cell can be compared: it {refusals[0]}; give both runs the same --data")
 

@@ -33,6 +33,7 @@ def notes(profiles: Sequence[LabelledProfile], rows: Sequence[Row], baseline: st
         *_launches_note(rows),
         *_marks_note(profiles),
         *_parity_note(rows),
+        *_accuracy_note(rows),
         *_skipped(profiles),
         *(_differences_note(profiles) if several else []),
         *_machines_note(profiles),
@@ -111,7 +112,7 @@ def _parity_note(rows: Sequence[Row]) -> list[str]:
     apart = [row for row in rows if row.parity is not None and row.parity.agrees is False]
     if apart:
         keys = ", ".join(dict.fromkeys(row.cell.key for row in apart))
-        return [f"PARITY FAILED: these cells did not compute the same losses, so their times do not compare: {keys}."]
+        return [f"PARITY FAILED: these cells did not compute the losses that most of the others did: {keys}."]
     if not judged:
         return ["Parity was not shown: no two backends recorded losses for the same work."] if rows else []
     largest = max((p.max_relative_difference for p in judged if p.max_relative_difference is not None), default=0.0)
@@ -121,6 +122,19 @@ def _parity_note(rows: Sequence[Row]) -> list[str]:
         f"Parity: the first {judged[0].steps} losses of {len(judged)} cells agree across backends within "
         f"{judged[0].tolerance:g}; largest relative difference {largest:.1g}.{rest}"
     ]
+
+
+def _accuracy_note(rows: Sequence[Row]) -> list[str]:
+    """Accuracies compare only after the same amount of training."""
+    scored = [row for row in rows if row.summary.accuracy is not None]
+    if not scored:
+        return []
+    if any(row.accuracy_updates is None for row in scored):
+        return ["Accuracies are after unequal or unknown amounts of training: do not compare them."]
+    counts = sorted({row.accuracy_updates for row in scored if row.accuracy_updates is not None})
+    if len(counts) == 1:
+        return [f"Accuracy after {counts[0]:,} updates."]
+    return [f"Accuracies are after {counts[0]:,} to {counts[-1]:,} updates: do not compare them."]
 
 
 def _skipped(profiles: Sequence[LabelledProfile]) -> list[str]:
@@ -135,7 +149,7 @@ def _differences_note(profiles: Sequence[LabelledProfile]) -> list[str]:
     ids = [profile.id for _, profile in profiles]
     same = ["The same run was given more than once."] if len(set(ids)) < len(ids) else []
     found = [f"Differs: {line}." for line in differences(profiles)]
-    return [*same, *(found or ["Machine, software and settings are the same in all profiles."])]
+    return [*same, *(found or ["As far as recorded, machine, software and settings are the same in all profiles."])]
 
 
 def _machines_note(profiles: Sequence[LabelledProfile]) -> list[str]:

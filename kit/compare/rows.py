@@ -46,6 +46,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     launches_seen: int  # finished or failed
     data: str | None  # "mnist", "synthetic"
     parity: ParityVerdict | None
+    accuracy_updates: int | None  # optimizer updates before scoring; null: not known, or launches differ
     is_baseline: bool
     versus: Versus | None
     no_verdict: str | None  # why `versus` is null, for a row that is not the baseline

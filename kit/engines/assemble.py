@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kit.engines.conductor import remaining
 from kit.profile.clock import Certificate
 from kit.profile.identity import State
 from kit.profile.journal import JournalHeader
@@ -29,7 +30,7 @@ def assemble_profile(header: JournalHeader, launches: list[Launch], state_after:
         sensors=_first_sensors(header, launches),
         suite=header.suite,
         cells=cells,
-        interrupted=len(launches) < len(header.requests),
+        interrupted=bool(remaining(header.requests, launches)),
     )
 
 

@@ -22,9 +22,11 @@ class Watcher(Protocol):
 
 
 def remaining(requests: Iterable[LaunchRequest], finished: Iterable[Launch]) -> list[LaunchRequest]:
-    """The launches still to run, in order. One that failed has ended too, and is not run again."""
+    """The launches still to run, in order. A cell of which one has failed is not run again."""
+    finished = list(finished)
     ended = {(launch.cell_key, launch.round) for launch in finished}
-    return [request for request in requests if (request.cell.key, request.round) not in ended]
+    failed = {launch.cell_key for launch in finished if launch.failure is not None}
+    return [r for r in requests if r.cell.key not in failed and (r.cell.key, r.round) not in ended]
 
 
 def conduct(
@@ -44,7 +46,7 @@ def conduct(
 
     Raises:
         KeyboardInterrupt: passed on; `finished` and the journal hold every launch that had ended.
-        OSError: the journal cannot be written (disk full).
+        JournalError: the journal cannot be written (disk full); it holds every launch that had ended.
     """
     failed = {launch.cell_key for launch in finished if launch.failure is not None}
     current_round = requests[0].round if requests else 0

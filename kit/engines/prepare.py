@@ -5,17 +5,20 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime
 
-from kit.engines.interpreters import find_backend, interpreter_for
+from kit.clock import Preference
+from kit.engines.interpreters import find_backend
+from kit.engines.resumable import interpreters
 from kit.engines.schedule import schedule
 from kit.errors import KitError
 from kit.fingerprint.identity import identity
 from kit.fingerprint.state import state
 from kit.profile.cell import Cell
 from kit.profile.journal import JournalHeader
-from kit.profile.launch import DataChoice, StepPlan
 from kit.profile.schema import Skipped, SuiteUsed
 from kit.sensors.catalog import probe_all
+from kit.suites.suite import Suite
 from kit.version import __version__
+from kit.workloads.data.dataset import Resolved
 
 
 class BackendMissingError(KitError):
@@ -44,36 +47,36 @@ def keep_installed(cells: list[Cell], asked_for: list[str]) -> tuple[list[Cell],
 
 
 def prepare(
-    *,
-    suite_name: str,
-    suite_sha256: str,
+    suite: Suite,
     cells: list[Cell],
+    *,
     skipped: list[Skipped],
-    launches: int,
-    plan: StepPlan,
-    data: DataChoice,
-    data_note: str | None,
+    data: Resolved,
     seed: int,
     cpus: list[int],
+    clock: Preference,
 ) -> JournalHeader:
     """The header of a new run's journal."""
-    interpreters = tuple(dict.fromkeys(interpreter_for(cell.backend) for cell in cells))
+    sensors = probe_all()
+    energy_answers = any(sensor.quantity == "energy" and sensor.status == "measured" for sensor in sensors)
+    plan, launches = suite.measure.plan(energy_answers=energy_answers), suite.measure.launches
+    requests = schedule(cells, launches=launches, plan=plan, data=data.name, seed=seed, cpus=cpus, clock=clock)
     return JournalHeader(
         id=str(uuid.uuid4()),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         kit=__version__,
-        identity=identity(interpreters),
+        identity=identity(interpreters(requests)),
         state_before=state(),
-        sensors=probe_all(),
+        sensors=sensors,
         suite=SuiteUsed(
-            name=suite_name,
-            sha256=suite_sha256,
+            name=suite.name,
+            sha256=suite.sha256,
             launches=launches,
             plan=plan,
-            data=data,
-            data_note=data_note,
+            data=data.name,
+            data_note=data.note,
             seed=seed,
             skipped=skipped,
         ),
-        requests=schedule(cells, launches=launches, plan=plan, data=data, seed=seed, cpus=cpus),
+        requests=requests,
     )

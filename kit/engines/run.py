@@ -1,29 +1,35 @@
 """A run, from its decisions to its profile: begin or resume, conduct, assemble, write.
 
 begin ─► journal header ─► launches … (each in the journal) ─► profile ─► journal removed
-                              │ Ctrl-C
-resume ◄──────────────────────┘   a profile of what had finished is written then, too
+                              │ Ctrl-C, budget, full disk
+resume ◄──────────────────────┘   the journal stays; a profile of what had finished is written, too, if it can be
 """
 
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+
+import msgspec
 
 from kit.clock import now_ns
 from kit.engines.assemble import assemble_profile
 from kit.engines.conductor import Watcher, conduct, remaining
 from kit.engines.local import run_launch
+from kit.engines.resumable import check_resumable, without_counters
+from kit.errors import KitError
 from kit.fingerprint.state import state
-from kit.profile.journal import Journal, JournalHeader, journal_path
-from kit.profile.launch import Launch
+from kit.profile.journal import Journal, JournalError, JournalHeader, journal_path
+from kit.profile.launch import Launch, LaunchRequest
 from kit.profile.schema import Profile
 from kit.profile.store import write_profile
+
+
+class StoppedError(KitError):
+    """The run could not go on; what had finished is in its journal."""
 
 
 @dataclass(slots=True)
@@ -34,6 +40,7 @@ class Run:
     header: JournalHeader
     finished: list[Launch]
     journal: Journal
+    damaged: int = 0  # lines of the journal that could not be read back; their launches are run again
 
     @classmethod
     def begin(cls, path: Path, header: JournalHeader) -> Self:
@@ -42,26 +49,42 @@ class Run:
 
     @classmethod
     def resume(cls, path: Path) -> Self:
-        """Reopen the journal beside `path`; JournalError where there is none."""
-        journal, header, finished = Journal.reopen(journal_path(path))
-        return cls(path, header, finished, journal)
+        """Reopen the journal beside `path`.
+
+        Raises:
+            JournalError: there is none, or another run is writing it.
+            NotResumableError: it was begun on another machine, software or CPUs.
+        """
+        journal, kept = Journal.reopen(journal_path(path))
+        try:
+            check_resumable(kept.header, usable_cpus())
+        except KitError:
+            journal.close()
+            raise
+        header = msgspec.structs.replace(kept.header, state_before=without_counters(kept.header.state_before))
+        return cls(path, header, kept.launches, journal, kept.damaged)
 
     @property
     def failed(self) -> bool:
         """Whether any launch has failed."""
         return any(launch.failure is not None for launch in self.finished)
 
+    @property
+    def pending(self) -> list[LaunchRequest]:
+        """What is still to run."""
+        return remaining(self.header.requests, self.finished)
+
     def conduct(self, watcher: Watcher, budget_s: float | None) -> Profile:
-        """Run what remains and write the profile.
+        """Run what remains and write the profile. Where the budget ends it first, the journal stays for `resume`.
 
         Raises:
             KeyboardInterrupt: after the profile of the finished launches is written; the journal stays for `resume`.
+            KitError: the disk is full, or the folder is gone; the journal stays as it is.
         """
-        deadline_ns = None if budget_s is None else now_ns() + round(budget_s * 1e9)
-        requests = remaining(self.header.requests, self.finished)
+        deadline_ns = None if budget_s is None else now_ns() + to_ns(budget_s)
         try:
             conduct(
-                requests,
+                self.pending,
                 finished=self.finished,
                 journal=self.journal,
                 run_launch=run_launch,
@@ -70,34 +93,38 @@ class Run:
                 deadline_ns=deadline_ns,
             )
         except KeyboardInterrupt:
-            self._write(interrupted=True)
+            self._write()
             self.journal.close()
             raise
-        profile = self._write(interrupted=False)
-        self.journal.remove()
+        except JournalError:
+            # A disk that is full for the journal is often full for the profile, too: the journal's error is told.
+            with suppress(KitError):
+                self._write()
+            raise
+        except OSError as error:
+            raise StoppedError(
+                f"{error.filename or 'the run'}: {error.strerror}; mend that, then go on with "
+                f"`kit run --resume --out {self.path}`"
+            ) from error
+        profile = self._write()
+        if profile.interrupted:
+            self.journal.close()
+        else:
+            self.journal.remove()
         return profile
 
-    def _write(self, *, interrupted: bool) -> Profile:
+    def _write(self) -> Profile:
         profile = assemble_profile(self.header, self.finished, state())
-        profile.interrupted = interrupted
         write_profile(self.path, profile)
         return profile
+
+
+def to_ns(seconds: float) -> int:
+    """Nanoseconds; also of numbers so large that their nanoseconds are no float."""
+    whole = int(seconds)
+    return whole * 1_000_000_000 + round((seconds - whole) * 1e9)
 
 
 def usable_cpus() -> list[int]:
     """CPUs that this process may run on: what affinity allows."""
     return sorted(os.sched_getaffinity(0))
-
-
-@contextmanager
-def terminate_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does: worker ended, profile written, journal kept."""
-
-    def interrupt(_signum: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

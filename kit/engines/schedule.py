@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import random
 
+from kit.clock import Preference
 from kit.profile.cell import Cell
 from kit.profile.launch import DataChoice, LaunchRequest, StepPlan
 
 
 def schedule(
-    cells: list[Cell], *, launches: int, plan: StepPlan, data: DataChoice, seed: int, cpus: list[int]
+    cells: list[Cell],
+    *,
+    launches: int,
+    plan: StepPlan,
+    data: DataChoice,
+    seed: int,
+    cpus: list[int],
+    clock: Preference = "monotonic_raw",
 ) -> list[LaunchRequest]:
     """All launches, in order. The first round also records parity losses and scores the test split."""
     order = random.Random(seed)
@@ -30,6 +38,7 @@ def schedule(
                     cpus=cpus,
                     parity=round_number == 0,
                     evaluate=round_number == 0,
+                    clock=clock,
                 )
             )
     return requests

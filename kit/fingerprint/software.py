@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from importlib import metadata
 
+from kit.fingerprint.environment import relevant_environment
 from kit.profile.identity import Software
 from kit.version import __version__
 
@@ -85,6 +86,7 @@ def software(pythons: Iterable[str], reasons: dict[str, str]) -> Software:
         kernel=platform.release(),
         libc=f"{libc} {libc_version}".strip() or None,
         packages={name: " / ".join(sorted(found)) for name, found in sorted(versions.items())},
+        environment=relevant_environment(),
     )
 
 

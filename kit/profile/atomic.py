@@ -6,10 +6,13 @@ import os
 import tempfile
 from pathlib import Path
 
+# Short, and not the file's own name: that may be as long as the file system allows.
+TEMPORARY_PREFIX = ".kit-"
+
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write to a temporary file in the same folder, flush it to the disk, and rename it into place."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY_PREFIX, suffix=".part")
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:

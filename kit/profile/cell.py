@@ -21,7 +21,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     batch: int  # samples per step
     precision: str  # "float32"
     compile_mode: str  # the backend's own word: "graph" | "xla" | "eager" | "compile" | "jit"
-    feed: Feed  # "device": batches resident before the step; "host": copied from NumPy in each step
+    # "device": batches resident before the step; "host": handed over from NumPy in each step, as the framework does it.
+    # To an accelerator that is a copy; on a CPU TensorFlow copies, PyTorch and JAX share the memory.
+    feed: Feed
     devices: int = 1
 
     @property

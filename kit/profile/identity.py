@@ -46,6 +46,7 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
     kernel: str
     libc: str | None
     packages: dict[str, str] = {}  # distribution -> version, frameworks and numerical libraries
+    environment: dict[str, str] = {}  # variables that the workers inherit and that libraries read, by name
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):

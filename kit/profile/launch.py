@@ -46,6 +46,7 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     cpus: list[int]  # CPUs the worker pins itself to; empty: leave as inherited
     parity: bool  # also record the parity losses (first 20 steps from the seed's weights, dropout off)
     evaluate: bool  # also score the test split after the steady steps
+    clock: Literal["auto", "monotonic_raw", "tsc", "cntvct"] = "monotonic_raw"  # what a stamp reads
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +65,6 @@ class DataUsed(msgspec.Struct, frozen=True, kw_only=True):
     train_samples: int | None  # null: this launch did not read the split
     test_samples: int | None
     pool_batches: int  # distinct batches that the steps cycle through
-    note: str | None = None  # why synthetic, when `auto` fell back
 
 
 class Utilization(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +111,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
 
     accuracy: float | None
     samples: int | None  # how many were scored
+    updates: int | None = None  # optimizer updates before scoring: accuracies after different numbers do not compare
     reason: str | None = None
 
 
@@ -124,7 +125,10 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Launch(msgspec.Struct, kw_only=True):
-    """One fresh process that measured one cell once. With `failure` set, the measured fields are null."""
+    """One fresh process that measured one cell once.
+
+    With `failure` set, fields hold what had been measured until then; no summary is made of them.
+    """
 
     cell_key: str
     round: int
@@ -148,7 +152,9 @@ class Launch(msgspec.Struct, kw_only=True):
     calibration_start: Calibration | None = None
     calibration_end: Calibration | None = None
     certificate: Certificate | None = None
-    peak_memory_b: int | None = None  # high-water resident set of the worker, data and framework included
+    peak_memory_b: int | None = (
+        None  # high-water resident set of the worker to the end of the steps, data and framework included
+    )
     evaluation: Evaluation | None = None
     parity: Parity | None = None
     warnings: list[str] = []

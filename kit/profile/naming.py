@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from pathlib import Path
 
 from kit.errors import KitError
+from kit.profile.journal import journal_path
+from kit.profile.sidecar import sidecar_path
 
 
 class OutputError(KitError):
@@ -16,14 +19,27 @@ def profile_path(out: str | None, suite: str, run_id: str, created: datetime) ->
     """The file to write: `out` itself, or ``<suite>-<UTC time>-<id>.json`` in the folder `out` (default: here).
 
     Raises:
-        OutputError: the file is there already, or its folder is not.
+        OutputError: the file, its journal or its sidecar is there already, its folder is not, or its name is too long.
     """
     name = f"{suite}-{created:%Y%m%dT%H%M%SZ}-{run_id[:8]}.json"
     path = Path(out) if out else Path(name)
-    if out and (path.is_dir() or out.endswith("/")):
+    if out and (os.path.isdir(out) or out.endswith("/")):  # noqa: PTH112 - Path.is_dir raises on a name too long
         path /= name
-    if path.exists():
-        raise OutputError(f"{path}: is there already; choose another --out, measured data is not overwritten")
+    if _is_there(journal_path(path)):
+        raise OutputError(f"{path}: an interrupted run: go on with `kit run --resume --out {path}`")
+    for file in (path, sidecar_path(path)):
+        if _is_there(file):
+            raise OutputError(f"{file}: is there already; choose another --out, measured data is not overwritten")
     if not path.parent.is_dir():
         raise OutputError(f"{path.parent}: no such folder; create it, or choose another --out")
     return path
+
+
+def _is_there(file: Path) -> bool:
+    try:
+        file.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise OutputError(f"{file}: cannot be created: {error.strerror}; choose another --out") from None
+    return True

@@ -10,10 +10,12 @@ import io
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kit.errors import KitError
 from kit.profile.atomic import write_atomically
 from kit.profile.launch import Launch
+from kit.profile.regular_file import read_regular
 from kit.profile.schema import Profile, Sidecar
 
 # Up to this many steps stay in the JSON: about 200 kB, which decodes in a few milliseconds.
@@ -25,8 +27,8 @@ class SidecarError(KitError):
 
 
 def sidecar_path(profile_path: Path) -> Path:
-    """``run.json`` -> ``run.steps.npz``."""
-    return profile_path.with_suffix(".steps.npz")
+    """``run.json`` -> ``run.json.steps.npz``."""
+    return profile_path.with_name(profile_path.name + ".steps.npz")
 
 
 def detach_steps(profile_path: Path, profile: Profile) -> None:
@@ -50,22 +52,42 @@ def attach_steps(profile_path: Path, profile: Profile) -> None:
     """Read the sidecar back into the launches, if the profile has one.
 
     Raises:
-        SidecarError: missing, or its SHA-256 is not the profile's.
+        SidecarError: missing, its SHA-256 is not the profile's, or it does not hold the steps that the profile says.
     """
     if profile.sidecar is None:
         return
     # The name comes from a file that may be hostile: only a bare name beside the profile is opened.
     path = profile_path.parent / Path(profile.sidecar.file).name
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError as error:
         raise SidecarError(f"{path}: cannot be read: {error.strerror}; keep it beside its profile") from None
     if hashlib.sha256(data).hexdigest() != profile.sidecar.sha256:
         raise SidecarError(f"{path}: its SHA-256 is not the one in {profile_path.name}; use the original file")
-    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-        for name, launch in _named_launches(profile):
-            if name in archive:
-                launch.step_ns = archive[name].tolist()
+    arrays = _unpack(path, data, [name for name, _ in _named_launches(profile)])
+    total = sum(array.size for array in arrays.values())
+    if total != profile.sidecar.steps:
+        raise _not_the_steps(path, f"it has {total} steps and its profile says {profile.sidecar.steps}")
+    for name, launch in _named_launches(profile):
+        if name in arrays:
+            launch.step_ns = arrays[name].tolist()
+
+
+def _unpack(path: Path, data: bytes, names: list[str]) -> dict[str, NDArray[np.int64]]:
+    try:
+        archive = np.load(io.BytesIO(data), allow_pickle=False)
+        arrays = {name: archive[name] for name in names if name in archive}
+    # What NumPy, zipfile and zlib raise on bytes that are not theirs is not listed anywhere.
+    except Exception as error:
+        raise _not_the_steps(path, f"not a NumPy archive: {' '.join(str(error).split())}") from None
+    for name, array in arrays.items():
+        if array.dtype != np.int64 or array.ndim != 1:
+            raise _not_the_steps(path, f"{name} is {array.ndim}-dimensional {array.dtype}, not a list of int64")
+    return arrays
+
+
+def _not_the_steps(path: Path, problem: str) -> SidecarError:
+    return SidecarError(f"{path}: {problem}; use the file that `kit run` wrote")
 
 
 def _named_launches(profile: Profile) -> list[tuple[str, Launch]]:

@@ -11,9 +11,13 @@ import msgspec
 from kit.errors import KitError
 from kit.profile.atomic import write_atomically
 from kit.profile.canonical import profile_digest
+from kit.profile.finite import not_finite
+from kit.profile.regular_file import read_regular
 from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile
 from kit.profile.sidecar import detach_steps
 
+# Whatever keeps a profile from being written, its launches are in the journal.
+_GO_ON = "go on with `kit run --resume --out"
 SCHEMA_PATTERN = re.compile(rf"{re.escape(SCHEMA_NAME)}/(\d{{1,6}})\.(\d{{1,6}})")
 
 
@@ -22,12 +26,22 @@ class ProfileError(KitError):
 
 
 def write_profile(path: Path, profile: Profile) -> None:
-    """Write `profile` to `path`, and its raw steps beside it where they are many; sets `sidecar` and `digest`."""
-    detach_steps(path, profile)
-    profile.digest = ""
-    plain = msgspec.to_builtins(profile)
-    profile.digest = plain["digest"] = profile_digest(plain)
-    write_atomically(path, msgspec.json.encode(plain) + b"\n")
+    """Write `profile` to `path`, and its raw steps beside it where they are many; sets `sidecar` and `digest`.
+
+    Raises:
+        ProfileError: the disk is full, the folder is gone, or a number is not finite.
+    """
+    found = next(not_finite(msgspec.to_builtins(profile)), None)
+    if found is not None:
+        raise ProfileError(f"{path}: not written: {found}, which JSON cannot hold; {_GO_ON} {path}`, with a mended kit")
+    try:
+        detach_steps(path, profile)
+        profile.digest = ""
+        plain = msgspec.to_builtins(profile)
+        profile.digest = plain["digest"] = profile_digest(plain)
+        write_atomically(path, msgspec.json.encode(plain) + b"\n")
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be written: {error.strerror}; mend that, then {_GO_ON} {path}`") from None
 
 
 def read_profile(path: Path) -> Profile:
@@ -52,7 +66,7 @@ def read_profile(path: Path) -> Profile:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ProfileError(f"{path}: cannot be read: {reason}; give a profile written by `kit run`") from None

@@ -1,9 +1,13 @@
-"""A comparison as CSV (RFC 4180): one row a cell, raw numbers, the unit in the column's name, empty for null."""
+"""A comparison as CSV (RFC 4180): one row a cell, the unit in the column's name, empty for null.
+
+Numbers have six significant digits, or are whole from a million on: `kit compare --json` has every digit.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 
 from kit.compare.rows import Comparison, Row
 from kit.profile.schema import Estimate
@@ -17,10 +21,12 @@ ESTIMATES = {
     "samples_per_s": "samples{}_per_s",
     "sample_ns": "sample{}_ns",
     "compile_ns": "compile{}_ns",
-    "process_cpu_pct": "process_cpu{}_pct",
     "joules_per_sample_j": "energy_per_sample{}_j",
     "accuracy": "accuracy{}",
 }
+
+# More than any measurement here is good for.
+DIGITS = 6
 
 Value = str | int | float | bool | None
 
@@ -33,7 +39,7 @@ def render(comparison: Comparison) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _safe(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: _safe(_rounded(value)) for name, value in row.items()} for row in rows)
     return text.getvalue()
 
 
@@ -58,8 +64,12 @@ def _row(row: Row, baseline: str | None) -> dict[str, Value]:
     }
     for field, column in ESTIMATES.items():
         values |= _estimate(getattr(row.summary, field), column)
+    # No interval: a mean of percentages has no bound that it keeps to, and would pass below zero.
+    cpu = row.summary.process_cpu_pct
+    values |= {"process_cpu_pct": None if cpu is None else cpu.value}
     values |= {"warmup_steps": row.summary.warmup_steps, "peak_memory_b": row.summary.peak_memory_b}
     values |= {f"no_{field}_because": row.summary.reasons.get(field) for field in ("joules_per_sample_j", "accuracy")}
+    values["accuracy_updates"] = row.accuracy_updates
     values["parity_agrees"] = None if row.parity is None else row.parity.agrees
     return values | _versus(row, baseline)
 
@@ -86,6 +96,16 @@ def _versus(row: Row, baseline: str | None) -> dict[str, Value]:
         "p_adjusted": None if versus is None else versus.p_adjusted,
         "launches_to_settle": None if versus is None else versus.launches_to_settle,
     }
+
+
+def _rounded(value: Value) -> Value:
+    """A number without the digits that mean nothing: whole from a million on, else to `DIGITS` significant digits."""
+    if not isinstance(value, float) or not math.isfinite(value):
+        return value
+    if abs(value) >= 10**DIGITS:
+        return round(value)
+    rounded = float(f"{value:.{DIGITS}g}")
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 def _safe(value: Value) -> Value:

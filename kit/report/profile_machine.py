@@ -29,10 +29,12 @@ def machine_section(identity: Identity) -> list[str]:
     }
     for index, accelerator in enumerate(identity.accelerators):
         facts[f"{accelerator.kind} {index}"] = f"{accelerator.model} · driver {accelerator.driver or 'unknown'}"
+    variables = " · ".join(f"{name}={value}" for name, value in software.environment.items())
     facts |= {
         "container": container_in_words(identity.container),
         "system": f"{software.os} · kernel {software.kernel} · {software.libc or 'C library unknown'}",
         "software": " · ".join((f"Python {software.python}", *(f"{n} {v}" for n, v in software.packages.items()))),
+        "environment": variables or "no variable set that is known to change numbers",
         "fingerprint": identity.hardware_sha256,
     }
     return _pairs(facts | {f"{name}, not known": reason for name, reason in identity.reasons.items()})

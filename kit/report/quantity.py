@@ -9,6 +9,8 @@ from kit.profile.schema import Estimate
 TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 ENERGY_UNITS = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
 BYTES_PER_MIB = 2**20
+# An interval from a third of a value to three times it says only that there were too few launches.
+WIDE = 10.0
 
 Units = tuple[tuple[float, str], ...]
 
@@ -28,12 +30,17 @@ def duration(value_ns: float, digits: int = 3) -> str:
 
 
 def duration_estimate(estimate: Estimate, digits: int = 4) -> str:
-    """``4.012 ms [3.995, 4.030]``: the interval in the unit and with the decimals of the value."""
+    """``4.012 ms [3.995, 4.030]``: the interval in the unit and with the decimals of the value.
+
+    One whose ends are more than `WIDE` times apart is given in words: its ends would be read as numbers.
+    """
     size, unit = _unit(estimate.value, TIME_UNITS, digits)
     places = decimals(estimate.value / size, digits)
     shown = f"{estimate.value / size:.{places}f} {unit}"
     if estimate.low is None or estimate.high is None:
         return shown
+    if estimate.high > WIDE * estimate.low:
+        return f"{shown} [too wide: {estimate.launches} launches]"
     return f"{shown} [{estimate.low / size:.{places}f}, {estimate.high / size:.{places}f}]"
 
 

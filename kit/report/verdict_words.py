@@ -31,8 +31,12 @@ def _versus_words(versus: Versus, footnotes: Footnotes) -> str:
         return f"unresolved{footnotes.mark('a difference needs at least two launches a side')}"
     if versus.verdict in ("faster", "slower"):
         return _changed(versus.verdict, versus.time_ratio, versus.time_ratio_low, versus.time_ratio_high)
-    interval = _interval(versus.time_ratio_low, versus.time_ratio_high)
-    return f"same {interval}" if versus.verdict == "same" else f"unresolved {interval}{_needs(versus)}"
+    low, high = versus.time_ratio_low, versus.time_ratio_high
+    if versus.verdict == "same":
+        return f"same {_interval(low, high)}"
+    # An interval that reaches that far says nothing that "unresolved" does not.
+    unwieldy = low * PERCENT_UNWIELDY < 1 or high > PERCENT_UNWIELDY
+    return f"unresolved{'' if unwieldy else f' {_interval(low, high)}'}{_needs(versus)}"
 
 
 def _changed(verdict: str, ratio: float, low: float, high: float) -> str:

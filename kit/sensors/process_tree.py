@@ -2,7 +2,10 @@
 
 worker ─┬─ loader 0      CPU time of the tree = CPU clock of each live process
         ├─ loader 1                            + what each has reaped from children that ended
-        └─ sampler       (left out)
+        └─ sampler       (left out)            − what each had used before it was first seen
+
+What a process used before the tree first saw it cannot be placed in time, so it must not appear as a jump: it counts
+only where the process began after the previous look.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from kit.sensors.stamp import now_ns
 RESCAN_NS = 1_000_000_000
 # Readings of one tick share one look at the tree; ticks are 100 ms apart.
 SAME_TICK_NS = 20_000_000
+# proc_pid_stat(5): a process's start is in ticks, rounded down.
+TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 # Linux, include/linux/posix-timers_types.h: CPUCLOCK_SCHED, the nanosecond run time of a whole process.
 CPUCLOCK_SCHED = 2
 
@@ -50,16 +55,23 @@ class Process:
         self.pid = pid
         self._stat = HeldFile(Path(f"/proc/{pid}/stat"))
 
+    def started_ns(self) -> int:
+        """On CLOCK_BOOTTIME, rounded down to a tick."""
+        return int(self._fields()[19]) * TICK_NS
+
     def usage(self) -> Usage:
         """Read now. The CPU clock counts nanoseconds, where /proc/PID/stat counts ticks of 10 ms."""
-        # proc_pid_stat(5), fields from the third: the second, the name, may itself hold spaces and parentheses.
-        fields = self._stat.read().rpartition(b")")[2].split()
+        fields = self._fields()
         user, system, reaped_user, reaped_system = (int(field) for field in fields[11:15])
         try:
             own_s = time.clock_gettime_ns((~self.pid << 3) | CPUCLOCK_SCHED) / 1e9
         except OSError:
             own_s = (user + system) / _TICKS_PER_S
         return Usage(own_s + (reaped_user + reaped_system) / _TICKS_PER_S, int(fields[21]) * _PAGE_B)
+
+    def _fields(self) -> list[bytes]:
+        # proc_pid_stat(5), fields from the third: the second, the name, may itself hold spaces and parentheses.
+        return self._stat.read().rpartition(b")")[2].split()
 
     def close(self) -> None:
         """Let go of the process."""
@@ -77,12 +89,14 @@ class ProcessTree:
         self._root_pid = pid
         self._excluded_pid = excluded_pid
         self._members = {pid: Process(pid)}
+        self._unplaced_s = 0.0  # CPU seconds that no look can place in time
+        self._looked_boottime_ns: int | None = None
         self._scanned_ns = 0
         self._looked_ns = 0
         self._usage: Usage | None = None
 
     def cpu_s(self) -> float | None:
-        """CPU seconds of the tree since its processes began, cumulative; None when the root is gone."""
+        """CPU seconds of the tree, cumulative from an arbitrary zero; None when the root is gone."""
         usage = self.usage()
         return None if usage is None else usage.cpu_s
 
@@ -109,7 +123,9 @@ class ProcessTree:
         self._members = {}
 
     def _look(self) -> Usage | None:
-        cpu_s, resident_b = 0.0, 0
+        self._looked_boottime_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        # Of those that ended too: their parent has reaped all that they used.
+        cpu_s, resident_b = -self._unplaced_s, 0
         for process in list(self._members.values()):
             try:
                 usage = process.usage()
@@ -127,7 +143,10 @@ class ProcessTree:
             found.extend(child for child in child_pids(pid) if child != self._excluded_pid)
         for pid in set(found) - set(self._members):
             with contextlib.suppress(OSError):
-                self._members[pid] = Process(pid)
+                process = Process(pid)
+                if self._looked_boottime_ns is not None and process.started_ns() + TICK_NS <= self._looked_boottime_ns:
+                    self._unplaced_s += process.usage().cpu_s
+                self._members[pid] = process
 
 
 def child_pids(pid: int) -> list[int]:

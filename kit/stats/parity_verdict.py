@@ -1,4 +1,10 @@
-"""Whether cells that differ only in backend and compile mode compute the same thing: the parity verdict."""
+"""Whether cells that differ only in backend and compile mode compute the same thing: the parity verdict.
+
+A cell agrees if it is one of a majority: if more than half of the cells of its work, itself counted, have its losses.
+
+a ── b      of a, b and c, a and b agree and c is the odd one out; of two that differ, neither has a majority
+   c
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,11 @@ from kit.profile.schema import CellResult, ParityVerdict
 
 
 def parity_verdicts(cells: Sequence[CellResult]) -> dict[str, ParityVerdict]:
-    """Judge each cell against every other of the same work; keyed by cell key, one verdict for each cell."""
+    """Judge each cell against every other of the same work; keyed by cell key, one verdict for each cell.
+
+    `against` and the largest difference of a cell that agrees are of those it agrees with, and `reason` names the
+    others; of one that does not, they are of all.
+    """
     proofs = {cell.key: _proof(cell) for cell in cells}
     groups: dict[tuple[object, ...], list[str]] = {}
     for cell in cells:
@@ -46,16 +56,30 @@ def _judge(own: Parity | None, others: dict[str, Parity | None]) -> ParityVerdic
         return _undecided("the cells were fed different batches", len(own.losses))
     if any(len(parity.losses) != len(own.losses) for parity in recorded.values()):
         return _undecided("the cells recorded different numbers of losses", len(own.losses))
-    differences = [_max_relative_difference(own.losses, parity.losses) for parity in recorded.values()]
-    finite = bool(np.all(np.isfinite(differences)))
+    differences = {key: _max_relative_difference(own.losses, parity.losses) for key, parity in recorded.items()}
+    agreeing = {key: difference for key, difference in differences.items() if difference <= PARITY_TOLERANCE}
+    agrees = 2 * (len(agreeing) + 1) > len(differences) + 1
+    counted = agreeing if agrees else differences
+    finite = bool(np.all(np.isfinite([*counted.values()])))
+    odd = ", ".join(key for key in differences if key not in agreeing)
     return ParityVerdict(
-        agrees=finite and max(differences) <= PARITY_TOLERANCE,
-        against=list(recorded),
-        max_relative_difference=max(differences) if finite else None,
+        agrees=agrees,
+        against=list(counted),
+        max_relative_difference=max(counted.values()) if finite else None,
         tolerance=PARITY_TOLERANCE,
         steps=len(own.losses),
-        reason=None if finite else "a loss is not finite",
+        reason=f"other losses in {odd}" if agrees and odd else None if finite else "a loss is not finite",
     )
+
+
+def same_losses(ours: CellResult, theirs: CellResult) -> bool | None:
+    """Whether two cells' losses are within the tolerance; null where they did not start from the same."""
+    a, b = _proof(ours), _proof(theirs)
+    if a is None or b is None or len(a.losses) != len(b.losses):
+        return None
+    if (a.weights_sha256, a.batches_sha256) != (b.weights_sha256, b.batches_sha256):
+        return None
+    return _max_relative_difference(a.losses, b.losses) <= PARITY_TOLERANCE
 
 
 def _max_relative_difference(ours: list[float], theirs: list[float]) -> float:

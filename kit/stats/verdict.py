@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kit.stats.difference import Difference, Spread
-from kit.stats.interval import CONFIDENCE, t_quantile
+from kit.stats.interval import CONFIDENCE
 
 Verdict = Literal["faster", "slower", "same", "unresolved"]
 
@@ -59,24 +59,41 @@ def judge(difference: Difference | None, p_adjusted: float | None = None, band: 
         return Judgement("same")
     if abs(centre) > edge and (low > 0 or high < 0) and p <= 1 - CONFIDENCE:
         return Judgement("slower" if centre > 0 else "faster")
-    return Judgement("unresolved", launches_to_settle(difference, band))
+    return Judgement("unresolved", launches_to_settle(difference, band, p))
 
 
-def launches_to_settle(difference: Difference, band: float) -> int | None:
-    """Fewest launches a side whose interval would settle it, if centre and spread stay as observed.
+def launches_to_settle(difference: Difference, band: float, p_adjusted: float | None = None) -> int | None:
+    """Fewest launches a side that would settle it, if centre and spread stay as observed.
 
-    The centre may move, so this is even odds, not a promise. At least the number that a verdict needs anyway.
+    To be called different, its p must come below what the adjustment for the other rows leaves it, by the factor that
+    the adjustment has now; to be called the same, its interval must lie in the band. The centre may move, so this is
+    even odds, not a promise. At least the number that a verdict needs anyway.
+
+    Args:
+        difference: unresolved.
+        band: from `noise_band`.
+        p_adjusted: as for `judge`; its own p by default.
     """
     if difference.launches < LAUNCHES_TO_PLAN:
         return None
     edge, distance = math.log1p(band), abs(math.log(difference.ratio))
-    half_width_wanted = distance if distance > edge else edge - distance
+    alpha = 1 - CONFIDENCE
+    if distance > edge:
+        half_width_wanted = distance
+        alpha *= difference.p / p_adjusted if p_adjusted else 1.0
+    else:
+        half_width_wanted = edge - distance
+    if alpha <= 0:
+        return None
     first = max(difference.launches + 1, LAUNCHES_FOR_VERDICT)
     for launches in range(first, LAUNCHES_TO_SETTLE_MAX + 1):
-        if _half_width(difference.spread, launches) < half_width_wanted:
+        if _half_width(difference.spread, launches, alpha) < half_width_wanted:
             return launches
     return None
 
 
-def _half_width(spread: Spread, launches: int) -> float:
-    return t_quantile(spread.degrees_of_freedom(launches)) * spread.standard_error(launches)
+def _half_width(spread: Spread, launches: int, alpha: float) -> float:
+    """Of the interval that leaves out `alpha`, both sides together."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(spread.degrees_of_freedom(launches), 1 - alpha / 2)) * spread.standard_error(launches)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 from kit.backends.catalog import CATALOG
 from kit.errors import KitError
-from kit.profile.cell import Cell
+from kit.profile.cell import Cell, Task
 from kit.suites.suite import Axes
 from kit.workloads.catalog import WORKLOADS
+from kit.workloads.data.split import SAMPLES, Split
 
 PRECISIONS = ("float32",)
 DEFAULT_COMPILE_MODE = "default"
+# Which split a task's batches are cut from.
+SPLIT_OF: dict[Task, Split] = {"train": "train", "infer": "test"}
 
 
 class PlanError(KitError):
@@ -24,10 +28,17 @@ def check_choice(kind: str, name: str, choices: list[str] | tuple[str, ...]) -> 
         raise PlanError(f"no {kind} {name!r}; choose from {', '.join(choices)}")
 
 
-def plan_cells(axes: Axes) -> list[Cell]:
+def plan_cells(axes: Axes, named: Sequence[str] = ()) -> list[Cell]:
     """All cells of the axes, in the suite's order, each once.
 
     A compile mode that a backend does not have gives no cell for that backend; one that no backend has is an error.
+
+    Args:
+        axes: what to take the product of.
+        named: backends that the user asked for by name: none of them may go without a cell.
+
+    Raises:
+        PlanError: a name that is not among its choices, a batch that no split can fill, or no cell.
     """
     _check(axes)
     cells: dict[str, Cell] = {}
@@ -57,6 +68,13 @@ def plan_cells(axes: Axes) -> list[Cell]:
         cells.setdefault(cell.key, cell)
     if not cells:
         raise PlanError("these choices leave no cell to measure; widen --backend or --compile-mode")
+    for name in named:
+        if name not in {cell.backend for cell in cells.values()}:
+            own = ", ".join(CATALOG[name].compile_modes)
+            raise PlanError(
+                f"{name} has no compile mode {' or '.join(axes.compile_modes)}; add one of its own ({own}), "
+                f"or leave out --backend {name}"
+            )
     return list(cells.values())
 
 
@@ -73,3 +91,7 @@ def _check(axes: Axes) -> None:
     for batch in axes.batches:
         if batch < 1:
             raise PlanError(f"batch {batch} is not a number of samples; give 1 or more")
+        for task in axes.tasks:
+            samples = SAMPLES[SPLIT_OF[task]]
+            if batch > samples:
+                raise PlanError(f"batch {batch} is more than the {samples} samples there are to {task} on; give fewer")

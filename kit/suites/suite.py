@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import tomllib
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -14,6 +16,11 @@ from kit.profile.launch import StepPlan
 
 DEFAULT_SUITE = "standard"
 QUICK_SUITE = "quick"
+# kit.stats.steady_state: two segments of ten steps are the least that can be steady.
+STEADY_STEPS_MIN = 20
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class SuiteError(KitError):
@@ -27,20 +34,41 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     backends: list[str]
     devices: list[Device] = msgspec.field(default_factory=lambda: ["cpu"])
     tasks: list[Task] = msgspec.field(default_factory=lambda: ["train", "infer"])
-    batches: list[int] = msgspec.field(default_factory=lambda: [128])
+    batches: list[Count] = msgspec.field(default_factory=lambda: [128])
     precisions: list[str] = msgspec.field(default_factory=lambda: ["float32"])
     compile_modes: list[str] = msgspec.field(default_factory=lambda: ["default"])
     feeds: list[Feed] = msgspec.field(default_factory=lambda: ["device"])
 
 
 class Measure(StepPlan, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many launches a cell gets, and how long each is."""
+    """How many launches a cell gets, and how long each is.
 
-    launches: int
+    Raises:
+        ValueError: seconds that are not finite, or more steps at least than at most.
+    """
 
-    def plan(self) -> StepPlan:
-        """The part that the worker needs."""
-        return StepPlan(**{name: getattr(self, name) for name in StepPlan.__struct_fields__})
+    launches: Count
+    warmup_s: Seconds
+    warmup_steps_min: Annotated[int, msgspec.Meta(ge=0)]
+    steady_s: Seconds
+    steps_min: Annotated[int, msgspec.Meta(ge=STEADY_STEPS_MIN)]
+    steps_max: Count
+    energy_s: Seconds | None = None  # in place of steady_s where an energy sensor answers: joules need a long window
+
+    def __post_init__(self) -> None:
+        for name in ("warmup_s", "steady_s", "energy_s"):
+            seconds = getattr(self, name)
+            if seconds is not None and not math.isfinite(seconds):
+                raise ValueError(f"{name} is {seconds}; give a number of seconds, 0 or more")
+        if self.steps_min > self.steps_max:
+            raise ValueError(f"steps_min {self.steps_min} is more than steps_max {self.steps_max}")
+
+    def plan(self, *, energy_answers: bool = False) -> StepPlan:
+        """The part that the worker needs, on a machine where an energy sensor answers or not."""
+        plan = StepPlan(**{name: getattr(self, name) for name in StepPlan.__struct_fields__})
+        if energy_answers and self.energy_s is not None:
+            return msgspec.structs.replace(plan, steady_s=max(self.steady_s, self.energy_s))
+        return plan
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

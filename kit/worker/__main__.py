@@ -1,6 +1,6 @@
 """The worker's command line: one cell in, one launch record out.
 
-python -m kit.worker --request request.json --record launch.json --trail phases
+python -m kit.worker --request request.json --record launch.json --trail phases [--engine PID]
 python -m kit.worker --probe torch
 """
 
@@ -9,13 +9,16 @@ from __future__ import annotations
 import argparse
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from kit.errors import KitError
 from kit.profile.atomic import write_atomically
+from kit.profile.finite import fail_if_not_finite
 from kit.profile.launch import Failure, Launch, LaunchRequest
+from kit.worker.parent_death import die_with
 
 # Of a framework's message; XLA's can fill pages, and the stack stands in the tail of standard error.
 REASON_LENGTH = 500
@@ -27,6 +30,7 @@ def main() -> int:
     parser.add_argument("--request", type=Path)
     parser.add_argument("--record", type=Path)
     parser.add_argument("--trail", type=Path)
+    parser.add_argument("--engine", type=int, metavar="PID", help="end when this process does")
     parser.add_argument("--probe", metavar="BACKEND")
     arguments = parser.parse_args()
     if arguments.probe:
@@ -36,20 +40,29 @@ def main() -> int:
         return 0
     if not (arguments.request and arguments.record and arguments.trail):
         parser.error("--request, --record and --trail are needed together, or --probe alone")
+    if arguments.engine:
+        die_with(arguments.engine)
     request = msgspec.json.decode(arguments.request.read_bytes(), type=LaunchRequest)
-    launch = _launch(request, arguments.trail)
-    write_atomically(arguments.record, msgspec.json.encode(launch))
+    launch = _launch(request, arguments.trail, lambda finished: _write(arguments.record, request, finished))
+    _write(arguments.record, request, launch)
     return 1 if launch.failure else 0
 
 
-def _launch(request: LaunchRequest, trail: Path) -> Launch:
+def _write(record: Path, request: LaunchRequest, launch: Launch) -> None:
+    from kit.worker.measure import new_launch
+
+    fail_if_not_finite(launch, new_launch(request))
+    write_atomically(record, msgspec.json.encode(launch))
+
+
+def _launch(request: LaunchRequest, trail: Path, keep: Callable[[Launch], None]) -> Launch:
     # Imported here: the worker starts its ledger before anything slow, and a broken import is a failure like any other.
     from kit.worker.ledger import PhaseLedger
     from kit.worker.measure import measure, new_launch
 
     ledger, launch = PhaseLedger(trail), new_launch(request)
     try:
-        measure(request, ledger, launch)
+        measure(request, ledger, launch, keep=lambda: keep(launch))
     except Exception as error:
         if not isinstance(error, KitError):
             traceback.print_exc()

@@ -12,10 +12,11 @@ from kit.workloads.workload import Workload
 EVALUATION_BATCH = 500
 
 
-def evaluate(program: Program, workload: Workload, dataset: Dataset) -> Evaluation:
-    """Accuracy over every test sample; null on synthetic data, where it would say nothing."""
+def evaluate(program: Program, workload: Workload, dataset: Dataset, updates: int) -> Evaluation:
+    """Accuracy over every test sample after `updates` optimizer updates; null, with the reason, on synthetic data."""
     if dataset.name != "mnist":
-        return Evaluation(accuracy=None, samples=None, reason="synthetic data: an accuracy on it would say nothing")
+        reason = "synthetic data: an accuracy on it would say nothing"
+        return Evaluation(accuracy=None, samples=None, updates=updates, reason=reason)
     batches = evaluation_batches(workload, *dataset.split("test"), EVALUATION_BATCH)
     samples = samples_in(batches)
-    return Evaluation(accuracy=program.evaluate(batches) / samples, samples=samples)
+    return Evaluation(accuracy=program.evaluate(batches) / samples, samples=samples, updates=updates)

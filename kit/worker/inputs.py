@@ -37,7 +37,6 @@ def load_inputs(workload: Workload, request: LaunchRequest) -> Inputs:
         train_samples=len(dataset.train_labels) if dataset.train_labels is not None else None,
         test_samples=len(dataset.test_labels) if dataset.test_labels is not None else None,
         pool_batches=len(pool),
-        note=dataset.note,
     )
     return Inputs(dataset, pool, used)
 

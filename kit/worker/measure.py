@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import gc
 import platform
-import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -28,6 +27,7 @@ from kit.worker.evaluate import evaluate
 from kit.worker.inputs import feed, load_inputs
 from kit.worker.ledger import PhaseLedger
 from kit.worker.parity import record_parity
+from kit.worker.peak_memory import peak_memory_b
 from kit.worker.sampler_process import SamplerProcess
 from kit.worker.step_loop import run_steps, steady_steps, warm_up
 from kit.workloads.catalog import WORKLOADS
@@ -58,16 +58,18 @@ def new_launch(request: LaunchRequest) -> Launch:
     )
 
 
-def measure(request: LaunchRequest, ledger: PhaseLedger, launch: Launch) -> None:
+def measure(request: LaunchRequest, ledger: PhaseLedger, launch: Launch, keep: Callable[[], None]) -> None:
     """Run the launch, writing into `launch` as it goes: what had been measured stays if a later phase fails.
+
+    `keep` is called when the steps are measured, before scoring and parity, which need more memory than the steps did.
 
     Raises:
         KitError: the device is not there, the data is damaged, or the loss is not finite.
         Exception: whatever the framework raises.
     """
     launch.phases = ledger.phases
-    cpus = pin(request.cpus, request.threads)
-    source, _ = clock.choose_source()
+    cpus = pin(request.cpus)
+    source, _ = clock.choose_source(request.clock)
     launch.calibration_start = clock.calibrate(source)
     workload = WORKLOADS[request.cell.workload]
 
@@ -94,7 +96,7 @@ def measure(request: LaunchRequest, ledger: PhaseLedger, launch: Launch) -> None
             calibration=launch.calibration_start,
         )
 
-    launch.peak_memory_b = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    launch.peak_memory_b = peak_memory_b()
     launch.calibration_end = clock.calibrate(source)
     launch.certificate = clock.certify(source, launch.calibration_start, launch.calibration_end)
     steady = ledger.named("steady")
@@ -103,9 +105,10 @@ def measure(request: LaunchRequest, ledger: PhaseLedger, launch: Launch) -> None
     launch.energy = sampler.energies(steady.begin_ns, steady.begin_ns + steady.duration_ns)
     _record_steps(launch, steps)
     _check_output(program, steps.last_output)
+    keep()
     if request.evaluate and request.cell.task == "train":
         with ledger.phase("evaluate"):
-            launch.evaluation = evaluate(program, workload, inputs.dataset)
+            launch.evaluation = evaluate(program, workload, inputs.dataset, updates=launch.steps)
     if request.parity:
         with ledger.phase("parity"):
             launch.parity = record_parity(backend, workload, request, inputs.pool)

@@ -4,7 +4,8 @@
 
 In one process a framework, blocks alternate: the kit's own step loop with its sampler running, and a bare loop, its
 steps timed by `time.perf_counter_ns`, with the sampler stopped (SIGSTOP). Same program, same batches, same run; the
-ratio is taken block by block, so that drift of the machine falls out.
+ratio is taken block by block, so that drift of the machine falls out. What the kit adds to a step (stamps, sampler) is
+the difference; whether the step itself is the framework's best is shown by bench_recommended_loop.py.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def ratios(backend_name, workload_name, task, blocks):
     from kit.workloads.weights import initial_weights
 
     cpus = sorted(os.sched_getaffinity(0))
-    pin(cpus, len(cpus))
+    pin(cpus)
     workload = WORKLOADS[workload_name]
     axes = Axes(workloads=[workload_name], backends=[backend_name], tasks=[task], batches=[BATCH])
     cell = plan_cells(axes)[0]

@@ -1,6 +1,7 @@
 import pytest
 
 from kit.cli.progress import RunProgress, describe_left
+from kit.engines.conductor import remaining
 from kit.engines.schedule import schedule
 from kit.profile.launch import Failure, Launch
 from kit.suites.plan import plan_cells
@@ -26,7 +27,7 @@ def duration_of(request):
 
 
 def test_the_time_left_is_what_each_pending_cell_took(capsys):
-    with RunProgress(REQUESTS, already_ended=0) as progress:
+    with RunProgress(REQUESTS, total=36) as progress:
         for request in REQUESTS[:12]:
             progress.begins(request)
             progress.ended(request, ended(request), duration_of(request))
@@ -41,16 +42,26 @@ def test_the_time_left_is_what_each_pending_cell_took(capsys):
 
 
 def test_a_failed_cell_is_said_at_once_and_no_longer_waited_for(capsys):
-    with RunProgress(REQUESTS, already_ended=0) as progress:
+    with RunProgress(REQUESTS, total=36) as progress:
         progress.ended(REQUESTS[0], ended(REQUESTS[0], failure="out of [memory]"), 3.0)
         assert progress.left_s() == pytest.approx(33 * 3.0)
     assert f"failed: {REQUESTS[0].cell.key}: in build: out of [memory]" in capsys.readouterr().err
 
 
 def test_a_resumed_run_counts_what_had_ended(capsys):
-    with RunProgress(REQUESTS, already_ended=30) as progress:
+    with RunProgress(REQUESTS[30:], total=36) as progress:
         progress.ended(REQUESTS[30], ended(REQUESTS[30]), 1.0)
     assert capsys.readouterr().err.startswith("[31/36]")
+
+
+def test_a_resumed_run_waits_only_for_cells_that_have_not_failed():
+    finished = [ended(REQUESTS[0], failure="planted"), *map(ended, REQUESTS[1:14])]
+    pending = remaining(REQUESTS, finished)
+    with RunProgress(pending, total=36) as progress:
+        for request in pending:
+            progress.begins(request)
+            progress.ended(request, ended(request), 1.0)
+        assert progress.left_s() == 0
 
 
 @pytest.mark.parametrize(

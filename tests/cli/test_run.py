@@ -5,7 +5,9 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import psutil
 import pytest
 
 from kit.profile.journal import journal_path, read_journal
@@ -42,7 +44,9 @@ def tiny(tmp_path):
 
 
 def command(*arguments):
-    return [sys.executable, "-m", "kit", "run", *arguments, "--data", "synthetic"]
+    # A resumed run takes its data from the journal.
+    data = [] if "--resume" in arguments else ["--data", "synthetic"]
+    return [sys.executable, "-m", "kit", "run", *arguments, *data]
 
 
 def run(*arguments, cwd, **environment):
@@ -99,7 +103,7 @@ def test_a_worker_that_dies_fails_its_cell_and_the_others_finish(tiny, tmp_path)
     assert status["jax"].summary.step_ns is None
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_keeps_what_had_finished_and_can_be_resumed(tiny, tmp_path, number):
     path = tmp_path / "run.json"
     suite = tiny(launches=3)
@@ -108,7 +112,7 @@ def test_an_interrupted_run_keeps_what_had_finished_and_can_be_resumed(tiny, tmp
     )
     end = time.monotonic() + 100
     while time.monotonic() < end:
-        if journal_path(path).exists() and len(read_journal(journal_path(path))[1]) >= 2:
+        if journal_path(path).exists() and len(read_journal(journal_path(path)).launches) >= 2:
             break
         time.sleep(0.05)
     process.send_signal(number)
@@ -135,3 +139,92 @@ def test_an_interrupted_run_keeps_what_had_finished_and_can_be_resumed(tiny, tmp
     before = {(launch.cell_key, launch.round): launch.started for launch in kept}
     assert before.items() <= {(launch.cell_key, launch.round): launch.started for launch in launches}.items()
     assert not journal_path(path).exists()
+
+
+def test_no_worker_outlives_an_engine_that_is_killed(tiny, tmp_path):
+    engine = subprocess.Popen(command(tiny(launches=9), "--out", "run.json"), stderr=subprocess.DEVNULL, cwd=tmp_path)
+    workers, end = [], time.monotonic() + 100
+    while not workers and time.monotonic() < end:
+        time.sleep(0.05)
+        children = psutil.Process(engine.pid).children(recursive=True)
+        workers = [child for child in children if "--request" in " ".join(child.cmdline())]
+    # Past the interpreter's start, of which the kernel's promise is one of the first acts.
+    time.sleep(1)
+    engine.kill()
+    engine.wait()
+    gone, alive = psutil.wait_procs(workers, timeout=20)
+    for worker in alive:
+        worker.kill()
+    assert gone
+    assert not alive
+
+
+def test_the_end_of_the_budget_is_said_with_the_way_on(tiny, tmp_path):
+    answer = run(tiny(launches=2), "--backend", "torch", "--out", "run.json", "--budget", "0.001", cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    said = (
+        "kit: the budget of 0.001 s has ended; 1 of 2 launches are kept; go on with `kit run --resume --out run.json`"
+    )
+    assert said in answer.stderr.splitlines()
+    assert read_profile(tmp_path / "run.json").interrupted
+    again = run(tiny(), "--out", "run.json", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "interrupted run: go on with" in again.stderr
+
+
+# No framework is needed from here on.
+
+
+def refused(*arguments, cwd):
+    answer = subprocess.run(
+        [sys.executable, "-m", "kit", "run", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=60,
+        check=False,
+    )
+    assert answer.returncode == 2
+    (line,) = answer.stderr.strip().splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [(["quick"], "SUITE"), (["--launches", "3"], "--launches"), (["--seed", "0"], "--seed"), (["--quick"], "--quick")],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_a_journal_has_decided_cannot_be_given_again(tmp_path, given, named):
+    assert f"{named} cannot be given with --resume" in refused("--resume", "--out", "x.json", *given, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("budget", ["inf", "nan", "-inf", "1e999"])
+def test_a_budget_is_finite(tmp_path, budget):
+    assert "--budget" in refused("--budget", budget, cwd=tmp_path)
+
+
+def test_a_full_disk_under_the_output_is_one_line(tmp_path):
+    with Path("/dev/full").open("w") as full:
+        answer = subprocess.run(
+            [sys.executable, "-m", "kit", "suites"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("kit: input or output failed: No space left on device")
+    assert answer.stderr.count("\n") == 1
+
+
+def test_a_reader_that_has_gone_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        answer = subprocess.run(
+            [sys.executable, "-m", "kit", "suites"], stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    finally:
+        os.close(writing)
+    assert (answer.returncode, answer.stderr) == (0, b"")

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 
+import msgspec
 import pytest
 from profile_builder import MS, build_cell, build_failed, build_identity, build_profile, build_result, six_cells
 
@@ -8,6 +9,7 @@ from kit.compare.comparison import UnknownBaselineError, compare
 from kit.compare.gate import NotComparableError
 from kit.compare.labels import distinct_labels
 from kit.compare.regression import slower_rows
+from kit.profile.launch import Evaluation
 
 
 def backends(results=None, baseline=None, **fields):
@@ -155,6 +157,52 @@ def test_what_differs_is_named():
     assert any("mnist dddddddd (a), mnist ffffffff (b)" in note for note in notes)
     assert not any("jax" in note for note in notes)
     assert not any("n = 1" in note for note in notes)
+
+
+def test_an_environment_variable_that_changes_numbers_is_named():
+    identity = build_identity()
+    software = msgspec.structs.replace(identity.software, environment={"XLA_FLAGS": "--xla_fast=true"})
+    notes = two(six_cells(), six_cells(), identity=msgspec.structs.replace(identity, software=software)).notes
+    assert "Differs: XLA_FLAGS: none (a), --xla_fast=true (b)." in notes
+    assert not any("are the same in all profiles" in note for note in notes)
+
+
+def test_cells_with_other_losses_get_no_verdict_and_fail_no_gate():
+    results = six_cells(medians_ms={"tensorflow": 2.0, "torch": 4.0, "jax": 4.0})[:2]
+    odd = build_result(build_cell("jax"), [4.4 * MS * (1 + r / 1000) for r in range(10)], loss_shift=0.2)
+    comparison = backends([*results, odd])
+    assert row_of(comparison, "torch").versus.verdict == "slower"
+    jax = row_of(comparison, "jax")
+    assert jax.versus is None
+    assert "different arithmetic (parity)" in jax.no_verdict
+    assert [row.cell.backend for row in slower_rows(comparison, 5)] == ["torch"]
+    assert [row.parity.agrees for row in comparison.rows] == [True, True, False]
+
+
+def test_between_profiles_it_is_the_pair_that_counts():
+    def odd():
+        return build_result(build_cell("jax"), [2 * MS, 2.01 * MS], loss_shift=0.2)
+
+    same_oddness = two([*six_cells()[:2], odd()], [*six_cells()[:2], odd()])
+    assert row_of(same_oddness, "jax", profile="b").versus is not None
+    new_oddness = two(six_cells()[:3], [*six_cells()[:2], odd()])
+    assert "parity" in row_of(new_oddness, "jax", profile="b").no_verdict
+
+
+def accuracy_notes(*updates):
+    results = [
+        build_result(build_cell(backend), [MS, MS], evaluation=Evaluation(accuracy=0.9, samples=10000, updates=count))
+        for backend, count in zip(("tensorflow", "torch"), updates, strict=True)
+    ]
+    return [note for note in backends(results).notes if note.startswith("Accurac")]
+
+
+def test_accuracies_say_how_much_training_they_are_after():
+    assert accuracy_notes(2000, 2000) == ["Accuracy after 2,000 updates."]
+    assert accuracy_notes(500, 2000) == ["Accuracies are after 500 to 2,000 updates: do not compare them."]
+    assert "unknown amounts" in accuracy_notes(None, 2000)[0]
+    synthetic = backends(six_cells(data="synthetic")).notes
+    assert not any(note.startswith("Accurac") for note in synthetic)
 
 
 def test_the_same_machine_and_software_is_said_to_be_the_same():

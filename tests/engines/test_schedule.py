@@ -95,3 +95,10 @@ def test_a_resumed_run_has_exactly_the_launches_that_had_not_ended():
     planned = requests()
     finished = [answer(request) for request in planned[:17]]
     assert remaining(planned, finished) == planned[17:]
+
+
+def test_a_resumed_run_leaves_out_the_cells_that_have_failed():
+    planned = requests()
+    broken = planned[2].cell.key
+    finished = [answer(request, fails=(broken,)) for request in planned[:5]]
+    assert remaining(planned, finished) == [r for r in planned[5:] if r.cell.key != broken]

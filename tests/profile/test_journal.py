@@ -1,9 +1,14 @@
+import os
+import resource
+import signal
+
 import pytest
 from profile_builder import build_identity, build_launch, build_profile, six_cells
 
 from kit.engines.assemble import assemble_profile
 from kit.engines.schedule import schedule
 from kit.profile.journal import Journal, JournalError, JournalHeader, journal_path, read_journal
+from kit.profile.launch import Failure
 
 
 @pytest.fixture
@@ -51,15 +56,94 @@ def test_a_second_run_into_the_same_file_is_refused(path, header):
         Journal.create(path, header)
 
 
+def test_a_damaged_line_in_the_middle_costs_only_its_own_launch(path, header):
+    launches = filled(path, header, 4)
+    lines = path.read_bytes().split(b"\n")
+    lines[2] = lines[2][:-9] + b"#" + lines[2][-8:]
+    path.write_bytes(b"\n".join(lines))
+    size = path.stat().st_size
+    journal, kept = Journal.reopen(path)
+    assert kept.launches == [launches[0], *launches[2:]]
+    assert kept.damaged == 1
+    assert path.stat().st_size == size, "nothing sound may leave the disk"
+    journal.add(launches[1])
+    journal.close()
+    assert read_journal(path).launches == [launches[0], *launches[2:], launches[1]]
+
+
+def test_only_one_run_writes_a_journal(path, header):
+    journal = Journal.create(path, header)
+    with pytest.raises(JournalError, match="another kit run is writing it"):
+        Journal.reopen(path)
+    journal.close()
+    reopened, _ = Journal.reopen(path)
+    with pytest.raises(JournalError, match="another kit run is writing it"):
+        Journal.reopen(path)
+    reopened.remove()
+    with pytest.raises(JournalError, match="no unfinished run"):
+        Journal.reopen(path)
+
+
+def limit_files_to(size_b):
+    """Return a function that lifts the limit: what a full disk does, without one (EFBIG for ENOSPC)."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_b, before[1]))
+
+    def lift():
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+
+    return lift
+
+
+def test_a_disk_that_fills_up_is_one_line_and_costs_only_the_launch_it_met(path, header):
+    launches = filled(path, header, 2)
+    journal, _ = Journal.reopen(path)
+    lift = limit_files_to(path.stat().st_size + 100)
+    try:
+        with pytest.raises(JournalError, match=r"File too large; .*--resume --out .*run\.json`") as error:
+            journal.add(launches[1])
+    finally:
+        lift()
+        journal.close()
+    assert "\n" not in str(error.value)
+    reopened, kept = Journal.reopen(path)
+    reopened.close()
+    assert kept.launches == launches
+    assert kept.damaged == 1
+
+
+def test_a_journal_that_was_removed_is_noticed_at_the_next_launch(path, header):
+    journal = Journal.create(path, header)
+    path.unlink()
+    with pytest.raises(JournalError, match="has been removed"):
+        journal.add(answer(header.requests[0]))
+    journal.close()
+
+
+def test_a_journal_that_is_no_file_is_not_called_missing(path):
+    path.mkdir()
+    with pytest.raises(JournalError, match="cannot be resumed"):
+        read_journal(path)
+    with pytest.raises(JournalError, match="cannot be resumed: Is a directory"):
+        Journal.reopen(path)
+    path.rmdir()
+    os.mkfifo(path)
+    with pytest.raises(JournalError, match="not a regular file"):
+        Journal.reopen(path)
+
+
 def test_a_torn_last_line_costs_only_that_launch_and_is_written_over(path, header):
     launches = filled(path, header, 3)
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - 7)
-    journal, _, kept = Journal.reopen(path)
-    assert kept == launches[:2]
+    journal, kept = Journal.reopen(path)
+    assert kept.launches == launches[:2]
+    assert kept.damaged == 1
     journal.add(launches[2])
     journal.close()
-    assert read_journal(path)[1] == launches
+    assert read_journal(path).launches == launches
 
 
 def test_a_flipped_bit_is_found(path, header):
@@ -67,7 +151,7 @@ def test_a_flipped_bit_is_found(path, header):
     data = bytearray(path.read_bytes())
     data[-20] ^= 1
     path.write_bytes(data)
-    assert read_journal(path)[1] == launches[:1]
+    assert read_journal(path).launches == launches[:1]
 
 
 def test_no_journal_and_a_damaged_header_say_what_to_do(path, header):
@@ -84,3 +168,14 @@ def test_an_unfinished_run_gives_a_profile_that_says_so(header):
     assert profile.interrupted
     assert {cell.status for cell in profile.cells} == {"incomplete"}
     assert len(profile.cells) == len({request.cell.key for request in header.requests})
+
+
+def test_a_finished_run_with_a_failed_cell_was_not_interrupted(header):
+    launches = [answer(request) for request in header.requests]
+    broken = header.requests[0].cell.key
+    kept = [launch for launch in launches if launch.cell_key != broken or launch.round == 0]
+    kept[0].failure = Failure(phase="build", reason="planted")
+    assert kept[0].cell_key == broken
+    assert len(kept) < len(launches)
+    assert not assemble_profile(header, kept, None).interrupted
+    assert assemble_profile(header, kept[:-1], None).interrupted

@@ -1,15 +1,22 @@
+import hashlib
+import io
+import math
 import os
 import stat
+from pathlib import Path
 
 import jsonschema
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from profile_builder import build_profile, six_cells
+from profile_builder import build_cell, build_launch, build_profile, six_cells
 
 from kit.profile.canonical import canonical_json, profile_digest
+from kit.profile.finite import fail_if_not_finite
 from kit.profile.json_schema import json_schema
+from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA, Profile
 from kit.profile.sidecar import INLINE_STEPS_MAX, SidecarError, attach_steps, sidecar_path
 from kit.profile.store import ProfileError, read_profile, write_profile
@@ -149,6 +156,96 @@ def test_many_steps_go_to_a_sidecar_that_the_profile_can_prove(tmp_path):
     sidecar.unlink()
     with pytest.raises(SidecarError, match="keep it beside its profile"):
         attach_steps(path, read_profile(path))
+
+
+@pytest.fixture
+def with_sidecar(tmp_path):
+    path = tmp_path / "run.json"
+    profile = build_profile(six_cells())
+    profile.cells[0].launches[0].step_ns = list(range(INLINE_STEPS_MAX + 1))
+    write_profile(path, profile)
+    return path, profile
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected"),
+    [
+        (b"hello", "not a NumPy archive"),
+        (b"", "not a NumPy archive"),
+        ({"cell0.launch0": np.zeros(3, np.int64)}, "has 3 steps"),
+        ({}, "has 0 steps"),
+        ({"cell0.launch0": np.zeros(INLINE_STEPS_MAX + 1)}, "1-dimensional float64"),
+        ({"cell0.launch0": np.zeros((INLINE_STEPS_MAX + 1, 1), np.int64)}, "2-dimensional int64"),
+        (np.zeros(3, np.int64), "has 0 steps"),
+    ],
+    ids=["text", "empty", "short", "without", "floats", "table", "npy"],
+)
+def test_a_sidecar_with_the_right_sha256_and_the_wrong_contents(with_sidecar, contents, expected):
+    path, profile = with_sidecar
+    buffer = io.BytesIO()
+    if isinstance(contents, bytes):
+        buffer.write(contents)
+    elif isinstance(contents, dict):
+        np.savez_compressed(buffer, **contents)
+    else:
+        np.save(buffer, contents)
+    data = buffer.getvalue()
+    sidecar_path(path).write_bytes(data)
+    profile.sidecar = msgspec.structs.replace(profile.sidecar, sha256=hashlib.sha256(data).hexdigest())
+    with pytest.raises(SidecarError, match=expected) as error:
+        attach_steps(path, profile)
+    assert "\n" not in str(error.value)
+
+
+def test_names_that_differ_after_a_dot_have_sidecars_of_their_own():
+    names = ["res-v1.0", "res-v1.1", "a.json", "a.txt", "a"]
+    assert len({sidecar_path(Path(name)) for name in names}) == len(names)
+
+
+@pytest.mark.timeout(20)
+def test_what_has_no_end_is_not_read(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    assert "not a regular file" in message(fifo)
+    assert "not a regular file" in message(Path("/dev/zero"))
+
+
+def test_a_folder_that_is_gone_is_one_line_with_the_way_on(tmp_path):
+    path = tmp_path / "gone" / "run.json"
+    with pytest.raises(ProfileError, match=r"No such file or directory; .*kit run --resume --out"):
+        write_profile(path, build_profile(six_cells()))
+
+
+def test_the_longest_name_that_the_file_system_takes_is_written(tmp_path):
+    path = tmp_path / ("n" * 255)
+    write_profile(path, build_profile([]))
+    assert read_profile(path).cells == []
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_not_finite_is_refused_by_its_path(tmp_path, value):
+    path = tmp_path / "run.json"
+    profile = build_profile(six_cells())
+    parity = profile.cells[1].launches[0].parity
+    profile.cells[1].launches[0].parity = msgspec.structs.replace(parity, losses=[2.0, value])
+    with pytest.raises(ProfileError, match=r"\$\.cells\[1\]\.launches\[0\]\.parity\.losses\[1\] is"):
+        write_profile(path, profile)
+    assert not path.exists()
+
+
+def test_a_launch_keeps_all_but_the_field_that_is_not_finite():
+    cell = build_cell()
+    launch, blank = (
+        build_launch(cell, step_ns=[1, 2, 3]),
+        Launch(cell_key="", round=0, started="", python="", backend_version=None),
+    )
+    launch.parity = msgspec.structs.replace(launch.parity, losses=[math.nan])
+    fail_if_not_finite(launch, blank)
+    assert launch.parity is None
+    assert launch.step_ns == [1, 2, 3]
+    assert "parity.losses[0] is nan" in launch.failure.reason
+    assert msgspec.json.decode(msgspec.json.encode(launch), type=Launch) == launch
 
 
 def test_the_decoder_takes_no_text_for_a_number():

@@ -138,6 +138,33 @@ def test_csv_has_raw_numbers_and_units_in_its_names():
     assert (torch["verdict"], torch["is_baseline"], torch["parity_agrees"]) == ("faster", "false", "true")
 
 
+def csv_rows(results):
+    return list(csv_reader.DictReader(io.StringIO(csv.render(comparison(results)))))
+
+
+def test_csv_numbers_have_the_digits_that_mean_something():
+    for row in csv_rows(six_cells()):
+        for name, shown in row.items():
+            if re.fullmatch(r"-?\d+\.\d+(e-?\d+)?", shown):
+                assert float(shown) == float(f"{float(shown):.6g}"), (name, shown)
+        assert row["step_ns"].isdigit() and row["compile_ns"].isdigit()
+
+
+def test_csv_gives_no_interval_of_cpu_percent():
+    first = csv_rows([build_result(build_cell("torch"), [MS, MS])])[0]
+    assert float(first["process_cpu_pct"]) == 180.5
+    assert not [name for name in first if name.startswith("process_cpu_") and name != "process_cpu_pct"]
+
+
+def test_a_hopeless_interval_is_said_in_words():
+    results = [build_result(build_cell(backend), [MS, 20 * MS]) for backend in ("tensorflow", "torch")]
+    for render in (text.render, markdown.render):
+        rendered = render(comparison(results))
+        assert "too wide: 2 launches" in rendered
+    step = csv_rows(results)[0]
+    assert float(step["step_high_ns"]) > 10 * float(step["step_low_ns"])
+
+
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r@", " ="])
 def test_csv_starts_no_formula(start):
     results = [build_result(build_cell(start + "1+1", "mlp"), [MS, MS])]
@@ -178,7 +205,9 @@ def test_unresolved_says_how_many_launches_would_tell():
     assert words_of("unresolved", *interval, launches=5, launches_to_settle=14).endswith("(needs ~14)")
     assert words_of("unresolved", *interval, launches=2).endswith("(needs more)")
     assert words_of("unresolved", *interval, launches=9).endswith("(not by 200)")
-    assert words_of("unresolved", 1.5, 0.2, 9.0, launches=2).startswith("unresolved [0.200, 9.00]×")
+    assert words_of("unresolved", *interval, launches=9).startswith("unresolved [−2.0, +6.0] %")
+    assert words_of("unresolved", 1.5, 0.2, 9.0, launches=2) == "unresolved (needs more)"
+    assert words_of("unresolved", 1.5, 0.0, 9e300, launches=3, launches_to_settle=10) == "unresolved (needs ~10)"
     assert words_of("unresolved", None, None, None) == "unresolved¹"
 
 

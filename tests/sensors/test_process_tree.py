@@ -39,6 +39,29 @@ def test_counts_a_child_while_it_lives_and_after_it_was_reaped(monkeypatch):
     tree.close()
 
 
+def test_what_a_child_did_before_it_was_found_is_no_jump(monkeypatch):
+    monkeypatch.setattr(process_tree, "SAME_TICK_NS", 0)
+    tree = ProcessTree(os.getpid())
+    tree.usage()  # looks for children now, and not again for a second
+    burn_and_wait = "print(flush=True)\ninput()\n"
+    code = BURN.format(seconds=0.5) + burn_and_wait + BURN.format(seconds=0.3) + burn_and_wait
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child.stdout.readline()
+    before = tree.usage().cpu_s
+    monkeypatch.setattr(process_tree, "RESCAN_NS", 0)
+    found = tree.usage().cpu_s
+    assert child.pid in tree._members
+    assert found - before < 0.1
+    child.stdin.write("\n")
+    child.stdin.flush()
+    child.stdout.readline()
+    burnt = tree.usage().cpu_s
+    assert burnt - found == pytest.approx(0.3, abs=0.1)
+    child.communicate("\n")
+    assert tree.usage().cpu_s == pytest.approx(burnt, abs=0.15)  # reaped whole, and still no jump
+    tree.close()
+
+
 def test_leaves_the_excluded_child_out(monkeypatch):
     monkeypatch.setattr(process_tree, "SAME_TICK_NS", 0)
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)

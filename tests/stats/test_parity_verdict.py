@@ -3,7 +3,7 @@ from profile_builder import MS, build_cell, build_result
 
 from kit.profile.launch import Parity
 from kit.profile.parity import PARITY_TOLERANCE
-from kit.stats.parity_verdict import parity_verdicts
+from kit.stats.parity_verdict import parity_verdicts, same_losses
 
 
 def result(backend, shift=0.0, cell_fields=None, **launch_fields):
@@ -26,6 +26,31 @@ def test_losses_within_tolerance_agree():
 
 def test_losses_beyond_tolerance_disagree():
     assert verdict_of(result("torch"), result("jax", 0.01)).agrees is False
+
+
+def test_of_three_only_the_odd_one_out_disagrees():
+    cells = [result("tensorflow"), result("torch"), result("jax", 0.01)]
+    verdicts = parity_verdicts(cells)
+    tensorflow, torch, jax = (verdicts[cell.key] for cell in cells)
+    assert [verdict.agrees for verdict in (tensorflow, torch, jax)] == [True, True, False]
+    assert tensorflow.against == [cells[1].key] and tensorflow.max_relative_difference <= PARITY_TOLERANCE
+    assert cells[2].key in tensorflow.reason
+    assert jax.against == [cells[0].key, cells[1].key] and jax.max_relative_difference > PARITY_TOLERANCE
+
+
+def test_without_a_majority_nobody_agrees():
+    halves = [result("tensorflow"), result("torch"), result("jax", 0.01)]
+    halves.append(result("torch", 0.01, {"compile_mode": "compile"}))
+    assert {verdict.agrees for verdict in parity_verdicts(halves).values()} == {False}
+
+
+def test_a_pair_is_judged_on_its_own():
+    odd = result("jax", 0.01)
+    assert same_losses(result("torch"), result("tensorflow")) is True
+    assert same_losses(odd, result("torch")) is False
+    assert same_losses(odd, odd) is True
+    assert same_losses(result("torch"), result("jax", parity=None)) is None
+    assert same_losses(result("jax", float("nan")), result("torch")) is False
 
 
 def test_a_loss_that_is_not_finite_never_agrees():

@@ -57,6 +57,21 @@ def test_that_many_launches_of_the_same_spread_do_settle_it_and_one_fewer_does_n
     assert judge(pair(ratio, sigma, needed - 1)).verdict == "unresolved"
 
 
+def test_launches_to_settle_counts_the_other_rows_of_the_table():
+    difference = pair(1.02, 0.024)
+    others = [0.9, 0.8, 0.7, 0.6, 0.5]
+
+    def verdict_of(difference):
+        adjusted = adjusted_p([difference.p, *others])[0]
+        return judge(difference, adjusted)
+
+    assert difference.p < 0.05 and difference.low > 1
+    alone, among_others = launches_to_settle(difference, 0.01), verdict_of(difference).launches_to_settle
+    assert among_others > alone
+    assert verdict_of(pair(1.02, 0.024, among_others)).verdict == "slower"
+    assert verdict_of(pair(1.02, 0.024, among_others - 1)).verdict == "unresolved"
+
+
 def test_launches_to_settle_is_not_promised_where_it_cannot_be_known():
     assert launches_to_settle(pair(1.02, 0.10, launches=2), 0.01) is None
     assert launches_to_settle(pair(1.0099, 0.05), 0.01) is None

@@ -4,6 +4,7 @@ from kit.errors import KitError
 from kit.suites.override import override
 from kit.suites.plan import plan_cells
 from kit.suites.suite import builtin_suites, load_suite
+from kit.worker.steady_energy import WINDOW_MIN_NS
 
 
 def test_quick_suite_is_two_networks_in_three_frameworks_train_and_infer():
@@ -51,6 +52,11 @@ def test_options_replace_axes_and_quick_replaces_the_measure():
         ({"tasks": ["test"]}, "no task 'test'; choose from train, infer"),
         ({"compile_modes": ["fast"]}, "no compile mode 'fast'; choose from default, graph, xla, eager, compile, jit"),
         ({"batches": [0]}, "batch 0 is not a number of samples; give 1 or more"),
+        (
+            {"batches": [60001], "tasks": ["train"]},
+            "batch 60001 is more than the 60000 samples there are to train on; give fewer",
+        ),
+        ({"batches": [10001]}, "batch 10001 is more than the 10000 samples there are to infer on; give fewer"),
     ],
 )
 def test_unknown_names_are_answered_with_the_choices(axes, expected):
@@ -63,7 +69,7 @@ def test_a_users_own_suite_file(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(
         'name = "mine"\ntitle = "Mine"\n[cells]\nworkloads = ["mlp"]\nbackends = ["torch"]\ntasks = ["train"]\n'
-        "[measure]\nlaunches = 2\nwarmup_s = 0.1\nwarmup_steps_min = 2\nsteady_s = 0.1\nsteps_min = 5\nsteps_max = 10\n"
+        "[measure]\nlaunches = 2\nwarmup_s = 0.1\nwarmup_steps_min = 2\nsteady_s = 1\nsteps_min = 20\nsteps_max = 40\n"
     )
     assert [cell.key for cell in plan_cells(load_suite(str(path)).cells)] == [
         "mlp/torch/cpu/train/b128/float32/eager/device/x1"
@@ -87,6 +93,69 @@ def test_a_damaged_suite_file_is_one_line(tmp_path, text, expected):
     assert "\n" not in str(error.value)
 
 
+SOUND = {
+    "launches": "1",
+    "warmup_s": "0",
+    "warmup_steps_min": "0",
+    "steady_s": "0.1",
+    "steps_min": "20",
+    "steps_max": "20",
+}
+
+
+def suite_file(tmp_path, batches="[1]", **measure):
+    path = tmp_path / "numbers.toml"
+    numbers = "\n".join(f"{name} = {value}" for name, value in (SOUND | measure).items())
+    axes = f'workloads = ["mlp"]\nbackends = ["torch"]\nbatches = {batches}\n'
+    path.write_text(f'name = "x"\ntitle = "x"\n[cells]\n{axes}[measure]\n{numbers}\n')
+    return str(path)
+
+
+def test_the_least_a_suite_may_ask_for(tmp_path):
+    assert load_suite(suite_file(tmp_path)).measure.plan().steps_min == 20
+
+
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [
+        ({"launches": "0"}, "launches"),
+        ({"launches": "-1"}, "launches"),
+        ({"warmup_s": "nan"}, "warmup_s"),
+        ({"warmup_s": "-1.0"}, "warmup_s"),
+        ({"steady_s": "inf"}, "steady_s"),
+        ({"warmup_steps_min": "-1"}, "warmup_steps_min"),
+        ({"steps_min": "19"}, "steps_min"),
+        ({"steps_min": "30"}, "steps_min 30 is more than steps_max 20"),
+        ({"batches": "[128, 0]"}, "batches"),
+    ],
+)
+def test_numbers_that_measure_nothing_are_one_line(tmp_path, number, word):
+    with pytest.raises(KitError, match="not a suite") as error:
+        load_suite(suite_file(tmp_path, **number))
+    assert word in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_batch_may_be_the_whole_split():
+    suite = override(load_suite("quick"), {"batches": [10000], "tasks": ["infer"]})
+    assert {cell.batch for cell in plan_cells(suite.cells)} == {10000}
+
+
+def test_a_backend_asked_for_by_name_does_not_vanish():
+    suite = override(load_suite("quick"), {"backends": ["torch", "tensorflow"], "compile_modes": ["xla"]})
+    with pytest.raises(KitError, match=r"torch has no compile mode xla; add one of its own \(eager, compile\)"):
+        plan_cells(suite.cells, named=["torch", "tensorflow"])
+    assert {cell.backend for cell in plan_cells(suite.cells, named=["tensorflow"])} == {"tensorflow"}
+
+
 def test_an_unknown_suite_is_answered_with_the_choices():
     with pytest.raises(KitError, match="no suite 'fast'; choose from quick, standard"):
         load_suite("fast")
+
+
+def test_the_standard_suite_measures_long_enough_for_joules_where_a_sensor_answers():
+    measure = load_suite("standard").measure
+    assert measure.plan().steady_s == 5
+    assert measure.plan(energy_answers=True).steady_s * 1e9 > WINDOW_MIN_NS
+    quick = load_suite("quick").measure
+    assert quick.plan(energy_answers=True) == quick.plan()

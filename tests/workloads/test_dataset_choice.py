@@ -112,6 +112,31 @@ def test_what_is_missing_is_downloaded_once(linked, monkeypatch, serve):
 
 
 @pytest.mark.parametrize("choice", ["mnist", "auto"])
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_a_chosen_folder_that_is_a_file_is_an_error_under_auto_too(tmp_path, monkeypatch, choice, below):
+    file = tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setenv("KIT_DATA", str(file / below))
+    with pytest.raises(DataError, match=r"found: Not a directory; .*KIT_DATA") as caught:
+        ensure(choice)
+    assert not isinstance(caught.value, DataUnavailableError)
+
+
+def test_a_user_without_a_cache_folder_gets_synthetic_data(tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    file.write_text("")
+    monkeypatch.delenv("KIT_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(file))
+    monkeypatch.setattr(mnist, "MIRRORS", ("http://127.0.0.1:9/",))
+    assert ensure("auto").name == "synthetic"
+
+
+def test_a_chosen_folder_that_is_not_there_yet_is_fine(tmp_path, monkeypatch):
+    monkeypatch.setenv("KIT_DATA", str(tmp_path / "new"))
+    assert ensure("auto").name == "synthetic"
+
+
+@pytest.mark.parametrize("choice", ["mnist", "auto"])
 def test_a_folder_that_cannot_be_looked_into_is_an_error_under_auto_too(monkeypatch, choice):
     monkeypatch.setenv("KIT_DATA", "x" * 300)
     with pytest.raises(DataError, match=r"found: File name too long; .*KIT_DATA") as caught:

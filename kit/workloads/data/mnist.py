@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.workloads.data.cache import data_folder
+from kit.workloads.data.cache import data_folder, is_chosen
 from kit.workloads.data.download import download
 from kit.workloads.data.errors import DataError
 from kit.workloads.data.idx import read_idx
@@ -75,7 +75,7 @@ def fetch_missing(splits: Iterable[Split]) -> None:
     except OSError as error:
         raise DataError(
             f"{folder}: expected a folder that can be read, found: {error.strerror}; "
-            "make it readable, or set KIT_DATA to another folder"
+            "make it one, or set KIT_DATA to another folder"
         ) from None
     if missing:
         names = ", ".join(file.name for files in FILES.values() for file in files)
@@ -86,7 +86,12 @@ def _is_there(path: Path) -> bool:
     """Tell a file that is missing from one that cannot be looked at, which raises OSError."""
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
+        return False
+    except NotADirectoryError:
+        # A folder that the user chose and that is a file is a mistake; a user without a cache folder is not.
+        if is_chosen():
+            raise
         return False
     return True
 

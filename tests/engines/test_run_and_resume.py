@@ -1,0 +1,130 @@
+"""A run and its journal, with a planted program for a worker."""
+
+import shutil
+
+import msgspec
+import pytest
+
+from kit.engines.prepare import prepare
+from kit.engines.resumable import COUNTERS, WHY_NO_COUNTERS, NotResumableError, check_resumable
+from kit.engines.run import Run, to_ns, usable_cpus
+from kit.errors import KitError
+from kit.fingerprint.identity import hashed
+from kit.profile.journal import Journal, journal_path
+from kit.profile.store import read_profile
+from kit.suites.suite import Measure, load_suite
+from kit.workloads.data.dataset import Resolved
+
+
+class Watcher:
+    def __init__(self, at_the_end=lambda: None):
+        self.seen, self.at_the_end = [], at_the_end
+
+    def begins(self, request):
+        pass
+
+    def ended(self, request, launch, duration_s):
+        self.seen.append(request.round)
+        self.at_the_end()
+
+
+@pytest.fixture
+def header(plant, torch_cell):
+    plant("")
+    measure = Measure(warmup_s=1, warmup_steps_min=3, steady_s=1, steps_min=20, steps_max=5000, launches=3)
+    return prepare(
+        msgspec.structs.replace(load_suite("quick"), measure=measure),
+        [torch_cell],
+        skipped=[],
+        data=Resolved("synthetic", None),
+        seed=0,
+        cpus=usable_cpus(),
+        clock="monotonic_raw",
+    )
+
+
+@pytest.fixture
+def path(tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder / "run.json"
+
+
+def test_a_budget_that_ends_the_run_leaves_it_to_be_resumed(header, path):
+    first = Watcher()
+    profile = Run.begin(path, header).conduct(first, budget_s=1e-9)
+    assert first.seen == [0]
+    assert profile.interrupted
+    assert read_profile(path).interrupted
+    assert journal_path(path).exists()
+
+    second, resumed = Watcher(), Run.resume(path)
+    assert [request.round for request in resumed.pending] == [1, 2]
+    profile = resumed.conduct(second, None)
+    assert second.seen == [1, 2]
+    assert not profile.interrupted
+    assert not journal_path(path).exists()
+    # What the counters grew by while nothing ran is not the run's.
+    for counter in COUNTERS:
+        assert getattr(profile.state.before, counter) is None
+        assert profile.state.before.reasons[counter] == WHY_NO_COUNTERS
+
+
+def test_a_folder_that_is_removed_is_one_line(header, path):
+    running = Run.begin(path, header)
+    with pytest.raises(KitError, match="removed while the run wrote it"):
+        running.conduct(Watcher(lambda: shutil.rmtree(path.parent, ignore_errors=True)), None)
+
+
+def test_a_profile_that_cannot_be_written_leaves_the_journal(header, path):
+    running = Run.begin(path, header)
+    with pytest.raises(KitError, match=r"--resume --out .*run\.json"):
+        # A folder of that name, not empty, cannot be replaced by a file: root may write anywhere.
+        running.conduct(Watcher(lambda: (path / "x").mkdir(parents=True, exist_ok=True)), None)
+    running.journal.close()
+    shutil.rmtree(path)
+    resumed = Run.resume(path)
+    assert resumed.pending == []
+    assert not resumed.conduct(Watcher(), None).interrupted
+    assert len(read_profile(path).cells[0].launches) == 3
+
+
+def test_a_run_goes_on_only_where_it_began(header):
+    cpus = usable_cpus()
+    check_resumable(header, cpus)
+    with pytest.raises(NotResumableError, match=r"usable CPUs was .* is \[0, 99\] now"):
+        check_resumable(header, [0, 99])
+    with pytest.raises(NotResumableError, match=r"the kit was 0\.0\.1"):
+        check_resumable(msgspec.structs.replace(header, kit="0.0.1"), cpus)
+
+    software = msgspec.structs.replace(header.identity.software, kernel="1.0")
+    elsewhere = hashed(msgspec.structs.replace(header.identity, software=software))
+    with pytest.raises(NotResumableError, match=r"software\.kernel was 1\.0 when it began") as error:
+        check_resumable(msgspec.structs.replace(header, identity=elsewhere), cpus)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("engine", "refused"), [(None, True), ("docker", False)])
+def test_only_a_container_may_change_its_name(header, monkeypatch, engine, refused):
+    contained = msgspec.structs.replace(header.identity.container, engine=engine)
+    here = msgspec.structs.replace(header.identity, container=contained)
+    monkeypatch.setattr("kit.engines.resumable.identity", lambda _pythons: hashed(here))
+    before = hashed(msgspec.structs.replace(here, hostname_sha256="another"))
+    begun = msgspec.structs.replace(header, identity=before)
+    if refused:
+        with pytest.raises(NotResumableError, match="hostname"):
+            check_resumable(begun, usable_cpus())
+    else:
+        check_resumable(begun, usable_cpus())
+
+
+def test_a_refused_resume_lets_the_journal_go(header, path):
+    Journal.create(journal_path(path), msgspec.structs.replace(header, kit="0.0.1")).close()
+    for _ in range(2):
+        with pytest.raises(NotResumableError):
+            Run.resume(path)
+
+
+@pytest.mark.parametrize(("seconds", "expected_ns"), [(0.25, 250_000_000), (3, 3 * 10**9), (1e300, int(1e300) * 10**9)])
+def test_a_budget_of_any_size_is_nanoseconds(seconds, expected_ns):
+    assert to_ns(seconds) == expected_ns
