@@ -144,12 +144,14 @@ def levels(points: NDArray[np.float64]) -> list[Level]:
 def _judge(points: NDArray[np.float64], found: list[Level], sigma: float) -> tuple[SteadyVerdict, int | None]:
     """See that the last half holds its level, and begin where the first half has reached it for good."""
     half = points.size // 2
+    disturbed_max = DISTURBED_SHARE_MAX * (points.size - half)
     reference = float(np.median(points[half:]))
     wander, equivalence = max(EQUIVALENCE, WANDER_PER_SIGMA * sigma), max(EQUIVALENCE, sigma)
-    outside = sum(level.points_from(half) for level in found if off(level, reference, wander))
-    if outside > DISTURBED_SHARE_MAX * (points.size - half):
+    if sum(level.points_from(half) for level in found if off(level, reference, wander)) > disturbed_max:
         return "no_steady_state", None
-    start = max((level.end for level in found if level.start < half and off(level, reference, equivalence)), default=0)
+    # A level that reaches further into the last half is part of what that half wanders over.
+    early = [level for level in found if level.points_from(half) <= disturbed_max and level.start < half]
+    start = max((level.end for level in early if off(level, reference, equivalence)), default=0)
     if start == 0:
         return "flat", 0
     before = min(level.value for level in found if level.end <= start)

@@ -75,6 +75,13 @@ def test_a_warmup_that_ends_just_after_the_middle_is_never_within_the_steady_ste
     assert abs(start - 1 - 0.52 * STEPS) <= 1
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_short_noisy_launch_keeps_half_of_its_steps(seed):
+    # Levels between one and two sigmas apart, the first reaching into the last half: wandering, not warm-up.
+    _, start = find_steady_state(series(step_at(0.75, -0.08, 36), sigma=0.05, seed=seed))
+    assert start is None or start <= 21
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_bursts_that_fill_more_than_a_tenth_leave_no_steady_state(seed):
     levels = np.zeros(STEPS)
