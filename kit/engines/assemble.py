@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from kit.engines.conductor import remaining
 from kit.profile.clock import Certificate
 from kit.profile.identity import State
@@ -16,6 +18,9 @@ from kit.stats.parity_verdict import parity_verdicts
 
 def assemble_profile(header: JournalHeader, launches: list[Launch], state_after: State | None) -> Profile:
     """Build the profile of a run, finished or not, from what its journal holds."""
+    sensors = _first_sensors(header, launches)
+    # Said once for the profile; a launch repeats it only where it saw something else.
+    launches = [msgspec.structs.replace(one, sensors=[]) if one.sensors == sensors else one for one in launches]
     cells = [_cell_result(header, key, launches) for key in dict.fromkeys(r.cell.key for r in header.requests)]
     for key, verdict in parity_verdicts(cells).items():
         next(cell for cell in cells if cell.key == key).parity = verdict
@@ -27,7 +32,7 @@ def assemble_profile(header: JournalHeader, launches: list[Launch], state_after:
         identity=header.identity,
         state=StateSpan(before=header.state_before, after=state_after),
         clock=_first_certificate(launches),
-        sensors=_first_sensors(header, launches),
+        sensors=sensors,
         suite=header.suite,
         cells=cells,
         interrupted=bool(remaining(header.requests, launches)),

@@ -179,3 +179,13 @@ def test_a_finished_run_with_a_failed_cell_was_not_interrupted(header):
     assert len(kept) < len(launches)
     assert not assemble_profile(header, kept, None).interrupted
     assert assemble_profile(header, kept[:-1], None).interrupted
+
+
+def test_sensors_are_said_once_unless_a_launch_saw_others(header):
+    seen = header.sensors
+    launches = [answer(request) for request in header.requests[:2]]
+    launches[0].sensors, launches[1].sensors = seen, seen[:1]
+    profile = assemble_profile(header, launches, None)
+    kept = {launch.cell_key: launch.sensors for cell in profile.cells for launch in cell.launches}
+    assert profile.sensors == seen
+    assert kept == {launches[0].cell_key: [], launches[1].cell_key: seen[:1]}
