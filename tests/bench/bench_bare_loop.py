@@ -1,19 +1,20 @@
 """Does the kit's steady step agree with a bare loop in the framework? Prints ratios, target within 1 %.
 
-    python tests/bench/bench_bare_loop.py [--workload mlp] [--blocks 12]
+    python tests/bench/bench_bare_loop.py [--workload mlp] [--seconds 8]
 
-In one process a framework, blocks alternate: the kit's own step loop with its sampler running, and a bare loop, its
-steps timed by `time.perf_counter_ns`, with the sampler stopped (SIGSTOP). Same program, same batches, same run; the
-ratio is taken block by block, so that drift of the machine falls out. What the kit adds to a step (stamps, sampler) is
-the difference; whether the step itself is the framework's best is shown by bench_recommended_loop.py.
+In one process a framework, groups of five steps alternate: the kit's own step loop, and a bare loop, its steps timed by
+`time.perf_counter_ns`. Same program, same batches, same run; the order within a pair alternates, too. The ratio is
+taken pair by pair, so that what the machine does for longer than ten steps falls out; it is the median over the pairs,
+with its 95 % interval. The sampler runs beside both: what it costs is bench_sampler.py's question, and whether the step
+itself is the framework's best is bench_recommended_loop.py's.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -23,7 +24,8 @@ from itertools import cycle, islice
 BACKENDS = ("tensorflow", "torch", "jax")
 BATCH = 128
 WARMUP_S = 2.0
-BLOCK_S = 1.0
+GROUP_STEPS = 5
+PAIRS_MIN = 20
 
 
 def bare_loop(program, batches, steps):
@@ -31,13 +33,13 @@ def bare_loop(program, batches, steps):
     step_ns = []
     for batch in islice(batches, steps):
         begin = time.perf_counter_ns()
-        program.step(batch)
+        output = program.step(batch)  # noqa: F841 - kept until the next one is there, as a loop that uses it would
         program.synchronize()
         step_ns.append(time.perf_counter_ns() - begin)
     return statistics.median(step_ns)
 
 
-def ratios(backend_name, workload_name, task, blocks):
+def ratios(backend_name, workload_name, task, seconds):
     """Kit over bare, block by block, in this process."""
     import numpy as np
 
@@ -67,20 +69,33 @@ def ratios(backend_name, workload_name, task, blocks):
     program.trace()
     program.compile()
 
+    def kit_group():
+        return float(np.median(run_steps(program, batches, GROUP_STEPS, clock.stamps(GROUP_STEPS + 1), None).step_ns))
+
+    def bare_group():
+        return bare_loop(program, batches, GROUP_STEPS)
+
     end = time.perf_counter() + WARMUP_S
     while time.perf_counter() < end:
-        pace_ns = bare_loop(program, batches, 5)
-    steps = max(10, round(BLOCK_S * 1e9 / pace_ns))
+        bare_group()
     found = []
-    with SamplerProcess() as sampler:
-        for _ in range(blocks):
-            stamps = clock.stamps(steps + 1)
-            kit_ns = float(np.median(run_steps(program, batches, steps, stamps, None).step_ns))
-            os.kill(sampler.pid, signal.SIGSTOP)
-            bare_ns = bare_loop(program, batches, steps)
-            os.kill(sampler.pid, signal.SIGCONT)
+    with SamplerProcess():
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end or len(found) < PAIRS_MIN:
+            if len(found) % 2:
+                bare_ns, kit_ns = bare_group(), kit_group()
+            else:
+                kit_ns, bare_ns = kit_group(), bare_group()
             found.append(kit_ns / bare_ns)
-    return {"ratios": found, "steps": steps, "step_ms": pace_ns / 1e6}
+    return found
+
+
+def median_interval(values):
+    """Median with its 95 % interval, by order statistics (binomial, normal approximation)."""
+    ordered, n = sorted(values), len(values)
+    reach = 0.98 * math.sqrt(n)
+    low, high = math.floor(n / 2 - reach), math.ceil(n / 2 + reach)
+    return statistics.median(ordered), ordered[max(low, 0)], ordered[min(high, n - 1)]
 
 
 def main():
@@ -88,28 +103,26 @@ def main():
     parser.add_argument("--backend", choices=BACKENDS, action="append")
     parser.add_argument("--workload", choices=("mlp", "cnn"), action="append")
     parser.add_argument("--task", choices=("train", "infer"), action="append")
-    parser.add_argument("--blocks", type=int, default=12)
+    parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--child", nargs=3)
     arguments = parser.parse_args()
     if arguments.child:
-        print(json.dumps(ratios(*arguments.child, arguments.blocks)))
+        print(json.dumps(ratios(*arguments.child, arguments.seconds)))
         return
-    print(f"steady step: kit / bare loop, batch {BATCH}, {arguments.blocks} alternating blocks of {BLOCK_S:g} s a side")
-    print(f"{'workload':<9}{'task':<7}{'backend':<12}{'ratio':>8}{'lowest':>9}{'highest':>9}{'steps a block':>15}")
+    print(f"steady step: kit / bare loop, batch {BATCH}, pairs of {GROUP_STEPS} steps a side")
+    print(f"{'workload':<9}{'task':<7}{'backend':<12}{'ratio':>8}  95 % interval{'pairs':>9}")
     for workload in arguments.workload or ("mlp", "cnn"):
         for task in arguments.task or ("train", "infer"):
             for backend in arguments.backend or BACKENDS:
-                child = ["--blocks", str(arguments.blocks), "--child", backend, workload, task]
+                child = ["--seconds", str(arguments.seconds), "--child", backend, workload, task]
                 answer = subprocess.run([sys.executable, __file__, *child], capture_output=True, text=True, check=False)
                 if answer.returncode:
                     print(f"{workload:<9}{task:<7}{backend:<12} failed: {answer.stderr.strip().splitlines()[-1]}")
                     continue
-                result = json.loads(answer.stdout.splitlines()[-1])
-                found = result["ratios"]
+                found = json.loads(answer.stdout.splitlines()[-1])
+                ratio, low, high = median_interval(found)
                 print(
-                    f"{workload:<9}{task:<7}{backend:<12}{statistics.median(found):>8.4f}{min(found):>9.4f}"
-                    f"{max(found):>9.4f}{result['steps']:>15}",
-                    flush=True,
+                    f"{workload:<9}{task:<7}{backend:<12}{ratio:>8.4f}  {low:.4f}–{high:.4f}{len(found):>9}", flush=True
                 )
 
 
