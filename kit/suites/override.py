@@ -30,4 +30,5 @@ def override(suite: Suite, axes: dict[str, list[Any]], *, launches: int | None =
     measure = load_suite(QUICK_SUITE).measure if quick else suite.measure
     if launches is not None:
         measure = msgspec.structs.replace(measure, launches=launches)
-    return msgspec.structs.replace(suite, cells=cells, measure=measure)
+    name = suite.name if not quick or suite.name == QUICK_SUITE else f"{suite.name}-{QUICK_SUITE}"
+    return msgspec.structs.replace(suite, name=name, cells=cells, measure=measure)

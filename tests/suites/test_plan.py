@@ -41,6 +41,7 @@ def test_options_replace_axes_and_quick_replaces_the_measure():
     assert {cell.task for cell in plan_cells(suite.cells)} == {"infer"}
     assert suite.measure.launches == 4
     assert suite.measure.steady_s == load_suite("quick").measure.steady_s
+    assert suite.name == "standard-quick"
 
 
 @pytest.mark.parametrize(
