@@ -57,7 +57,7 @@ class RunProgress:
         if launch.failure is not None:
             # A failed cell is not launched again.
             self._pending = [pending for pending in self._pending if pending != key]
-            self._say(f"failed: {key}: in {launch.failure.phase}: {launch.failure.reason}")
+            self._say(f"failed: {key}: {launch.failure.in_words}")
         left = describe_left(self.left_s())
         self._bar.update(self._task, completed=self._ended, left=left)
         if not self._console.is_terminal:

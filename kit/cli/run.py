@@ -151,7 +151,7 @@ def _print_outcome(running: Run, *, as_json: bool) -> None:
         click.echo(msgspec.json.encode(outcome).decode())
         return
     for key, failure in failures.items():
-        click.echo(f"kit: failed: {key}: in {failure.phase}: {failure.reason}", err=True)
+        click.echo(f"kit: failed: {key}: {failure.in_words}", err=True)
         for line in failure.stderr_tail.splitlines()[-5:]:
             click.echo(f"  {line}", err=True)
     click.echo(str(running.path))

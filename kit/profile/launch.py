@@ -123,6 +123,11 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     stderr_tail: str = ""
     exit_code: int | None = None  # negative: the signal that ended it
 
+    @property
+    def in_words(self) -> str:
+        """Where and why, in one line."""
+        return f"in {self.phase}: {self.reason}" if self.phase else f"before its first phase: {self.reason}"
+
 
 class Launch(msgspec.Struct, kw_only=True):
     """One fresh process that measured one cell once.
