@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,10 @@ def real_mnist(mnist_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """`mnist_dir`, and KIT_DATA set to it for this test and the processes it starts."""
     monkeypatch.setenv("KIT_DATA", str(mnist_dir))
     return mnist_dir
+
+
+@pytest.fixture(autouse=True, scope="session")
+def usual_signals() -> None:
+    """Let signals end this process and those it starts, as at a terminal: nohup and `&` have them ignored."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kit.profile.journal import journal_path, read_journal
+from kit.profile.journal import JournalError, journal_path, read_journal
 from kit.profile.store import read_profile
 
 pytestmark = pytest.mark.frameworks
@@ -103,6 +103,14 @@ def test_a_worker_that_dies_fails_its_cell_and_the_others_finish(tiny, tmp_path)
     assert status["jax"].summary.step_ns is None
 
 
+def launches_kept(path):
+    """So far; none while the journal's first line is still being written."""
+    try:
+        return len(read_journal(journal_path(path)).launches)
+    except JournalError:
+        return 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_keeps_what_had_finished_and_can_be_resumed(tiny, tmp_path, number):
     path = tmp_path / "run.json"
@@ -112,7 +120,7 @@ def test_an_interrupted_run_keeps_what_had_finished_and_can_be_resumed(tiny, tmp
     )
     end = time.monotonic() + 100
     while time.monotonic() < end:
-        if journal_path(path).exists() and len(read_journal(journal_path(path)).launches) >= 2:
+        if launches_kept(path) >= 2:
             break
         time.sleep(0.05)
     process.send_signal(number)
