@@ -51,7 +51,7 @@ def _no_cells(rows: Sequence[Row]) -> list[str]:
 
 def _unfinished(profiles: Sequence[LabelledProfile]) -> list[str]:
     return [
-        f"{label} was interrupted: some launches are missing. `kit run --resume` finishes it."
+        f"{label} was interrupted: some launches are missing. `kit run --resume --out` that file goes on."
         for label, profile in profiles
         if profile.interrupted
     ]

@@ -32,7 +32,10 @@ def render(profile: Profile, *, color: bool = False) -> str:
     lines = [Text(one_line(head), style="bold")]
     if profile.interrupted:
         lines.append(
-            Text("INTERRUPTED: some launches are missing; `kit run --resume` finishes it.", style="bold yellow")
+            Text(
+                "INTERRUPTED: some launches are missing; `kit run --resume --out` this file goes on.",
+                style="bold yellow",
+            )
         )
     for title, section in sections.items():
         lines += [Text(), Text(title, style="bold cyan"), *(Text(f"  {line}") for line in section)]

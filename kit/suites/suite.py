@@ -104,7 +104,7 @@ def load_suite(name: str) -> Suite:
     except OSError as error:
         raise SuiteError(f"{path}: cannot be read: {error.strerror}; give the path of a suite's .toml file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SuiteError(f"{path}: not TOML: {error}; `kit suites` shows examples") from None
+        raise SuiteError(f"{path}: not TOML: {error}; the README has an example") from None
     except msgspec.ValidationError as error:
-        raise SuiteError(f"{path}: not a suite: {error}; `kit suites` shows examples") from None
+        raise SuiteError(f"{path}: not a suite: {error}; the README has an example") from None
     return msgspec.structs.replace(suite, sha256=hashlib.sha256(data).hexdigest())
