@@ -15,7 +15,7 @@
 
 #include "clock.h"
 
-/* Inlined always: with a constant source the switch below is gone. */
+/* Inlined always: with a constant source the switches below are gone. */
 #define KIT_INLINE static inline __attribute__((always_inline))
 
 /* Nanoseconds. Through the vDSO, without entering the kernel, since Linux 5.3. */
@@ -51,13 +51,10 @@ KIT_INLINE int64_t kit_read_cntvct(void) {
 }
 #endif
 
-/* A source that this architecture lacks is refused by kit_clock_has_source before it comes here. */
-KIT_INLINE int64_t kit_read_begin(kit_clock_source source) {
+/* Every source but the TSC is read alike at begin and end. A source that this architecture lacks is refused by
+ * kit_clock_has_source before it comes here. */
+KIT_INLINE int64_t kit_read_other(kit_clock_source source) {
     switch (source) {
-#if defined(__x86_64__)
-    case KIT_TSC:
-        return kit_read_tsc_begin();
-#endif
 #if defined(__aarch64__)
     case KIT_CNTVCT:
         return kit_read_cntvct();
@@ -67,18 +64,25 @@ KIT_INLINE int64_t kit_read_begin(kit_clock_source source) {
     }
 }
 
+KIT_INLINE int64_t kit_read_begin(kit_clock_source source) {
+    switch (source) {
+#if defined(__x86_64__)
+    case KIT_TSC:
+        return kit_read_tsc_begin();
+#endif
+    default:
+        return kit_read_other(source);
+    }
+}
+
 KIT_INLINE int64_t kit_read_end(kit_clock_source source) {
     switch (source) {
 #if defined(__x86_64__)
     case KIT_TSC:
         return kit_read_tsc_end();
 #endif
-#if defined(__aarch64__)
-    case KIT_CNTVCT:
-        return kit_read_cntvct();
-#endif
     default:
-        return kit_read_monotonic_raw();
+        return kit_read_other(source);
     }
 }
 

@@ -117,10 +117,20 @@ def round_ns(value):
     return int(value + 0.5)
 
 
+def build_blank_launch(cell_key, round=0, *, failure=None, phase="build", **more):
+    """A launch that measured nothing; with `failure`, the reason, one that failed in `phase`."""
+    return Launch(
+        cell_key=cell_key,
+        round=round,
+        started="2026-01-01T00:00:00Z",
+        python="3.11.0",
+        backend_version=None,
+        failure=Failure(phase=phase, reason=failure, **more) if failure else None,
+    )
+
+
 def build_failed(cell, reason="out of memory", phase="first_step"):
-    failure = Failure(phase=phase, reason=reason, stderr_tail="Killed", exit_code=-9)
-    launch = Launch(cell_key=cell.key, round=0, started="2026-01-01T00:00:00Z", python="3.11.0", backend_version=None)
-    launch.failure = failure
+    launch = build_blank_launch(cell.key, failure=reason, phase=phase, stderr_tail="Killed", exit_code=-9)
     return CellResult(
         key=cell.key,
         cell=cell,
@@ -128,7 +138,7 @@ def build_failed(cell, reason="out of memory", phase="first_step"):
         launches=[launch],
         launch_summaries=[],
         summary=summarize_cell(cell, [], []),
-        failures=[failure],
+        failures=[launch.failure],
     )
 
 

@@ -10,6 +10,8 @@ from click.core import ParameterSource
 from kit.cli.finite_range import FiniteRange
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kit.engines.run import Run
 
 EXIT_FAILED_CELLS = 3
@@ -67,8 +69,10 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
 
 
 def _say_how_to_go_on(running: Run, why: str) -> None:
+    from kit.compare.counted import counted
+
     click.echo(
-        f"kit: {why}; {len(running.finished)} of {len(running.header.requests)} launches are kept; "
+        f"kit: {why}; {len(running.finished)} of {counted(len(running.header.requests), 'launch')} kept; "
         f"go on with `kit run --resume --out {running.path}`",
         err=True,
     )
@@ -79,7 +83,7 @@ def _begin(options: dict[str, Any]) -> Run:
     from datetime import datetime
 
     from kit.clock import CLOCKS, choose_source
-    from kit.engines.prepare import keep_installed, prepare
+    from kit.engines.prepare import check_devices, keep_installed, prepare
     from kit.engines.run import Run, usable_cpus
     from kit.profile.naming import profile_path
     from kit.suites.override import override
@@ -97,7 +101,9 @@ def _begin(options: dict[str, Any]) -> Run:
     suite = override(
         load_suite(options["suite"] or DEFAULT_SUITE), axes, launches=options["launches"], quick=options["quick"]
     )
-    cells, skipped = keep_installed(plan_cells(suite.cells, named=axes["backends"]), axes["backends"])
+    planned = plan_cells(suite.cells, named=axes["backends"])
+    check_devices(planned)
+    cells, skipped = keep_installed(planned, axes["backends"])
     for entry in skipped:
         click.echo(f"kit: skipped: {entry.reason}", err=True)
     ready = ensure(options["data"])
@@ -120,15 +126,38 @@ def _resume(options: dict[str, Any]) -> Run:
     from pathlib import Path
 
     from kit.engines.run import Run
+    from kit.profile.journal import JournalError
 
     if not options["out"]:
         raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
     _refuse_what_is_decided()
-    running = Run.resume(Path(options["out"]))
+    path = Path(options["out"])
+    try:
+        running = Run.resume(path)
+    except JournalError:
+        _refuse_what_has_ended(path)
+        raise
     if running.damaged:
         lines = "line of the journal is" if running.damaged == 1 else "lines of the journal are"
         click.echo(f"kit: {running.damaged} {lines} damaged; what they held is run again", err=True)
     return running
+
+
+def _refuse_what_has_ended(path: Path) -> None:
+    """Raise UsageError where there is a profile without a journal: nothing of its run is left to do."""
+    import os
+
+    from kit.profile.journal import journal_path
+    from kit.profile.store import read_profile
+
+    if os.path.lexists(journal_path(path)) or not os.path.isfile(path):  # noqa: PTH113 - Path's raise on odd names
+        return
+    if read_profile(path).interrupted:
+        raise click.UsageError(
+            f"{path}: its run was interrupted and its journal is gone, so it cannot go on; "
+            f"`kit show {path}` shows what it has, and another --out begins anew"
+        )
+    raise click.UsageError(f"{path}: this run is complete; `kit show {path}` shows it")
 
 
 def _refuse_what_is_decided() -> None:

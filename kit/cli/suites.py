@@ -11,6 +11,7 @@ def suites(*, as_json: bool) -> None:
     """List the built-in suites and how many cells and launches each has."""
     import msgspec
 
+    from kit.compare.counted import counted
     from kit.suites.plan import plan_cells
     from kit.suites.suite import builtin_suites, load_suite
 
@@ -19,5 +20,6 @@ def suites(*, as_json: bool) -> None:
         click.echo(msgspec.json.encode(loaded).decode())
         return
     for suite in loaded:
-        cells = len(plan_cells(suite.cells))
-        click.echo(f"{suite.name:<10} {suite.title}: {cells} cells, {suite.measure.launches} launches each")
+        cells = counted(len(plan_cells(suite.cells)), "cell")
+        launches = counted(suite.measure.launches, "launch")
+        click.echo(f"{suite.name:<10} {suite.title}: {cells}, {launches} each")

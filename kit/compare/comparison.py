@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kit.backends.catalog import CATALOG
 from kit.compare.gate import LabelledProfile, check_comparable, data_of, refusal, work_of
-from kit.compare.notes import failure_in_words, headline, notes
+from kit.compare.notes import headline, notes
 from kit.compare.rows import Comparison, Row, Versus
 from kit.errors import KitError
 from kit.profile.cell import Cell
@@ -201,7 +201,7 @@ def _problem(result: CellResult) -> str | None:
     if _medians(result):
         return None
     if result.failures:
-        return failure_in_words(result.failures[0])
+        return f"failed {result.failures[0].in_words}"
     if not result.launches:
         return "incomplete: no launch finished"
     return result.summary.reasons.get("step_ns", "no steady state")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kit.compare.counted import counted
 from kit.compare.gate import LabelledProfile
 from kit.profile.identity import Container, Identity
 from kit.profile.schema import Profile
@@ -45,7 +46,7 @@ def machines(profiles: Sequence[LabelledProfile]) -> int:
 def _hardware_facts(identity: Identity) -> dict[str, str]:
     cpu = identity.cpu
     found = {
-        "CPU": f"{cpu.model}, {cpu.cores_logical} logical cores, {cpu.architecture}",
+        "CPU": f"{cpu.model}, {counted(cpu.cores_logical, 'logical core')}, {cpu.architecture}",
         "CPU features": _short(cpu.flags_sha256),
         "microcode": cpu.microcode or UNKNOWN,
         "memory": f"{identity.memory_b / 2**30:.1f} GiB",
@@ -62,7 +63,7 @@ def _container_facts(container: Container) -> dict[str, str]:
     return {
         "container": container.engine or "none",
         "container image": container.image or "none",
-        "CPU limit": "none" if container.cpu_limit is None else f"{container.cpu_limit:g} CPUs",
+        "CPU limit": "none" if container.cpu_limit is None else counted(container.cpu_limit, "CPU"),
         "memory limit": "none" if memory is None else f"{memory / 2**30:.1f} GiB",
     }
 

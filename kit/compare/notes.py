@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from kit.compare.counted import counted
 from kit.compare.facts import differences, machines
 from kit.compare.gate import LabelledProfile
 from kit.compare.marks import marks_of
 from kit.compare.rows import Row
-from kit.profile.launch import Failure
+from kit.compare.unpaired import paired_rows, unpaired_notes
 from kit.profile.schema import Profile
 from kit.stats.verdict import LAUNCHES_FOR_VERDICT
 
@@ -25,15 +26,17 @@ def headline(profiles: Sequence[LabelledProfile]) -> list[str]:
 def notes(profiles: Sequence[LabelledProfile], rows: Sequence[Row], baseline: str | None, band: float) -> list[str]:
     """Sentences to print below the table, most important first."""
     several = len(profiles) > 1
+    shown = paired_rows(rows) if several else rows
     return [
         *_no_cells(rows),
         *_unfinished(profiles),
         *_failed_launches(profiles),
-        *_data_note(rows),
-        *_launches_note(rows),
+        *(unpaired_notes(rows) if several else []),
+        *_data_note(shown),
+        *_launches_note(shown),
         *_marks_note(profiles),
         *_parity_note(rows),
-        *_accuracy_note(rows),
+        *_accuracy_note(shown),
         *_skipped(profiles),
         *(_differences_note(profiles) if several else []),
         *_machines_note(profiles),
@@ -57,17 +60,11 @@ def _unfinished(profiles: Sequence[LabelledProfile]) -> list[str]:
     ]
 
 
-def failure_in_words(failure: Failure) -> str:
-    """``failed in first_step: out of memory``."""
-    where = f" in {failure.phase}" if failure.phase else ""
-    return f"failed{where}: {failure.reason}"
-
-
 def _failed_launches(profiles: Sequence[LabelledProfile]) -> list[str]:
     """Of cells that have a number all the same; a cell without one carries its failure in its row."""
     return [
-        f"{label}: {len(result.failures)} of {len(result.launches)} launches of {result.key} "
-        f"{failure_in_words(result.failures[0])}"
+        f"{label}: {len(result.failures)} of {counted(len(result.launches), 'launch')} of {result.key} "
+        f"failed {result.failures[0].in_words}"
         for label, profile in profiles
         for result in profile.cells
         if result.failures and result.summary.step_ns is not None
@@ -90,7 +87,7 @@ def _launches_note(rows: Sequence[Row]) -> list[str]:
     if not counts:
         return []
     low, high = min(counts), max(counts)
-    count = f"{low} launch{'' if low == 1 else 'es'}" if low == high else f"{low} to {high} launches"
+    count = counted(low, "launch") if low == high else f"{low} to {counted(high, 'launch')}"
     if low >= LAUNCHES_FOR_VERDICT:
         return [f"{count[0].upper()}{count[1:]} a cell, each a fresh process."]
     return [f"{count} a cell: fewer than {LAUNCHES_FOR_VERDICT} is a look, not a verdict."]
@@ -119,7 +116,7 @@ def _parity_note(rows: Sequence[Row]) -> list[str]:
     not_judged = len(rows) - len(judged)
     rest = f" {not_judged} had nothing to agree with." if not_judged else ""
     return [
-        f"Parity: the first {judged[0].steps} losses of {len(judged)} cells agree across backends within "
+        f"Parity: the first {judged[0].steps} losses of {counted(len(judged), 'cell')} agree across backends within "
         f"{judged[0].tolerance:g}; largest relative difference {largest:.1g}.{rest}"
     ]
 
@@ -133,7 +130,7 @@ def _accuracy_note(rows: Sequence[Row]) -> list[str]:
         return ["Accuracies are after unequal or unknown amounts of training: do not compare them."]
     counts = sorted({row.accuracy_updates for row in scored if row.accuracy_updates is not None})
     if len(counts) == 1:
-        return [f"Accuracy after {counts[0]:,} updates."]
+        return [f"Accuracy after {counted(counts[0], 'update')}."]
     return [f"Accuracies are after {counts[0]:,} to {counts[-1]:,} updates: do not compare them."]
 
 

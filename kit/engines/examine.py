@@ -38,6 +38,11 @@ def _backend(name: str) -> Finding:
 
 def _data() -> Finding:
     try:
+        missing = mnist.missing_files(SPLITS)
+        if missing:
+            names = ", ".join(file.name for file in missing)
+            detail = f"not in {mnist.mnist_folder()} yet: {names}; `kit run --data mnist` downloads what is missing"
+            return Finding(subject="mnist", here=False, detail=detail)
         samples = sum(len(mnist.read_split(split)[1]) for split in SPLITS)
     except KitError as error:
         return Finding(subject="mnist", here=False, detail=str(error))

@@ -10,6 +10,7 @@ from kit.engines.interpreters import find_backend
 from kit.engines.resumable import interpreters
 from kit.engines.schedule import schedule
 from kit.errors import KitError
+from kit.fingerprint.accelerators import absence
 from kit.fingerprint.identity import identity
 from kit.fingerprint.state import state
 from kit.profile.cell import Cell
@@ -23,6 +24,26 @@ from kit.workloads.data.dataset import Resolved
 
 class BackendMissingError(KitError):
     """A framework that was asked for by name is not installed."""
+
+
+class DeviceMissingError(KitError):
+    """A device that was asked for is certainly not in this machine."""
+
+
+def check_devices(cells: list[Cell]) -> None:
+    """Look for the devices of the cells, where their absence can be told without a framework.
+
+    Raises:
+        DeviceMissingError: one of them is not here; what may be here is left to the framework.
+    """
+    devices = dict.fromkeys(cell.device for cell in cells)
+    missing = {device: why for device in devices if (why := absence(device)) is not None}
+    here = " and ".join(device for device in ("cpu", "gpu", "tpu") if absence(device) is None)
+    for device, why in missing.items():
+        raise DeviceMissingError(
+            f"device {device} was asked for, and only {here} is here: {why}; "
+            f"run where there is one, or with --device cpu (`kit doctor` says what can be measured here)"
+        )
 
 
 def keep_installed(cells: list[Cell], asked_for: list[str]) -> tuple[list[Cell], list[Skipped]]:

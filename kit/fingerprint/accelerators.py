@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from pathlib import Path
 from types import ModuleType
 
+from kit.profile.cell import Device
 from kit.profile.identity import Accelerator
 from kit.sensors import nvml_library, tpu
+
+# What drivers leave in /dev. GPU: NVIDIA (nvhost*, nvmap: Tegra), AMD (kfd), WSL (dxg). TPU: accel* up to v4, VFIO
+# groups from v5 on; /dev/vfio/vfio itself is on machines without any device, too.
+DEVICE_FILES: dict[Device, tuple[str, ...]] = {
+    "gpu": ("nvidia*", "nvhost*", "nvmap", "kfd", "dxg"),
+    "tpu": ("accel*", "vfio/[0-9]*", "vfio/devices/*"),
+}
 
 
 def accelerators(reasons: dict[str, str]) -> list[Accelerator]:
@@ -16,6 +25,16 @@ def accelerators(reasons: dict[str, str]) -> list[Accelerator]:
         Accelerator(kind="tpu", model=f"TPU at {device}", memory_b=None, driver=None, uuid_sha256=None)
         for device in tpu.devices()
     ]
+
+
+def absence(device: Device, dev: Path = Path("/dev")) -> str | None:
+    """Why there is certainly no such device here; null: there is one, or there may be one that we cannot list."""
+    if device == "cpu" or any(next(dev.glob(pattern), None) for pattern in DEVICE_FILES[device]):
+        return None
+    reasons = {"accelerators.tpu": tpu.NO_DEVICE}
+    if any(found.kind == device for found in accelerators(reasons)):
+        return None
+    return reasons[f"accelerators.{device}"]
 
 
 def _gpus(reasons: dict[str, str]) -> list[Accelerator]:

@@ -76,6 +76,7 @@ class Utilization(msgspec.Struct, frozen=True, kw_only=True):
     frequency_mhz: float | None  # mean over CPUs and samples
     throttled_ns: int | None  # cgroup CPU throttling within the steady phase
     samples: int
+    missed_samples: int | None = None  # deadlines within the steady phase at which the sampler got no CPU
     sampler_cpu_pct: float | None  # what watching cost, percent of one CPU
     reasons: dict[str, str] = {}  # field -> why it is null
 

@@ -17,7 +17,7 @@ from kit.profile.sensor import SensorReport
 
 SCHEMA_NAME = "steadykit.profile"
 SCHEMA_MAJOR = 1
-SCHEMA_MINOR = 0
+SCHEMA_MINOR = 1
 SCHEMA = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.{SCHEMA_MINOR}"
 
 SteadyVerdict = Literal["flat", "warmup", "slowdown", "no_steady_state"]
@@ -51,7 +51,7 @@ class ParityVerdict(msgspec.Struct, frozen=True, kw_only=True):
     against: list[str]  # cell keys compared with
     max_relative_difference: float | None
     tolerance: float
-    steps: int
+    steps: int  # losses that this cell recorded
     reason: str | None = None
 
 

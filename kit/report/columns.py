@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kit.compare.gate import work_of
 from kit.compare.rows import Comparison, Row
+from kit.compare.unpaired import paired_rows
 from kit.profile.cell import Cell
 from kit.profile.schema import Estimate
 from kit.report import quantity
@@ -43,11 +44,11 @@ class Table(NamedTuple):
 
 
 def table_of(comparison: Comparison) -> Table:
-    """Put a comparison into words."""
+    """Put a comparison into words; of several profiles, the cells that are beside a baseline."""
     columns = _columns(comparison)
     footnotes = Footnotes()
     works: dict[object, list[Row]] = {}
-    for row in comparison.rows:
+    for row in paired_rows(comparison.rows) if comparison.kind == "profiles" else comparison.rows:
         works.setdefault(work_of(row.cell), []).append(row)
     groups = [
         Group(group_title(rows[0].cell), rows, [[column.words(row, footnotes) for column in columns] for row in rows])

@@ -43,9 +43,7 @@ def _median_phase(result: CellResult, name: str) -> str:
 def _launch(result: CellResult, launch: Launch) -> list[str]:
     key = one_line(result.key)
     if launch.failure is not None:
-        where = f" in {launch.failure.phase}" if launch.failure.phase else ""
-        words = one_line(f"{launch.failure.reason}{where}")
-        return [key, str(launch.round), "failed", *([NONE] * 7), words]
+        return [key, str(launch.round), "failed", *([NONE] * 7), one_line(launch.failure.in_words)]
     summary = next((s for s in result.launch_summaries if s.round == launch.round), None)
     used = launch.utilization
     cpu_pct = used.process_cpu_pct if used is not None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kit.compare.counted import counted
 from kit.profile.clock import Certificate
 from kit.profile.identity import Container, Identity, State
 from kit.profile.schema import StateSpan
@@ -21,7 +22,9 @@ GAUGES = ("load_1min", "governor", "turbo", "frequency_mhz", "temperature_c", "m
 def machine_section(identity: Identity) -> list[str]:
     """Name and value, one line each; what could not be read with its reason."""
     cpu, software = identity.cpu, identity.software
-    cores = f"{cpu.cores_logical} logical cores" + (f", {cpu.cores_physical} physical" if cpu.cores_physical else "")
+    cores = counted(cpu.cores_logical, "logical core") + (
+        f", {cpu.cores_physical} physical" if cpu.cores_physical else ""
+    )
     facts = {
         "CPU": f"{cpu.model} · {cores} · {cpu.architecture}",
         "memory": f"{identity.memory_b / BYTES_PER_GIB:.1f} GiB",
@@ -94,7 +97,7 @@ def container_in_words(container: Container) -> str:
     """Engine, limits and image."""
     memory_b = container.memory_limit_b
     limits = [
-        "no CPU limit" if container.cpu_limit is None else f"{container.cpu_limit:g} CPUs",
+        "no CPU limit" if container.cpu_limit is None else counted(container.cpu_limit, "CPU"),
         "no memory limit" if memory_b is None else f"{memory_b / BYTES_PER_GIB:.1f} GiB",
     ]
     return " · ".join((container.engine or "none seen", *limits, *([container.image] if container.image else [])))

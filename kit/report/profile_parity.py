@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kit.compare.counted import counted
 from kit.profile.launch import Parity
 from kit.profile.schema import CellResult, ParityVerdict
 from kit.report.grid import grid
@@ -38,5 +39,4 @@ def _verdict(verdict: ParityVerdict | None) -> list[str]:
     if verdict.agrees is None:
         return [shown, one_line(verdict.reason or "not judged")]
     words = "agrees" if verdict.agrees else "DISAGREES"
-    others = len(verdict.against)
-    return [shown, f"{words} within {verdict.tolerance:g} with {others} other cell{'s' if others != 1 else ''}"]
+    return [shown, f"{words} within {verdict.tolerance:g} with {counted(len(verdict.against), 'other cell')}"]

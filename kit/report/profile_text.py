@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from kit.compare.counted import counted
 from kit.profile.parity import PARITY_STEPS
 from kit.profile.schema import Profile
 from kit.report.plain import one_line
@@ -17,8 +18,8 @@ def render(profile: Profile, *, color: bool = False) -> str:
     """Lay the profile out in sections; with `color`, ANSI colours for a terminal."""
     suite = profile.suite
     head = (
-        f"{profile.id} · suite {suite.name} · {suite.launches} launches a cell · data {suite.data} · seed {suite.seed}"
-        f" · {profile.created} · kit {profile.kit}"
+        f"{profile.id} · suite {suite.name} · {counted(suite.launches, 'launch')} a cell"
+        f" · data {suite.data} · seed {suite.seed} · {profile.created} · kit {profile.kit}"
     )
     sections = {
         "Machine": machine_section(profile.identity),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from kit.compare.counted import counted
 from kit.profile.schema import Estimate
 
 TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
@@ -40,7 +41,7 @@ def duration_estimate(estimate: Estimate, digits: int = 4) -> str:
     if estimate.low is None or estimate.high is None:
         return shown
     if estimate.high > WIDE * estimate.low:
-        return f"{shown} [too wide: {estimate.launches} launches]"
+        return f"{shown} [too wide: {counted(estimate.launches, 'launch')}]"
     return f"{shown} [{estimate.low / size:.{places}f}, {estimate.high / size:.{places}f}]"
 
 

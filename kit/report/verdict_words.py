@@ -5,7 +5,7 @@ from __future__ import annotations
 from kit.compare.rows import Row, Versus
 from kit.report.footnotes import Footnotes
 from kit.report.plain import NONE
-from kit.report.quantity import signed_percent, times
+from kit.report.quantity import WIDE, signed_percent, times
 from kit.stats.verdict import LAUNCHES_TO_PLAN, LAUNCHES_TO_SETTLE_MAX
 
 # A time ratio this close to 1 is read as a percentage, a larger one as "times".
@@ -45,6 +45,8 @@ def _changed(verdict: str, ratio: float, low: float, high: float) -> str:
         return f"{100 * abs(ratio - 1):.1f} % {verdict} {_interval(low, high)}"
     if verdict == "faster":
         ratio, low, high = 1 / ratio, 1 / high, 1 / low
+    if high > WIDE * low:
+        return f"{times(ratio, DIGITS)}× {verdict} [at least {times(low, DIGITS)}]"
     # A tight interval gets the digits that show it.
     digits = DIGITS if times(low, DIGITS) != times(high, DIGITS) else DIGITS + 1
     return f"{times(ratio, digits)}× {verdict} [{times(low, digits)}, {times(high, digits)}]"

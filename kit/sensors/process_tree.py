@@ -175,20 +175,13 @@ def open_all(pid: int, excluded_pid: int | None = None) -> list[Sensor]:
             Unavailable(names.PROCESS_TIME, "utilization", "s", scope, "/proc", reason=reason),
             Unavailable(names.RESIDENT_MEMORY, "memory", "B", scope, "/proc", reason=reason),
         ]
-    cpu = SensorReport(
-        name=names.PROCESS_TIME,
-        quantity="utilization",
-        unit="s",
-        scope=scope,
-        source="CPU clock of each process, and /proc/PID/stat for reaped children; cumulative",
-        status="measured",
-    )
-    resident = SensorReport(
-        name=names.RESIDENT_MEMORY,
-        quantity="memory",
-        unit="B",
-        scope=scope,
-        source="/proc/PID/stat: rss; shared pages counted once per process",
-        status="measured",
-    )
-    return [Readable(cpu, tree.cpu_s, close=tree.close), Readable(resident, tree.resident_b)]
+    clocks = "CPU clock of each process, and /proc/PID/stat for reaped children; cumulative"
+    pages = "/proc/PID/stat: rss; shared pages counted once per process"
+    return [
+        Readable(_report(names.PROCESS_TIME, "utilization", "s", scope, clocks), tree.cpu_s, close=tree.close),
+        Readable(_report(names.RESIDENT_MEMORY, "memory", "B", scope, pages), tree.resident_b),
+    ]
+
+
+def _report(name: str, quantity: str, unit: str, scope: str, source: str) -> SensorReport:
+    return SensorReport(name=name, quantity=quantity, unit=unit, scope=scope, source=source, status="measured")

@@ -9,7 +9,22 @@ from kit.sensors.protocol import Reading
 from kit.sensors.stamp import now_ns
 
 
-class Readable:
+class _Reported:
+    """What both shapes say of themselves."""
+
+    _report: SensorReport
+
+    @property
+    def name(self) -> str:
+        """Unique name, as in the profile."""
+        return self._report.name
+
+    def probe(self) -> SensorReport:
+        """Say what was found when the source was opened, or why there is nothing to read."""
+        return self._report
+
+
+class Readable(_Reported):
     """A source that `value` reads. A read that raises one of `failures` is a reading of None."""
 
     def __init__(
@@ -23,15 +38,6 @@ class Readable:
         self._value = value
         self._failures = failures
         self._close = close
-
-    @property
-    def name(self) -> str:
-        """Unique name, as in the profile."""
-        return self._report.name
-
-    def probe(self) -> SensorReport:
-        """Say what was found when the source was opened."""
-        return self._report
 
     def read(self) -> Reading:
         """Read once, stamped halfway through the read: some drivers take milliseconds to answer."""
@@ -48,22 +54,13 @@ class Readable:
             self._close()
 
 
-class Unavailable:
+class Unavailable(_Reported):
     """A source that cannot be read here, and why."""
 
     def __init__(self, name: str, quantity: str, unit: str, scope: str, source: str, *, reason: str) -> None:
         self._report = SensorReport(
             name=name, quantity=quantity, unit=unit, scope=scope, source=source, status="unavailable", reason=reason
         )
-
-    @property
-    def name(self) -> str:
-        """Unique name, as in the profile."""
-        return self._report.name
-
-    def probe(self) -> SensorReport:
-        """Say why there is nothing to read."""
-        return self._report
 
     def read(self) -> Reading:
         """Read nothing: a reading of None."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kit.profile.launch import Parity
-from kit.profile.parity import PARITY_STEPS, PARITY_TOLERANCE
+from kit.profile.parity import PARITY_TOLERANCE
 from kit.profile.schema import CellResult, ParityVerdict
 
 
@@ -46,7 +46,7 @@ def _proof(result: CellResult) -> Parity | None:
 
 def _judge(own: Parity | None, others: dict[str, Parity | None]) -> ParityVerdict:
     if own is None:
-        return _undecided("no launch of this cell recorded its parity losses")
+        return _undecided("no launch of this cell recorded its parity losses", 0)
     recorded = {key: parity for key, parity in others.items() if parity is not None}
     if not recorded:
         return _undecided("no other backend recorded parity losses for the same work", len(own.losses))
@@ -91,7 +91,7 @@ def _max_relative_difference(ours: list[float], theirs: list[float]) -> float:
     return float(np.max(np.divide(np.abs(a - b), scale, out=np.zeros_like(a), where=scale > 0), initial=0.0))
 
 
-def _undecided(reason: str, steps: int = PARITY_STEPS) -> ParityVerdict:
+def _undecided(reason: str, steps: int) -> ParityVerdict:
     return ParityVerdict(
         agrees=None, against=[], max_relative_difference=None, tolerance=PARITY_TOLERANCE, steps=steps, reason=reason
     )

@@ -71,9 +71,10 @@ def find_steady_state(step_ns: ArrayLike) -> SteadyState:
         return SteadyState("no_steady_state", None)
     stride = -(-logs.size // POINTS_MAX)
     points = median_filter(_thin(logs, stride))
-    if noise(points) > NOISE_MAX:
+    sigma = noise(points)
+    if sigma > NOISE_MAX:
         return SteadyState("no_steady_state", None)
-    verdict, start = _judge(points, levels(points), noise(points))
+    verdict, start = _judge(points, levels(points, sigma), sigma)
     return SteadyState(verdict, None if start is None else 1 + start * stride)
 
 
@@ -103,12 +104,12 @@ def _mad(values: NDArray[np.float64]) -> float:
     return float(np.median(np.abs(values - np.median(values))))
 
 
-def change_points(points: NDArray[np.float64]) -> list[int]:
+def change_points(points: NDArray[np.float64], sigma: float) -> list[int]:
     """Ends of the segments of constant level, ascending; the last is ``points.size``."""
     from ruptures.detection import KernelCPD  # most of a second to import, and comparing profiles never needs it
 
     # Only differences count; around zero the sums of squares lose no digits.
-    scaled = (points - np.median(points)) / noise(points)
+    scaled = (points - np.median(points)) / sigma
     search = KernelCPD("linear", min_size=SEGMENT_STEPS_MIN).fit(scaled)
     return [int(end) for end in search.predict(pen=PENALTY_PER_LN_N * math.log(points.size))]
 
@@ -134,9 +135,9 @@ class Level(NamedTuple):
         return max(0, self.end - max(self.start, index))
 
 
-def levels(points: NDArray[np.float64]) -> list[Level]:
+def levels(points: NDArray[np.float64], sigma: float) -> list[Level]:
     """The segments of constant level, in order."""
-    ends = change_points(points)
+    ends = change_points(points, sigma)
     starts = [0, *ends[:-1]]
     return [Level(a, b, float(np.median(points[a:b]))) for a, b in zip(starts, ends, strict=True)]
 

@@ -90,7 +90,7 @@ def sample(pid: int, file: Path, period_ns: int, end: EndSignal) -> None:
 
     pace = Pace(sensors, period_ns)
     start_ns = now_ns()
-    tick = missed = 0
+    tick = 0
     while (why := end.wait_until(start_ns + tick * period_ns)) is None:
         at_ns = now_ns()
         readings = [
@@ -98,10 +98,8 @@ def sample(pid: int, file: Path, period_ns: int, end: EndSignal) -> None:
             for index, sensor in enumerate(sensors)
         ]
         os.write(out, encode(Tick(at_ns, time.process_time_ns(), readings)) + b"\n")
-        late = max(0, (now_ns() - start_ns) // period_ns - tick)
-        missed += late
-        tick += 1 + late
-    os.write(out, encode(Footer(ended=why, at_ns=now_ns(), missed_ticks=missed)) + b"\n")
+        tick = 1 + max(tick, (now_ns() - start_ns) // period_ns)
+    os.write(out, encode(Footer(ended=why, at_ns=now_ns())) + b"\n")
     for sensor in sensors:
         sensor.close()
 

@@ -3,7 +3,7 @@
     {"kind":"header","pid":71,"period_ns":100000000,"reports":[...]}      what is sampled, in this order
     [at_ns, sampler_cpu_ns, [[at_ns, value], null, ...]]                  one tick; null: not read at this tick
     ...
-    {"kind":"footer","ended":"told to end","at_ns":...,"missed_ticks":0}  absent when the sampler was killed
+    {"kind":"footer","ended":"told to end","at_ns":...}  absent when the sampler was killed
 
 Each line goes to the file as soon as it is there: a killed sampler loses at most the tick it was writing.
 """
@@ -11,6 +11,7 @@ Each line goes to the file as soon as it is there: a killed sampler loses at mos
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -45,7 +46,6 @@ class Footer(msgspec.Struct, frozen=True, kw_only=True):
 
     ended: str  # why
     at_ns: int
-    missed_ticks: int
     kind: Literal["footer"] = "footer"
 
 
@@ -58,18 +58,25 @@ class Samples:
         ticks: by time.
         ended: why the sampler ended, or gave nothing.
         covered_to_ns: until when it looked.
-        missed_ticks: deadlines that passed while the sampler did not get a CPU.
+        period_ns: between two deadlines.
     """
 
     reports: list[SensorReport] = field(default_factory=list)
     ticks: list[Tick] = field(default_factory=list)
     ended: str = "no sampler ran"
     covered_to_ns: int = 0
-    missed_ticks: int = 0
+    period_ns: int = 0
 
     def within(self, begin_ns: int, end_ns: int) -> list[Tick]:
         """Ticks inside a window."""
         return [tick for tick in self.ticks if begin_ns <= tick.at_ns <= end_ns]
+
+    def missed(self, begin_ns: int, end_ns: int) -> int:
+        """Deadlines inside a window that passed while the sampler did not get a CPU."""
+        return sum(
+            max(0, round((later.at_ns - earlier.at_ns) / self.period_ns) - 1)
+            for earlier, later in pairwise(self.within(begin_ns, end_ns))
+        )
 
     def report(self, name: str) -> SensorReport | None:
         """What a sensor says of itself."""
@@ -115,6 +122,8 @@ def read_samples(file: Path) -> Samples:
                 footer = msgspec.json.decode(line, type=Footer)
     except msgspec.MsgspecError as error:
         return Samples(ended=f"the sampler's file is damaged after {len(ticks)} ticks: {error}")
-    if footer is None:
-        return Samples(header.reports, ticks, "the sampler was killed", ticks[-1].at_ns if ticks else 0)
-    return Samples(header.reports, ticks, f"the sampler ended: {footer.ended}", footer.at_ns, footer.missed_ticks)
+    if footer is not None:
+        covered_to_ns, ended = footer.at_ns, f"the sampler ended: {footer.ended}"
+    else:
+        covered_to_ns, ended = ticks[-1].at_ns if ticks else 0, "the sampler was killed"
+    return Samples(header.reports, ticks, ended, covered_to_ns, header.period_ns)

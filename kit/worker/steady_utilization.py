@@ -56,6 +56,7 @@ def utilization(samples: Samples, begin_ns: int, end_ns: int) -> Utilization:
         frequency_mhz=fmean(value for _, value in frequency) if frequency else None,
         throttled_ns=None if throttled is None else int(throttled),
         samples=len(ticks),
+        missed_samples=samples.missed(begin_ns, end_ns),
         sampler_cpu_pct=100 * spent_ns / (ticks[-1].at_ns - ticks[0].at_ns),
         reasons=reasons,
     )

@@ -1,31 +1,35 @@
 """Does the kit's steady step agree with a bare loop in the framework? Prints ratios, target within 1 %.
 
-    python tests/bench/bench_bare_loop.py [--workload mlp] [--seconds 8]
+    python tests/bench/bench_bare_loop.py [--backend torch] [--workload mlp] [--task train] [--seconds 8]
 
-In one process a framework, groups of five steps alternate: the kit's own step loop, and a bare loop, its steps timed by
+In one process a case, groups of five steps alternate: the kit's own step loop, and a bare loop, its steps timed by
 `time.perf_counter_ns`. Same program, same batches, same run; the order within a pair alternates, too. The ratio is
 taken pair by pair, so that what the machine does for longer than ten steps falls out; it is the median over the pairs,
 with its 95 % interval. The sampler runs beside both: what it costs is bench_sampler.py's question, and whether the step
 itself is the framework's best is bench_recommended_loop.py's.
+
+How long a case takes depends on its step: pairs are added until there are 200 or 60 s have passed, whichever comes
+first, but for `--seconds` at least.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import os
 import statistics
-import subprocess
-import sys
 import time
 from itertools import cycle, islice
 
-BACKENDS = ("tensorflow", "torch", "jax")
+from child_process import ChildError, answer, case_parser, chosen_cases, measure_in_child
+
 BATCH = 128
 WARMUP_S = 2.0
 GROUP_STEPS = 5
-PAIRS_MIN = 20
+# The interval narrows with the root of the pairs: 16, as 8 s give a step of 50 ms, leave several percent open.
+PAIRS_ENOUGH = 200
+# A step of 250 ms would take eight minutes to give that many. It gets some 24 pairs, and its interval says how little
+# they resolve; a larger `--seconds` gives it more.
+SECONDS_MAX = 60.0
 
 
 def bare_loop(program, batches, steps):
@@ -39,8 +43,13 @@ def bare_loop(program, batches, steps):
     return statistics.median(step_ns)
 
 
-def ratios(backend_name, workload_name, task, seconds):
-    """Kit over bare, block by block, in this process."""
+def enough(pairs, passed_s, seconds):
+    """Whether a case has been measured for long enough: its pairs so far, and for how many seconds at least."""
+    return passed_s >= seconds and (pairs >= PAIRS_ENOUGH or passed_s >= SECONDS_MAX)
+
+
+def ratios(workload_name, task, backend_name, seconds):
+    """Kit over bare, pair by pair, in this process."""
     import numpy as np
 
     from kit import clock
@@ -80,8 +89,8 @@ def ratios(backend_name, workload_name, task, seconds):
         bare_group()
     found = []
     with SamplerProcess():
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end or len(found) < PAIRS_MIN:
+        begin = time.perf_counter()
+        while not enough(len(found), time.perf_counter() - begin, seconds):
             if len(found) % 2:
                 bare_ns, kit_ns = bare_group(), kit_group()
             else:
@@ -99,31 +108,23 @@ def median_interval(values):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backend", choices=BACKENDS, action="append")
-    parser.add_argument("--workload", choices=("mlp", "cnn"), action="append")
-    parser.add_argument("--task", choices=("train", "infer"), action="append")
+    parser = case_parser(__doc__)
     parser.add_argument("--seconds", type=float, default=8)
-    parser.add_argument("--child", nargs=3)
     arguments = parser.parse_args()
     if arguments.child:
-        print(json.dumps(ratios(*arguments.child, arguments.seconds)))
+        answer(ratios(*arguments.child, arguments.seconds))
         return
     print(f"steady step: kit / bare loop, batch {BATCH}, pairs of {GROUP_STEPS} steps a side")
     print(f"{'workload':<9}{'task':<7}{'backend':<12}{'ratio':>8}  95 % interval{'pairs':>9}")
-    for workload in arguments.workload or ("mlp", "cnn"):
-        for task in arguments.task or ("train", "infer"):
-            for backend in arguments.backend or BACKENDS:
-                child = ["--seconds", str(arguments.seconds), "--child", backend, workload, task]
-                answer = subprocess.run([sys.executable, __file__, *child], capture_output=True, text=True, check=False)
-                if answer.returncode:
-                    print(f"{workload:<9}{task:<7}{backend:<12} failed: {answer.stderr.strip().splitlines()[-1]}")
-                    continue
-                found = json.loads(answer.stdout.splitlines()[-1])
-                ratio, low, high = median_interval(found)
-                print(
-                    f"{workload:<9}{task:<7}{backend:<12}{ratio:>8.4f}  {low:.4f}–{high:.4f}{len(found):>9}", flush=True
-                )
+    for case in chosen_cases(arguments):
+        name = f"{case.workload:<9}{case.task:<7}{case.backend:<12}"
+        try:
+            found = measure_in_child(case)
+        except ChildError as failed:
+            print(f"{name} failed: {str(failed).splitlines()[-1]}")
+            continue
+        ratio, low, high = median_interval(found)
+        print(f"{name}{ratio:>8.4f}  {low:.4f}–{high:.4f}{len(found):>9}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python tests/bench/bench_recommended_loop.py [--backend torch] [--workload mlp] [--task train] [--blocks 20]
 
-Each framework in a process of its own. Blocks of our `step` + `synchronize` alternate with blocks of the loop as the
+Each case in a process of its own. Blocks of our `step` + `synchronize` alternate with blocks of the loop as the
 framework's documentation writes it (tests/bench/recommended/): same workload, same batches, each side's resident in its
 own way, same wait after each step; the order within a pair of blocks alternates too. A ratio is taken pair by pair, so
 that drift of the machine falls out; the median over the pairs is the answer, the smallest and largest stand beside it.
@@ -10,16 +10,14 @@ that drift of the machine falls out; the median over the pairs is the answer, th
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
 import statistics
-import subprocess
 import sys
 import time
 from itertools import cycle, islice
 
-BACKENDS = ("tensorflow", "torch", "jax")
+from child_process import ChildError, answer, case_parser, chosen_cases, measure_in_child
+
 BATCH = 128
 THREADS = 2
 BLOCK_S = 0.5
@@ -37,7 +35,7 @@ def timed_block(step, wait, batches, steps):
     return statistics.median(found) / 1e9
 
 
-def measure(backend_name, workload_name, task, blocks):
+def measure(workload_name, task, backend_name, blocks):
     """Ratios of every recommended loop of one framework, in this process."""
     from kit.backends.catalog import CATALOG
     from kit.backends.load import load
@@ -103,47 +101,31 @@ def measure(backend_name, workload_name, task, blocks):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backend", choices=BACKENDS, action="append")
-    parser.add_argument("--workload", choices=("mlp", "cnn"), action="append")
-    parser.add_argument("--task", choices=("train", "infer"), action="append")
+    parser = case_parser(__doc__)
     parser.add_argument("--blocks", type=int, default=20)
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        print(json.dumps(measure(*arguments.child, arguments.blocks)))
+        answer(measure(*arguments.child, arguments.blocks))
         return
     print(f"step + wait, ours / recommended, batch {BATCH}, {THREADS} threads, {arguments.blocks} pairs of blocks")
     print(
         f"{'workload':<9}{'task':<7}{'backend':<12}{'loop':<26}{'median':>8}{'min':>8}{'max':>8}"
         f"{'ours ms':>10}{'theirs ms':>11}  phases in s"
     )
-    for workload in arguments.workload or ("mlp", "cnn"):
-        for task in arguments.task or ("train", "infer"):
-            for backend in arguments.backend or BACKENDS:
-                command = [
-                    sys.executable,
-                    __file__,
-                    "--blocks",
-                    str(arguments.blocks),
-                    "--child",
-                    backend,
-                    workload,
-                    task,
-                ]
-                answer = subprocess.run(command, capture_output=True, text=True, check=False)
-                if answer.returncode:
-                    sys.exit(f"{backend} {workload} {task} failed:\n{answer.stderr}")
-                result = json.loads(answer.stdout.splitlines()[-1])
-                phases = " ".join(f"{name} {seconds:.2f}" for name, seconds in result["phases"].items())
-                for name, loop in result["loops"].items():
-                    ratios = loop["ratios"]
-                    print(
-                        f"{workload:<9}{task:<7}{backend:<12}{name:<26}{statistics.median(ratios):>8.3f}"
-                        f"{min(ratios):>8.3f}{max(ratios):>8.3f}{loop['ours_ms']:>10.3f}"
-                        f"{loop['recommended_ms']:>11.3f}  {phases}",
-                        flush=True,
-                    )
+    for case in chosen_cases(arguments):
+        try:
+            result = measure_in_child(case)
+        except ChildError as failed:
+            sys.exit(f"{case.backend} {case.workload} {case.task} failed:\n{failed}")
+        phases = " ".join(f"{name} {seconds:.2f}" for name, seconds in result["phases"].items())
+        for name, loop in result["loops"].items():
+            ratios = loop["ratios"]
+            print(
+                f"{case.workload:<9}{case.task:<7}{case.backend:<12}{name:<26}{statistics.median(ratios):>8.3f}"
+                f"{min(ratios):>8.3f}{max(ratios):>8.3f}{loop['ours_ms']:>10.3f}"
+                f"{loop['recommended_ms']:>11.3f}  {phases}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def watch(label: str, load: str) -> None:
     print(
         f"{label:<12} start {(ready_ns - begin_ns) / 1e6:5.0f} ms"
         f" (own CPU {samples.ticks[0].sampler_cpu_ns / 1e6:.0f} ms)"
-        f"   {rate_hz:.3f} Hz, {samples.missed_ticks} missed   sampler {found.sampler_cpu_pct:.3f} % of one core"
+        f"   {rate_hz:.3f} Hz, {samples.missed(0, 2**63)} missed   sampler {found.sampler_cpu_pct:.3f} % of one core"
         f"   watched {found.process_cpu_pct:.1f} %, machine {found.machine_cpu_pct:.1f} %"
     )
 

@@ -4,12 +4,16 @@ import gzip
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
 from profile_builder import build_profile, six_cells
 
+from kit import suites
+from kit.fingerprint.accelerators import absence
 from kit.profile.canonical import profile_digest
+from kit.profile.journal import journal_path
 from kit.profile.store import write_profile
 
 
@@ -88,6 +92,39 @@ def test_damaged_profiles(profile, tmp_path, verb):
 
     profile.write_text("step time: fast\n")
     assert "not JSON" in one_line(kit(verb, profile, cwd=tmp_path))
+
+
+def test_a_run_that_has_ended_is_not_resumed(profile, tmp_path):
+    resume = ("run", "--resume", "--out", profile)
+    assert f"this run is complete; `kit show {profile}` shows it" in one_line(kit(*resume, cwd=tmp_path))
+
+    write_profile(profile, build_profile(six_cells(), interrupted=True))
+    assert "its journal is gone, so it cannot go on" in one_line(kit(*resume, cwd=tmp_path))
+
+    journal_path(profile).write_text("damaged\n")
+    assert "its first line is damaged" in one_line(kit(*resume, cwd=tmp_path))
+
+
+@pytest.mark.parametrize("device", ["gpu", "tpu"])
+def test_a_device_that_is_not_here_is_said_before_the_first_launch(tmp_path, device):
+    if absence(device) is None:
+        pytest.skip(f"this machine may have a {device}")
+    wanted = f"device {device} was asked for, and only cpu"
+    options = ("run", "quick", "--data", "synthetic", "--out", "x.json", "--device")
+    assert wanted in one_line(kit(*options, device, cwd=tmp_path))
+
+    suite = tmp_path / "own.toml"
+    quick = (Path(suites.__file__).parent / "quick.toml").read_text()
+    suite.write_text(quick.replace('devices = ["cpu"]', f'devices = ["cpu", "{device}"]'))
+    assert wanted in one_line(kit("run", suite, "--data", "synthetic", "--out", "x.json", cwd=tmp_path))
+    assert not list(tmp_path.glob("x.json*"))
+
+
+def test_data_that_is_not_here_yet_is_not_called_damaged(tmp_path):
+    answer = kit("doctor", cwd=tmp_path, KIT_DATA=str(tmp_path))
+    (line,) = (line for line in answer.stdout.splitlines() if line.startswith("  mnist"))
+    assert f"not in {tmp_path / 'mnist'} yet: train-images" in line
+    assert "`kit run --data mnist` downloads" in line
 
 
 def test_unknown_format_and_baseline(profile, tmp_path):

@@ -1,9 +1,9 @@
 import pytest
+from profile_builder import build_blank_launch
 
 from kit.cli.progress import RunProgress, describe_left
 from kit.engines.conductor import remaining
 from kit.engines.schedule import schedule
-from kit.profile.launch import Failure, Launch
 from kit.suites.plan import plan_cells
 from kit.suites.suite import load_suite
 
@@ -12,14 +12,7 @@ REQUESTS = schedule(plan_cells(SUITE.cells), launches=3, plan=SUITE.measure.plan
 
 
 def ended(request, failure=None):
-    return Launch(
-        cell_key=request.cell.key,
-        round=request.round,
-        started="",
-        python="",
-        backend_version=None,
-        failure=Failure(phase="build", reason=failure) if failure else None,
-    )
+    return build_blank_launch(request.cell.key, request.round, failure=failure)
 
 
 def duration_of(request):

@@ -72,6 +72,9 @@ def test_a_run_writes_a_profile_and_prints_its_path(tiny, tmp_path):
     again = run(tiny(), "--out", "run.json", cwd=tmp_path)
     assert again.returncode == 2
     assert "is there already" in again.stderr
+    assert "this run is complete; `kit show run.json` shows it" in refused(
+        "--resume", "--out", "run.json", cwd=tmp_path
+    )
 
 
 def test_a_missing_framework_is_skipped_with_one_line_and_the_rest_runs(tiny, tmp_path, bare_python):
@@ -170,9 +173,7 @@ def test_no_worker_outlives_an_engine_that_is_killed(tiny, tmp_path):
 def test_the_end_of_the_budget_is_said_with_the_way_on(tiny, tmp_path):
     answer = run(tiny(launches=2), "--backend", "torch", "--out", "run.json", "--budget", "0.001", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
-    said = (
-        "kit: the budget of 0.001 s has ended; 1 of 2 launches are kept; go on with `kit run --resume --out run.json`"
-    )
+    said = "kit: the budget of 0.001 s has ended; 1 of 2 launches kept; go on with `kit run --resume --out run.json`"
     assert said in answer.stderr.splitlines()
     assert read_profile(tmp_path / "run.json").interrupted
     again = run(tiny(), "--out", "run.json", cwd=tmp_path)

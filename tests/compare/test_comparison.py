@@ -129,6 +129,27 @@ def test_a_cell_that_only_one_profile_has_keeps_its_row():
     comparison = two(six_cells(), [*six_cells()[:3], build_result(build_cell("torch", "lstm"), [MS, MS])])
     assert len(comparison.rows) == 10
     assert row_of(comparison, "torch", "lstm").no_verdict == "no baseline for this cell"
+    cnn = ", ".join(row.cell.key for row in comparison.rows if row.cell.workload == "cnn")
+    assert f"Only in a: {cnn}." in comparison.notes
+    assert f"Only in b: {build_cell('torch', 'lstm').key}." in comparison.notes
+
+
+def test_of_many_cells_without_a_partner_six_are_named():
+    alone = [build_result(build_cell("torch", batch=n), [MS, MS]) for n in range(1, 9)]
+    (note,) = (note for note in two([*six_cells(), *alone], six_cells()).notes if note.startswith("Only in"))
+    assert note.count("mlp/torch/") == 6
+    assert note.endswith("/x1 and 2 more.")
+
+
+def test_cells_of_all_but_the_baseline_are_named_together():
+    extra = [build_result(build_cell("torch", "lstm"), [MS, MS])]
+    profiles = [("a", build_profile(six_cells())), *((x, build_profile([*six_cells(), *extra])) for x in ("b", "c"))]
+    notes = compare(profiles).notes
+    assert [note for note in notes if note.startswith("Only in")] == [f"Only in b, c: {extra[0].key}."]
+
+
+def test_one_profile_names_no_cell_without_a_partner():
+    assert not [note for note in backends(six_cells()[1:]).notes if note.startswith("Only in")]
 
 
 def test_profiles_with_nothing_in_common_are_refused():

@@ -1,6 +1,7 @@
+from profile_builder import build_blank_launch
+
 from kit.engines.conductor import conduct, remaining
 from kit.engines.schedule import schedule
-from kit.profile.launch import Failure, Launch
 from kit.suites.plan import plan_cells
 from kit.suites.suite import load_suite
 
@@ -49,14 +50,7 @@ class Recorder:
 
 def answer(request, *, fails=()):
     failed = request.cell.key in fails
-    return Launch(
-        cell_key=request.cell.key,
-        round=request.round,
-        started="",
-        python="",
-        backend_version=None,
-        failure=Failure(phase="build", reason="planted") if failed else None,
-    )
+    return build_blank_launch(request.cell.key, request.round, failure="planted" if failed else None)
 
 
 def run(planned, fails=(), clock=lambda: 0, deadline_ns=None):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from profile_builder import build_cell, build_launch, build_profile, six_cells
+from profile_builder import build_blank_launch, build_cell, build_launch, build_profile, six_cells
 
 from kit.profile.canonical import canonical_json, profile_digest
 from kit.profile.finite import fail_if_not_finite
@@ -236,10 +236,7 @@ def test_a_number_that_is_not_finite_is_refused_by_its_path(tmp_path, value):
 
 def test_a_launch_keeps_all_but_the_field_that_is_not_finite():
     cell = build_cell()
-    launch, blank = (
-        build_launch(cell, step_ns=[1, 2, 3]),
-        Launch(cell_key="", round=0, started="", python="", backend_version=None),
-    )
+    launch, blank = build_launch(cell, step_ns=[1, 2, 3]), build_blank_launch("")
     launch.parity = msgspec.structs.replace(launch.parity, losses=[math.nan])
     fail_if_not_finite(launch, blank)
     assert launch.parity is None

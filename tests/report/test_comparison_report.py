@@ -127,6 +127,24 @@ def test_markdown_has_a_table_for_each_group():
     assert "- Data: MNIST." in rendered
 
 
+def test_cells_without_a_partner_are_beside_the_table_and_in_csv_and_json():
+    alone = build_result(build_cell("torch", "lstm"), [MS, MS])
+    profiles = [("a", build_profile(six_cells())), ("b", build_profile([*six_cells()[:3], alone], id="run-2"))]
+    shown = compare(profiles)
+    for render in (text.render, markdown.render):
+        table, notes = render(shown).split("Only in ", 1)
+        assert "no verdict" not in table
+        assert not re.search(r"^(### )?(lstm|cnn) · ", table, re.MULTILINE)
+        assert "lstm/torch" in notes
+    rows = list(csv_reader.DictReader(io.StringIO(csv.render(shown))))
+    assert len(rows) == len(json_reader.loads(json.render(shown))["rows"]) == 6 + 4
+
+
+def test_in_one_profile_a_cell_without_a_baseline_keeps_its_row():
+    alone = build_result(build_cell("torch", "lstm"), [MS, MS])
+    assert "lstm · train" in text.render(comparison([*six_cells(), alone]))
+
+
 def test_csv_has_raw_numbers_and_units_in_its_names():
     rows = list(csv_reader.DictReader(io.StringIO(csv.render(comparison()))))
     assert len(rows) == 6
@@ -193,6 +211,8 @@ def words_of(verdict, ratio, low, high, **fields):
         (("slower", 1.3, 1.25, 1.36), "1.30× slower [1.25, 1.36]"),
         (("slower", 1.025, 1.02, 1.03), "2.5 % slower [+2.0, +3.0] %"),
         (("faster", 0.975, 0.97, 0.98), "2.5 % faster [−3.0, −2.0] %"),
+        (("slower", 100.0, 1.03, 9700.0), "100× slower [at least 1.03]"),
+        (("faster", 0.01, 0.0001, 0.97), "100× faster [at least 1.03]"),
         (("same", 1.001, 0.996, 1.003), "same [−0.4, +0.3] %"),
     ],
 )

@@ -20,7 +20,7 @@ def test_a_profile_shows_machine_clock_sensors_phases_and_launches():
     assert len(launches) == 1 + 6 * 3 + 1
     assert sum("4.000 ms" in line for line in launches) == 1
     assert re.search(r"mlp/torch.* 1 +warmup +40 +300 +1\.992 ms +2\.191 ms", rendered)
-    assert re.search(r"lstm/torch.* failed .*out of memory in first_step", rendered)
+    assert re.search(r"lstm/torch.* failed .*in first_step: out of memory", rendered)
     assert re.search(r"mlp/jax/\S+ +2\.00 s +5\.00 ms +100 ms +50\.0 ms +900 ms", rendered)
 
 
@@ -46,6 +46,7 @@ def test_the_parity_proof_shows_losses_and_verdicts():
     rendered = profile_text.render(build_profile(six_cells(launches=1)))
     section = rendered.split("\nParity")[1].strip().split("\n")[1:]
     assert len(section) == 1 + 6
+    assert " · 1 launch a cell · " in rendered
     assert re.search(r"mlp/jax.* 2\.300000 +1\.150000 +0\.460000 +0\.230000 +0\.115000 +0\.0e\+00 +agrees", rendered)
     one_off = build_result(build_cell("jax"), [4e6], loss_shift=0.01)
     rendered = profile_text.render(build_profile([build_result(build_cell("torch"), [4e6]), one_off]))

@@ -34,7 +34,7 @@ def samples(columns, seconds, covered_to_ns=None):
         for i, at in enumerate(range(0, int(seconds * SECOND) + 1, PERIOD))
     ]
     covered = ticks[-1].at_ns if covered_to_ns is None else covered_to_ns
-    return Samples([one for one, _ in columns], ticks, "the sampler ended: told to end", covered)
+    return Samples([one for one, _ in columns], ticks, "the sampler ended: told to end", covered, PERIOD)
 
 
 def energy_of(value, seconds=14, begin=1.0, end=13.0, **about):
@@ -173,9 +173,16 @@ def test_utilization_of_the_window_alone():
     assert found.rss_peak_b == 1500
     assert found.throttled_ns == pytest.approx(2_000_000, abs=1)
     assert found.sampler_cpu_pct == pytest.approx(1.0)
+    assert found.missed_samples == 0
     assert found.samples == 11
     assert found.frequency_mhz is None
     assert found.reasons == {"frequency_mhz": "a virtual machine"}
+
+
+def test_deadlines_that_the_sampler_missed_are_counted_within_the_window():
+    whole = samples(cpu_columns(lambda t: t), 4)
+    late = Samples(whole.reports, [t for i, t in enumerate(whole.ticks) if i not in (2, 13, 14)], "", 2**62, PERIOD)
+    assert utilization(late, SECOND, 2 * SECOND).missed_samples == 2
 
 
 @pytest.mark.parametrize(("begin", "end", "count"), [(1.01, 1.05, 0), (0.95, 1.05, 1)])

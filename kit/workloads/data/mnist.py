@@ -69,17 +69,23 @@ def fetch_missing(splits: Iterable[Split]) -> None:
         DataUnavailableError: where something is missing and cannot be downloaded.
         DataError: where the folder cannot be looked into.
     """
+    missing = missing_files(splits)
+    if missing:
+        names = ", ".join(file.name for files in FILES.values() for file in files)
+        folder = mnist_folder()
+        download(missing, folder, MIRRORS, f"put {names} into {folder} (KIT_DATA/mnist), or use --data synthetic")
+
+
+def missing_files(splits: Iterable[Split]) -> list[KnownFile]:
+    """Files of `splits` that are not there; raises DataError where the folder cannot be looked into."""
     folder = mnist_folder()
     try:
-        missing = [file for split in splits for file in FILES[split] if not _is_there(folder / file.name)]
+        return [file for split in splits for file in FILES[split] if not _is_there(folder / file.name)]
     except OSError as error:
         raise DataError(
             f"{folder}: expected a folder that can be read, found: {error.strerror}; "
             "make it one, or set KIT_DATA to another folder"
         ) from None
-    if missing:
-        names = ", ".join(file.name for files in FILES.values() for file in files)
-        download(missing, folder, MIRRORS, f"put {names} into {folder} (KIT_DATA/mnist), or use --data synthetic")
 
 
 def _is_there(path: Path) -> bool:

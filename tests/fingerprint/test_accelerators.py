@@ -1,0 +1,48 @@
+import pytest
+
+from kit.fingerprint.accelerators import absence
+from kit.sensors import nvml_library, tpu
+
+
+@pytest.fixture
+def bare(monkeypatch):
+    """A machine without NVIDIA's library and without a TPU on its PCI bus."""
+    monkeypatch.setattr(nvml_library, "load", lambda: (None, nvml_library.LIBRARY_NOT_FOUND))
+    monkeypatch.setattr(tpu, "devices", list)
+
+
+def test_where_nothing_is_the_reason_is_given(bare, tmp_path):
+    assert absence("cpu", tmp_path) is None
+    assert absence("gpu", tmp_path) == nvml_library.LIBRARY_NOT_FOUND
+    assert absence("tpu", tmp_path) == tpu.NO_DEVICE
+
+
+@pytest.mark.parametrize(
+    ("device", "file"),
+    [
+        ("gpu", "nvidia0"),
+        ("gpu", "nvidiactl"),
+        ("gpu", "nvhost-gpu"),
+        ("gpu", "kfd"),
+        ("gpu", "dxg"),
+        ("tpu", "accel0"),
+        ("tpu", "vfio/7"),
+    ],
+)
+def test_a_device_file_leaves_it_to_the_framework(bare, tmp_path, device, file):
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).touch()
+    assert absence(device, tmp_path) is None
+    assert absence("tpu" if device == "gpu" else "gpu", tmp_path)
+
+
+def test_the_vfio_control_file_alone_is_no_tpu(bare, tmp_path):
+    (tmp_path / "vfio").mkdir()
+    (tmp_path / "vfio" / "vfio").touch()
+    assert absence("tpu", tmp_path) == tpu.NO_DEVICE
+
+
+def test_what_is_listed_is_not_absent(bare, tmp_path, monkeypatch):
+    monkeypatch.setattr(tpu, "devices", lambda: ["0000:00:05.0"])
+    assert absence("tpu", tmp_path) is None
+    assert absence("gpu", tmp_path) == nvml_library.LIBRARY_NOT_FOUND
