@@ -19,6 +19,7 @@ from kit.profile.launch import (
     Threads,
     Utilization,
 )
+from kit.profile.run_plan import RunPlan
 from kit.profile.schema import SCHEMA, CellResult, LaunchSummary, Profile, StateSpan, SuiteUsed
 from kit.profile.sensor import SensorReport
 from kit.stats.cell_summary import summarize_cell
@@ -243,3 +244,19 @@ def six_cells(task="train", medians_ms=None, launches=10, jitter=0.002, **launch
             medians = [milliseconds * factor * MS * (1 + w) for w in wobble]
             results.append(build_result(build_cell(backend, workload, task), medians, **launch_fields))
     return results
+
+
+def build_run_plan(cells, launches=4, **more):
+    """As the quick suite would have it."""
+    fields = {
+        "cells": cells,
+        "steps": StepPlan(warmup_s=0.5, warmup_steps_min=3, steady_s=1.5, steps_min=20, steps_max=20_000),
+        "steady_s_min": 0.0,
+        "launches": launches,
+        "precision_pct": None,
+        "data": "mnist",
+        "seed": 0,
+        "cpus": [0, 1],
+        "clock": "monotonic_raw",
+    }
+    return RunPlan(**(fields | more))

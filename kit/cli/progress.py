@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from statistics import fmean
 from types import TracebackType
 from typing import Self
 
@@ -15,15 +17,15 @@ class RunProgress:
     """Shows a run's launches, and how long the rest should take.
 
     Args:
-        pending: launches still to run, in order.
-        total: how many the whole run has, those included that ended before it was resumed.
+        expected: cell key -> launches still to come.
+        ended: how many had ended before the run was resumed.
     """
 
-    def __init__(self, pending: list[LaunchRequest], total: int) -> None:
+    def __init__(self, expected: Mapping[str, int], ended: int = 0) -> None:
         self._console = Console(stderr=True, highlight=False)
-        self._pending = [request.cell.key for request in pending]
+        self._expected = expected
+        self._ended = ended
         self._seen_s: dict[str, list[float]] = {}
-        self._total = total
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -49,33 +51,33 @@ class RunProgress:
         cell = request.cell
         self._bar.update(self._task, description=f"{cell.workload} {cell.backend} {cell.task}")
 
-    def ended(self, request: LaunchRequest, launch: Launch, duration_s: float) -> None:
+    def ended(self, launch: Launch, duration_s: float, expected: Mapping[str, int]) -> None:
         """Count the launch and say, if it failed, why."""
-        key = request.cell.key
-        self._seen_s.setdefault(key, []).append(duration_s)
-        self._pending.remove(key)
+        self._seen_s.setdefault(launch.cell_key, []).append(duration_s)
+        self._expected = expected
+        self._ended += 1
         if launch.failure is not None:
-            # A failed cell is not launched again.
-            self._pending = [pending for pending in self._pending if pending != key]
-            self._say(f"failed: {key}: {launch.failure.in_words}")
+            self._say(f"failed: {launch.cell_key}: {launch.failure.in_words}")
         left = describe_left(self.left_s())
-        self._bar.update(self._task, completed=self._ended, left=left)
+        self._bar.update(self._task, completed=self._ended, total=self._total, left=left)
         if not self._console.is_terminal:
-            self._say(f"[{self._ended}/{self._total}] {key} {duration_s:.1f} s; {left}")
+            self._say(f"[{self._ended}/{self._total}] {launch.cell_key} {duration_s:.1f} s; {left}")
 
     @property
-    def _ended(self) -> int:
-        """Launches that need not be waited for: those of a failed cell, too."""
-        return self._total - len(self._pending)
+    def _total(self) -> int:
+        return self._ended + sum(self._expected.values())
 
     def _say(self, line: str) -> None:
         self._console.print(line, markup=False, soft_wrap=True)
 
     def left_s(self) -> float:
-        """Seconds that the pending launches should take: as long as their own cell took, or the mean cell."""
-        means_s = {key: sum(seen) / len(seen) for key, seen in self._seen_s.items()}
-        overall_s = sum(means_s.values()) / len(means_s)
-        return sum(means_s.get(key, overall_s) for key in self._pending)
+        """Seconds that the rest should take: each launch as long as its own cell's took, or as the mean cell's.
+
+        The first launch of a cell also scores and proves parity: once there are others, it is left out.
+        """
+        means_s = {key: fmean(seen[1:] or seen) for key, seen in self._seen_s.items()}
+        overall_s = fmean(means_s.values())
+        return sum(count * means_s.get(key, overall_s) for key, count in self._expected.items())
 
 
 def describe_left(seconds: float) -> str:

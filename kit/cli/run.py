@@ -32,6 +32,12 @@ FREE_WHEN_RESUMED = frozenset({"resume", "out", "budget", "as_json"})
 @click.option("--compile-mode", "compile_modes", multiple=True, metavar="MODE", help="graph, xla, eager, compile, jit.")
 @click.option("--feed", "feeds", multiple=True, metavar="device|host", help="Batches resident, or copied each step.")
 @click.option("--launches", type=click.IntRange(min=1), metavar="N", help="Fresh processes per cell.")
+@click.option(
+    "--precision",
+    type=FiniteRange(min=0, min_open=True),
+    metavar="PCT",
+    help="Launch until each interval is this near.",
+)
 @click.option("--budget", type=FiniteRange(min=0, min_open=True), metavar="S", help="Begin no round after S seconds.")
 @click.option("--data", default="auto", show_default=True, metavar="mnist|synthetic|auto", help="What to feed.")
 @click.option(
@@ -56,7 +62,7 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
     try:
         with (
             terminate_as_interrupt(),
-            RunProgress(running.pending, total=len(running.header.requests)) as progress,
+            RunProgress(running.expected, ended=len(running.finished)) as progress,
         ):
             profile = running.conduct(progress, budget)
     except KeyboardInterrupt:
@@ -71,8 +77,9 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
 def _say_how_to_go_on(running: Run, why: str) -> None:
     from kit.compare.counted import counted
 
+    kept = len(running.finished)
     click.echo(
-        f"kit: {why}; {len(running.finished)} of {counted(len(running.header.requests), 'launch')} kept; "
+        f"kit: {why}; {kept} of {counted(kept + sum(running.expected.values()), 'launch')} kept; "
         f"go on with `kit run --resume --out {running.path}`",
         err=True,
     )
@@ -91,6 +98,8 @@ def _begin(options: dict[str, Any]) -> Run:
     from kit.suites.suite import DEFAULT_SUITE, load_suite
     from kit.workloads.data.dataset import ensure
 
+    if options["launches"] is not None and options["precision"] is not None:
+        raise click.UsageError("--launches and --precision cannot both decide how many launches there are; give one")
     check_choice("data", options["data"], ("mnist", "synthetic", "auto"))
     check_choice("clock source", options["clock"], CLOCKS)
     choose_source(options["clock"])
@@ -117,6 +126,7 @@ def _begin(options: dict[str, Any]) -> Run:
         seed=options["seed"],
         cpus=usable_cpus(),
         clock=options["clock"],
+        precision_pct=options["precision"],
     )
     path = profile_path(options["out"], suite.name, header.id, datetime.fromisoformat(header.created))
     return Run.begin(path, header)

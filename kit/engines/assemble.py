@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from kit.engines.conductor import remaining
+from kit.profile.cell import Cell
 from kit.profile.clock import Certificate
 from kit.profile.identity import State
 from kit.profile.journal import JournalHeader
 from kit.profile.launch import Launch
+from kit.profile.run_plan import RunPlan
 from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
 from kit.profile.sensor import SensorReport
 from kit.stats.cell_summary import summarize_cell
@@ -16,12 +17,14 @@ from kit.stats.launch_summary import summarize_launch
 from kit.stats.parity_verdict import parity_verdicts
 
 
-def assemble_profile(header: JournalHeader, launches: list[Launch], state_after: State | None) -> Profile:
+def assemble_profile(
+    header: JournalHeader, launches: list[Launch], state_after: State | None, *, interrupted: bool
+) -> Profile:
     """Build the profile of a run, finished or not, from what its journal holds."""
     sensors = _first_sensors(header, launches)
     # Said once for the profile; a launch repeats it only where it saw something else.
     launches = [msgspec.structs.replace(one, sensors=[]) if one.sensors == sensors else one for one in launches]
-    cells = [_cell_result(header, key, launches) for key in dict.fromkeys(r.cell.key for r in header.requests)]
+    cells = [_cell_result(header.plan, cell, launches) for cell in header.plan.cells]
     for key, verdict in parity_verdicts(cells).items():
         next(cell for cell in cells if cell.key == key).parity = verdict
     return Profile(
@@ -35,13 +38,13 @@ def assemble_profile(header: JournalHeader, launches: list[Launch], state_after:
         sensors=sensors,
         suite=header.suite,
         cells=cells,
-        interrupted=bool(remaining(header.requests, launches)),
+        interrupted=interrupted,
+        host_band=header.host_band,
     )
 
 
-def _cell_result(header: JournalHeader, key: str, launches: list[Launch]) -> CellResult:
-    requests = [request for request in header.requests if request.cell.key == key]
-    own = sorted((launch for launch in launches if launch.cell_key == key), key=lambda launch: launch.round)
+def _cell_result(plan: RunPlan, cell: Cell, launches: list[Launch]) -> CellResult:
+    own = sorted((launch for launch in launches if launch.cell_key == cell.key), key=lambda launch: launch.round)
     finished = [launch for launch in own if launch.failure is None]
     summaries = [
         summarize_launch(launch.step_ns, launch.warmup_steps, launch.round)
@@ -50,12 +53,12 @@ def _cell_result(header: JournalHeader, key: str, launches: list[Launch]) -> Cel
     ]
     failures = [launch.failure for launch in own if launch.failure is not None]
     return CellResult(
-        key=key,
-        cell=requests[0].cell,
-        status="failed" if failures else "ok" if len(finished) == len(requests) else "incomplete",
+        key=cell.key,
+        cell=cell,
+        status="failed" if failures else "ok" if len(finished) >= plan.launches else "incomplete",
         launches=own,
         launch_summaries=summaries,
-        summary=summarize_cell(requests[0].cell, finished, summaries),
+        summary=summarize_cell(cell, finished, summaries),
         failures=failures,
     )
 

@@ -8,15 +8,16 @@ from datetime import UTC, datetime
 from kit.clock import Preference
 from kit.engines.interpreters import find_backend
 from kit.engines.resumable import interpreters
-from kit.engines.schedule import schedule
 from kit.errors import KitError
 from kit.fingerprint.accelerators import absence
 from kit.fingerprint.identity import identity
 from kit.fingerprint.state import state
 from kit.profile.cell import Cell
 from kit.profile.journal import JournalHeader
+from kit.profile.run_plan import RunPlan
 from kit.profile.schema import Skipped, SuiteUsed
 from kit.sensors.catalog import probe_all
+from kit.stats.precision import SEQUENTIAL_LAUNCHES_MIN
 from kit.suites.suite import Suite
 from kit.version import __version__
 from kit.workloads.data.dataset import Resolved
@@ -76,28 +77,41 @@ def prepare(
     seed: int,
     cpus: list[int],
     clock: Preference,
+    precision_pct: float | None = None,
 ) -> JournalHeader:
     """The header of a new run's journal."""
     sensors = probe_all()
     energy_answers = any(sensor.quantity == "energy" and sensor.status == "measured" for sensor in sensors)
-    plan, launches = suite.measure.plan(energy_answers=energy_answers), suite.measure.launches
-    requests = schedule(cells, launches=launches, plan=plan, data=data.name, seed=seed, cpus=cpus, clock=clock)
+    steps = suite.measure.plan(energy_answers=energy_answers)
+    launches = suite.measure.launches if precision_pct is None else SEQUENTIAL_LAUNCHES_MIN
     return JournalHeader(
         id=str(uuid.uuid4()),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         kit=__version__,
-        identity=identity(interpreters(requests)),
+        identity=identity(interpreters(cells)),
         state_before=state(),
         sensors=sensors,
         suite=SuiteUsed(
             name=suite.name,
             sha256=suite.sha256,
             launches=launches,
-            plan=plan,
+            plan=steps,
             data=data.name,
             data_note=data.note,
             seed=seed,
             skipped=skipped,
+            precision_pct=precision_pct,
         ),
-        requests=requests,
+        plan=RunPlan(
+            cells=cells,
+            steps=steps,
+            # Joules need a window as long as the suite gave it.
+            steady_s_min=steps.steady_s if energy_answers else 0.0,
+            launches=launches,
+            precision_pct=precision_pct,
+            data=data.name,
+            seed=seed,
+            cpus=cpus,
+            clock=clock,
+        ),
     )

@@ -10,9 +10,9 @@ import msgspec
 from kit.engines.interpreters import interpreter_for
 from kit.errors import KitError
 from kit.fingerprint.identity import identity
+from kit.profile.cell import Cell
 from kit.profile.identity import Identity, State
 from kit.profile.journal import JournalHeader
-from kit.profile.launch import LaunchRequest
 from kit.version import __version__
 
 # Hashes say that something differs; the fields under them say what.
@@ -38,10 +38,10 @@ def check_resumable(header: JournalHeader, cpus: list[int]) -> None:
     """
     if header.kit != __version__:
         raise _differs("the kit", header.kit, __version__)
-    begun_on = header.requests[0].cpus
+    begun_on = header.plan.cpus
     if begun_on != cpus:
         raise _differs("usable CPUs", begun_on, cpus)
-    here = identity(interpreters(header.requests))
+    here = identity(interpreters(header.plan.cells))
     # A container's host name is drawn anew for each; everything else must be as it was there, too.
     renamed = {"hostname_sha256"} if here.container.engine and header.identity.container.engine else set()
     for path, before, now in _differences(header.identity, here):
@@ -49,9 +49,9 @@ def check_resumable(header: JournalHeader, cpus: list[int]) -> None:
             raise _differs(path, before, now)
 
 
-def interpreters(requests: list[LaunchRequest]) -> tuple[str, ...]:
-    """The Pythons that run the requests' frameworks."""
-    return tuple(dict.fromkeys(interpreter_for(backend) for backend in sorted({r.cell.backend for r in requests})))
+def interpreters(cells: list[Cell]) -> tuple[str, ...]:
+    """The Pythons that run the cells' frameworks."""
+    return tuple(dict.fromkeys(interpreter_for(backend) for backend in sorted({cell.backend for cell in cells})))
 
 
 def without_counters(before: State) -> State:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -17,13 +17,14 @@ import msgspec
 
 from kit.clock import now_ns
 from kit.engines.assemble import assemble_profile
-from kit.engines.conductor import Watcher, conduct, remaining
+from kit.engines.conductor import Watcher, conduct
+from kit.engines.continuation import Continuation
 from kit.engines.local import run_launch
 from kit.engines.resumable import check_resumable, without_counters
 from kit.errors import KitError
 from kit.fingerprint.state import state
 from kit.profile.journal import Journal, JournalError, JournalHeader, journal_path
-from kit.profile.launch import Launch, LaunchRequest
+from kit.profile.launch import Launch
 from kit.profile.schema import Profile
 from kit.profile.store import write_profile
 
@@ -41,6 +42,10 @@ class Run:
     finished: list[Launch]
     journal: Journal
     damaged: int = 0  # lines of the journal that could not be read back; their launches are run again
+    _continuation: Continuation = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._continuation = Continuation(self.header.plan)
 
     @classmethod
     def begin(cls, path: Path, header: JournalHeader) -> Self:
@@ -70,9 +75,9 @@ class Run:
         return any(launch.failure is not None for launch in self.finished)
 
     @property
-    def pending(self) -> list[LaunchRequest]:
-        """What is still to run."""
-        return remaining(self.header.requests, self.finished)
+    def expected(self) -> dict[str, int]:
+        """Cell key -> about how many launches are still to come."""
+        return self._continuation.expected(self.finished)
 
     def conduct(self, watcher: Watcher, budget_s: float | None) -> Profile:
         """Run what remains and write the profile. Where the budget ends it first, the journal stays for `resume`.
@@ -84,7 +89,7 @@ class Run:
         deadline_ns = None if budget_s is None else now_ns() + to_ns(budget_s)
         try:
             conduct(
-                self.pending,
+                self._continuation,
                 finished=self.finished,
                 journal=self.journal,
                 run_launch=run_launch,
@@ -93,28 +98,34 @@ class Run:
                 deadline_ns=deadline_ns,
             )
         except KeyboardInterrupt:
-            self._write()
+            self._write(interrupted=True)
             self.journal.close()
             raise
         except JournalError:
             # A disk that is full for the journal is often full for the profile, too: the journal's error is told.
             with suppress(KitError):
-                self._write()
+                self._write(interrupted=True)
             raise
         except OSError as error:
             raise StoppedError(
                 f"{error.filename or 'the run'}: {error.strerror}; mend that, then go on with "
                 f"`kit run --resume --out {self.path}`"
             ) from error
-        profile = self._write()
+        profile = self._write(interrupted=not self._ended())
         if profile.interrupted:
             self.journal.close()
         else:
             self.journal.remove()
         return profile
 
-    def _write(self) -> Profile:
-        profile = assemble_profile(self.header, self.finished, state())
+    def _ended(self) -> bool:
+        """Whether all that was asked for has run: a budget may end the search for a precision, and not the launches."""
+        if self.header.plan.precision_pct is not None:
+            return self._continuation.enough(self.finished)
+        return not self._continuation.rest_of_round(self.finished)
+
+    def _write(self, *, interrupted: bool) -> Profile:
+        profile = assemble_profile(self.header, self.finished, state(), interrupted=interrupted)
         write_profile(self.path, profile)
         return profile
 

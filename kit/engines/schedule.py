@@ -1,44 +1,43 @@
-"""In which order launches run: round by round, in each round every cell once, in an order drawn from the seed.
+"""In which order launches run: round by round, in each round every cell once.
 
-Slow drift of the machine then falls on all cells alike, and launches of one round may be compared as pairs.
+    round   0        1        2        3
+          A B C    C B A    B C A    A C B        order of rounds 0, 2, … drawn from the seed, then turned round
+
+Whatever rises or falls steadily over two rounds falls on every cell alike (ABBA), slower drift falls on all of them
+anyway, and launches of one round may be compared as pairs.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
-from kit.clock import Preference
 from kit.profile.cell import Cell
-from kit.profile.launch import DataChoice, LaunchRequest, StepPlan
+from kit.profile.launch import LaunchRequest, StepPlan
+from kit.profile.run_plan import RunPlan
 
 
-def schedule(
-    cells: list[Cell],
-    *,
-    launches: int,
-    plan: StepPlan,
-    data: DataChoice,
-    seed: int,
-    cpus: list[int],
-    clock: Preference = "monotonic_raw",
-) -> list[LaunchRequest]:
-    """All launches, in order. The first round also records parity losses and scores the test split."""
-    order = random.Random(seed)
-    requests: list[LaunchRequest] = []
-    for round_number in range(launches):
-        for cell in order.sample(cells, len(cells)):
-            requests.append(
-                LaunchRequest(
-                    cell=cell,
-                    round=round_number,
-                    plan=plan,
-                    data=data,
-                    seed=seed,
-                    threads=len(cpus),
-                    cpus=cpus,
-                    parity=round_number == 0,
-                    evaluate=round_number == 0,
-                    clock=clock,
-                )
-            )
-    return requests
+def in_order(cells: list[Cell], seed: int, round: int) -> list[Cell]:
+    """The cells in the order of one round."""
+    drawn = random.Random(f"{seed}/{round // 2}").sample(cells, len(cells))
+    return drawn[::-1] if round % 2 else drawn
+
+
+def round_requests(plan: RunPlan, round: int, steps_of: Callable[[Cell], StepPlan]) -> list[LaunchRequest]:
+    """The launches of one round, in order. The first round also records parity losses and scores the test split."""
+    return [
+        LaunchRequest(
+            cell=cell,
+            round=round,
+            plan=steps_of(cell),
+            data=plan.data,
+            seed=plan.seed,
+            threads=len(plan.cpus),
+            cpus=plan.cpus,
+            parity=round == 0,
+            evaluate=round == 0,
+            clock=plan.clock,
+            observer_s=plan.observer_s if round == 0 and cell == plan.cells[0] else 0.0,
+        )
+        for cell in in_order(plan.cells, plan.seed, round)
+    ]

@@ -18,9 +18,10 @@ import msgspec
 from kit.errors import KitError
 from kit.profile.atomic import sync_folder
 from kit.profile.identity import Identity, State
-from kit.profile.launch import Launch, LaunchRequest
+from kit.profile.launch import Launch
 from kit.profile.regular_file import open_regular, read_regular
-from kit.profile.schema import SuiteUsed
+from kit.profile.run_plan import RunPlan
+from kit.profile.schema import HostBand, SuiteUsed
 from kit.profile.sensor import SensorReport
 
 SUFFIX = ".journal"
@@ -40,7 +41,8 @@ class JournalHeader(msgspec.Struct, frozen=True, kw_only=True):
     state_before: State
     sensors: list[SensorReport]
     suite: SuiteUsed
-    requests: list[LaunchRequest]  # every launch, in order
+    plan: RunPlan
+    host_band: HostBand | None = None
 
 
 def journal_path(profile_path: Path) -> Path:

@@ -15,7 +15,7 @@ from kit.profile.sensor import SensorReport
 
 DataChoice = Literal["mnist", "synthetic", "auto"]
 PhaseName = Literal[
-    "import", "data", "build", "trace", "compile", "first_step", "warmup", "steady", "evaluate", "parity"
+    "import", "data", "build", "trace", "compile", "first_step", "warmup", "steady", "observer", "evaluate", "parity"
 ]
 
 
@@ -47,6 +47,8 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     parity: bool  # also record the parity losses (first 20 steps from the seed's weights, dropout off)
     evaluate: bool  # also score the test split after the steady steps
     clock: Literal["auto", "monotonic_raw", "tsc", "cntvct"] = "monotonic_raw"  # what a stamp reads
+    observer_s: float = 0.0  # after the steady steps, seconds of blocks with the sampler running and stopped in turn
+    planted_slowdown_pct: float = 0.0  # self-test: every step waits for this share of the launch's own pace
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +118,14 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class ObserverBlocks(msgspec.Struct, frozen=True, kw_only=True):
+    """Median steps of blocks with the sampler running and with it stopped, in pairs of neighbours."""
+
+    on_ns: list[int]
+    off_ns: list[int]
+    steps_per_block: int
+
+
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """Why a launch did not finish."""
 
@@ -161,6 +171,8 @@ class Launch(msgspec.Struct, kw_only=True):
     peak_memory_b: int | None = (
         None  # high-water resident set of the worker to the end of the steps, data and framework included
     )
+    observer: ObserverBlocks | None = None
+    planted_slowdown_pct: float = 0.0  # a self-test's launch; never in a suite's profile
     evaluation: Evaluation | None = None
     parity: Parity | None = None
     warnings: list[str] = []

@@ -91,17 +91,40 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class ObserverOverhead(msgspec.Struct, frozen=True, kw_only=True):
+    """What sampling costs the measured step: step time with the sampler running over step time with it stopped."""
+
+    cell_key: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    pairs: int
+    reason: str | None = None  # why `ratio` is null
+
+
+class HostBand(msgspec.Struct, frozen=True, kw_only=True):
+    """By how much this host differs from itself: a cell against itself, as `kit selftest` measured it."""
+
+    band: float  # relative difference that 95 % of the comparisons stayed within
+    taken: str  # UTC, ISO 8601
+    cell_key: str
+    launches: int  # a side
+    comparisons: int
+    hardware_sha256: str  # of the host it was taken on
+
+
 class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
     """Which suite ran, and how."""
 
     name: str
     sha256: str
-    launches: int  # asked for, per cell
+    launches: int  # asked for, per cell; with `precision_pct` the least
     plan: StepPlan
     data: DataChoice
     data_note: str | None = None  # why synthetic, when `auto` fell back
     seed: int
     skipped: list[Skipped] = []
+    precision_pct: float | None = None  # asked for: launches go on until each cell's interval is this narrow
 
 
 class StateSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,4 +157,6 @@ class Profile(msgspec.Struct, kw_only=True):
     cells: list[CellResult]
     sidecar: Sidecar | None = None
     interrupted: bool = False
+    observer: ObserverOverhead | None = None  # null: the suite had no time for it
+    host_band: HostBand | None = None  # null: no self-test was run on this host
     digest: str = ""  # SHA-256 over the canonical JSON of everything else

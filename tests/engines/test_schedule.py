@@ -1,98 +1,55 @@
-from profile_builder import build_blank_launch
+from profile_builder import build_run_plan
 
-from kit.engines.conductor import conduct, remaining
-from kit.engines.schedule import schedule
+from kit.engines.schedule import in_order, round_requests
 from kit.suites.plan import plan_cells
 from kit.suites.suite import load_suite
 
-SUITE = load_suite("quick")
-CELLS = plan_cells(SUITE.cells)
+CELLS = plan_cells(load_suite("quick").cells)
 
 
-def requests(seed=0, launches=4):
-    return schedule(CELLS, launches=launches, plan=SUITE.measure.plan(), data="mnist", seed=seed, cpus=[0, 1])
+def keys(seed, round):
+    return [cell.key for cell in in_order(CELLS, seed, round)]
 
 
 def test_every_round_holds_every_cell_once():
-    planned = requests()
-    for round_number in range(4):
-        in_round = planned[round_number * len(CELLS) : (round_number + 1) * len(CELLS)]
-        assert {request.round for request in in_round} == {round_number}
-        assert {request.cell.key for request in in_round} == {cell.key for cell in CELLS}
+    for round in range(4):
+        assert sorted(keys(0, round)) == sorted(cell.key for cell in CELLS)
 
 
-def test_the_order_comes_from_the_seed_and_differs_between_rounds():
-    assert requests(seed=1) == requests(seed=1)
-    order = [request.cell.key for request in requests(seed=1)]
-    assert order != [request.cell.key for request in requests(seed=2)]
-    assert order[: len(CELLS)] != order[len(CELLS) : 2 * len(CELLS)]
+def test_every_second_round_turns_the_one_before_round():
+    for round in range(0, 8, 2):
+        assert keys(3, round + 1) == keys(3, round)[::-1]
+
+
+def test_a_steady_rise_over_two_rounds_falls_on_every_cell_alike():
+    order = keys(5, 0) + keys(5, 1)
+    places = {key: [at for at, other in enumerate(order) if other == key] for key in order}
+    assert len({sum(at) for at in places.values()}) == 1
+
+
+def test_the_order_comes_from_the_seed_and_differs_between_pairs_of_rounds():
+    assert keys(1, 0) == keys(1, 0)
+    assert keys(1, 0) != keys(2, 0)
+    assert keys(1, 0) != keys(1, 2)
+
+
+def test_the_order_stays_where_a_cell_leaves():
+    left_out = CELLS[4]
+    rest = [key for key in keys(1, 0) if key != left_out.key]
+    plan = build_run_plan(CELLS, seed=1)
+    requests = round_requests(plan, 0, lambda cell: plan.steps)
+    assert [request.cell.key for request in requests if request.cell != left_out] == rest
 
 
 def test_only_the_first_round_proves_parity_and_evaluates():
-    assert all((request.parity, request.evaluate) == (request.round == 0,) * 2 for request in requests())
+    plan = build_run_plan(CELLS)
+    for round in range(3):
+        for request in round_requests(plan, round, lambda cell: plan.steps):
+            assert (request.parity, request.evaluate) == (round == 0, round == 0)
 
 
-class Recorder:
-    def __init__(self):
-        self.kept, self.begun = [], []
-
-    def add(self, launch):
-        self.kept.append(launch)
-
-    def begins(self, request):
-        # Whatever was launched before is on "disk" by now.
-        assert len(self.kept) == len(self.begun)
-        self.begun.append(request.cell.key)
-
-    def ended(self, request, launch, duration_s):
-        assert self.kept[-1] is launch
-
-
-def answer(request, *, fails=()):
-    failed = request.cell.key in fails
-    return build_blank_launch(request.cell.key, request.round, failure="planted" if failed else None)
-
-
-def run(planned, fails=(), clock=lambda: 0, deadline_ns=None):
-    recorder, finished = Recorder(), []
-    conduct(
-        planned,
-        finished=finished,
-        journal=recorder,
-        run_launch=lambda request: answer(request, fails=fails),
-        watcher=recorder,
-        now_ns=clock,
-        deadline_ns=deadline_ns,
-    )
-    return recorder, finished
-
-
-def test_each_launch_is_kept_before_the_next_begins():
-    recorder, finished = run(requests())
-    assert len(recorder.kept) == len(finished) == 4 * len(CELLS)
-
-
-def test_a_failed_cell_is_not_launched_again_and_the_others_finish():
-    broken = CELLS[3].key
-    recorder, _ = run(requests(), fails=(broken,))
-    assert recorder.begun.count(broken) == 1
-    assert all(recorder.begun.count(cell.key) == 4 for cell in CELLS if cell.key != broken)
-
-
-def test_past_the_deadline_the_round_is_finished_and_no_other_begins():
-    ticks = iter(range(10_000))
-    recorder, _ = run(requests(), clock=lambda: next(ticks), deadline_ns=3)
-    assert len(recorder.begun) == len(CELLS)
-
-
-def test_a_resumed_run_has_exactly_the_launches_that_had_not_ended():
-    planned = requests()
-    finished = [answer(request) for request in planned[:17]]
-    assert remaining(planned, finished) == planned[17:]
-
-
-def test_a_resumed_run_leaves_out_the_cells_that_have_failed():
-    planned = requests()
-    broken = planned[2].cell.key
-    finished = [answer(request, fails=(broken,)) for request in planned[:5]]
-    assert remaining(planned, finished) == [r for r in planned[5:] if r.cell.key != broken]
+def test_one_launch_of_the_run_watches_the_observer():
+    plan = build_run_plan(CELLS, observer_s=3.0)
+    requests = [r for round in range(3) for r in round_requests(plan, round, lambda cell: plan.steps)]
+    watching = [(r.cell, r.round) for r in requests if r.observer_s]
+    assert watching == [(CELLS[0], 0)]

@@ -3,10 +3,11 @@ import resource
 import signal
 
 import pytest
-from profile_builder import build_identity, build_launch, build_profile, six_cells
+from profile_builder import build_identity, build_launch, build_profile, build_run_plan, six_cells
 
 from kit.engines.assemble import assemble_profile
-from kit.engines.schedule import schedule
+from kit.engines.continuation import Continuation
+from kit.engines.schedule import round_requests
 from kit.profile.journal import Journal, JournalError, JournalHeader, journal_path, read_journal
 from kit.profile.launch import Failure
 
@@ -28,8 +29,16 @@ def header():
         state_before=profile.state.before,
         sensors=profile.sensors,
         suite=profile.suite,
-        requests=schedule(cells, launches=2, plan=profile.suite.plan, data="mnist", seed=0, cpus=[0, 1]),
+        plan=build_run_plan(cells, launches=2),
     )
+
+
+def requests_of(header):
+    return [r for round in range(2) for r in round_requests(header.plan, round, lambda cell: header.plan.steps)]
+
+
+def assemble(header, launches):
+    return assemble_profile(header, launches, None, interrupted=bool(Continuation(header.plan).rest_of_round(launches)))
 
 
 def answer(request):
@@ -38,7 +47,7 @@ def answer(request):
 
 def filled(path, header, count):
     journal = Journal.create(path, header)
-    launches = [answer(request) for request in header.requests[:count]]
+    launches = [answer(request) for request in requests_of(header)[:count]]
     for launch in launches:
         journal.add(launch)
     journal.close()
@@ -118,7 +127,7 @@ def test_a_journal_that_was_removed_is_noticed_at_the_next_launch(path, header):
     journal = Journal.create(path, header)
     path.unlink()
     with pytest.raises(JournalError, match="has been removed"):
-        journal.add(answer(header.requests[0]))
+        journal.add(answer(requests_of(header)[0]))
     journal.close()
 
 
@@ -163,29 +172,29 @@ def test_no_journal_and_a_damaged_header_say_what_to_do(path, header):
 
 
 def test_an_unfinished_run_gives_a_profile_that_says_so(header):
-    launches = [answer(request) for request in header.requests[:1]]
-    profile = assemble_profile(header, launches, None)
+    launches = [answer(request) for request in requests_of(header)[:1]]
+    profile = assemble(header, launches)
     assert profile.interrupted
     assert {cell.status for cell in profile.cells} == {"incomplete"}
-    assert len(profile.cells) == len({request.cell.key for request in header.requests})
+    assert len(profile.cells) == len({request.cell.key for request in requests_of(header)})
 
 
 def test_a_finished_run_with_a_failed_cell_was_not_interrupted(header):
-    launches = [answer(request) for request in header.requests]
-    broken = header.requests[0].cell.key
+    launches = [answer(request) for request in requests_of(header)]
+    broken = requests_of(header)[0].cell.key
     kept = [launch for launch in launches if launch.cell_key != broken or launch.round == 0]
     kept[0].failure = Failure(phase="build", reason="planted")
     assert kept[0].cell_key == broken
     assert len(kept) < len(launches)
-    assert not assemble_profile(header, kept, None).interrupted
-    assert assemble_profile(header, kept[:-1], None).interrupted
+    assert not assemble(header, kept).interrupted
+    assert assemble(header, kept[:-1]).interrupted
 
 
 def test_sensors_are_said_once_unless_a_launch_saw_others(header):
     seen = header.sensors
-    launches = [answer(request) for request in header.requests[:2]]
+    launches = [answer(request) for request in requests_of(header)[:2]]
     launches[0].sensors, launches[1].sensors = seen, seen[:1]
-    profile = assemble_profile(header, launches, None)
+    profile = assemble(header, launches)
     kept = {launch.cell_key: launch.sensors for cell in profile.cells for launch in cell.launches}
     assert profile.sensors == seen
     assert kept == {launches[0].cell_key: [], launches[1].cell_key: seen[:1]}

@@ -1,0 +1,128 @@
+"""What a run still has to do, as a function of its plan and of the launches that have ended: nothing else is kept.
+
+fixed      round 0 … launches-1                                     every cell that has not failed
+precision  round 0 … least-1, then on while a cell is not precise   each cell with the steps its pilots taught
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kit.engines.pilots import PILOT_LAUNCHES, learned_steps
+from kit.engines.schedule import round_requests
+from kit.profile.launch import Launch, LaunchRequest, StepPlan
+from kit.profile.run_plan import RunPlan
+from kit.profile.schema import LaunchSummary
+from kit.stats.launch_summary import summarize_launch
+from kit.stats.precision import SEQUENTIAL_LAUNCHES_MAX, half_width, launches_to_precision
+
+# A cell of which fewer than half of so many launches reach a steady state gets no further ones: its interval would be
+# that of the launches which happened to look steady.
+LAUNCHES_FOR_HALF_STEADY = 10
+
+
+class Continuation:
+    """Decides the next launches of one run.
+
+    Args:
+        plan: of the run.
+    """
+
+    def __init__(self, plan: RunPlan) -> None:
+        self.plan = plan
+        self._summaries: dict[tuple[str, int], LaunchSummary | None] = {}
+
+    def rest_of_round(self, ended: Sequence[Launch]) -> list[LaunchRequest]:
+        """Launches of the earliest round that is not complete, in order; none: the run is complete."""
+        by_cell = self._by_cell(ended)
+        number = 0
+        while takers := {key for key, own in by_cell.items() if self._takes_part(own, number)}:
+            rest = [
+                request
+                for request in round_requests(self.plan, number, lambda cell: self._steps_of(by_cell[cell.key]))
+                if request.cell.key in takers and number not in rounds_of(by_cell[request.cell.key])
+            ]
+            if rest:
+                return rest
+            number += 1
+        return []
+
+    def expected(self, ended: Sequence[Launch]) -> dict[str, int]:
+        """Cell key -> about how many launches are still to come; exact unless a precision was asked for."""
+        by_cell = self._by_cell(ended)
+        return {key: max(0, self._total(launches) - len(launches)) for key, launches in by_cell.items()}
+
+    def enough(self, ended: Sequence[Launch]) -> bool:
+        """Whether every cell that has not failed has the launches that it was to have at least."""
+        return all(has_failed(own) or len(own) >= self.plan.launches for own in self._by_cell(ended).values())
+
+    def _by_cell(self, ended: Sequence[Launch]) -> dict[str, list[Launch]]:
+        found: dict[str, list[Launch]] = {cell.key: [] for cell in self.plan.cells}
+        for launch in sorted(ended, key=lambda launch: launch.round):
+            found.setdefault(launch.cell_key, []).append(launch)
+        return found
+
+    def _takes_part(self, own: list[Launch], number: int) -> bool:
+        if has_failed(own):
+            return False
+        if number < self.plan.launches:
+            return True
+        before = [launch for launch in own if launch.round < number]
+        return self.plan.precision_pct is not None and not self._is_done(before, self.plan.precision_pct / 100)
+
+    def _is_done(self, launches: list[Launch], precision: float) -> bool:
+        reached = half_width(self._medians(launches))
+        return (reached is not None and reached <= precision) or self._is_hopeless(launches)
+
+    def _is_hopeless(self, launches: list[Launch]) -> bool:
+        few_steady = 2 * len(self._medians(launches)) < len(launches)
+        return len(launches) >= SEQUENTIAL_LAUNCHES_MAX or (len(launches) >= LAUNCHES_FOR_HALF_STEADY and few_steady)
+
+    def _total(self, own: list[Launch]) -> int:
+        """Launches that the cell will have had in the end."""
+        if has_failed(own):
+            return len(own)
+        if self.plan.precision_pct is None or len(own) < PILOT_LAUNCHES:
+            return self.plan.launches
+        precision = self.plan.precision_pct / 100
+        if len(own) >= self.plan.launches and self._is_done(own, precision):
+            return len(own)
+        medians = self._medians(own)
+        # One more, as it is not done; and those without a steady number are to be expected again.
+        wanted = max(launches_to_precision(medians, precision), len(medians) + 1) - len(medians)
+        return max(self.plan.launches, len(own) + round(wanted * len(own) / max(len(medians), 1)))
+
+    def _steps_of(self, own: list[Launch]) -> StepPlan:
+        pilots = [launch for launch in own if launch.round < PILOT_LAUNCHES]
+        if self.plan.precision_pct is None or len(pilots) < PILOT_LAUNCHES:
+            return self.plan.steps
+        summaries = [self._summary(launch) for launch in pilots]
+        known = [(launch, summary) for launch, summary in zip(pilots, summaries, strict=True) if summary is not None]
+        return learned_steps(
+            self.plan.steps,
+            self.plan.steady_s_min,
+            [launch for launch, _ in known],
+            [summary for _, summary in known],
+        )
+
+    def _medians(self, launches: list[Launch]) -> list[float]:
+        found = (self._summary(launch) for launch in launches)
+        return [summary.median_ns for summary in found if summary is not None and summary.median_ns is not None]
+
+    def _summary(self, launch: Launch) -> LaunchSummary | None:
+        """Of one launch; kept, as finding the steady state takes a while."""
+        key = (launch.cell_key, launch.round)
+        if key not in self._summaries:
+            steps = launch.step_ns if launch.failure is None else None
+            self._summaries[key] = None if steps is None else summarize_launch(steps, launch.warmup_steps, launch.round)
+        return self._summaries[key]
+
+
+def has_failed(launches: Sequence[Launch]) -> bool:
+    """A cell of which one launch has failed would fail the same way again, and cost the others' time."""
+    return any(launch.failure is not None for launch in launches)
+
+
+def rounds_of(launches: Sequence[Launch]) -> set[int]:
+    """Rounds that have a launch."""
+    return {launch.round for launch in launches}

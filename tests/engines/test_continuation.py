@@ -1,0 +1,132 @@
+"""What a run still has to do: fixed numbers of launches, and launches until a precision is reached."""
+
+import numpy as np
+import pytest
+from profile_builder import build_blank_launch, build_launch, build_run_plan, six_cells
+
+from kit.engines.continuation import LAUNCHES_FOR_HALF_STEADY, Continuation
+from kit.engines.pilots import PILOT_LAUNCHES
+from kit.stats.precision import SEQUENTIAL_LAUNCHES_MAX, SEQUENTIAL_LAUNCHES_MIN
+
+CELLS = [result.cell for result in six_cells()]
+A, B = CELLS[:2]
+RANDOM = np.random.default_rng(7)
+
+
+def steady(cell, round, level_ns, noise=0.002):
+    """A launch of 120 steady steps around a level."""
+    steps = (level_ns * np.exp(RANDOM.normal(0, noise, 141))).astype(int)
+    return build_launch(cell, round, step_ns=[50_000_000, *map(int, steps[1:])], warmup_steps=21)
+
+
+def unsteady(cell, round):
+    steps = np.where(np.arange(141) < 100, 1_000_000, 2_000_000)
+    return build_launch(cell, round, step_ns=[int(step) for step in steps], warmup_steps=21)
+
+
+def run(plan, answer):
+    """Launch after launch until the plan is content."""
+    continuation, ended = Continuation(plan), []
+    while requests := continuation.rest_of_round(ended):
+        ended += [answer(request) for request in requests]
+        assert len(ended) <= len(plan.cells) * SEQUENTIAL_LAUNCHES_MAX
+    return ended, continuation
+
+
+def count_of(ended, cell):
+    return sum(launch.cell_key == cell.key for launch in ended)
+
+
+def test_a_fixed_number_of_launches():
+    ended, continuation = run(build_run_plan(CELLS, launches=3), lambda r: build_blank_launch(r.cell.key, r.round))
+    assert [count_of(ended, cell) for cell in CELLS] == [3] * len(CELLS)
+    assert continuation.enough(ended)
+    assert not any(continuation.expected(ended).values())
+
+
+@pytest.mark.parametrize("kept", range(0, 18, 5))
+def test_a_resumed_run_has_exactly_the_launches_that_had_not_ended(kept):
+    plan = build_run_plan(CELLS, launches=3)
+    ended, _ = run(plan, lambda r: build_blank_launch(r.cell.key, r.round))
+    resumed, known = Continuation(plan), ended[:kept]
+    while requests := resumed.rest_of_round(known):
+        known = known + [build_blank_launch(r.cell.key, r.round) for r in requests]
+    assert [(x.cell_key, x.round) for x in known] == [(x.cell_key, x.round) for x in ended]
+
+
+def test_a_launch_that_was_lost_from_the_middle_is_run_again():
+    plan = build_run_plan(CELLS, launches=3)
+    ended, continuation = run(plan, lambda r: build_blank_launch(r.cell.key, r.round))
+    lost = ended.pop(7)
+    (again,) = continuation.rest_of_round(ended)
+    assert (again.cell.key, again.round) == (lost.cell_key, lost.round)
+    assert sum(continuation.expected(ended).values()) == 1
+
+
+def test_a_failed_cell_is_left_out_and_not_waited_for():
+    plan = build_run_plan(CELLS, launches=3)
+    ended, continuation = run(
+        plan, lambda r: build_blank_launch(r.cell.key, r.round, failure="planted" if r.cell == A else None)
+    )
+    assert count_of(ended, A) == 1
+    assert count_of(ended, B) == 3
+    assert continuation.enough(ended)
+    assert continuation.expected(ended)[A.key] == 0
+
+
+def test_launches_go_where_the_variance_is():
+    spreads = {A.key: 0.001, B.key: 0.04}
+    plan = build_run_plan([A, B], launches=SEQUENTIAL_LAUNCHES_MIN, precision_pct=2.0)
+    ended, _ = run(plan, lambda r: steady(r.cell, r.round, 1e6 * np.exp(RANDOM.normal(0, spreads[r.cell.key]))))
+    assert count_of(ended, A) == SEQUENTIAL_LAUNCHES_MIN
+    # t · 0.04 / sqrt(n) = ln 1.02 at n = 18; the spread that is seen decides.
+    assert SEQUENTIAL_LAUNCHES_MIN < count_of(ended, B) < 50
+
+
+def test_the_expected_launches_of_a_precision_come_near_once_the_pilots_are_done():
+    plan = build_run_plan([A], launches=SEQUENTIAL_LAUNCHES_MIN, precision_pct=1.0)
+    levels = iter(1e6 * np.exp(0.03 * RANDOM.standard_normal(200)))
+    continuation, ended, foretold = Continuation(plan), [], {}
+    while requests := continuation.rest_of_round(ended):
+        ended += [steady(r.cell, r.round, next(levels)) for r in requests]
+        foretold[len(ended)] = len(ended) + continuation.expected(ended)[A.key]
+    assert foretold[len(ended)] == len(ended)
+    assert foretold[len(ended) // 2] == pytest.approx(len(ended), rel=0.5)
+    assert foretold[1] == foretold[2] == SEQUENTIAL_LAUNCHES_MIN
+
+
+def test_a_cell_without_a_steady_state_is_given_up():
+    plan = build_run_plan([A, B], launches=SEQUENTIAL_LAUNCHES_MIN, precision_pct=0.5)
+    ended, _ = run(plan, lambda r: unsteady(r.cell, r.round) if r.cell == A else steady(r.cell, r.round, 1e6))
+    assert count_of(ended, A) == LAUNCHES_FOR_HALF_STEADY
+
+
+def test_a_precision_that_the_host_does_not_give_ends_all_the_same():
+    plan = build_run_plan([A], launches=SEQUENTIAL_LAUNCHES_MIN, precision_pct=0.01)
+    ended, _ = run(plan, lambda r: steady(r.cell, r.round, 1e6 * np.exp(RANDOM.normal(0, 0.1))))
+    assert count_of(ended, A) == SEQUENTIAL_LAUNCHES_MAX
+
+
+def test_after_the_pilots_a_cell_has_steps_of_its_own():
+    plan = build_run_plan([A, B], launches=SEQUENTIAL_LAUNCHES_MIN, precision_pct=2.0)
+    # A: launches agree, steps scatter. B: launches differ, steps do not.
+    noises = {A.key: (0.0001, 0.1), B.key: (0.05, 0.0005)}
+    continuation, ended = Continuation(plan), []
+    for _ in range(PILOT_LAUNCHES):
+        for request in continuation.rest_of_round(ended):
+            assert request.plan == plan.steps
+            between, within = noises[request.cell.key]
+            ended.append(steady(request.cell, request.round, 1e6 * np.exp(RANDOM.normal(0, between)), within))
+    plans = {request.cell.key: request.plan for request in continuation.rest_of_round(ended)}
+    assert plans[A.key].steady_s > plan.steps.steady_s > plans[B.key].steady_s
+    assert plans[A.key].warmup_s <= plan.steps.warmup_s
+
+
+def test_where_joules_are_measured_no_launch_is_shortened():
+    plan = build_run_plan([B], launches=SEQUENTIAL_LAUNCHES_MIN, precision_pct=2.0, steady_s_min=1.5)
+    continuation, ended = Continuation(plan), []
+    for _ in range(PILOT_LAUNCHES):
+        for request in continuation.rest_of_round(ended):
+            ended.append(steady(request.cell, request.round, 1e6 * np.exp(RANDOM.normal(0, 0.05)), 0.0005))
+    (request,) = continuation.rest_of_round(ended)
+    assert request.plan.steady_s == 1.5
