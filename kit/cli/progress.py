@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from statistics import fmean
+from time import monotonic
 from types import TracebackType
 from typing import Self
 
@@ -19,12 +20,15 @@ class RunProgress:
     Args:
         expected: cell key -> launches still to come.
         ended: how many had ended before the run was resumed.
+        budget_s: after which no further round begins; None: there is none.
     """
 
-    def __init__(self, expected: Mapping[str, int], ended: int = 0) -> None:
+    def __init__(self, expected: Mapping[str, int], ended: int = 0, budget_s: float | None = None) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._expected = expected
         self._ended = ended
+        self._budget_s = budget_s
+        self._begin_s = monotonic()
         self._seen_s: dict[str, list[float]] = {}
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -73,11 +77,16 @@ class RunProgress:
     def left_s(self) -> float:
         """Seconds that the rest should take: each launch as long as its own cell's took, or as the mean cell's.
 
-        The first launch of a cell also scores and proves parity: once there are others, it is left out.
+        The first launch of a cell also scores and proves parity: once there are others, it is left out. The budget, and
+        the round under way when it ends, are the most.
         """
         means_s = {key: fmean(seen[1:] or seen) for key, seen in self._seen_s.items()}
         overall_s = fmean(means_s.values())
-        return sum(count * means_s.get(key, overall_s) for key, count in self._expected.items())
+        launches_s = sum(count * means_s.get(key, overall_s) for key, count in self._expected.items())
+        if self._budget_s is None:
+            return launches_s
+        round_s = sum(means_s.get(key, overall_s) for key, count in self._expected.items() if count)
+        return min(launches_s, max(0.0, self._budget_s - (monotonic() - self._begin_s)) + round_s)
 
 
 def describe_left(seconds: float) -> str:

@@ -62,7 +62,7 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
     try:
         with (
             terminate_as_interrupt(),
-            RunProgress(running.expected, ended=len(running.finished)) as progress,
+            RunProgress(running.expected, ended=len(running.finished), budget_s=budget) as progress,
         ):
             profile = running.conduct(progress, budget)
     except KeyboardInterrupt:

@@ -88,9 +88,11 @@ class Continuation:
         if len(own) >= self.plan.launches and self._is_done(own, precision):
             return len(own)
         medians = self._medians(own)
+        if 2 * len(medians) < len(own):
+            return max(self.plan.launches, LAUNCHES_FOR_HALF_STEADY, len(own) + 1)
         # One more, as it is not done; and those without a steady number are to be expected again.
         wanted = max(launches_to_precision(medians, precision), len(medians) + 1) - len(medians)
-        return max(self.plan.launches, len(own) + round(wanted * len(own) / max(len(medians), 1)))
+        return max(self.plan.launches, len(own) + round(wanted * len(own) / len(medians)))
 
     def _steps_of(self, own: list[Launch]) -> StepPlan:
         pilots = [launch for launch in own if launch.round < PILOT_LAUNCHES]

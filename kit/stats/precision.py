@@ -9,9 +9,9 @@ import numpy as np
 
 from kit.stats.interval import CONFIDENCE, t_quantile
 
-# Looking after every launch and stopping when the interval is narrow favours runs whose spread came out too small. From
-# fewer launches the spread is so uncertain that intervals which should hold the truth 95 times in 100 do so 89 times;
-# from this many, 93 times (docs/method.md; tests/stats/test_precision.py measures it).
+# Looking after every launch and stopping when the interval is narrow favours runs whose spread came out too small. The
+# 95 % interval then holds the truth 91 to 93 times in 100 from three launches on, 92 to 95 times from five
+# (docs/method.md; tests/stats/test_precision.py measures it).
 SEQUENTIAL_LAUNCHES_MIN = 5
 # A cell that this many launches have not made precise will not be by more of them: its host is too noisy.
 SEQUENTIAL_LAUNCHES_MAX = 100

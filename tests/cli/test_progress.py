@@ -53,6 +53,14 @@ def test_the_total_follows_what_is_expected(capsys):
     assert "[2/13]" in capsys.readouterr().err
 
 
+def test_a_budget_bounds_the_time_left_by_itself_and_one_round(capsys):
+    with RunProgress({"a": 100, "b": 100}, budget_s=60.0) as progress:
+        progress.ended(build_blank_launch("a", 0), 5.0, {"a": 99, "b": 100})
+        assert 60 < progress.left_s() <= 60 + 2 * 5.0
+        progress.ended(build_blank_launch("b", 0), 5.0, {"a": 1, "b": 1})
+        assert progress.left_s() == pytest.approx(10.0)
+
+
 @pytest.mark.parametrize(
     ("seconds", "words"), [(0, "done"), (42.4, "about 42 s left"), (89, "about 89 s left"), (300, "about 5 min left")]
 )

@@ -43,7 +43,7 @@ def coverage(spread, precision, least, runs=4000, seed=1):
     """Share of runs whose interval holds the truth, 1.0, when launching stops at the precision."""
     random, held = np.random.default_rng(seed), 0
     for _ in range(runs):
-        values = np.exp(random.normal(0, spread, SEQUENTIAL_LAUNCHES_MAX))
+        values = np.exp(random.normal(0, spread, SEQUENTIAL_LAUNCHES_MAX)).tolist()
         n = next(
             (n for n in range(least, SEQUENTIAL_LAUNCHES_MAX) if half_width(values[:n]) <= precision),
             SEQUENTIAL_LAUNCHES_MAX,
@@ -53,10 +53,9 @@ def coverage(spread, precision, least, runs=4000, seed=1):
     return held / runs
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("spread", "precision"), [(0.01, 0.01), (0.02, 0.01), (0.03, 0.02), (0.05, 0.02)])
 def test_stopping_at_a_precision_costs_a_few_percent_of_coverage(spread, precision, record_property):
     found = coverage(spread, precision, SEQUENTIAL_LAUNCHES_MIN)
     record_property("coverage", found)
     print(f"spread {spread:.0%}, precision {precision:.0%}: {found:.3f}")
-    assert 0.90 < found < 0.965
+    assert 0.905 < found < 0.96
