@@ -152,13 +152,21 @@ def test_an_interrupted_run_keeps_what_had_finished_and_can_be_resumed(tiny, tmp
     assert not journal_path(path).exists()
 
 
+def command_line(process):
+    """Words of a process; none of one that has ended meanwhile."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
 def test_no_worker_outlives_an_engine_that_is_killed(tiny, tmp_path):
     engine = subprocess.Popen(command(tiny(launches=9), "--out", "run.json"), stderr=subprocess.DEVNULL, cwd=tmp_path)
     workers, end = [], time.monotonic() + 100
     while not workers and time.monotonic() < end:
         time.sleep(0.05)
         children = psutil.Process(engine.pid).children(recursive=True)
-        workers = [child for child in children if "--request" in " ".join(child.cmdline())]
+        workers = [child for child in children if "--request" in command_line(child)]
     # Past the interpreter's start, of which the kernel's promise is one of the first acts.
     time.sleep(1)
     engine.kill()
