@@ -16,9 +16,10 @@ from kit.profile.schema import LaunchSummary
 from kit.stats.launch_summary import summarize_launch
 from kit.stats.precision import SEQUENTIAL_LAUNCHES_MAX, half_width, launches_to_precision
 
-# A cell of which fewer than half of so many launches reach a steady state gets no further ones: its interval would be
-# that of the launches which happened to look steady.
-LAUNCHES_FOR_HALF_STEADY = 10
+# A cell that reaches a steady state in fewer than this share of so many launches gets no further ones: its interval would
+# be that of the few launches which happened to look steady. (A busy virtual machine loses half of them: worth going on.)
+STEADY_SHARE_MIN = 0.25
+LAUNCHES_TO_GIVE_UP = 10
 
 
 class Continuation:
@@ -75,8 +76,11 @@ class Continuation:
         return (reached is not None and reached <= precision) or self._is_hopeless(launches)
 
     def _is_hopeless(self, launches: list[Launch]) -> bool:
-        few_steady = 2 * len(self._medians(launches)) < len(launches)
-        return len(launches) >= SEQUENTIAL_LAUNCHES_MAX or (len(launches) >= LAUNCHES_FOR_HALF_STEADY and few_steady)
+        few_steady = len(launches) >= LAUNCHES_TO_GIVE_UP and self._is_seldom_steady(launches)
+        return len(launches) >= SEQUENTIAL_LAUNCHES_MAX or few_steady
+
+    def _is_seldom_steady(self, launches: list[Launch]) -> bool:
+        return len(self._medians(launches)) < STEADY_SHARE_MIN * len(launches)
 
     def _total(self, own: list[Launch]) -> int:
         """Launches that the cell will have had in the end."""
@@ -88,8 +92,8 @@ class Continuation:
         if len(own) >= self.plan.launches and self._is_done(own, precision):
             return len(own)
         medians = self._medians(own)
-        if 2 * len(medians) < len(own):
-            return max(self.plan.launches, LAUNCHES_FOR_HALF_STEADY, len(own) + 1)
+        if self._is_seldom_steady(own):
+            return max(self.plan.launches, LAUNCHES_TO_GIVE_UP, len(own) + 1)
         # One more, as it is not done; and those without a steady number are to be expected again.
         wanted = max(launches_to_precision(medians, precision), len(medians) + 1) - len(medians)
         return max(self.plan.launches, len(own) + round(wanted * len(own) / len(medians)))

@@ -7,6 +7,8 @@
        step 0         n/2 └ disturbance  slowdown  a faster one, before the steady steps
          └── left out    no_steady_state      more than a tenth of the last half
 
+How often it is right, on recorded launches and on generated ones: docs/steady-state.md.
+
 Changes of level are found with a linear-kernel change-point search (PELT; Celisse et al. 2018, "New efficient
 algorithms for multiple change-point detection with kernels") on the logarithm of the step times. That verdicts are per
 launch, and that levels closer than the noise are one level, is Barrett et al. 2017, "Virtual machine warmup blows hot
@@ -29,12 +31,22 @@ SEGMENT_STEPS_MIN = 10
 STEPS_MIN = 2 * SEGMENT_STEPS_MIN
 # Penalty per change point, times ln n. At 15 no false split was seen on Gaussian, log-normal or AR(0.5) noise.
 PENALTY_PER_LN_N = 15.0
-# Levels closer than this, or than the launch's own noise where that is wider, are the same level.
+# Steps this close together are neighbours: what differs among them is noise, what differs beyond is a change of level.
+# Three of the shortest levels; fewer would take noise in which steps resemble their neighbours (AR(0.8)) for levels.
+NEIGHBOUR_STEPS = 3 * SEGMENT_STEPS_MIN
+# Levels closer than this, or than the launch's own noise allows where that is more, are the same level.
 EQUIVALENCE = math.log1p(0.01)
-# The last half may wander this many times its noise around its median: single steps that far apart are common, and
-# what the wandering does to the launch's median shows in the interval over launches.
-WANDER_PER_SIGMA = 2.0
-# Of the last half, how much may lie further away (a burst of the machine's other work). Were all of it slower, the
+# The levels of the last half may lie this many times the noise apart: single steps that far apart are common. At 3, a
+# change by 1.5 % at 0.5 % noise is found wherever it falls.
+WANDER_PER_SIGMA = 3.0
+# But not further than this, however noisy: on recorded launches it is what parted those that an eye calls steady
+# (narrower than 8 %) from those that it does not (wider than 10 %).
+WANDER_MAX = math.log1p(0.1)
+# How far from the steady level a level of the beginning may lie, unless the last half itself takes it; at most half of
+# WANDER_MAX, so that no two steady levels are further apart. Stricter than within the last half, as a warm-up falls on
+# all launches alike and no interval over launches would show it.
+BEGINNING_PER_SIGMA = 2.0
+# Of the last half, how much may lie elsewhere (a burst of the machine's other work). Were all of it slower, the
 # median of the rest would be read at its quantile 0.5 / 0.9, which is off by 0.14 of the noise and no more.
 DISTURBED_SHARE_MAX = 0.1
 # Noise in the logarithm above which steps differ by half and more: whatever their median is, it is not a level.
@@ -87,15 +99,15 @@ def median_filter(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def noise(points: NDArray[np.float64]) -> float:
-    """Standard deviation of the last half, by its MAD.
+    """Standard deviation among neighbours in the last half: the median of the MADs of its blocks of 30 points.
 
-    The MADs of the last two quarters stand in where they are smaller: a change of level within the last half swells
-    the half's own MAD, and would hide behind it in a launch of few steps. Where most values are equal (a coarse clock)
-    the MAD is zero and the ordinary standard deviation is taken.
+    Levels that change from block to block do not enter it; they would otherwise hide behind the spread that they make
+    themselves. Where most neighbours are equal (a coarse clock) the MAD is zero and the half's own standard deviation
+    is taken.
     """
     half = points[points.size // 2 :]
-    quarters = half[: half.size // 2], half[half.size // 2 :]
-    mad = min(_mad(half), math.sqrt(sum(_mad(quarter) ** 2 for quarter in quarters) / 2))
+    blocks = np.array_split(half, max(2, half.size // NEIGHBOUR_STEPS))
+    mad = float(np.median([_mad(block) for block in blocks]))
     sigma = SIGMA_PER_MAD * mad if mad > 0 else float(np.std(half))
     return max(sigma, SIGMA_MIN)
 
@@ -142,23 +154,44 @@ def levels(points: NDArray[np.float64], sigma: float) -> list[Level]:
     return [Level(a, b, float(np.median(points[a:b]))) for a, b in zip(starts, ends, strict=True)]
 
 
+class Band(NamedTuple):
+    """A range of levels, by their medians of the logarithms."""
+
+    low: float
+    high: float
+
+    def holds(self, level: Level) -> bool:
+        """Whether the level lies within it."""
+        return self.low <= level.value <= self.high
+
+
+def narrowest_band(found: list[Level], half: int) -> Band:
+    """The narrowest range of levels that holds nine tenths of the points from `half` on."""
+    late = sorted((level.value, level.points_from(half)) for level in found if level.points_from(half))
+    values = np.array([value for value, _ in late])
+    held = np.cumsum([0, *(points for _, points in late)])
+    # Tenths of whole points are not exact in binary: a hair less is still nine tenths.
+    needed = (1 - DISTURBED_SHARE_MAX) * held[-1] - 1e-9
+    ends = np.searchsorted(held, held[:-1] + needed)  # of the band that begins with each level, exclusive
+    bands = [Band(values[a], values[b - 1]) for a, b in enumerate(ends) if b < held.size]
+    return min(bands, key=lambda band: band.high - band.low)
+
+
 def _judge(points: NDArray[np.float64], found: list[Level], sigma: float) -> tuple[SteadyVerdict, int | None]:
     """See that the last half holds its level, and begin where the first half has reached it for good."""
     half = points.size // 2
-    disturbed_max = DISTURBED_SHARE_MAX * (points.size - half)
-    reference = float(np.median(points[half:]))
-    wander, equivalence = max(EQUIVALENCE, WANDER_PER_SIGMA * sigma), max(EQUIVALENCE, sigma)
-    if sum(level.points_from(half) for level in found if off(level, reference, wander)) > disturbed_max:
+    steady = narrowest_band(found, half)
+    if steady.high - steady.low > max(EQUIVALENCE, min(WANDER_PER_SIGMA * sigma, WANDER_MAX)):
         return "no_steady_state", None
+    late = [points[max(half, level.start) : level.end] for level in found if steady.holds(level)]
+    reference = float(np.median(np.concatenate(late)))
+    reach = max(EQUIVALENCE, min(BEGINNING_PER_SIGMA * sigma, WANDER_MAX / 2))
+    reached = Band(min(steady.low, reference - reach), max(steady.high, reference + reach))
     # A level that reaches further into the last half is part of what that half wanders over.
+    disturbed_max = DISTURBED_SHARE_MAX * (points.size - half)
     early = [level for level in found if level.points_from(half) <= disturbed_max and level.start < half]
-    start = max((level.end for level in early if off(level, reference, equivalence)), default=0)
+    start = max((level.end for level in early if not reached.holds(level)), default=0)
     if start == 0:
         return "flat", 0
     before = min(level.value for level in found if level.end <= start)
-    return ("slowdown" if before < reference - equivalence else "warmup"), start
-
-
-def off(level: Level, reference: float, by: float) -> bool:
-    """Whether the level is not `reference`, by more than `by` in the logarithm."""
-    return abs(level.value - reference) > by
+    return ("slowdown" if before < reached.low else "warmup"), start

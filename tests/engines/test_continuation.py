@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from profile_builder import build_blank_launch, build_launch, build_run_plan, six_cells
 
-from kit.engines.continuation import LAUNCHES_FOR_HALF_STEADY, Continuation
+from kit.engines.continuation import LAUNCHES_TO_GIVE_UP, Continuation
 from kit.engines.pilots import PILOT_LAUNCHES
 from kit.stats.precision import SEQUENTIAL_LAUNCHES_MAX, SEQUENTIAL_LAUNCHES_MIN
 
@@ -98,7 +98,7 @@ def test_the_expected_launches_of_a_precision_come_near_once_the_pilots_are_done
 def test_a_cell_without_a_steady_state_is_given_up():
     plan = build_run_plan([A, B], launches=SEQUENTIAL_LAUNCHES_MIN, precision_pct=0.5)
     ended, _ = run(plan, lambda r: unsteady(r.cell, r.round) if r.cell == A else steady(r.cell, r.round, 1e6))
-    assert count_of(ended, A) == LAUNCHES_FOR_HALF_STEADY
+    assert count_of(ended, A) == LAUNCHES_TO_GIVE_UP
 
 
 def test_a_precision_that_the_host_does_not_give_ends_all_the_same():

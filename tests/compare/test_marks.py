@@ -1,0 +1,53 @@
+import msgspec
+import pytest
+from profile_builder import build_cell, build_failed, build_result
+
+from kit.compare.marks import any_marks, marks_of
+from kit.stats.launch_summary import AUTOCORRELATION_WARN
+
+
+def one_launch(*, throttled_ns=0, verdict="warmup", autocorrelation=0.1, **launch_fields):
+    result = build_result(build_cell(), [1e6], **launch_fields)
+    [launch], [summary] = result.launches, result.launch_summaries
+    launch.utilization = msgspec.structs.replace(launch.utilization, throttled_ns=throttled_ns)
+    result.launch_summaries = [msgspec.structs.replace(summary, verdict=verdict, autocorrelation=autocorrelation)]
+    return result
+
+
+@pytest.mark.parametrize(
+    ("what", "mark"),
+    [
+        ({"recompiles": 1}, "recompiled"),
+        ({"graph_breaks": 2}, "graph breaks"),
+        ({"throttled_ns": 1}, "throttled"),
+        ({"autocorrelation": AUTOCORRELATION_WARN + 0.01}, "correlated steps"),
+        ({"verdict": "slowdown"}, "slowdown"),
+        ({"verdict": "no_steady_state"}, "no steady state"),
+    ],
+)
+def test_what_a_reader_should_know_marks_the_launch(what, mark):
+    result = one_launch(**what)
+    assert marks_of(result) == {0: [mark]}
+    assert any_marks(result)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        {},
+        {"recompiles": 0, "graph_breaks": 0},
+        {"recompiles": None, "throttled_ns": None, "autocorrelation": None},
+        {"autocorrelation": AUTOCORRELATION_WARN},
+        {"verdict": "flat"},
+    ],
+)
+def test_what_did_not_happen_or_was_not_measured_marks_nothing(what):
+    result = one_launch(**what)
+    assert marks_of(result) == {0: []}
+    assert not any_marks(result)
+
+
+def test_marks_add_up_and_a_failed_launch_has_none():
+    everything = one_launch(recompiles=1, graph_breaks=1, throttled_ns=5, autocorrelation=0.9, verdict="slowdown")
+    assert marks_of(everything) == {0: ["recompiled", "graph breaks", "throttled", "correlated steps", "slowdown"]}
+    assert marks_of(build_failed(build_cell())) == {}
