@@ -32,7 +32,7 @@ PYTEST := $(BIN)/python -m pytest
 COMPILE = $(BIN)/python -m compileall -q -j 0 -x '/py3[0-9]*_' $(VENV)/lib
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps
 
-.PHONY: help setup setup-dev bench test test-long test-all lint format lock image-cpu clean
+.PHONY: help setup setup-dev bench test test-long test-all fuzz lint format lock image-cpu clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ test-long: setup-dev ## The others: minutes long, or in a real Docker engine, wh
 
 test-all: setup-dev ## Every test
 	$(PYTEST)
+
+fuzz: setup-dev ## Fuzz the profile reader for SECONDS (60)
+	$(BIN)/python tests/fuzz/fuzz_profile.py --seconds $(or $(SECONDS),60)
 
 lint: setup-dev ## Ruff (rules and format), mypy, and who may import whom
 	$(BIN)/ruff check .

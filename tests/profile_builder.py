@@ -177,7 +177,7 @@ def build_profile(results: Sequence[CellResult], *, id="run-1", identity=None, s
     for key, verdict in parity_verdicts(results).items():
         next(result for result in results if result.key == key).parity = verdict
     nothing = dict.fromkeys(State.__struct_fields__)
-    state = State(**(nothing | {"taken": "2026-01-01T00:00:00Z", "load_1min": 0.2, "reasons": {}}))
+    state = State(**(nothing | {"taken": "2026-01-01T00:00:00Z", "load_1min": 0.2, "accelerators": [], "reasons": {}}))
     fields = {
         "schema": SCHEMA,
         "id": id,

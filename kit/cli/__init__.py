@@ -13,6 +13,7 @@ def main() -> None:
 
     from kit.cli.app import app
     from kit.errors import KitError
+    from kit.printable import printable, printable_line
 
     try:
         code = app.main(prog_name="kit", standalone_mode=False)
@@ -20,7 +21,7 @@ def main() -> None:
         click.echo(help_wanted.format_message())
         sys.exit(0)
     except click.ClickException as error:
-        click.echo(f"kit: {' '.join(error.format_message().split())}", err=True)
+        click.echo(f"kit: {printable_line(error.format_message())}", err=True)
         sys.exit(2)
     except KitError as error:
         _say(f"kit: {error}")
@@ -34,7 +35,7 @@ def main() -> None:
         # A full disk under our output, or a terminal that has gone: what is still buffered would fail again at exit.
         _discard_output()
         subject = error.filename or "input or output failed"
-        _say(f"kit: {subject}: {error.strerror or error}; make room, or write elsewhere")
+        _say(printable(f"kit: {subject}: {error.strerror or error}; make room, or write elsewhere"))
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
 

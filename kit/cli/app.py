@@ -8,6 +8,7 @@ from kit.cli.clock import clock
 from kit.cli.compare import compare
 from kit.cli.doctor import doctor
 from kit.cli.run import run
+from kit.cli.selftest import selftest
 from kit.cli.show import show
 from kit.cli.suites import suites
 from kit.version import __version__
@@ -19,5 +20,5 @@ def app() -> None:
     """How fast the same network trains and infers in TensorFlow, PyTorch and JAX, and whether a difference is real."""
 
 
-for verb in (run, compare, show, suites, clock, doctor):
+for verb in (run, compare, show, suites, clock, doctor, selftest):
     app.add_command(verb)

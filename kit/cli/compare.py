@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kit.cli.finite_range import FiniteRange
+from kit.cli.profile_paths import profile_paths
+from kit.cli.uncollected import uncollected
+
+if TYPE_CHECKING:
+    from kit.compare.rows import Comparison
 
 EXIT_SLOWER = 1
-FORMATS = ("text", "markdown", "csv", "json")
+FORMATS = ("text", "markdown", "csv", "json", "junit")
+# Whose differences can be told in sentences.
+EXPLAINED = 2
 
 
 @click.command(short_help="Put profiles side by side, with verdicts.")
@@ -22,8 +31,10 @@ FORMATS = ("text", "markdown", "csv", "json")
     "--fail-if-slower",
     type=FiniteRange(min=0),
     metavar="PCT",
-    help="Exit 1 if a cell is slower by PCT.",
+    help="Exit 1 if a cell is slower by more than PCT.",
 )
+@click.option("--force", is_flag=True, help="Compare also what the gate would keep apart; its rows say why.")
+@click.option("--why", is_flag=True, help="Explain what differs between two profiles.")
 def compare(
     *,
     profiles: tuple[Path, ...],
@@ -31,34 +42,90 @@ def compare(
     format_name: str,
     as_json: bool,
     fail_if_slower: float | None,
+    force: bool,
+    why: bool,
 ) -> int:
-    """Compare PROFILES in a table: one, its backends; several, each cell with the same cell of the first."""
+    """Compare PROFILES in a table: one, its backends; several, each cell with the same cell of the first.
+
+    A folder stands for the profiles in it.
+    """
     import kit.compare.comparison as comparing
     from kit.compare.labels import distinct_labels
-    from kit.compare.regression import slower_rows
-    from kit.profile.store import read_profile
-    from kit.report import csv, json, markdown, text
-    from kit.report.terminal import wants_color
+    from kit.profile.briefs import read_briefs
     from kit.suites.plan import check_choice
 
     check_choice("format", format_name, FORMATS)
-    labelled = list(zip(distinct_labels(profiles), map(read_profile, profiles), strict=True))
-    comparison = comparing.compare(labelled, baseline)
-    if as_json or format_name == "json":
-        rendered = json.render(comparison)
-    elif format_name == "text":
-        rendered = text.render(comparison, color=wants_color(sys.stdout))
-    else:
-        rendered = {"markdown": markdown, "csv": csv}[format_name].render(comparison)
-    click.echo(rendered.rstrip("\n"))
-    if fail_if_slower is None:
+    format_name = "json" if as_json else format_name
+    paths = profile_paths(profiles)
+    if why:
+        _check_why(paths, format_name, fail_if_slower)
+        click.echo(_explained(paths, baseline, format_name))
         return 0
-    slower = slower_rows(comparison, fail_if_slower)
+    with uncollected():
+        labelled = list(zip(distinct_labels(paths), read_briefs(paths), strict=True))
+        comparison = comparing.compare(labelled, baseline, force=force)
+        for piece in _rendered(comparison, format_name, fail_if_slower):
+            click.echo(piece, nl=False)
+    return 0 if fail_if_slower is None else _gate(comparison, fail_if_slower)
+
+
+def _rendered(comparison: Comparison, format_name: str, fail_if_slower: float | None) -> Iterable[str]:
+    """In pieces, as every row of thousands of profiles is too much to hold as text."""
+    from kit.report import csv, json, markdown, text
+    from kit.report.terminal import wants_color
+
+    match format_name:
+        case "markdown":
+            return [markdown.render(comparison)]
+        case "csv":
+            return csv.pieces(comparison)
+        case "json":
+            return json.pieces(comparison)
+        case "junit":
+            from kit.report import junit
+
+            return [junit.render(comparison, fail_if_slower or 0.0)]
+        case _:
+            return [text.render(comparison, color=wants_color(sys.stdout))]
+
+
+def _gate(comparison: Comparison, allowed_pct: float) -> int:
+    """Say on standard error which rows are slower than allowed; the exit code."""
+    from kit.compare.regression import slower_rows
+    from kit.report.plain import one_line
+
+    slower = slower_rows(comparison, allowed_pct)
     for row in slower:
-        click.echo(f"kit: slower by more than {fail_if_slower:g} %: {row.profile}: {row.cell.key}", err=True)
+        key = one_line(f"{row.profile}: {row.cell.key}")
+        click.echo(f"kit: slower by more than {allowed_pct:g} %: {key}", err=True)
     undecided = sum(row.versus is not None and row.versus.verdict == "unresolved" for row in comparison.rows)
     if undecided:
         click.echo(
             f"kit: {len(slower)} slower, {undecided} unresolved: what is unresolved does not fail the gate", err=True
         )
     return EXIT_SLOWER if slower else 0
+
+
+def _check_why(profiles: Sequence[Path], format_name: str, fail_if_slower: float | None) -> None:
+    if len(profiles) != EXPLAINED:
+        raise click.UsageError(f"--why explains what differs between two profiles; give two, not {len(profiles)}")
+    if fail_if_slower is not None:
+        raise click.UsageError("--why explains and judges nothing; give --fail-if-slower without it")
+    if format_name not in ("text", "json"):
+        raise click.UsageError(f"--why answers as text or json, not as {format_name}")
+
+
+def _explained(profiles: Sequence[Path], baseline: str | None, format_name: str) -> str:
+    """The profile named as `baseline` first. Both are read whole."""
+    from kit.compare.comparison import baseline_of
+    from kit.compare.labels import distinct_labels
+    from kit.compare.why import explain
+    from kit.profile.store import read_profile
+    from kit.report import json, why_text
+    from kit.report.terminal import wants_color
+
+    labelled = list(zip(distinct_labels(profiles), map(read_profile, profiles), strict=True))
+    first = baseline_of(labelled, baseline)
+    why = explain(first, next(one for one in labelled if one is not first))
+    rendered = json.render(why) if format_name == "json" else why_text.render(why, color=wants_color(sys.stdout))
+    return rendered.rstrip("\n")

@@ -148,8 +148,9 @@ def _resume(options: dict[str, Any]) -> Run:
         _refuse_what_has_ended(path)
         raise
     if running.damaged:
-        lines = "line of the journal is" if running.damaged == 1 else "lines of the journal are"
-        click.echo(f"kit: {running.damaged} {lines} damaged; what they held is run again", err=True)
+        one = running.damaged == 1
+        lines, held = ("line of the journal is", "it") if one else ("lines of the journal are", "they")
+        click.echo(f"kit: {running.damaged} {lines} damaged; what {held} held is run again", err=True)
     return running
 
 

@@ -16,13 +16,15 @@ def show(*, profile: Path, as_json: bool) -> None:
     import msgspec
 
     from kit.profile.sidecar import attach_steps
+    from kit.profile.step_archive import json_of_steps
     from kit.profile.store import read_profile
+    from kit.report.ascii_json import ascii_json
     from kit.report.profile_text import render
     from kit.report.terminal import wants_color
 
     read = read_profile(profile)
     if as_json:
         attach_steps(profile, read)
-        click.echo(msgspec.json.encode(read).decode())
+        click.echo(ascii_json(msgspec.json.encode(read, enc_hook=json_of_steps)))
         return
     click.echo(render(read, color=wants_color(sys.stdout)).rstrip("\n"))

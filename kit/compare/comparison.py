@@ -10,15 +10,21 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kit.backends.catalog import CATALOG
-from kit.compare.gate import LabelledProfile, check_comparable, data_of, refusal, work_of
+from kit.compare.cell_facts import CellDifference, cell_differences
+from kit.compare.differences import differences
+from kit.compare.gate import LabelledProfile, Pairs, check_comparable, data_of, pairs_of, refusal, work_of
+from kit.compare.graded import several as listed
+from kit.compare.host_band import band_of
 from kit.compare.notes import headline, notes
 from kit.compare.rows import Comparison, Row, Versus
 from kit.errors import KitError
+from kit.profile.brief import AnyCell
 from kit.profile.cell import Cell
-from kit.profile.schema import CellResult
-from kit.stats.difference import Difference, paired_difference, welch_difference
+from kit.stats.difference import Difference, paired_differences, welch_differences
 from kit.stats.false_discovery import adjusted_p
-from kit.stats.verdict import judge, noise_band
+from kit.stats.verdict import Judgement, judge_all, noise_band
+
+Medians = dict[int, dict[int, float]]  # id of a cell's result -> round -> launch median
 
 
 class UnknownBaselineError(KitError):
@@ -29,28 +35,43 @@ class _Entry(NamedTuple):
     """A cell, and the cell it is measured against (null: it has none; itself: it is the baseline)."""
 
     label: str
-    result: CellResult
-    baseline: CellResult | None
+    result: AnyCell
+    baseline: AnyCell | None
+    refused: str | None  # why the two may not be compared; null: they may, or `--force` compares them
+    forced: str | None  # the same, where `--force` compares them
 
 
 def compare(
-    profiles: Sequence[LabelledProfile], baseline: str | None = None, host_band: float | None = None
+    profiles: Sequence[LabelledProfile],
+    baseline: str | None = None,
+    host_band: float | None = None,
+    *,
+    force: bool = False,
 ) -> Comparison:
     """Compare the backends of one profile, or the same cells of several.
 
     Args:
         profiles: distinct labels with their profiles, at least one.
         baseline: a backend of the one profile, or the label of one of several; by default the first there is.
-        host_band: the host's A/A band as a relative difference, where it is known.
+        host_band: the host's A/A band as a relative difference; by default the widest that the profiles carry.
+        force: also compare cells that the gate would keep apart; their rows say what differs.
 
     Raises:
         UnknownBaselineError: `baseline` is not one of the choices, which the message lists.
         NotComparableError: several profiles without a comparable pair of cells.
     """
     several = len(profiles) > 1
-    choose = _against_profile if several else _against_backend
-    chosen, entries = choose(profiles, baseline)
-    band = noise_band(host_band)
+    pairs: Pairs = {}
+    if several:
+        own = baseline_of(profiles, baseline)
+        chosen: str | None = own[0]
+        pairs = pairs_of(profiles, own)
+        check_comparable(profiles, own, pairs, force=force)
+        entries = _against_profile(profiles, own, pairs, force=force)
+    else:
+        chosen, entries = _against_backend(profiles, baseline, force=force)
+    band = noise_band(band_of(profiles) if host_band is None else host_band)
+    graded = differences(profiles, chosen, pairs) if chosen is not None and several else []
     rows = _rows(entries, paired=not several, band=band)
     return Comparison(
         kind="profiles" if several else "backends",
@@ -58,31 +79,57 @@ def compare(
         band=band,
         headline=headline(profiles),
         rows=rows,
-        notes=notes(profiles, rows, chosen, band),
+        notes=notes(profiles, rows, chosen, band, graded),
+        differences=graded,
     )
 
 
-def _against_profile(profiles: Sequence[LabelledProfile], baseline: str | None) -> tuple[str, list[_Entry]]:
+def _entry(
+    label: str, result: AnyCell, baseline: AnyCell | None, found: Sequence[CellDifference], *, force: bool
+) -> _Entry:
+    blocked = refusal(found)
+    return _Entry(label, result, baseline, None if force else blocked, blocked if force else None)
+
+
+def baseline_of(profiles: Sequence[LabelledProfile], baseline: str | None) -> LabelledProfile:
+    """The profile labelled `baseline`; by default the first.
+
+    Raises:
+        UnknownBaselineError: no profile is labelled so.
+    """
     labels = [label for label, _ in profiles]
     if baseline is not None and baseline not in labels:
-        raise UnknownBaselineError(f"unknown baseline {baseline!r}; choose one of: {', '.join(labels)}")
-    chosen = baseline if baseline is not None else labels[0]
-    check_comparable(profiles, profiles[labels.index(chosen)])
+        raise UnknownBaselineError(f"unknown baseline {baseline!r}; choose one of: {listed(labels)}")
+    return profiles[labels.index(baseline) if baseline is not None else 0]
+
+
+def _against_profile(
+    profiles: Sequence[LabelledProfile], own: LabelledProfile, pairs: Pairs, *, force: bool
+) -> list[_Entry]:
     by_label = {label: {result.key: result for result in profile.cells} for label, profile in profiles}
-    order = [chosen, *(label for label in labels if label != chosen)]
-    any_of: dict[str, CellResult] = {}
+    order = [own[0], *(label for label, _ in profiles if label != own[0])]
+    any_of: dict[str, AnyCell] = {}
     for label in order:
-        any_of = by_label[label] | any_of
-    entries = [
-        _Entry(label, by_label[label][result.key], by_label[chosen].get(result.key))
+        for key, result in by_label[label].items():
+            any_of.setdefault(key, result)
+    baselines = by_label[own[0]]
+    return [
+        _entry(
+            label,
+            by_label[label][result.key],
+            baselines.get(result.key),
+            pairs.get((label, result.key), ()),
+            force=force,
+        )
         for result in _in_table_order([*any_of.values()])
         for label in order
         if result.key in by_label[label]
     ]
-    return chosen, entries
 
 
-def _against_backend(profiles: Sequence[LabelledProfile], baseline: str | None) -> tuple[str | None, list[_Entry]]:
+def _against_backend(
+    profiles: Sequence[LabelledProfile], baseline: str | None, *, force: bool
+) -> tuple[str | None, list[_Entry]]:
     label, profile = profiles[0]
     backends = sorted({result.cell.backend for result in profile.cells}, key=_backend_order)
     if baseline is not None and baseline not in backends:
@@ -90,11 +137,18 @@ def _against_backend(profiles: Sequence[LabelledProfile], baseline: str | None) 
         raise UnknownBaselineError(f"unknown baseline {baseline!r}; choose one of: {choices}")
     chosen = baseline if baseline is not None else next(iter(backends), None)
     results = _in_table_order(profile.cells)
-    baselines: dict[object, CellResult] = {}
+    baselines: dict[object, AnyCell] = {}
     for result in results:
         if result.cell.backend == chosen:
             baselines.setdefault(work_of(result.cell), result)
-    return chosen, [_Entry(label, result, baselines.get(work_of(result.cell))) for result in results]
+    entries = []
+    for result in results:
+        theirs = baselines.get(work_of(result.cell))
+        found = []
+        if theirs is not None and theirs is not result:
+            found = cell_differences(result, theirs, like_hardware=True)
+        entries.append(_entry(label, result, theirs, found, force=force))
+    return chosen, entries
 
 
 def _backend_order(backend: str) -> tuple[int, str]:
@@ -108,41 +162,51 @@ def _mode_order(cell: Cell) -> int:
     return modes.index(cell.compile_mode) if cell.compile_mode in modes else len(modes)
 
 
-def _in_table_order(results: Sequence[CellResult]) -> list[CellResult]:
+def _in_table_order(results: Sequence[AnyCell]) -> list[AnyCell]:
     """Workloads and tasks as the suite has them; backends and compile modes as the catalogue has them."""
     works = list(dict.fromkeys(work_of(result.cell) for result in results))
-    workloads = list(dict.fromkeys(work[0] for work in works))
-    works.sort(key=lambda work: workloads.index(work[0]))  # stable: tasks stay in order within a workload
+    workloads = {workload: place for place, workload in enumerate(dict.fromkeys(work[0] for work in works))}
+    works.sort(key=lambda work: workloads[work[0]])  # stable: tasks stay in order within a workload
+    places = {work: place for place, work in enumerate(works)}
     return sorted(
         results,
-        key=lambda r: (works.index(work_of(r.cell)), _backend_order(r.cell.backend), _mode_order(r.cell)),
+        key=lambda r: (places[work_of(r.cell)], _backend_order(r.cell.backend), _mode_order(r.cell)),
     )
 
 
 def _rows(entries: Sequence[_Entry], *, paired: bool, band: float) -> list[Row]:
-    differences = [_difference(entry, paired=paired) for entry in entries]
-    known = [difference for difference in differences if difference is not None]
-    adjusted = iter(adjusted_p([difference.p for difference in known]))
+    """All rows together, as what their numbers cost is mostly paid once a table."""
+    medians = {id(entry.result): medians_of(entry.result) for entry in entries}
+    found = _differences(entries, medians, paired=paired)
+    known = iter(adjusted_p([difference.p for difference in found if difference is not None]))
+    adjusted = [None if difference is None else next(known) for difference in found]
+    judgements = judge_all(found, adjusted, band)
     return [
-        _row(entry, _versus(difference, next(adjusted) if difference is not None else None, band))
-        for entry, difference in zip(entries, differences, strict=True)
+        _row(entry, medians, _versus(difference, p, judgement))
+        for entry, difference, p, judgement in zip(entries, found, adjusted, judgements, strict=True)
     ]
 
 
-def _difference(entry: _Entry, *, paired: bool) -> Difference | None:
-    if entry.baseline is None or entry.baseline is entry.result or refusal(entry.result, entry.baseline):
-        return None
-    ours, theirs = _medians(entry.result), _medians(entry.baseline)
-    return paired_difference(ours, theirs) if paired else welch_difference([*ours.values()], [*theirs.values()])
+def _differences(entries: Sequence[_Entry], medians: Medians, *, paired: bool) -> list[Difference | None]:
+    sides = [_sides(entry, medians) for entry in entries]
+    if paired:
+        return paired_differences(sides)
+    return welch_differences([([*ours.values()], [*theirs.values()]) for ours, theirs in sides])
 
 
-def _medians(result: CellResult) -> dict[int, float]:
+def _sides(entry: _Entry, medians: Medians) -> tuple[dict[int, float], dict[int, float]]:
+    """The launch medians of the two; nothing where they are not to be compared."""
+    if entry.baseline is None or entry.baseline is entry.result or entry.refused is not None:
+        return {}, {}
+    return medians[id(entry.result)], medians[id(entry.baseline)]
+
+
+def medians_of(result: AnyCell) -> dict[int, float]:
     """Round -> launch median, of the launches that have one."""
     return {s.round: s.median_ns for s in result.launch_summaries if s.median_ns is not None and s.median_ns > 0}
 
 
-def _versus(difference: Difference | None, p_adjusted: float | None, band: float) -> Versus:
-    judgement = judge(difference, p_adjusted, band)
+def _versus(difference: Difference | None, p_adjusted: float | None, judgement: Judgement) -> Versus:
     if difference is None:
         return Versus(verdict=judgement.verdict)
     return Versus(
@@ -158,17 +222,18 @@ def _versus(difference: Difference | None, p_adjusted: float | None, band: float
     )
 
 
-def _row(entry: _Entry, versus: Versus) -> Row:
-    label, result, baseline = entry
+def _row(entry: _Entry, medians: Medians, versus: Versus) -> Row:
+    label, result, baseline = entry.label, entry.result, entry.baseline
     is_baseline = baseline is result
-    no_verdict = None if is_baseline else _no_verdict(result, baseline)
+    no_verdict = None if is_baseline else _no_verdict(entry, medians)
+    launches = len(medians[id(result)])
     return Row(
         profile=label,
         cell=result.cell,
         status=result.status,
-        problem=_problem(result),
+        problem=None if launches else _problem(result),
         summary=result.summary,
-        launches=len(_medians(result)),
+        launches=launches,
         launches_seen=len(result.launches),
         data=data_of(result),
         parity=result.parity,
@@ -176,30 +241,28 @@ def _row(entry: _Entry, versus: Versus) -> Row:
         is_baseline=is_baseline,
         versus=None if is_baseline or no_verdict is not None else versus,
         no_verdict=no_verdict,
+        forced=entry.forced,
     )
 
 
-def _accuracy_updates(result: CellResult) -> int | None:
+def _accuracy_updates(result: AnyCell) -> int | None:
     evaluations = [launch.evaluation for launch in result.launches if launch.evaluation is not None]
     counts = {evaluation.updates for evaluation in evaluations if evaluation.accuracy is not None}
     return counts.pop() if len(counts) == 1 else None
 
 
-def _no_verdict(result: CellResult, baseline: CellResult | None) -> str | None:
-    if baseline is None:
+def _no_verdict(entry: _Entry, medians: Medians) -> str | None:
+    if entry.baseline is None:
         return "no baseline for this cell"
-    if not _medians(result):
+    if not medians[id(entry.result)]:
         return "no steady number"
-    if not _medians(baseline):
+    if not medians[id(entry.baseline)]:
         return "the baseline has no steady number"
-    refused = refusal(result, baseline)
-    return None if refused is None else f"not compared: {refused}"
+    return None if entry.refused is None else f"not compared: {entry.refused}"
 
 
-def _problem(result: CellResult) -> str | None:
+def _problem(result: AnyCell) -> str:
     """In place of a step time: why the cell has none."""
-    if _medians(result):
-        return None
     if result.failures:
         return f"failed {result.failures[0].in_words}"
     if not result.launches:

@@ -1,103 +1,109 @@
-"""What is different about the machines and the software behind several profiles, in plain words."""
+"""What could explain a difference between two profiles: facts of machine, container, software, state and run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from kit.compare.counted import counted
-from kit.compare.gate import LabelledProfile
-from kit.profile.identity import Container, Identity
-from kit.profile.schema import Profile
+from kit.compare.fact import Fact, fact
+from kit.compare.packages import kind_of_package
+from kit.compare.state_facts import state_facts
+from kit.profile.brief import AnyProfile
+from kit.profile.identity import Accelerator, Container, Identity
 
 # A hash is only told apart, never read: eight digits do.
 HASH_DIGITS = 8
-UNKNOWN = "unknown"
+NONE = "none"
+BYTES_PER_GIB = 2**30
 
 
-def facts(profile: Profile) -> dict[str, str]:
-    """Name -> value of everything that could explain a difference between two profiles, in the order to name it."""
-    return {
-        **_hardware_facts(profile.identity),
-        **_container_facts(profile.identity.container),
-        **_software_facts(profile.identity),
-        **_run_facts(profile),
-    }
+def facts(profile: AnyProfile, backends: Collection[str]) -> list[Fact]:
+    """Of one profile of which cells of `backends` are compared; at most one of each kind and name."""
+    return [*identity_facts(profile.identity, backends), *state_facts(profile), *run_facts(profile)]
 
 
-def differences(profiles: Sequence[LabelledProfile]) -> list[str]:
-    """One line for each fact that is not the same in all: ``kernel: 6.1.0 (a), 6.6.0 (b, c)``."""
-    by_label = {label: facts(profile) for label, profile in profiles}
-    names = dict.fromkeys(name for own in by_label.values() for name in own)
-    lines = []
-    for name in names:
-        labels_of: dict[str, list[str]] = {}
-        for label, own in by_label.items():
-            labels_of.setdefault(own.get(name, "none"), []).append(label)
-        if len(labels_of) > 1:
-            lines.append(f"{name}: " + ", ".join(f"{value} ({', '.join(who)})" for value, who in labels_of.items()))
-    return lines
+def identity_facts(identity: Identity, backends: Collection[str]) -> list[Fact]:
+    """Of the machine and its software."""
+    return [
+        *_hardware_facts(identity),
+        *_container_facts(identity.container),
+        *_software_facts(identity, backends),
+    ]
 
 
-def machines(profiles: Sequence[LabelledProfile]) -> int:
-    """How many different machines the profiles were taken on, as far as their identities tell."""
-    return len({(profile.identity.hostname_sha256, profile.identity.hardware_sha256) for _, profile in profiles})
+def run_facts(profile: AnyProfile) -> list[Fact]:
+    """Of how it was measured."""
+    suite, plan = profile.suite, profile.suite.plan
+    asked = f"{suite.launches}" if suite.precision_pct is None else f"for ±{suite.precision_pct:g} %"
+    return [
+        fact(
+            "step plan",
+            f"{plan.warmup_s:g} s warm-up, {plan.steady_s:g} s steady, {plan.steps_min} to {plan.steps_max} steps",
+        ),
+        fact("clock", None if profile.clock is None else profile.clock.source),
+        fact("seed", str(suite.seed)),
+        fact("suite", f"{suite.name} {_short(suite.sha256)}"),
+        fact("launches asked for", asked),
+        fact("kit", profile.kit),
+        fact("schema", profile.schema),
+        *(Fact("sensor", f"sensor {sensor.name}", sensor.status) for sensor in profile.sensors),
+    ]
 
 
-def _hardware_facts(identity: Identity) -> dict[str, str]:
+def _hardware_facts(identity: Identity) -> list[Fact]:
     cpu = identity.cpu
-    found = {
-        "CPU": f"{cpu.model}, {counted(cpu.cores_logical, 'logical core')}, {cpu.architecture}",
-        "CPU features": _short(cpu.flags_sha256),
-        "microcode": cpu.microcode or UNKNOWN,
-        "memory": f"{identity.memory_b / 2**30:.1f} GiB",
-        "hypervisor": identity.hypervisor or "none",
-        "host": _short(identity.hostname_sha256),
-    }
+    found = [
+        fact("CPU", f"{cpu.model}, {counted(cpu.cores_logical, 'logical core')}, {cpu.architecture}"),
+        fact("CPU features", _short(cpu.flags_sha256)),
+        fact("microcode", cpu.microcode),
+        fact("memory", gib(identity.memory_b)),
+        fact("hypervisor", identity.hypervisor or NONE),
+        fact("host", _short(identity.hostname_sha256)),
+    ]
     for index, accelerator in enumerate(identity.accelerators):
-        found[f"{accelerator.kind} {index}"] = f"{accelerator.model}, driver {accelerator.driver or UNKNOWN}"
+        found += _accelerator_facts(f"{accelerator.kind} {index}", accelerator)
     return found
 
 
-def _container_facts(container: Container) -> dict[str, str]:
-    memory = container.memory_limit_b
-    return {
-        "container": container.engine or "none",
-        "container image": container.image or "none",
-        "CPU limit": "none" if container.cpu_limit is None else counted(container.cpu_limit, "CPU"),
-        "memory limit": "none" if memory is None else f"{memory / 2**30:.1f} GiB",
-    }
+def _accelerator_facts(name: str, accelerator: Accelerator) -> list[Fact]:
+    memory_b = accelerator.memory_b
+    size = "" if memory_b is None else f", {gib(memory_b)}"
+    found = [Fact("accelerator", name, f"{accelerator.model}{size}")]
+    if accelerator.driver is not None:
+        found.append(Fact("accelerator driver", f"driver of {name}", accelerator.driver))
+    return found
 
 
-def _software_facts(identity: Identity) -> dict[str, str]:
+def _container_facts(container: Container) -> list[Fact]:
+    memory_b = container.memory_limit_b
+    return [
+        fact("container", container.engine or NONE),
+        fact("container image", container.image or NONE),
+        fact("CPU limit", NONE if container.cpu_limit is None else counted(container.cpu_limit, "CPU")),
+        fact("memory limit", NONE if memory_b is None else gib(memory_b)),
+    ]
+
+
+def _software_facts(identity: Identity, backends: Collection[str]) -> list[Fact]:
     software = identity.software
-    found = {
-        "operating system": software.os,
-        "kernel": software.kernel,
-        "C library": software.libc or UNKNOWN,
-        "Python": software.python,
-        "kit": software.kit,
-    }
-    packages = {name: software.packages[name] for name in sorted(software.packages)}
-    return found | packages | {name: software.environment[name] for name in sorted(software.environment)}
+    packages = [
+        Fact(kind_of_package(name, backends), name, version) for name, version in sorted(software.packages.items())
+    ]
+    variables = [Fact("environment variable", name, value) for name, value in sorted(software.environment.items())]
+    return [
+        fact("operating system", software.os),
+        fact("kernel", software.kernel),
+        fact("C library", software.libc),
+        fact("Python", software.python),
+        *packages,
+        *variables,
+    ]
 
 
-def _run_facts(profile: Profile) -> dict[str, str]:
-    launches = [launch for result in profile.cells for launch in result.launches if launch.failure is None]
-    threads = sorted({launch.threads.requested for launch in launches if launch.threads is not None})
-    data = sorted(
-        {f"{launch.data.name} {_short(launch.data.sha256)}" for launch in launches if launch.data is not None}
-    )
-    before, plan = profile.state.before, profile.suite.plan
-    return {
-        "threads": ", ".join(map(str, threads)) or UNKNOWN,
-        "data": ", ".join(data) or UNKNOWN,
-        "seed": str(profile.suite.seed),
-        "step plan": f"{plan.warmup_s:g} s warm-up, {plan.steady_s:g} s steady",
-        "clock": profile.clock.source if profile.clock is not None else UNKNOWN,
-        "frequency governor": before.governor or UNKNOWN,
-        "turbo": UNKNOWN if before.turbo is None else "on" if before.turbo else "off",
-    }
+def gib(size_b: int) -> str:
+    """``24.0 GiB``."""
+    return f"{size_b / BYTES_PER_GIB:.1f} GiB"
 
 
-def _short(sha256: str | None) -> str:
-    return sha256[:HASH_DIGITS] if sha256 else UNKNOWN
+def _short(sha256: str | None) -> str | None:
+    return sha256[:HASH_DIGITS] if sha256 else None

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
+from kit.compare.cell_facts import CellDifference, cell_differences, cell_facts
 from kit.errors import KitError
+from kit.profile.brief import AnyCell, AnyProfile
 from kit.profile.cell import Cell
-from kit.profile.schema import CellResult, Profile
-from kit.stats.parity_verdict import same_losses
 
-LabelledProfile = tuple[str, Profile]
+LabelledProfile = tuple[str, AnyProfile]
+# (label, cell key) -> in what that cell differs from the baseline's: of every cell that both have.
+Pairs = dict[tuple[str, str], list[CellDifference]]
+
+# What would let a blocked pair through.
+REMEDIES = {
+    "data": "give both runs the same --data and --seed",
+    "arithmetic": "measure both with the same kit and suite",
+    "threads": "let both runs use as many CPUs",
+    "planted slow-down": "leave the self-test's launches out",
+}
+# Cells looked through for one that is nearly the same.
+LOOKED_THROUGH_MAX = 200
 
 
 class NotComparableError(KitError):
@@ -23,52 +36,84 @@ def work_of(cell: Cell) -> tuple[str | int, ...]:
     return (cell.workload, cell.task, cell.device, cell.batch, cell.precision, cell.feed, cell.devices)
 
 
-def data_of(result: CellResult) -> str | None:
+def data_of(result: AnyCell) -> str | None:
     """Name of the data that its launches ran on; both names where launches differ; null where none recorded it."""
     names = sorted({launch.data.name for launch in result.launches if launch.data is not None})
     return " and ".join(names) or None
 
 
-def refusal(result: CellResult, baseline: CellResult) -> str | None:
-    """Why the two cells' numbers may not be compared; null: they may."""
-    other_data = _other_data(result, baseline)
-    if other_data is None and same_losses(result, baseline) is False:
-        return "different arithmetic (parity): its first losses are not the baseline's"
-    return other_data
+def same_hardware(profile: AnyProfile, other: AnyProfile) -> bool:
+    """Whether both were taken on hardware of one fingerprint."""
+    return profile.identity.hardware_sha256 == other.identity.hardware_sha256
 
 
-def _other_data(result: CellResult, baseline: CellResult) -> str | None:
-    ours, theirs = data_of(result), data_of(baseline)
-    if ours is not None and theirs is not None and ours != theirs:
-        return f"ran on {ours} data, the baseline on {theirs}"
-    return None
+def pairs_of(profiles: Sequence[LabelledProfile], baseline: LabelledProfile) -> Pairs:
+    """Every cell of the others that the baseline profile has, too."""
+    own = {result.key: (result, cell_facts(result)) for result in baseline[1].cells}
+    pairs: Pairs = {}
+    for label, profile in profiles:
+        if label == baseline[0]:
+            continue
+        like = same_hardware(profile, baseline[1])
+        for result in profile.cells:
+            if result.key in own:
+                theirs, their_facts = own[result.key]
+                pairs[label, result.key] = cell_differences(
+                    result, theirs, cell_facts(result), their_facts, like_hardware=like
+                )
+    return pairs
 
 
-def check_comparable(profiles: Sequence[LabelledProfile], baseline: LabelledProfile) -> None:
+def refusal(differences: Sequence[CellDifference]) -> str | None:
+    """Why two cells' numbers may not be compared, of what they differ in; null: they may."""
+    return "; ".join(difference.in_words for difference in differences if difference.grade == "blocks") or None
+
+
+def check_comparable(
+    profiles: Sequence[LabelledProfile], baseline: LabelledProfile, pairs: Pairs, *, force: bool = False
+) -> None:
     """Refuse profiles without a single pair of comparable cells.
 
     Raises:
-        NotComparableError: no cell in common, or other data in every common cell.
+        NotComparableError: no cell in common, whatever `force`; or a difference that blocks in every common cell.
     """
-    own = {result.key: result for result in baseline[1].cells}
-    pairs = [
-        (result, own[result.key])
-        for label, profile in profiles
-        if label != baseline[0]
-        for result in profile.cells
-        if result.key in own
-    ]
     if not pairs:
         raise NotComparableError(
-            f"no cell of {baseline[0]} is in another profile; compare runs of the same suite "
-            f"({baseline[0]} has {_examples(baseline[1])})"
+            f"no cell of {baseline[0]} is in another profile{_nearest(profiles, baseline)}; compare runs of the same "
+            f"suite ({baseline[0]} has {_examples(baseline[1])})"
         )
-    refusals = [_other_data(*pair) for pair in pairs]
-    if all(refusals):
-        raise NotComparableError(f"no common cell can be compared: it {refusals[0]}; give both runs the same --data")
+    if force:
+        return
+    refusals = {key: words for key, found in pairs.items() if (words := refusal(found)) is not None}
+    if len(refusals) == len(pairs):
+        first = next(iter(refusals))
+        kinds = dict.fromkeys(found.kind for found in pairs[first] if found.grade == "blocks")
+        others = len(set(refusals.values())) - 1
+        rest = f" (and {others} more in other cells)" if others else ""
+        raise NotComparableError(
+            f"no common cell can be compared: {refusals[first]}{rest}; "
+            f"{' and '.join(REMEDIES[kind] for kind in kinds)}, or compare all the same with --force"
+        )
 
 
-def _examples(profile: Profile) -> str:
+def _nearest(profiles: Sequence[LabelledProfile], baseline: LabelledProfile) -> str:
+    """``: nearest, in b, batch 256 against 128``; empty where no cell is near."""
+    own_cells: Sequence[AnyCell] = baseline[1].cells
+    others = ((label, result.cell) for label, profile in profiles if label != baseline[0] for result in profile.cells)
+    apart = [
+        (len(names), label, cell, own.cell, names)
+        for label, cell in islice(others, LOOKED_THROUGH_MAX)
+        for own in islice(own_cells, LOOKED_THROUGH_MAX)
+        if (names := [name for name in Cell.__struct_fields__ if getattr(cell, name) != getattr(own.cell, name)])
+    ]
+    if not apart:
+        return ""
+    _, label, cell, own, names = min(apart, key=lambda candidate: candidate[0])
+    words = ", ".join(f"{name.replace('_', ' ')} {getattr(cell, name)} against {getattr(own, name)}" for name in names)
+    return f": nearest, in {label}, {words}"
+
+
+def _examples(profile: AnyProfile) -> str:
     keys = [result.key for result in profile.cells]
     if not keys:
         return "no cells"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from kit.profile.brief import AnyCell, LaunchBrief, LaunchSummaryBrief
 from kit.profile.launch import Launch
-from kit.profile.schema import CellResult, LaunchSummary
+from kit.profile.schema import LaunchSummary
 from kit.stats.launch_summary import AUTOCORRELATION_WARN
 
+MARKED_VERDICTS = frozenset({"slowdown", "no_steady_state"})
 
-def marks_of(result: CellResult) -> dict[int, list[str]]:
+
+def marks_of(result: AnyCell) -> dict[int, list[str]]:
     """Round -> marks of its launch (most have none), for every finished launch."""
     summaries = {summary.round: summary for summary in result.launch_summaries}
     return {
@@ -17,7 +20,24 @@ def marks_of(result: CellResult) -> dict[int, list[str]]:
     }
 
 
-def _marks(launch: Launch, summary: LaunchSummary | None) -> list[str]:
+def any_marks(result: AnyCell) -> bool:
+    """Whether a launch of the cell may have a mark: quicker than to look for all of them."""
+    for launch in result.launches:
+        used = launch.utilization
+        if launch.recompiles or launch.graph_breaks or (used is not None and used.throttled_ns):
+            return True
+    for summary in result.launch_summaries:
+        correlation = summary.autocorrelation
+        if summary.verdict in MARKED_VERDICTS or (correlation is not None and correlation > AUTOCORRELATION_WARN):
+            return True
+    return False
+
+
+def _marks(launch: Launch | LaunchBrief, summary: LaunchSummary | LaunchSummaryBrief | None) -> list[str]:
+    return _of_launch(launch) + ([] if summary is None else _of_summary(summary))
+
+
+def _of_launch(launch: Launch | LaunchBrief) -> list[str]:
     marks = []
     if launch.recompiles:
         marks.append("recompiled")
@@ -25,8 +45,13 @@ def _marks(launch: Launch, summary: LaunchSummary | None) -> list[str]:
         marks.append("graph breaks")
     if launch.utilization is not None and launch.utilization.throttled_ns:
         marks.append("throttled")
-    if summary is not None and summary.autocorrelation is not None and summary.autocorrelation > AUTOCORRELATION_WARN:
+    return marks
+
+
+def _of_summary(summary: LaunchSummary | LaunchSummaryBrief) -> list[str]:
+    marks = []
+    if summary.autocorrelation is not None and summary.autocorrelation > AUTOCORRELATION_WARN:
         marks.append("correlated steps")
-    if summary is not None and summary.verdict in ("slowdown", "no_steady_state"):
+    if summary.verdict in MARKED_VERDICTS:
         marks.append(summary.verdict.replace("_", " "))
     return marks

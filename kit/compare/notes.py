@@ -6,13 +6,19 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kit.compare.counted import counted
-from kit.compare.facts import differences, machines
+from kit.compare.differences import machines
 from kit.compare.gate import LabelledProfile
-from kit.compare.marks import marks_of
+from kit.compare.graded import GradedDifference, several
+from kit.compare.host_band import band_notes
+from kit.compare.marks import any_marks, marks_of
+from kit.compare.precision_note import precision_notes
 from kit.compare.rows import Row
 from kit.compare.unpaired import paired_rows, unpaired_notes
-from kit.profile.schema import Profile
+from kit.profile.brief import AnyCell, AnyProfile
 from kit.stats.verdict import LAUNCHES_FOR_VERDICT
+
+# More notes of one kind than these are a list nobody reads.
+NOTES_ALIKE_MAX = 6
 
 
 def headline(profiles: Sequence[LabelledProfile]) -> list[str]:
@@ -23,28 +29,43 @@ def headline(profiles: Sequence[LabelledProfile]) -> list[str]:
     ]
 
 
-def notes(profiles: Sequence[LabelledProfile], rows: Sequence[Row], baseline: str | None, band: float) -> list[str]:
+def notes(
+    profiles: Sequence[LabelledProfile],
+    rows: Sequence[Row],
+    baseline: str | None,
+    band: float,
+    differences: Sequence[GradedDifference] = (),
+) -> list[str]:
     """Sentences to print below the table, most important first."""
-    several = len(profiles) > 1
-    shown = paired_rows(rows) if several else rows
+    many = len(profiles) > 1
+    shown = paired_rows(rows) if many else rows
     return [
         *_no_cells(rows),
-        *_unfinished(profiles),
-        *_failed_launches(profiles),
-        *(unpaired_notes(rows) if several else []),
+        *_few(_unfinished(profiles)),
+        *_few(_failed_launches(profiles)),
+        *_forced(rows),
+        *(unpaired_notes(rows) if many else []),
         *_data_note(shown),
         *_launches_note(shown),
+        *_few(precision_notes(profiles)),
         *_marks_note(profiles),
         *_parity_note(rows),
         *_accuracy_note(shown),
-        *_skipped(profiles),
-        *(_differences_note(profiles) if several else []),
+        *_few(_skipped(profiles)),
+        *(_differences_note(profiles, differences) if many else []),
         *_machines_note(profiles),
-        *(_reading_note(baseline, band, several=several) if rows else []),
+        *(band_notes(profiles) if rows else []),
+        *(_reading_note(baseline, band, several=many) if rows else []),
     ]
 
 
-def _machine(profile: Profile) -> list[str]:
+def _few(notes: list[str]) -> list[str]:
+    """Of notes that every one of thousands of profiles may have, the first and how many more."""
+    rest = len(notes) - NOTES_ALIKE_MAX
+    return notes if rest <= 1 else [*notes[:NOTES_ALIKE_MAX], f"… and {rest:,} more notes like the one above."]
+
+
+def _machine(profile: AnyProfile) -> list[str]:
     return [profile.identity.cpu.model, *(accelerator.model for accelerator in profile.identity.accelerators)]
 
 
@@ -57,6 +78,17 @@ def _unfinished(profiles: Sequence[LabelledProfile]) -> list[str]:
         f"{label} was interrupted: some launches are missing. `kit run --resume --out` that file goes on."
         for label, profile in profiles
         if profile.interrupted
+    ]
+
+
+def _forced(rows: Sequence[Row]) -> list[str]:
+    """One line for each difference that `--force` passed over."""
+    keys_of: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.forced is not None:
+            keys_of.setdefault(row.forced, {})[f"{row.profile}: {row.cell.key}"] = None
+    return [
+        f"FORCED: {words} ({several(list(keys))}). The gate would not compare these." for words, keys in keys_of.items()
     ]
 
 
@@ -94,14 +126,14 @@ def _launches_note(rows: Sequence[Row]) -> list[str]:
 
 
 def _marks_note(profiles: Sequence[LabelledProfile]) -> list[str]:
-    marked = [marks_of(result) for _, profile in profiles for result in profile.cells]
-    launches = [marks for by_round in marked for marks in by_round.values()]
-    counts = Counter(mark for marks in launches for mark in marks)
+    results: list[AnyCell] = [result for _, profile in profiles for result in profile.cells]
+    marked = [marks for result in results if any_marks(result) for marks in marks_of(result).values() if marks]
+    counts = Counter(mark for marks in marked for mark in marks)
     if not counts:
         return []
-    disturbed = sum(1 for marks in launches if marks)
+    finished = sum(launch.failure is None for result in results for launch in result.launches)
     kinds = ", ".join(f"{mark} {count}" for mark, count in counts.most_common())
-    return [f"Marked launches: {disturbed} of {len(launches)} ({kinds}); `kit show` says which."]
+    return [f"Marked launches: {len(marked)} of {finished} ({kinds}); `kit show` says which."]
 
 
 def _parity_note(rows: Sequence[Row]) -> list[str]:
@@ -142,11 +174,15 @@ def _skipped(profiles: Sequence[LabelledProfile]) -> list[str]:
     ]
 
 
-def _differences_note(profiles: Sequence[LabelledProfile]) -> list[str]:
-    ids = [profile.id for _, profile in profiles]
-    same = ["The same run was given more than once."] if len(set(ids)) < len(ids) else []
-    found = [f"Differs: {line}." for line in differences(profiles)]
-    return [*same, *(found or ["As far as recorded, machine, software and settings are the same in all profiles."])]
+def _differences_note(profiles: Sequence[LabelledProfile], differences: Sequence[GradedDifference]) -> list[str]:
+    """What warns in a line each, what is only noted in one line together; what blocks is in its rows."""
+    ids = {profile.id for _, profile in profiles}
+    same = ["The same run was given more than once."] if len(ids) < len(profiles) else []
+    if not differences:
+        return [*same, "As far as recorded, machine, software and settings are the same in all profiles."]
+    warns = [f"Could explain a difference: {one.in_words}." for one in differences if one.grade == "warns"]
+    noted = [one.in_words for one in differences if one.grade == "noted"]
+    return [*same, *warns, *([f"Also differs: {'; '.join(noted)}."] if noted else [])]
 
 
 def _machines_note(profiles: Sequence[LabelledProfile]) -> list[str]:

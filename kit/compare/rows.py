@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from kit.compare.graded import GradedDifference
 from kit.profile.cell import Cell
 from kit.profile.schema import CellSummary, ParityVerdict
 from kit.stats.verdict import Verdict
@@ -50,6 +51,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     is_baseline: bool
     versus: Versus | None
     no_verdict: str | None  # why `versus` is null, for a row that is not the baseline
+    forced: str | None = None  # what blocks the comparison that `--force` made all the same: "threads 1 against 2"
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,3 +63,4 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     headline: list[str]  # one line a profile: what ran where
     rows: list[Row]
     notes: list[str]
+    differences: list[GradedDifference] = []  # of several profiles: what is not the same in all, gravest first

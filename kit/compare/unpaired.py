@@ -12,17 +12,16 @@ NAMED_MAX = 6
 
 def paired_rows(rows: Sequence[Row]) -> list[Row]:
     """Rows whose cell the baseline profile and another one have."""
-    with_baseline = {row.cell.key for row in rows if row.is_baseline}
-    with_other = {row.cell.key for row in rows if not row.is_baseline}
-    return [row for row in rows if row.cell.key in with_baseline & with_other]
+    paired = {row.cell for row in rows if row.is_baseline} & {row.cell for row in rows if not row.is_baseline}
+    return [row for row in rows if row.cell in paired]
 
 
 def unpaired_notes(rows: Sequence[Row]) -> list[str]:
     """``Only in b: mlp/torch/…, …``: one line for each set of profiles that has such cells."""
-    paired = {row.cell.key for row in paired_rows(rows)}
+    paired = {row.cell for row in paired_rows(rows)}
     labels_of: dict[str, list[str]] = {}
     for row in rows:
-        if row.cell.key not in paired:
+        if row.cell not in paired:
             labels_of.setdefault(row.cell.key, []).append(row.profile)
     keys_of: dict[str, list[str]] = {}
     for key, labels in labels_of.items():

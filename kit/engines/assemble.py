@@ -10,10 +10,11 @@ from kit.profile.identity import State
 from kit.profile.journal import JournalHeader
 from kit.profile.launch import Launch
 from kit.profile.run_plan import RunPlan
-from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
+from kit.profile.schema import SCHEMA, CellResult, ObserverOverhead, Profile, StateSpan
 from kit.profile.sensor import SensorReport
 from kit.stats.cell_summary import summarize_cell
 from kit.stats.launch_summary import summarize_launch
+from kit.stats.observer_overhead import observer_overhead
 from kit.stats.parity_verdict import parity_verdicts
 
 
@@ -39,6 +40,7 @@ def assemble_profile(
         suite=header.suite,
         cells=cells,
         interrupted=interrupted,
+        observer=_observer(header.plan, launches),
         host_band=header.host_band,
     )
 
@@ -61,6 +63,14 @@ def _cell_result(plan: RunPlan, cell: Cell, launches: list[Launch]) -> CellResul
         summary=summarize_cell(cell, finished, summaries),
         failures=failures,
     )
+
+
+def _observer(plan: RunPlan, launches: list[Launch]) -> ObserverOverhead | None:
+    """Of the launch that was asked for it, once that has ended."""
+    key = plan.cells[0].key
+    asked = (launch for launch in launches if (launch.cell_key, launch.round) == (key, 0))
+    launch = next(asked, None) if plan.observer_s > 0 else None
+    return None if launch is None else observer_overhead(launch)
 
 
 def _first_certificate(launches: list[Launch]) -> Certificate | None:

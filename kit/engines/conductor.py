@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from kit.engines.continuation import Continuation
+from kit.engines.interrupts import interrupts_held_back
 from kit.profile.journal import Journal
 from kit.profile.launch import Launch, LaunchRequest
 
@@ -39,7 +40,7 @@ def conduct(
 
     Raises:
         KeyboardInterrupt: passed on; `finished` and the journal hold every launch that had ended.
-        JournalError: the journal cannot be written (disk full); it holds every launch that had ended.
+        JournalError: the journal cannot be written (disk full); `finished` holds every launch that had ended.
     """
     begun = False
     while requests := continuation.rest_of_round(finished):
@@ -50,6 +51,8 @@ def conduct(
             watcher.begins(request)
             begin_ns = now_ns()
             launch = run_launch(request)
-            journal.add(launch)
-            finished.append(launch)
+            # Both or, where the journal cannot be written, at least for the profile; no interrupt comes in between.
+            with interrupts_held_back():
+                finished.append(launch)
+                journal.add(launch)
             watcher.ended(launch, (now_ns() - begin_ns) / 1e9, continuation.expected(finished))

@@ -16,8 +16,8 @@ from kit.profile.schema import LaunchSummary
 from kit.stats.launch_summary import summarize_launch
 from kit.stats.precision import SEQUENTIAL_LAUNCHES_MAX, half_width, launches_to_precision
 
-# A cell that reaches a steady state in fewer than this share of so many launches gets no further ones: its interval would
-# be that of the few launches which happened to look steady. (A busy virtual machine loses half of them: worth going on.)
+# A cell that reaches a steady state in fewer than this share of so many launches gets no further ones: its interval
+# would be that of the few that happened to look steady. (A busy virtual machine loses half of them: worth going on.)
 STEADY_SHARE_MIN = 0.25
 LAUNCHES_TO_GIVE_UP = 10
 

@@ -4,58 +4,77 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
+from kit.clock import now_ns
 from kit.engines.interpreters import interpreter_for
 from kit.engines.interrupts import interrupts_held_back
-from kit.profile.launch import Failure, Launch, LaunchRequest, PhaseName, StepPlan
+from kit.engines.leftovers import LAUNCH_VARIABLE, end_launch
+from kit.engines.out_of_memory import memory_kills
+from kit.engines.phase_limits import LIMIT_VARIABLE, phase_limits_s
+from kit.profile.launch import Failure, Launch, LaunchRequest, PhaseName
 
 # Enough of the worker's standard error to see the framework's own message, not its whole stack.
 STDERR_TAIL_LINES = 20
-# Import, compilation, scoring and parity take minutes at most; a launch that needs this much beside its steps hangs.
-AROUND_THE_STEPS_S = 900.0
-# The steps end by their number, which the pace of the warm-up decides: a machine that is slowed down takes longer.
-STEPS_SLACK = 3
+# How often the engine looks which phase the worker is in: seldom enough to disturb nothing.
+LOOK_EVERY_S = 1.0
 # Frameworks' start-up chatter would push the message that matters out of the tail.
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 # Read by OpenMP, OpenBLAS and MKL when they are loaded, which is before the worker can tell them.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-
-def launch_timeout_s(plan: StepPlan) -> float:
-    """How long a launch may take before it counts as hanging."""
-    return AROUND_THE_STEPS_S + STEPS_SLACK * (plan.warmup_s + plan.steady_s)
+PhaseLimits = Mapping[PhaseName | None, float]
 
 
-def run_launch(request: LaunchRequest, timeout_s: float | None = None) -> Launch:
+class Ending(NamedTuple):
+    """How the worker ended."""
+
+    exit_code: int | None  # negative: a signal; None: it had to be ended
+    limit_s: float = 0.0  # that it overran
+    memory_kills: int = 0  # by the kernel, while it ran
+
+
+def run_launch(request: LaunchRequest, limits_s: PhaseLimits | None = None) -> Launch:
     """Run one worker to its end and give its record; a worker that dies or hangs gives a failed launch.
 
     What the worker had recorded before it died is kept in the failed launch.
+
+    Args:
+        request: what to measure.
+        limits_s: phase -> seconds after which the launch hangs; those of `phase_limits_s`, if not given.
+
+    Raises:
+        PhaseLimitError: see `phase_limits_s`.
     """
-    timeout_s = launch_timeout_s(request.plan) if timeout_s is None else timeout_s
+    limits_s = phase_limits_s(request) if limits_s is None else limits_s
     with tempfile.TemporaryDirectory(prefix="steadykit-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "request.json").write_bytes(msgspec.json.encode(request))
-        exit_code = _run_worker(request, folder, timeout_s)
+        ending = _run_worker(request, folder, limits_s)
         launch = _read_record(folder) or _nothing_measured(request)
         stderr_tail = _tail(folder / "stderr")
-        if exit_code != 0 and launch.failure is None:
-            launch.failure = Failure(phase=_last_phase(folder), reason=_how_it_died(exit_code, stderr_tail, timeout_s))
+        if ending.exit_code != 0 and launch.failure is None:
+            launch.failure = Failure(phase=_last_phase(folder), reason=_how_it_died(ending, stderr_tail))
         if launch.failure is not None:
-            launch.failure = msgspec.structs.replace(launch.failure, stderr_tail=stderr_tail, exit_code=exit_code)
+            launch.failure = msgspec.structs.replace(
+                launch.failure, stderr_tail=stderr_tail, exit_code=ending.exit_code
+            )
         return launch
 
 
-def _run_worker(request: LaunchRequest, folder: Path, timeout_s: float) -> int | None:
-    """Exit code, negative for a signal, or None if it had to be ended."""
+def _run_worker(request: LaunchRequest, folder: Path, limits_s: PhaseLimits) -> Ending:
     command = [interpreter_for(request.cell.backend), "-m", "kit.worker", "--engine", str(os.getpid())]
     for option, file in (("--request", "request.json"), ("--record", "launch.json"), ("--trail", "trail")):
         command += [option, str(folder / file)]
+    kills_before = memory_kills()
     with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
         worker = None
         try:
@@ -69,24 +88,59 @@ def _run_worker(request: LaunchRequest, folder: Path, timeout_s: float) -> int |
                     env={**os.environ, **QUIET, **_own(request, folder)},
                     start_new_session=True,
                 )
-            return worker.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            return None
+            overrun_s = _overrun_s(worker, folder, limits_s)
         finally:
             if worker is not None:
-                _end_group(worker)
+                with interrupts_held_back():
+                    end_launch(worker, folder)
+    if overrun_s is not None:
+        return Ending(None, limit_s=overrun_s)
+    return Ending(worker.returncode, memory_kills=(memory_kills() or 0) - (kills_before or 0))
 
 
 def _own(request: LaunchRequest, folder: Path) -> dict[str, str]:
     """The launch's own environment: what it leaves behind goes with its folder; NumPy counts threads when imported."""
-    return {"TMPDIR": str(folder), **dict.fromkeys(THREAD_VARIABLES, str(request.threads))}
+    threads = dict.fromkeys(THREAD_VARIABLES, str(request.threads))
+    return {"TMPDIR": str(folder), LAUNCH_VARIABLE: str(folder), **threads}
 
 
-def _end_group(worker: subprocess.Popen[bytes]) -> None:
-    """End the worker and all that it started: nothing may run on beside the next launch."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(worker.pid, signal.SIGKILL)
-    worker.wait()
+def _overrun_s(worker: subprocess.Popen[bytes], folder: Path, limits_s: PhaseLimits) -> float | None:
+    """Wait until the worker has ended (None) or is in one phase for longer than its limit, which is returned."""
+    phase, since_ns = None, now_ns()
+    with _end_of(worker) as ends_within:
+        while not ends_within(LOOK_EVERY_S):
+            now_in = _last_phase(folder)
+            if now_in != phase:
+                phase, since_ns = now_in, now_ns()
+            elif now_ns() - since_ns > limits_s[phase] * 1e9:
+                return limits_s[phase]
+    return None
+
+
+@contextlib.contextmanager
+def _end_of(worker: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
+    """A function that sleeps until the worker ends, for so many seconds at most, and says whether it has ended.
+
+    Where the kernel tells: `Popen.wait` with a timeout wakes up 20 times a second, beside the measured steps.
+    """
+    try:
+        descriptor = os.pidfd_open(worker.pid)
+    except (AttributeError, OSError):
+        # Before Linux 5.3.
+        yield lambda seconds: _waited(worker, seconds)
+        return
+    try:
+        yield lambda seconds: bool(select.select([descriptor], [], [], seconds)[0])
+    finally:
+        os.close(descriptor)
+
+
+def _waited(worker: subprocess.Popen[bytes], seconds: float) -> bool:
+    try:
+        worker.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _read_record(folder: Path) -> Launch | None:
@@ -107,13 +161,15 @@ def _nothing_measured(request: LaunchRequest) -> Launch:
     )
 
 
-def _how_it_died(exit_code: int | None, stderr_tail: str, timeout_s: float) -> str:
-    if exit_code is None:
-        return f"no end after {timeout_s:.0f} s: ended"
-    if exit_code < 0:
-        return f"worker ended by {_signal_name(-exit_code)}"
+def _how_it_died(ending: Ending, stderr_tail: str) -> str:
+    if ending.exit_code is None:
+        return f"no end within {ending.limit_s:g} s: ended; {LIMIT_VARIABLE} gives a phase more seconds"
+    if ending.exit_code < 0:
+        words = f"worker ended by {_signal_name(-ending.exit_code)}"
+        killed_for_memory = ending.exit_code == -signal.SIGKILL and ending.memory_kills > 0
+        return f"{words}: out of memory (meanwhile the kernel killed for want of it)" if killed_for_memory else words
     last_words = (stderr_tail.splitlines() or ["no message"])[-1]
-    return f"worker ended with exit code {exit_code}: {last_words}"
+    return f"worker ended with exit code {ending.exit_code}: {last_words}"
 
 
 def _signal_name(number: int) -> str:
@@ -128,7 +184,7 @@ def _last_phase(folder: Path) -> PhaseName | None:
     try:
         last = (folder / "trail").read_text("ascii").split()[-1:]
         return msgspec.convert(last[0], PhaseName) if last else None
-    except (OSError, msgspec.ValidationError):
+    except (OSError, UnicodeDecodeError, msgspec.ValidationError):
         return None
 
 

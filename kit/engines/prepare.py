@@ -13,6 +13,7 @@ from kit.fingerprint.accelerators import absence
 from kit.fingerprint.identity import identity
 from kit.fingerprint.state import state
 from kit.profile.cell import Cell
+from kit.profile.host_band import known_band
 from kit.profile.journal import JournalHeader
 from kit.profile.run_plan import RunPlan
 from kit.profile.schema import Skipped, SuiteUsed
@@ -84,11 +85,12 @@ def prepare(
     energy_answers = any(sensor.quantity == "energy" and sensor.status == "measured" for sensor in sensors)
     steps = suite.measure.plan(energy_answers=energy_answers)
     launches = suite.measure.launches if precision_pct is None else SEQUENTIAL_LAUNCHES_MIN
+    machine = identity(interpreters(cells))
     return JournalHeader(
         id=str(uuid.uuid4()),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         kit=__version__,
-        identity=identity(interpreters(cells)),
+        identity=machine,
         state_before=state(),
         sensors=sensors,
         suite=SuiteUsed(
@@ -113,5 +115,7 @@ def prepare(
             seed=seed,
             cpus=cpus,
             clock=clock,
+            observer_s=suite.measure.observer_s,
         ),
+        host_band=known_band(machine.hardware_sha256),
     )

@@ -20,6 +20,8 @@ from kit.engines.assemble import assemble_profile
 from kit.engines.conductor import Watcher, conduct
 from kit.engines.continuation import Continuation
 from kit.engines.local import run_launch
+from kit.engines.phase_limits import limit_asked_for
+from kit.engines.restore import launches_to_recover, restore_journal
 from kit.engines.resumable import check_resumable, without_counters
 from kit.errors import KitError
 from kit.fingerprint.state import state
@@ -41,7 +43,7 @@ class Run:
     header: JournalHeader
     finished: list[Launch]
     journal: Journal
-    damaged: int = 0  # lines of the journal that could not be read back; their launches are run again
+    damaged: int = 0  # lines of the journal that were lost; their launches are run again
     _continuation: Continuation = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,24 +52,30 @@ class Run:
     @classmethod
     def begin(cls, path: Path, header: JournalHeader) -> Self:
         """Open a new journal beside `path`; JournalError where an unfinished run is kept."""
+        # One that is no number is told before anything is written.
+        limit_asked_for()
         return cls(path, header, [], Journal.create(journal_path(path), header))
 
     @classmethod
     def resume(cls, path: Path) -> Self:
-        """Reopen the journal beside `path`.
+        """Reopen the journal beside `path`, or go on from an interrupted profile whose journal is gone.
 
         Raises:
             JournalError: there is none, or another run is writing it.
             NotResumableError: it was begun on another machine, software or CPUs.
         """
+        restore_journal(path)
         journal, kept = Journal.reopen(journal_path(path))
         try:
             check_resumable(kept.header, usable_cpus())
         except KitError:
             journal.close()
             raise
+        recovered = launches_to_recover(path, kept)
+        for launch in recovered:
+            journal.add(launch)
         header = msgspec.structs.replace(kept.header, state_before=without_counters(kept.header.state_before))
-        return cls(path, header, kept.launches, journal, kept.damaged)
+        return cls(path, header, kept.launches + recovered, journal, max(0, kept.damaged - len(recovered)))
 
     @property
     def failed(self) -> bool:

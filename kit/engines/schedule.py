@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import TypeVar
 
 from kit.profile.cell import Cell
 from kit.profile.launch import LaunchRequest, StepPlan
 from kit.profile.run_plan import RunPlan
 
+T = TypeVar("T")
 
-def in_order(cells: list[Cell], seed: int, round: int) -> list[Cell]:
-    """The cells in the order of one round."""
-    drawn = random.Random(f"{seed}/{round // 2}").sample(cells, len(cells))
+
+def in_order(what: list[T], seed: int, round: int) -> list[T]:
+    """The cells, or whatever else takes turns, in the order of one round."""
+    drawn = random.Random(f"{seed}/{round // 2}").sample(what, len(what))
     return drawn[::-1] if round % 2 else drawn
 
 

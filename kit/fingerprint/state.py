@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import psutil
 
+from kit.fingerprint.accelerator_state import accelerator_states
 from kit.profile.identity import State
 from kit.sensors import cgroup, frequency
 
@@ -58,6 +59,7 @@ def state(root: Path = Path("/")) -> State:
         cgroup_throttled=None if throttled is None else throttled.stopped,
         cgroup_throttled_ns=None if throttled is None else throttled.stopped_ns,
         pressure_cpu_some_ns=ask("pressure_cpu_some_ns", _pressure_cpu_some_ns),
+        accelerators=accelerator_states(),
         reasons=reasons,
     )
 

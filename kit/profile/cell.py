@@ -6,25 +6,27 @@ from typing import Literal
 
 import msgspec
 
+from kit.profile.int64 import Int64
+
 Task = Literal["train", "infer"]
 Device = Literal["cpu", "gpu", "tpu"]
 Feed = Literal["device", "host"]
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True):
+class Cell(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """One workload x backend x device x task x batch x precision x compile mode x feed x device count."""
 
     workload: str
     backend: str
     device: Device
     task: Task
-    batch: int  # samples per step
+    batch: Int64  # samples per step
     precision: str  # "float32"
     compile_mode: str  # the backend's own word: "graph" | "xla" | "eager" | "compile" | "jit"
     # "device": batches resident before the step; "host": handed over from NumPy in each step, as the framework does it.
     # To an accelerator that is a copy; on a CPU TensorFlow copies, PyTorch and JAX share the memory.
     feed: Feed
-    devices: int = 1
+    devices: Int64 = 1
 
     @property
     def key(self) -> str:

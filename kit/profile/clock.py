@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from kit.profile.int64 import Int64
+
 ClockSource = Literal["monotonic_raw", "tsc", "cntvct"]
 
 
@@ -18,16 +20,16 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     p999_ns: float
     max_ns: float
     mean_ns: float
-    count: int
+    count: Int64
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """Counter ticks against CLOCK_MONOTONIC_RAW: tightest of `brackets` two-sided reads `span_ns` apart."""
 
     ticks_per_s: float
-    span_ns: int
+    span_ns: Int64
     uncertainty_ppm: float  # bracket widths over the span
-    brackets: int
+    brackets: Int64
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,4 +52,4 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     path_cost: Distribution
     calibration: Calibration | None
     drift_ppm: float | None
-    shortest_step_ns: int
+    shortest_step_ns: Int64

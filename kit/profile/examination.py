@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kit.profile.identity import Container
+from kit.profile.schema import ObserverOverhead
 from kit.profile.sensor import SensorReport
 
 
@@ -25,3 +26,12 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     data: Finding
     clocks: list[Finding]
     sensors: list[SensorReport]
+
+
+class Observed(msgspec.Struct, frozen=True, kw_only=True):
+    """What `kit doctor --observer` finds."""
+
+    overhead: ObserverOverhead
+    sampler_cpu_pct: float | None  # percent of one CPU, over the steady phase
+    samples_per_s: float | None
+    reason: str | None  # why the sampler's numbers are null

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from kit.profile.int64 import Int64
+
 
 class Cpu(msgspec.Struct, frozen=True, kw_only=True):
     """Processor as the operating system names it."""
@@ -11,11 +13,11 @@ class Cpu(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     vendor: str | None
     architecture: str
-    cores_physical: int | None
-    cores_logical: int
+    cores_physical: Int64 | None
+    cores_logical: Int64
     flags_sha256: str | None  # over the sorted instruction-set flags
     microcode: str | None
-    caches: dict[str, int] = {}  # name -> bytes
+    caches: dict[str, Int64] = {}  # name -> bytes
 
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +25,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     model: str
-    memory_b: int | None
+    memory_b: Int64 | None
     driver: str | None
     uuid_sha256: str | None
 
@@ -33,7 +35,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
 
     engine: str | None  # "docker", "podman", "kubernetes", ...; null: none seen
     cpu_limit: float | None  # CPUs by quota; null: no quota
-    memory_limit_b: int | None
+    memory_limit_b: Int64 | None
     image: str | None
 
 
@@ -53,7 +55,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """What is hashed into the hardware fingerprint. Null means not readable here; `reasons` says why."""
 
     cpu: Cpu
-    memory_b: int
+    memory_b: Int64
     hypervisor: str | None
     accelerators: list[Accelerator]
     container: Container
@@ -62,6 +64,17 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     reasons: dict[str, str] = {}
     hardware_sha256: str = ""  # over cpu, memory, hypervisor, accelerators
     sha256: str = ""  # over everything else in this structure
+
+
+class AcceleratorState(msgspec.Struct, frozen=True, kw_only=True):
+    """What one GPU was allowed and how it was, at one moment. Null: it does not tell."""
+
+    name: str  # "gpu 0": kind, and place in the identity's list
+    power_cap_w: float | None  # that is enforced now
+    power_cap_default_w: float | None  # that the board has after a reboot
+    clock_limit_mhz: float | None  # application clock of its processors: they run no faster
+    clock_mhz: float | None
+    temperature_c: float | None
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,10 +86,11 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     turbo: bool | None
     frequency_mhz: float | None
     temperature_c: float | None
-    memory_available_b: int | None
-    context_switches: int | None
-    steal_ns: int | None
-    cgroup_throttled: int | None
-    cgroup_throttled_ns: int | None
-    pressure_cpu_some_ns: int | None
+    memory_available_b: Int64 | None
+    context_switches: Int64 | None
+    steal_ns: Int64 | None
+    cgroup_throttled: Int64 | None
+    cgroup_throttled_ns: Int64 | None
+    pressure_cpu_some_ns: Int64 | None
+    accelerators: list[AcceleratorState] = []  # GPUs, as far as NVML lists them
     reasons: dict[str, str] = {}

@@ -1,8 +1,9 @@
 """The journal: what a run has measured so far, on disk before the next launch begins.
 
-One line a record: CRC-32 in hexadecimal, a space, JSON. The first is the header, with everything that a resumed run
-needs; then one line a finished launch, flushed to the disk. A damaged line costs its own launch and no other; a torn
-last line is cut off before the next is written.
+One line a record: CRC-32 in hexadecimal, a space, H or L, JSON. First the header, with everything that a resumed run
+needs, twice: without it no launch could be used; then one line a finished launch, flushed to the disk. A damaged line
+costs its own launch and no other, as an empty line keeps it apart from the next; a torn last line is cut off before
+the next is written.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import fcntl
 import os
 import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
 import msgspec
 
 from kit.errors import KitError
-from kit.profile.atomic import sync_folder
+from kit.profile.atomic import create_atomically
+from kit.profile.density import JOURNAL_MAX, too_dense
 from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch
 from kit.profile.regular_file import open_regular, read_regular
@@ -25,6 +28,10 @@ from kit.profile.schema import HostBand, SuiteUsed
 from kit.profile.sensor import SensorReport
 
 SUFFIX = ".journal"
+# A bit that flips in one of them leaves the other.
+HEADER_COPIES = 2
+HEADER, LAUNCH = b"H", b"L"
+DAMAGED = (b"", b"")
 
 
 class JournalError(KitError):
@@ -55,7 +62,7 @@ class Kept(NamedTuple):
 
     header: JournalHeader
     launches: list[Launch]  # the sound ones
-    damaged: int  # lines that are not; their launches are missing
+    damaged: int  # lines of launches that are not; those launches are missing
     ended_bytes: int  # up to the last whole line; what follows is torn
 
 
@@ -67,10 +74,16 @@ class Journal:
         self._descriptor = descriptor
 
     @classmethod
-    def create(cls, path: Path, header: JournalHeader) -> Self:
-        """Begin a run; refuses where an unfinished run already keeps its journal."""
+    def create(cls, path: Path, header: JournalHeader, launches: Sequence[Launch] = ()) -> Self:
+        """Begin a run, or one that has finished `launches`; refuses where an unfinished run already keeps its journal.
+
+        Raises:
+            JournalError: there is one, or it cannot be written; then nothing is left behind.
+        """
+        lines = _line(HEADER, msgspec.json.encode(header)) * HEADER_COPIES
+        lines += b"".join(_line(LAUNCH, msgspec.json.encode(launch)) for launch in launches)
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
+            descriptor = create_atomically(path, lines)
         except FileExistsError:
             raise JournalError(
                 f"{path}: an unfinished run is kept there; go on with `--resume`, or remove it to begin anew"
@@ -78,15 +91,7 @@ class Journal:
         except OSError as error:
             raise JournalError(f"{path}: cannot be written: {error.strerror}; choose another --out") from None
         _lock(path, descriptor)
-        journal = cls(path, descriptor)
-        try:
-            journal._append(msgspec.json.encode(header))
-            sync_folder(path.parent)
-        except OSError as error:
-            # Nothing has been measured yet: nothing is left behind.
-            journal.remove()
-            raise JournalError(f"{path}: cannot be written: {error.strerror}; choose another --out") from None
-        return journal
+        return cls(path, descriptor)
 
     @classmethod
     def reopen(cls, path: Path) -> tuple[Self, Kept]:
@@ -119,7 +124,7 @@ class Journal:
             JournalError: the disk is full, or the journal has been removed; the launches before are on disk.
         """
         try:
-            self._append(msgspec.json.encode(launch))
+            self._append(_line(LAUNCH, msgspec.json.encode(launch)))
             removed = os.fstat(self._descriptor).st_nlink == 0
         except OSError as error:
             raise JournalError(
@@ -128,7 +133,8 @@ class Journal:
             ) from None
         if removed:
             raise JournalError(
-                f"{self.path}: has been removed while the run wrote it, so `--resume` cannot go on; begin the run anew"
+                f"{self.path}: has been removed while the run wrote it; if the interrupted profile could be written, "
+                f"go on from that with `kit run --resume --out {self._profile_path}`"
             )
 
     def close(self) -> None:
@@ -144,10 +150,10 @@ class Journal:
     def _profile_path(self) -> Path:
         return self.path.with_name(self.path.name.removesuffix(SUFFIX))
 
-    def _append(self, payload: bytes) -> None:
-        line = memoryview(b"%08x %s\n" % (zlib.crc32(payload), payload))
-        while line:
-            line = line[os.write(self._descriptor, line) :]
+    def _append(self, line: bytes) -> None:
+        left = memoryview(line)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
         os.fsync(self._descriptor)
 
 
@@ -155,30 +161,58 @@ def read_journal(path: Path) -> Kept:
     """Header and finished launches.
 
     Raises:
-        JournalError: there is no journal, it cannot be read, or its header is not sound.
+        JournalError: there is no journal, it cannot be read, or no copy of its header is sound.
     """
     try:
         data = read_regular(path)
     except OSError as error:
         raise _unusable(path, error) from None
-    *lines, torn = data.split(b"\n")
-    payloads = [_sound_payload(line) for line in lines]
-    if not payloads or payloads[0] is None:
-        raise JournalError(f"{path}: its first line is damaged, so the run cannot be resumed; remove it to begin anew")
-    sound = [payload for payload in payloads[1:] if payload is not None]
+    ended_bytes = data.rfind(b"\n") + 1
+    headers: list[bytes] = []
+    launches: list[Launch] = []
+    damaged = int(ended_bytes < len(data))
     try:
-        header = msgspec.json.decode(payloads[0], type=JournalHeader)
-        launches = [msgspec.json.decode(payload, type=Launch) for payload in sound]
-    except msgspec.DecodeError as error:
+        if too_dense(data, JOURNAL_MAX):
+            raise JournalError(f"{path}: it would take many times its size in memory; no kit wrote it: remove it")
+        for kind, payload in map(_record, _lines(data)):
+            if kind == HEADER:
+                headers.append(payload)
+            elif kind == LAUNCH:
+                launches.append(msgspec.json.decode(payload, type=Launch))
+            damaged += kind == DAMAGED[0]
+        if not headers:
+            raise JournalError(
+                f"{path}: damaged: no copy of its header is sound, so no run can go on from it; remove it, then go on "
+                "from the interrupted profile with `--resume`, or begin anew where there is none"
+            )
+        header = msgspec.json.decode(headers[0], type=JournalHeader)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise JournalError(
             f"{path}: written by another version of the kit: {error}; resume with that version"
         ) from None
-    return Kept(header, launches, payloads.count(None) + bool(torn), len(data) - len(torn))
+    # A copy of the header that is lost costs no launch.
+    damaged -= max(0, HEADER_COPIES - len(headers))
+    return Kept(header, launches, max(0, damaged), ended_bytes)
 
 
-def _sound_payload(line: bytes) -> bytes | None:
-    checksum, _, payload = line.partition(b" ")
-    return payload if checksum == b"%08x" % zlib.crc32(payload) else None
+def _lines(data: bytes) -> Iterator[bytes]:
+    """Whole lines that are not empty, one at a time: a list of short ones would take many times the file."""
+    start = 0
+    while (end := data.find(b"\n", start)) >= 0:
+        if end > start:
+            yield data[start:end]
+        start = end + 1
+
+
+def _line(kind: bytes, payload: bytes) -> bytes:
+    record = kind + payload
+    return b"%08x %s\n\n" % (zlib.crc32(record), record)
+
+
+def _record(line: bytes) -> tuple[bytes, bytes]:
+    """Kind and payload of a line; DAMAGED where its checksum is not its own."""
+    checksum, _, record = line.partition(b" ")
+    return (record[:1], record[1:]) if checksum == b"%08x" % zlib.crc32(record) else DAMAGED
 
 
 def _lock(path: Path, descriptor: int) -> None:

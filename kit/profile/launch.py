@@ -11,11 +11,12 @@ import msgspec
 
 from kit.profile.cell import Cell
 from kit.profile.clock import Calibration, Certificate
+from kit.profile.int64 import Int64
 from kit.profile.sensor import SensorReport
 
 DataChoice = Literal["mnist", "synthetic", "auto"]
 PhaseName = Literal[
-    "import", "data", "build", "trace", "compile", "first_step", "warmup", "steady", "observer", "evaluate", "parity"
+    "import", "data", "build", "trace", "compile", "first_step", "warmup", "steady", "evaluate", "observer", "parity"
 ]
 
 
@@ -28,22 +29,22 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     warmup_s: float
-    warmup_steps_min: int
+    warmup_steps_min: Int64
     steady_s: float
-    steps_min: int
-    steps_max: int
+    steps_min: Int64
+    steps_max: Int64
 
 
 class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One launch, as the engine asks for it."""
 
     cell: Cell
-    round: int  # which pass over the cells this launch belongs to; launches of one round are paired
+    round: Int64  # which pass over the cells this launch belongs to; launches of one round are paired
     plan: StepPlan
     data: DataChoice
-    seed: int
-    threads: int  # compute threads that the framework is told to use
-    cpus: list[int]  # CPUs the worker pins itself to; empty: leave as inherited
+    seed: Int64
+    threads: Int64  # compute threads that the framework is told to use
+    cpus: list[Int64]  # CPUs the worker pins itself to; empty: leave as inherited
     parity: bool  # also record the parity losses (first 20 steps from the seed's weights, dropout off)
     evaluate: bool  # also score the test split after the steady steps
     clock: Literal["auto", "monotonic_raw", "tsc", "cntvct"] = "monotonic_raw"  # what a stamp reads
@@ -55,8 +56,8 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     """A named stretch of a launch. `begin_ns` is on CLOCK_MONOTONIC_RAW of the worker's host."""
 
     name: PhaseName
-    begin_ns: int
-    duration_ns: int
+    begin_ns: Int64
+    duration_ns: Int64
 
 
 class DataUsed(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,9 +65,9 @@ class DataUsed(msgspec.Struct, frozen=True, kw_only=True):
 
     name: Literal["mnist", "synthetic"]
     sha256: str  # over the bytes of the arrays the steps were fed from, before any device saw them
-    train_samples: int | None  # null: this launch did not read the split
-    test_samples: int | None
-    pool_batches: int  # distinct batches that the steps cycle through
+    train_samples: Int64 | None  # null: this launch did not read the split
+    test_samples: Int64 | None
+    pool_batches: Int64  # distinct batches that the steps cycle through
 
 
 class Utilization(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,11 +75,11 @@ class Utilization(msgspec.Struct, frozen=True, kw_only=True):
 
     process_cpu_pct: float | None  # worker and its children, the sampler left out
     machine_cpu_pct: float | None  # everything on the host
-    rss_peak_b: int | None  # resident set, highest sample
+    rss_peak_b: Int64 | None  # resident set, highest sample
     frequency_mhz: float | None  # mean over CPUs and samples
-    throttled_ns: int | None  # cgroup CPU throttling within the steady phase
-    samples: int
-    missed_samples: int | None = None  # deadlines within the steady phase at which the sampler got no CPU
+    throttled_ns: Int64 | None  # cgroup CPU throttling within the steady phase
+    samples: Int64
+    missed_samples: Int64 | None = None  # deadlines within the steady phase at which the sampler got no CPU
     sampler_cpu_pct: float | None  # what watching cost, percent of one CPU
     reasons: dict[str, str] = {}  # field -> why it is null
 
@@ -88,17 +89,17 @@ class Energy(msgspec.Struct, frozen=True, kw_only=True):
 
     sensor: str
     joules_j: float | None
-    window_ns: int | None
+    window_ns: Int64 | None
     reason: str | None
 
 
 class Threads(msgspec.Struct, frozen=True, kw_only=True):
     """Compute threads asked for and what the framework says it uses; CPUs the worker was allowed on."""
 
-    requested: int
-    reported: int | None
+    requested: Int64
+    reported: Int64 | None
     reported_reason: str | None
-    cpus: list[int]
+    cpus: list[Int64]
 
 
 class Parity(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,17 +114,20 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     """Score on the real test split after the launch's own training steps. Null on synthetic data, with the reason."""
 
     accuracy: float | None
-    samples: int | None  # how many were scored
-    updates: int | None = None  # optimizer updates before scoring: accuracies after different numbers do not compare
+    samples: Int64 | None  # how many were scored
+    updates: Int64 | None = None  # optimizer updates before scoring: accuracies after different numbers do not compare
     reason: str | None = None
 
 
 class ObserverBlocks(msgspec.Struct, frozen=True, kw_only=True):
-    """Median steps of blocks with the sampler running and with it stopped, in pairs of neighbours."""
+    """Steps of blocks with the sampler running and with it stopped. Entry i of each list belongs to pair i."""
 
-    on_ns: list[int]
-    off_ns: list[int]
-    steps_per_block: int
+    on_ns: list[Int64]  # median step of each block
+    off_ns: list[Int64]
+    on_mean_ns: list[Int64]  # mean step: most steps meet no sample, so a median alone would not see what one costs
+    off_mean_ns: list[Int64]
+    steps_per_block: Int64
+    reason: str | None = None  # why there are no blocks
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +136,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     phase: PhaseName | None
     reason: str  # one line
     stderr_tail: str = ""
-    exit_code: int | None = None  # negative: the signal that ended it
+    exit_code: Int64 | None = None  # negative: the signal that ended it
 
     @property
     def in_words(self) -> str:
@@ -147,19 +151,19 @@ class Launch(msgspec.Struct, kw_only=True):
     """
 
     cell_key: str
-    round: int
+    round: Int64
     started: str  # UTC, ISO 8601
     python: str
     backend_version: str | None
     phases: list[Phase] = []
     # One entry a step, from step 0 (= the first step), warm-up and steady alike; on disk possibly in the sidecar.
-    step_ns: list[int] | None = None
-    steps: int = 0
-    warmup_steps: int = 0  # steps before the steady phase began, step 0 included
-    steps_per_sync: int = 1
-    recompiles: int | None = None  # compilations during warm-up and steady
+    step_ns: list[Int64] | None = None
+    steps: Int64 = 0
+    warmup_steps: Int64 = 0  # steps before the steady phase began, step 0 included
+    steps_per_sync: Int64 = 1
+    recompiles: Int64 | None = None  # compilations during warm-up and steady
     recompiles_reason: str | None = None
-    graph_breaks: int | None = None
+    graph_breaks: Int64 | None = None
     threads: Threads | None = None
     data: DataUsed | None = None
     utilization: Utilization | None = None
@@ -168,7 +172,7 @@ class Launch(msgspec.Struct, kw_only=True):
     calibration_start: Calibration | None = None
     calibration_end: Calibration | None = None
     certificate: Certificate | None = None
-    peak_memory_b: int | None = (
+    peak_memory_b: Int64 | None = (
         None  # high-water resident set of the worker to the end of the steps, data and framework included
     )
     observer: ObserverBlocks | None = None

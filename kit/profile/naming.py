@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import datetime
 from pathlib import Path
 
 from kit.errors import KitError
 from kit.profile.journal import journal_path
 from kit.profile.sidecar import sidecar_path
+
+# A suite may be somebody else's file. In its name nothing may lead out of the folder, hide the profile or look like an
+# option, and the time and the run's id after it must fit.
+_UNFIT = re.compile(r"[^\w.-]+|^[.-]+", re.ASCII)
+_SUITE_MAX = 60
 
 
 class OutputError(KitError):
@@ -21,7 +27,7 @@ def profile_path(out: str | None, suite: str, run_id: str, created: datetime) ->
     Raises:
         OutputError: the file, its journal or its sidecar is there already, its folder is not, or its name is too long.
     """
-    name = f"{suite}-{created:%Y%m%dT%H%M%SZ}-{run_id[:8]}.json"
+    name = f"{_fit(suite)}-{created:%Y%m%dT%H%M%SZ}-{_fit(run_id[:8])}.json"
     path = Path(out) if out else Path(name)
     if out and (os.path.isdir(out) or out.endswith("/")):  # noqa: PTH112 - Path.is_dir raises on a name too long
         path /= name
@@ -33,6 +39,10 @@ def profile_path(out: str | None, suite: str, run_id: str, created: datetime) ->
     if not path.parent.is_dir():
         raise OutputError(f"{path.parent}: no such folder; create it, or choose another --out")
     return path
+
+
+def _fit(name: str) -> str:
+    return _UNFIT.sub("_", name)[:_SUITE_MAX] or "_"
 
 
 def _is_there(file: Path) -> bool:

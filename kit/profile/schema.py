@@ -12,6 +12,7 @@ import msgspec
 from kit.profile.cell import Cell
 from kit.profile.clock import Certificate
 from kit.profile.identity import Identity, State
+from kit.profile.int64 import Int64
 from kit.profile.launch import DataChoice, Failure, Launch, StepPlan
 from kit.profile.sensor import SensorReport
 
@@ -26,12 +27,12 @@ SteadyVerdict = Literal["flat", "warmup", "slowdown", "no_steady_state"]
 class LaunchSummary(msgspec.Struct, frozen=True, kw_only=True):
     """What one launch says. Null steady numbers: no steady state, by `verdict`."""
 
-    round: int
+    round: Int64
     verdict: SteadyVerdict
-    warmup_steps: int | None  # steps before the steady state was reached, step 0 included
-    steady_steps: int
-    median_ns: int | None
-    p95_ns: int | None
+    warmup_steps: Int64 | None  # steps before the steady state was reached, step 0 included
+    steady_steps: Int64
+    median_ns: Int64 | None
+    p95_ns: Int64 | None
     autocorrelation: float | None  # lag 1, of the steady steps
 
 
@@ -41,7 +42,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     value: float
     low: float | None
     high: float | None
-    launches: int
+    launches: Int64
 
 
 class ParityVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +52,7 @@ class ParityVerdict(msgspec.Struct, frozen=True, kw_only=True):
     against: list[str]  # cell keys compared with
     max_relative_difference: float | None
     tolerance: float
-    steps: int  # losses that this cell recorded
+    steps: Int64  # losses that this cell recorded
     reason: str | None = None
 
 
@@ -63,9 +64,9 @@ class CellSummary(msgspec.Struct, frozen=True, kw_only=True):
     samples_per_s: Estimate | None
     sample_ns: Estimate | None
     compile_ns: Estimate | None  # trace + compile + first step: from a built program to its first result
-    warmup_steps: int | None  # median over launches
+    warmup_steps: Int64 | None  # median over launches
     process_cpu_pct: Estimate | None
-    peak_memory_b: int | None  # highest over launches
+    peak_memory_b: Int64 | None  # highest over launches
     joules_per_sample_j: Estimate | None
     accuracy: Estimate | None
     reasons: dict[str, str] = {}  # field -> why it is null
@@ -92,24 +93,31 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ObserverOverhead(msgspec.Struct, frozen=True, kw_only=True):
-    """What sampling costs the measured step: step time with the sampler running over step time with it stopped."""
+    """What sampling costs the measured step: step time with the sampler running over step time with it stopped.
+
+    Geometric means over pairs of neighbouring blocks, with the 95 % interval of the paired logarithms.
+    """
 
     cell_key: str
-    ratio: float | None
+    ratio: float | None  # of median steps, as a launch is summarized
     low: float | None
     high: float | None
-    pairs: int
+    mean_ratio: float | None  # of mean steps: of the whole time, spikes of the machine's other work included
+    mean_low: float | None
+    mean_high: float | None
+    pairs: Int64
     reason: str | None = None  # why `ratio` is null
 
 
 class HostBand(msgspec.Struct, frozen=True, kw_only=True):
     """By how much this host differs from itself: a cell against itself, as `kit selftest` measured it."""
 
-    band: float  # relative difference that 95 % of the comparisons stayed within
+    band: float  # relative difference that 95 % of the comparisons stayed within, of launches apart or in turns
+    band_in_turns: float | None = None  # of launches that took turns, as the backends of one run do
     taken: str  # UTC, ISO 8601
     cell_key: str
-    launches: int  # a side
-    comparisons: int
+    launches: Int64  # a side
+    comparisons: Int64
     hardware_sha256: str  # of the host it was taken on
 
 
@@ -118,11 +126,11 @@ class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     sha256: str
-    launches: int  # asked for, per cell; with `precision_pct` the least
+    launches: Int64  # asked for, per cell; with `precision_pct` the least
     plan: StepPlan
     data: DataChoice
     data_note: str | None = None  # why synthetic, when `auto` fell back
-    seed: int
+    seed: Int64
     skipped: list[Skipped] = []
     precision_pct: float | None = None  # asked for: launches go on until each cell's interval is this narrow
 
@@ -139,7 +147,7 @@ class Sidecar(msgspec.Struct, frozen=True, kw_only=True):
 
     file: str  # a bare file name in the profile's folder
     sha256: str
-    steps: int
+    steps: Int64
 
 
 class Profile(msgspec.Struct, kw_only=True):

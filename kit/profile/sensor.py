@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from kit.profile.int64 import Int64
+
 SensorStatus = Literal["measured", "modelled", "unavailable"]
 
 
@@ -19,4 +21,4 @@ class SensorReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str  # file, call or counter it is read from
     status: SensorStatus
     reason: str | None = None  # always set when unavailable: which obstacle, and what would remove it
-    update_period_ns: int | None = None  # measured or documented period between fresh values
+    update_period_ns: Int64 | None = None  # measured or documented period between fresh values

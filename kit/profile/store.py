@@ -1,4 +1,7 @@
-"""Profiles on disk: written atomically with their digest, read strictly with one-line errors."""
+"""Profiles on disk: written atomically with their digest, read strictly with one-line errors.
+
+They are written as canonical JSON, so that `kit.profile.canonical.digest_proven_by` can check them without decoding.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ import msgspec
 
 from kit.errors import KitError
 from kit.profile.atomic import write_atomically
-from kit.profile.canonical import profile_digest
+from kit.profile.canonical import canonical_json, profile_digest
+from kit.profile.density import too_dense
 from kit.profile.finite import not_finite
 from kit.profile.regular_file import read_regular
 from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile
@@ -39,7 +43,7 @@ def write_profile(path: Path, profile: Profile) -> None:
         profile.digest = ""
         plain = msgspec.to_builtins(profile)
         profile.digest = plain["digest"] = profile_digest(plain)
-        write_atomically(path, msgspec.json.encode(plain) + b"\n")
+        write_atomically(path, canonical_json(plain) + b"\n")
     except OSError as error:
         raise ProfileError(f"{path}: cannot be written: {error.strerror}; mend that, then {_GO_ON} {path}`") from None
 
@@ -50,13 +54,19 @@ def read_profile(path: Path) -> Profile:
     Raises:
         ProfileError: not readable, not JSON, truncated, of another or newer schema, edited since it was written.
     """
-    plain = _decode(path, _read(path))
-    _check_schema(path, plain)
+    data = _read(path)
+    plain = _decode(path, data)
+    check_schema(path, plain.get("schema"))
     try:
-        profile = msgspec.convert(plain, Profile)
+        digest = profile_digest(plain)
+        # It may take as much memory as the profile.
+        del plain
+        profile = msgspec.json.decode(data, type=Profile)
+    except RecursionError:
+        raise ProfileError(f"{path}: nested deeper than any profile; give one written by `kit run`") from None
     except msgspec.ValidationError as error:
         raise ProfileError(f"{path}: not a valid profile: {error}; run `kit run` to write one anew") from None
-    if profile_digest(plain) != profile.digest:
+    if digest != profile.digest:
         raise ProfileError(
             f"{path}: its digest does not match its contents: it was edited or damaged after it was written; "
             "use the original file"
@@ -66,10 +76,13 @@ def read_profile(path: Path) -> Profile:
 
 def _read(path: Path) -> bytes:
     try:
-        return read_regular(path)
+        data = read_regular(path)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ProfileError(f"{path}: cannot be read: {reason}; give a profile written by `kit run`") from None
+    if too_dense(data):
+        raise ProfileError(f"{path}: it would take many times its size in memory; give a profile written by `kit run`")
+    return data
 
 
 def _decode(path: Path, data: bytes) -> dict[str, Any]:
@@ -86,8 +99,12 @@ def _decode(path: Path, data: bytes) -> dict[str, Any]:
     return plain
 
 
-def _check_schema(path: Path, plain: dict[str, Any]) -> None:
-    schema = plain.get("schema")
+def check_schema(path: Path, schema: object) -> None:
+    """Refuse a `schema` that is not ours, or of a newer major version.
+
+    Raises:
+        ProfileError: it is.
+    """
     match = SCHEMA_PATTERN.fullmatch(schema) if isinstance(schema, str) else None
     if match is None:
         raise ProfileError(f"{path}: JSON, but its `schema` is not {SCHEMA_NAME}; give a profile written by `kit run`")

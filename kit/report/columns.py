@@ -8,85 +8,53 @@ from typing import NamedTuple
 from kit.compare.gate import work_of
 from kit.compare.rows import Comparison, Row
 from kit.compare.unpaired import paired_rows
-from kit.profile.cell import Cell
 from kit.profile.schema import Estimate
 from kit.report import quantity
 from kit.report.footnotes import Footnotes
+from kit.report.layout import Column, Group, Line, Table, group_title
 from kit.report.plain import NONE, one_line
 from kit.report.verdict_words import verdict_words
 
 CellWords = Callable[[Row, Footnotes], str]
 
 
-class Column(NamedTuple):
-    """A column: its title in two short lines, and how a row fills it."""
+class _Filled(NamedTuple):
+    """A column, and how a row fills it."""
 
-    title: str
-    subtitle: str
-    right: bool  # numbers are aligned at their end
+    column: Column
     words: CellWords
-
-
-class Group(NamedTuple):
-    """Rows that do the same work."""
-
-    title: str
-    rows: list[Row]
-    cells: list[list[str]]
-
-
-class Table(NamedTuple):
-    """Everything in words, ready to be laid out."""
-
-    columns: list[Column]
-    groups: list[Group]
-    footnotes: list[str]
 
 
 def table_of(comparison: Comparison) -> Table:
     """Put a comparison into words; of several profiles, the cells that are beside a baseline."""
-    columns = _columns(comparison)
+    filled = _columns(comparison)
     footnotes = Footnotes()
     works: dict[object, list[Row]] = {}
     for row in paired_rows(comparison.rows) if comparison.kind == "profiles" else comparison.rows:
         works.setdefault(work_of(row.cell), []).append(row)
     groups = [
-        Group(group_title(rows[0].cell), rows, [[column.words(row, footnotes) for column in columns] for row in rows])
+        Group(group_title(rows[0].cell), [Line([one.words(row, footnotes) for one in filled], row) for row in rows])
         for rows in works.values()
     ]
-    return Table(columns, groups, footnotes.lines())
+    return Table([one.column for one in filled], groups, footnotes.lines())
 
 
-def group_title(cell: Cell) -> str:
-    """``mlp · train · batch 128 · cpu · float32 · device feed``."""
-    count = f"{cell.devices} × " if cell.devices > 1 else ""
-    parts = (
-        cell.workload,
-        cell.task,
-        f"batch {cell.batch}",
-        f"{count}{cell.device}",
-        cell.precision,
-        f"{cell.feed} feed",
-    )
-    return one_line(" · ".join(parts))
-
-
-def _columns(comparison: Comparison) -> list[Column]:
-    profile = [Column("", "profile", False, lambda row, _: one_line(row.profile))]
+def _columns(comparison: Comparison) -> list[_Filled]:
+    profile = [_Filled(Column("", "profile", False), lambda row, _: one_line(row.profile))]
     return [
-        Column("", "backend", False, lambda row, _: one_line(f"{row.cell.backend}/{row.cell.compile_mode}")),
+        _Filled(Column("", "backend", False), lambda row, _: one_line(f"{row.cell.backend}/{row.cell.compile_mode}")),
         *(profile if comparison.kind == "profiles" else []),
-        Column("compile", "+1st step", True, _estimate("compile_ns", quantity.duration)),
-        Column("warm-up", "steps", True, _warmup),
-        Column("steady step", "median [95 % interval]", True, _step),
-        Column("samples", "per s", True, _estimate("samples_per_s", quantity.rate)),
-        Column("per", "sample", True, _estimate("sample_ns", quantity.duration)),
-        Column("CPU", "%", True, _estimate("process_cpu_pct", lambda value: f"{value:.0f}")),
-        Column("peak", "MiB", True, _memory),
-        Column("energy", "/sample", True, _estimate("joules_per_sample_j", quantity.energy)),
-        Column("accuracy", "", True, _estimate("accuracy", quantity.percent)),
-        Column("launches", "", True, _launches),
-        Column("verdict against", one_line(comparison.baseline or ""), False, verdict_words),
+        _Filled(Column("compile", "+1st step", True), _estimate("compile_ns", quantity.duration)),
+        _Filled(Column("warm-up", "steps", True), _warmup),
+        _Filled(Column("steady step", "median [95 % interval]", True), _step),
+        _Filled(Column("samples", "per s", True), _estimate("samples_per_s", quantity.rate)),
+        _Filled(Column("per", "sample", True), _estimate("sample_ns", quantity.duration)),
+        _Filled(Column("CPU", "%", True), _estimate("process_cpu_pct", lambda value: f"{value:.0f}")),
+        _Filled(Column("peak", "MiB", True), _memory),
+        _Filled(Column("energy", "/sample", True), _estimate("joules_per_sample_j", quantity.energy)),
+        _Filled(Column("accuracy", "", True), _estimate("accuracy", quantity.percent)),
+        _Filled(Column("launches", "", True), _launches),
+        _Filled(Column("verdict against", one_line(comparison.baseline or ""), False), verdict_words),
     ]
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Iterator
+from functools import lru_cache
 
 from kit.compare.rows import Comparison, Row
+from kit.profile.cell import Cell
 from kit.profile.schema import Estimate
-from kit.report.plain import one_line
+from kit.report.spreadsheet_text import harmless_cell
 
-# Spreadsheets run a cell that begins with one of these as a formula (OWASP, "CSV Injection").
-FORMULA_STARTS = ("=", "+", "-", "@")
 ESTIMATES = {
     "step_ns": "step{}_ns",
     "step_p95_ns": "step_p95{}_ns",
@@ -27,92 +28,136 @@ ESTIMATES = {
 
 # More than any measurement here is good for.
 DIGITS = 6
+# With as many digits it rounds to a million, and would be written as 1e+06.
+WHOLE_FROM = 10**DIGITS - 0.5
 
-Value = str | int | float | bool | None
+# Rows laid out at a time: a few hundred kilobytes, whatever the number of profiles.
+ROWS_AT_A_TIME = 1000
+# Texts that were made harmless and are kept: reasons and names are the same in most rows.
+TEXTS_KEPT = 4096
+
+Value = str | float | None
+
+CELL = ("workload", "task", "backend", "compile_mode", "device", "devices", "batch", "precision", "feed")
+REASONS = ("joules_per_sample_j", "accuracy")
+COLUMNS = (
+    "profile",
+    *CELL,
+    "data",
+    "status",
+    "problem",
+    "launches",
+    "launches_seen",
+    *(column.format(end) for column in ESTIMATES.values() for end in ("", "_low", "_high")),
+    "process_cpu_pct",
+    "warmup_steps",
+    "peak_memory_b",
+    *(f"no_{field}_because" for field in REASONS),
+    "accuracy_updates",
+    "parity_agrees",
+    "baseline",
+    "is_baseline",
+    "verdict",
+    "no_verdict_because",
+    "forced",
+    "time_ratio",
+    "time_ratio_low",
+    "time_ratio_high",
+    "p",
+    "p_adjusted",
+    "launches_to_settle",
+)
 
 
 def render(comparison: Comparison) -> str:
     """A header and a line for each row; empty where there are no rows."""
-    rows = [_row(row, comparison.baseline) for row in comparison.rows]
-    if not rows:
-        return ""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _safe(_rounded(value)) for name, value in row.items()} for row in rows)
-    return text.getvalue()
+    return "".join(pieces(comparison))
 
 
-def _row(row: Row, baseline: str | None) -> dict[str, Value]:
-    cell = row.cell
-    values: dict[str, Value] = {
-        "profile": row.profile,
-        "workload": cell.workload,
-        "task": cell.task,
-        "backend": cell.backend,
-        "compile_mode": cell.compile_mode,
-        "device": cell.device,
-        "devices": cell.devices,
-        "batch": cell.batch,
-        "precision": cell.precision,
-        "feed": cell.feed,
-        "data": row.data,
-        "status": row.status,
-        "problem": row.problem,
-        "launches": row.launches,
-        "launches_seen": row.launches_seen,
-    }
-    for field, column in ESTIMATES.items():
-        values |= _estimate(getattr(row.summary, field), column)
-    # No interval: a mean of percentages has no bound that it keeps to, and would pass below zero.
-    cpu = row.summary.process_cpu_pct
-    values |= {"process_cpu_pct": None if cpu is None else cpu.value}
-    values |= {"warmup_steps": row.summary.warmup_steps, "peak_memory_b": row.summary.peak_memory_b}
-    values |= {f"no_{field}_because": row.summary.reasons.get(field) for field in ("joules_per_sample_j", "accuracy")}
-    values["accuracy_updates"] = row.accuracy_updates
-    values["parity_agrees"] = None if row.parity is None else row.parity.agrees
-    return values | _versus(row, baseline)
+def pieces(comparison: Comparison) -> Iterator[str]:
+    """`render` in pieces."""
+    baseline = _safe(comparison.baseline)
+    for start in range(0, len(comparison.rows), ROWS_AT_A_TIME):
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        if not start:
+            writer.writerow(COLUMNS)
+        writer.writerows(_values(row, baseline) for row in comparison.rows[start : start + ROWS_AT_A_TIME])
+        yield text.getvalue()
 
 
-def _estimate(estimate: Estimate | None, column: str) -> dict[str, Value]:
-    return {
-        column.format(""): None if estimate is None else estimate.value,
-        column.format("_low"): None if estimate is None else estimate.low,
-        column.format("_high"): None if estimate is None else estimate.high,
-    }
+def _values(row: Row, baseline: Value) -> list[Value]:
+    """In the order of `COLUMNS`."""
+    summary, versus = row.summary, row.versus
+    return [
+        _safe(row.profile),
+        *_cell(row.cell),
+        _safe(row.data),
+        row.status,
+        _safe(row.problem),
+        row.launches,
+        row.launches_seen,
+        *_estimate(summary.step_ns),
+        *_estimate(summary.step_p95_ns),
+        *_estimate(summary.samples_per_s),
+        *_estimate(summary.sample_ns),
+        *_estimate(summary.compile_ns),
+        *_estimate(summary.joules_per_sample_j),
+        *_estimate(summary.accuracy),
+        # No interval: a mean of percentages has no bound that it keeps to, and would pass below zero.
+        None if summary.process_cpu_pct is None else _number(summary.process_cpu_pct.value),
+        summary.warmup_steps,
+        summary.peak_memory_b,
+        *(_safe(summary.reasons.get(field)) for field in REASONS),
+        row.accuracy_updates,
+        None if row.parity is None else _truth(row.parity.agrees),
+        baseline,
+        _truth(row.is_baseline),
+        None if versus is None else versus.verdict,
+        _safe(row.no_verdict),
+        _safe(row.forced),
+        *(
+            (None,) * 5
+            if versus is None
+            else map(
+                _number,
+                (versus.time_ratio, versus.time_ratio_low, versus.time_ratio_high, versus.p, versus.p_adjusted),
+            )
+        ),
+        None if versus is None else versus.launches_to_settle,
+    ]
 
 
-def _versus(row: Row, baseline: str | None) -> dict[str, Value]:
-    versus = row.versus
-    return {
-        "baseline": baseline,
-        "is_baseline": row.is_baseline,
-        "verdict": None if versus is None else versus.verdict,
-        "no_verdict_because": row.no_verdict,
-        "time_ratio": None if versus is None else versus.time_ratio,
-        "time_ratio_low": None if versus is None else versus.time_ratio_low,
-        "time_ratio_high": None if versus is None else versus.time_ratio_high,
-        "p": None if versus is None else versus.p,
-        "p_adjusted": None if versus is None else versus.p_adjusted,
-        "launches_to_settle": None if versus is None else versus.launches_to_settle,
-    }
+@lru_cache(TEXTS_KEPT)
+def _cell(cell: Cell) -> tuple[Value, ...]:
+    values = [getattr(cell, field) for field in CELL]
+    return tuple(_safe(value) if isinstance(value, str) else value for value in values)
 
 
-def _rounded(value: Value) -> Value:
-    """A number without the digits that mean nothing: whole from a million on, else to `DIGITS` significant digits."""
-    if not isinstance(value, float) or not math.isfinite(value):
-        return value
-    if abs(value) >= 10**DIGITS:
+def _estimate(estimate: Estimate | None) -> tuple[Value, Value, Value]:
+    if estimate is None:
+        return None, None, None
+    return _number(estimate.value), _number(estimate.low), _number(estimate.high)
+
+
+def _number(value: float | None) -> Value:
+    """Without the digits that mean nothing: whole from a million on, else with `DIGITS` significant digits."""
+    if value is None:
+        return None
+    if math.isfinite(value) and abs(value) >= WHOLE_FROM:
         return round(value)
-    rounded = float(f"{value:.{DIGITS}g}")
-    return int(rounded) if rounded.is_integer() else rounded
+    return f"{value + 0.0:.{DIGITS}g}"  # adding zero takes the sign off a negative one
 
 
-def _safe(value: Value) -> Value:
-    """Text made harmless for terminals and spreadsheets; numbers as they are, `true` and `false` in lower case."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, str):
-        return value
-    text = one_line(value)
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+def _truth(value: bool | None) -> Value:
+    return None if value is None else "true" if value else "false"
+
+
+def _safe(text: str | None) -> Value:
+    return None if text is None else _harmless(text)
+
+
+@lru_cache(TEXTS_KEPT)
+def _harmless(text: str) -> str:
+    """For terminals and spreadsheets."""
+    return harmless_cell(text)

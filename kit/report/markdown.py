@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import re
-
+from kit.compare.overview import many
 from kit.compare.rows import Comparison
-from kit.report.columns import Column, Group, table_of
-from kit.report.plain import one_line
-
-# Characters that Markdown would read as layout.
-SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~])")
+from kit.report.columns import table_of
+from kit.report.layout import Column, Group, Table
+from kit.report.markdown_text import escape
+from kit.report.overview import overview_headline, overview_tables
 
 
 def render(comparison: Comparison) -> str:
-    """Headline, one table a group, footnotes, notes."""
-    table = table_of(comparison)
-    blocks = ["\n".join(f"- {escape(line)}" for line in comparison.headline)]
-    blocks += [_group(group, table.columns) for group in table.groups]
-    if table.footnotes:
-        blocks.append("\\\n".join(escape(line) for line in table.footnotes))
+    """Headline, one table a group, footnotes, notes; of many profiles, an overview instead of every row."""
+    in_brief = many(comparison)
+    headline = overview_headline(comparison) if in_brief else comparison.headline
+    blocks = ["\n".join(f"- {escape(line)}" for line in headline)]
+    for table in overview_tables(comparison) if in_brief else [table_of(comparison)]:
+        blocks += _table(table)
     if comparison.notes:
         blocks.append("\n".join(f"- {escape(note)}" for note in comparison.notes))
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def escape(text: str) -> str:
-    """One harmless line: no layout characters, no line breaks, no HTML."""
-    return SPECIAL.sub(r"\\\1", one_line(text).replace("&", "&amp;"))
+def _table(table: Table) -> list[str]:
+    blocks = [_group(group, table.columns) for group in table.groups]
+    if table.footnotes:
+        blocks.append("\\\n".join(escape(line) for line in table.footnotes))
+    return blocks
 
 
 def _group(group: Group, columns: list[Column]) -> str:
@@ -37,7 +37,7 @@ def _group(group: Group, columns: list[Column]) -> str:
             "",
             _line(titles),
             _line(["---:" if column.right else ":---" for column in columns]),
-            *(_line([escape(cell) for cell in cells]) for cells in group.cells),
+            *(_line([escape(cell) for cell in line.cells]) for line in group.lines),
         ]
     )
 

@@ -1,9 +1,9 @@
-"""Text from a profile, made harmless: profiles come from other people."""
+"""Text from a profile, made harmless and short enough to read: profiles come from other people."""
 
 from __future__ import annotations
 
-# Shown in place of what may not be printed.
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+from kit.printable import printable
+
 # In a cell with nothing to say.
 NONE = "–"
 # A name or a reason longer than this is not meant to be read.
@@ -11,9 +11,8 @@ LENGTH_MAX = 400
 
 
 def plain(text: str) -> str:
-    """Replace control characters, escapes, line breaks and direction overrides, which could rewrite a terminal."""
-    shown = text if len(text) <= LENGTH_MAX else text[: LENGTH_MAX - 1] + "…"
-    return "".join(character if character.isprintable() else REPLACEMENT for character in shown)
+    """Replace what could rewrite a terminal or mislead a reader, and cut what is too long to read."""
+    return printable(text if len(text) <= LENGTH_MAX else text[: LENGTH_MAX - 1] + "…")
 
 
 def one_line(text: str) -> str:

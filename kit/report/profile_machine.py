@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kit.compare.counted import counted
 from kit.profile.clock import Certificate
-from kit.profile.identity import Container, Identity, State
+from kit.profile.identity import AcceleratorState, Container, Identity, State
 from kit.profile.schema import StateSpan
 from kit.profile.sensor import SensorReport
 from kit.report.grid import grid
@@ -47,6 +47,7 @@ def state_section(span: StateSpan) -> list[str]:
     """Before and after; counters as what they grew by; what could not be read with its reason."""
     before, after = span.before, span.after
     facts = {name: f"{_value(before, name)} → {_value(after, name)}" for name in GAUGES if _known(before, name)}
+    facts |= {accelerator.name: _accelerator_in_words(accelerator) for accelerator in before.accelerators}
     for name in COUNTERS:
         start, end = getattr(before, name), None if after is None else getattr(after, name)
         if start is not None and end is not None:
@@ -101,6 +102,20 @@ def container_in_words(container: Container) -> str:
         "no memory limit" if memory_b is None else f"{memory_b / BYTES_PER_GIB:.1f} GiB",
     ]
     return " · ".join((container.engine or "none seen", *limits, *([container.image] if container.image else [])))
+
+
+def _accelerator_in_words(accelerator: AcceleratorState) -> str:
+    """Before the first launch: what it was allowed, and how it was."""
+    quantities = {
+        "power cap {:.0f} W": accelerator.power_cap_w,
+        "by default {:.0f} W": accelerator.power_cap_default_w,
+        "clock limit {:.0f} MHz": accelerator.clock_limit_mhz,
+        "clock {:.0f} MHz": accelerator.clock_mhz,
+        "{:.0f} °C": accelerator.temperature_c,
+    }
+    return (
+        " · ".join(words.format(value) for words, value in quantities.items() if value is not None) or "tells nothing"
+    )
 
 
 def _known(state: State, name: str) -> bool:

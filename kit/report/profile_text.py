@@ -7,6 +7,7 @@ from rich.text import Text
 from kit.compare.counted import counted
 from kit.profile.parity import PARITY_STEPS
 from kit.profile.schema import Profile
+from kit.report.observer_text import observer_section
 from kit.report.plain import one_line
 from kit.report.profile_cells import launches_section, phases_section
 from kit.report.profile_machine import clock_section, machine_section, sensors_section, state_section
@@ -28,6 +29,7 @@ def render(profile: Profile, *, color: bool = False) -> str:
         "Sensors": sensors_section(profile.sensors),
         "Phases (median over launches)": phases_section(profile.cells),
         "Launches": launches_section(profile.cells),
+        "Observer test (sampler running / stopped)": observer_section(profile.observer),
         f"Parity (loss of each step, {PARITY_STEPS} steps, dropout off)": parity_section(profile.cells),
     }
     lines = [Text(one_line(head), style="bold")]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from kit.compare.overview import many
 from kit.compare.rows import Comparison, Row
-from kit.report.columns import Table, table_of
+from kit.report.columns import table_of
 from kit.report.grid import GAP, aligned, column_widths
+from kit.report.layout import Table
+from kit.report.overview import overview_headline, overview_tables
 from kit.report.plain import one_line
 from kit.report.terminal import to_string, wrapped
 
@@ -16,13 +19,14 @@ VERDICT_STYLE = {"faster": "green", "slower": "red", "same": "", "unresolved": "
 
 
 def render(comparison: Comparison, *, color: bool = False) -> str:
-    """Lay the comparison out; with `color`, ANSI colours for a terminal."""
-    table = table_of(comparison)
-    lines = [Text(one_line(line), style="bold") for line in comparison.headline]
-    if table.groups:
-        lines += _body(table)
+    """Lay the comparison out, of many profiles an overview; with `color`, ANSI colours for a terminal."""
+    in_brief = many(comparison)
+    headline = overview_headline(comparison) if in_brief else comparison.headline
+    tables = overview_tables(comparison) if in_brief else [table_of(comparison)]
+    lines = [Text(one_line(line), style="bold") for line in headline]
+    lines += [line for table in tables if table.groups for line in _body(table)]
     lines.append(Text())
-    lines += [line for footnote in table.footnotes for line in wrapped(footnote, "dim")]
+    lines += [line for table in tables for footnote in table.footnotes for line in wrapped(footnote, "dim")]
     for note in comparison.notes:
         # Notes that must not be overlooked begin in capitals.
         lines += wrapped(f"· {one_line(note)}", "bold yellow" if note.split()[0].isupper() else "dim")
@@ -33,7 +37,7 @@ def _body(table: Table) -> list[Text]:
     titles = [column.title for column in table.columns]
     subtitles = [column.subtitle for column in table.columns]
     right = [column.right for column in table.columns]
-    widths = column_widths([titles, subtitles, *(cells for group in table.groups for cells in group.cells)])
+    widths = column_widths([titles, subtitles, *(line.cells for group in table.groups for line in group.lines)])
     total = len(INDENT) + sum(widths) + len(GAP) * (len(widths) - 1)
     lines = [
         Text(),
@@ -44,12 +48,14 @@ def _body(table: Table) -> list[Text]:
     for number, group in enumerate(table.groups):
         lines += [Text()] if number else []
         lines.append(Text(group.title, style=TITLE_STYLE))
-        for row, cells in zip(group.rows, group.cells, strict=True):
+        for cells, row in group.lines:
             *numbers, verdict = aligned(cells, widths, right)
-            line = Text(INDENT + GAP.join(numbers) + GAP, style="" if row.problem is None else "red")
+            line = Text(INDENT + GAP.join(numbers) + GAP, style="red" if row is not None and row.problem else "")
             lines.append(line.append(verdict, style=_verdict_style(row)))
     return lines
 
 
-def _verdict_style(row: Row) -> str:
+def _verdict_style(row: Row | None) -> str:
+    if row is None:
+        return ""
     return "dim" if row.versus is None else VERDICT_STYLE[row.versus.verdict]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kit.compare.rows import Row, Versus
 from kit.report.footnotes import Footnotes
-from kit.report.plain import NONE
+from kit.report.plain import NONE, one_line
 from kit.report.quantity import WIDE, signed_percent, times
 from kit.stats.verdict import LAUNCHES_TO_PLAN, LAUNCHES_TO_SETTLE_MAX
 
@@ -23,7 +23,8 @@ def verdict_words(row: Row, footnotes: Footnotes) -> str:
         return NONE
     if row.versus is None:
         return f"no verdict{footnotes.mark(row.no_verdict or 'no baseline')}"
-    return _versus_words(row.versus, footnotes)
+    forced = "" if row.forced is None else f" FORCED: {one_line(row.forced)}"
+    return _versus_words(row.versus, footnotes) + forced
 
 
 def _versus_words(versus: Versus, footnotes: Footnotes) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kit.profile.brief import AnyCell
 from kit.profile.launch import Parity
 from kit.profile.parity import PARITY_TOLERANCE
 from kit.profile.schema import CellResult, ParityVerdict
@@ -39,7 +40,7 @@ def _same_work(result: CellResult) -> tuple[object, ...]:
     return (cell.workload, cell.device, cell.task, cell.batch, cell.precision, cell.feed, cell.devices)
 
 
-def _proof(result: CellResult) -> Parity | None:
+def _proof(result: AnyCell) -> Parity | None:
     """Of the first launch that recorded one: every launch of a cell runs the same program."""
     return next((launch.parity for launch in result.launches if launch.parity is not None), None)
 
@@ -72,7 +73,7 @@ def _judge(own: Parity | None, others: dict[str, Parity | None]) -> ParityVerdic
     )
 
 
-def same_losses(ours: CellResult, theirs: CellResult) -> bool | None:
+def same_losses(ours: AnyCell, theirs: AnyCell) -> bool | None:
     """Whether two cells' losses are within the tolerance; null where they did not start from the same."""
     a, b = _proof(ours), _proof(theirs)
     if a is None or b is None or len(a.losses) != len(b.losses):

@@ -54,9 +54,10 @@ class Measure(StepPlan, frozen=True, kw_only=True, forbid_unknown_fields=True):
     steps_min: Annotated[int, msgspec.Meta(ge=STEADY_STEPS_MIN)]
     steps_max: Count
     energy_s: Seconds | None = None  # in place of steady_s where an energy sensor answers: joules need a long window
+    observer_s: Seconds = 0.0  # of the first cell's first launch: blocks of steps with the sampler running and stopped
 
     def __post_init__(self) -> None:
-        for name in ("warmup_s", "steady_s", "energy_s"):
+        for name in ("warmup_s", "steady_s", "energy_s", "observer_s"):
             seconds = getattr(self, name)
             if seconds is not None and not math.isfinite(seconds):
                 raise ValueError(f"{name} is {seconds}; give a number of seconds, 0 or more")

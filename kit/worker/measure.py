@@ -1,6 +1,6 @@
 """One launch, from import to parity, phase by phase.
 
-import ─ data ─ build ─ trace ─ compile ─ first_step ─ warmup ─ steady ─ evaluate ─ parity
+import ─ data ─ build ─ trace ─ compile ─ first_step ─ warmup ─ steady ─ evaluate ─ observer ─ parity
                                           └──────── stamped ────────┘
          sampler: ├──────────────────────────────────────────┤  (its own process)
 """
@@ -26,8 +26,10 @@ from kit.worker.affinity import pin
 from kit.worker.evaluate import evaluate
 from kit.worker.inputs import feed, load_inputs
 from kit.worker.ledger import PhaseLedger
+from kit.worker.observer import observe
 from kit.worker.parity import record_parity
 from kit.worker.peak_memory import peak_memory_b
+from kit.worker.planted import Planted, wait_ns
 from kit.worker.sampler_process import SamplerProcess
 from kit.worker.step_loop import run_steps, steady_steps, warm_up
 from kit.workloads.catalog import WORKLOADS
@@ -45,6 +47,7 @@ class Steps(NamedTuple):
     warmup_steps: int
     recompiles: Compilations
     last_output: Output
+    planted_wait_ns: int  # within each steady step; 0 but in a self-test
 
 
 def new_launch(request: LaunchRequest) -> Launch:
@@ -94,6 +97,7 @@ def measure(request: LaunchRequest, ledger: PhaseLedger, launch: Launch, keep: C
             ledger=ledger,
             source=source,
             calibration=launch.calibration_start,
+            planted_slowdown_pct=request.planted_slowdown_pct,
         )
 
     launch.peak_memory_b = peak_memory_b()
@@ -104,11 +108,23 @@ def measure(request: LaunchRequest, ledger: PhaseLedger, launch: Launch, keep: C
     launch.utilization = sampler.utilization(steady.begin_ns, steady.begin_ns + steady.duration_ns)
     launch.energy = sampler.energies(steady.begin_ns, steady.begin_ns + steady.duration_ns)
     _record_steps(launch, steps)
+    _record_plant(launch, request, steps)
     _check_output(program, steps.last_output)
     keep()
     if request.evaluate and request.cell.task == "train":
         with ledger.phase("evaluate"):
             launch.evaluation = evaluate(program, workload, inputs.dataset, updates=launch.steps)
+    if request.observer_s > 0:
+        # After scoring, which counts the updates that were measured: these steps are more of them.
+        with ledger.phase("observer"):
+            launch.observer = observe(
+                program,
+                batches,
+                seconds=request.observer_s,
+                steady_ns=steps.step_ns[steps.warmup_steps :],
+                source=source,
+                calibration=launch.calibration_start,
+            )
     if request.parity:
         with ledger.phase("parity"):
             launch.parity = record_parity(backend, workload, request, inputs.pool)
@@ -146,6 +162,7 @@ def _stamped_steps(
     ledger: PhaseLedger,
     source: ClockSource,
     calibration: Calibration | None,
+    planted_slowdown_pct: float,
 ) -> Steps:
     first_series = clock.stamps(2, source)
     warmup_series = clock.stamps(plan.steps_max + 1, source)
@@ -159,13 +176,16 @@ def _stamped_steps(
     with ledger.phase("warmup"):
         warmup = warm_up(program, batches, plan, warmup_series, calibration)
     steps = steady_steps(warmup.step_ns, plan)
+    planted_wait_ns = wait_ns(warmup.step_ns, planted_slowdown_pct)
+    stepping = Planted(program, planted_wait_ns) if planted_slowdown_pct else program
     with ledger.phase("steady"):
-        steady = run_steps(program, batches, steps, steady_series, calibration)
+        steady = run_steps(stepping, batches, steps, steady_series, calibration)
     return Steps(
         step_ns=np.concatenate([first.step_ns, warmup.step_ns, steady.step_ns]),
         warmup_steps=1 + len(warmup.step_ns),
         recompiles=_compiled_since(compiled_before, program.compilations()),
         last_output=steady.last_output,
+        planted_wait_ns=planted_wait_ns,
     )
 
 
@@ -187,6 +207,15 @@ def _record_steps(launch: Launch, steps: Steps) -> None:
     shortest_ns = launch.certificate.shortest_step_ns if launch.certificate else 0
     if int(np.median(steps.step_ns)) < shortest_ns:
         launch.warnings.append(f"steps are shorter than the {shortest_ns} ns that this clock may time singly")
+
+
+def _record_plant(launch: Launch, request: LaunchRequest, steps: Steps) -> None:
+    launch.planted_slowdown_pct = request.planted_slowdown_pct
+    if request.planted_slowdown_pct:
+        launch.warnings.append(
+            f"planted slow-down: each steady step waits {steps.planted_wait_ns} ns, "
+            f"{request.planted_slowdown_pct:g} % of the launch's own pace"
+        )
 
 
 def _check_output(program: Program, output: Output) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +30,9 @@ from kit.worker.steady_utilization import utilization
 READY_TIMEOUT_S = 15.0
 # It ends within one tick; what takes longer hangs in a driver.
 STOP_TIMEOUT_S = 3.0
+# A signal takes microseconds to act; what takes longer hangs in a driver.
+PAUSE_TIMEOUT_S = 1.0
+PAUSE_POLL_S = 0.0002
 STDERR_TAIL = 300
 
 
@@ -45,6 +50,7 @@ class SamplerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._failure: str | None = None
+        self._paused = False
         self._samples = Samples(ended="the sampler has not ended yet")
 
     def __enter__(self) -> Self:
@@ -92,6 +98,36 @@ class SamplerProcess:
         if not self._is_ready(self._process):
             self._failure = f"the sampler was not ready within {READY_TIMEOUT_S:g} s"
 
+    def pause(self) -> bool:
+        """Take it off the CPU (SIGSTOP) and wait until it is; False: it has ended, or does not stop.
+
+        A stopped process has no timer running and is not woken; on `resume` it goes on with all its files open.
+        """
+        if not self._paused:
+            self._paused = self._signal(signal.SIGSTOP, os.WSTOPPED)
+        return self._paused
+
+    def resume(self) -> bool:
+        """Let it go on where it was paused; deadlines that have passed are left out. False: it has ended."""
+        if self._paused:
+            self._paused = not self._signal(signal.SIGCONT, os.WCONTINUED)
+            return not self._paused
+        return self._is_running
+
+    def _signal(self, number: signal.Signals, awaited: int) -> bool:
+        """Send a job control signal and wait until it has acted; False when it has not within `PAUSE_TIMEOUT_S`."""
+        if self._process is None or not self._is_running:
+            return False
+        self._process.send_signal(number)
+        deadline_ns = now_ns() + int(PAUSE_TIMEOUT_S * 1e9)
+        while now_ns() < deadline_ns:
+            # WNOWAIT: how it ended is left for `stop` to read.
+            change = os.waitid(os.P_PID, self._process.pid, awaited | os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if change is not None:
+                return change.si_code in (os.CLD_STOPPED, os.CLD_CONTINUED)
+            time.sleep(PAUSE_POLL_S)
+        return False
+
     def stop(self) -> None:
         """End the sampler and read what it wrote."""
         stderr = self._end()
@@ -105,6 +141,10 @@ class SamplerProcess:
         elif self._process is not None and self._process.returncode != 0:
             samples = replace(samples, ended=f"{samples.ended}: {_how_it_ended(self._process.returncode, stderr)}")
         self._samples = samples
+
+    @property
+    def _is_running(self) -> bool:
+        return self._failure is None and self._process is not None and self._process.poll() is None
 
     @property
     def _file(self) -> Path:
@@ -140,6 +180,8 @@ class SamplerProcess:
         if self._process is None:
             return ""
         self._process.terminate()
+        if self._paused:
+            self._process.send_signal(signal.SIGCONT)  # a stopped process does not take the other
         try:
             _, stderr = self._process.communicate(timeout=STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:

@@ -12,18 +12,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.backends.protocol import DeviceBatch, Output, Program
+from kit.backends.protocol import DeviceBatch, Output
 from kit.clock import Stamps, now_ns
 from kit.profile.clock import Calibration
 from kit.profile.launch import StepPlan
 
 # A gap is left for a warm-up that speeds up: the pace is taken from its last steps only.
 PACE_STEPS = 10
+
+
+class Stepping(Protocol):
+    """What the loop needs of a program (`kit.backends.protocol.Program`)."""
+
+    def step(self, batch: DeviceBatch) -> Output:
+        """Begin one step."""
+
+    def synchronize(self) -> None:
+        """Wait until it has ended."""
 
 
 class Stretch(NamedTuple):
@@ -34,7 +44,7 @@ class Stretch(NamedTuple):
 
 
 def run_steps(
-    program: Program, batches: Iterator[DeviceBatch], steps: int, stamps: Stamps, calibration: Calibration | None
+    program: Stepping, batches: Iterator[DeviceBatch], steps: int, stamps: Stamps, calibration: Calibration | None
 ) -> Stretch:
     """Run exactly `steps` steps, at least one."""
     step, synchronize, stamp = program.step, program.synchronize, stamps.stamp
@@ -48,7 +58,7 @@ def run_steps(
 
 
 def warm_up(
-    program: Program,
+    program: Stepping,
     batches: Iterator[DeviceBatch],
     plan: StepPlan,
     stamps: Stamps,

@@ -1,6 +1,6 @@
 import pytest
 
-from kit.compare.counted import counted
+from kit.compare.counted import counted, percent
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,11 @@ from kit.compare.counted import counted
 )
 def test_one_is_singular(number, noun, words):
     assert counted(number, noun) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.0, "0 %"), (0.0721, "0.072 %"), (9.72, "9.7 %"), (97.4, "97 %"), (99.7, "100 %"), (1234.0, "1234 %")],
+)
+def test_percents_have_two_digits_and_no_exponent(value, words):
+    assert percent(value) == words

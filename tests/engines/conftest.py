@@ -10,7 +10,7 @@ from kit.suites.suite import Axes
 WORKER = """#!{python}
 import os, signal, sys, tempfile, time
 from pathlib import Path
-from kit.profile.launch import Launch
+from kit.profile.launch import Launch, Threads
 import msgspec
 if "--record" not in sys.argv:
     os.execv({python!r}, [{python!r}, *sys.argv[1:]])
@@ -19,6 +19,7 @@ variables = [os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_
 asked = msgspec.json.decode((folder / "request.json").read_bytes())
 launch = Launch(cell_key={key!r}, round=asked["round"], started="now", python="3", backend_version="1")
 launch.step_ns = [5, 6, 7]
+launch.threads = Threads(requested=asked["threads"], reported=None, reported_reason=None, cpus=asked["cpus"])
 launch.warnings = [tempfile.mkdtemp(), *map(str, variables)]
 (folder / "launch.json").write_bytes(msgspec.json.encode(launch))
 (folder / "trail").write_text("import\\nparity\\n")

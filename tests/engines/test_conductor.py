@@ -1,3 +1,6 @@
+import signal
+
+import pytest
 from profile_builder import build_blank_launch, build_run_plan
 
 from kit.engines.conductor import conduct
@@ -25,8 +28,8 @@ class Recorder:
         self.expected = expected
 
 
-def run(fails=(), clock=lambda: 0, deadline_ns=None):
-    recorder, finished = Recorder(), []
+def run(fails=(), clock=lambda: 0, deadline_ns=None, recorder=None, finished=None):
+    recorder, finished = recorder or Recorder(), [] if finished is None else finished
     conduct(
         Continuation(build_run_plan(CELLS)),
         finished=finished,
@@ -52,6 +55,18 @@ def test_a_failed_cell_is_not_launched_again_and_the_others_finish():
     recorder, _ = run(fails=(broken,))
     assert recorder.begun.count(broken) == 1
     assert all(recorder.begun.count(cell.key) == 4 for cell in CELLS if cell.key != broken)
+
+
+def test_an_interrupt_as_a_launch_is_written_leaves_it_in_both_places():
+    class Interrupted(Recorder):
+        def add(self, launch):
+            super().add(launch)
+            signal.raise_signal(signal.SIGINT)
+
+    recorder, finished = Interrupted(), []
+    with pytest.raises(KeyboardInterrupt):
+        run(recorder=recorder, finished=finished)
+    assert len(recorder.kept) == len(finished) == 1
 
 
 def test_past_the_deadline_the_round_is_finished_and_no_other_begins():

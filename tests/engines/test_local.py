@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from kit.engines.interrupts import interrupts_held_back, terminate_as_interrupt
-from kit.engines.local import AROUND_THE_STEPS_S, launch_timeout_s, run_launch
+from kit.engines.local import run_launch
 from kit.profile.launch import LaunchRequest, StepPlan
 
 PLAN = StepPlan(warmup_s=1, warmup_steps_min=3, steady_s=1, steps_min=20, steps_max=5000)
@@ -26,14 +26,13 @@ def request_for(cell):
     [
         ("os.kill(os.getpid(), signal.SIGKILL)", "worker ended by SIGKILL", -9),
         ("os.kill(os.getpid(), 40)", "worker ended by signal 40", -40),
-        ("time.sleep(600)", "no end after 3 s: ended", None),
         ("sys.exit('driver gone')", "worker ended with exit code 1: driver gone", 1),
     ],
-    ids=["killed", "unnamed signal", "hangs", "exits"],
+    ids=["killed", "unnamed signal", "exits"],
 )
 def test_a_worker_that_ends_badly_has_failed_whatever_it_recorded(plant, torch_cell, ending, reason, exit_code):
     plant(ending)
-    launch = run_launch(request_for(torch_cell), timeout_s=3)
+    launch = run_launch(request_for(torch_cell))
     assert (launch.failure.reason, launch.failure.exit_code, launch.failure.phase) == (reason, exit_code, "parity")
     assert launch.step_ns == [5, 6, 7], "what had been measured stays"
 
@@ -45,12 +44,6 @@ def test_a_worker_has_its_thread_counts_and_leaves_no_temporary_folder(plant, to
     folder, *threads = launch.warnings
     assert threads == ["3", "3", "3"]
     assert not Path(folder).exists()
-
-
-def test_a_launch_may_take_as_long_as_its_plan_and_the_rest():
-    long = StepPlan(warmup_s=1000, warmup_steps_min=3, steady_s=2000, steps_min=20, steps_max=5000)
-    assert launch_timeout_s(long) == AROUND_THE_STEPS_S + 9000
-    assert launch_timeout_s(PLAN) > AROUND_THE_STEPS_S
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -10,8 +10,8 @@ from kit.engines.resumable import COUNTERS, WHY_NO_COUNTERS, NotResumableError, 
 from kit.engines.run import Run, to_ns, usable_cpus
 from kit.errors import KitError
 from kit.fingerprint.identity import hashed
-from kit.profile.journal import Journal, journal_path
-from kit.profile.store import read_profile
+from kit.profile.journal import Journal, JournalError, journal_path, read_journal
+from kit.profile.store import read_profile, write_profile
 from kit.suites.suite import Measure, load_suite
 from kit.workloads.data.dataset import Resolved
 
@@ -68,6 +68,64 @@ def test_a_budget_that_ends_the_run_leaves_it_to_be_resumed(header, path):
     for counter in COUNTERS:
         assert getattr(profile.state.before, counter) is None
         assert profile.state.before.reasons[counter] == WHY_NO_COUNTERS
+
+
+def test_a_run_whose_journal_is_gone_goes_on_from_its_interrupted_profile(header, path, monkeypatch):
+    # The raw steps of this profile are in its sidecar.
+    monkeypatch.setattr("kit.profile.sidecar.INLINE_STEPS_MAX", 2)
+    Run.begin(path, header).conduct(Watcher(), budget_s=1e-9)
+    kept = read_journal(journal_path(path)).launches
+    journal_path(path).unlink()
+    resumed = Run.resume(path)
+    plan = msgspec.structs.replace(header.plan, steady_s_min=resumed.header.plan.steady_s_min)
+    assert resumed.header == msgspec.structs.replace(
+        header, plan=plan, state_before=resumed.header.state_before, sensors=resumed.header.sensors
+    )
+    assert [launch.step_ns for launch in resumed.finished] == [launch.step_ns for launch in kept]
+    second = Watcher()
+    assert not resumed.conduct(second, None).interrupted
+    assert second.seen == [1, 2]
+
+
+@pytest.mark.parametrize("whose", ["its own", "another run's"])
+def test_a_launch_whose_line_is_damaged_comes_back_from_the_interrupted_profile(header, path, whose):
+    Run.begin(path, header).conduct(Watcher(), budget_s=1e-9)
+    (launch,) = read_journal(journal_path(path)).launches
+    data = journal_path(path).read_bytes()
+    journal_path(path).write_bytes(data[:-99] + b"#" + data[-98:])
+    if whose == "another run's":
+        profile = read_profile(path)
+        profile.id = "another"
+        write_profile(path, profile)
+    resumed = Run.resume(path)
+    resumed.journal.close()
+    back = [launch] if whose == "its own" else []
+    assert [one.step_ns for one in resumed.finished] == [one.step_ns for one in back]
+    assert resumed.damaged == 1 - len(back)
+    assert len(read_journal(journal_path(path)).launches) == len(back), "on disk before anything else runs"
+
+
+def test_a_complete_profile_is_not_run_again(header, path):
+    Run.begin(path, header).conduct(Watcher(), None)
+    with pytest.raises(JournalError, match="no unfinished run"):
+        Run.resume(path)
+    assert not journal_path(path).exists()
+
+
+def test_an_interrupted_profile_that_is_damaged_is_one_line(header, path):
+    Run.begin(path, header).conduct(Watcher(), budget_s=1e-9)
+    journal_path(path).unlink()
+    path.write_bytes(path.read_bytes().replace(b'"seed":0', b'"seed":1'))
+    with pytest.raises(KitError, match="edited or damaged") as error:
+        Run.resume(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_phase_limit_that_is_no_number_begins_nothing(header, path, monkeypatch):
+    monkeypatch.setenv("KIT_PHASE_LIMIT_S", "soon")
+    with pytest.raises(KitError, match="KIT_PHASE_LIMIT_S is 'soon'"):
+        Run.begin(path, header)
+    assert not journal_path(path).exists()
 
 
 def test_a_folder_that_is_removed_is_one_line(header, path):

@@ -8,7 +8,7 @@ from profile_builder import build_identity, build_launch, build_profile, build_r
 from kit.engines.assemble import assemble_profile
 from kit.engines.continuation import Continuation
 from kit.engines.schedule import round_requests
-from kit.profile.journal import Journal, JournalError, JournalHeader, journal_path, read_journal
+from kit.profile.journal import HEADER_COPIES, Journal, JournalError, JournalHeader, journal_path, read_journal
 from kit.profile.launch import Failure
 
 
@@ -68,7 +68,8 @@ def test_a_second_run_into_the_same_file_is_refused(path, header):
 def test_a_damaged_line_in_the_middle_costs_only_its_own_launch(path, header):
     launches = filled(path, header, 4)
     lines = path.read_bytes().split(b"\n")
-    lines[2] = lines[2][:-9] + b"#" + lines[2][-8:]
+    second = 2 * (HEADER_COPIES + 1)
+    lines[second] = lines[second][:-9] + b"#" + lines[second][-8:]
     path.write_bytes(b"\n".join(lines))
     size = path.stat().st_size
     journal, kept = Journal.reopen(path)
@@ -166,9 +167,46 @@ def test_a_flipped_bit_is_found(path, header):
 def test_no_journal_and_a_damaged_header_say_what_to_do(path, header):
     with pytest.raises(JournalError, match="no unfinished run"):
         read_journal(path)
-    path.write_bytes(b"nonsense\n")
-    with pytest.raises(JournalError, match="remove it to begin anew"):
-        read_journal(path)
+    for content in (b"", b"nonsense", b"nonsense\n"):
+        path.write_bytes(content)
+        with pytest.raises(JournalError, match="no copy of its header is sound") as error:
+            read_journal(path)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_one_flipped_bit_anywhere_costs_at_most_one_launch_and_never_the_header(path, header, bit):
+    launches = filled(path, header, 4)
+    whole = path.read_bytes()
+    ends = [at for at, byte in enumerate(whole) if byte == ord("\n")]
+    for at in {*range(0, len(whole), 997), *ends, 0, 7, 8, 9}:
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << bit]) + whole[at + 1 :])
+        kept = read_journal(path)
+        assert kept.header == header
+        assert len(kept.launches) >= len(launches) - 1
+        assert all(launch in launches for launch in kept.launches)
+        # A copy of the header that is lost costs nothing, and nothing is said of it.
+        assert kept.damaged >= len(launches) - len(kept.launches)
+
+
+def test_a_journal_cut_off_anywhere_keeps_the_launches_before(path, header):
+    launches = filled(path, header, 3)
+    whole = path.read_bytes()
+    for size in range(whole.index(b"\n") + 1, len(whole) + 1, 499):
+        path.write_bytes(whole[:size])
+        kept = read_journal(path)
+        assert kept.launches == launches[: len(kept.launches)]
+        assert len(kept.launches) == max(0, whole[:size].count(b"}\n") - HEADER_COPIES)
+
+
+def test_a_journal_that_cannot_be_begun_leaves_nothing(path, header):
+    lift = limit_files_to(100)
+    try:
+        with pytest.raises(JournalError, match="cannot be written: File too large; choose another --out"):
+            Journal.create(path, header)
+    finally:
+        lift()
+    assert not list(path.parent.iterdir())
 
 
 def test_an_unfinished_run_gives_a_profile_that_says_so(header):

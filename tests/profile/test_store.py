@@ -147,7 +147,7 @@ def test_many_steps_go_to_a_sidecar_that_the_profile_can_prove(tmp_path):
     assert read.sidecar is not None
     assert read.cells[0].launches[0].step_ns is None
     attach_steps(path, read)
-    assert read.cells[0].launches[0].step_ns == list(range(1, INLINE_STEPS_MAX + 2))
+    assert list(read.cells[0].launches[0].step_ns) == list(range(1, INLINE_STEPS_MAX + 2))
 
     sidecar = sidecar_path(path)
     sidecar.write_bytes(sidecar.read_bytes()[:-1])
@@ -176,7 +176,7 @@ def with_sidecar(tmp_path):
         ({}, "has 0 steps"),
         ({"cell0.launch0": np.zeros(INLINE_STEPS_MAX + 1)}, "1-dimensional float64"),
         ({"cell0.launch0": np.zeros((INLINE_STEPS_MAX + 1, 1), np.int64)}, "2-dimensional int64"),
-        (np.zeros(3, np.int64), "has 0 steps"),
+        (np.zeros(3, np.int64), "not a NumPy archive"),
     ],
     ids=["text", "empty", "short", "without", "floats", "table", "npy"],
 )
@@ -186,7 +186,7 @@ def test_a_sidecar_with_the_right_sha256_and_the_wrong_contents(with_sidecar, co
     if isinstance(contents, bytes):
         buffer.write(contents)
     elif isinstance(contents, dict):
-        np.savez_compressed(buffer, **contents)
+        np.savez(buffer, **contents)
     else:
         np.save(buffer, contents)
     data = buffer.getvalue()

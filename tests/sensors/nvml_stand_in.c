@@ -56,3 +56,11 @@ int nvmlDeviceGetMemoryInfo(void *device, memory_t *memory) {
 }
 int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz) { (void)device; *mhz = type == 1 ? 1755 : 0; return SUCCESS; }
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned int *celsius) { (void)device; (void)sensor; *celsius = 54; return SUCCESS; }
+int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned int *mw) { (void)device; *mw = 230000; return SUCCESS; }
+int nvmlDeviceGetPowerManagementDefaultLimit(void *device, unsigned int *mw) { (void)device; *mw = 700000; return SUCCESS; }
+int nvmlDeviceGetApplicationsClock(void *device, int type, unsigned int *mhz) {
+    (void)device; (void)type;
+    if (wrong("no_application_clock")) return NOT_SUPPORTED;
+    *mhz = 1400;
+    return SUCCESS;
+}

@@ -34,7 +34,9 @@ def test_planted_ratios(ratio, sigma, verdict):
 def test_a_noisy_host_widens_the_band():
     difference = pair(1.03, 0.01)
     assert judge(difference, band=noise_band(None)).verdict == "slower"
-    assert judge(difference, band=noise_band(0.05)).verdict == "same"
+    assert judge(difference, band=noise_band(0.05)).verdict == "unresolved"
+    assert judge(difference, band=noise_band(0.05)).launches_to_settle is None, "no number of launches settles that"
+    assert judge(pair(1.001, 0.001), band=noise_band(0.05)).verdict == "same"
     assert noise_band(0.0001) == 0.01
 
 

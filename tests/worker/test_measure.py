@@ -1,11 +1,6 @@
 """Real launches of real frameworks, through the engine that users run."""
 
-import threading
-import time
-from pathlib import Path
-
 import numpy as np
-import psutil
 import pytest
 
 from kit.engines.local import run_launch
@@ -80,57 +75,6 @@ def test_a_device_that_is_not_there_fails_with_what_is():
     assert launch.failure.exit_code == 1
     assert "\n" not in launch.failure.reason
     assert "tpu" in launch.failure.reason
-
-
-def worker_of(request_folder_prefix="steadykit-"):
-    for process in psutil.Process().children(recursive=True):
-        try:
-            command = process.cmdline()
-        except psutil.NoSuchProcess:
-            continue
-        if "kit.worker" in command and any(request_folder_prefix in word for word in command):
-            return process
-    return None
-
-
-def kill_when_in(phase, killed):
-    """Wait until the worker's trail shows `phase`, then SIGKILL it."""
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        process = worker_of()
-        if process is not None:
-            try:
-                words = process.cmdline()
-                trail = words[words.index("--trail") + 1]
-                begun = Path(trail).read_text().split()
-            except (OSError, ValueError, psutil.NoSuchProcess):
-                continue
-            if begun[-1:] == [phase]:
-                process.kill()
-                killed.append(process.pid)
-                return
-        time.sleep(0.005)
-
-
-@pytest.mark.parametrize("phase", ["import", "warmup", "steady"])
-def test_a_killed_worker_is_a_failed_launch_that_names_its_phase(phase):
-    plan = StepPlan(warmup_s=2, warmup_steps_min=3, steady_s=20, steps_min=20, steps_max=1_000_000)
-    killed = []
-    killer = threading.Thread(target=kill_when_in, args=(phase, killed))
-    killer.start()
-    launch = run_launch(request_for(plan=plan))
-    killer.join()
-    assert killed
-    assert launch.failure.phase == phase
-    assert launch.failure.reason == "worker ended by SIGKILL"
-    assert launch.failure.exit_code == -9
-
-
-def test_a_hanging_worker_is_ended_with_all_that_it_started():
-    plan = StepPlan(warmup_s=600, warmup_steps_min=3, steady_s=1, steps_min=20, steps_max=100_000_000)
-    launch = run_launch(request_for(plan=plan), timeout_s=6)
-    assert "no end after 6 s" in launch.failure.reason
-    assert worker_of() is None
 
 
 def test_a_worker_that_cannot_start_says_its_last_words(monkeypatch, tmp_path):

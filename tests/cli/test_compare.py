@@ -1,0 +1,139 @@
+import json
+import sys
+from typing import NamedTuple
+
+import pytest
+from junitparser import JUnitXml
+from profile_builder import build_identity, build_profile, six_cells
+
+from kit.cli import main
+from kit.profile.identity import Container
+from kit.profile.launch import Threads
+from kit.profile.store import write_profile
+
+ONE_CPU = Threads(requested=1, reported=1, reported_reason=None, cpus=[0])
+SLOWER = {"tensorflow": 4.4, "torch": 2.0, "jax": 2.001}
+
+
+class Answer(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def kit(folder, monkeypatch, capsys):
+    """`kit compare …` in this process, as `main` ends it, in the folder of the profiles."""
+
+    def run(*arguments):
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(sys, "argv", ["kit", "compare", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        return Answer(ended.value.code or 0, shown.out, shown.err)
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path):
+    limited = build_identity(container=Container(engine="docker", cpu_limit=0.5, memory_limit_b=None, image=None))
+    for name, results, fields in (
+        ("a", six_cells(), {}),
+        ("slower", six_cells(medians_ms=SLOWER), {"identity": limited}),
+        ("synthetic", six_cells(data="synthetic"), {}),
+        ("one", six_cells(medians_ms=SLOWER, threads=ONE_CPU), {}),
+    ):
+        write_profile(tmp_path / f"{name}.json", build_profile(results, id=name, **fields))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("a.json", "slower.json"), 0),
+        (("a.json", "slower.json", "--fail-if-slower", "5"), 1),
+        (("a.json", "slower.json", "--fail-if-slower", "9.99"), 1),
+        (("a.json", "slower.json", "--fail-if-slower", "12"), 0),
+        (("slower.json", "a.json", "--fail-if-slower", "0"), 0),  # faster
+        (("a.json", "slower.json", "--format", "junit"), 0),
+        (("a.json", "slower.json", "--format", "junit", "--fail-if-slower", "5"), 1),
+        (("a.json", "synthetic.json"), 4),
+        (("a.json", "one.json", "--fail-if-slower", "5"), 4),  # what is not comparable is not slower
+        (("a.json", "one.json", "--fail-if-slower", "5", "--force"), 1),
+        (("a.json", "one.json", "--fail-if-slower", "12", "--force"), 0),
+        (("a.json", "one.json", "--why"), 0),
+        (("a.json", "none.json", "--fail-if-slower", "5"), 2),
+        (("a.json", "one.json", "--baseline", "c", "--fail-if-slower", "5"), 2),
+        (("a.json", "--why"), 2),
+        (("a.json", "one.json", "slower.json", "--why"), 2),
+        (("a.json", "one.json", "--why", "--fail-if-slower", "3"), 2),
+        (("a.json", "one.json", "--why", "--format", "csv"), 2),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_exit_codes(kit, arguments, code):
+    answer = kit(*arguments)
+    assert answer.returncode == code, answer.stderr
+    assert "Traceback" not in answer.stderr
+    if code in (2, 4):
+        assert answer.stdout == ""
+        assert answer.stderr.startswith("kit: ") and answer.stderr.count("\n") == 1
+
+
+def test_slower_is_said_in_a_line_a_cell(kit):
+    answer = kit("a.json", "slower.json", "--fail-if-slower", "5")
+    assert answer.stderr.splitlines() == [
+        f"kit: slower by more than 5 %: slower: {workload}/tensorflow/cpu/train/b128/float32/graph/device/x1"
+        for workload in ("mlp", "cnn")
+    ]
+
+
+def test_a_ratio_beyond_what_is_allowed_fails_only_where_it_is_resolved(kit, folder):
+    for name, factor in (("noisy", 1.0), ("noisier", 1.06)):
+        results = six_cells(jitter=0.05, launches=5, medians_ms={"torch": 2.0 * factor})[:1]
+        write_profile(folder / f"{name}.json", build_profile(results, id=name))
+    answer = kit("noisy.json", "noisier.json", "--fail-if-slower", "3")
+    assert answer.returncode == 0
+    assert answer.stderr == "kit: 0 slower, 1 unresolved: what is unresolved does not fail the gate\n"
+
+
+def test_force_carries_the_difference_in_every_format(kit):
+    for name, words in (
+        ("text", "FORCED: threads 1 against 2"),
+        ("markdown", "FORCED: threads 1 against 2"),
+        ("csv", "threads 1 against 2"),
+        ("json", '"forced": "threads 1 against 2"'),
+        ("junit", "FORCED: threads 1 against 2"),
+    ):
+        answer = kit("a.json", "one.json", "--force", "--format", name)
+        assert answer.stdout.count(words) >= 6, name
+
+
+def test_why_in_words_and_as_json(kit):
+    shown = kit("a.json", "slower.json", "--why").stdout
+    assert "a has no CPU limit; slower may use 0.5 of its 4 CPUs." in shown
+    answer = json.loads(kit("a.json", "slower.json", "--why", "--json").stdout)
+    assert answer["labels"] == ["a", "slower"]
+    assert {reason["name"]: reason["grade"] for reason in answer["reasons"]} == {
+        "CPU limit": "warns",
+        "container": "warns",
+    }
+
+
+def test_why_takes_its_first_from_the_baseline(kit):
+    answer = json.loads(kit("a.json", "slower.json", "--why", "--baseline", "slower", "--json").stdout)
+    assert answer["labels"] == ["slower", "a"]
+
+
+def test_json_has_the_graded_differences(kit):
+    answer = json.loads(kit("a.json", "one.json", "--force", "--json").stdout)
+    (threads,) = answer["differences"]
+    assert (threads["grade"], threads["kind"], threads["values"]) == ("blocks", "threads", {"2": ["a"], "1": ["one"]})
+
+
+def test_junit_is_read_by_its_consumers(kit):
+    answer = kit("a.json", "slower.json", "--format", "junit", "--fail-if-slower", "5")
+    (suite,) = JUnitXml.fromstring(answer.stdout.encode())
+    assert (suite.tests, suite.failures) == (12, 2)

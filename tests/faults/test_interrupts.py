@@ -1,0 +1,88 @@
+"""Signals that end a run in good order, and two runs that get into each other's way."""
+
+import os
+import signal
+
+import pytest
+from fault_runs import ended
+
+from kit.profile.journal import journal_path
+from kit.profile.store import read_profile
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_run_keeps_what_had_finished_and_can_be_resumed(workplace, tell, number):
+    place = workplace()
+    process = place.begin()
+    place.wait_for_launches(1, process)
+    # To the whole group, as a terminal sends it.
+    os.killpg(process.pid, number)
+    answer = ended(process)
+    assert answer.code == 130, answer.stderr
+    interrupted = read_profile(place.path)
+    assert interrupted.interrupted
+    finished = place.in_journal()
+    assert len(finished) == 1
+    kept = place.where_kept(finished)
+    (said,) = answer.lines("kit: ")
+    resumed = place.go_on()
+    assert resumed.code == 0, resumed.stderr
+    assert place.check_whole(finished).id == interrupted.id
+    assert not journal_path(place.path).exists()
+    tell(
+        number.name,
+        "to the process group of `kit run`, while the second launch runs",
+        kept=kept,
+        code=answer.code,
+        said=said,
+        go_on="`kit run --resume --out run.json`",
+    )
+
+
+def test_two_runs_into_the_same_file(workplace, tell):
+    place = workplace()
+    first = place.begin()
+    place.wait_for_launches(1, first)
+    finished = place.in_journal()
+    second, resumed = place.run(), place.go_on()
+    assert (second.code, resumed.code) == (2, 2)
+    answer = ended(first)
+    assert answer.code == 0, answer.stderr
+    place.check_whole(finished)
+    kept = place.where_kept(finished)
+    for fault, injected, refused in (
+        ("two runs into the same file", "a second `kit run --out run.json` while the first measures", second),
+        ("resumed while it still runs", "`kit run --resume --out run.json` while the run measures", resumed),
+    ):
+        (said,) = refused.lines("kit: ")
+        tell(fault, injected, kept=kept, code=refused.code, said=said, go_on="wait for the first run, or end it")
+
+
+def test_a_wall_clock_that_is_set_back(workplace, shim, tell):
+    place = workplace()
+    yesterday = place.folder / "yesterday"
+    process = place.begin(**shim, SHIM_CLOCK=str(yesterday))
+    place.wait_for_launches(1, process)
+    yesterday.touch()
+    answer = ended(process)
+    assert answer.code == 0, answer.stderr
+    place.check_whole()
+    first, second = place.in_profile()
+    assert second.started < first.started, "the fault was met"
+    for launch in (first, second):
+        assert all(phase.duration_ns > 0 for phase in launch.phases)
+        ends = [phase.begin_ns + phase.duration_ns for phase in launch.phases]
+        assert all(end <= after.begin_ns for end, after in zip(ends, launch.phases[1:], strict=False))
+        assert min(launch.step_ns) > 0
+    assert first.phases[-1].begin_ns < second.phases[0].begin_ns
+    tell(
+        "wall clock set back a day",
+        "a preloaded library sets the wall clock of the run and its workers back, after the first launch",
+        kept=place.where_kept([first, second]),
+        code=answer.code,
+        said="",
+        go_on="nothing is missing: only `started` comes from the wall clock; phases and steps are timed by a clock "
+        "that nobody can set",
+    )
