@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from kit.profile.cell import Cell
 from kit.profile.clock import Certificate, Distribution
 from kit.profile.identity import Container, Cpu, Identity, Software, State
+from kit.profile.journal import JournalHeader
 from kit.profile.launch import (
     DataUsed,
     Energy,
@@ -244,6 +245,20 @@ def six_cells(task="train", medians_ms=None, launches=10, jitter=0.002, **launch
             medians = [milliseconds * factor * MS * (1 + w) for w in wobble]
             results.append(build_result(build_cell(backend, workload, task), medians, **launch_fields))
     return results
+
+
+def build_header(profile, plan):
+    """Of the journal of the run that `profile` came of."""
+    return JournalHeader(
+        id=profile.id,
+        created=profile.created,
+        kit=profile.kit,
+        identity=profile.identity,
+        state_before=profile.state.before,
+        sensors=profile.sensors,
+        suite=profile.suite,
+        plan=plan,
+    )
 
 
 def build_run_plan(cells, launches=4, **more):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
+from kit.cli.damaged import say_damaged
+from kit.cli.decided import refuse_given
 from kit.cli.finite_range import FiniteRange
 
 if TYPE_CHECKING:
@@ -140,17 +141,14 @@ def _resume(options: dict[str, Any]) -> Run:
 
     if not options["out"]:
         raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
-    _refuse_what_is_decided()
+    refuse_given("--resume", FREE_WHEN_RESUMED, "the run's journal has decided it")
     path = Path(options["out"])
     try:
         running = Run.resume(path)
     except JournalError:
         _refuse_what_has_ended(path)
         raise
-    if running.damaged:
-        one = running.damaged == 1
-        lines, held = ("line of the journal is", "it") if one else ("lines of the journal are", "they")
-        click.echo(f"kit: {running.damaged} {lines} damaged; what {held} held is run again", err=True)
+    say_damaged(running.damaged, "journal", "run again")
     return running
 
 
@@ -169,17 +167,6 @@ def _refuse_what_has_ended(path: Path) -> None:
             f"`kit show {path}` shows what it has, and another --out begins anew"
         )
     raise click.UsageError(f"{path}: this run is complete; `kit show {path}` shows it")
-
-
-def _refuse_what_is_decided() -> None:
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
-        if given and parameter.name not in FREE_WHEN_RESUMED:
-            name = parameter.make_metavar(context) if isinstance(parameter, click.Argument) else parameter.opts[0]
-            raise click.UsageError(
-                f"{name.strip('[]')} cannot be given with --resume: the run's journal has decided it"
-            )
 
 
 def _print_outcome(running: Run, *, as_json: bool) -> None:

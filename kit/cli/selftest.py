@@ -6,8 +6,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
+from kit.cli.damaged import say_damaged
+from kit.cli.decided import refuse_given
 from kit.cli.run import EXIT_FAILED_CELLS, EXIT_INTERRUPTED, SEED_MAX
 
 if TYPE_CHECKING:
@@ -51,15 +52,15 @@ def selftest(*, resume: bool, kept: str | None, as_json: bool, **options: Any) -
     from kit.engines.selftest import judge_kept
 
     if kept is not None:
-        _refuse_others("--from", FREE_WITH_FROM, "it is given the launches, and measures nothing")
+        refuse_given("--from", FREE_WITH_FROM, "it is given the launches, and measures nothing")
         answer, damaged = judge_kept(Path(kept))
-        _say_damaged(damaged, "are left out")
+        say_damaged(damaged, "file", "left out")
         _print(answer, as_json=as_json, kept_in=None)
         return EXIT_FAILED_CELLS if answer.failed else 0
     if resume:
         if not options["out"]:
             raise click.UsageError("--resume needs --out PATH, the file of the self-test that was interrupted")
-        _refuse_others("--resume", FREE_WHEN_RESUMED, "the self-test's file has decided it")
+        refuse_given("--resume", FREE_WHEN_RESUMED, "the self-test's file has decided it")
         return _conduct(_resumed(Path(options["out"])), as_json=as_json)
     return _conduct(_begun(options), as_json=as_json)
 
@@ -78,7 +79,7 @@ def _resumed(path: Path) -> SelfTest:
     from kit.engines.selftest import SelfTest
 
     running = SelfTest.resume(path)
-    _say_damaged(running.damaged, "are run again")
+    say_damaged(running.damaged, "file", "run again")
     return running
 
 
@@ -121,16 +122,3 @@ def _print(answer: SelfTestAnswer, *, as_json: bool, kept_in: str | None) -> Non
     from kit.report.terminal import wants_color
 
     click.echo(render(answer, kept_in=kept_in, color=wants_color(sys.stdout)).rstrip("\n"))
-
-
-def _say_damaged(lines: int, what: str) -> None:
-    if lines:
-        click.echo(f"kit: {lines} of the file's lines damaged; the launches that they held {what}", err=True)
-
-
-def _refuse_others(option: str, free: frozenset[str], why: str) -> None:
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
-        if given and parameter.name not in free:
-            raise click.UsageError(f"{parameter.opts[0]} cannot be given with {option}: {why}")

@@ -1,4 +1,4 @@
-"""Numbers with their nouns and units: ``1 launch``, ``2 launches``, ``9.7 %``."""
+"""Numbers with their nouns and units: ``1 launch``, ``2 launches``, ``9.7 %``, ``24.0 GiB``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from __future__ import annotations
 SIBILANTS = ("s", "x", "ch", "sh")
 # From here on two significant digits are whole ones.
 WHOLE_FROM_PCT = 10
+BYTES_PER_GIB = 2**30
 
 
 def counted(number: float, noun: str) -> str:
@@ -18,3 +19,8 @@ def counted(number: float, noun: str) -> str:
 def percent(value_pct: float) -> str:
     """Two significant digits, and never an exponent: ``0.072 %``, ``9.7 %``, ``100 %``."""
     return f"{value_pct:.2g} %" if abs(value_pct) < WHOLE_FROM_PCT else f"{value_pct:.0f} %"
+
+
+def gib(size_b: float) -> str:
+    """``24.0 GiB``."""
+    return f"{size_b / BYTES_PER_GIB:.1f} GiB"

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kit.compare.counted import counted
+from kit.compare.counted import counted, gib
 from kit.compare.fact import Fact, fact
 from kit.compare.packages import kind_of_package
-from kit.compare.state_facts import state_facts
 from kit.profile.brief import AnyProfile
 from kit.profile.identity import Accelerator, Container, Identity
 
 # A hash is only told apart, never read: eight digits do.
 HASH_DIGITS = 8
 NONE = "none"
-BYTES_PER_GIB = 2**30
-
-
-def facts(profile: AnyProfile, backends: Collection[str]) -> list[Fact]:
-    """Of one profile of which cells of `backends` are compared; at most one of each kind and name."""
-    return [*identity_facts(profile.identity, backends), *state_facts(profile), *run_facts(profile)]
 
 
 def identity_facts(identity: Identity, backends: Collection[str]) -> list[Fact]:
-    """Of the machine and its software."""
+    """Of the machine and the software that cells of `backends` run on."""
     return [
         *_hardware_facts(identity),
         *_container_facts(identity.container),
@@ -98,11 +91,6 @@ def _software_facts(identity: Identity, backends: Collection[str]) -> list[Fact]
         *packages,
         *variables,
     ]
-
-
-def gib(size_b: int) -> str:
-    """``24.0 GiB``."""
-    return f"{size_b / BYTES_PER_GIB:.1f} GiB"
 
 
 def _short(sha256: str | None) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from kit.compare.counted import percent
+from kit.compare.counted import gib, percent
 from kit.compare.fact import UNKNOWN
 from kit.compare.gate import LabelledProfile
 from kit.compare.state_facts import grown, stolen_pct, throttled_launches, waiting_pct
@@ -14,7 +14,6 @@ from kit.profile.brief import AnyProfile
 from kit.profile.identity import State
 
 NANOSECONDS_PER_S = 1e9
-BYTES_PER_GIB = 2**30
 
 
 class StateLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +77,7 @@ QUANTITIES: dict[str, Callable[[AnyProfile], str | None]] = {
     "temperature": _gauge("temperature_c", lambda value: f"{value:.0f} °C"),
     "CPU frequency": _gauge("frequency_mhz", lambda value: f"{value:.0f} MHz"),
     "governor": _governor,
-    "memory available": _gauge("memory_available_b", lambda value: f"{value / BYTES_PER_GIB:.1f} GiB"),
+    "memory available": _gauge("memory_available_b", gib),
     "CPU time stolen by the hypervisor": _share(stolen_pct),
     "time in which a task waited for a CPU": _share(waiting_pct),
     "stopped by a CPU limit": _stopped,

@@ -1,16 +1,25 @@
-"""Conducts a run: launch after launch, each on disk before the next begins."""
+"""Conducts a run or a self-test: launch after launch, each on disk before the next begins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from kit.engines.continuation import Continuation
 from kit.engines.interrupts import interrupts_held_back
 from kit.profile.journal import Journal
 from kit.profile.launch import Launch, LaunchRequest
 
 RunLaunch = Callable[[LaunchRequest], Launch]
+
+
+class ToDo(Protocol):
+    """What is still to do, as a function of what has ended."""
+
+    def rest_of_round(self, ended: Sequence[Launch]) -> list[LaunchRequest]:
+        """Launches to make next, in order; none: all is done."""
+
+    def expected(self, ended: Sequence[Launch]) -> Mapping[str, int]:
+        """Cell key -> about how many launches are still to come."""
 
 
 class Watcher(Protocol):
@@ -24,7 +33,7 @@ class Watcher(Protocol):
 
 
 def conduct(
-    continuation: Continuation,
+    to_do: ToDo,
     *,
     finished: list[Launch],
     journal: Journal,
@@ -35,15 +44,14 @@ def conduct(
 ) -> None:
     """Run what is still to do, adding each launch to `finished` and to the journal.
 
-    A cell that has failed is not launched again: it would fail the same way and cost the others' time. Past
-    `deadline_ns` no further round begins; every cell then has the same number of launches.
+    Past `deadline_ns` no further round begins; every cell then has the same number of launches.
 
     Raises:
         KeyboardInterrupt: passed on; `finished` and the journal hold every launch that had ended.
         JournalError: the journal cannot be written (disk full); `finished` holds every launch that had ended.
     """
     begun = False
-    while requests := continuation.rest_of_round(finished):
+    while requests := to_do.rest_of_round(finished):
         if begun and deadline_ns is not None and now_ns() >= deadline_ns:
             return
         begun = True
@@ -55,4 +63,4 @@ def conduct(
             with interrupts_held_back():
                 finished.append(launch)
                 journal.add(launch)
-            watcher.ended(launch, (now_ns() - begin_ns) / 1e9, continuation.expected(finished))
+            watcher.ended(launch, (now_ns() - begin_ns) / 1e9, to_do.expected(finished))

@@ -38,13 +38,10 @@ class Continuation:
         by_cell = self._by_cell(ended)
         number = 0
         while takers := {key for key, own in by_cell.items() if self._takes_part(own, number)}:
-            rest = [
-                request
-                for request in round_requests(self.plan, number, lambda cell: self._steps_of(by_cell[cell.key]))
-                if request.cell.key in takers and number not in rounds_of(by_cell[request.cell.key])
-            ]
-            if rest:
-                return rest
+            missing = {key for key in takers if number not in rounds_of(by_cell[key])}
+            if missing:
+                requests = round_requests(self.plan, number, lambda cell: self._steps_of(by_cell[cell.key]))
+                return [request for request in requests if request.cell.key in missing]
             number += 1
         return []
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime
+from typing import get_args
 
 from kit.clock import Preference
+from kit.engines.energy_window import energy_answers, steady_s_min
 from kit.engines.interpreters import find_backend
 from kit.engines.resumable import interpreters
 from kit.errors import KitError
 from kit.fingerprint.accelerators import absence
 from kit.fingerprint.identity import identity
 from kit.fingerprint.state import state
-from kit.profile.cell import Cell
+from kit.profile.cell import Cell, Device
 from kit.profile.host_band import known_band
 from kit.profile.journal import JournalHeader
 from kit.profile.run_plan import RunPlan
@@ -38,10 +40,11 @@ def check_devices(cells: list[Cell]) -> None:
     Raises:
         DeviceMissingError: one of them is not here; what may be here is left to the framework.
     """
-    devices = dict.fromkeys(cell.device for cell in cells)
-    missing = {device: why for device in devices if (why := absence(device)) is not None}
-    here = " and ".join(device for device in ("cpu", "gpu", "tpu") if absence(device) is None)
-    for device, why in missing.items():
+    for device in dict.fromkeys(cell.device for cell in cells):
+        why = absence(device)
+        if why is None:
+            continue
+        here = " and ".join(other for other in get_args(Device) if other != device and absence(other) is None)
         raise DeviceMissingError(
             f"device {device} was asked for, and only {here} is here: {why}; "
             f"run where there is one, or with --device cpu (`kit doctor` says what can be measured here)"
@@ -82,8 +85,7 @@ def prepare(
 ) -> JournalHeader:
     """The header of a new run's journal."""
     sensors = probe_all()
-    energy_answers = any(sensor.quantity == "energy" and sensor.status == "measured" for sensor in sensors)
-    steps = suite.measure.plan(energy_answers=energy_answers)
+    steps = suite.measure.plan(energy_answers=energy_answers(sensors))
     launches = suite.measure.launches if precision_pct is None else SEQUENTIAL_LAUNCHES_MIN
     machine = identity(interpreters(cells))
     return JournalHeader(
@@ -107,8 +109,7 @@ def prepare(
         plan=RunPlan(
             cells=cells,
             steps=steps,
-            # Joules need a window as long as the suite gave it.
-            steady_s_min=steps.steady_s if energy_answers else 0.0,
+            steady_s_min=steady_s_min(steps, sensors),
             launches=launches,
             precision_pct=precision_pct,
             data=data.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from kit.engines.energy_window import steady_s_min
 from kit.errors import KitError
 from kit.profile.journal import Journal, JournalHeader, Kept, journal_path
 from kit.profile.launch import Launch
@@ -14,23 +15,27 @@ from kit.profile.sidecar import attach_steps
 from kit.profile.store import read_profile
 
 
-def restore_journal(path: Path) -> None:
+def restore_journal(path: Path) -> bool:
     """Write the journal beside the profile `path`, if the profile's run was interrupted and its journal is gone.
 
     Nothing is done where there is a journal, no profile, a complete one, or one without a launch that says on which
     CPUs it ran.
 
+    Returns:
+        Whether it was written.
+
     Raises:
         KitError: the profile or its sidecar is damaged, or the journal cannot be written.
     """
     if os.path.lexists(journal_path(path)) or not os.path.isfile(path):  # noqa: PTH113 - Path's raise on odd names
-        return
+        return False
     profile = read_profile(path)
     cpus = _cpus(_launches(profile))
     if not profile.interrupted or cpus is None:
-        return
+        return False
     launches = _with_steps(path, profile)
     Journal.create(journal_path(path), _header(profile, launches, cpus), launches).close()
+    return True
 
 
 def launches_to_recover(path: Path, kept: Kept) -> list[Launch]:
@@ -78,7 +83,7 @@ def _header(profile: Profile, launches: list[Launch], cpus: list[int]) -> Journa
         plan=RunPlan(
             cells=[result.cell for result in profile.cells],
             steps=suite.plan,
-            steady_s_min=_steady_s_min(profile),
+            steady_s_min=steady_s_min(suite.plan, profile.sensors),
             launches=suite.launches,
             precision_pct=suite.precision_pct,
             data=suite.data,
@@ -95,9 +100,3 @@ def _header(profile: Profile, launches: list[Launch], cpus: list[int]) -> Journa
 def _observer_s(launches: list[Launch]) -> float:
     """As long as it took: the launch that was asked for it is not run again, but its answer belongs to the plan."""
     return sum(phase.duration_ns / 1e9 for one in launches for phase in one.phases if phase.name == "observer")
-
-
-def _steady_s_min(profile: Profile) -> float:
-    """As `kit.engines.prepare` decides it."""
-    energy_answers = any(sensor.quantity == "energy" and sensor.status == "measured" for sensor in profile.sensors)
-    return profile.suite.plan.steady_s if energy_answers else 0.0

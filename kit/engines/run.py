@@ -64,12 +64,13 @@ class Run:
             JournalError: there is none, or another run is writing it.
             NotResumableError: it was begun on another machine, software or CPUs.
         """
-        restore_journal(path)
+        restored = restore_journal(path)
         journal, kept = Journal.reopen(journal_path(path))
         try:
             check_resumable(kept.header, usable_cpus())
         except KitError:
-            journal.close()
+            # One that was written for this resume alone: the profile has all of it.
+            (journal.remove if restored else journal.close)()
             raise
         recovered = launches_to_recover(path, kept)
         for launch in recovered:

@@ -7,21 +7,20 @@ resume ◄────────────────┴──────�
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
 from kit.clock import now_ns
-from kit.engines.conductor import Watcher
+from kit.engines.conductor import RunLaunch, Watcher, conduct
 from kit.engines.local import run_launch
 from kit.engines.resumable import check_resumable
 from kit.engines.run import usable_cpus
-from kit.engines.selftest_plan import still_to_do
+from kit.engines.selftest_plan import SelfTestPlan
 from kit.errors import KitError
 from kit.profile.journal import SUFFIX as RUN_SUFFIX
 from kit.profile.journal import Journal, JournalError, JournalHeader, read_journal
-from kit.profile.launch import Launch, LaunchRequest
+from kit.profile.launch import Launch
 from kit.profile.self_test import SelfTestAnswer
 from kit.stats.self_test import judge_self_test
 
@@ -42,6 +41,10 @@ class SelfTest:
     finished: list[Launch]
     file: Journal
     damaged: int = 0  # lines that could not be read back; their launches are run again
+    _plan: SelfTestPlan = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._plan = SelfTestPlan(self.header.plan)
 
     @classmethod
     def begin(cls, path: Path, header: JournalHeader) -> Self:
@@ -88,16 +91,9 @@ class SelfTest:
     @property
     def expected(self) -> dict[str, int]:
         """Cell key -> launches still to come."""
-        left = 0 if self._is_hopeless else len(still_to_do(self.header.plan, self.finished))
-        return {self.header.plan.cells[0].key: left}
+        return self._plan.expected(self.finished)
 
-    @property
-    def _is_hopeless(self) -> bool:
-        """Whether more launches failed than did not: the rest would fail the same way."""
-        failed = sum(launch.failure is not None for launch in self.finished)
-        return failed > len(self.finished) - failed
-
-    def conduct(self, watcher: Watcher, run: Callable[[LaunchRequest], Launch] = run_launch) -> None:
+    def conduct(self, watcher: Watcher, run: RunLaunch = run_launch) -> None:
         """Run what remains.
 
         Raises:
@@ -105,15 +101,9 @@ class SelfTest:
             SelfTestError: the file cannot be written; it holds every launch that had ended.
         """
         try:
-            for request in still_to_do(self.header.plan, self.finished):
-                if self._is_hopeless:
-                    return
-                watcher.begins(request)
-                begin_ns = now_ns()
-                launch = run(request)
-                self.file.add(launch)
-                self.finished.append(launch)
-                watcher.ended(launch, (now_ns() - begin_ns) / 1e9, self.expected)
+            conduct(
+                self._plan, finished=self.finished, journal=self.file, run_launch=run, watcher=watcher, now_ns=now_ns
+            )
         except (JournalError, OSError) as error:
             raise SelfTestError(self._how_to_go_on(error)) from error
         finally:

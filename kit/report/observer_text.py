@@ -15,7 +15,7 @@ PLACES = 4
 # No step takes so many times longer: a profile that says so gets no line of digits.
 ABSURD = 1000.0
 # Seen on an overloaded machine, and not with a sampler that sleeps (docs/observer.md).
-BELOW_ONE = "a ratio below 1: the machine had other work, which sampling interrupts, too; measure when it is idle"
+BELOW_ONE = "a ratio below 1 is no gain: most likely the machine had other work; measure when it is idle"
 
 
 def render(observed: Observed, *, color: bool = False) -> str:

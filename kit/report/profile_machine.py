@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kit.compare.counted import counted
+from kit.compare.counted import counted, gib
 from kit.profile.clock import Certificate
 from kit.profile.identity import AcceleratorState, Container, Identity, State
 from kit.profile.schema import StateSpan
@@ -13,7 +13,6 @@ from kit.report.grid import grid
 from kit.report.plain import one_line
 from kit.report.quantity import duration
 
-BYTES_PER_GIB = 2**30
 # Counters, of which only the growth from before to after says something.
 COUNTERS = ("context_switches", "steal_ns", "cgroup_throttled", "cgroup_throttled_ns", "pressure_cpu_some_ns")
 GAUGES = ("load_1min", "governor", "turbo", "frequency_mhz", "temperature_c", "memory_available_b")
@@ -27,7 +26,7 @@ def machine_section(identity: Identity) -> list[str]:
     )
     facts = {
         "CPU": f"{cpu.model} · {cores} · {cpu.architecture}",
-        "memory": f"{identity.memory_b / BYTES_PER_GIB:.1f} GiB",
+        "memory": gib(identity.memory_b),
         "hypervisor": identity.hypervisor or "none seen",
     }
     for index, accelerator in enumerate(identity.accelerators):
@@ -99,7 +98,7 @@ def container_in_words(container: Container) -> str:
     memory_b = container.memory_limit_b
     limits = [
         "no CPU limit" if container.cpu_limit is None else counted(container.cpu_limit, "CPU"),
-        "no memory limit" if memory_b is None else f"{memory_b / BYTES_PER_GIB:.1f} GiB",
+        "no memory limit" if memory_b is None else gib(memory_b),
     ]
     return " · ".join((container.engine or "none seen", *limits, *([container.image] if container.image else [])))
 
@@ -127,7 +126,7 @@ def _value(state: State | None, name: str) -> str:
     if value is None:
         return "unknown"
     if name.endswith("_b"):
-        return f"{value / BYTES_PER_GIB:.1f} GiB"
+        return gib(value)
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.stats.interval import CONFIDENCE
+from kit.stats.interval import t_quantiles
 
 # One launch a side has no spread, so nothing can be said of the difference.
 LAUNCHES_MIN = 2
@@ -153,10 +153,7 @@ def _differences(
     paired: bool,
     variances: Sequence[NDArray[np.float64]],
 ) -> list[Difference]:
-    # scipy.special, not scipy.stats: the same numbers at under half the import time (see docs/method.md).
-    from scipy.special import stdtrit
-
-    half = stdtrit(degrees_of_freedom, 0.5 + CONFIDENCE / 2) * standard_error
+    half = t_quantiles(degrees_of_freedom) * standard_error
     # From two launches that differ a thousandfold the interval has no end that a float holds: it is infinite.
     with np.errstate(over="ignore"):
         ends = np.exp(centre), np.exp(centre - half), np.exp(centre + half)

@@ -15,10 +15,15 @@ CONFIDENCE = 0.95
 
 def t_quantile(degrees_of_freedom: float) -> float:
     """Half width of the two-sided 95 % interval of Student's t, in standard errors."""
+    return float(t_quantiles(np.asarray(degrees_of_freedom, np.float64)))
+
+
+def t_quantiles(degrees_of_freedom: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`t_quantile` of each."""
     # scipy.special, not scipy.stats: the same numbers at under half the import time (see docs/method.md).
     from scipy.special import stdtrit
 
-    return float(stdtrit(degrees_of_freedom, 0.5 + CONFIDENCE / 2))
+    return np.asarray(stdtrit(degrees_of_freedom, 0.5 + CONFIDENCE / 2), np.float64)
 
 
 def geometric_estimate(values: Sequence[float]) -> Estimate | None:

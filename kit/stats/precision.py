@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kit.stats.interval import CONFIDENCE, t_quantile
+from kit.stats.interval import t_quantile, t_quantiles
 
 # Looking after every launch and stopping when the interval is narrow favours runs whose spread came out too small. The
 # 95 % interval then holds the truth 91 to 93 times in 100 from three launches on, 92 to 95 times from five
@@ -33,10 +33,8 @@ def launches_to_precision(medians_ns: Sequence[float], precision: float) -> int:
     """
     if len(medians_ns) < 2:  # noqa: PLR2004
         return SEQUENTIAL_LAUNCHES_MAX
-    from scipy.special import stdtrit
-
     launches = np.arange(max(SEQUENTIAL_LAUNCHES_MIN, len(medians_ns)), SEQUENTIAL_LAUNCHES_MAX + 1)
-    half_widths = stdtrit(launches - 1, 0.5 + CONFIDENCE / 2) * _log_spread(medians_ns) / np.sqrt(launches)
+    half_widths = t_quantiles(launches - np.float64(1)) * _log_spread(medians_ns) / np.sqrt(launches)
     enough = launches[half_widths <= math.log1p(precision)]
     return int(enough[0]) if enough.size else SEQUENTIAL_LAUNCHES_MAX
 

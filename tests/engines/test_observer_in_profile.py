@@ -2,12 +2,19 @@
 
 import msgspec
 import pytest
-from profile_builder import build_blank_launch, build_cell, build_launch, build_profile, build_run_plan, six_cells
+from profile_builder import (
+    build_blank_launch,
+    build_cell,
+    build_header,
+    build_launch,
+    build_profile,
+    build_run_plan,
+    six_cells,
+)
 
 from kit.engines.assemble import assemble_profile
 from kit.engines.continuation import Continuation
 from kit.engines.prepare import prepare
-from kit.profile.journal import JournalHeader
 from kit.profile.launch import ObserverBlocks
 from kit.suites.suite import SuiteError, load_suite
 from kit.workloads.data.dataset import Resolved
@@ -19,17 +26,7 @@ BLOCKS = ObserverBlocks(
 
 
 def header(observer_s=5.0):
-    profile = build_profile(six_cells(launches=2))
-    return JournalHeader(
-        id=profile.id,
-        created=profile.created,
-        kit=profile.kit,
-        identity=profile.identity,
-        state_before=profile.state.before,
-        sensors=[],
-        suite=profile.suite,
-        plan=build_run_plan(CELLS, launches=2, observer_s=observer_s),
-    )
+    return build_header(build_profile(six_cells(launches=2)), build_run_plan(CELLS, launches=2, observer_s=observer_s))
 
 
 def observer_of(launches, **more):

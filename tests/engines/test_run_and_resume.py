@@ -105,6 +105,15 @@ def test_a_launch_whose_line_is_damaged_comes_back_from_the_interrupted_profile(
     assert len(read_journal(journal_path(path)).launches) == len(back), "on disk before anything else runs"
 
 
+def test_a_resume_that_is_refused_leaves_no_journal_that_was_not_there(header, path, monkeypatch):
+    Run.begin(path, header).conduct(Watcher(), budget_s=1e-9)
+    journal_path(path).unlink()
+    monkeypatch.setattr("kit.engines.resumable.__version__", "0.0.1")
+    with pytest.raises(NotResumableError, match=r"the kit was .* and is 0\.0\.1 now"):
+        Run.resume(path)
+    assert not journal_path(path).exists()
+
+
 def test_a_complete_profile_is_not_run_again(header, path):
     Run.begin(path, header).conduct(Watcher(), None)
     with pytest.raises(JournalError, match="no unfinished run"):

@@ -1,5 +1,6 @@
 """A self-test and its file, with a planted program for a worker."""
 
+import signal
 from collections import Counter
 
 import msgspec
@@ -7,7 +8,7 @@ import pytest
 
 from kit.engines.selftest import SelfTest, SelfTestError, judge_kept
 from kit.engines.selftest_begin import begin
-from kit.engines.selftest_plan import KINDS, still_to_do
+from kit.engines.selftest_plan import KINDS, SelfTestPlan
 from kit.profile.host_band import keep_band
 from kit.profile.journal import Journal, read_journal
 from kit.profile.schema import HostBand
@@ -63,7 +64,7 @@ def begun(plant, tmp_path, monkeypatch):
 
 def test_every_round_has_each_plant_once_and_two_that_are_not_slowed(begun):
     running = begun()
-    requests = still_to_do(running.header.plan, [])
+    requests = SelfTestPlan(running.header.plan).still_to_do([])
     for round in range(3):
         own = [request.planted_slowdown_pct for request in requests if request.round == round]
         assert sorted(own) == sorted(KINDS)
@@ -109,6 +110,21 @@ def test_an_interrupted_self_test_goes_on_with_what_is_missing(begun):
     resumed.conduct(Watcher())
     kept = Counter((launch.round, launch.planted_slowdown_pct) for launch in resumed.finished)
     assert kept == Counter((round, kind) for round in range(3) for kind in KINDS)
+
+
+def test_the_interrupt_between_file_and_memory_is_held_back(begun, monkeypatch):
+    """A launch that is on disk is also in the answer, whenever SIGINT comes."""
+    add = Journal.add
+
+    def interrupted_add(journal, launch):
+        signal.raise_signal(signal.SIGINT)
+        add(journal, launch)
+
+    monkeypatch.setattr(Journal, "add", interrupted_add)
+    running = begun()
+    with pytest.raises(KeyboardInterrupt):
+        running.conduct(Watcher())
+    assert len(running.finished) == len(read_journal(running.path).launches) == 1
 
 
 def test_a_file_that_is_removed_is_one_line(begun):

@@ -13,13 +13,14 @@ from profile_builder import (
     build_blank_launch,
     build_cell,
     build_failed,
+    build_header,
     build_launch,
     build_profile,
     build_result,
     build_run_plan,
 )
 
-from kit.profile.journal import Journal, JournalHeader, journal_path
+from kit.profile.journal import Journal, journal_path
 from kit.profile.schema import HostBand, ObserverOverhead, Skipped
 from kit.profile.step_archive import pack
 
@@ -70,16 +71,7 @@ def small() -> dict[str, Any]:
 def journal() -> bytes:
     """A header and two launches."""
     profile, cell = build_profile([build_result(build_cell(), [MS])]), build_cell()
-    header = JournalHeader(
-        id=profile.id,
-        created=profile.created,
-        kit=profile.kit,
-        identity=profile.identity,
-        state_before=profile.state.before,
-        sensors=profile.sensors,
-        suite=profile.suite,
-        plan=build_run_plan([cell], launches=2),
-    )
+    header = build_header(profile, build_run_plan([cell], launches=2))
     with tempfile.TemporaryDirectory() as folder:
         path = journal_path(Path(folder) / "run.json")
         kept = Journal.create(path, header)

@@ -3,12 +3,12 @@ import resource
 import signal
 
 import pytest
-from profile_builder import build_identity, build_launch, build_profile, build_run_plan, six_cells
+from profile_builder import build_header, build_launch, build_profile, build_run_plan, six_cells
 
 from kit.engines.assemble import assemble_profile
 from kit.engines.continuation import Continuation
 from kit.engines.schedule import round_requests
-from kit.profile.journal import HEADER_COPIES, Journal, JournalError, JournalHeader, journal_path, read_journal
+from kit.profile.journal import HEADER_COPIES, Journal, JournalError, journal_path, read_journal
 from kit.profile.launch import Failure
 
 
@@ -21,16 +21,7 @@ def path(tmp_path):
 def header():
     profile = build_profile(six_cells())
     cells = [result.cell for result in profile.cells]
-    return JournalHeader(
-        id=profile.id,
-        created=profile.created,
-        kit=profile.kit,
-        identity=build_identity(),
-        state_before=profile.state.before,
-        sensors=profile.sensors,
-        suite=profile.suite,
-        plan=build_run_plan(cells, launches=2),
-    )
+    return build_header(profile, build_run_plan(cells, launches=2))
 
 
 def requests_of(header):
