@@ -6,6 +6,7 @@ several profiles   cell ── same cell key ───────────�
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -182,7 +183,7 @@ def _rows(entries: Sequence[_Entry], *, paired: bool, band: float) -> list[Row]:
     adjusted = [None if difference is None else next(known) for difference in found]
     judgements = judge_all(found, adjusted, band)
     return [
-        _row(entry, medians, _versus(difference, p, judgement))
+        _row(entry, medians, _versus(difference, p, judgement, _per_launch(entry, difference), paired=paired))
         for entry, difference, p, judgement in zip(entries, found, adjusted, judgements, strict=True)
     ]
 
@@ -206,9 +207,19 @@ def medians_of(result: AnyCell) -> dict[int, float]:
     return {s.round: s.median_ns for s in result.launch_summaries if s.median_ns is not None and s.median_ns > 0}
 
 
-def _versus(difference: Difference | None, p_adjusted: float | None, judgement: Judgement) -> Versus:
+def _per_launch(entry: _Entry, difference: Difference | None) -> float:
+    """How many launches each side made for one that counted: not every one is steady, and pairs take two that are."""
+    if difference is None or entry.baseline is None:
+        return 1.0
+    return max(len(side.launches) for side in (entry.result, entry.baseline)) / difference.launches
+
+
+def _versus(
+    difference: Difference | None, p_adjusted: float | None, judgement: Judgement, per_launch: float, *, paired: bool
+) -> Versus:
     if difference is None:
-        return Versus(verdict=judgement.verdict)
+        return Versus(verdict=judgement.verdict, paired=paired)
+    wanted = judgement.launches_to_settle
     return Versus(
         verdict=judgement.verdict,
         time_ratio=difference.ratio,
@@ -218,7 +229,7 @@ def _versus(difference: Difference | None, p_adjusted: float | None, judgement: 
         p_adjusted=p_adjusted,
         launches=difference.launches,
         paired=difference.paired,
-        launches_to_settle=judgement.launches_to_settle,
+        launches_to_settle=None if wanted is None else math.ceil(wanted * max(1.0, per_launch)),
     )
 
 

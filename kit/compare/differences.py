@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from kit.compare.fact import Fact
 from kit.compare.facts import NONE, identity_facts, run_facts
-from kit.compare.gate import LabelledProfile, Pairs, same_hardware
+from kit.compare.gate import LabelledProfile, Pairs
 from kit.compare.graded import GradedDifference
 from kit.compare.grades import GRADES, ORDER, Grade, grade_of
 from kit.compare.state_facts import NEGLIGIBLE, ONLY_WHERE_KNOWN, state_facts
+from kit.profile.hardware import Hardware, hardware_of, same_hardware
 
 Name = tuple[str, str]  # kind and name of a fact
 
@@ -31,7 +32,7 @@ def differences(profiles: Sequence[LabelledProfile], baseline: str, pairs: Pairs
         pairs: from `kit.compare.gate.pairs_of`, for what differs between cells.
     """
     own = next(profile for label, profile in profiles if label == baseline)
-    like = all(same_hardware(profile, own) for _, profile in profiles)
+    like = all(same_hardware(profile.identity, own.identity) for _, profile in profiles)
     backends = {result.cell.backend for _, profile in profiles for result in profile.cells}
     found = [*_of_cells(pairs, baseline), *_of_profiles(profiles, backends, like_hardware=like)]
     kinds = list(GRADES)
@@ -40,7 +41,15 @@ def differences(profiles: Sequence[LabelledProfile], baseline: str, pairs: Pairs
 
 def machines(profiles: Sequence[LabelledProfile]) -> int:
     """How many different machines the profiles were taken on, as far as their identities tell."""
-    return len({(profile.identity.hostname_sha256, profile.identity.hardware_sha256) for _, profile in profiles})
+    # Thousands of profiles share a few identities, each read once.
+    identities = {id(profile.identity): profile.identity for _, profile in profiles}.values()
+    hosts_of: dict[Hardware, set[str]] = {}
+    for one in identities:
+        hosts = hosts_of.setdefault(hardware_of(one), set())
+        # A container's host name is drawn anew for each.
+        if one.container.engine is None:
+            hosts.add(one.hostname_sha256)
+    return sum(max(1, len(hosts)) for hosts in hosts_of.values())
 
 
 def _of_cells(pairs: Pairs, baseline: str) -> list[GradedDifference]:

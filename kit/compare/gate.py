@@ -9,6 +9,7 @@ from kit.compare.cell_facts import CellDifference, cell_differences, cell_facts
 from kit.errors import KitError
 from kit.profile.brief import AnyCell, AnyProfile
 from kit.profile.cell import Cell
+from kit.profile.hardware import same_hardware
 
 LabelledProfile = tuple[str, AnyProfile]
 # (label, cell key) -> in what that cell differs from the baseline's: of every cell that both have.
@@ -42,11 +43,6 @@ def data_of(result: AnyCell) -> str | None:
     return " and ".join(names) or None
 
 
-def same_hardware(profile: AnyProfile, other: AnyProfile) -> bool:
-    """Whether both were taken on hardware of one fingerprint."""
-    return profile.identity.hardware_sha256 == other.identity.hardware_sha256
-
-
 def pairs_of(profiles: Sequence[LabelledProfile], baseline: LabelledProfile) -> Pairs:
     """Every cell of the others that the baseline profile has, too."""
     own = {result.key: (result, cell_facts(result)) for result in baseline[1].cells}
@@ -54,7 +50,7 @@ def pairs_of(profiles: Sequence[LabelledProfile], baseline: LabelledProfile) -> 
     for label, profile in profiles:
         if label == baseline[0]:
             continue
-        like = same_hardware(profile, baseline[1])
+        like = same_hardware(profile.identity, baseline[1].identity)
         for result in profile.cells:
             if result.key in own:
                 theirs, their_facts = own[result.key]

@@ -108,7 +108,7 @@ GRADES: dict[str, Grading] = {
     "clock limit": Grading("warns", "The device may not run faster than its clock limit."),
     # State: how the machine happened to be.
     "throttled launches": Grading(
-        "warns", "A throttled launch measures its limit: the time in which it was stopped is in its steps."
+        "warns", "A throttled launch measures its limit: the time in which it was stopped, or slowed, is in its steps."
     ),
     "load before": Grading("warns", "What else ran took CPUs, caches and memory bandwidth from the steps."),
     "CPU frequency before": Grading("warns", "Steps of a CPU take time as its clock has it."),

@@ -20,24 +20,23 @@ def band_of(profiles: Sequence[LabelledProfile]) -> float | None:
 
     Of one profile it is that of launches which took turns: they share what the host does over minutes.
     """
-    bands = [_width(band, profiles) for _, profile in profiles if (band := _own_band(profile)) is not None]
-    return max((band for band in bands if band is not None), default=None)
+    return max((width for _, profile in profiles if (width := _width(profile, profiles)) is not None), default=None)
 
 
 def band_notes(profiles: Sequence[LabelledProfile]) -> list[str]:
     """Which band was used and whence, what was not used and why, and whose is not known."""
-    own = {label: band for label, profile in profiles if (band := _own_band(profile)) is not None}
+    widths = {label: width for label, profile in profiles if (width := _width(profile, profiles)) is not None}
     foreign = [label for label, profile in profiles if _is_foreign(profile)]
-    unknown = [label for label, _ in profiles if label not in own and label not in foreign]
+    unknown = [label for label, _ in profiles if label not in widths and label not in foreign]
     found = []
-    widths = {label: width for label, band in own.items() if (width := _width(band, profiles)) is not None}
     if widths:
         label = max(widths, key=lambda name: widths[name])
-        found.append(_used(label, own[label], widths[label]))
+        band = next(profile.host_band for name, profile in profiles if name == label)
+        found += [] if band is None else [_used(label, band, widths[label])]
     if foreign:
         found.append(f"The band of {several(foreign)} is not used: it was taken on other hardware.")
     if unknown:
-        who = f" for {several(unknown)}" if own or foreign else ""
+        who = f" for {several(unknown)}" if widths or foreign else ""
         found.append(f"No self-test of this host{who}: `kit selftest` measures by how much it differs from itself.")
     return found
 
@@ -47,21 +46,17 @@ def _is_foreign(profile: AnyProfile) -> bool:
     return band is not None and band.hardware_sha256 != profile.identity.hardware_sha256
 
 
-def _own_band(profile: AnyProfile) -> HostBand | None:
-    """Null where there is none, it was taken on other hardware, or is absurd."""
+def _width(profile: AnyProfile, profiles: Sequence[LabelledProfile]) -> float | None:
+    """Of the profile's own band; null where there is none, it was taken on other hardware, or is absurd."""
     band = profile.host_band
-    return None if band is None or _is_foreign(profile) or not 0 <= band.band <= BAND_MAX else band
-
-
-def _width(band: HostBand, profiles: Sequence[LabelledProfile]) -> float | None:
-    return band.band if len(profiles) > 1 else band.band_in_turns
+    if band is None or _is_foreign(profile):
+        return None
+    width = band.band if len(profiles) > 1 else band.band_in_turns
+    return None if width is None or not 0 <= width <= BAND_MAX else width
 
 
 def _used(label: str, band: HostBand, width: float) -> str:
-    taken = (
-        f"self-test on the host of {label}, {band.taken}: {band.comparisons:,} comparisons of "
-        f"{band.launches} launches a side of {band.cell_key} with itself"
-    )
+    taken = f"self-test on the host of {label}, {band.taken}, from {band.launches} launches of {band.cell_key}"
     if width <= NOISE_BAND_MIN:
         least = f"{100 * NOISE_BAND_MIN:g} %, the least there is"
         return f"Band {least}; the host's own is {percent(100 * width)} ({taken})."

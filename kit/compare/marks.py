@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kit.compare.gpu_throttling import gpu_throttled_by
 from kit.profile.brief import AnyCell, LaunchBrief, LaunchSummaryBrief
 from kit.profile.launch import Launch
 from kit.profile.schema import LaunchSummary
@@ -13,8 +14,9 @@ MARKED_VERDICTS = frozenset({"slowdown", "no_steady_state"})
 def marks_of(result: AnyCell) -> dict[int, list[str]]:
     """Round -> marks of its launch (most have none), for every finished launch."""
     summaries = {summary.round: summary for summary in result.launch_summaries}
+    slowed_by = gpu_throttled_by(result)
     return {
-        launch.round: _marks(launch, summaries.get(launch.round))
+        launch.round: _of_launch(launch, slowed_by.get(launch.round)) + _of_summary(summaries.get(launch.round))
         for launch in result.launches
         if launch.failure is None
     }
@@ -30,14 +32,10 @@ def any_marks(result: AnyCell) -> bool:
         correlation = summary.autocorrelation
         if summary.verdict in MARKED_VERDICTS or (correlation is not None and correlation > AUTOCORRELATION_WARN):
             return True
-    return False
+    return any(gpu_throttled_by(result).values())
 
 
-def _marks(launch: Launch | LaunchBrief, summary: LaunchSummary | LaunchSummaryBrief | None) -> list[str]:
-    return _of_launch(launch) + ([] if summary is None else _of_summary(summary))
-
-
-def _of_launch(launch: Launch | LaunchBrief) -> list[str]:
+def _of_launch(launch: Launch | LaunchBrief, gpu_slowed_by: list[str] | None) -> list[str]:
     marks = []
     if launch.recompiles:
         marks.append("recompiled")
@@ -45,11 +43,15 @@ def _of_launch(launch: Launch | LaunchBrief) -> list[str]:
         marks.append("graph breaks")
     if launch.utilization is not None and launch.utilization.throttled_ns:
         marks.append("throttled")
+    if gpu_slowed_by:
+        marks.append("GPU throttled")
     return marks
 
 
-def _of_summary(summary: LaunchSummary | LaunchSummaryBrief) -> list[str]:
-    marks = []
+def _of_summary(summary: LaunchSummary | LaunchSummaryBrief | None) -> list[str]:
+    marks: list[str] = []
+    if summary is None:
+        return marks
     if summary.autocorrelation is not None and summary.autocorrelation > AUTOCORRELATION_WARN:
         marks.append("correlated steps")
     if summary.verdict in MARKED_VERDICTS:

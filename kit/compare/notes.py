@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kit.compare.counted import counted
+from kit.compare.counted import counted, percent
 from kit.compare.differences import machines
 from kit.compare.gate import LabelledProfile
 from kit.compare.graded import GradedDifference, several
@@ -15,7 +15,7 @@ from kit.compare.precision_note import precision_notes
 from kit.compare.rows import Row
 from kit.compare.unpaired import paired_rows, unpaired_notes
 from kit.profile.brief import AnyCell, AnyProfile
-from kit.stats.verdict import LAUNCHES_FOR_VERDICT
+from kit.stats.verdict import LAUNCHES_FOR_VERDICT, NOISE_BAND_MIN
 
 # More notes of one kind than these are a list nobody reads.
 NOTES_ALIKE_MAX = 6
@@ -110,7 +110,8 @@ def _data_note(rows: Sequence[Row]) -> list[str]:
     if names == {"synthetic"}:
         return ["SYNTHETIC DATA: same shapes as MNIST, made up. Times count; accuracy does not exist."]
     if names:
-        return ["MIXED DATA: some rows ran on SYNTHETIC data, others on MNIST. The two are not compared."]
+        kept_apart = "" if any(row.forced is not None for row in rows) else " The two are not compared."
+        return [f"MIXED DATA: some rows ran on SYNTHETIC data, others on MNIST.{kept_apart}"]
     return []
 
 
@@ -118,11 +119,23 @@ def _launches_note(rows: Sequence[Row]) -> list[str]:
     counts = [row.launches for row in rows if row.launches]
     if not counts:
         return []
+    count = _range(counts)
+    if min(counts) < LAUNCHES_FOR_VERDICT:
+        return [f"{count} a cell: fewer than {LAUNCHES_FOR_VERDICT} is a look, not a verdict."]
+    said = [f"{count} a cell, each a fresh process."]
+    # Launches of rounds in which only one of two cells reached a steady state make no pair.
+    pairs = [row.versus.launches for row in rows if row.versus is not None and row.versus.paired]
+    few = sum(pair < LAUNCHES_FOR_VERDICT for pair in pairs)
+    if few:
+        said.append(
+            f"{counted(few, 'verdict')} from fewer than {LAUNCHES_FOR_VERDICT} common rounds: a look, not a verdict."
+        )
+    return said
+
+
+def _range(counts: Sequence[int]) -> str:
     low, high = min(counts), max(counts)
-    count = counted(low, "launch") if low == high else f"{low} to {counted(high, 'launch')}"
-    if low >= LAUNCHES_FOR_VERDICT:
-        return [f"{count[0].upper()}{count[1:]} a cell, each a fresh process."]
-    return [f"{count} a cell: fewer than {LAUNCHES_FOR_VERDICT} is a look, not a verdict."]
+    return counted(low, "launch") if low == high else f"{low} to {counted(high, 'launch')}"
 
 
 def _marks_note(profiles: Sequence[LabelledProfile]) -> list[str]:
@@ -192,10 +205,16 @@ def _machines_note(profiles: Sequence[LabelledProfile]) -> list[str]:
     return [f"{count} machines are n = 1 each: intervals cover launches on these machines, not the kind of machine."]
 
 
+def _same(band: float) -> str:
+    if band <= NOISE_BAND_MIN:
+        return f"Same: surely within {100 * NOISE_BAND_MIN:g} %."
+    return f"What lies within the band of {percent(100 * band)} is unresolved, however narrow its interval."
+
+
 def _reading_note(baseline: str | None, band: float, *, several: bool) -> list[str]:
     how = "two independent runs (Welch)" if several else "launches of the same round (paired)"
     return [
         "Brackets are 95 % intervals over launches. "
         f"Verdicts are on step time against {baseline}, from {how}, adjusted for the number of rows. "
-        f"Same: surely within {100 * band:g} %. Unresolved (needs ~n): about n launches a side would tell."
+        f"{_same(band)} Unresolved (needs ~n): about n launches a side would tell."
     ]

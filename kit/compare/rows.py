@@ -19,9 +19,10 @@ class Versus(msgspec.Struct, frozen=True, kw_only=True):
         time_ratio, time_ratio_low, time_ratio_high: step time over the baseline's step time with its 95 % interval;
             below 1 is faster. Null with fewer than two launches a side.
         p, p_adjusted: of no difference; adjusted for the other rows of the table (Benjamini-Hochberg).
-        launches: a side; pairs when `paired`.
+        launches: a side that counted; rounds that both have when `paired`.
         paired: launches of one run are compared by round, those of two runs as independent groups.
-        launches_to_settle: of an unresolved row, about how many launches a side would resolve it; null: not known.
+        launches_to_settle: of an unresolved row, about how many launches a side would resolve it, if as many of them
+            count as until now; null: not known.
     """
 
     verdict: Verdict

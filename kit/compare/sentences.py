@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from kit.compare.cell_facts import cell_facts
 from kit.compare.counted import counted, percent
 from kit.compare.gate import LabelledProfile
+from kit.compare.gpu_throttling import gpu_throttled_by
 from kit.compare.graded import GradedDifference, several
 from kit.compare.state_facts import stolen_pct, throttled_launches, waiting_pct
 from kit.profile.brief import AnyProfile, ProfileBrief
@@ -64,7 +66,8 @@ def _throttled(label: str, profile: AnyProfile) -> str:
     if not throttled:
         return f"in {label} none of {counted(launches, 'launch')} was throttled"
     verb = "was" if throttled == 1 else "were"
-    return f"in {label} {throttled} of {counted(launches, 'launch')} {verb} throttled{_for_how_long(profile)}"
+    how = f"{_for_how_long(profile)}{_by_gpu(profile)}"
+    return f"in {label} {throttled} of {counted(launches, 'launch')} {verb} throttled{how}"
 
 
 def _for_how_long(profile: AnyProfile) -> str:
@@ -81,6 +84,15 @@ def _for_how_long(profile: AnyProfile) -> str:
     if steady_ns <= 0:
         return ""
     return f", their CPUs stopped for {stopped_ns / steady_ns:.2g} s in every steady second"
+
+
+def _by_gpu(profile: AnyProfile) -> str:
+    """What slowed the GPUs of launches that computed on one, and in how many of them."""
+    launches_of = Counter(
+        words for result in profile.cells for slowed_by in gpu_throttled_by(result).values() for words in set(slowed_by)
+    )
+    said = [f"{words} in {counted(launches_of[words], 'launch')}" for words in sorted(launches_of)]
+    return f", the GPU's clock lowered by {several(said)}" if said else ""
 
 
 _OWN = {

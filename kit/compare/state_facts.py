@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from kit.compare.fact import Fact, fact
+from kit.compare.gpu_throttling import gpu_throttled_by
 from kit.profile.brief import AnyProfile
 from kit.profile.identity import AcceleratorState, State
 
@@ -61,13 +62,15 @@ def _accelerator_facts(accelerator: AcceleratorState) -> list[Fact]:
 
 
 def throttled_launches(profile: AnyProfile) -> tuple[int, int]:
-    """How many launches were stopped by a CPU limit while steady, and of how many that is known."""
+    """How many launches a CPU limit stopped or a GPU's limit slowed while steady, and of how many either is known."""
     throttled = launches = 0
     for result in profile.cells:
+        slowed_by = gpu_throttled_by(result)
         for launch in result.launches:
-            if launch.utilization is not None and launch.utilization.throttled_ns is not None:
+            stopped_ns = None if launch.utilization is None else launch.utilization.throttled_ns
+            if stopped_ns is not None or launch.round in slowed_by:
                 launches += 1
-                throttled += launch.utilization.throttled_ns > 0
+                throttled += (stopped_ns or 0) > 0 or bool(slowed_by.get(launch.round))
     return throttled, launches
 
 

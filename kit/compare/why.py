@@ -10,7 +10,7 @@ import msgspec
 from kit.compare.comparison import compare
 from kit.compare.counted import counted
 from kit.compare.differences import differences
-from kit.compare.gate import LabelledProfile, NotComparableError, same_hardware
+from kit.compare.gate import LabelledProfile, NotComparableError
 from kit.compare.graded import GradedDifference, several
 from kit.compare.grades import Grade
 from kit.compare.notes import headline
@@ -18,6 +18,7 @@ from kit.compare.rows import Row
 from kit.compare.sentences import sentence
 from kit.compare.state_facts import moment
 from kit.compare.states import StateLine, state_lines
+from kit.profile.hardware import same_hardware
 
 # The largest of which there are at least two is the one that people say.
 UNITS_S = {"day": 86_400, "hour": 3_600, "minute": 60}
@@ -80,7 +81,7 @@ def _apart(first: LabelledProfile, second: LabelledProfile) -> str:
     if first[1].id == second[1].id:
         return f"{first[0]} and {second[0]} are the same run."
     where = "other hardware"
-    if same_hardware(first[1], second[1]):
+    if same_hardware(first[1].identity, second[1].identity):
         same_host = first[1].identity.hostname_sha256 == second[1].identity.hostname_sha256
         where = "the same host" if same_host else "another host (or container) of the same hardware"
     begun, after = moment(first[1].created), moment(second[1].created)

@@ -14,6 +14,8 @@ from kit.fingerprint.container import container
 from kit.fingerprint.hypervisor import hypervisor
 from kit.fingerprint.processor import processor
 from kit.fingerprint.software import software
+from kit.profile.canonical import sha256_of
+from kit.profile.hardware import hardware_sha256
 from kit.profile.identity import Identity
 
 
@@ -40,12 +42,7 @@ def identity(pythons: Iterable[str] = ()) -> Identity:
 def hashed(found: Identity) -> Identity:
     """The same identity with both hashes filled in.
 
-    `hardware_sha256` covers cpu, memory, hypervisor and accelerators; `sha256` covers every field but itself.
+    `hardware_sha256` covers what `kit.profile.hardware` says; `sha256` covers every field but itself.
     """
-    hardware = (found.cpu, found.memory_b, found.hypervisor, found.accelerators)
-    with_hardware = msgspec.structs.replace(found, hardware_sha256=_sha256(hardware), sha256="")
-    return msgspec.structs.replace(with_hardware, sha256=_sha256(with_hardware))
-
-
-def _sha256(value: object) -> str:
-    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
+    with_hardware = msgspec.structs.replace(found, hardware_sha256=hardware_sha256(found), sha256="")
+    return msgspec.structs.replace(with_hardware, sha256=sha256_of(with_hardware))

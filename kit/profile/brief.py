@@ -46,6 +46,7 @@ class UtilizationBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Of `Utilization`."""
 
     throttled_ns: Int64 | None
+    gpu_throttled_by: list[str] | None = None
 
 
 class EvaluationBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -8,6 +8,7 @@ the next is written.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import zlib
@@ -78,13 +79,14 @@ class Journal:
         """Begin a run, or one that has finished `launches`; refuses where an unfinished run already keeps its journal.
 
         Raises:
-            JournalError: there is one, or it cannot be written; then nothing is left behind.
+            JournalError: there is one, or a run under way, or it cannot be written; then nothing is left behind.
         """
         lines = _line(HEADER, msgspec.json.encode(header)) * HEADER_COPIES
         lines += b"".join(_line(LAUNCH, msgspec.json.encode(launch)) for launch in launches)
         try:
             descriptor = create_atomically(path, lines)
         except FileExistsError:
+            _refuse_where_it_is_written(path)
             raise JournalError(
                 f"{path}: an unfinished run is kept there; go on with `--resume`, or remove it to begin anew"
             ) from None
@@ -224,6 +226,15 @@ def _lock(path: Path, descriptor: int) -> None:
     except OSError:
         # Some network file systems keep no locks; measuring is possible there all the same.
         return
+
+
+def _refuse_where_it_is_written(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        descriptor = open_regular(path, os.O_RDONLY)
+        try:
+            _lock(path, descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _unusable(path: Path, error: OSError) -> JournalError:

@@ -112,12 +112,11 @@ class ObserverOverhead(msgspec.Struct, frozen=True, kw_only=True):
 class HostBand(msgspec.Struct, frozen=True, kw_only=True):
     """By how much this host differs from itself: a cell against itself, as `kit selftest` measured it."""
 
-    band: float  # relative difference that 95 % of the comparisons stayed within, of launches apart or in turns
+    band: float  # relative difference that 95 % of comparisons of two runs should stay within
     band_in_turns: float | None = None  # of launches that took turns, as the backends of one run do
     taken: str  # UTC, ISO 8601
     cell_key: str
-    launches: Int64  # a side
-    comparisons: Int64
+    launches: Int64  # that nothing was changed in, and that had a steady state: what the band was taken from
     hardware_sha256: str  # of the host it was taken on
 
 

@@ -57,6 +57,7 @@ class SelfTestAnswer(msgspec.Struct, frozen=True, kw_only=True):
     noise: Noise | None
     band_shuffled: float | None  # relative difference that 95 % of these comparisons stayed within
     band_apart: float | None
+    band_expected: float | None  # of two runs of ten launches, from how much launches spread and resemble each other
     host_band: HostBand | None
     no_band: str | None  # why `host_band` is null
     rules: list[RuleTally]

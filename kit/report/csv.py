@@ -65,6 +65,8 @@ COLUMNS = (
     "time_ratio_high",
     "p",
     "p_adjusted",
+    "launches_compared",
+    "paired",
     "launches_to_settle",
 )
 
@@ -124,7 +126,7 @@ def _values(row: Row, baseline: Value) -> list[Value]:
                 (versus.time_ratio, versus.time_ratio_low, versus.time_ratio_high, versus.p, versus.p_adjusted),
             )
         ),
-        None if versus is None else versus.launches_to_settle,
+        *((None,) * 3 if versus is None else (versus.launches, _truth(versus.paired), versus.launches_to_settle)),
     ]
 
 

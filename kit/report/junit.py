@@ -2,7 +2,7 @@
 
 slower beyond what is allowed   failure, with the numbers
 failed cell                     error
-no verdict, unresolved          skipped, with why, and how many launches would tell
+no verdict, unresolved          skipped, with why, and how many launches would tell; so a cell only one profile has
 all others, baselines too       passed
 
 A test case's time is its steady step, in seconds: CI servers draw it from build to build.
@@ -15,7 +15,9 @@ from typing import Any
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
+from kit.compare.counted import percent
 from kit.compare.gate import work_of
+from kit.compare.not_compared import rows_alone
 from kit.compare.regression import slower_rows
 from kit.compare.rows import Comparison, Row, Versus
 from kit.report.footnotes import Footnotes
@@ -39,10 +41,17 @@ def render(comparison: Comparison, allowed_pct: float = 0.0) -> str:
     for name, value in _properties(comparison, allowed_pct).items():
         suite.add_property(name, one_line(value))
     failing = {id(row) for row in slower_rows(comparison, allowed_pct)}
+    alone = rows_alone(comparison)
     baselines = {_work(comparison, row): row for row in comparison.rows if row.is_baseline}
     suite.add_testcases(
         [
-            _case(row, baselines.get(_work(comparison, row)), fails=id(row) in failing, allowed_pct=allowed_pct)
+            _case(
+                row,
+                baselines.get(_work(comparison, row)),
+                fails=id(row) in failing,
+                alone=id(row) in alone,
+                allowed_pct=allowed_pct,
+            )
             for row in comparison.rows
         ]
     )
@@ -57,7 +66,7 @@ def render(comparison: Comparison, allowed_pct: float = 0.0) -> str:
 def _properties(comparison: Comparison, allowed_pct: float) -> Mapping[str, str]:
     said = {
         "baseline": comparison.baseline or "none",
-        "band": f"{100 * comparison.band:.3g} %",
+        "band": percent(100 * comparison.band),
         "allowed": f"{allowed_pct:g} %",
     }
     said |= {f"profile.{number}": line for number, line in enumerate(comparison.headline, 1)}
@@ -76,9 +85,9 @@ class _Seconds(float):
         return f"{self:.9f}"
 
 
-def _case(row: Row, baseline: Row | None, *, fails: bool, allowed_pct: float) -> TestCase:
+def _case(row: Row, baseline: Row | None, *, fails: bool, alone: bool, allowed_pct: float) -> TestCase:
     case = TestCase(one_line(row.cell.key), one_line(row.profile))
-    result = _result(row, baseline, fails=fails, allowed_pct=allowed_pct)
+    result = _result(row, baseline, fails=fails, alone=alone, allowed_pct=allowed_pct)
     if result is not None:
         case.result = result
     if row.summary.step_ns is not None:
@@ -87,17 +96,23 @@ def _case(row: Row, baseline: Row | None, *, fails: bool, allowed_pct: float) ->
     return case
 
 
-def _result(row: Row, baseline: Row | None, *, fails: bool, allowed_pct: float) -> Error | Failure | Skipped | None:
+def _result(
+    row: Row, baseline: Row | None, *, fails: bool, alone: bool, allowed_pct: float
+) -> Error | Failure | Skipped | None:
     """Null: passed."""
     if row.problem is not None:
         return Error(one_line(row.problem), "failed") if row.status == "failed" else Skipped(one_line(row.problem))
+    if alone:
+        return Skipped(one_line(f"only in {row.profile}"))
     if row.versus is None:
         return None if row.is_baseline else Skipped(one_line(row.no_verdict or "no verdict"))
     if fails:
         beyond = f", more than the {allowed_pct:g} % allowed" if allowed_pct else ""
         return Failure(one_line(f"{_numbers(row, baseline)}{beyond}"), "slower")
     if row.versus.verdict == "unresolved":
-        return Skipped(one_line(f"{_verdict(row).partition(' (')[0]}: {_wanted(row.versus)}"))
+        shown = _verdict(row).partition(" (")[0].partition(" FORCED")[0]
+        forced = "" if row.forced is None else f" FORCED: {row.forced}"
+        return Skipped(one_line(f"{shown}: {_wanted(row.versus)}{forced}"))
     return None
 
 
@@ -111,7 +126,8 @@ def _numbers(row: Row, baseline: Row | None) -> str:
     shown = f"{_verdict(row)}: {duration_estimate(own)}{against}"
     if row.versus is None or row.versus.p_adjusted is None:
         return shown
-    return f"{shown}, {row.versus.launches} launches a side, adjusted p {row.versus.p_adjusted:.2g}"
+    of = "common rounds" if row.versus.paired else "launches a side"
+    return f"{shown}, {row.versus.launches} {of}, adjusted p {row.versus.p_adjusted:.2g}"
 
 
 def _verdict(row: Row) -> str:
@@ -119,7 +135,7 @@ def _verdict(row: Row) -> str:
     if row.problem is not None or (row.versus is None and not row.is_baseline):
         return "no verdict"
     if row.versus is not None and row.versus.time_ratio is None:
-        return row.versus.verdict
+        return row.versus.verdict + ("" if row.forced is None else f" FORCED: {row.forced}")
     return verdict_words(row, Footnotes())
 
 

@@ -156,12 +156,16 @@ def _band(answer: SelfTestAnswer, kept_in: str | None) -> list[str]:
         return [one_line(f"none: {answer.no_band}")]
     parts = [
         f"{percent(band, 2)} {kind}"
-        for kind, band in (("shuffled", answer.band_shuffled), ("apart", answer.band_apart))
+        for kind, band in (
+            ("shuffled", answer.band_shuffled),
+            ("apart", answer.band_apart),
+            ("expected of two runs", answer.band_expected),
+        )
         if band is not None
     ]
     lines = [
-        f"{percent(answer.host_band.band, 2)}: what 95 % of the comparisons of the cell with itself stayed within; "
-        f"the wider of {' and '.join(parts)}"
+        f"{percent(answer.host_band.band, 2)}: what 95 % of comparisons of the cell with itself should stay within; "
+        f"the widest of {', '.join(parts)}"
     ]
     if kept_in is not None:
         lines.append(one_line(f"kept in {kept_in} for `kit run` and `kit compare`"))
@@ -174,10 +178,10 @@ def _notes(answer: SelfTestAnswer) -> list[str]:
     side = counted(answer.launches_a_side, "launch")
     return [
         "Shuffled: sides that took turns, as cells of one run do. Apart: one side ran first, as of two runs. "
-        f"Both have {side} a side. A slow-down is compared with unslowed launches of the same rounds, "
-        f"{LAUNCHES_FOR_VERDICT} a side where as many are steady.",
+        f"Real ones have {side} a side, simulated ones {LAUNCHES_FOR_VERDICT}. A slow-down is compared with unslowed "
+        f"launches of the same rounds, {LAUNCHES_FOR_VERDICT} a side where as many are steady.",
         "Real comparisons draw from the same launches again and again: their counts are no independent draws. The band "
-        "comes from these very comparisons, so few of them can fall outside it.",
+        "is at least what 95 % of these very comparisons stayed within, so few of them can fall outside it.",
         "Simulated launches have the spread and resemblance seen in the unslowed ones, and no drift beyond that; "
         "intervals are 95 %.",
         "pytest-benchmark's check knows no faster; half of its errors go unseen.",

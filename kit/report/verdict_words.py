@@ -24,12 +24,21 @@ def verdict_words(row: Row, footnotes: Footnotes) -> str:
     if row.versus is None:
         return f"no verdict{footnotes.mark(row.no_verdict or 'no baseline')}"
     forced = "" if row.forced is None else f" FORCED: {one_line(row.forced)}"
-    return _versus_words(row.versus, footnotes) + forced
+    return _versus_words(row.versus, footnotes) + _rounds(row) + forced
+
+
+def _rounds(row: Row) -> str:
+    """Where fewer launches count than the row has: the others' rounds have no steady partner."""
+    versus = row.versus
+    if versus is None or not versus.paired or not 0 < versus.launches < row.launches:
+        return ""
+    return f" in {versus.launches} common rounds"
 
 
 def _versus_words(versus: Versus, footnotes: Footnotes) -> str:
     if versus.time_ratio is None or versus.time_ratio_low is None or versus.time_ratio_high is None:
-        return f"unresolved{footnotes.mark('a difference needs at least two launches a side')}"
+        needed = "two rounds in which both are steady" if versus.paired else "two launches a side"
+        return f"unresolved{footnotes.mark(f'a difference needs at least {needed}')}"
     if versus.verdict in ("faster", "slower"):
         return _changed(versus.verdict, versus.time_ratio, versus.time_ratio_low, versus.time_ratio_high)
     low, high = versus.time_ratio_low, versus.time_ratio_high

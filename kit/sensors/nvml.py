@@ -1,4 +1,4 @@
-"""NVIDIA GPUs through NVML: energy counter, power, utilization, memory, clock and temperature of each board."""
+"""NVIDIA GPUs through NVML: energy counter, power, utilization, memory, clock, what slows it, and temperature."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kit.profile.sensor import SensorReport
-from kit.sensors import nvml_library
+from kit.sensors import clock_events, nvml_library
 from kit.sensors.protocol import Sensor
 from kit.sensors.source import Readable, Unavailable
 from kit.sensors.update_period import measured_update_period_ns
@@ -19,6 +19,10 @@ POWER_INSTANT = "NVML_FI_DEV_POWER_INSTANT"
 POWER_USAGE = "nvmlDeviceGetPowerUsage: mean over 1 s on Ampere and later, GA100 excepted"
 # NVML reference, nvmlUtilization_t: "percent of time over the past sample period" of 1/6 to 1 s.
 UTILIZATION = "nvmlDeviceGetUtilizationRates: share of the last 1/6 to 1 s in which some kernel ran, not occupancy"
+# NVML reference, NvmlClocksEventReasons; kit.sensors.clock_events has the bits in words.
+CLOCK_EVENTS = "a bit mask, NVML's clocks event reasons at this moment"
+# Who has none, where that is known: quantity -> words.
+NO_COUNTER = {"energy": " (the energy counter: Volta and later; virtual GPUs and MIG slices often none)"}
 # Drivers fail a single read now and then; a board that lacks a counter fails every one.
 OPEN_ATTEMPTS = 3
 
@@ -34,7 +38,7 @@ class Question(NamedTuple):
 
 
 def open_all() -> list[Sensor]:
-    """Six sensors per GPU, those that the board does not answer marked so; or what keeps NVML from starting."""
+    """Seven sensors per GPU, those that the board does not answer marked so; or what keeps NVML from starting."""
     nvml, obstacle = nvml_library.load()
     if nvml is None:
         return _nothing(obstacle or nvml_library.LIBRARY_NOT_FOUND)
@@ -90,6 +94,7 @@ def _questions(nvml: ModuleType, handle: object) -> list[Question]:
             "nvmlDeviceGetTemperature: GPU die",
             lambda: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
         ),
+        _clock_events(nvml, handle),
     ]
 
 
@@ -112,13 +117,25 @@ def _power(nvml: ModuleType, handle: object) -> Question:
     return Question("power", "power", "W", POWER_INSTANT, instant_w)
 
 
+def _clock_events(nvml: ModuleType, handle: object) -> Question:
+    """By the call's present name, or by the older one where the driver's library knows that alone."""
+    name = "nvmlDeviceGetCurrentClocksEventReasons"
+    try:
+        getattr(nvml, name)(handle)
+    except nvml.NVMLError as error:
+        if error.value == nvml.NVML_ERROR_FUNCTION_NOT_FOUND:
+            name = "nvmlDeviceGetCurrentClocksThrottleReasons"
+    mask = getattr(nvml, name)
+    return Question(clock_events.SUFFIX, "throttling", "1", f"{name}: {CLOCK_EVENTS}", lambda: float(mask(handle)))
+
+
 def _open(nvml: ModuleType, index: int, question: Question) -> Sensor:
     """Ask now; a board that does not answer says why for the whole launch."""
     name = f"nvml.{index}.{question.suffix}"
     scope = f"GPU {index} board, all processes"
     code = _first_failure(nvml, question)
     if code is not None:
-        reason = _reason(nvml, code, f"{question.quantity} of GPU {index}")
+        reason = _reason(nvml, code, f"{question.quantity} of GPU {index}", question.quantity)
         return Unavailable(name, question.quantity, question.unit, scope, question.source, reason=reason)
     report = SensorReport(
         name=name,
@@ -148,10 +165,9 @@ def _first_failure(nvml: ModuleType, question: Question) -> int | None:
     return code
 
 
-def _reason(nvml: ModuleType, code: int, what: str) -> str:
+def _reason(nvml: ModuleType, code: int, what: str, quantity: str = "") -> str:
     known = {
-        nvml.NVML_ERROR_NOT_SUPPORTED: "the board or its driver does not offer it (the energy counter: Volta and "
-        "later; virtual GPUs and MIG slices often none)",
+        nvml.NVML_ERROR_NOT_SUPPORTED: f"the board or its driver does not offer it{NO_COUNTER.get(quantity, '')}",
         nvml.NVML_ERROR_FUNCTION_NOT_FOUND: "the driver is too old for this call: update it",
         nvml.NVML_ERROR_NO_PERMISSION: "no permission: ask as root, or give this user access to /dev/nvidia*",
     }

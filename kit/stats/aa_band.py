@@ -1,4 +1,4 @@
-"""The host's noise band: how far a cell strays from itself."""
+"""How far a cell strayed from itself in comparisons of launches that were measured."""
 
 from __future__ import annotations
 

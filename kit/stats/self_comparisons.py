@@ -19,7 +19,7 @@ from kit.stats.verdict import LAUNCHES_FOR_VERDICT
 
 # Windows that many places apart and fewer make 45 pairs: a share of 95 in 100 says something of them.
 WINDOW_PLACES = 9
-# Shorter sides stray further than those of a verdict, so that a band from them is too wide rather than too narrow.
+# A side of fewer says little of one of ten.
 SIDE_MIN = 5
 # That many unslowed launches give sides long enough and pairs enough for a band.
 UNSLOWED_FOR_BAND = 2 * SIDE_MIN + WINDOW_PLACES - 1

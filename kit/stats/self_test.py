@@ -14,6 +14,7 @@ from kit.profile.self_test import LaunchCount, Noise, RuleTally, SelfTestAnswer,
 from kit.stats import self_comparisons, simulated_launches
 from kit.stats.aa_band import aa_band
 from kit.stats.difference import paired_difference
+from kit.stats.expected_band import expected_band
 from kit.stats.launch_summary import summarize_launch
 from kit.stats.rules import MeasuredLaunch, Question, Rule, rules
 from kit.stats.self_comparisons import UNSLOWED_FOR_BAND
@@ -58,8 +59,9 @@ def judge_self_test(
     enough = len(unslowed) >= UNSLOWED_MIN
     real = _real_questions(unslowed, plants, np.random.default_rng(seed)) if enough else {}
     strays = {kind: aa_band(real.get(kind, [])) for kind in (SHUFFLED, APART)}
+    expected = expected_band([launch.median_ns for launch in unslowed]) if enough else None
     no_band = _no_band(len(unslowed))
-    band = None if no_band else _host_band(launches[0], hardware_sha256, strays, real, side)
+    band = None if no_band else _host_band(launches[0], hardware_sha256, len(unslowed), strays, expected)
     model = simulated_launches.learn(unslowed) if enough else None
     drawn = {} if model is None else _simulated_questions(model, [*plants], simulated, np.random.default_rng(seed))
     return SelfTestAnswer(
@@ -73,6 +75,7 @@ def judge_self_test(
         noise=None if model is None else _noise(model),
         band_shuffled=strays[SHUFFLED],
         band_apart=strays[APART],
+        band_expected=expected,
         host_band=band,
         no_band=no_band,
         rules=_tallies(rules(*_bands(strays, band)), real, drawn),
@@ -140,19 +143,17 @@ def _simulated_questions(
 def _host_band(
     first: Launch,
     hardware_sha256: str,
+    unslowed: int,
     strays: dict[str, float | None],
-    real: dict[str, list[Question]],
-    side: int,
+    expected: float | None,
 ) -> HostBand:
-    """The wider of the two."""
-    kind, widest = max(((kind, band) for kind, band in strays.items() if band is not None), key=lambda entry: entry[1])
+    """The widest of what was seen and what is to be expected."""
     return HostBand(
-        band=widest,
+        band=max(band for band in (*strays.values(), expected) if band is not None),
         band_in_turns=strays[SHUFFLED],
         taken=first.started,
         cell_key=first.cell_key,
-        launches=side,
-        comparisons=len(real[kind]),
+        launches=unslowed,
         hardware_sha256=hardware_sha256,
     )
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.stats.expected_band import RESEMBLANCE_MAX
 from kit.stats.launch_summary import lag_1_autocorrelation
 from kit.stats.rules import MeasuredLaunch, Question
 from kit.stats.verdict import LAUNCHES_FOR_VERDICT
@@ -20,8 +21,6 @@ from kit.stats.verdict import LAUNCHES_FOR_VERDICT
 # Of each launch: the rules that take every step find differences where there are none the more often, the more steps
 # there are, so fewer are lenient to them; and a thousand comparisons stay within seconds.
 STEPS_MAX = 300
-# A correlation beyond this, from some forty launches, is a trend: it has no spread to be drawn with.
-RESEMBLANCE_MAX = 0.95
 
 
 class Model(NamedTuple):

@@ -4,7 +4,7 @@
 ──────────┼───────┼───────┼────────┴─►  time ratio, candidate / baseline
        1/(1+b)    1      1+b
   ├─┤                                    faster: excludes 1, and the ratio is outside the band
-               ├────┤                    same: wholly within 1 %
+               ├────┤                    same: wholly within 1 %, where b is no more than that
       ├───────────┤                      unresolved: neither; more launches would tell
 """
 
@@ -25,7 +25,8 @@ Verdict = Literal["faster", "slower", "same", "unresolved"]
 
 # Nobody should act on less, whatever the interval says.
 NOISE_BAND_MIN = 0.01
-# A host with a wider band cannot tell smaller differences apart, which does not make them the same.
+# A host with a wider band cannot tell smaller differences apart, which does not make them the same: there the interval
+# over launches says nothing of what the host does between them.
 SAME_WITHIN = math.log1p(NOISE_BAND_MIN)
 # With fewer launches a side, a verdict is a look.
 LAUNCHES_FOR_VERDICT = 10
@@ -77,7 +78,7 @@ def _verdict(difference: Difference, p_adjusted: float | None, band: float) -> V
     p = difference.p if p_adjusted is None else p_adjusted
     edge = math.log1p(band)
     centre, low, high = _ln(difference.ratio), _ln(difference.low), _ln(difference.high)
-    if low >= -SAME_WITHIN and high <= SAME_WITHIN:
+    if band <= NOISE_BAND_MIN and low >= -SAME_WITHIN and high <= SAME_WITHIN:
         return "same"
     if abs(centre) > edge and (low > 0 or high < 0) and p <= 1 - CONFIDENCE:
         return "slower" if centre > 0 else "faster"
@@ -93,8 +94,8 @@ def launches_to_settle(difference: Difference, band: float, p_adjusted: float | 
     """Fewest launches a side that would settle it, if centre and spread stay as observed.
 
     To be called different, its p must come below what the adjustment for the other rows leaves it, by the factor that
-    the adjustment has now; to be called the same, its interval must lie within 1 %. The centre may move, so this is
-    even odds, not a promise. At least the number that a verdict needs anyway.
+    the adjustment has now; to be called the same, which only a band of 1 % allows, its interval must lie within 1 %.
+    The centre may move, so this is even odds, not a promise. At least the number that a verdict needs anyway.
 
     Args:
         difference: unresolved.
@@ -117,8 +118,9 @@ def _all_launches_to_settle(
     edge = np.log1p(band)
     distance = np.abs(np.log([one.ratio for one in differences]))
     apart = distance > edge
-    # Between the two nothing settles it: too far apart to be the same, not far enough for this host to be different.
-    half_width_wanted = np.where(apart, distance, SAME_WITHIN - distance)
+    # A host with a wider band cannot call them the same, with however many launches.
+    to_be_same = SAME_WITHIN - distance if band <= NOISE_BAND_MIN else np.full(len(differences), -1.0)
+    half_width_wanted = np.where(apart, distance, to_be_same)
     alpha = (1 - CONFIDENCE) * np.where(apart, left, 1.0)
     variance = np.array([one.spread.variance for one in differences])
     freedom = np.array([one.spread.degrees_of_freedom for one in differences])

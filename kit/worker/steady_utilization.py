@@ -14,6 +14,7 @@ from kit.profile.launch import Utilization
 from kit.sensors import names
 from kit.sensors.protocol import Reading
 from kit.worker.samples import Samples
+from kit.worker.steady_gpu_throttling import gpu_throttled_by
 
 # CPU time of an ended child moves to its parent rounded to 10 ms ticks. A larger fall means that a process left the
 # tree uncounted (its parent ignores SIGCHLD, or ended before it), and the total says nothing any more.
@@ -41,11 +42,14 @@ def utilization(samples: Samples, begin_ns: int, end_ns: int) -> Utilization:
             throttled_ns=None,
             samples=len(ticks),
             sampler_cpu_pct=None,
-            reasons=dict.fromkeys([*FIELD_SENSORS, "sampler_cpu_pct"], gap),
+            reasons=dict.fromkeys([*FIELD_SENSORS, "gpu_throttled_by", "sampler_cpu_pct"], gap),
         )
     reasons: dict[str, str] = {}
     inside = {field: _inside(samples, field, begin_ns, end_ns, reasons) for field in FIELD_SENSORS}
     throttled = _rise(inside["throttled_ns"], "throttled_ns", 0.0, reasons)
+    gpu_throttled, gpu_unknown = gpu_throttled_by(samples, begin_ns, end_ns)
+    if gpu_unknown is not None:
+        reasons["gpu_throttled_by"] = gpu_unknown
     resident = inside["rss_peak_b"]
     frequency = inside["frequency_mhz"]
     spent_ns = ticks[-1].sampler_cpu_ns - ticks[0].sampler_cpu_ns
@@ -55,6 +59,7 @@ def utilization(samples: Samples, begin_ns: int, end_ns: int) -> Utilization:
         rss_peak_b=int(max(value for _, value in resident)) if resident else None,
         frequency_mhz=fmean(value for _, value in frequency) if frequency else None,
         throttled_ns=None if throttled is None else int(throttled),
+        gpu_throttled_by=gpu_throttled,
         samples=len(ticks),
         missed_samples=samples.missed(begin_ns, end_ns),
         sampler_cpu_pct=100 * spent_ns / (ticks[-1].at_ns - ticks[0].at_ns),

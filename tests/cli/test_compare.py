@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 from junitparser import JUnitXml
-from profile_builder import build_identity, build_profile, six_cells
+from profile_builder import build_cell, build_failed, build_identity, build_profile, build_result, six_cells
 
 from kit.cli import main
 from kit.profile.identity import Container
@@ -137,3 +137,31 @@ def test_junit_is_read_by_its_consumers(kit):
     answer = kit("a.json", "slower.json", "--format", "junit", "--fail-if-slower", "5")
     (suite,) = JUnitXml.fromstring(answer.stdout.encode())
     assert (suite.tests, suite.failures) == (12, 2)
+
+
+def test_the_gate_says_what_it_could_not_judge(kit, folder):
+    """A run whose cells failed, found no steady state or are missing has not passed."""
+    unsteady = [build_result(build_cell(result.cell.backend), [None] * 10) for result in six_cells()[:3]]
+    failed = [build_failed(result.cell) for result in six_cells()]
+    for name, results in (("unsteady", unsteady), ("failed", failed), ("fewer", six_cells()[1:])):
+        write_profile(folder / f"{name}.json", build_profile(results, id=name))
+    for name, said in (
+        ("failed", "6 cells not compared: 6 no steady number"),
+        ("unsteady", "6 cells not compared: 3 no steady number; 3 only in a"),
+    ):
+        answer = kit("a.json", f"{name}.json", "--fail-if-slower", "3")
+        assert answer.returncode == 4
+        assert answer.stderr.splitlines() == [
+            f"kit: {said}",
+            "kit: nothing was compared, so nothing has passed the gate",
+        ]
+    answer = kit("a.json", "fewer.json", "--fail-if-slower", "3")
+    assert answer.returncode == 0
+    assert answer.stderr == "kit: 1 cell not compared: 1 only in a\n"
+
+
+def test_the_gate_of_one_profile_needs_a_pair_too(kit, folder):
+    write_profile(folder / "torch.json", build_profile(six_cells()[1:2], id="torch"))
+    answer = kit("torch.json", "--fail-if-slower", "3")
+    assert answer.returncode == 4
+    assert kit("torch.json").returncode == 0

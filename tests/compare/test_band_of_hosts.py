@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 from profile_builder import build_identity, build_profile, six_cells
 
@@ -16,8 +17,7 @@ def banded(band, cpu="Example CPU 9000", taken_on=None, **fields):
             band_in_turns=band / 2,
             taken="2026-11-20T10:00:00Z",
             cell_key="mlp/torch",
-            launches=10,
-            comparisons=40,
+            launches=34,
             hardware_sha256="hardware of " + (taken_on or cpu),
         )
     return build_profile(six_cells(**fields), host_band=own, identity=build_identity(cpu), id=f"run {band} {cpu}")
@@ -28,8 +28,7 @@ def test_the_widest_band_counts():
     assert band_of(profiles) == 0.052
     assert compare(profiles).band == 0.052
     assert band_notes(profiles) == [
-        "Band 5.2 % (self-test on the host of b, 2026-11-20T10:00:00Z: 40 comparisons of 10 launches a side of "
-        "mlp/torch with itself)."
+        "Band 5.2 % (self-test on the host of b, 2026-11-20T10:00:00Z, from 34 launches of mlp/torch)."
     ]
 
 
@@ -78,3 +77,18 @@ def test_an_absurd_band_is_none(absurd):
 
 def test_a_band_given_goes_before_those_of_the_profiles():
     assert compare([("a", banded(0.031))], host_band=0.2).band == 0.2
+
+
+@pytest.mark.parametrize("width", [None, 5.0, -0.1])
+def test_what_one_profile_may_use_is_checked_by_itself(width):
+    profile = banded(0.06)
+    profile.host_band = msgspec.structs.replace(profile.host_band, band_in_turns=width)
+    assert band_of([("a", profile)]) is None
+    assert band_notes([("a", profile)]) == [f"No self-test of this host: {UNKNOWN}"]
+    assert compare([("a", profile)]).band == 0.01
+
+
+def test_the_note_on_reading_says_what_the_band_does():
+    wide, narrow = (compare([("a", banded(band)), ("b", banded(band, cpu="Other"))]).notes[-1] for band in (0.06, 0.01))
+    assert "What lies within the band of 6 % is unresolved, however narrow its interval." in wide
+    assert "Same: surely within 1 %." in narrow

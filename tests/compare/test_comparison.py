@@ -10,6 +10,8 @@ from kit.compare.gate import NotComparableError
 from kit.compare.labels import distinct_labels
 from kit.compare.regression import slower_rows
 from kit.profile.launch import Evaluation
+from kit.report.footnotes import Footnotes
+from kit.report.verdict_words import verdict_words
 
 
 def backends(results=None, baseline=None, **fields):
@@ -276,3 +278,43 @@ def test_comparing_imports_neither_a_framework_nor_the_slow_libraries():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_paired_verdict_says_on_how_many_rounds_it_rests():
+    """Eleven steady launches a side, in only two rounds both."""
+    early = [MS * (1 + 0.001 * (n % 3)) if n < 11 else None for n in range(20)]
+    late = [1.2 * MS * (1 + 0.001 * (n % 2)) if n >= 9 else None for n in range(20)]
+    comparison = backends([build_result(build_cell("tensorflow"), early), build_result(build_cell("torch"), late)])
+    row = row_of(comparison, "torch")
+    assert (row.launches, row.versus.launches, row.versus.paired) == (11, 2, True)
+    assert "1 verdict from fewer than 10 common rounds: a look, not a verdict." in comparison.notes
+    assert verdict_words(row, Footnotes()).endswith("in 2 common rounds")
+    nothing = [None] * 11 + late[11:]
+    row = row_of(
+        backends([build_result(build_cell("tensorflow"), early), build_result(build_cell("torch"), nothing)]), "torch"
+    )
+    assert (row.versus.paired, row.versus.time_ratio) == (True, None)
+    notes = Footnotes()
+    verdict_words(row, notes)
+    assert notes.lines() == ["¹ a difference needs at least two rounds in which both are steady"]
+
+
+def test_launches_that_would_tell_count_those_that_will_not_be_steady():
+    noisy = [MS * (1 + 0.05 * (-1) ** n) for n in range(10)]
+    half = [value for median in noisy for value in (median, None)]
+    slower = [1.03 * MS * (1 + 0.05 * (-1) ** (n // 2)) for n in range(10)]
+    half_slower = [value for median in slower for value in (median, None)]
+    wanted = [
+        row_of(
+            two([build_result(build_cell(), first)], [build_result(build_cell(), second)]), "torch", profile="b"
+        ).versus.launches_to_settle
+        for first, second in ((noisy, slower), (half, half_slower))
+    ]
+    assert wanted[1] == 2 * wanted[0]
+
+
+def test_a_forced_comparison_of_other_data_does_not_say_that_it_was_not_made():
+    notes = compare(
+        [("a", build_profile(six_cells())), ("b", build_profile(six_cells(data="synthetic"), id="b"))], force=True
+    ).notes
+    assert "MIXED DATA: some rows ran on SYNTHETIC data, others on MNIST." in notes

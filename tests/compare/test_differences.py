@@ -3,6 +3,9 @@ import pytest
 from profile_builder import build_identity, build_profile, six_cells
 
 from kit.compare.comparison import compare
+from kit.compare.differences import machines
+from kit.fingerprint.identity import hashed
+from kit.profile.hardware import same_hardware
 from kit.profile.identity import Accelerator, AcceleratorState, Container
 from kit.profile.launch import Utilization
 from kit.profile.schema import StateSpan
@@ -31,9 +34,11 @@ def in_state(before=None, after=None, results=None):
     return profile
 
 
-def sampled(throttled_ns):
+def sampled(throttled_ns, gpu_throttled_by=None):
     nothing = {"process_cpu_pct": 1.0, "machine_cpu_pct": 1.0, "rss_peak_b": 1, "frequency_mhz": None}
-    return Utilization(**nothing, throttled_ns=throttled_ns, samples=9, sampler_cpu_pct=0.5)
+    return Utilization(
+        **nothing, throttled_ns=throttled_ns, gpu_throttled_by=gpu_throttled_by, samples=9, sampler_cpu_pct=0.5
+    )
 
 
 def test_nothing_differs_between_like_runs():
@@ -174,3 +179,26 @@ def test_of_many_profiles_a_few_values_and_names_are_said():
     assert note.endswith("6.5 (p5, p25) and 14 more.")
     (kernel,) = (one for one in comparison.differences if one.kind == "kernel")
     assert sum(map(len, kernel.values.values())) == 40
+
+
+def test_containers_of_one_machine_are_one_machine():
+    """Each draws a host name of its own."""
+    docker = Container(engine="docker", cpu_limit=None, memory_limit_b=None, image=None)
+    inside = [on(container=docker, hostname_sha256=letter * 64) for letter in "ab"]
+    outside = [on(hostname_sha256=letter * 64) for letter in "ab"]
+    assert machines([("a", inside[0]), ("b", inside[1])]) == 1
+    assert machines([("a", inside[0]), ("b", outside[0])]) == 1
+    assert machines([("a", outside[0]), ("b", outside[1])]) == 2
+    assert machines([("a", outside[0]), ("b", on(cpu_model="Other"))]) == 2
+
+
+def test_an_update_of_kernel_and_microcode_leaves_the_hardware_what_it_is():
+    """Threads still block, and the band is still the host's."""
+    before = hashed(build_identity())
+    after = hashed(REPLACE(before, memory_b=before.memory_b - 44 * 1024, cpu=REPLACE(before.cpu, microcode="0x2")))
+    assert same_hardware(before, after)
+    assert after.hardware_sha256 == before.hardware_sha256
+    more = hashed(REPLACE(before, memory_b=2 * before.memory_b))
+    assert not same_hardware(before, more)
+    # Of a profile whose hash was made by another rule.
+    assert same_hardware(REPLACE(before, hardware_sha256="old"), after)

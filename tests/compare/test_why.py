@@ -35,6 +35,19 @@ def test_a_container_with_half_a_core():
     assert "steps stretch and scatter" in limit.effect
 
 
+def test_a_power_cap_is_named_for_cells_that_computed_on_the_gpu():
+    free, capped = sampled(None, []), sampled(None, ["software power cap of GPU 0"])
+    on_gpu, on_cpu = build_cell(device="gpu"), build_cell("jax")
+    first = build_profile([build_result(cell, [8e6] * 5, utilization=free) for cell in (on_gpu, on_cpu)])
+    results = [build_result(cell, [16e6] * 5, utilization=capped) for cell in (on_gpu, on_cpu)]
+    results[0].launches[0].utilization = free
+    found = why(first, build_profile(results, id="run-2"))
+    assert (
+        "In host none of 5 launches was throttled; in box 4 of 5 launches were throttled, "
+        "the GPU's clock lowered by software power cap of GPU 0 in 4 launches." in sentences(found, "warns")
+    )
+
+
 def test_what_blocks_is_explained_and_compared_all_the_same():
     one = Threads(requested=1, reported=1, reported_reason=None, cpus=[0])
     found = why(build_profile(six_cells()), build_profile(six_cells(threads=one), id="run-2"))

@@ -184,7 +184,6 @@ def test_a_known_band_goes_into_the_next_run(begun):
         taken="2026-01-01T00:00:00Z",
         cell_key=KEY,
         launches=10,
-        comparisons=200,
         hardware_sha256=first.header.identity.hardware_sha256,
     )
     keep_band(band)

@@ -45,9 +45,12 @@ def test_host_is_told_apart_and_not_named(here, monkeypatch):
 def test_hashes_are_stable_and_cover_what_they_say(here):
     assert hashed(here) == here
     replace = msgspec.structs.replace
-    more_memory = hashed(replace(here, memory_b=here.memory_b + 1))
+    more_memory = hashed(replace(here, memory_b=here.memory_b + (1 << 30)))
     assert more_memory.hardware_sha256 != here.hardware_sha256
     assert more_memory.sha256 != here.sha256
+    microcode = hashed(replace(here, cpu=replace(here.cpu, microcode="0xnew", flags_sha256="0" * 64)))
+    assert microcode.hardware_sha256 == here.hardware_sha256
+    assert microcode.sha256 != here.sha256
     other_kernel = hashed(replace(here, software=replace(here.software, kernel="other")))
     assert other_kernel.hardware_sha256 == here.hardware_sha256
     assert other_kernel.sha256 != here.sha256

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import multiprocessing
 import pkgutil
 import random
 import shutil
@@ -72,7 +73,16 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, help="folder to begin with and to add to; by default a new one")
     parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
     arguments = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="kit-fuzz-"))
+    with tempfile.TemporaryDirectory(prefix="kit-fuzz-") as folder:
+        # libFuzzer ends its process without a chance to tidy up.
+        child = multiprocessing.get_context("fork").Process(target=fuzz, args=(arguments, Path(folder)))
+        child.start()
+        child.join()
+    sys.exit(child.exitcode)
+
+
+def fuzz(arguments: argparse.Namespace, folder: Path) -> None:
+    """Ends the process."""
     corpus = arguments.corpus or folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
     for name, data in seeds().items():

@@ -53,9 +53,7 @@ def built() -> dict[str, Any]:
     profile.suite = msgspec.structs.replace(
         profile.suite, precision_pct=1.0, skipped=[Skipped(backend="x", reason="y")]
     )
-    profile.host_band = HostBand(
-        band=0.02, taken=profile.created, cell_key=key, launches=10, comparisons=40, hardware_sha256=hardware
-    )
+    profile.host_band = HostBand(band=0.02, taken=profile.created, cell_key=key, launches=34, hardware_sha256=hardware)
     overhead = {"ratio": 1.001, "low": 0.999, "high": 1.003, "mean_ratio": 1.002, "mean_low": 0.999, "mean_high": 1.005}
     profile.observer = ObserverOverhead(cell_key=key, pairs=20, **overhead)
     plain: dict[str, Any] = msgspec.to_builtins(profile)

@@ -11,7 +11,6 @@ BAND = HostBand(
     taken="2026-01-01T00:00:00Z",
     cell_key="mlp/torch",
     launches=10,
-    comparisons=231,
     hardware_sha256="a" * 64,
 )
 

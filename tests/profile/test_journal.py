@@ -76,7 +76,11 @@ def test_only_one_run_writes_a_journal(path, header):
     journal = Journal.create(path, header)
     with pytest.raises(JournalError, match="another kit run is writing it"):
         Journal.reopen(path)
+    with pytest.raises(JournalError, match="another kit run is writing it"):
+        Journal.create(path, header)
     journal.close()
+    with pytest.raises(JournalError, match="an unfinished run is kept there"):
+        Journal.create(path, header)
     reopened, _ = Journal.reopen(path)
     with pytest.raises(JournalError, match="another kit run is writing it"):
         Journal.reopen(path)

@@ -6,6 +6,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped
 from profile_builder import MS, build_cell, build_failed, build_profile, build_result, six_cells
 
 from kit.compare.comparison import compare
+from kit.profile.launch import Threads
 from kit.report import junit
 
 HOSTILE = "\x00\x01\x1b[2J\ud800\ufffe\u202e]]>&<b a=\"'\r\n\té模"
@@ -69,7 +70,7 @@ def test_unresolved_is_skipped_with_the_launches_that_would_tell():
         (build_result(build_cell("jax"), [None, None]), Skipped, "no steady state in any of 2 launches"),
         (build_result(build_cell("jax"), [MS, MS], data="synthetic"), Skipped, "not compared: data synthetic against"),
         (build_result(build_cell("jax"), [MS]), Skipped, "unresolved: more launches are needed"),
-        (build_result(build_cell("jax", "lstm"), [MS, MS]), Skipped, "no baseline for this cell"),
+        (build_result(build_cell("jax", "lstm"), [MS, MS]), Skipped, "only in b"),
     ],
 )
 def test_rows_without_a_verdict(other, kind, words):
@@ -142,3 +143,22 @@ def test_tens_of_thousands_of_rows_end():
     few = two(six_cells()[:1], six_cells()[:1])
     many = msgspec.structs.replace(few, rows=few.rows * 15_000)
     assert junit.render(many).count("<testcase") == 30_000
+
+
+def test_a_cell_that_the_candidate_lacks_does_not_pass():
+    cases = read(two(six_cells()[:3], six_cells()[:2]))[1]
+    (result,) = results(cases, label="a")["jax"]
+    assert isinstance(result, Skipped)
+    assert result.message == "only in a"
+
+
+def test_a_forced_row_says_so_whatever_its_verdict():
+    """CI servers show the message, not the notes."""
+    threads = Threads(requested=1, reported=1, reported_reason=None, cpus=[0])
+    for medians in ([MS], [MS, 1.1 * MS, 0.9 * MS]):
+        first, second = (
+            build_profile([build_result(build_cell("torch"), medians, **fields)], id=str(fields))
+            for fields in ({}, {"threads": threads})
+        )
+        (result,) = results(read(compare([("a", first), ("b", second)], force=True))[1])["torch"]
+        assert result.message.count("FORCED: threads 1 against 2") == 1

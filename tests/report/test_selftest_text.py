@@ -39,9 +39,8 @@ def answer():
         noise=Noise(launch_spread=0.02, launch_resemblance=0.3, step_spread=0.1, step_autocorrelation=0.2),
         band_shuffled=0.012,
         band_apart=0.034,
-        host_band=HostBand(
-            band=0.034, taken="2026-01-01", cell_key="mlp", launches=10, comparisons=91, hardware_sha256="a" * 64
-        ),
+        band_expected=0.031,
+        host_band=HostBand(band=0.034, taken="2026-01-01", cell_key="mlp", launches=38, hardware_sha256="a" * 64),
         no_band=None,
         rules=rules,
     )
@@ -54,8 +53,8 @@ def test_counts_shares_and_intervals_stand_beside_each_other(answer):
     assert "50/1000 5.0 % [3.7, 6.5]" in text
     assert "190 / 8 / 2 / 0" in text
     assert "+3.1 % [+2.0, +4.2] in 19 rounds" in text
-    assert "3.40 %: what 95 % of the comparisons" in text
-    assert "1.20 % shuffled and 3.40 % apart" in text
+    assert "3.40 %: what 95 % of comparisons" in text
+    assert "the widest of 1.20 % shuffled, 3.40 % apart, 3.10 % expected of two runs" in " ".join(text.split())
     assert "kept in /somewhere/a.json" in text
     assert "\x1b" not in text
 

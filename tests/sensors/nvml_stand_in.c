@@ -1,11 +1,12 @@
 /* Stands in for libnvidia-ml.so.1 where there is no GPU: one board, 200 W, energy counter fresh every 100 ms.
-   NVML_STAND_IN names what goes wrong: no_driver, no_permission, mismatch, no_gpu, no_energy, no_instant, glitch. */
+   NVML_STAND_IN names what goes wrong: no_driver, no_permission, mismatch, no_gpu, no_energy, no_instant, glitch, power_capped,
+   old_names (a library that knows the throttle reasons alone), no_clock_events. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { SUCCESS = 0, NOT_SUPPORTED = 3, NO_PERMISSION = 4, DRIVER_NOT_LOADED = 9, MISMATCH = 18, UNKNOWN = 999 };
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, NO_PERMISSION = 4, DRIVER_NOT_LOADED = 9, FUNCTION_NOT_FOUND = 13, MISMATCH = 18, UNKNOWN = 999 };
 
 typedef struct { unsigned int fieldId, scopeId; int64_t timestamp, latencyUsec; int valueType, nvmlReturn;
                  union { double d; unsigned int ui; unsigned long long ull; } value; } field_t;
@@ -56,6 +57,19 @@ int nvmlDeviceGetMemoryInfo(void *device, memory_t *memory) {
 }
 int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz) { (void)device; *mhz = type == 1 ? 1755 : 0; return SUCCESS; }
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned int *celsius) { (void)device; (void)sensor; *celsius = 54; return SUCCESS; }
+int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *mask) {
+    (void)device;
+    if (wrong("old_names")) return FUNCTION_NOT_FOUND;
+    if (wrong("no_clock_events")) return NOT_SUPPORTED;
+    *mask = wrong("power_capped") ? 0x4 : 0x1; /* else idle */
+    return SUCCESS;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *mask) {
+    (void)device;
+    if (!wrong("old_names")) return FUNCTION_NOT_FOUND;
+    *mask = 0x20;
+    return SUCCESS;
+}
 int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned int *mw) { (void)device; *mw = 230000; return SUCCESS; }
 int nvmlDeviceGetPowerManagementDefaultLimit(void *device, unsigned int *mw) { (void)device; *mw = 700000; return SUCCESS; }
 int nvmlDeviceGetApplicationsClock(void *device, int type, unsigned int *mhz) {

@@ -9,6 +9,8 @@ from kit.profile.identity import Accelerator
 from kit.profile.sensor import SensorReport
 from kit.sensors import nvml, nvml_library
 from kit.worker.samples import Samples
+from kit.worker.steady_gpu_throttling import NO_GPU
+from kit.worker.steady_utilization import utilization
 
 READ_ALL = """
 import sys, msgspec
@@ -33,6 +35,7 @@ def test_every_quantity_of_a_board(in_nvml_process):
         "nvml.0.memory": 3 * 2**30,
         "nvml.0.frequency": 1755.0,
         "nvml.0.temperature": 54.0,
+        "nvml.0.clock_events": 1.0,
     }
     assert energy > 0
     assert energy % 20 == 0
@@ -54,6 +57,26 @@ def test_board_without_energy_counter_keeps_the_rest(in_nvml_process):
     report, value = found["nvml.0.energy"]
     assert (report.status, value) == ("unavailable", None)
     assert "Volta" in report.reason
+    assert found["nvml.0.power"][1] == 200.0
+
+
+def test_clock_events_are_a_mask_and_say_so(in_nvml_process):
+    report, value = read_all(in_nvml_process, "power_capped")["nvml.0.clock_events"]
+    assert (report.quantity, report.unit, value) == ("throttling", "1", 4.0)
+    assert report.source.startswith("nvmlDeviceGetCurrentClocksEventReasons: a bit mask")
+
+
+def test_clock_events_of_a_library_that_knows_the_older_name_alone(in_nvml_process):
+    report, value = read_all(in_nvml_process, "old_names")["nvml.0.clock_events"]
+    assert value == 32.0
+    assert report.source.startswith("nvmlDeviceGetCurrentClocksThrottleReasons: ")
+
+
+def test_a_board_without_clock_events_says_so_and_keeps_the_rest(in_nvml_process):
+    found = read_all(in_nvml_process, "no_clock_events")
+    report, value = found["nvml.0.clock_events"]
+    assert (report.status, value) == ("unavailable", None)
+    assert report.reason == "throttling of GPU 0: the board or its driver does not offer it"
     assert found["nvml.0.power"][1] == 200.0
 
 
@@ -97,6 +120,22 @@ with SamplerProcess(period_s=0.05) as sampler:
     time.sleep(1.5)
 sys.stdout.write(msgspec.json.encode(sampler.samples).decode())
 """
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        ("", ([], None)),
+        ("power_capped", (["software power cap of GPU 0"], None)),
+        ("old_names", (["software thermal slowdown of GPU 0"], None)),
+        ("no_clock_events", (None, "throttling of GPU 0: the board or its driver does not offer it")),
+        ("no_driver", (None, NO_GPU)),
+    ],
+)
+def test_a_slowed_board_is_seen_through_the_sampler(in_nvml_process, wrong, expected):
+    samples = msgspec.json.decode(in_nvml_process(SAMPLE, wrong), type=Samples)
+    found = utilization(samples, samples.ticks[0].at_ns, samples.ticks[-1].at_ns)
+    assert (found.gpu_throttled_by, found.reasons.get("gpu_throttled_by")) == expected
 
 
 @pytest.mark.parametrize("wrong", ["", "glitch"])

@@ -36,8 +36,14 @@ def test_a_noisy_host_widens_the_band():
     assert judge(difference, band=noise_band(None)).verdict == "slower"
     assert judge(difference, band=noise_band(0.05)).verdict == "unresolved"
     assert judge(difference, band=noise_band(0.05)).launches_to_settle is None, "no number of launches settles that"
-    assert judge(pair(1.001, 0.001), band=noise_band(0.05)).verdict == "same"
     assert noise_band(0.0001) == 0.01
+
+
+def test_a_host_that_cannot_tell_one_percent_calls_nothing_the_same():
+    """Its launches may be alike and its runs apart: an interval over launches of one run does not see that."""
+    difference = pair(1.001, 0.001)
+    assert judge(difference, band=noise_band(0.01)).verdict == "same"
+    assert judge(difference, band=noise_band(0.012)) == Judgement("unresolved", None)
 
 
 def test_an_adjusted_p_can_take_a_verdict_away():

@@ -72,7 +72,9 @@ def test_the_window_of_this_process_and_its_unavailable_sensors():
     # Other work of the machine leaves this process less than a whole CPU.
     assert found.process_cpu_pct == pytest.approx(100 * spent_ns / (end_ns - begin_ns), rel=0.5)
     assert set(found.reasons) == {
-        field for field in ("frequency_mhz", "throttled_ns", "rss_peak_b") if getattr(found, field) is None
+        field
+        for field in ("frequency_mhz", "throttled_ns", "rss_peak_b", "gpu_throttled_by")
+        if getattr(found, field) is None
     }
     named = {report.name for report in watching.reports if report.quantity == "energy"}
     energies = watching.energies(begin_ns, end_ns)

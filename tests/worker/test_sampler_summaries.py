@@ -176,7 +176,7 @@ def test_utilization_of_the_window_alone():
     assert found.missed_samples == 0
     assert found.samples == 11
     assert found.frequency_mhz is None
-    assert found.reasons == {"frequency_mhz": "a virtual machine"}
+    assert found.reasons == {"frequency_mhz": "a virtual machine", "gpu_throttled_by": "no GPU sensor answers"}
 
 
 def test_deadlines_that_the_sampler_missed_are_counted_within_the_window():
