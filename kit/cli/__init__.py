@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main() -> None:
@@ -12,9 +15,11 @@ def main() -> None:
     import click
 
     from kit.cli.app import app
+    from kit.cli.streams import protect
     from kit.errors import KitError
     from kit.printable import printable, printable_line
 
+    protect()
     try:
         code = app.main(prog_name="kit", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as help_wanted:
@@ -28,14 +33,12 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.exceptions.Abort:
         sys.exit(130)
-    except SystemExit as ending:
-        # Click's answer to a pipe whose reader has gone (`kit show … | head`), which is no error: 1 means slower.
-        sys.exit(0 if ending.code == 1 else ending.code)
     except OSError as error:
-        # A full disk under our output, or a terminal that has gone: what is still buffered would fail again at exit.
+        # A full disk under our output: what is still buffered would fail again at exit.
         _discard_output()
         subject = error.filename or "input or output failed"
-        _say(printable(f"kit: {subject}: {error.strerror or error}; make room, or write elsewhere"))
+        advice = "; make room, or write elsewhere" if error.errno in NO_ROOM else ""
+        _say(printable(f"kit: {subject}: {error.strerror or error}{advice}"))
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -53,11 +53,14 @@ def compare(
     A folder stands for the profiles in it.
     """
     import kit.compare.comparison as comparing
+    from kit.compare.gate import NotComparableError
     from kit.compare.labels import distinct_labels
     from kit.profile.briefs import read_briefs
     from kit.suites.plan import check_choice
 
     check_choice("format", format_name, FORMATS)
+    if as_json and format_name not in ("text", "json"):
+        raise click.UsageError(f"--json and --format {format_name} cannot both be had; give one")
     format_name = "json" if as_json else format_name
     paths = profile_paths(profiles)
     if why:
@@ -66,7 +69,15 @@ def compare(
         return 0
     with uncollected():
         labelled = list(zip(distinct_labels(paths), read_briefs(paths), strict=True))
-        comparison = comparing.compare(labelled, baseline, force=force)
+        try:
+            comparison = comparing.compare(labelled, baseline, force=force)
+        except NotComparableError as error:
+            if format_name == "junit":
+                # A CI server that is given an empty file reports that, and not why.
+                from kit.report import junit
+
+                click.echo(junit.render_refusal(str(error)), nl=False)
+            raise
         for piece in _rendered(comparison, format_name, fail_if_slower):
             click.echo(piece, nl=False)
     return 0 if fail_if_slower is None else _gate(comparison, fail_if_slower)
@@ -87,7 +98,7 @@ def _rendered(comparison: Comparison, format_name: str, fail_if_slower: float | 
         case "junit":
             from kit.report import junit
 
-            return [junit.render(comparison, fail_if_slower or 0.0)]
+            return [junit.render(comparison, fail_if_slower)]
         case _:
             return [text.render(comparison, color=wants_color(sys.stdout))]
 

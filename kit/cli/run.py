@@ -9,6 +9,7 @@ import click
 from kit.cli.damaged import say_damaged
 from kit.cli.decided import refuse_given
 from kit.cli.finite_range import FiniteRange
+from kit.cli.overruled import say_overruled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +61,7 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
     from kit.engines.interrupts import terminate_as_interrupt
 
     running = _resume(options) if options["resume"] else _begin(options)
+    path = running.path
     try:
         with (
             terminate_as_interrupt(),
@@ -69,8 +71,16 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
     except KeyboardInterrupt:
         _say_how_to_go_on(running, "interrupted")
         return EXIT_INTERRUPTED
+    if running.path != path:
+        click.echo(f"kit: {path}: another run's profile is there by now; this one is {running.path}", err=True)
     if profile.interrupted:
         _say_how_to_go_on(running, f"the budget of {budget:g} s has ended")
+    elif sum(running.expected.values()):
+        click.echo(
+            f"kit: the budget of {budget:g} s has ended before every cell was as precise as asked for; "
+            "`kit compare` says which",
+            err=True,
+        )
     _print_outcome(running, as_json=as_json)
     return EXIT_FAILED_CELLS if running.failed else 0
 
@@ -116,6 +126,7 @@ def _begin(options: dict[str, Any]) -> Run:
     cells, skipped = keep_installed(planned, axes["backends"])
     for entry in skipped:
         click.echo(f"kit: skipped: {entry.reason}", err=True)
+    say_overruled(len(usable_cpus()))
     ready = ensure(options["data"])
     if ready.note:
         click.echo(f"kit: {ready.note}", err=True)
@@ -169,6 +180,19 @@ def _refuse_what_has_ended(path: Path) -> None:
     raise click.UsageError(f"{path}: this run is complete; `kit show {path}` shows it")
 
 
+def _say_contended(running: Run) -> None:
+    from kit.compare.counted import counted
+    from kit.stats.contention import is_contended
+
+    contended = sum(is_contended(launch) for launch in running.finished)
+    if contended:
+        click.echo(
+            f"kit: other work took the CPUs in {contended} of {counted(len(running.finished), 'launch')}, which give "
+            "no numbers; measure when the machine is idle, or on CPUs of its own (taskset)",
+            err=True,
+        )
+
+
 def _print_outcome(running: Run, *, as_json: bool) -> None:
     failures = {launch.cell_key: launch.failure for launch in running.finished if launch.failure is not None}
     if as_json:
@@ -177,6 +201,7 @@ def _print_outcome(running: Run, *, as_json: bool) -> None:
         outcome = {"profile": str(running.path), "id": running.header.id, "failed": failures}
         click.echo(msgspec.json.encode(outcome).decode())
         return
+    _say_contended(running)
     for key, failure in failures.items():
         click.echo(f"kit: failed: {key}: {failure.in_words}", err=True)
         for line in failure.stderr_tail.splitlines()[-5:]:

@@ -67,8 +67,12 @@ def selftest(*, resume: bool, kept: str | None, as_json: bool, **options: Any) -
 
 def _begun(options: dict[str, Any]) -> SelfTest:
     from kit.engines.selftest_begin import begin
+    from kit.stats.self_comparisons import UNSLOWED_FOR_BAND
 
     rounds = options.pop("launches")
+    if 2 * rounds < UNSLOWED_FOR_BAND:
+        least = UNSLOWED_FOR_BAND // 2
+        click.echo(f"kit: with fewer than {least} rounds (--launches) no band of this host can be taken", err=True)
     running, data_note = begin(rounds=rounds, **options)
     if data_note:
         click.echo(f"kit: {data_note}", err=True)
@@ -87,7 +91,7 @@ def _conduct(running: SelfTest, *, as_json: bool) -> int:
     from kit.cli.progress import RunProgress
     from kit.compare.counted import counted
     from kit.engines.interrupts import terminate_as_interrupt
-    from kit.profile.host_band import keep_band
+    from kit.profile.host_band import HostBandError, keep_band
 
     try:
         with terminate_as_interrupt(), RunProgress(running.expected, ended=len(running.finished)) as progress:
@@ -104,7 +108,11 @@ def _conduct(running: SelfTest, *, as_json: bool) -> int:
         if launch.failure is not None:
             click.echo(f"kit: failed: round {launch.round}: {launch.failure.in_words}", err=True)
     answer = running.answer()
-    kept_in = None if answer.host_band is None else str(keep_band(answer.host_band))
+    try:
+        kept_in = None if answer.host_band is None else str(keep_band(answer.host_band))
+    except HostBandError as error:
+        _print(answer, as_json=as_json, kept_in=None)
+        raise HostBandError(f"{error}, then `kit selftest --resume --out {running.path}` keeps it") from None
     _print(answer, as_json=as_json, kept_in=kept_in)
     click.echo(
         f"kit: launches kept in {running.path}; `kit selftest --from {running.path}` judges them again", err=True

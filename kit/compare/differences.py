@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from kit.compare.fact import Fact
+from kit.compare.fact import UNKNOWN, Fact
 from kit.compare.facts import NONE, identity_facts, run_facts
 from kit.compare.gate import LabelledProfile, Pairs
 from kit.compare.graded import GradedDifference
@@ -81,7 +81,7 @@ def _of_profiles(
             grade=grade_of(kind, like_hardware=like_hardware),
             kind=kind,
             name=name,
-            values=_values(own.holders, labels, fill=kind not in ONLY_WHERE_KNOWN),
+            values=_values(own.holders, labels, _absent(kind)),
             effect=GRADES[kind].effect,
         )
         for (kind, name), own in _gathered(profiles, backends).items()
@@ -123,10 +123,17 @@ def _differs(kind: str, own: _Seen, profiles: int) -> bool:
     return len(own.holders) > 1 or sum(map(len, own.holders.values())) < profiles
 
 
-def _values(holders: dict[str, list[int]], labels: Sequence[str], *, fill: bool) -> dict[str, list[str]]:
-    """Value -> labels, in the order of the profiles; with `fill`, ``none`` for those that lack it."""
+def _absent(kind: str) -> str | None:
+    """What to say of profiles without it; null: nothing. A quantity that was not recorded is not known to be none."""
+    if kind in ONLY_WHERE_KNOWN:
+        return None
+    return UNKNOWN if kind in NEGLIGIBLE else NONE
+
+
+def _values(holders: dict[str, list[int]], labels: Sequence[str], absent: str | None) -> dict[str, list[str]]:
+    """Value -> labels, in the order of the profiles; `absent` for those that lack it, where it is given."""
     having = {place for places in holders.values() for place in places}
-    without = [place for place in range(len(labels)) if fill and place not in having]
-    values = holders if not without else {**holders, NONE: [*holders.get(NONE, []), *without]}
+    without = [place for place in range(len(labels)) if absent is not None and place not in having]
+    values = holders if absent is None or not without else {**holders, absent: [*holders.get(absent, []), *without]}
     in_order = sorted((sorted(places), value) for value, places in values.items())
     return {value: [labels[place] for place in places] for places, value in in_order}

@@ -30,7 +30,11 @@ def any_marks(result: AnyCell) -> bool:
             return True
     for summary in result.launch_summaries:
         correlation = summary.autocorrelation
-        if summary.verdict in MARKED_VERDICTS or (correlation is not None and correlation > AUTOCORRELATION_WARN):
+        if (
+            summary.contended
+            or summary.verdict in MARKED_VERDICTS
+            or (correlation is not None and correlation > AUTOCORRELATION_WARN)
+        ):
             return True
     return any(gpu_throttled_by(result).values())
 
@@ -54,6 +58,8 @@ def _of_summary(summary: LaunchSummary | LaunchSummaryBrief | None) -> list[str]
         return marks
     if summary.autocorrelation is not None and summary.autocorrelation > AUTOCORRELATION_WARN:
         marks.append("correlated steps")
+    if summary.contended:
+        marks.append("contended")
     if summary.verdict in MARKED_VERDICTS:
         marks.append(summary.verdict.replace("_", " "))
     return marks

@@ -9,6 +9,9 @@ from kit.compare.gate import LabelledProfile
 from kit.compare.graded import several
 from kit.profile.brief import AnyCell
 
+# An interval beyond tenfold, of two or three launches, says only that they are too few.
+UNREADABLE_PCT = 1000
+
 
 def precision_notes(profiles: Sequence[LabelledProfile]) -> list[str]:
     """One line a profile with such cells: ``WIDER THAN ASKED in a: ±2 % was asked for; mlp/… has ±3.1 %``."""
@@ -29,4 +32,7 @@ def _wider(result: AnyCell, asked_pct: float) -> str | None:
     if step is None or step.low is None or step.high is None or step.value <= 0:
         return f"{result.key} has no interval"
     half_pct = 100 * (step.high / step.value - 1)
-    return f"{result.key} has ±{percent(half_pct)}" if half_pct > asked_pct else None
+    if half_pct <= asked_pct:
+        return None
+    shown = f"±{percent(half_pct)}" if half_pct < UNREADABLE_PCT else "a hopelessly wide one"
+    return f"{result.key} has {shown}"

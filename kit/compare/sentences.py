@@ -14,7 +14,7 @@ from kit.compare.state_facts import stolen_pct, throttled_launches, waiting_pct
 from kit.profile.brief import AnyProfile, ProfileBrief
 
 PHASE = "steady"
-PREPOSITIONS = ("in ", "before ", "during ")
+BEGINNINGS = ("in ", "the load ", "during ")
 
 
 def sentence(found: GradedDifference, pair: Sequence[LabelledProfile]) -> str:
@@ -33,7 +33,7 @@ def sentence(found: GradedDifference, pair: Sequence[LabelledProfile]) -> str:
 
 def _begun(clauses: str) -> str:
     """As a sentence begins; a label is written as it is."""
-    return f"{clauses[0].upper()}{clauses[1:]}" if clauses.startswith(PREPOSITIONS) else clauses
+    return f"{clauses[0].upper()}{clauses[1:]}" if clauses.startswith(BEGINNINGS) else clauses
 
 
 def _cpu_limit(label: str, profile: AnyProfile) -> str:
@@ -50,7 +50,7 @@ def _threads(label: str, profile: AnyProfile) -> str:
 
 def _load(label: str, profile: AnyProfile) -> str:
     cpus = profile.identity.cpu.cores_logical
-    return f"before {label} the load was {profile.state.before.load_1min:.3g} on {counted(cpus, 'CPU')}"
+    return f"the load was {profile.state.before.load_1min:.3g} on {counted(cpus, 'CPU')} before {label}"
 
 
 def _stolen(label: str, profile: AnyProfile) -> str:

@@ -14,7 +14,7 @@ from kit.profile.schema import SCHEMA, CellResult, ObserverOverhead, Profile, St
 from kit.profile.sensor import SensorReport
 from kit.stats.cell_summary import summarize_cell
 from kit.stats.launch_summary import summarize_launch
-from kit.stats.observer_overhead import observer_overhead
+from kit.stats.observer_overhead import not_yet_run, observer_overhead
 from kit.stats.parity_verdict import parity_verdicts
 
 
@@ -66,11 +66,12 @@ def _cell_result(plan: RunPlan, cell: Cell, launches: list[Launch]) -> CellResul
 
 
 def _observer(plan: RunPlan, launches: list[Launch]) -> ObserverOverhead | None:
-    """Of the launch that was asked for it, once that has ended."""
+    """Of the launch that was asked for it; null: none was."""
+    if plan.observer_s <= 0:
+        return None
     key = plan.cells[0].key
-    asked = (launch for launch in launches if (launch.cell_key, launch.round) == (key, 0))
-    launch = next(asked, None) if plan.observer_s > 0 else None
-    return None if launch is None else observer_overhead(launch)
+    asked = next((launch for launch in launches if (launch.cell_key, launch.round) == (key, 0)), None)
+    return not_yet_run(key) if asked is None else observer_overhead(asked)
 
 
 def _first_certificate(launches: list[Launch]) -> Certificate | None:

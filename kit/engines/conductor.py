@@ -58,9 +58,10 @@ def conduct(
         for request in requests:
             watcher.begins(request)
             begin_ns = now_ns()
-            launch = run_launch(request)
-            # Both or, where the journal cannot be written, at least for the profile; no interrupt comes in between.
+            # `run_launch` lets interrupts through while its worker runs. One that comes later waits until both have the
+            # launch or, where the journal cannot be written, the profile at least.
             with interrupts_held_back():
+                launch = run_launch(request)
                 finished.append(launch)
                 journal.add(launch)
             watcher.ended(launch, (now_ns() - begin_ns) / 1e9, to_do.expected(finished))

@@ -13,8 +13,8 @@ from kit.engines.schedule import round_requests
 from kit.profile.launch import Launch, LaunchRequest, StepPlan
 from kit.profile.run_plan import RunPlan
 from kit.profile.schema import LaunchSummary
-from kit.stats.launch_summary import summarize_launch
-from kit.stats.precision import SEQUENTIAL_LAUNCHES_MAX, half_width, launches_to_precision
+from kit.stats.launch_summary import summary_of
+from kit.stats.precision import SEQUENTIAL_LAUNCHES_MAX, SEQUENTIAL_LAUNCHES_MIN, half_width, launches_to_precision
 
 # A cell that reaches a steady state in fewer than this share of so many launches gets no further ones: its interval
 # would be that of the few that happened to look steady. (A busy virtual machine loses half of them: worth going on.)
@@ -69,7 +69,9 @@ class Continuation:
         return self.plan.precision_pct is not None and not self._is_done(before, self.plan.precision_pct / 100)
 
     def _is_done(self, launches: list[Launch], precision: float) -> bool:
-        reached = half_width(self._medians(launches))
+        medians = self._medians(launches)
+        # The bounds on how often the interval errs hold from so many launches on that count.
+        reached = half_width(medians) if len(medians) >= SEQUENTIAL_LAUNCHES_MIN else None
         return (reached is not None and reached <= precision) or self._is_hopeless(launches)
 
     def _is_hopeless(self, launches: list[Launch]) -> bool:
@@ -93,7 +95,8 @@ class Continuation:
             return max(self.plan.launches, LAUNCHES_TO_GIVE_UP, len(own) + 1)
         # One more, as it is not done; and those without a steady number are to be expected again.
         wanted = max(launches_to_precision(medians, precision), len(medians) + 1) - len(medians)
-        return max(self.plan.launches, len(own) + round(wanted * len(own) / len(medians)))
+        total = max(self.plan.launches, len(own) + round(wanted * len(own) / len(medians)))
+        return min(total, max(SEQUENTIAL_LAUNCHES_MAX, len(own) + 1))
 
     def _steps_of(self, own: list[Launch]) -> StepPlan:
         pilots = [launch for launch in own if launch.round < PILOT_LAUNCHES]
@@ -116,8 +119,7 @@ class Continuation:
         """Of one launch; kept, as finding the steady state takes a while."""
         key = (launch.cell_key, launch.round)
         if key not in self._summaries:
-            steps = launch.step_ns if launch.failure is None else None
-            self._summaries[key] = None if steps is None else summarize_launch(steps, launch.warmup_steps, launch.round)
+            self._summaries[key] = summary_of(launch)
         return self._summaries[key]
 
 

@@ -16,7 +16,7 @@ PROBE_TIMEOUT_S = 60
 
 
 class InterpreterError(KitError):
-    """The interpreter named for a backend does not answer."""
+    """There is no such backend, or the interpreter named for it does not answer."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +27,13 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def interpreter_for(backend: str) -> str:
-    """The interpreter named in KIT_PYTHON_<BACKEND>, else the running one."""
+    """The interpreter named in KIT_PYTHON_<BACKEND>, else the running one.
+
+    Raises:
+        InterpreterError: the kit has no such backend; a plan from a file may name any.
+    """
+    if backend not in CATALOG:
+        raise InterpreterError(f"{backend}: this kit has no such backend; it has {', '.join(CATALOG)}")
     return os.environ.get(CATALOG[backend].interpreter_variable) or sys.executable
 
 

@@ -7,6 +7,7 @@ own, or whose parent has gone, is found by the environment that it inherited.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -19,13 +20,30 @@ LAUNCH_VARIABLE = "KIT_LAUNCH"
 LOOKS = 5
 # The kernel takes a moment to take a killed process away.
 BETWEEN_LOOKS_S = 0.02
+# And seconds where it frees a hundred gigabytes or a GPU. What takes longer is stuck in the kernel: a driver, a disk.
+ENDED_WITHIN_S = 30.0
 
 
-def end_launch(worker: subprocess.Popen[bytes], folder: Path) -> None:
-    """Kill the worker's process group, then whatever else carries the mark of `folder`."""
+class StuckWorkerError(OSError):
+    """A worker that heeds no SIGKILL: what ran next would run beside it, on a machine that something is wrong with."""
+
+    def __init__(self, pid: int) -> None:
+        words = f"the worker does not end within {ENDED_WITHIN_S:g} s of SIGKILL (state {_state(pid)})"
+        super().__init__(errno.EBUSY, words, f"process {pid}")
+
+
+def end_launch(worker: subprocess.Popen[bytes], folder: Path) -> bool:
+    """Kill the worker's process group, then whatever else carries the mark of `folder`. False: the worker is stuck."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(worker.pid, signal.SIGKILL)
-    worker.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        worker.wait(ENDED_WITHIN_S)
+    end_marked(folder)
+    return worker.poll() is not None
+
+
+def end_marked(folder: Path) -> None:
+    """Kill whatever carries the mark of `folder`."""
     for _ in range(LOOKS):
         left = _marked(folder)
         if not left:
@@ -46,6 +64,14 @@ def _processes() -> list[int]:
         return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     except OSError:
         return []
+
+
+def _state(pid: int) -> str:
+    """One letter, as in `ps`: D is uninterruptible."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return "unknown"
 
 
 def _environment(pid: int) -> list[bytes]:

@@ -16,11 +16,14 @@ import msgspec
 
 from kit.clock import now_ns
 from kit.engines.interpreters import interpreter_for
-from kit.engines.interrupts import interrupts_held_back
-from kit.engines.leftovers import LAUNCH_VARIABLE, end_launch
+from kit.engines.interrupts import interrupts_held_back, interrupts_let_through
+from kit.engines.launch_folder import launch_folder, remove_abandoned
+from kit.engines.leftovers import LAUNCH_VARIABLE, StuckWorkerError, end_launch
 from kit.engines.out_of_memory import memory_kills
 from kit.engines.phase_limits import LIMIT_VARIABLE, phase_limits_s
+from kit.engines.room import check_room, told_where
 from kit.profile.launch import Failure, Launch, LaunchRequest, PhaseName
+from kit.worker.parent_death import started_ticks
 
 # Enough of the worker's standard error to see the framework's own message, not its whole stack.
 STDERR_TAIL_LINES = 20
@@ -45,7 +48,8 @@ class Ending(NamedTuple):
 def run_launch(request: LaunchRequest, limits_s: PhaseLimits | None = None) -> Launch:
     """Run one worker to its end and give its record; a worker that dies or hangs gives a failed launch.
 
-    What the worker had recorded before it died is kept in the failed launch.
+    What the worker had recorded before it died is kept in the failed launch. An interrupt that arrives when the worker
+    has ended costs no launch: it waits for the end of this, and for that of the caller's `interrupts_held_back`.
 
     Args:
         request: what to measure.
@@ -53,46 +57,57 @@ def run_launch(request: LaunchRequest, limits_s: PhaseLimits | None = None) -> L
 
     Raises:
         PhaseLimitError: see `phase_limits_s`.
+        StuckWorkerError: the worker cannot be ended.
+        OSError: no room for the launch's files: it failed of that, and not of its cell.
     """
     limits_s = phase_limits_s(request) if limits_s is None else limits_s
-    with tempfile.TemporaryDirectory(prefix="steadykit-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        (folder / "request.json").write_bytes(msgspec.json.encode(request))
+    remove_abandoned(Path(tempfile.gettempdir()))
+    with interrupts_held_back(), launch_folder() as folder:
+        with told_where(folder.parent):
+            (folder / "request.json").write_bytes(msgspec.json.encode(request))
         ending = _run_worker(request, folder, limits_s)
-        launch = _read_record(folder) or _nothing_measured(request)
-        stderr_tail = _tail(folder / "stderr")
-        if ending.exit_code != 0 and launch.failure is None:
-            launch.failure = Failure(phase=_last_phase(folder), reason=_how_it_died(ending, stderr_tail))
+        launch = _launch(request, folder, ending)
         if launch.failure is not None:
-            launch.failure = msgspec.structs.replace(
-                launch.failure, stderr_tail=stderr_tail, exit_code=ending.exit_code
-            )
+            # Whoever ends a job signals all of its processes: then this one failed of the interrupt.
+            with interrupts_let_through():
+                check_room(folder, launch.failure)
         return launch
+
+
+def _launch(request: LaunchRequest, folder: Path, ending: Ending) -> Launch:
+    """What the worker left behind, and how it ended."""
+    record = _read_record(folder)
+    launch = record or _nothing_measured(request)
+    stderr_tail = _tail(folder / "stderr")
+    if launch.failure is None and (record is None or ending.exit_code != 0):
+        launch.failure = Failure(phase=_last_phase(folder), reason=_how_it_died(ending, stderr_tail))
+    if launch.failure is not None:
+        launch.failure = msgspec.structs.replace(launch.failure, stderr_tail=stderr_tail, exit_code=ending.exit_code)
+    return launch
 
 
 def _run_worker(request: LaunchRequest, folder: Path, limits_s: PhaseLimits) -> Ending:
     command = [interpreter_for(request.cell.backend), "-m", "kit.worker", "--engine", str(os.getpid())]
+    if (started := started_ticks(os.getpid())) is not None:
+        command += ["--engine-started", str(started)]
     for option, file in (("--request", "request.json"), ("--record", "launch.json"), ("--trail", "trail")):
         command += [option, str(folder / file)]
     kills_before = memory_kills()
     with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
-        worker = None
+        worker = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            env={**os.environ, **QUIET, **_own(request, folder)},
+            start_new_session=True,
+        )
         try:
-            # An interrupt in the middle of this would leave a worker that nobody knows of.
-            with interrupts_held_back():
-                worker = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=stdout,
-                    stderr=stderr,
-                    env={**os.environ, **QUIET, **_own(request, folder)},
-                    start_new_session=True,
-                )
             overrun_s = _overrun_s(worker, folder, limits_s)
         finally:
-            if worker is not None:
-                with interrupts_held_back():
-                    end_launch(worker, folder)
+            ended = end_launch(worker, folder)
+    if not ended:
+        raise StuckWorkerError(worker.pid)
     if overrun_s is not None:
         return Ending(None, limit_s=overrun_s)
     return Ending(worker.returncode, memory_kills=(memory_kills() or 0) - (kills_before or 0))
@@ -107,7 +122,8 @@ def _own(request: LaunchRequest, folder: Path) -> dict[str, str]:
 def _overrun_s(worker: subprocess.Popen[bytes], folder: Path, limits_s: PhaseLimits) -> float | None:
     """Wait until the worker has ended (None) or is in one phase for longer than its limit, which is returned."""
     phase, since_ns = None, now_ns()
-    with _end_of(worker) as ends_within:
+    # An interrupt that arrives when it has ended waits: what it measured is kept.
+    with _end_of(worker) as ends_within, interrupts_let_through(unless=lambda: ends_within(0)):
         while not ends_within(LOOK_EVERY_S):
             now_in = _last_phase(folder)
             if now_in != phase:
@@ -168,6 +184,8 @@ def _how_it_died(ending: Ending, stderr_tail: str) -> str:
         words = f"worker ended by {_signal_name(-ending.exit_code)}"
         killed_for_memory = ending.exit_code == -signal.SIGKILL and ending.memory_kills > 0
         return f"{words}: out of memory (meanwhile the kernel killed for want of it)" if killed_for_memory else words
+    if ending.exit_code == 0:
+        return "worker ended without a whole record"
     last_words = (stderr_tail.splitlines() or ["no message"])[-1]
     return f"worker ended with exit code {ending.exit_code}: {last_words}"
 

@@ -105,6 +105,7 @@ def prepare(
             seed=seed,
             skipped=skipped,
             precision_pct=precision_pct,
+            observer_s=suite.measure.observer_s,
         ),
         plan=RunPlan(
             cells=cells,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kit.engines.energy_window import steady_s_min
 from kit.errors import KitError
-from kit.profile.journal import Journal, JournalHeader, Kept, journal_path
+from kit.profile.journal import Journal, JournalHeader, Kept, check_sound, journal_path
 from kit.profile.launch import Launch
 from kit.profile.run_plan import RunPlan
 from kit.profile.schema import Profile
@@ -34,7 +34,7 @@ def restore_journal(path: Path) -> bool:
     if not profile.interrupted or cpus is None:
         return False
     launches = _with_steps(path, profile)
-    Journal.create(journal_path(path), _header(profile, launches, cpus), launches).close()
+    Journal.create(journal_path(path), _header(profile, cpus), launches).close()
     return True
 
 
@@ -62,7 +62,7 @@ def _with_steps(path: Path, profile: Profile) -> list[Launch]:
     attach_steps(path, profile)
     launches = _launches(profile)
     for launch in launches:
-        launch.step_ns = None if launch.step_ns is None else [int(step) for step in launch.step_ns]
+        check_sound(path, launch)
     return launches
 
 
@@ -70,7 +70,7 @@ def _cpus(launches: list[Launch]) -> list[int] | None:
     return next((launch.threads.cpus for launch in launches if launch.threads is not None), None)
 
 
-def _header(profile: Profile, launches: list[Launch], cpus: list[int]) -> JournalHeader:
+def _header(profile: Profile, cpus: list[int]) -> JournalHeader:
     suite = profile.suite
     return JournalHeader(
         id=profile.id,
@@ -91,12 +91,7 @@ def _header(profile: Profile, launches: list[Launch], cpus: list[int]) -> Journa
             cpus=cpus,
             # What "auto" had found.
             clock="monotonic_raw" if profile.clock is None else profile.clock.source,
-            observer_s=_observer_s(launches),
+            observer_s=suite.observer_s,
         ),
         host_band=profile.host_band,
     )
-
-
-def _observer_s(launches: list[Launch]) -> float:
-    """As long as it took: the launch that was asked for it is not run again, but its answer belongs to the plan."""
-    return sum(phase.duration_ns / 1e9 for one in launches for phase in one.phases if phase.name == "observer")

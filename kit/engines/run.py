@@ -22,6 +22,7 @@ from kit.engines.continuation import Continuation
 from kit.engines.local import run_launch
 from kit.engines.phase_limits import limit_asked_for
 from kit.engines.restore import launches_to_recover, restore_journal
+from kit.engines.result_path import result_path
 from kit.engines.resumable import check_resumable, without_counters
 from kit.errors import KitError
 from kit.fingerprint.state import state
@@ -39,7 +40,7 @@ class StoppedError(KitError):
 class Run:
     """A run under way, with its journal open."""
 
-    path: Path  # of the profile to be
+    path: Path  # of the profile to be; another one where another run's has come to lie there
     header: JournalHeader
     finished: list[Launch]
     journal: Journal
@@ -135,6 +136,7 @@ class Run:
 
     def _write(self, *, interrupted: bool) -> Profile:
         profile = assemble_profile(self.header, self.finished, state(), interrupted=interrupted)
+        self.path = result_path(self.path, self.header.id)
         write_profile(self.path, profile)
         return profile
 

@@ -7,6 +7,8 @@ resume ◄────────────────┴──────�
 
 from __future__ import annotations
 
+import contextlib
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -21,6 +23,7 @@ from kit.errors import KitError
 from kit.profile.journal import SUFFIX as RUN_SUFFIX
 from kit.profile.journal import Journal, JournalError, JournalHeader, read_journal
 from kit.profile.launch import Launch
+from kit.profile.regular_file import open_regular
 from kit.profile.self_test import SelfTestAnswer
 from kit.stats.self_test import judge_self_test
 
@@ -113,7 +116,10 @@ class SelfTest:
         if not self.path.exists():
             return f"{self.path}: has been removed while the self-test wrote it; begin anew"
         # What the journal adds after its reason is how a run goes on.
-        why = error.strerror if isinstance(error, OSError) else str(error).split(";", maxsplit=1)[0]
+        if isinstance(error, OSError):
+            why = f"{error.filename or self.path}: {error.strerror}"
+        else:
+            why = str(error).split(";", maxsplit=1)[0]
         return f"{why}; mend that, then go on with `kit selftest --resume --out {self.path}`"
 
     def answer(self) -> SelfTestAnswer:
@@ -146,6 +152,9 @@ def _judge(path: Path, header: JournalHeader, launches: list[Launch]) -> SelfTes
 
 
 def _check_kept(path: Path) -> None:
+    with contextlib.suppress(OSError), os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+        if file.read(1) == b"{":
+            raise SelfTestError(f"{path}: is JSON, a profile perhaps, not the file of a self-test; give that")
     if not path.exists():
         raise SelfTestError(f"{path}: no self-test is kept there; leave out --resume and --from to begin one")
 

@@ -78,6 +78,7 @@ class LaunchSummaryBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     verdict: SteadyVerdict
     median_ns: Int64 | None
     autocorrelation: float | None
+    contended: bool = False
 
 
 class CellBrief(msgspec.Struct, kw_only=True):

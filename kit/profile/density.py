@@ -25,11 +25,25 @@ JOURNAL_MAX = 8.5
 SMALL_B = 256 << 10
 
 
-def too_dense(data: bytes | memoryview, density_max: float = PROFILE_MAX) -> bool:
-    """Whether decoding these bytes could take more than about ten times as much memory."""
-    if len(data) <= SMALL_B:
-        return False
+def too_dense(data: bytes | memoryview) -> bool:
+    """Whether decoding these bytes of a profile could take more than about ten times as much memory."""
+    return len(data) > SMALL_B and _decoded_b(data) > PROFILE_MAX * len(data)
+
+
+class JournalDensity:
+    """The same of a journal, which is read and decoded a line at a time."""
+
+    def __init__(self) -> None:
+        self._size_b = self._decoded_b = 0
+
+    def too_dense_with(self, data: bytes) -> bool:
+        """Whether all that has been given, and `data`, could take more than about ten times as much memory."""
+        self._size_b += len(data)
+        self._decoded_b += _decoded_b(data)
+        return self._size_b > SMALL_B and self._decoded_b > JOURNAL_MAX * self._size_b
+
+
+def _decoded_b(data: bytes | memoryview) -> int:
     characters = np.frombuffer(data, np.uint8)
     cost_b = sum(cost * int(np.count_nonzero(characters == ord(mark))) for mark, cost in COSTS_B.items())
-    cost_b += WIDE_B * int(np.count_nonzero(characters >= WIDE_FROM))
-    return cost_b > density_max * len(data)
+    return cost_b + WIDE_B * int(np.count_nonzero(characters >= WIDE_FROM))

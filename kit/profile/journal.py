@@ -1,38 +1,43 @@
 """The journal: what a run has measured so far, on disk before the next launch begins.
 
-One line a record: CRC-32 in hexadecimal, a space, H or L, JSON. First the header, with everything that a resumed run
-needs, twice: without it no launch could be used; then one line a finished launch, flushed to the disk. A damaged line
-costs its own launch and no other, as an empty line keeps it apart from the next; a torn last line is cut off before
-the next is written.
+One line a record (`journal_line`). First the header, with everything that a resumed run needs, twice: without it no
+launch could be used; then one line a finished launch, flushed to the disk. A damaged line costs its own launch and no
+other; a torn last line is cut off before the next is written. It is read a line at a time, as it has no largest size: a
+run has as many launches as it needs.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import BinaryIO, NamedTuple, Self
 
 import msgspec
 
 from kit.errors import KitError
 from kit.profile.atomic import create_atomically
-from kit.profile.density import JOURNAL_MAX, too_dense
+from kit.profile.density import JournalDensity
 from kit.profile.identity import Identity, State
+from kit.profile.journal_line import DAMAGED, HEADER, LAUNCH, LINE_MAX_B, launch_line, line_of, lines_in, record_of
 from kit.profile.launch import Launch
-from kit.profile.regular_file import open_regular, read_regular
+from kit.profile.regular_file import open_regular
 from kit.profile.run_plan import RunPlan
 from kit.profile.schema import HostBand, SuiteUsed
 from kit.profile.sensor import SensorReport
+from kit.profile.step_series import compact
+from kit.profile.unsound import unsound
 
 SUFFIX = ".journal"
 # A bit that flips in one of them leaves the other.
 HEADER_COPIES = 2
-HEADER, LAUNCH = b"H", b"L"
-DAMAGED = (b"", b"")
+# Read at a time.
+BUFFER_B = 1 << 20
+# Then only another user helps.
+RIGHTS = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class JournalError(KitError):
@@ -54,7 +59,13 @@ class JournalHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def journal_path(profile_path: Path) -> Path:
-    """``run.json`` -> ``run.json.journal``."""
+    """``run.json`` -> ``run.json.journal``.
+
+    Raises:
+        JournalError: it is a folder by its name (``.``, ``/``, ``..``), so no profile.
+    """
+    if profile_path.name in ("", ".."):
+        raise JournalError(f"{profile_path}: a folder, not a profile; name the file, as --out run.json")
     return profile_path.with_name(profile_path.name + SUFFIX)
 
 
@@ -81,8 +92,8 @@ class Journal:
         Raises:
             JournalError: there is one, or a run under way, or it cannot be written; then nothing is left behind.
         """
-        lines = _line(HEADER, msgspec.json.encode(header)) * HEADER_COPIES
-        lines += b"".join(_line(LAUNCH, msgspec.json.encode(launch)) for launch in launches)
+        lines = line_of(HEADER, msgspec.json.encode(header)) * HEADER_COPIES
+        lines += b"".join(map(launch_line, launches))
         try:
             descriptor = create_atomically(path, lines)
         except FileExistsError:
@@ -120,13 +131,21 @@ class Journal:
         return cls(path, descriptor), kept
 
     def add(self, launch: Launch) -> None:
-        """Write one finished launch and wait until the disk has it.
+        """Write one finished launch and wait until the disk has it; its steps then are an array (`step_series`).
 
         Raises:
-            JournalError: the disk is full, or the journal has been removed; the launches before are on disk.
+            JournalError: the disk is full, the journal has been removed, or the launch has too many steps for it; the
+                launches before are on disk.
         """
+        line = launch_line(launch)
+        if len(line) > LINE_MAX_B:
+            raise JournalError(
+                f"{self.path}: {launch.cell_key} has {launch.steps:,} steps, too many for one launch; "
+                "give the suite a lower steps_max and another --out"
+            )
         try:
-            self._append(_line(LAUNCH, msgspec.json.encode(launch)))
+            self._append(line)
+            compact(launch)
             removed = os.fstat(self._descriptor).st_nlink == 0
         except OSError as error:
             raise JournalError(
@@ -144,8 +163,13 @@ class Journal:
         os.close(self._descriptor)
 
     def remove(self) -> None:
-        """Delete and close: the profile now holds everything. The lock is held until nobody can find the file."""
-        self.path.unlink(missing_ok=True)
+        """Delete and close: the profile now holds everything. The lock is held until nobody can find the file.
+
+        Where it had been removed before, another run's may have its name: that one stays.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(self.path.lstat(), os.fstat(self._descriptor)):
+                self.path.unlink()
         self.close()
 
     @property
@@ -160,61 +184,68 @@ class Journal:
 
 
 def read_journal(path: Path) -> Kept:
-    """Header and finished launches.
+    """Header and finished launches, with their steps in arrays (`step_series`).
 
     Raises:
-        JournalError: there is no journal, it cannot be read, or no copy of its header is sound.
+        JournalError: there is no journal, it cannot be read, no copy of its header is sound, or no kit wrote it.
     """
     try:
-        data = read_regular(path)
+        with os.fdopen(open_regular(path, os.O_RDONLY), "rb", BUFFER_B) as file:
+            return _read(path, file)
     except OSError as error:
         raise _unusable(path, error) from None
-    ended_bytes = data.rfind(b"\n") + 1
-    headers: list[bytes] = []
-    launches: list[Launch] = []
-    damaged = int(ended_bytes < len(data))
-    try:
-        if too_dense(data, JOURNAL_MAX):
-            raise JournalError(f"{path}: it would take many times its size in memory; no kit wrote it: remove it")
-        for kind, payload in map(_record, _lines(data)):
-            if kind == HEADER:
-                headers.append(payload)
-            elif kind == LAUNCH:
-                launches.append(msgspec.json.decode(payload, type=Launch))
-            damaged += kind == DAMAGED[0]
-        if not headers:
-            raise JournalError(
-                f"{path}: damaged: no copy of its header is sound, so no run can go on from it; remove it, then go on "
-                "from the interrupted profile with `--resume`, or begin anew where there is none"
-            )
-        header = msgspec.json.decode(headers[0], type=JournalHeader)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise JournalError(
             f"{path}: written by another version of the kit: {error}; resume with that version"
         ) from None
+
+
+def check_sound(path: Path, launch: Launch) -> None:
+    """Refuse a launch of the journal or profile `path` that no kit measured.
+
+    Raises:
+        JournalError: it is one.
+    """
+    problem = unsound(launch)
+    if problem is not None:
+        raise JournalError(
+            f"{path}: {launch.cell_key}, round {launch.round}: {problem}; no kit wrote this: use the original file"
+        )
+
+
+def _read(path: Path, file: BinaryIO) -> Kept:
+    header: JournalHeader | None = None
+    copies = damaged = ended_bytes = 0
+    launches: list[Launch] = []
+    density = JournalDensity()
+    for line in lines_in(file):
+        if not line.endswith(b"\n"):
+            damaged += 1
+            break
+        ended_bytes += len(line)
+        if line == b"\n":
+            continue
+        kind, payload = record_of(line[:-1])
+        damaged += kind == DAMAGED[0]
+        if kind in (HEADER, LAUNCH) and density.too_dense_with(payload):
+            raise JournalError(f"{path}: it would take many times its size in memory; no kit wrote it: remove it")
+        if kind == HEADER:
+            copies += 1
+            header = header or msgspec.json.decode(payload, type=JournalHeader)
+        elif kind == LAUNCH:
+            launches.append(msgspec.json.decode(payload, type=Launch))
+            check_sound(path, launches[-1])
+            compact(launches[-1])
+    if header is None:
+        raise JournalError(
+            f"{path}: damaged: no copy of its header is sound, so no run can go on from it; remove it, then go on "
+            "from the interrupted profile with `--resume`, or begin anew where there is none"
+        )
+    if not header.plan.cells:
+        raise JournalError(f"{path}: its plan has no cell; no kit wrote it: remove it")
     # A copy of the header that is lost costs no launch.
-    damaged -= max(0, HEADER_COPIES - len(headers))
+    damaged -= max(0, HEADER_COPIES - copies)
     return Kept(header, launches, max(0, damaged), ended_bytes)
-
-
-def _lines(data: bytes) -> Iterator[bytes]:
-    """Whole lines that are not empty, one at a time: a list of short ones would take many times the file."""
-    start = 0
-    while (end := data.find(b"\n", start)) >= 0:
-        if end > start:
-            yield data[start:end]
-        start = end + 1
-
-
-def _line(kind: bytes, payload: bytes) -> bytes:
-    record = kind + payload
-    return b"%08x %s\n\n" % (zlib.crc32(record), record)
-
-
-def _record(line: bytes) -> tuple[bytes, bytes]:
-    """Kind and payload of a line; DAMAGED where its checksum is not its own."""
-    checksum, _, record = line.partition(b" ")
-    return (record[:1], record[1:]) if checksum == b"%08x" % zlib.crc32(record) else DAMAGED
 
 
 def _lock(path: Path, descriptor: int) -> None:
@@ -240,4 +271,6 @@ def _refuse_where_it_is_written(path: Path) -> None:
 def _unusable(path: Path, error: OSError) -> JournalError:
     if isinstance(error, FileNotFoundError):
         return JournalError(f"{path}: there is no unfinished run to resume; leave out --resume to begin one")
-    return JournalError(f"{path}: cannot be resumed: {error.strerror}; the run's own user must read and write it")
+    of_rights = error.errno in RIGHTS
+    advice = "the run's own user must read and write it" if of_rights else "give the file of an interrupted run"
+    return JournalError(f"{path}: cannot be resumed: {error.strerror}; {advice}")

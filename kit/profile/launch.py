@@ -78,6 +78,7 @@ class Utilization(msgspec.Struct, frozen=True, kw_only=True):
     rss_peak_b: Int64 | None  # resident set, highest sample
     frequency_mhz: float | None  # mean over CPUs and samples
     throttled_ns: Int64 | None  # cgroup CPU throttling within the steady phase
+    cpu_taken_pct: float | None = None  # by other work, of the CPUs that the worker may use, while none was idle
     gpu_throttled_by: list[str] | None = None  # what slowed any GPU of the machine, "software power cap of GPU 0"
     samples: Int64
     missed_samples: Int64 | None = None  # deadlines within the steady phase at which the sampler got no CPU

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kit.errors import KitError
 from kit.profile.journal import journal_path
-from kit.profile.sidecar import sidecar_path
+from kit.profile.sidecar import sidecar_path, sidecars_beside
 
 # A suite may be somebody else's file. In its name nothing may lead out of the folder, hide the profile or look like an
 # option, and the time and the run's id after it must fit.
@@ -33,7 +33,8 @@ def profile_path(out: str | None, suite: str, run_id: str, created: datetime) ->
         path /= name
     if _is_there(journal_path(path)):
         raise OutputError(f"{path}: an interrupted run: go on with `kit run --resume --out {path}`")
-    for file in (path, sidecar_path(path)):
+    # No sidecar is called so, but one may be as long.
+    for file in (path, sidecar_path(path, "-" * 64), *sidecars_beside(path)):
         if _is_there(file):
             raise OutputError(f"{file}: is there already; choose another --out, measured data is not overwritten")
     if not path.parent.is_dir():

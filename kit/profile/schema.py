@@ -25,7 +25,7 @@ SteadyVerdict = Literal["flat", "warmup", "slowdown", "no_steady_state"]
 
 
 class LaunchSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What one launch says. Null steady numbers: no steady state, by `verdict`."""
+    """What one launch says. Null steady numbers: no steady state, by `verdict`, or `contended`."""
 
     round: Int64
     verdict: SteadyVerdict
@@ -34,6 +34,7 @@ class LaunchSummary(msgspec.Struct, frozen=True, kw_only=True):
     median_ns: Int64 | None
     p95_ns: Int64 | None
     autocorrelation: float | None  # lag 1, of the steady steps
+    contended: bool = False  # other work took its CPUs (`Utilization.cpu_taken_pct`): not the framework's step time
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +133,7 @@ class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
     seed: Int64
     skipped: list[Skipped] = []
     precision_pct: float | None = None  # asked for: launches go on until each cell's interval is this narrow
+    observer_s: float = 0.0  # of the observer test, in the first cell's first launch
 
 
 class StateSpan(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ They are written as canonical JSON, so that `kit.profile.canonical.digest_proven
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from kit.profile.atomic import write_atomically
 from kit.profile.canonical import canonical_json, profile_digest
 from kit.profile.density import too_dense
 from kit.profile.finite import not_finite
+from kit.profile.journal import journal_path
 from kit.profile.regular_file import read_regular
 from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile
-from kit.profile.sidecar import detach_steps
+from kit.profile.sidecar import detach_steps, remove_older_sidecars
 
 # Whatever keeps a profile from being written, its launches are in the journal.
 _GO_ON = "go on with `kit run --resume --out"
@@ -35,15 +37,17 @@ def write_profile(path: Path, profile: Profile) -> None:
     Raises:
         ProfileError: the disk is full, the folder is gone, or a number is not finite.
     """
-    found = next(not_finite(msgspec.to_builtins(profile)), None)
+    detached = detach_steps(path, profile)
+    plain = msgspec.to_builtins(profile)
+    found = next(not_finite(plain), None)
     if found is not None:
         raise ProfileError(f"{path}: not written: {found}, which JSON cannot hold; {_GO_ON} {path}`, with a mended kit")
+    profile.digest = plain["digest"] = profile_digest(plain)
     try:
-        detach_steps(path, profile)
-        profile.digest = ""
-        plain = msgspec.to_builtins(profile)
-        profile.digest = plain["digest"] = profile_digest(plain)
+        if detached is not None:
+            write_atomically(detached.path, detached.data)
         write_atomically(path, canonical_json(plain) + b"\n")
+        remove_older_sidecars(path, profile)
     except OSError as error:
         raise ProfileError(f"{path}: cannot be written: {error.strerror}; mend that, then {_GO_ON} {path}`") from None
 
@@ -78,6 +82,10 @@ def _read(path: Path) -> bytes:
     try:
         data = read_regular(path)
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and os.path.lexists(journal_path(path)):
+            raise ProfileError(
+                f"{path}: its run has not ended yet, or was killed: `kit run --resume --out {path}` goes on with it"
+            ) from None
         reason = error.strerror or str(error)
         raise ProfileError(f"{path}: cannot be read: {reason}; give a profile written by `kit run`") from None
     if too_dense(data):

@@ -30,17 +30,18 @@ SUITE = "kit compare"
 NANOSECONDS_PER_S = 1e9
 
 
-def render(comparison: Comparison, allowed_pct: float = 0.0) -> str:
+def render(comparison: Comparison, allowed_pct: float | None = None) -> str:
     """One suite; what has to be said beside the table is in its properties.
 
     Args:
         comparison: any.
-        allowed_pct: as for `kit.compare.regression.slower_rows`: with 0 every row with the verdict "slower" fails.
+        allowed_pct: as for `kit.compare.regression.slower_rows`; without it every row with the verdict "slower" fails.
     """
     suite = TestSuite(SUITE)
     for name, value in _properties(comparison, allowed_pct).items():
         suite.add_property(name, one_line(value))
-    failing = {id(row) for row in slower_rows(comparison, allowed_pct)}
+    allowed = allowed_pct or 0.0
+    failing = {id(row) for row in slower_rows(comparison, allowed)}
     alone = rows_alone(comparison)
     baselines = {_work(comparison, row): row for row in comparison.rows if row.is_baseline}
     suite.add_testcases(
@@ -50,11 +51,24 @@ def render(comparison: Comparison, allowed_pct: float = 0.0) -> str:
                 baselines.get(_work(comparison, row)),
                 fails=id(row) in failing,
                 alone=id(row) in alone,
-                allowed_pct=allowed_pct,
+                allowed_pct=allowed,
             )
             for row in comparison.rows
         ]
     )
+    return _written(suite)
+
+
+def render_refusal(reason: str) -> str:
+    """Of profiles that cannot be compared: one test case, in error, so that a CI server shows why."""
+    case = TestCase("comparable", SUITE)
+    case.result = Error(one_line(reason), "not comparable")
+    suite = TestSuite(SUITE)
+    suite.add_testcases([case])
+    return _written(suite)
+
+
+def _written(suite: TestSuite) -> str:
     whole: Any = JUnitXml(SUITE)
     # Not its update_statistics(): the schema of Jenkins (xunit-plugin, junit-10.xsd) knows no `skipped` here.
     whole.tests, whole.failures, whole.errors, whole.time = suite.tests, suite.failures, suite.errors, suite.time
@@ -63,12 +77,13 @@ def render(comparison: Comparison, allowed_pct: float = 0.0) -> str:
     return str(whole.tostring().decode().encode("ascii", "xmlcharrefreplace").decode()) + "\n"
 
 
-def _properties(comparison: Comparison, allowed_pct: float) -> Mapping[str, str]:
+def _properties(comparison: Comparison, allowed_pct: float | None) -> Mapping[str, str]:
     said = {
         "baseline": comparison.baseline or "none",
         "band": percent(100 * comparison.band),
-        "allowed": f"{allowed_pct:g} %",
     }
+    if allowed_pct is not None:
+        said["allowed"] = f"{allowed_pct:g} %"
     said |= {f"profile.{number}": line for number, line in enumerate(comparison.headline, 1)}
     return said | {f"note.{number:02}": note for number, note in enumerate(comparison.notes, 1)}
 

@@ -37,7 +37,7 @@ def _rounds(row: Row) -> str:
 
 def _versus_words(versus: Versus, footnotes: Footnotes) -> str:
     if versus.time_ratio is None or versus.time_ratio_low is None or versus.time_ratio_high is None:
-        needed = "two rounds in which both are steady" if versus.paired else "two launches a side"
+        needed = "two rounds in which both are steady" if versus.paired else "two steady launches a side"
         return f"unresolved{footnotes.mark(f'a difference needs at least {needed}')}"
     if versus.verdict in ("faster", "slower"):
         return _changed(versus.verdict, versus.time_ratio, versus.time_ratio_low, versus.time_ratio_high)

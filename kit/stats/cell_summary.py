@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch, PhaseName
 from kit.profile.schema import CellSummary, Estimate, LaunchSummary
+from kit.stats.contention import is_contended, taken_share
 from kit.stats.energy_per_sample import joules_per_sample
 from kit.stats.interval import geometric_estimate, inverse, mean_estimate, scaled
 
@@ -28,11 +29,13 @@ def summarize_cell(cell: Cell, launches: Sequence[Launch], launch_summaries: Seq
     if not finished:
         return _nothing("every launch failed" if launches else "no launch finished")
     steady = [summary for summary in launch_summaries if summary.median_ns is not None]
+    rounds = {summary.round for summary in steady}
+    counted = [launch for launch in finished if launch.round in rounds]
     step = geometric_estimate([summary.median_ns for summary in steady if summary.median_ns is not None])
     p95 = geometric_estimate([summary.p95_ns for summary in steady if summary.p95_ns is not None])
     reasons: dict[str, str] = {}
     if step is None:
-        no_steady = _no_steady_reason(finished)
+        no_steady = _no_number_reason(finished)
         reasons = dict.fromkeys(("step_ns", "step_p95_ns", "samples_per_s", "sample_ns", "warmup_steps"), no_steady)
     compile_ns = geometric_estimate([ns for launch in finished if (ns := _compile_ns(launch)) is not None])
     if compile_ns is None:
@@ -48,7 +51,7 @@ def summarize_cell(cell: Cell, launches: Sequence[Launch], launch_summaries: Seq
         sample_ns=scaled(step, 1 / cell.batch),
         compile_ns=compile_ns,
         warmup_steps=round(statistics.median(warmups)) if warmups else None,
-        process_cpu_pct=_or_reason("process_cpu_pct", mean_estimate, finished, _process_cpu_pct, reasons),
+        process_cpu_pct=_or_reason("process_cpu_pct", mean_estimate, counted or finished, _process_cpu_pct, reasons),
         peak_memory_b=max(peaks, default=None),
         joules_per_sample_j=_or_reason(
             "joules_per_sample_j",
@@ -96,8 +99,13 @@ def _compile_ns(launch: Launch) -> int | None:
     return sum(durations.get(name, 0) for name in COMPILE_PHASES)
 
 
-def _no_steady_reason(finished: Sequence[Launch]) -> str:
+def _no_number_reason(finished: Sequence[Launch]) -> str:
     count = len(finished)
+    contended = [launch for launch in finished if is_contended(launch)]
+    if contended:
+        taken = statistics.fmean(taken_share(launch) or 0.0 for launch in contended)
+        other = "" if len(contended) == count else f", and no steady state in {count - len(contended)}"
+        return f"other work took {100 * taken:.0f} % of the CPUs in {len(contended)} of {count} launches{other}"
     return "no steady state in its one launch" if count == 1 else f"no steady state in any of {count} launches"
 
 

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kit.profile.launch import Launch
 from kit.profile.schema import LaunchSummary
+from kit.stats.contention import is_contended
 from kit.stats.steady_state import SEGMENT_STEPS_MIN, find_steady_state
 
 # Above this, neighbouring steps share most of what disturbs them, and the launch holds far fewer independent steps
 # than it counts: a warning, not a verdict.
 AUTOCORRELATION_WARN = 0.5
+
+
+def summary_of(launch: Launch) -> LaunchSummary | None:
+    """Summarize what a worker recorded; null of a launch that failed, or has no steps.
+
+    A launch whose CPUs others had keeps its verdict and gets no numbers (`kit.stats.contention`).
+    """
+    if launch.failure is not None or launch.step_ns is None:
+        return None
+    summary = summarize_launch(launch.step_ns, launch.warmup_steps, launch.round)
+    if not is_contended(launch):
+        return summary
+    return msgspec.structs.replace(summary, median_ns=None, p95_ns=None, contended=True)
 
 
 def summarize_launch(step_ns: ArrayLike, warmup_steps: int, round: int) -> LaunchSummary:

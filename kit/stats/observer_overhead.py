@@ -13,6 +13,11 @@ from kit.profile.schema import Estimate, ObserverOverhead
 from kit.stats.interval import geometric_estimate
 
 
+def not_yet_run(cell_key: str) -> ObserverOverhead:
+    """Of a cell whose launch was to make the test and has not run."""
+    return _overhead(cell_key, None, None, "the launch that was to make it has not run")
+
+
 def observer_overhead(launch: Launch) -> ObserverOverhead:
     """Of a launch that was asked for the test; null ratios, with the reason, where it gave no pairs of blocks."""
     blocks = launch.observer

@@ -1,12 +1,13 @@
 """The worker's command line: one cell in, one launch record out.
 
-python -m kit.worker --request request.json --record launch.json --trail phases [--engine PID]
+python -m kit.worker --request request.json --record launch.json --trail phases [--engine PID [--engine-started TICKS]]
 python -m kit.worker --probe torch
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from kit.errors import KitError
 from kit.profile.atomic import write_atomically
 from kit.profile.finite import fail_if_not_finite
 from kit.profile.launch import Failure, Launch, LaunchRequest
+from kit.worker.no_room import ERRNOS, EXIT_NO_ROOM
 from kit.worker.parent_death import die_with
 
 # Of a framework's message; XLA's can fill pages, and the stack stands in the tail of standard error.
@@ -31,6 +33,7 @@ def main() -> int:
     parser.add_argument("--record", type=Path)
     parser.add_argument("--trail", type=Path)
     parser.add_argument("--engine", type=int, metavar="PID", help="end when this process does")
+    parser.add_argument("--engine-started", type=int, metavar="TICKS", help="when it began, as /proc/PID/stat has it")
     parser.add_argument("--probe", metavar="BACKEND")
     arguments = parser.parse_args()
     if arguments.probe:
@@ -41,7 +44,7 @@ def main() -> int:
     if not (arguments.request and arguments.record and arguments.trail):
         parser.error("--request, --record and --trail are needed together, or --probe alone")
     if arguments.engine:
-        die_with(arguments.engine)
+        die_with(arguments.engine, arguments.engine_started)
     request = msgspec.json.decode(arguments.request.read_bytes(), type=LaunchRequest)
     launch = _launch(request, arguments.trail, lambda finished: _write(arguments.record, request, finished))
     _write(arguments.record, request, launch)
@@ -52,7 +55,13 @@ def _write(record: Path, request: LaunchRequest, launch: Launch) -> None:
     from kit.worker.measure import new_launch
 
     fail_if_not_finite(launch, new_launch(request))
-    write_atomically(record, msgspec.json.encode(launch))
+    try:
+        write_atomically(record, msgspec.json.encode(launch))
+    except OSError as error:
+        if error.errno in ERRNOS:
+            # At once: what is buffered for standard output would fail at an orderly exit, and change its code.
+            os._exit(EXIT_NO_ROOM)
+        raise
 
 
 def _launch(request: LaunchRequest, trail: Path, keep: Callable[[Launch], None]) -> Launch:

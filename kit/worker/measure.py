@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import gc
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,8 +22,9 @@ from kit.backends.load import load as load_backend
 from kit.backends.protocol import Backend, Compilations, DeviceBatch, Output, Program
 from kit.errors import KitError
 from kit.profile.clock import Calibration, ClockSource
-from kit.profile.launch import Launch, LaunchRequest, StepPlan, Threads
+from kit.profile.launch import Launch, LaunchRequest, StepPlan, Threads, Utilization
 from kit.worker.affinity import pin
+from kit.worker.cpus_taken import CpuUse, cpu_use, taken_pct
 from kit.worker.evaluate import evaluate
 from kit.worker.inputs import feed, load_inputs
 from kit.worker.ledger import PhaseLedger
@@ -48,6 +50,7 @@ class Steps(NamedTuple):
     recompiles: Compilations
     last_output: Output
     planted_wait_ns: int  # within each steady step; 0 but in a self-test
+    cpu_use: tuple[CpuUse | None, CpuUse | None]  # before and after the steady steps
 
 
 def new_launch(request: LaunchRequest) -> Launch:
@@ -98,6 +101,7 @@ def measure(request: LaunchRequest, ledger: PhaseLedger, launch: Launch, keep: C
             source=source,
             calibration=launch.calibration_start,
             planted_slowdown_pct=request.planted_slowdown_pct,
+            cpus=cpus,
         )
 
     launch.peak_memory_b = peak_memory_b()
@@ -106,6 +110,7 @@ def measure(request: LaunchRequest, ledger: PhaseLedger, launch: Launch, keep: C
     steady = ledger.named("steady")
     launch.sensors = sampler.reports
     launch.utilization = sampler.utilization(steady.begin_ns, steady.begin_ns + steady.duration_ns)
+    _record_contention(launch, launch.utilization, steps, cpus)
     launch.energy = sampler.energies(steady.begin_ns, steady.begin_ns + steady.duration_ns)
     _record_steps(launch, steps)
     _record_plant(launch, request, steps)
@@ -163,6 +168,7 @@ def _stamped_steps(
     source: ClockSource,
     calibration: Calibration | None,
     planted_slowdown_pct: float,
+    cpus: Sequence[int],
 ) -> Steps:
     first_series = clock.stamps(2, source)
     warmup_series = clock.stamps(plan.steps_max + 1, source)
@@ -178,14 +184,17 @@ def _stamped_steps(
     steps = steady_steps(warmup.step_ns, plan)
     planted_wait_ns = wait_ns(warmup.step_ns, planted_slowdown_pct)
     stepping = Planted(program, planted_wait_ns) if planted_slowdown_pct else program
+    before = cpu_use(cpus)
     with ledger.phase("steady"):
         steady = run_steps(stepping, batches, steps, steady_series, calibration)
+    after = cpu_use(cpus)
     return Steps(
         step_ns=np.concatenate([first.step_ns, warmup.step_ns, steady.step_ns]),
         warmup_steps=1 + len(warmup.step_ns),
         recompiles=_compiled_since(compiled_before, program.compilations()),
         last_output=steady.last_output,
         planted_wait_ns=planted_wait_ns,
+        cpu_use=(before, after),
     )
 
 
@@ -193,6 +202,12 @@ def _compiled_since(before: Compilations, after: Compilations) -> Compilations:
     if before.count is None or after.count is None:
         return after
     return Compilations(after.count - before.count, None, after.graph_breaks)
+
+
+def _record_contention(launch: Launch, used: Utilization, steps: Steps, cpus: Sequence[int]) -> None:
+    taken, reason = taken_pct(*steps.cpu_use, len(cpus))
+    reasons = used.reasons if reason is None else used.reasons | {"cpu_taken_pct": reason}
+    launch.utilization = msgspec.structs.replace(used, cpu_taken_pct=taken, reasons=reasons)
 
 
 def _record_steps(launch: Launch, steps: Steps) -> None:
@@ -204,6 +219,8 @@ def _record_steps(launch: Launch, steps: Steps) -> None:
     launch.graph_breaks = steps.recompiles.graph_breaks
     if launch.recompiles:
         launch.warnings.append(f"{launch.recompiles} recompilations after the first step")
+    if np.any(steps.step_ns <= 0):
+        raise LaunchError("a step took no time by this clock: too coarse for steps this short; use larger batches")
     shortest_ns = launch.certificate.shortest_step_ns if launch.certificate else 0
     if int(np.median(steps.step_ns)) < shortest_ns:
         launch.warnings.append(f"steps are shorter than the {shortest_ns} ns that this clock may time singly")

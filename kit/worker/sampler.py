@@ -27,6 +27,7 @@ import msgspec
 from kit.sensors.catalog import open_all
 from kit.sensors.protocol import Sensor
 from kit.sensors.stamp import now_ns
+from kit.worker.parent_death import die_with_parent
 from kit.worker.samples import Footer, Header, Tick
 
 DEFAULT_PERIOD_S = 0.1
@@ -124,6 +125,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--period-s {options.period_s} is too short: give {MIN_PERIOD_S} or more")
     if not Path(f"/proc/{options.pid}").exists():
         parser.error(f"--pid {options.pid}: no such process")
+    if options.until_stdin_closes:
+        # A stopped process, as in the observer test, does not see its standard input close.
+        die_with_parent()
     end = EndSignal(options.pid, options.until_stdin_closes)
     leave_cpus_to(options.pid)
     try:

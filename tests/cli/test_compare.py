@@ -78,7 +78,7 @@ def test_exit_codes(kit, arguments, code):
     assert answer.returncode == code, answer.stderr
     assert "Traceback" not in answer.stderr
     if code in (2, 4):
-        assert answer.stdout == ""
+        assert answer.stdout == "" or "junit" in arguments
         assert answer.stderr.startswith("kit: ") and answer.stderr.count("\n") == 1
 
 
@@ -165,3 +165,16 @@ def test_the_gate_of_one_profile_needs_a_pair_too(kit, folder):
     answer = kit("torch.json", "--fail-if-slower", "3")
     assert answer.returncode == 4
     assert kit("torch.json").returncode == 0
+
+
+def test_what_is_not_comparable_is_said_in_junit_too(kit):
+    answer = kit("a.json", "one.json", "--format", "junit")
+    assert answer.returncode == 4
+    ((case,),) = JUnitXml.fromstring(answer.stdout.encode())
+    assert "threads 1 against 2" in case.result[0].message
+
+
+def test_two_formats_are_one_too_many(kit):
+    answer = kit("a.json", "slower.json", "--json", "--format", "csv")
+    assert answer.returncode == 2
+    assert answer.stderr == "kit: --json and --format csv cannot both be had; give one\n"

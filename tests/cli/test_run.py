@@ -189,6 +189,28 @@ def test_the_end_of_the_budget_is_said_with_the_way_on(tiny, tmp_path):
     assert "interrupted run: go on with" in again.stderr
 
 
+def test_a_budget_that_ends_the_search_for_a_precision_says_so(tiny, tmp_path):
+    asked = ["--backend", "torch", "--precision", "0.0001", "--out", "run.json"]
+    answer = run(tiny(), *asked, "--budget", "0.001", cwd=tmp_path)
+    # One round is no end of the search: five are the least.
+    assert "the budget of 0.001 s has ended; 1 of " in answer.stderr
+    answer = run("--resume", "--out", "run.json", "--budget", "25", cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    said = "kit: the budget of 25 s has ended before every cell was as precise as asked for; `kit compare` says which"
+    assert said in answer.stderr.splitlines()
+    assert not read_profile(tmp_path / "run.json").interrupted
+
+
+def test_threads_that_the_environment_asks_for_are_said_not_to_count(tiny, tmp_path):
+    cpus = len(os.sched_getaffinity(0))
+    asked = ["--backend", "torch", "--out", "run.json"]
+    answer = run(tiny(), *asked, cwd=tmp_path, OMP_NUM_THREADS="37", MKL_NUM_THREADS=str(cpus))
+    assert answer.stderr.splitlines()[0] == (
+        f"kit: OMP_NUM_THREADS=37 does not count: frameworks get a thread for each usable CPU ({cpus}); "
+        "choose CPUs with taskset"
+    )
+
+
 # No framework is needed from here on.
 
 

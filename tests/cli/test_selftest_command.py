@@ -6,6 +6,9 @@ import subprocess
 import sys
 
 import pytest
+from profile_builder import build_profile, six_cells
+
+from kit.profile.store import write_profile
 
 
 def selftest(*arguments, cwd, **environment):
@@ -70,3 +73,11 @@ def test_a_short_self_test_from_end_to_end(tmp_path):
     complete = selftest("--resume", "--out", kept, cwd=tmp_path)
     assert complete.returncode == 0, complete.stderr
     assert "[1" not in complete.stderr
+
+
+def test_a_profile_is_not_called_a_damaged_self_test(tmp_path):
+    write_profile(tmp_path / "a.json", build_profile(six_cells()))
+    for given in (["--from", "a.json"], ["--resume", "--out", "a.json"]):
+        answer = selftest(*given, cwd=tmp_path)
+        assert answer.returncode == 2
+        assert answer.stderr == "kit: a.json: is JSON, a profile perhaps, not the file of a self-test; give that\n"

@@ -202,3 +202,12 @@ def test_an_update_of_kernel_and_microcode_leaves_the_hardware_what_it_is():
     assert not same_hardware(before, more)
     # Of a profile whose hash was made by another rule.
     assert same_hardware(REPLACE(before, hardware_sha256="old"), after)
+
+
+def test_what_one_profile_did_not_record_is_unknown_and_not_none():
+    quiet, waiting, resumed = (in_state(after={"pressure_cpu_some_ns": ns}) for ns in (0, 90_000_000_000, None))
+    for profile in (quiet, waiting):
+        profile.state = REPLACE(profile.state, before=REPLACE(profile.state.before, pressure_cpu_some_ns=0))
+    found = compare([("a", quiet), ("b", waiting), ("c", resumed)]).differences
+    values = next(one.values for one in found if one.kind == "waiting for CPUs")
+    assert values == {"0 % of the time": ["a"], "90 % of the time": ["b"], "unknown": ["c"]}

@@ -64,7 +64,7 @@ def test_states_stand_side_by_side():
     assert lines["load, 1 minute"] == ["0.2 → 1.9", "3 → 5"]
     assert lines["CPU time stolen by the hypervisor"] == ["0 %", "10 %"]
     assert "temperature" not in lines
-    assert "Before host the load was 0.2 on 4 CPUs; before box the load was 3 on 4 CPUs." in sentences(found)
+    assert "The load was 0.2 on 4 CPUs before host; the load was 3 on 4 CPUs before box." in sentences(found)
     assert (
         "During host the hypervisor took 0 % of all CPU time; during box the hypervisor took 10 % of all CPU time."
         in (sentences(found))

@@ -17,7 +17,7 @@ if "--record" not in sys.argv:
 folder = Path(sys.argv[sys.argv.index("--record") + 1]).parent
 variables = [os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")]
 asked = msgspec.json.decode((folder / "request.json").read_bytes())
-launch = Launch(cell_key={key!r}, round=asked["round"], started="now", python="3", backend_version="1")
+launch = Launch(cell_key={key!r}, round=asked["round"], started="2026-01-01T00:00:00Z", python="3", backend_version="1")
 launch.step_ns = [5, 6, 7]
 launch.threads = Threads(requested=asked["threads"], reported=None, reported_reason=None, cpus=asked["cpus"])
 launch.warnings = [tempfile.mkdtemp(), *map(str, variables)]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from profile_builder import build_blank_launch, build_launch, build_run_plan, six_cells
 
+from kit.engines import continuation
 from kit.engines.continuation import LAUNCHES_TO_GIVE_UP, Continuation
 from kit.engines.pilots import PILOT_LAUNCHES
 from kit.stats.precision import SEQUENTIAL_LAUNCHES_MAX, SEQUENTIAL_LAUNCHES_MIN
@@ -130,3 +131,32 @@ def test_where_joules_are_measured_no_launch_is_shortened():
             ended.append(steady(request.cell, request.round, 1e6 * np.exp(RANDOM.normal(0, 0.05)), 0.0005))
     (request,) = continuation.rest_of_round(ended)
     assert request.plan.steady_s == 1.5
+
+
+def test_an_interval_of_few_steady_launches_does_not_end_the_search():
+    """Two that happen to agree, of launches that seldom settle, are no precision."""
+    settled = {1, 4, 6, 7, 9, 11}
+    plan = build_run_plan([A], launches=SEQUENTIAL_LAUNCHES_MIN, precision_pct=30.0)
+    ended, _ = run(plan, lambda r: steady(r.cell, r.round, 1e6) if r.round in settled else unsteady(r.cell, r.round))
+    assert len(ended) == 10, "round 9 brings the fifth steady one"
+
+
+def test_no_more_launches_are_expected_than_there_will_be():
+    plan = build_run_plan([A], launches=SEQUENTIAL_LAUNCHES_MIN, precision_pct=0.01)
+    continuation = Continuation(plan)
+    noisy = [steady(A, r, 1e6 * (1 + 0.3 * (r % 2))) if r % 2 or r < 4 else unsteady(A, r) for r in range(9)]
+    assert continuation.expected(noisy)[A.key] == SEQUENTIAL_LAUNCHES_MAX - 9
+
+
+def test_every_round_is_planned_once(monkeypatch):
+    """A resumed run looks through many complete rounds: it must not learn every cell's steps for each."""
+    planned = []
+    real = continuation.round_requests
+    monkeypatch.setattr(
+        continuation, "round_requests", lambda plan, round, of: planned.append(round) or real(plan, round, of)
+    )
+    plan = build_run_plan(CELLS, launches=8)
+    ended, _ = run(plan, lambda r: build_blank_launch(r.cell.key, r.round))
+    planned.clear()
+    Continuation(plan).rest_of_round(ended[:-1])
+    assert planned == [7]

@@ -1,14 +1,12 @@
 """The engine and a worker that misbehaves: a planted program in its place."""
 
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
+from kit.engines import local
 from kit.engines.interrupts import interrupts_held_back, terminate_as_interrupt
 from kit.engines.local import run_launch
 from kit.profile.launch import LaunchRequest, StepPlan
@@ -46,49 +44,62 @@ def test_a_worker_has_its_thread_counts_and_leaves_no_temporary_folder(plant, to
     assert not Path(folder).exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupt_waits_for_the_end_of_what_must_not_be_cut(number):
-    done = False
+def test_a_worker_that_leaves_no_whole_record_has_failed(plant, torch_cell):
+    plant("(folder / 'launch.json').write_bytes(b'{')")
+    launch = run_launch(request_for(torch_cell))
+    assert (launch.failure.reason, launch.failure.exit_code) == ("worker ended without a whole record", 0)
+    assert launch.step_ns is None
+
+
+def test_an_interrupt_that_arrives_when_the_worker_has_ended_costs_no_launch(plant, torch_cell, monkeypatch):
+    plant("")
+    monkeypatch.setattr(local, "end_launch", interrupting(local.end_launch))
+    launch = None
     with pytest.raises(KeyboardInterrupt), terminate_as_interrupt(), interrupts_held_back():
-        signal.raise_signal(number)
-        done = True
-    assert done
+        launch = run_launch(request_for(torch_cell))
+    assert launch.failure is None
+    assert launch.step_ns == [5, 6, 7]
 
 
-def test_what_was_ignored_stays_ignored():
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with terminate_as_interrupt(), interrupts_held_back():
-            signal.raise_signal(signal.SIGHUP)
-    finally:
-        signal.signal(signal.SIGHUP, before)
+def test_nor_does_one_that_arrives_in_the_moment_of_its_end(plant, torch_cell, monkeypatch):
+    plant("")
+    select, sent = local.select.select, []
+
+    def planted(*arguments):
+        answer = select(*arguments)
+        if answer[0] and not sent:
+            sent.append(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+        return answer
+
+    monkeypatch.setattr(local.select, "select", planted)
+    kept = []
+    with pytest.raises(KeyboardInterrupt), terminate_as_interrupt(), interrupts_held_back():
+        kept.append(run_launch(request_for(torch_cell)))
+    assert sent
+    assert [launch.failure for launch in kept] == [None]
 
 
-def test_a_worker_dies_with_its_engine():
-    child = (
-        "import os, time; from kit.worker.parent_death import die_with; die_with(os.getppid()); "
-        "print(os.getpid(), flush=True); time.sleep(600)"
-    )
-    engine = subprocess.Popen(
-        [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    worker = psutil.Process(int(engine.stdout.readline()))
-    engine.kill()
-    engine.wait()
-    end = time.monotonic() + 20
-    while worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE and time.monotonic() < end:
-        time.sleep(0.02)
-    alive = worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE
-    if alive:
-        worker.kill()
-    assert not alive
+def test_a_launch_that_failed_as_an_interrupt_arrived_may_have_failed_of_it(plant, torch_cell, monkeypatch):
+    plant("os.kill(os.getpid(), signal.SIGTERM)")
+    monkeypatch.setattr(local, "end_launch", interrupting(local.end_launch))
+    kept = []
+    with pytest.raises(KeyboardInterrupt), terminate_as_interrupt(), interrupts_held_back():
+        kept.append(run_launch(request_for(torch_cell)))
+    assert not kept
 
 
-def test_a_worker_whose_engine_has_gone_already_does_not_begin():
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    asked = f"from kit.worker.parent_death import die_with; die_with({gone.pid}); print('measures')"
-    answer = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
-    assert (answer.returncode, answer.stdout) == (1, "")
+def test_an_interrupt_ends_the_worker_that_runs(plant, torch_cell):
+    plant("os.kill(os.getppid(), signal.SIGTERM)\ntime.sleep(600)")
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), terminate_as_interrupt(), interrupts_held_back():
+        run_launch(request_for(torch_cell))
+    assert time.monotonic() - begin < 300
+
+
+def interrupting(end_launch):
+    def planted(*arguments):
+        signal.raise_signal(signal.SIGTERM)
+        return end_launch(*arguments)
+
+    return planted

@@ -54,9 +54,14 @@ def test_a_launch_that_failed_gives_null_with_its_reason():
     assert found.reason == "in steady: worker ended by SIGKILL"
 
 
-def test_there_is_none_where_it_was_not_asked_for_or_has_not_run():
+def test_there_is_none_where_it_was_not_asked_for():
     assert observer_of([build_launch(CELLS[0], 0)], observer_s=0.0) is None
-    assert observer_of([build_launch(CELLS[1], 0)]) is None
+
+
+def test_an_interrupted_run_says_that_it_has_not_run_yet():
+    found = observer_of([build_launch(CELLS[1], 0)])
+    assert (found.cell_key, found.ratio) == (CELLS[0].key, None)
+    assert found.reason == "the launch that was to make it has not run"
 
 
 def test_the_standard_suite_has_time_for_it_and_the_quick_one_has_not():

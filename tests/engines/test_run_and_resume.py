@@ -195,3 +195,23 @@ def test_a_refused_resume_lets_the_journal_go(header, path):
 @pytest.mark.parametrize(("seconds", "expected_ns"), [(0.25, 250_000_000), (3, 3 * 10**9), (1e300, int(1e300) * 10**9)])
 def test_a_budget_of_any_size_is_nanoseconds(seconds, expected_ns):
     assert to_ns(seconds) == expected_ns
+
+
+def test_another_runs_profile_is_not_overwritten(header, path):
+    """Its journal removed, a second run may begin, and complete, in the place of the first."""
+
+    def second_run():
+        if journal_path(path).exists():
+            journal_path(path).unlink()
+            other = msgspec.structs.replace(header, id="another run")
+            Run.begin(path, other).conduct(Watcher(), None)
+
+    first = Run.begin(path, header)
+    with pytest.raises(JournalError, match="has been removed"):
+        first.conduct(Watcher(second_run), None)
+    assert read_profile(path).id == "another run"
+    assert not read_profile(path).interrupted
+    assert first.path == path.with_name(f"run-{header.id[:8]}.json")
+    kept = read_profile(first.path)
+    assert kept.interrupted
+    assert [launch.round for cell in kept.cells for launch in cell.launches] == [0, 1]

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fault_runs import Workplace, ended
+from fault_runs import Workplace, ended, in_worker
 
 from kit.profile.journal import journal_path
 
@@ -68,4 +68,38 @@ def test_a_full_disk_keeps_what_had_finished(small_disk, tell, at):
         code=answer.code,
         said=said,
         go_on="make room, then `kit run --resume --out run.json`",
+    )
+
+
+FILLED = {
+    "as a launch begins": {"FAULT_OF_RUN": "fill_temporary_folder_between_launches"},
+    "in mid-launch": in_worker({"round": 1, "phase": "steady", "do": "fill_temporary_folder"}),
+}
+
+
+@pytest.mark.parametrize("when", FILLED)
+def test_a_full_temporary_folder_fails_no_cell(small_disk, workplace, tell, when):
+    place, temporary = workplace(), small_disk / "temporary"
+    temporary.mkdir()
+    answer = place.run(TMPDIR=str(temporary), **(in_worker() | FILLED[when]))
+    assert answer.code == 2, answer.stderr
+    (said,) = answer.lines("kit: ")
+    assert said.startswith(f"kit: {temporary}: no space left on device")
+    finished = place.in_journal()
+    assert [launch.round for launch in finished] == [0]
+    kept = place.where_kept(finished)
+    (temporary / "ballast").unlink()
+    assert list(temporary.iterdir()) == []
+    resumed = place.go_on(TMPDIR=str(temporary))
+    assert resumed.code == 0, resumed.stderr
+    place.check_whole(finished)
+    filler = "another file fills" if when == "as a launch begins" else "a file that the worker writes fills"
+    tell(
+        f"temporary folder full {when}",
+        f"{filler} the file system of 1 MiB that TMPDIR lies in, "
+        + ("between two launches" if when == "as a launch begins" else "as the second launch's steady steps begin"),
+        kept=kept,
+        code=answer.code,
+        said=said,
+        go_on="make room, or set TMPDIR, then `kit run --resume --out run.json`",
     )

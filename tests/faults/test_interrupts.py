@@ -4,7 +4,7 @@ import os
 import signal
 
 import pytest
-from fault_runs import ended
+from fault_runs import ended, in_worker
 
 from kit.profile.journal import journal_path
 from kit.profile.store import read_profile
@@ -34,6 +34,27 @@ def test_an_interrupted_run_keeps_what_had_finished_and_can_be_resumed(workplace
     tell(
         number.name,
         "to the process group of `kit run`, while the second launch runs",
+        kept=kept,
+        code=answer.code,
+        said=said,
+        go_on="`kit run --resume --out run.json`",
+    )
+
+
+def test_an_interrupt_when_a_worker_has_ended_keeps_what_it_measured(workplace, tell):
+    place = workplace()
+    answer = place.run(FAULT_OF_RUN="interrupt_when_a_worker_has_ended", **in_worker())
+    assert answer.code == 130, answer.stderr
+    finished = place.in_journal()
+    assert [launch.round for launch in finished] == [0]
+    kept = place.where_kept(finished)
+    (said,) = answer.lines("kit: ")
+    resumed = place.go_on()
+    assert resumed.code == 0, resumed.stderr
+    place.check_whole(finished)
+    tell(
+        "SIGTERM when a worker has just ended",
+        "to `kit run`, between the end of the first launch's worker and its line in the journal",
         kept=kept,
         code=answer.code,
         said=said,

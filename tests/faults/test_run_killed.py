@@ -79,9 +79,7 @@ class End(NamedTuple):
 
 ENDS = [
     End("within the profile", "when half of the profile is written", "within-write", ".kit-", 4, {}),
-    End(
-        "between sidecar and profile", "when the sidecar has its name", "after-rename", "run.json.steps", 1, MANY_STEPS
-    ),
+    End("between sidecar and profile", "when the sidecar has its name", "after-rename", "run.json.", 1, MANY_STEPS),
     End("before it removes the journal", "when the profile has its name", "before-unlink", "run.json.journal", 1, {}),
 ]
 

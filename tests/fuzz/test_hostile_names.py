@@ -137,7 +137,7 @@ def test_a_profile_is_written_into_its_folder_only(suite, run_id):
         path = profile_path(folder, suite, run_id, datetime(2026, 1, 2, tzinfo=UTC))
         assert path.parent == Path(folder)
         assert re.fullmatch(r"\w[\w.-]*\.json", path.name, re.ASCII)
-        for file in (path, journal_path(path), sidecar_path(path)):
+        for file in (path, journal_path(path), sidecar_path(path, "0" * 64)):
             file.touch(exist_ok=False)
             assert file.resolve().parent == Path(folder).resolve()
 

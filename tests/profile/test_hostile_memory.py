@@ -13,6 +13,7 @@ from kit.profile.briefs import BUFFER_B, read_brief
 from kit.profile.canonical import profile_digest
 from kit.profile.density import SMALL_B, too_dense
 from kit.profile.journal import Journal, journal_path, read_journal
+from kit.profile.journal_line import LAUNCH, line_of
 from kit.profile.sidecar import INLINE_STEPS_MAX
 from kit.profile.store import read_profile, write_profile
 
@@ -101,6 +102,31 @@ def test_a_journal_of_short_lines(tmp_path, filling):
     peak, read = peak_b(read_journal, path)
     assert peak <= TIMES * FILE_B + ONCE_B
     assert not read
+
+
+@pytest.mark.parametrize("line_b", [SMALL_B // 4, 2 * SMALL_B], ids=["short lines", "long lines"])
+@pytest.mark.parametrize("name", ["digits", "four digits", "short floats", "short strings", "wide strings"])
+def test_a_journal_of_dense_lines_whose_checksums_hold(tmp_path, name, line_b):
+    """None of the short ones would be refused alone."""
+    path = journal_path(tmp_path / "run.json")
+    plain = msgspec.to_builtins(build_launch(build_cell(), 0, step_ns=[1]))
+    if "strings" in name:
+        plain["warnings"] = "@"
+    else:
+        plain["parity"]["losses"] = "@"
+    dense = repeated_to(line_b, DENSE[name])
+    line = line_of(LAUNCH, msgspec.json.encode(plain).replace(b'"@"', dense))
+    path.write_bytes(journal() + line * (4 * FILE_B // line_b))
+    peak, read = peak_b(read_journal, path)
+    assert peak <= TIMES * path.stat().st_size + ONCE_B
+    assert not read or name in ("four digits", "short floats")
+
+
+def repeated_to(size_b, dense):
+    """A list of the items of `dense`, about so long."""
+    items = dense[1:-1]
+    copies = -(-size_b // len(items))
+    return b"[%s]" % ",".join([items] * copies)[:size_b].rpartition(",")[0].encode()
 
 
 @pytest.mark.parametrize("json", [DENSE["empty lists"], DENSE["digits"], DENSE["short strings"]])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from profile_builder import MS, build_cell, build_profile, build_result
 
 from kit.profile.schema import Sidecar
-from kit.profile.sidecar import INLINE_STEPS_MAX, SidecarError, attach_steps, sidecar_path
+from kit.profile.sidecar import INLINE_STEPS_MAX, SidecarError, attach_steps
 from kit.profile.step_archive import (
     INFLATION_MAX,
     StepArchiveError,
@@ -51,10 +51,14 @@ def refused(data, names=NAMES):
     return str(error.value)
 
 
+def sidecar_of(path):
+    return path.with_name("run.json.0a1b2c3d.steps.npz")
+
+
 def with_sidecar(tmp_path, data, **fields):
     path = tmp_path / "run.json"
     profile = build_profile([build_result(build_cell(), [MS, MS])])
-    given = {"file": sidecar_path(path).name, "sha256": hashlib.sha256(data).hexdigest(), "steps": 10**6} | fields
+    given = {"file": sidecar_of(path).name, "sha256": hashlib.sha256(data).hexdigest(), "steps": 10**6} | fields
     profile.sidecar = Sidecar(**given)
     return path, profile
 
@@ -103,7 +107,7 @@ def test_a_run_with_a_coarse_clock_reads_its_own_sidecar(tmp_path):
 def test_a_bomb_is_refused_before_it_inflates(tmp_path, steps):
     data = zipped([(f"{NAMES[0]}.npy", npy(np.zeros(steps, np.int64)))])
     path, profile = with_sidecar(tmp_path, data, steps=steps)
-    sidecar_path(path).write_bytes(data)
+    sidecar_of(path).write_bytes(data)
     tracemalloc.start()
     with pytest.raises(SidecarError, match="would inflate to"):
         attach_steps(path, profile)
@@ -190,7 +194,7 @@ def test_a_path_does_not_leave_the_folder(tmp_path, name):
 
 def test_a_sidecar_larger_than_its_steps_is_not_read(tmp_path):
     path, profile = with_sidecar(tmp_path, b"", steps=3)
-    with sidecar_path(path).open("wb") as file:
+    with sidecar_of(path).open("wb") as file:
         file.truncate(2**40)
     with pytest.raises(SidecarError, match="too large"):
         attach_steps(path, profile)

@@ -1,6 +1,7 @@
 import os
 import resource
 import signal
+from pathlib import Path
 
 import pytest
 from profile_builder import build_header, build_launch, build_profile, build_run_plan, six_cells
@@ -9,6 +10,7 @@ from kit.engines.assemble import assemble_profile
 from kit.engines.continuation import Continuation
 from kit.engines.schedule import round_requests
 from kit.profile.journal import HEADER_COPIES, Journal, JournalError, journal_path, read_journal
+from kit.profile.journal_line import record_of
 from kit.profile.launch import Failure
 
 
@@ -119,6 +121,20 @@ def test_a_disk_that_fills_up_is_one_line_and_costs_only_the_launch_it_met(path,
     assert kept.damaged == 1
 
 
+def test_a_journal_that_replaced_the_removed_one_is_not_removed_with_it(path, header):
+    first = Journal.create(path, header)
+    path.unlink()
+    launches = filled(path, header, 2)
+    first.remove()
+    assert read_journal(path).launches == launches
+    again, _ = Journal.reopen(path)
+    again.remove()
+    assert not path.exists()
+    first = Journal.create(path, header)
+    path.unlink()
+    first.remove()
+
+
 def test_a_journal_that_was_removed_is_noticed_at_the_next_launch(path, header):
     journal = Journal.create(path, header)
     path.unlink()
@@ -135,8 +151,43 @@ def test_a_journal_that_is_no_file_is_not_called_missing(path):
         Journal.reopen(path)
     path.rmdir()
     os.mkfifo(path)
-    with pytest.raises(JournalError, match="not a regular file"):
+    with pytest.raises(JournalError, match="not a regular file") as error:
         Journal.reopen(path)
+    assert "user" not in str(error.value), "no other user could read it"
+
+
+@pytest.mark.parametrize("name", [".", "/", "..", "", "x/.."])
+def test_a_folder_has_no_journal(name):
+    with pytest.raises(JournalError, match="a folder, not a profile") as error:
+        journal_path(Path(name))
+    assert str(error.value).isprintable()
+
+
+def test_a_line_that_no_kit_writes_is_refused_and_none_is_written(path, header, monkeypatch):
+    launches = filled(path, header, 2)
+    monkeypatch.setattr("kit.profile.journal.LINE_MAX_B", 10_000)
+    monkeypatch.setattr("kit.profile.journal_line.LINE_MAX_B", 10_000)
+    journal, _ = Journal.reopen(path)
+    with pytest.raises(JournalError, match="9,000 steps, too many for one launch"):
+        journal.add(build_launch(header.plan.cells[0], 1, step_ns=[10**6] * 9000, steps=9000))
+    journal.close()
+    assert read_journal(path).launches == launches
+    with path.open("ab") as file:
+        file.truncate(2**40)
+    with pytest.raises(JournalError, match="a line has more than 10,000 bytes"):
+        read_journal(path)
+
+
+def test_a_journal_that_grows_while_it_is_read_ends_where_it_ended(path, header, monkeypatch):
+    launches = filled(path, header, 2)
+
+    def growing(line):
+        with path.open("ab") as file:
+            file.write(b"more\n")
+        return record_of(line)
+
+    monkeypatch.setattr("kit.profile.journal.record_of", growing)
+    assert read_journal(path)[1:3] == (launches, 0)
 
 
 def test_a_torn_last_line_costs_only_that_launch_and_is_written_over(path, header):

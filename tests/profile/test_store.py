@@ -1,8 +1,10 @@
+import errno
 import hashlib
 import io
 import math
 import os
 import stat
+from array import array
 from pathlib import Path
 
 import jsonschema
@@ -13,8 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profile_builder import build_blank_launch, build_cell, build_launch, build_profile, six_cells
 
+from kit.profile.atomic import write_atomically
 from kit.profile.canonical import canonical_json, profile_digest
 from kit.profile.finite import fail_if_not_finite
+from kit.profile.journal import journal_path
 from kit.profile.json_schema import json_schema
 from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA, Profile
@@ -149,13 +153,99 @@ def test_many_steps_go_to_a_sidecar_that_the_profile_can_prove(tmp_path):
     attach_steps(path, read)
     assert list(read.cells[0].launches[0].step_ns) == list(range(1, INLINE_STEPS_MAX + 2))
 
-    sidecar = sidecar_path(path)
+    sidecar = path.with_name(read.sidecar.file)
     sidecar.write_bytes(sidecar.read_bytes()[:-1])
     with pytest.raises(SidecarError, match="SHA-256"):
         attach_steps(path, read_profile(path))
     sidecar.unlink()
     with pytest.raises(SidecarError, match="keep it beside its profile"):
         attach_steps(path, read_profile(path))
+
+
+def many(path, steps):
+    profile = build_profile(six_cells())
+    profile.cells[0].launches[0].step_ns = array("q", range(1, steps + 1))
+    write_profile(path, profile)
+    return profile.sidecar
+
+
+def attached(path):
+    profile = read_profile(path)
+    attach_steps(path, profile)
+    return len(profile.cells[0].launches[0].step_ns)
+
+
+def test_a_profile_that_is_written_anew_leaves_the_sidecar_of_the_old_one_until_it_is_there(tmp_path, monkeypatch):
+    path, more = tmp_path / "run.json", INLINE_STEPS_MAX + 5
+    old = many(path, INLINE_STEPS_MAX + 1)
+
+    def cut_off(where, data):
+        if where == path:
+            raise OSError(errno.EIO, "cut off between sidecar and profile")
+        write_atomically(where, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("kit.profile.store.write_atomically", cut_off)
+        with pytest.raises(ProfileError, match="cut off"):
+            many(path, more)
+    assert len(list(tmp_path.iterdir())) == 3
+    assert attached(path) == INLINE_STEPS_MAX + 1
+    new = many(path, more + 1)
+    assert attached(path) == more + 1
+    assert old.file != new.file == f"run.json.{new.sha256[:8]}.steps.npz"
+    assert {entry.name for entry in tmp_path.iterdir()} == {"run.json", new.file}
+
+
+def test_a_copy_of_the_earlier_profile_keeps_its_sidecar(tmp_path):
+    path, copy = tmp_path / "run.json", tmp_path / "copy.json"
+    old = many(path, INLINE_STEPS_MAX + 1)
+    os.mkfifo(tmp_path / "fifo.json")
+    copy.write_bytes(path.read_bytes())
+    many(path, INLINE_STEPS_MAX + 2)
+    assert attached(copy) == INLINE_STEPS_MAX + 1
+    copy.unlink()
+    many(path, INLINE_STEPS_MAX + 3)
+    assert not (tmp_path / old.file).exists()
+    assert len([*tmp_path.glob("*.steps.npz")]) == 1
+
+
+def test_only_regular_files_called_as_this_profiles_sidecar_are_removed(tmp_path):
+    path = tmp_path / "run.json"
+    others = [
+        "run.json.0a1b2c3.steps.npz",
+        "run.json.0a1b2c3G.steps.npz",
+        "run_json.0a1b2c3d.steps.npz",
+        "run.json.npz",
+    ]
+    others += ["other.json.0a1b2c3d.steps.npz", "run.json.0a1b2c3d.steps.npz.bak", "run.json.0a1b2c3d.journal"]
+    for name in [*others, "run.json.steps.npz", "run.json.0a1b2c3d.steps.npz"]:
+        (tmp_path / name).touch()
+    (tmp_path / "run.json.00000000.steps.npz").mkdir()
+    (tmp_path / "run.json.11111111.steps.npz").symlink_to(tmp_path / others[0])
+    own = many(path, INLINE_STEPS_MAX + 1).file
+    left = {entry.name for entry in tmp_path.iterdir()}
+    stays = {"run.json", own, "run.json.00000000.steps.npz", "run.json.11111111.steps.npz"}
+    assert left == stays | set(others)
+
+
+def test_a_sidecar_without_a_hash_in_its_name_is_read(tmp_path):
+    path = tmp_path / "run.json"
+    own = many(path, INLINE_STEPS_MAX + 1).file
+    (tmp_path / own).rename(tmp_path / "run.json.steps.npz")
+    plain = edit(path, lambda plain: plain["sidecar"].update(file="run.json.steps.npz"))
+    plain["digest"] = profile_digest(plain)
+    path.write_bytes(msgspec.json.encode(plain))
+    assert attached(path) == INLINE_STEPS_MAX + 1
+
+
+@pytest.mark.parametrize(
+    "steps", [[3, 2, 1], array("q", [3, 2, 1]), np.array([3, 2, 1])], ids=["list", "array", "NumPy"]
+)
+def test_few_steps_stay_in_the_profile_however_they_are_kept(tmp_path, steps):
+    profile = build_profile(six_cells())
+    profile.cells[0].launches[0].step_ns = steps
+    write_profile(tmp_path / "run.json", profile)
+    assert read_profile(tmp_path / "run.json").cells[0].launches[0].step_ns == [3, 2, 1]
 
 
 @pytest.fixture
@@ -190,7 +280,7 @@ def test_a_sidecar_with_the_right_sha256_and_the_wrong_contents(with_sidecar, co
     else:
         np.save(buffer, contents)
     data = buffer.getvalue()
-    sidecar_path(path).write_bytes(data)
+    path.with_name(profile.sidecar.file).write_bytes(data)
     profile.sidecar = msgspec.structs.replace(profile.sidecar, sha256=hashlib.sha256(data).hexdigest())
     with pytest.raises(SidecarError, match=expected) as error:
         attach_steps(path, profile)
@@ -199,7 +289,7 @@ def test_a_sidecar_with_the_right_sha256_and_the_wrong_contents(with_sidecar, co
 
 def test_names_that_differ_after_a_dot_have_sidecars_of_their_own():
     names = ["res-v1.0", "res-v1.1", "a.json", "a.txt", "a"]
-    assert len({sidecar_path(Path(name)) for name in names}) == len(names)
+    assert len({sidecar_path(Path(name), "0" * 64) for name in names}) == len(names)
 
 
 @pytest.mark.timeout(20)
@@ -248,3 +338,11 @@ def test_a_launch_keeps_all_but_the_field_that_is_not_finite():
 def test_the_decoder_takes_no_text_for_a_number():
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"schema": SCHEMA, "id": 3}, Profile)
+
+
+def test_a_run_that_has_not_ended_is_not_called_missing(tmp_path):
+    path = tmp_path / "run.json"
+    journal_path(path).touch()
+    assert message(path) == (
+        f"{path}: its run has not ended yet, or was killed: `kit run --resume --out {path}` goes on with it"
+    )

@@ -162,3 +162,13 @@ def test_a_forced_row_says_so_whatever_its_verdict():
         )
         (result,) = results(read(compare([("a", first), ("b", second)], force=True))[1])["torch"]
         assert result.message.count("FORCED: threads 1 against 2") == 1
+
+
+def test_profiles_that_cannot_be_compared_are_one_error():
+    (suite,) = JUnitXml.fromstring(junit.render_refusal("no cell in common \x1b[2J").encode())
+    (case,) = suite
+    (result,) = case.result
+    assert isinstance(result, Error)
+    assert result.message.startswith("no cell in common")
+    assert "\x1b" not in result.message
+    assert suite.errors == 1

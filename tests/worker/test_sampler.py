@@ -1,5 +1,6 @@
 """The sampler as a process of its own, watching real processes."""
 
+import contextlib
 import os
 import signal
 import statistics
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from kit.sensors import names
@@ -108,6 +110,30 @@ def test_ends_when_standard_input_closes(tmp_path):
     process.stdin.close()
     assert process.wait(5) == 0
     assert "standard input closed" in read_samples(tmp_path / "out").ended
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no prctl")
+def test_a_stopped_sampler_ends_with_its_worker():
+    worker = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import time; from kit.worker.sampler_process import SamplerProcess; sampler = SamplerProcess()\n"
+            "sampler.start(); print(sampler.pid if sampler.pause() else None, flush=True); time.sleep(600)",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    watching = psutil.Process(int(worker.stdout.readline()))
+    assert watching.status() == psutil.STATUS_STOPPED
+    worker.kill()
+    worker.wait()
+    try:
+        _, alive = psutil.wait_procs([watching], timeout=20)
+        assert not alive
+    finally:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            watching.kill()
 
 
 def test_ends_with_the_process_it_watches(tmp_path):

@@ -1,9 +1,11 @@
 """Plants a fault in the real worker: Python imports this file at its start, wherever this folder is on PYTHONPATH.
 
 FAULTS is JSON, a list of {"task", "batch", "round", "phase", "do", "after_cpu_s", "told"}; "phase" null: before the
-first. The worker's own request says which of them are its own.
+first. The worker's own request says which of them are its own. FAULT_OF_RUN names one that `kit run` itself meets.
 """
 
+import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -42,9 +44,69 @@ def weights_that_are_no_numbers(fault):
 
 
 def kill_sampler(fault):
+    os.kill(sampler(), signal.SIGKILL)
+
+
+def stop_sampler(fault):
+    """As the observer test does; its number is told."""
+    os.kill(sampler(), signal.SIGSTOP)
+    Path(fault["told_sampler"]).write_text(str(sampler()))
+
+
+def sampler():
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    (sampler,) = [pid for pid in children if b"kit.worker.sampler" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    os.kill(int(sampler), signal.SIGKILL)
+    (found,) = [pid for pid in children if b"kit.worker.sampler" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return int(found)
+
+
+def fill_temporary_folder(fault):
+    """The one that `kit run` has for all launches."""
+    fill(Path(os.environ["KIT_LAUNCH"]).parent)
+
+
+def fill(folder):
+    """Until nothing goes in any more."""
+    with contextlib.suppress(OSError), (folder / "ballast").open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+
+
+def fill_temporary_folder_between_launches():
+    """In `kit run` itself, when its first launch is in the journal."""
+    from kit.profile.journal import Journal
+
+    add = Journal.add
+
+    def planted(self, launch):
+        add(self, launch)
+        fill(Path(os.environ["TMPDIR"]))
+
+    Journal.add = planted
+
+
+def be_traced(fault):
+    """Be held by a sleeping tracer when killed, as by a driver; then sleep. Its number is told."""
+    tracer = [sys.executable, str(Path(__file__).with_name("tracer.py")), str(os.getpid())]
+    # From <linux/prctl.h>: anybody may trace it. Nor has the tracer the launch's mark: it would be ended with it.
+    ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(2**64 - 1))
+    started = subprocess.Popen(tracer, env={}, start_new_session=True, stdout=subprocess.PIPE)
+    Path(fault["told"]).write_text(str(started.pid))
+    assert started.stdout.readline() == b"traces\n"
+    time.sleep(600)
+
+
+def interrupt_when_a_worker_has_ended():
+    """SIGTERM to `kit run` itself, between the end of its first worker and the line in the journal."""
+    from kit.engines import local
+
+    end_launch = local.end_launch
+
+    def planted(worker, folder):
+        assert worker.wait(60) == 0
+        os.kill(os.getpid(), signal.SIGTERM)
+        return end_launch(worker, folder)
+
+    local.end_launch = planted
 
 
 def plant(faults):
@@ -72,3 +134,6 @@ if "FAULTS" in os.environ and "kit.worker" in sys.orig_argv and "--request" in s
     own = [fault for fault in json.loads(os.environ["FAULTS"]) if where.items() <= fault.items()]
     if own:
         plant(own)
+
+if "FAULT_OF_RUN" in os.environ and sys.orig_argv[1:4] == ["-m", "kit", "run"]:
+    globals()[os.environ["FAULT_OF_RUN"]]()
