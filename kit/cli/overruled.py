@@ -6,12 +6,11 @@ import os
 
 import click
 
-# What OpenMP and the libraries of the frameworks read; the worker then tells the framework how many it gets.
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
 
 def say_overruled(threads: int) -> None:
     """Tell on standard error which of them do not count: every launch gets a thread for each usable CPU."""
+    from kit.engines.local import THREAD_VARIABLES
+
     asked = [
         f"{name}={value}" for name in THREAD_VARIABLES if (value := os.environ.get(name, str(threads))) != str(threads)
     ]
