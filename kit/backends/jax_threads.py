@@ -24,8 +24,15 @@ def set_pool_threads(threads: int) -> ThreadSetting:
     jax.devices("cpu")
     if not TASKS.is_dir():
         return ThreadSetting(None, "JAX does not say, and this system has no /proc to count its pool's threads in")
-    names = [(task / "comm").read_text().strip() for task in TASKS.iterdir()]
-    counted = names.count(POOL_THREAD_NAME)
+    counted = [_name(task) for task in TASKS.iterdir()].count(POOL_THREAD_NAME)
     if counted == 0:
         return ThreadSetting(None, f"JAX does not say, and no thread of this process is called {POOL_THREAD_NAME}")
     return ThreadSetting(counted, None)
+
+
+def _name(task: Path) -> str | None:
+    """Null for a thread that has ended since it was listed: JAX's start-up has some that do."""
+    try:
+        return (task / "comm").read_text().strip()
+    except OSError:
+        return None
