@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kit.compare.rows import Comparison
 
 EXIT_SLOWER = 1
-EXIT_NOTHING_COMPARED = 4
 # Slower rows that are named, and reasons that are; of thousands of profiles every row may be slower.
 NAMED_MAX = 20
 FORMATS = ("text", "markdown", "csv", "json", "junit")
@@ -104,8 +103,13 @@ def _rendered(comparison: Comparison, format_name: str, fail_if_slower: float | 
 
 
 def _gate(comparison: Comparison, allowed_pct: float) -> int:
-    """Say on standard error which rows are slower than allowed, and what could not be judged; the exit code."""
+    """Say on standard error which rows are slower than allowed, and what could not be judged; the exit code.
+
+    Raises:
+        NotComparableError: no row has a difference at all.
+    """
     from kit.compare.counted import counted
+    from kit.compare.gate import NotComparableError
     from kit.compare.not_compared import is_empty, not_compared
     from kit.compare.regression import slower_rows
     from kit.report.plain import one_line
@@ -121,8 +125,7 @@ def _gate(comparison: Comparison, allowed_pct: float) -> int:
         reasons = "; ".join(f"{count:,} {why}" for why, count in missing.most_common(NAMED_MAX))
         click.echo(one_line(f"kit: {counted(missing.total(), 'cell')} not compared: {reasons}"), err=True)
     if is_empty(comparison):
-        click.echo("kit: nothing was compared, so nothing has passed the gate", err=True)
-        return EXIT_NOTHING_COMPARED
+        raise NotComparableError("nothing was compared, so nothing has passed the gate")
     undecided = sum(row.versus is not None and row.versus.verdict == "unresolved" for row in comparison.rows)
     if undecided:
         click.echo(

@@ -75,7 +75,7 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
         click.echo(f"kit: {path}: another run's profile is there by now; this one is {running.path}", err=True)
     if profile.interrupted:
         _say_how_to_go_on(running, f"the budget of {budget:g} s has ended")
-    elif sum(running.expected.values()):
+    elif budget is not None and any(running.expected.values()):
         click.echo(
             f"kit: the budget of {budget:g} s has ended before every cell was as precise as asked for; "
             "`kit compare` says which",

@@ -13,7 +13,7 @@ from kit.profile.run_plan import RunPlan
 from kit.profile.schema import SCHEMA, CellResult, ObserverOverhead, Profile, StateSpan
 from kit.profile.sensor import SensorReport
 from kit.stats.cell_summary import summarize_cell
-from kit.stats.launch_summary import summarize_launch
+from kit.stats.launch_summary import summary_of
 from kit.stats.observer_overhead import not_yet_run, observer_overhead
 from kit.stats.parity_verdict import parity_verdicts
 
@@ -48,11 +48,7 @@ def assemble_profile(
 def _cell_result(plan: RunPlan, cell: Cell, launches: list[Launch]) -> CellResult:
     own = sorted((launch for launch in launches if launch.cell_key == cell.key), key=lambda launch: launch.round)
     finished = [launch for launch in own if launch.failure is None]
-    summaries = [
-        summarize_launch(launch.step_ns, launch.warmup_steps, launch.round)
-        for launch in finished
-        if launch.step_ns is not None
-    ]
+    summaries = [summary for launch in finished if (summary := summary_of(launch)) is not None]
     failures = [launch.failure for launch in own if launch.failure is not None]
     return CellResult(
         key=cell.key,

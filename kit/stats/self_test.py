@@ -15,7 +15,7 @@ from kit.stats import self_comparisons, simulated_launches
 from kit.stats.aa_band import aa_band
 from kit.stats.difference import paired_difference
 from kit.stats.expected_band import expected_band
-from kit.stats.launch_summary import summarize_launch
+from kit.stats.launch_summary import summary_of
 from kit.stats.rules import MeasuredLaunch, Question, Rule, rules
 from kit.stats.self_comparisons import UNSLOWED_FOR_BAND
 from kit.stats.verdict import NOISE_BAND_MIN, noise_band
@@ -87,8 +87,8 @@ def _measured(finished: Sequence[Launch], slowdown_pct: float) -> list[MeasuredL
     for launch in finished:
         if launch.planted_slowdown_pct != slowdown_pct or launch.step_ns is None:
             continue
-        summary = summarize_launch(launch.step_ns, launch.warmup_steps, launch.round)
-        if summary.median_ns is not None:
+        summary = summary_of(launch)
+        if summary is not None and summary.median_ns is not None:
             steady_ns = np.asarray(launch.step_ns[-summary.steady_steps :], np.float64)
             found.append(MeasuredLaunch(launch.round, summary.median_ns, steady_ns))
     return found

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from measured_series import self_test_launches
 
-from kit.profile.launch import Failure
+from kit.profile.launch import Failure, Threads, Utilization
 from kit.stats.self_test import APART, SHUFFLED, judge_self_test
 
 HARDWARE = "a" * 64
@@ -97,3 +97,23 @@ def test_failed_launches_are_counted_and_left_out():
 def test_the_answer_is_the_same_each_time():
     launches = self_test_launches(np.random.default_rng(8), 6)
     assert judged(launches, simulated=20) == judged(launches, simulated=20)
+
+
+def test_launches_whose_cpus_others_had_are_not_judged():
+    launches = self_test_launches(np.random.default_rng(7), 4)
+    before = {count.planted_slowdown_pct: count.steady for count in judged(launches, simulated=20).launches}
+    place = next(place for place, launch in enumerate(launches) if launch.planted_slowdown_pct == 0)
+    launch = launches[place]
+    launch.threads = Threads(requested=2, reported=2, reported_reason=None, cpus=[0, 1])
+    launch.utilization = Utilization(
+        process_cpu_pct=100.0,
+        machine_cpu_pct=200.0,
+        rss_peak_b=None,
+        frequency_mhz=None,
+        throttled_ns=None,
+        cpu_taken_pct=100.0,
+        samples=9,
+        sampler_cpu_pct=0.3,
+    )
+    after = {count.planted_slowdown_pct: count.steady for count in judged(launches, simulated=20).launches}
+    assert after == before | {0.0: before[0.0] - 1}

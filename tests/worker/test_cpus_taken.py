@@ -8,6 +8,7 @@ import pytest
 
 from kit.engines.local import run_launch
 from kit.profile.launch import LaunchRequest, StepPlan
+from kit.profile.store import read_profile
 from kit.stats.contention import is_contended, taken_share
 from kit.stats.launch_summary import summary_of
 from kit.suites.plan import plan_cells
@@ -86,3 +87,31 @@ def test_a_launch_beside_a_busy_program_has_no_number():
     assert is_contended(launch)
     summary = summary_of(launch)
     assert (summary.median_ns, summary.p95_ns) == (None, None)
+
+
+@pytest.mark.frameworks
+def test_a_run_beside_a_busy_program_gives_no_number_and_says_so(tmp_path):
+    """From the worker to the profile, its table and the command's last words."""
+    cpu = min(os.sched_getaffinity(0))
+    (tmp_path / "tiny.toml").write_text(
+        'name = "tiny"\ntitle = "Seconds long"\n[cells]\nworkloads = ["mlp"]\nbackends = ["torch"]\n'
+        'tasks = ["infer"]\nbatches = [64]\n[measure]\nlaunches = 1\nwarmup_s = 0.2\nwarmup_steps_min = 3\n'
+        "steady_s = 1.0\nsteps_min = 20\nsteps_max = 20000\n"
+    )
+
+    def kit(*arguments):
+        command = ["taskset", "-c", str(cpu), sys.executable, "-m", "kit", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=True)
+
+    busy = subprocess.Popen([sys.executable, "-c", f"import os\nos.sched_setaffinity(0, [{cpu}])\nwhile True: pass"])
+    try:
+        said = kit("run", "tiny.toml", "--data", "synthetic", "--out", "run.json").stderr
+    finally:
+        busy.kill()
+        busy.wait()
+    assert "kit: other work took the CPUs in 1 of 1 launch, which give no numbers" in said
+    (result,) = read_profile(tmp_path / "run.json").cells
+    assert result.launch_summaries[0].contended
+    assert result.summary.step_ns is None
+    assert result.summary.reasons["step_ns"].startswith("other work took ")
+    assert "contended 1" in kit("compare", "run.json").stdout
