@@ -75,12 +75,8 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
         click.echo(f"kit: {path}: another run's profile is there by now; this one is {running.path}", err=True)
     if profile.interrupted:
         _say_how_to_go_on(running, f"the budget of {budget:g} s has ended")
-    elif budget is not None and any(running.expected.values()):
-        click.echo(
-            f"kit: the budget of {budget:g} s has ended before every cell was as precise as asked for; "
-            "`kit compare` says which",
-            err=True,
-        )
+    else:
+        _say_what_is_imprecise(running, budget)
     _print_outcome(running, as_json=as_json)
     return EXIT_FAILED_CELLS if running.failed else 0
 
@@ -94,6 +90,23 @@ def _say_how_to_go_on(running: Run, why: str) -> None:
         f"go on with `kit run --resume --out {running.path}`",
         err=True,
     )
+
+
+def _say_what_is_imprecise(running: Run, budget: float | None) -> None:
+    from kit.compare.counted import counted
+
+    if budget is not None and any(running.expected.values()):
+        click.echo(
+            f"kit: the budget of {budget:g} s has ended before every cell was as precise as asked for; "
+            "`kit compare` says which",
+            err=True,
+        )
+    if given_up := running.given_up:
+        click.echo(
+            f"kit: given up: {counted(len(given_up), 'cell')} cannot be as precise as asked for on a host as restless "
+            "as this; `kit compare` says which",
+            err=True,
+        )
 
 
 def _begin(options: dict[str, Any]) -> Run:

@@ -54,6 +54,17 @@ class Continuation:
         """Whether every cell that has not failed has the launches that it was to have at least."""
         return all(has_failed(own) or len(own) >= self.plan.launches for own in self._by_cell(ended).values())
 
+    def given_up(self, ended: Sequence[Launch]) -> list[str]:
+        """Keys of cells that get no more launches although they are not as precise as asked for."""
+        precision = self.plan.precision_pct
+        if precision is None:
+            return []
+        return [
+            key
+            for key, own in self._by_cell(ended).items()
+            if not has_failed(own) and self._is_hopeless(own) and not self._is_reached(own, precision / 100)
+        ]
+
     def _by_cell(self, ended: Sequence[Launch]) -> dict[str, list[Launch]]:
         found: dict[str, list[Launch]] = {cell.key: [] for cell in self.plan.cells}
         for launch in sorted(ended, key=lambda launch: launch.round):
@@ -69,10 +80,13 @@ class Continuation:
         return self.plan.precision_pct is not None and not self._is_done(before, self.plan.precision_pct / 100)
 
     def _is_done(self, launches: list[Launch], precision: float) -> bool:
+        return self._is_reached(launches, precision) or self._is_hopeless(launches)
+
+    def _is_reached(self, launches: list[Launch], precision: float) -> bool:
         medians = self._medians(launches)
         # The bounds on how often the interval errs hold from so many launches on that count.
         reached = half_width(medians) if len(medians) >= SEQUENTIAL_LAUNCHES_MIN else None
-        return (reached is not None and reached <= precision) or self._is_hopeless(launches)
+        return reached is not None and reached <= precision
 
     def _is_hopeless(self, launches: list[Launch]) -> bool:
         few_steady = len(launches) >= LAUNCHES_TO_GIVE_UP and self._is_seldom_steady(launches)

@@ -89,6 +89,11 @@ class Run:
         """Cell key -> about how many launches are still to come."""
         return self._continuation.expected(self.finished)
 
+    @property
+    def given_up(self) -> list[str]:
+        """Keys of cells that will never be as precise as asked for on this host."""
+        return self._continuation.given_up(self.finished)
+
     def conduct(self, watcher: Watcher, budget_s: float | None) -> Profile:
         """Run what remains and write the profile. Where the budget ends it first, the journal stays for `resume`.
 

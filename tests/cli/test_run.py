@@ -7,10 +7,12 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
+import numpy as np
 import psutil
 import pytest
 
-from kit.profile.journal import JournalError, journal_path, read_journal
+from kit.profile.journal import Journal, JournalError, journal_path, read_journal
 from kit.profile.store import read_profile
 
 pytestmark = pytest.mark.frameworks
@@ -189,16 +191,53 @@ def test_the_end_of_the_budget_is_said_with_the_way_on(tiny, tmp_path):
     assert "interrupted run: go on with" in again.stderr
 
 
+PRECISE = ("--backend", "torch", "--precision", "0.0001", "--out", "run.json")
+
+
+def plant(path, steps_of_rounds):
+    """Finished launches in the journal of a run of one cell: from the second round on, with these steps."""
+    journal, kept = Journal.reopen(journal_path(path))
+    (first,) = kept.launches
+    for round_number, step_ns in enumerate(steps_of_rounds, 1):
+        journal.add(msgspec.structs.replace(first, round=round_number, step_ns=step_ns, warmup_steps=21))
+    journal.close()
+
+
+def noisy_steps(level_ns, steps=141):
+    noise = np.random.default_rng(level_ns).normal(0, 0.002, steps)
+    return (level_ns * np.exp(noise)).astype(int).tolist()
+
+
 def test_a_budget_that_ends_the_search_for_a_precision_says_so(tiny, tmp_path):
-    asked = ["--backend", "torch", "--precision", "0.0001", "--out", "run.json"]
-    answer = run(tiny(), *asked, "--budget", "0.001", cwd=tmp_path)
+    answer = run(tiny(), *PRECISE, "--budget", "0.001", cwd=tmp_path)
     # One round is no end of the search: five are the least.
     assert "the budget of 0.001 s has ended; 1 of " in answer.stderr
-    answer = run("--resume", "--out", "run.json", "--budget", "25", cwd=tmp_path)
+    plant(tmp_path / "run.json", [noisy_steps(level_ns) for level_ns in (1_000_000, 1_200_000, 1_500_000, 1_700_000)])
+    answer = run("--resume", "--out", "run.json", "--budget", "0.001", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
-    said = "kit: the budget of 25 s has ended before every cell was as precise as asked for; `kit compare` says which"
+    said = (
+        "kit: the budget of 0.001 s has ended before every cell was as precise as asked for; `kit compare` says which"
+    )
     assert said in answer.stderr.splitlines()
-    assert not read_profile(tmp_path / "run.json").interrupted
+    profile = read_profile(tmp_path / "run.json")
+    assert not profile.interrupted
+    assert [len(cell.launches) for cell in profile.cells] == [6]
+
+
+def test_a_cell_that_was_given_up_is_said(tiny, tmp_path):
+    run(tiny(), *PRECISE, "--budget", "0.001", cwd=tmp_path)
+    shifting = noisy_steps(1_000_000, 81) + noisy_steps(2_000_000, 60)
+    plant(tmp_path / "run.json", [shifting] * 8)
+    answer = run("--resume", "--out", "run.json", cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    said = (
+        "kit: given up: 1 cell cannot be as precise as asked for on a host as restless as this; "
+        "`kit compare` says which"
+    )
+    assert said in answer.stderr.splitlines()
+    profile = read_profile(tmp_path / "run.json")
+    assert not profile.interrupted
+    assert [len(cell.launches) for cell in profile.cells] == [10]
 
 
 def test_threads_that_the_environment_asks_for_are_said_not_to_count(tiny, tmp_path):

@@ -98,14 +98,19 @@ def test_the_expected_launches_of_a_precision_come_near_once_the_pilots_are_done
 
 def test_a_cell_without_a_steady_state_is_given_up():
     plan = build_run_plan([A, B], launches=SEQUENTIAL_LAUNCHES_MIN, precision_pct=0.5)
-    ended, _ = run(plan, lambda r: unsteady(r.cell, r.round) if r.cell == A else steady(r.cell, r.round, 1e6))
+    ended, continuation = run(
+        plan, lambda r: unsteady(r.cell, r.round) if r.cell == A else steady(r.cell, r.round, 1e6)
+    )
     assert count_of(ended, A) == LAUNCHES_TO_GIVE_UP
+    assert continuation.given_up(ended) == [A.key]
+    assert continuation.given_up(ended[:-1]) == []
 
 
 def test_a_precision_that_the_host_does_not_give_ends_all_the_same():
     plan = build_run_plan([A], launches=SEQUENTIAL_LAUNCHES_MIN, precision_pct=0.01)
-    ended, _ = run(plan, lambda r: steady(r.cell, r.round, 1e6 * np.exp(RANDOM.normal(0, 0.1))))
+    ended, continuation = run(plan, lambda r: steady(r.cell, r.round, 1e6 * np.exp(RANDOM.normal(0, 0.1))))
     assert count_of(ended, A) == SEQUENTIAL_LAUNCHES_MAX
+    assert continuation.given_up(ended) == [A.key]
 
 
 def test_after_the_pilots_a_cell_has_steps_of_its_own():
