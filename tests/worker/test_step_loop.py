@@ -57,8 +57,9 @@ def test_steps_and_stamps_leave_no_gap():
 def test_the_wait_belongs_to_its_own_step():
     lengths = [1_000_000, 3_000_000]
     stretch = run_steps(KnownProgram(lengths), cycle("a"), 40, clock.stamps(41), None)
-    assert np.median(stretch.step_ns[0::2]) == pytest.approx(lengths[0], rel=0.2)
-    assert np.median(stretch.step_ns[1::2]) == pytest.approx(lengths[1], rel=0.2)
+    # The least of each: other work on this machine lengthens steps, and shortens none.
+    assert stretch.step_ns[0::2].min() == pytest.approx(lengths[0], rel=0.2)
+    assert stretch.step_ns[1::2].min() == pytest.approx(lengths[1], rel=0.2)
 
 
 def test_warm_up_lasts_its_time_and_its_steps():
