@@ -9,15 +9,16 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Look for no cycles within.
+    """Look for no cycles within, and afterwards for none among what was made within.
 
     Ten thousand profiles are millions of objects without a cycle among them: to look for one again and again doubles
-    the time that reading takes.
+    the time that reading takes, and to look once more at the end takes a tenth of it.
     """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if was_enabled:
             gc.enable()

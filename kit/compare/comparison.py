@@ -19,7 +19,7 @@ from kit.compare.host_band import band_of
 from kit.compare.notes import headline, notes
 from kit.compare.rows import Comparison, Row, Versus
 from kit.errors import KitError
-from kit.profile.brief import AnyCell
+from kit.profile.brief import AnyCell, launches_of
 from kit.profile.cell import Cell
 from kit.stats.difference import Difference, paired_differences, welch_differences
 from kit.stats.false_discovery import adjusted_p
@@ -147,7 +147,7 @@ def _against_backend(
         theirs = baselines.get(work_of(result.cell))
         found = []
         if theirs is not None and theirs is not result:
-            found = cell_differences(result, theirs, like_hardware=True)
+            found = cell_differences(launches_of(result), launches_of(theirs), like_hardware=True)
         entries.append(_entry(label, result, theirs, found, force=force))
     return chosen, entries
 
@@ -211,7 +211,7 @@ def _per_launch(entry: _Entry, difference: Difference | None) -> float:
     """How many launches each side made for one that counted: not every one is steady, and pairs take two that are."""
     if difference is None or entry.baseline is None:
         return 1.0
-    return max(len(side.launches) for side in (entry.result, entry.baseline)) / difference.launches
+    return max(launches_of(side).made for side in (entry.result, entry.baseline)) / difference.launches
 
 
 def _versus(
@@ -245,21 +245,15 @@ def _row(entry: _Entry, medians: Medians, versus: Versus) -> Row:
         problem=None if launches else _problem(result),
         summary=result.summary,
         launches=launches,
-        launches_seen=len(result.launches),
+        launches_seen=launches_of(result).made,
         data=data_of(result),
         parity=result.parity,
-        accuracy_updates=_accuracy_updates(result),
+        accuracy_updates=launches_of(result).accuracy_updates,
         is_baseline=is_baseline,
         versus=None if is_baseline or no_verdict is not None else versus,
         no_verdict=no_verdict,
         forced=entry.forced,
     )
-
-
-def _accuracy_updates(result: AnyCell) -> int | None:
-    evaluations = [launch.evaluation for launch in result.launches if launch.evaluation is not None]
-    counts = {evaluation.updates for evaluation in evaluations if evaluation.accuracy is not None}
-    return counts.pop() if len(counts) == 1 else None
 
 
 def _no_verdict(entry: _Entry, medians: Medians) -> str | None:
@@ -276,6 +270,6 @@ def _problem(result: AnyCell) -> str:
     """In place of a step time: why the cell has none."""
     if result.failures:
         return f"failed {result.failures[0].in_words}"
-    if not result.launches:
+    if not launches_of(result).made:
         return "incomplete: no launch finished"
     return result.summary.reasons.get("step_ns", "no steady state")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from kit.compare.cell_facts import CellDifference, cell_differences, cell_facts
+from kit.compare.cell_facts import CellDifference, cell_differences
 from kit.errors import KitError
-from kit.profile.brief import AnyCell, AnyProfile
+from kit.profile.brief import AnyCell, AnyProfile, launches_of
 from kit.profile.cell import Cell
 from kit.profile.hardware import same_hardware
 
@@ -39,24 +39,21 @@ def work_of(cell: Cell) -> tuple[str | int, ...]:
 
 def data_of(result: AnyCell) -> str | None:
     """Name of the data that its launches ran on; both names where launches differ; null where none recorded it."""
-    names = sorted({launch.data.name for launch in result.launches if launch.data is not None})
-    return " and ".join(names) or None
+    return " and ".join(launches_of(result).data_names) or None
 
 
 def pairs_of(profiles: Sequence[LabelledProfile], baseline: LabelledProfile) -> Pairs:
     """Every cell of the others that the baseline profile has, too."""
-    own = {result.key: (result, cell_facts(result)) for result in baseline[1].cells}
+    own = {result.key: launches_of(result) for result in baseline[1].cells}
     pairs: Pairs = {}
     for label, profile in profiles:
         if label == baseline[0]:
             continue
         like = same_hardware(profile.identity, baseline[1].identity)
         for result in profile.cells:
-            if result.key in own:
-                theirs, their_facts = own[result.key]
-                pairs[label, result.key] = cell_differences(
-                    result, theirs, cell_facts(result), their_facts, like_hardware=like
-                )
+            theirs = own.get(result.key)
+            if theirs is not None:
+                pairs[label, result.key] = cell_differences(launches_of(result), theirs, like_hardware=like)
     return pairs
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kit.compare.gpu_throttling import gpu_throttled_by
-from kit.profile.brief import AnyCell, LaunchBrief, LaunchSummaryBrief
-from kit.profile.launch import Launch
+from kit.profile.brief import AnyCell, LaunchSummaryBrief, launches_of
+from kit.profile.launches_brief import LaunchesBrief
 from kit.profile.schema import LaunchSummary
 from kit.stats.launch_summary import AUTOCORRELATION_WARN
 
@@ -13,21 +12,19 @@ MARKED_VERDICTS = frozenset({"slowdown", "no_steady_state"})
 
 def marks_of(result: AnyCell) -> dict[int, list[str]]:
     """Round -> marks of its launch (most have none), for every finished launch."""
+    launches = launches_of(result)
     summaries = {summary.round: summary for summary in result.launch_summaries}
-    slowed_by = gpu_throttled_by(result)
     return {
-        launch.round: _of_launch(launch, slowed_by.get(launch.round)) + _of_summary(summaries.get(launch.round))
-        for launch in result.launches
-        if launch.failure is None
+        round_number: _of_launch(launches, round_number) + _of_summary(summaries.get(round_number))
+        for round_number in launches.finished
     }
 
 
 def any_marks(result: AnyCell) -> bool:
     """Whether a launch of the cell may have a mark: quicker than to look for all of them."""
-    for launch in result.launches:
-        used = launch.utilization
-        if launch.recompiles or launch.graph_breaks or (used is not None and used.throttled_ns):
-            return True
+    launches = launches_of(result)
+    if launches.recompiled or launches.graph_broken or launches.throttled or any(launches.gpu_throttled_by.values()):
+        return True
     for summary in result.launch_summaries:
         correlation = summary.autocorrelation
         if (
@@ -36,18 +33,18 @@ def any_marks(result: AnyCell) -> bool:
             or (correlation is not None and correlation > AUTOCORRELATION_WARN)
         ):
             return True
-    return any(gpu_throttled_by(result).values())
+    return False
 
 
-def _of_launch(launch: Launch | LaunchBrief, gpu_slowed_by: list[str] | None) -> list[str]:
+def _of_launch(launches: LaunchesBrief, round_number: int) -> list[str]:
     marks = []
-    if launch.recompiles:
+    if round_number in launches.recompiled:
         marks.append("recompiled")
-    if launch.graph_breaks:
+    if round_number in launches.graph_broken:
         marks.append("graph breaks")
-    if launch.utilization is not None and launch.utilization.throttled_ns:
+    if round_number in launches.throttled:
         marks.append("throttled")
-    if gpu_slowed_by:
+    if launches.gpu_throttled_by.get(round_number):
         marks.append("GPU throttled")
     return marks
 

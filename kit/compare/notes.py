@@ -14,7 +14,7 @@ from kit.compare.marks import any_marks, marks_of
 from kit.compare.precision_note import precision_notes
 from kit.compare.rows import Row
 from kit.compare.unpaired import paired_rows, unpaired_notes
-from kit.profile.brief import AnyCell, AnyProfile
+from kit.profile.brief import AnyCell, AnyProfile, launches_of
 from kit.stats.verdict import LAUNCHES_FOR_VERDICT, NOISE_BAND_MIN
 
 # More notes of one kind than these are a list nobody reads.
@@ -95,7 +95,7 @@ def _forced(rows: Sequence[Row]) -> list[str]:
 def _failed_launches(profiles: Sequence[LabelledProfile]) -> list[str]:
     """Of cells that have a number all the same; a cell without one carries its failure in its row."""
     return [
-        f"{label}: {len(result.failures)} of {counted(len(result.launches), 'launch')} of {result.key} "
+        f"{label}: {len(result.failures)} of {counted(launches_of(result).made, 'launch')} of {result.key} "
         f"failed {result.failures[0].in_words}"
         for label, profile in profiles
         for result in profile.cells
@@ -144,7 +144,7 @@ def _marks_note(profiles: Sequence[LabelledProfile]) -> list[str]:
     counts = Counter(mark for marks in marked for mark in marks)
     if not counts:
         return []
-    finished = sum(launch.failure is None for result in results for launch in result.launches)
+    finished = sum(len(launches_of(result).finished) for result in results)
     kinds = ", ".join(f"{mark} {count}" for mark, count in counts.most_common())
     return [f"Marked launches: {len(marked)} of {finished} ({kinds}); `kit show` says which."]
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kit.compare.cell_facts import cell_facts
 from kit.compare.counted import counted, percent
 from kit.compare.gate import LabelledProfile
-from kit.compare.gpu_throttling import gpu_throttled_by
 from kit.compare.graded import GradedDifference, several
 from kit.compare.state_facts import stolen_pct, throttled_launches, waiting_pct
-from kit.profile.brief import AnyProfile, ProfileBrief
+from kit.profile.brief import AnyProfile, ProfileBrief, launches_of
 
 PHASE = "steady"
 BEGINNINGS = ("in ", "the load ", "during ")
@@ -44,7 +42,7 @@ def _cpu_limit(label: str, profile: AnyProfile) -> str:
 
 
 def _threads(label: str, profile: AnyProfile) -> str:
-    requested = sorted({count for result in profile.cells for count in cell_facts(result).threads})
+    requested = sorted({count for result in profile.cells for count in launches_of(result).threads})
     return f"{label} computed with {' and '.join(counted(count, 'thread') for count in requested) or 'unknown threads'}"
 
 
@@ -88,10 +86,13 @@ def _for_how_long(profile: AnyProfile) -> str:
 
 def _by_gpu(profile: AnyProfile) -> str:
     """What slowed the GPUs of launches that computed on one, and in how many of them."""
-    launches_of = Counter(
-        words for result in profile.cells for slowed_by in gpu_throttled_by(result).values() for words in set(slowed_by)
+    slowed = Counter(
+        words
+        for result in profile.cells
+        for slowed_by in launches_of(result).gpu_throttled_by.values()
+        for words in set(slowed_by)
     )
-    said = [f"{words} in {counted(launches_of[words], 'launch')}" for words in sorted(launches_of)]
+    said = [f"{words} in {counted(slowed[words], 'launch')}" for words in sorted(slowed)]
     return f", the GPU's clock lowered by {several(said)}" if said else ""
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from kit.compare.fact import Fact, fact
-from kit.compare.gpu_throttling import gpu_throttled_by
-from kit.profile.brief import AnyProfile
+from kit.profile.brief import AnyProfile, launches_of
 from kit.profile.identity import AcceleratorState, State
 
 NANOSECONDS_PER_S = 1e9
@@ -65,12 +64,10 @@ def throttled_launches(profile: AnyProfile) -> tuple[int, int]:
     """How many launches a CPU limit stopped or a GPU's limit slowed while steady, and of how many either is known."""
     throttled = launches = 0
     for result in profile.cells:
-        slowed_by = gpu_throttled_by(result)
-        for launch in result.launches:
-            stopped_ns = None if launch.utilization is None else launch.utilization.throttled_ns
-            if stopped_ns is not None or launch.round in slowed_by:
-                launches += 1
-                throttled += (stopped_ns or 0) > 0 or bool(slowed_by.get(launch.round))
+        own = launches_of(result)
+        slowed_by = own.gpu_throttled_by
+        launches += len({*own.throttling_known, *slowed_by})
+        throttled += len({*own.throttled, *(number for number, reasons in slowed_by.items() if reasons)})
     return throttled, launches
 
 

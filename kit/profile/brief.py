@@ -1,6 +1,7 @@
-"""A profile without what only `kit show` needs: the fields that comparing reads, under the names that `Profile` has.
+"""A profile without what only `kit show` needs: the fields that comparing reads.
 
-Reading ten thousand profiles is quick because what is not named here is skipped, not built.
+ProfileRead    what is decoded, under the names that `Profile` has; what is not named is skipped, not built
+ProfileBrief   the same with the launches of each cell taken together: ten thousand of them stay in memory
 
 Fields that every profile on disk has carry no default here: nobody gets a large structure for few bytes.
 """
@@ -16,6 +17,7 @@ from kit.profile.clock import ClockSource
 from kit.profile.identity import Identity
 from kit.profile.int64 import Int64
 from kit.profile.launch import Failure, Parity
+from kit.profile.launches_brief import LaunchesBrief, condense
 from kit.profile.schema import (
     CellResult,
     CellSummary,
@@ -81,17 +83,28 @@ class LaunchSummaryBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     contended: bool = False
 
 
-class CellBrief(msgspec.Struct, kw_only=True):
+class _CellFields(msgspec.Struct, kw_only=True):
     """Of `CellResult`."""
 
     key: str
     cell: Cell
     status: Literal["ok", "failed", "incomplete"]
-    launches: list[LaunchBrief]
     launch_summaries: list[LaunchSummaryBrief]
     summary: CellSummary
     parity: ParityVerdict | None
     failures: list[Failure]
+
+
+class CellRead(_CellFields, kw_only=True):
+    """As it is decoded."""
+
+    launches: list[LaunchBrief]
+
+
+class CellBrief(_CellFields, kw_only=True):
+    """As it is compared."""
+
+    condensed: LaunchesBrief
 
 
 class SensorBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -107,7 +120,7 @@ class ClockBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     source: ClockSource
 
 
-class ProfileBrief(msgspec.Struct, kw_only=True):
+class _ProfileFields(msgspec.Struct, kw_only=True):
     """Of `Profile`."""
 
     schema: str
@@ -119,10 +132,21 @@ class ProfileBrief(msgspec.Struct, kw_only=True):
     clock: ClockBrief | None
     sensors: list[SensorBrief]
     suite: SuiteUsed
-    cells: list[CellBrief]
     interrupted: bool
     host_band: HostBand | None = None
     digest: str = ""
+
+
+class ProfileRead(_ProfileFields, kw_only=True):
+    """As it is decoded."""
+
+    cells: list[CellRead]
+
+
+class ProfileBrief(_ProfileFields, kw_only=True):
+    """As it is compared."""
+
+    cells: list[CellBrief]
 
 
 # What comparing takes: it reads nothing of a whole profile that a brief has not.
@@ -130,8 +154,32 @@ AnyProfile = Profile | ProfileBrief
 AnyCell = CellResult | CellBrief
 
 
-def brief_of(profile: AnyProfile) -> ProfileBrief:
-    """The brief of a whole profile; a brief as it is."""
-    if isinstance(profile, ProfileBrief):
-        return profile
-    return msgspec.convert(profile, ProfileBrief, from_attributes=True)
+def launches_of(result: AnyCell) -> LaunchesBrief:
+    """What comparing needs of a cell's launches."""
+    if isinstance(result, CellBrief):
+        return result.condensed
+    return condense(result.cell, result.launches)
+
+
+def read_of(profile: Profile) -> ProfileRead:
+    """What would have been decoded of a whole profile."""
+    return msgspec.convert(profile, ProfileRead, from_attributes=True)
+
+
+def profile_brief(read: ProfileRead, cells: list[CellBrief]) -> ProfileBrief:
+    """The brief of a profile, given those of its cells."""
+    return ProfileBrief(cells=cells, **{name: getattr(read, name) for name in _ProfileFields.__struct_fields__})
+
+
+def cell_brief(read: CellRead, condensed: LaunchesBrief) -> CellBrief:
+    """The brief of a cell, given that of its launches."""
+    return CellBrief(
+        key=read.key,
+        cell=read.cell,
+        status=read.status,
+        launch_summaries=read.launch_summaries,
+        summary=read.summary,
+        parity=read.parity,
+        failures=read.failures,
+        condensed=condensed,
+    )

@@ -1,7 +1,7 @@
 """Read many profiles for a comparison.
 
 file ── bytes ──┬─► SHA-256 against the digest it carries     second thread
-                └─► fields of `ProfileBrief`, shared           first thread
+                └─► fields of `ProfileRead` ─► `ProfileBrief`   first thread
                         │
                         └── not canonical, or anything is wrong ──► read whole, as `read_profile` does
 """
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kit.profile.brief import ProfileBrief, brief_of
+from kit.profile.brief import ProfileBrief, ProfileRead, read_of
 from kit.profile.density import too_dense
 from kit.profile.digest_prover import DigestProver
 from kit.profile.regular_file import open_regular
@@ -37,7 +37,7 @@ class _Read(NamedTuple):
 
     path: Path
     buffer: bytearray
-    brief: ProfileBrief | None  # null: to be read whole
+    fields: ProfileRead | None  # null: to be read whole
 
 
 def read_briefs(paths: Iterable[Path]) -> list[ProfileBrief]:
@@ -48,7 +48,7 @@ def read_briefs(paths: Iterable[Path]) -> list[ProfileBrief]:
     Raises:
         ProfileError: as `read_profile` does, for the first file that is no sound profile.
     """
-    decoder = msgspec.json.Decoder(ProfileBrief)
+    decoder = msgspec.json.Decoder(ProfileRead)
     sharing, prover = Sharing(), DigestProver()
     briefs: list[ProfileBrief] = []
     ahead: deque[_Read] = deque()
@@ -58,10 +58,10 @@ def read_briefs(paths: Iterable[Path]) -> list[ProfileBrief]:
             buffer = None
             if len(ahead) == FILES_AHEAD:
                 buffer = ahead[0].buffer
-                briefs.append(sharing.share(_finished(ahead.popleft(), prover.answer())))
+                briefs.append(sharing.brief_of(_finished(ahead.popleft(), prover.answer())))
             ahead.append(_begun(path, buffer or bytearray(BUFFER_B), decoder, prover))
         while ahead:
-            briefs.append(sharing.share(_finished(ahead.popleft(), prover.answer())))
+            briefs.append(sharing.brief_of(_finished(ahead.popleft(), prover.answer())))
     return briefs
 
 
@@ -70,7 +70,7 @@ def read_brief(path: Path) -> ProfileBrief:
     return read_briefs([path])[0]
 
 
-def _begun(path: Path, buffer: bytearray, decoder: msgspec.json.Decoder[ProfileBrief], prover: DigestProver) -> _Read:
+def _begun(path: Path, buffer: bytearray, decoder: msgspec.json.Decoder[ProfileRead], prover: DigestProver) -> _Read:
     size = _read_into(buffer, path)
     prover.ask(buffer, size)
     with memoryview(buffer)[:size] as data:
@@ -92,12 +92,12 @@ def _read_into(buffer: bytearray, path: Path) -> int:
         return 0
 
 
-def _finished(read: _Read, proven: str | None) -> ProfileBrief:
+def _finished(read: _Read, proven: str | None) -> ProfileRead:
     """Whatever keeps a file from being read in brief, reading it whole either mends it or says what it is."""
-    if read.brief is None or proven is None or read.brief.digest != proven:
+    if read.fields is None or proven is None or read.fields.digest != proven:
         path = read.path
-        # The brief goes first: the two together could take more than ten times the file.
+        # The fields go first: the two together could take more than ten times the file.
         del read
-        return brief_of(read_profile(path))
-    check_schema(read.path, read.brief.schema)
-    return read.brief
+        return read_of(read_profile(path))
+    check_schema(read.path, read.fields.schema)
+    return read.fields

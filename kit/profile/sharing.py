@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from kit.profile.brief import CellBrief, LaunchBrief, ProfileBrief
+from kit.profile.brief import CellBrief, CellRead, LaunchBrief, ProfileBrief, ProfileRead, cell_brief, profile_brief
+from kit.profile.launches_brief import condense
 
 T = TypeVar("T")
+
+
+class _Seen(NamedTuple):
+    """A cell, with the launches that its brief was taken from."""
+
+    brief: CellBrief
+    launches: list[LaunchBrief]
 
 
 class Sharing:
@@ -18,21 +26,16 @@ class Sharing:
     """
 
     def __init__(self) -> None:
-        self._cells: dict[str, CellBrief] = {}
+        self._cells: dict[str, _Seen] = {}
         self._others: dict[Any, Any] = {}
 
-    def share(self, brief: ProfileBrief) -> ProfileBrief:
-        """The same profile, with one object for whatever it has in common with those before."""
-        host = (brief.identity.hostname_sha256, brief.identity.sha256)
-        brief.identity = self._seen(host, brief.identity)
-        brief.suite = self._seen(brief.suite.sha256, brief.suite)
-        brief.sensors = self._seen("sensors", brief.sensors)
-        for cell in brief.cells:
-            last = self._cells.get(cell.key)
-            if last is not None:
-                _share_cell(cell, last)
-            self._cells[cell.key] = cell
-        return brief
+    def brief_of(self, read: ProfileRead) -> ProfileBrief:
+        """The profile's brief, with one object for whatever it has in common with those before."""
+        host = (read.identity.hostname_sha256, read.identity.sha256)
+        read.identity = self._seen(host, read.identity)
+        read.suite = self._seen(read.suite.sha256, read.suite)
+        read.sensors = self._seen("sensors", read.sensors)
+        return profile_brief(read, [self._cell(cell) for cell in read.cells])
 
     def _seen(self, place: object, value: T) -> T:
         last: T | None = self._others.get(place)
@@ -41,22 +44,30 @@ class Sharing:
         self._others[place] = value
         return value
 
-
-def _share_cell(cell: CellBrief, last: CellBrief) -> None:
-    cell.key = last.key
-    if cell.cell == last.cell:
-        cell.cell = last.cell
-    if cell.parity == last.parity:
-        cell.parity = last.parity
-    if cell.summary.reasons == last.summary.reasons:
-        cell.summary = msgspec.structs.replace(cell.summary, reasons=last.summary.reasons)
-    # Most launches differ from the last profile's in nothing that is read here.
-    pairs = zip(last.launches, cell.launches, strict=False)
-    launches = [theirs if theirs == own else _with_losses(own, theirs) for theirs, own in pairs]
-    cell.launches = launches + cell.launches[len(launches) :]
+    def _cell(self, cell: CellRead) -> CellBrief:
+        last = self._cells.get(cell.key)
+        brief = _alone(cell) if last is None else _shared(cell, last)
+        self._cells[cell.key] = _Seen(brief, cell.launches)
+        return brief
 
 
-def _with_losses(own: LaunchBrief, theirs: LaunchBrief) -> LaunchBrief:
-    if own.parity is None or own.parity != theirs.parity:
-        return own
-    return msgspec.structs.replace(own, parity=theirs.parity)
+def _alone(cell: CellRead) -> CellBrief:
+    return cell_brief(cell, condense(cell.cell, cell.launches))
+
+
+def _shared(cell: CellRead, last: _Seen) -> CellBrief:
+    theirs = last.brief
+    cell.key = theirs.key
+    if cell.parity == theirs.parity:
+        cell.parity = theirs.parity
+    if cell.summary.reasons == theirs.summary.reasons:
+        cell.summary = msgspec.structs.replace(cell.summary, reasons=theirs.summary.reasons)
+    if cell.cell == theirs.cell:
+        cell.cell = theirs.cell
+        # Most launches differ from the last profile's in nothing that is read.
+        if cell.launches == last.launches:
+            return cell_brief(cell, theirs.condensed)
+    own = condense(cell.cell, cell.launches)
+    if own.parity is not None and own.parity == theirs.condensed.parity:
+        own = msgspec.structs.replace(own, parity=theirs.condensed.parity)
+    return cell_brief(cell, own)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kit.profile.brief import AnyCell
 from kit.profile.launch import Parity
 from kit.profile.parity import PARITY_TOLERANCE
 from kit.profile.schema import CellResult, ParityVerdict
@@ -40,7 +39,7 @@ def _same_work(result: CellResult) -> tuple[object, ...]:
     return (cell.workload, cell.device, cell.task, cell.batch, cell.precision, cell.feed, cell.devices)
 
 
-def _proof(result: AnyCell) -> Parity | None:
+def _proof(result: CellResult) -> Parity | None:
     """Of the first launch that recorded one: every launch of a cell runs the same program."""
     return next((launch.parity for launch in result.launches if launch.parity is not None), None)
 
@@ -73,14 +72,13 @@ def _judge(own: Parity | None, others: dict[str, Parity | None]) -> ParityVerdic
     )
 
 
-def same_losses(ours: AnyCell, theirs: AnyCell) -> bool | None:
+def same_losses(ours: Parity | None, theirs: Parity | None) -> bool | None:
     """Whether two cells' losses are within the tolerance; null where they did not start from the same."""
-    a, b = _proof(ours), _proof(theirs)
-    if a is None or b is None or len(a.losses) != len(b.losses):
+    if ours is None or theirs is None or len(ours.losses) != len(theirs.losses):
         return None
-    if (a.weights_sha256, a.batches_sha256) != (b.weights_sha256, b.batches_sha256):
+    if (ours.weights_sha256, ours.batches_sha256) != (theirs.weights_sha256, theirs.batches_sha256):
         return None
-    return _max_relative_difference(a.losses, b.losses) <= PARITY_TOLERANCE
+    return _max_relative_difference(ours.losses, theirs.losses) <= PARITY_TOLERANCE
 
 
 def _max_relative_difference(ours: list[float], theirs: list[float]) -> float:

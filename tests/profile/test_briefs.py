@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from profile_builder import build_cell, build_failed, build_identity, build_profile, six_cells
 
 from kit.profile import briefs as reading
-from kit.profile.brief import ProfileBrief, brief_of
+from kit.profile.brief import ProfileRead, launches_of, read_of
 from kit.profile.briefs import FILES_AHEAD, read_brief, read_briefs
 from kit.profile.canonical import canonical_json, digest_proven_by, profile_digest
 from kit.profile.schema import Profile
+from kit.profile.sharing import Sharing
 from kit.profile.store import ProfileError, read_profile, write_profile
 
 RECORDED = Path(__file__).parent / "recorded" / "schema-1.0.json"
@@ -44,13 +45,17 @@ def plain(brief):
     return msgspec.to_builtins(brief)
 
 
+def whole_brief(profile):
+    return Sharing().brief_of(read_of(profile))
+
+
 def test_a_written_profile_is_read_in_brief(written, whole):
-    assert plain(read_brief(written)) == plain(brief_of(read_profile(written)))
+    assert plain(read_brief(written)) == plain(whole_brief(read_profile(written)))
     assert whole == []
 
 
-def test_a_brief_has_only_what_a_profile_has_under_the_same_names():
-    profile, brief = plain(read_profile(RECORDED)), plain(read_brief(RECORDED))
+def test_what_is_decoded_is_only_what_a_profile_has_under_the_same_names():
+    profile, brief = plain(read_profile(RECORDED)), plain(msgspec.json.decode(RECORDED.read_bytes(), type=ProfileRead))
 
     def check(part, of):
         if isinstance(part, dict):
@@ -69,7 +74,7 @@ def test_a_profile_of_schema_1_0_stays_readable(whole):
     brief = read_brief(RECORDED)
     assert brief.schema == "steadykit.profile/1.0"
     assert len(brief.cells) == 12
-    assert brief.cells[0].launches[0].planted_slowdown_pct == 0.0
+    assert launches_of(brief.cells[0]).planted_pct == (0.0,)
     assert whole == [RECORDED]  # its members are not in canonical order
     assert read_profile(RECORDED).cells[0].launches[0].observer is None
 
@@ -83,10 +88,10 @@ def test_many_are_read_in_their_order_and_share_what_they_repeat(tmp_path, whole
     found = read_briefs(paths)
     assert whole == []
     assert [brief.id for brief in found] == [f"run-{number}" for number in range(len(paths))]
-    assert [plain(brief) for brief in found] == [plain(brief_of(read_profile(path))) for path in paths]
+    assert [plain(brief) for brief in found] == [plain(whole_brief(read_profile(path))) for path in paths]
     assert len({id(brief.identity) for brief in found}) == 2
     assert len({id(brief.cells[0].cell) for brief in found}) == 1
-    assert len({id(brief.cells[0].launches[0].parity) for brief in found}) == 1
+    assert len({id(launches_of(brief.cells[0]).parity) for brief in found}) == 1
 
 
 def test_who_claims_the_name_of_another_changes_nothing_of_it(tmp_path):
@@ -96,7 +101,7 @@ def test_who_claims_the_name_of_another_changes_nothing_of_it(tmp_path):
         cells = six_cells(jitter=jitter, data="mnist" if model == "One CPU" else "synthetic")
         write_profile(path, build_profile(cells, identity=build_identity(model, hardware_sha256="same", sha256="same")))
     for path, brief in zip(paths, read_briefs(paths), strict=True):
-        assert plain(brief) == plain(brief_of(read_profile(path)))
+        assert plain(brief) == plain(whole_brief(read_profile(path)))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +135,7 @@ def test_the_first_that_is_no_profile_is_named(written, tmp_path):
 
 def test_a_file_larger_than_a_buffer_is_read_whole(written, whole, monkeypatch):
     monkeypatch.setattr(reading, "BUFFER_B", written.stat().st_size // 2)
-    assert plain(read_brief(written)) == plain(brief_of(read_profile(written)))
+    assert plain(read_brief(written)) == plain(whole_brief(read_profile(written)))
     assert whole == [written]
 
 
@@ -167,7 +172,7 @@ def test_a_member_of_that_name_further_in_is_hashed_like_any_other(tmp_path):
     path = tmp_path / "run.json"
     identity = build_identity(packages={"a": "1", "digest": "0" * 64})
     write_profile(path, build_profile(six_cells(), identity=identity))
-    assert plain(read_brief(path)) == plain(brief_of(read_profile(path)))
+    assert plain(read_brief(path)) == plain(whole_brief(read_profile(path)))
 
 
 def self_hashed(members):
@@ -193,7 +198,7 @@ def test_a_name_given_twice_is_read_as_reading_whole_reads_it(written, data):
     path = written.with_name("twice.json")
     path.write_bytes(file)
     expected = msgspec.json.decode(file)
-    assert plain(read_brief(path)) == plain(brief_of(msgspec.convert(expected, Profile)))
+    assert plain(read_brief(path)) == plain(whole_brief(msgspec.convert(expected, Profile)))
 
 
 def test_two_digests_are_left_to_reading_whole(written):
@@ -214,7 +219,7 @@ def test_two_digests_are_left_to_reading_whole(written):
             with pytest.raises(ProfileError):
                 read_brief(written)
         else:
-            assert plain(read_brief(written)) == plain(brief_of(expected))
+            assert plain(read_brief(written)) == plain(whole_brief(expected))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
@@ -236,5 +241,5 @@ def test_few_bytes_make_no_large_brief():
     for where, part in itertools.product(("launches", "launch_summaries"), (b'{"round":0}', b"{}")):
         with pytest.raises(msgspec.ValidationError):
             msgspec.json.decode(
-                b'{"cells":[{"' + where.encode() + b'":[' + b",".join([part] * 10) + b"]}]}", type=ProfileBrief
+                b'{"cells":[{"' + where.encode() + b'":[' + b",".join([part] * 10) + b"]}]}", type=ProfileRead
             )
