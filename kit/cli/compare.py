@@ -85,7 +85,7 @@ def compare(
 def _rendered(comparison: Comparison, format_name: str, fail_if_slower: float | None) -> Iterable[str]:
     """In pieces, as every row of thousands of profiles is too much to hold as text."""
     from kit.report import csv, json, markdown, text
-    from kit.report.terminal import wants_color
+    from kit.report.terminal import wants_color, width_of
 
     match format_name:
         case "markdown":
@@ -99,7 +99,7 @@ def _rendered(comparison: Comparison, format_name: str, fail_if_slower: float | 
 
             return [junit.render(comparison, fail_if_slower)]
         case _:
-            return [text.render(comparison, color=wants_color(sys.stdout))]
+            return [text.render(comparison, color=wants_color(sys.stdout), width=width_of(sys.stdout))]
 
 
 def _gate(comparison: Comparison, allowed_pct: float) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from kit.compare.gate import work_of
@@ -15,7 +15,23 @@ from kit.report.layout import Column, Group, Line, Table, group_title
 from kit.report.plain import NONE, one_line
 from kit.report.verdict_words import verdict_words
 
+NOT_AVAILABLE = "n/a"
+
 CellWords = Callable[[Row, Footnotes], str]
+
+
+# What a table that is too wide can do without, what is missed least first. The name, the step and the verdict stay.
+DISPENSABLE = (
+    "per sample",
+    "warm-up steps",
+    "peak MiB",
+    "accuracy",
+    "CPU %",
+    "energy /sample",
+    "samples per s",
+    "compile +1st step",
+    "launches",
+)
 
 
 class _Filled(NamedTuple):
@@ -25,9 +41,14 @@ class _Filled(NamedTuple):
     words: CellWords
 
 
-def table_of(comparison: Comparison) -> Table:
-    """Put a comparison into words; of several profiles, the cells that are beside a baseline."""
-    filled = _columns(comparison)
+def table_of(comparison: Comparison, left_out: Collection[str] = ()) -> Table:
+    """Put a comparison into words; of several profiles, the cells that are beside a baseline.
+
+    Args:
+        comparison: to be shown.
+        left_out: names of columns that are not.
+    """
+    filled = [one for one in _columns(comparison) if one.column.name not in left_out]
     footnotes = Footnotes()
     works: dict[object, list[Row]] = {}
     for row in paired_rows(comparison.rows) if comparison.kind == "profiles" else comparison.rows:
@@ -37,6 +58,13 @@ def table_of(comparison: Comparison) -> Table:
         for rows in works.values()
     ]
     return Table([one.column for one in filled], groups, footnotes.lines())
+
+
+def has_numbers(table: Table, name: str) -> bool:
+    """Whether any line has more than a reason in the column of this name."""
+    place = next(place for place, column in enumerate(table.columns) if column.name == name)
+    cells = [line.cells[place] for group in table.groups for line in group.lines]
+    return not all(cell.startswith((NOT_AVAILABLE, NONE)) for cell in cells)
 
 
 def _columns(comparison: Comparison) -> list[_Filled]:
@@ -74,7 +102,7 @@ def _missing(row: Row, field: str, footnotes: Footnotes) -> str:
     step_reason = row.summary.reasons.get("step_ns")
     if reason is None or reason == step_reason:
         return NONE
-    return f"n/a{footnotes.mark(reason)}"
+    return f"{NOT_AVAILABLE}{footnotes.mark(reason)}"
 
 
 def _step(row: Row, footnotes: Footnotes) -> str:

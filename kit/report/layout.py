@@ -16,6 +16,11 @@ class Column(NamedTuple):
     subtitle: str
     right: bool  # numbers are aligned at their end
 
+    @property
+    def name(self) -> str:
+        """Both lines in one: ``samples per s``."""
+        return f"{self.title} {self.subtitle}".strip()
+
 
 class Line(NamedTuple):
     """One line of a table, and the row that it shows where it shows one."""

@@ -30,7 +30,7 @@ def _table(table: Table) -> list[str]:
 
 
 def _group(group: Group, columns: list[Column]) -> str:
-    titles = [escape(f"{column.title} {column.subtitle}".replace("- ", "").strip()) for column in columns]
+    titles = [escape(column.name) for column in columns]
     return "\n".join(
         [
             f"### {escape(group.title)}",

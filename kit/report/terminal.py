@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import textwrap
 from collections.abc import Iterable
 from typing import IO
@@ -15,6 +16,8 @@ from rich.text import Text
 UNLIMITED_WIDTH = 1_000_000
 # Of running text below tables: readable, and no wider than the narrowest terminal that shows a table well.
 PROSE_WIDTH = 120
+# Narrower is a column of words.
+PROSE_WIDTH_MIN = 40
 
 
 def wants_color(stream: IO[str]) -> bool:
@@ -22,9 +25,15 @@ def wants_color(stream: IO[str]) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def wrapped(text: str, style: str) -> list[Text]:
-    """Running text in lines, the later ones indented; long words are not broken."""
-    lines = textwrap.wrap(text, PROSE_WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+def width_of(stream: IO[str]) -> int | None:
+    """Characters in a line of a terminal; null: no terminal, a line has no end."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def wrapped(text: str, style: str, width: int | None = None) -> list[Text]:
+    """Running text in lines that fit in `width`, the later ones indented; long words are not broken."""
+    fit = PROSE_WIDTH if width is None else max(PROSE_WIDTH_MIN, min(PROSE_WIDTH, width))
+    lines = textwrap.wrap(text, fit, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     return [Text(line, style=style) for line in lines]
 
 

@@ -21,6 +21,7 @@ from rich.cells import cell_len
 from kit.compare.comparison import compare
 from kit.compare.rows import Row, Versus
 from kit.report import csv, json, markdown, text
+from kit.report.columns import DISPENSABLE, table_of
 from kit.report.footnotes import Footnotes
 from kit.report.plain import plain
 from kit.report.terminal import wants_color
@@ -84,6 +85,39 @@ def test_text_without_colour_has_no_escapes_and_with_colour_says_the_same():
 
 def test_the_table_fits_a_wide_terminal():
     assert max(map(cell_len, text.render(comparison()).split("\n"))) <= 160
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 130, 159, 400])
+def test_a_narrow_terminal_gets_fewer_columns_and_is_told(width):
+    shown = comparison([*six_cells(), build_failed(build_cell("torch", "lstm"))])
+    whole, narrow = text.render(shown), text.render(shown, width=width)
+    needed = max(map(cell_len, body(whole)))
+    fitting = max(map(cell_len, body(narrow)))
+    left_out = re.search(r"Not shown, as the terminal is too narrow: (.*?);", " ".join(narrow.split()))
+    assert (left_out is None) == (needed <= width) == (body(narrow) == body(whole))
+    # What stays in any case: the backend, the step with its interval and the verdict.
+    assert fitting <= max(width, 78)
+    for line, short in zip(body(whole), body(narrow), strict=True):
+        assert short.split()[0] == line.split()[0]
+        for words in re.findall(r"\S+ ms \[.*?\]|\S+ faster|baseline|failed", line):
+            assert words in short
+    titles = {column.name for column in table_of(shown).columns}
+    assert left_out is None or set(left_out[1].split(", ")) < titles
+
+
+def test_a_column_without_numbers_goes_first():
+    shown = comparison()
+    widest = max(map(cell_len, body(text.render(shown))))
+    assert "too narrow: energy /sample;" in " ".join(text.render(shown, width=widest - 1).split())
+
+
+def test_a_column_that_is_not_shown_has_no_footnote():
+    assert NO_RAPL in text.render(comparison())
+    assert NO_RAPL not in text.render(comparison(), width=90)
+
+
+def test_every_column_that_may_be_left_out_is_one():
+    assert set(DISPENSABLE) < {column.name for column in table_of(comparison()).columns}
 
 
 def test_reasons_stand_below():
