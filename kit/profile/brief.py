@@ -16,7 +16,8 @@ from kit.profile.cell import Cell
 from kit.profile.clock import ClockSource
 from kit.profile.identity import Identity
 from kit.profile.int64 import Int64
-from kit.profile.launch import Failure, Parity
+from kit.profile.launch import Failure
+from kit.profile.launch_brief import LaunchBrief
 from kit.profile.launches_brief import LaunchesBrief, condense
 from kit.profile.schema import (
     CellResult,
@@ -29,48 +30,6 @@ from kit.profile.schema import (
     SuiteUsed,
 )
 from kit.profile.sensor import SensorStatus
-
-
-class DataBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
-    """Of `DataUsed`."""
-
-    name: Literal["mnist", "synthetic"]
-    sha256: str
-
-
-class ThreadsBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Of `Threads`."""
-
-    requested: Int64
-
-
-class UtilizationBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Of `Utilization`."""
-
-    throttled_ns: Int64 | None
-    gpu_throttled_by: list[str] | None = None
-
-
-class EvaluationBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Of `Evaluation`."""
-
-    accuracy: float | None
-    updates: Int64 | None = None
-
-
-class LaunchBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Of `Launch`."""
-
-    round: Int64
-    recompiles: Int64 | None
-    graph_breaks: Int64 | None
-    threads: ThreadsBrief | None
-    data: DataBrief | None
-    utilization: UtilizationBrief | None
-    evaluation: EvaluationBrief | None
-    parity: Parity | None
-    planted_slowdown_pct: float = 0.0
-    failure: Failure | None
 
 
 class LaunchSummaryBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from kit.profile.cell import Cell
-from kit.profile.launch import Parity
-
-if TYPE_CHECKING:
-    from kit.profile.brief import LaunchBrief
-    from kit.profile.launch import Launch
+from kit.profile.launch import Launch, Parity
+from kit.profile.launch_brief import LaunchBrief
 
 Rounds = tuple[int, ...]
 

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from kit.profile.brief import CellBrief, CellRead, LaunchBrief, ProfileBrief, ProfileRead, cell_brief, profile_brief
+from kit.profile.brief import CellBrief, CellRead, ProfileBrief, ProfileRead, cell_brief, profile_brief
+from kit.profile.launch_brief import LaunchBrief
 from kit.profile.launches_brief import condense
 
 T = TypeVar("T")
