@@ -16,10 +16,12 @@ def main() -> None:
 
     from kit.cli.app import app
     from kit.cli.streams import protect
+    from kit.cli.terminal_size import drop_odd_sizes
     from kit.errors import KitError
     from kit.printable import printable, printable_line
 
     protect()
+    drop_odd_sizes()
     try:
         code = app.main(prog_name="kit", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as help_wanted:

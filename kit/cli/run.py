@@ -103,8 +103,8 @@ def _say_what_is_imprecise(running: Run, budget: float | None) -> None:
         )
     if given_up := running.given_up:
         click.echo(
-            f"kit: given up: {counted(len(given_up), 'cell')} cannot be as precise as asked for on a host as restless "
-            "as this; `kit compare` says which",
+            f"kit: given up: {counted(len(given_up), 'cell')} cannot be as precise as asked for here; "
+            "`kit compare` says which",
             err=True,
         )
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Look for no cycles within, and afterwards for none among what was made within.
+    """Look for no cycles within, and never again among what this process has by then: for a command that ends soon.
 
     Ten thousand profiles are millions of objects without a cycle among them: to look for one again and again doubles
     the time that reading takes, and to look once more at the end takes a tenth of it.

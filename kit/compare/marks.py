@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kit.profile.brief import AnyCell, LaunchSummaryBrief, launches_of
-from kit.profile.launches_brief import LaunchesBrief
 from kit.profile.schema import LaunchSummary
 from kit.stats.launch_summary import AUTOCORRELATION_WARN
 
@@ -13,9 +12,16 @@ MARKED_VERDICTS = frozenset({"slowdown", "no_steady_state"})
 def marks_of(result: AnyCell) -> dict[int, list[str]]:
     """Round -> marks of its launch (most have none), for every finished launch."""
     launches = launches_of(result)
+    happened = {
+        "recompiled": frozenset(launches.recompiled),
+        "graph breaks": frozenset(launches.graph_broken),
+        "throttled": frozenset(launches.throttled),
+        "GPU throttled": frozenset(number for number, why in launches.gpu_throttled_by.items() if why),
+    }
     summaries = {summary.round: summary for summary in result.launch_summaries}
     return {
-        round_number: _of_launch(launches, round_number) + _of_summary(summaries.get(round_number))
+        round_number: [mark for mark, rounds in happened.items() if round_number in rounds]
+        + _of_summary(summaries.get(round_number))
         for round_number in launches.finished
     }
 
@@ -34,19 +40,6 @@ def any_marks(result: AnyCell) -> bool:
         ):
             return True
     return False
-
-
-def _of_launch(launches: LaunchesBrief, round_number: int) -> list[str]:
-    marks = []
-    if round_number in launches.recompiled:
-        marks.append("recompiled")
-    if round_number in launches.graph_broken:
-        marks.append("graph breaks")
-    if round_number in launches.throttled:
-        marks.append("throttled")
-    if launches.gpu_throttled_by.get(round_number):
-        marks.append("GPU throttled")
-    return marks
 
 
 def _of_summary(summary: LaunchSummary | LaunchSummaryBrief | None) -> list[str]:

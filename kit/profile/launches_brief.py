@@ -14,7 +14,7 @@ Rounds = tuple[int, ...]
 
 
 class LaunchesBrief(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the launches of one cell; launches are told by their rounds.
+    """Of the launches of one cell. They are told by their rounds: no two launches that a run keeps have the same.
 
     A tuple without an order of its own is sorted.
     """
@@ -30,7 +30,7 @@ class LaunchesBrief(msgspec.Struct, frozen=True, kw_only=True):
     recompiled: Rounds
     graph_broken: Rounds
     throttled: Rounds  # stopped by a limit on their CPUs
-    throttling_known: Rounds
+    throttling_known: Rounds  # stopped or not
     gpu_throttled_by: dict[int, list[str]]  # round -> why, in words; of cells that computed on a GPU, where known
 
 
@@ -50,7 +50,7 @@ def condense(cell: Cell, launches: Sequence[Launch] | Sequence[LaunchBrief]) -> 
         if used is not None:
             if used.throttled_ns is not None:
                 throttling_known.append(round_number)
-            if used.throttled_ns:
+            if (used.throttled_ns or 0) > 0:
                 throttled.append(round_number)
             # Of a cell that computed elsewhere, a slowed GPU says nothing.
             if cell.device == "gpu" and used.gpu_throttled_by is not None:

@@ -29,7 +29,7 @@ def phases_section(cells: Sequence[CellResult]) -> list[str]:
 
 def launches_section(cells: Sequence[CellResult]) -> list[str]:
     """One line a launch."""
-    rows = [_launch(result, launch) for result in cells for launch in result.launches]
+    rows = [row for result in cells for row in _launches(result)]
     if not rows:
         return ["none finished"]
     return grid([LAUNCH_TITLES, *rows], LAUNCH_RIGHT)
@@ -40,11 +40,17 @@ def _median_phase(result: CellResult, name: str) -> str:
     return duration(statistics.median(durations)) if durations else NONE
 
 
-def _launch(result: CellResult, launch: Launch) -> list[str]:
-    key = one_line(result.key)
+def _launches(result: CellResult) -> list[list[str]]:
+    key, marks = one_line(result.key), marks_of(result)
+    summaries = {summary.round: summary for summary in result.launch_summaries}
+    return [
+        _launch(key, launch, summaries.get(launch.round), marks.get(launch.round, [])) for launch in result.launches
+    ]
+
+
+def _launch(key: str, launch: Launch, summary: LaunchSummary | None, marks: Sequence[str]) -> list[str]:
     if launch.failure is not None:
         return [key, str(launch.round), "failed", *([NONE] * 7), one_line(launch.failure.in_words)]
-    summary = next((s for s in result.launch_summaries if s.round == launch.round), None)
     used = launch.utilization
     cpu_pct = used.process_cpu_pct if used is not None else None
     return [
@@ -53,7 +59,7 @@ def _launch(result: CellResult, launch: Launch) -> list[str]:
         *_summary(summary),
         NONE if cpu_pct is None else f"{cpu_pct:.0f}",
         NONE if launch.data is None else launch.data.name,
-        one_line(", ".join((*marks_of(result)[launch.round], *launch.warnings))),
+        one_line(", ".join((*marks, *launch.warnings))),
     ]
 
 

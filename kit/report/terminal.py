@@ -14,7 +14,7 @@ from rich.text import Text
 
 # Wider than any line: the console must never fold or cut one.
 UNLIMITED_WIDTH = 1_000_000
-# Of running text below tables: readable, and no wider than the narrowest terminal that shows a table well.
+# Of running text below tables: readable.
 PROSE_WIDTH = 120
 # Narrower is a column of words.
 PROSE_WIDTH_MIN = 40
@@ -26,12 +26,12 @@ def wants_color(stream: IO[str]) -> bool:
 
 
 def width_of(stream: IO[str]) -> int | None:
-    """Characters in a line of a terminal; null: no terminal, a line has no end."""
-    return shutil.get_terminal_size().columns if stream.isatty() else None
+    """Characters in a line of a terminal; null: no terminal, or one that does not say: a line has no end."""
+    return (shutil.get_terminal_size((0, 0)).columns or None) if stream.isatty() else None
 
 
 def wrapped(text: str, style: str, width: int | None = None) -> list[Text]:
-    """Running text in lines that fit in `width`, the later ones indented; long words are not broken."""
+    """Running text in lines of at most `width` characters, the later ones indented; long words are not broken."""
     fit = PROSE_WIDTH if width is None else max(PROSE_WIDTH_MIN, min(PROSE_WIDTH, width))
     lines = textwrap.wrap(text, fit, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     return [Text(line, style=style) for line in lines]

@@ -47,7 +47,7 @@ def render(comparison: Comparison, *, color: bool = False, width: int | None = N
 def _fitting(comparison: Comparison, width: int | None) -> tuple[list[Table], list[str]]:
     """The table without the dispensable columns that keep it from fitting, and their names."""
     table = table_of(comparison)
-    if width is None or _width(table) <= width:
+    if width is None or not table.groups or _width(table) <= width:
         return [table], []
     left_out: list[str] = []
     for name in sorted(DISPENSABLE, key=lambda name: has_numbers(table, name)):

@@ -76,3 +76,25 @@ def test_a_run_measures_on_when_nobody_hears_it(what, tmp_path):
     assert process.wait(120) == 0
     (cell,) = read_profile(tmp_path / "run.json").cells
     assert len(cell.launches) == 2
+
+
+@pytest.mark.parametrize("closed", [[1], [2], [0, 1, 2]])
+def test_closed_streams_are_nowhere_and_the_exit_code_stays(slower, tmp_path, closed):
+    answer = subprocess.run(closing(closed, slower), capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert answer.returncode == 1
+    assert "Traceback" not in answer.stderr
+    assert (answer.stdout == "") == (1 in closed)
+
+
+@pytest.mark.frameworks
+def test_no_file_of_a_run_gets_the_number_of_a_closed_stream(tmp_path):
+    (tmp_path / "tiny.toml").write_text(TINY)
+    command = closing([0, 1, 2], ["run", "tiny.toml", "--data", "synthetic", "--out", "run.json"])
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+    (cell,) = read_profile(tmp_path / "run.json").cells
+    assert len(cell.launches) == 2
+
+
+def closing(descriptors, arguments):
+    """The command, begun without these descriptors."""
+    return ["sh", "-c", f'exec "$@" {" ".join(f"{one}>&-" for one in descriptors)}', "sh", *KIT, *arguments]

@@ -18,10 +18,10 @@ from kit.profile.store import write_profile
 def compare(tmp_path):
     write_profile(tmp_path / "run.json", build_profile(six_cells()))
 
-    def run(columns):
+    def run(columns, **more):
         """What a terminal of so many columns is sent; of null columns, a pipe."""
         command = [sys.executable, "-m", "kit", "compare", "run.json"]
-        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | more
         if columns is None:
             return subprocess.check_output(command, cwd=tmp_path, env=environment, text=True)
         ours, theirs = os.openpty()
@@ -53,8 +53,15 @@ def test_a_terminal_gets_lines_that_fit(compare, columns):
     assert "torch/eager" in shown
 
 
-@pytest.mark.parametrize("columns", [None, 300])
-def test_a_pipe_and_a_wide_terminal_get_everything(compare, columns):
+@pytest.mark.parametrize("columns", [None, 300, 0])
+def test_a_pipe_and_a_wide_terminal_and_one_that_does_not_say_get_everything(compare, columns):
     shown = compare(columns)
     assert "too narrow" not in shown
     assert "accuracy" in shown
+
+
+@pytest.mark.parametrize("odd", ["²", "-5", "9" * 5000, "wide"])
+def test_a_size_in_the_environment_that_is_no_number_is_passed_over(compare, odd):
+    shown = compare(100, COLUMNS=odd, TERM="xterm")
+    assert "Traceback" not in shown
+    assert "too narrow" in shown

@@ -27,7 +27,7 @@ def test_cells_that_stayed_wider_than_asked_are_named_with_their_width():
     width = 100 * half_width(WIDE_MEDIANS)
     profile = asked(2.0, narrow(), wide())
     (note,) = precision_notes([("a", profile)])
-    assert note == f"WIDER THAN ASKED in a: ±2 % was asked for; {wide().key} has ±{width:.2g} %."
+    assert note == f"NOT AS PRECISE AS ASKED in a: ±2 % was asked for; {wide().key} has ±{width:.2g} %."
     assert note in compare([("a", profile)]).notes
 
 
@@ -35,6 +35,19 @@ def test_a_cell_without_an_interval_did_not_reach_it():
     alone = build_result(build_cell("tensorflow"), [None, None])
     (note,) = precision_notes([("a", asked(2.0, narrow(), alone))])
     assert f"; {alone.key} has no interval." in note
+
+
+def test_a_narrow_interval_of_too_few_launches_is_named():
+    """`kit run` goes on with such a cell, or gives it up: its launches seldom gave a number."""
+    few = build_result(build_cell("jax"), [None, 2 * MS, None, 2 * MS, None])
+    (note,) = precision_notes([("a", asked(2.0, narrow(), few))])
+    assert note.endswith(f"; {few.key} rests on 2 launches.")
+
+
+def test_every_such_cell_is_named():
+    cells = [build_result(build_cell("jax", batch=batch), WIDE_MEDIANS) for batch in range(1, 21)]
+    (note,) = precision_notes([("a", asked(2.0, *cells))])
+    assert all(f"{cell.key} has ±" in note for cell in cells)
 
 
 def test_nothing_is_said_where_it_was_reached_or_not_asked_for():

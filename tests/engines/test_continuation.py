@@ -14,6 +14,11 @@ A, B = CELLS[:2]
 RANDOM = np.random.default_rng(7)
 
 
+@pytest.fixture(autouse=True)
+def _the_same_numbers_in_whatever_order_tests_run():
+    RANDOM.bit_generator.state = np.random.default_rng(7).bit_generator.state
+
+
 def steady(cell, round, level_ns, noise=0.002):
     """A launch of 120 steady steps around a level."""
     steps = (level_ns * np.exp(RANDOM.normal(0, noise, 141))).astype(int)
@@ -113,16 +118,36 @@ def test_a_precision_that_the_host_does_not_give_ends_all_the_same():
     assert continuation.given_up(ended) == [A.key]
 
 
+def test_who_became_precise_or_failed_was_not_given_up():
+    plan = build_run_plan([A, B], launches=SEQUENTIAL_LAUNCHES_MIN, precision_pct=20.0)
+    precise = [steady(A, number, 1e6) for number in range(SEQUENTIAL_LAUNCHES_MAX)]
+    failed = [unsteady(B, number) for number in range(LAUNCHES_TO_GIVE_UP)]
+    assert Continuation(plan).given_up([*precise, *failed]) == [B.key]
+    failed[-1] = build_blank_launch(B.key, LAUNCHES_TO_GIVE_UP - 1, failure="planted")
+    assert Continuation(plan).given_up([*precise, *failed]) == []
+
+
+def test_a_fixed_number_of_launches_gives_nobody_up():
+    launches = [unsteady(A, number) for number in range(LAUNCHES_TO_GIVE_UP)]
+    assert Continuation(build_run_plan([A], launches=LAUNCHES_TO_GIVE_UP)).given_up(launches) == []
+
+
 def test_after_the_pilots_a_cell_has_steps_of_its_own():
     plan = build_run_plan([A, B], launches=SEQUENTIAL_LAUNCHES_MIN, precision_pct=2.0)
-    # A: launches agree, steps scatter. B: launches differ, steps do not.
-    noises = {A.key: (0.0001, 0.1), B.key: (0.05, 0.0005)}
+    # A: launches agree, their steps scatter, the same ones in another order. B: launches differ, their steps do not.
+    scattered = (1e6 * np.exp(RANDOM.normal(0, 0.1, 120))).astype(int)
+
+    def launch(cell, number):
+        if cell == B:
+            return steady(B, number, 1e6 * (0.95, 1.0, 1.05)[number], 0.0005)
+        steps = [50_000_000, *[1_000_000] * 20, *map(int, RANDOM.permutation(scattered))]
+        return build_launch(A, number, step_ns=steps, warmup_steps=21)
+
     continuation, ended = Continuation(plan), []
     for _ in range(PILOT_LAUNCHES):
         for request in continuation.rest_of_round(ended):
             assert request.plan == plan.steps
-            between, within = noises[request.cell.key]
-            ended.append(steady(request.cell, request.round, 1e6 * np.exp(RANDOM.normal(0, between)), within))
+            ended.append(launch(request.cell, request.round))
     plans = {request.cell.key: request.plan for request in continuation.rest_of_round(ended)}
     assert plans[A.key].steady_s > plan.steps.steady_s > plans[B.key].steady_s
     assert plans[A.key].warmup_s <= plan.steps.warmup_s

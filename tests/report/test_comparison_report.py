@@ -111,6 +111,31 @@ def test_a_column_without_numbers_goes_first():
     assert "too narrow: energy /sample;" in " ".join(text.render(shown, width=widest - 1).split())
 
 
+def test_of_the_columns_left_out_those_that_fit_come_back():
+    """A narrow one goes early; once a wide one had to go, too, there may be room for it."""
+    shown = comparison([build_result(build_cell(name), [2_000_000 * MS] * 3) for name in ("torch", "jax")])
+    for width in range(70, 160):
+        left_out = re.search(r"too narrow: (.*?);", " ".join(text.render(shown, width=width).split()))
+        names = left_out[1].split(", ") if left_out else []
+        widest = max(map(cell_len, body(text.render(shown, width=width))))
+        assert widest <= width or set(names) == set(DISPENSABLE)
+        spare = width - widest
+        assert all(spare < column_width(shown, name) for name in names), (width, names)
+
+
+def column_width(shown, name):
+    """With the gap before it."""
+    table = table_of(shown)
+    place = next(place for place, column in enumerate(table.columns) if column.name == name)
+    cells = [line.cells[place] for group in table.groups for line in group.lines]
+    column = table.columns[place]
+    return 2 + max(map(cell_len, [*cells, column.title, column.subtitle]))
+
+
+def test_without_a_table_nothing_is_left_out_of_it():
+    assert "too narrow" not in text.render(comparison([]), width=20)
+
+
 def test_a_column_that_is_not_shown_has_no_footnote():
     assert NO_RAPL in text.render(comparison())
     assert NO_RAPL not in text.render(comparison(), width=90)
