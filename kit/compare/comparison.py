@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kit.backends.catalog import CATALOG
-from kit.compare.cell_facts import CellDifference, cell_differences
+from kit.compare.cell_differences import CellDifference, cell_differences
 from kit.compare.differences import differences
 from kit.compare.gate import LabelledProfile, Pairs, check_comparable, data_of, pairs_of, refusal, work_of
 from kit.compare.graded import several as listed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from kit.compare.cell_facts import CellDifference, cell_differences
+from kit.compare.cell_differences import CellDifference, cell_differences
 from kit.errors import KitError
 from kit.profile.brief import AnyCell, AnyProfile, launches_of
 from kit.profile.cell import Cell
