@@ -10,46 +10,35 @@ MARKED_VERDICTS = frozenset({"slowdown", "no_steady_state"})
 
 
 def marks_of(result: AnyCell) -> dict[int, list[str]]:
-    """Round -> marks of its launch (most have none), for every finished launch."""
+    """Round -> marks of its launch, for every finished launch that has any."""
     launches = launches_of(result)
-    happened = {
-        "recompiled": frozenset(launches.recompiled),
-        "graph breaks": frozenset(launches.graph_broken),
-        "throttled": frozenset(launches.throttled),
-        "GPU throttled": frozenset(number for number, why in launches.gpu_throttled_by.items() if why),
-    }
-    summaries = {summary.round: summary for summary in result.launch_summaries}
-    return {
-        round_number: [mark for mark, rounds in happened.items() if round_number in rounds]
-        + _of_summary(summaries.get(round_number))
-        for round_number in launches.finished
-    }
-
-
-def any_marks(result: AnyCell) -> bool:
-    """Whether a launch of the cell may have a mark: quicker than to look for all of them."""
-    launches = launches_of(result)
-    if launches.recompiled or launches.graph_broken or launches.throttled or any(launches.gpu_throttled_by.values()):
-        return True
+    marks: dict[int, list[str]] = {}
+    for mark, rounds in (
+        ("recompiled", launches.recompiled),
+        ("graph breaks", launches.graph_broken),
+        ("throttled", launches.throttled),
+        ("GPU throttled", [number for number, why in launches.gpu_throttled_by.items() if why]),
+    ):
+        for number in rounds:
+            marks.setdefault(number, []).append(mark)
     for summary in result.launch_summaries:
-        correlation = summary.autocorrelation
-        if (
-            summary.contended
-            or summary.verdict in MARKED_VERDICTS
-            or (correlation is not None and correlation > AUTOCORRELATION_WARN)
-        ):
-            return True
-    return False
+        # Most have none, and there may be a million of them.
+        if summary.contended or summary.verdict in MARKED_VERDICTS or _is_correlated(summary):
+            marks.setdefault(summary.round, []).extend(_of_summary(summary))
+    finished = frozenset(launches.finished) if marks else ()
+    return {number: own for number, own in marks.items() if number in finished}
 
 
-def _of_summary(summary: LaunchSummary | LaunchSummaryBrief | None) -> list[str]:
-    marks: list[str] = []
-    if summary is None:
-        return marks
-    if summary.autocorrelation is not None and summary.autocorrelation > AUTOCORRELATION_WARN:
+def _of_summary(summary: LaunchSummary | LaunchSummaryBrief) -> list[str]:
+    marks = []
+    if _is_correlated(summary):
         marks.append("correlated steps")
     if summary.contended:
         marks.append("contended")
     if summary.verdict in MARKED_VERDICTS:
         marks.append(summary.verdict.replace("_", " "))
     return marks
+
+
+def _is_correlated(summary: LaunchSummary | LaunchSummaryBrief) -> bool:
+    return summary.autocorrelation is not None and summary.autocorrelation > AUTOCORRELATION_WARN

@@ -10,7 +10,7 @@ from kit.compare.differences import machines
 from kit.compare.gate import LabelledProfile
 from kit.compare.graded import GradedDifference, several
 from kit.compare.host_band import band_notes
-from kit.compare.marks import any_marks, marks_of
+from kit.compare.marks import marks_of
 from kit.compare.precision_note import precision_notes
 from kit.compare.rows import Row
 from kit.compare.unpaired import paired_rows, unpaired_notes
@@ -140,7 +140,7 @@ def _range(counts: Sequence[int]) -> str:
 
 def _marks_note(profiles: Sequence[LabelledProfile]) -> list[str]:
     results: list[AnyCell] = [result for _, profile in profiles for result in profile.cells]
-    marked = [marks for result in results if any_marks(result) for marks in marks_of(result).values() if marks]
+    marked = [marks for result in results for marks in marks_of(result).values()]
     counts = Counter(mark for marks in marked for mark in marks)
     if not counts:
         return []
