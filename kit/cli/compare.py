@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kit.cli.finite_range import FiniteRange
-from kit.cli.profile_paths import profile_paths
+from kit.cli.profile_paths import ProfilePath, profile_paths
 from kit.cli.uncollected import uncollected
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ EXPLAINED = 2
 
 
 @click.command(short_help="Put profiles side by side, with verdicts.")
-@click.argument("profiles", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("profiles", nargs=-1, required=True, type=ProfilePath())
 @click.option("--baseline", metavar="NAME", help="Backend (one profile) or profile (several) to compare with.")
 @click.option("--format", "format_name", default="text", show_default=True, metavar="|".join(FORMATS))
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
@@ -110,7 +110,7 @@ def _gate(comparison: Comparison, allowed_pct: float) -> int:
     """
     from kit.compare.counted import counted
     from kit.compare.gate import NotComparableError
-    from kit.compare.not_compared import is_empty, not_compared
+    from kit.compare.not_compared import NOTHING_PASSED, is_empty, is_undecided, not_compared
     from kit.compare.regression import slower_rows
     from kit.report.plain import one_line
 
@@ -125,8 +125,8 @@ def _gate(comparison: Comparison, allowed_pct: float) -> int:
         reasons = "; ".join(f"{count:,} {why}" for why, count in missing.most_common(NAMED_MAX))
         click.echo(one_line(f"kit: {counted(missing.total(), 'cell')} not compared: {reasons}"), err=True)
     if is_empty(comparison):
-        raise NotComparableError("nothing was compared, so nothing has passed the gate")
-    undecided = sum(row.versus is not None and row.versus.verdict == "unresolved" for row in comparison.rows)
+        raise NotComparableError(NOTHING_PASSED)
+    undecided = sum(is_undecided(row) for row in comparison.rows)
     if undecided:
         click.echo(
             f"kit: {len(slower)} slower, {undecided} unresolved: what is unresolved does not fail the gate", err=True

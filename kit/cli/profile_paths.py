@@ -19,6 +19,18 @@ def profile_paths(given: Iterable[Path]) -> list[Path]:
     return [path for one in given for path in _expanded(one)]
 
 
+class ProfilePath(click.ParamType[Path]):
+    """A path; not an empty one, which a shell variable that is not set leaves, and which would mean this folder."""
+
+    name = "path"
+
+    def convert(self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Give the path; click.UsageError where there is none."""
+        if value == "":
+            self.fail("an empty name; give a profile", param, ctx)
+        return Path(value)
+
+
 def _expanded(given: Path) -> Iterator[Path]:
     if not given.is_dir():
         yield given

@@ -85,8 +85,9 @@ def _say_how_to_go_on(running: Run, why: str) -> None:
     from kit.compare.counted import counted
 
     kept = len(running.finished)
+    about = "" if running.header.plan.precision_pct is None else "about "
     click.echo(
-        f"kit: {why}; {kept} of {counted(kept + sum(running.expected.values()), 'launch')} kept; "
+        f"kit: {why}; {kept} of {about}{counted(kept + sum(running.expected.values()), 'launch')} kept; "
         f"go on with `kit run --resume --out {running.path}`",
         err=True,
     )
@@ -131,9 +132,8 @@ def _begin(options: dict[str, Any]) -> Run:
         name: list(options[name])
         for name in ("backends", "workloads", "devices", "tasks", "batches", "compile_modes", "feeds")
     }
-    suite = override(
-        load_suite(options["suite"] or DEFAULT_SUITE), axes, launches=options["launches"], quick=options["quick"]
-    )
+    named = DEFAULT_SUITE if options["suite"] is None else options["suite"]
+    suite = override(load_suite(named), axes, launches=options["launches"], quick=options["quick"])
     planned = plan_cells(suite.cells, named=axes["backends"])
     check_devices(planned)
     cells, skipped = keep_installed(planned, axes["backends"])

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 
+from kit.cli.profile_paths import ProfilePath
+
 
 @click.command(short_help="Show one profile in words.")
-@click.argument("profile", type=click.Path(path_type=Path))
+@click.argument("profile", type=ProfilePath())
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, raw steps included.")
 def show(*, profile: Path, as_json: bool) -> None:
     """Show machine, clock, sensors, phases and launches of PROFILE."""

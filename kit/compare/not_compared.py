@@ -7,6 +7,8 @@ from collections import Counter
 from kit.compare.rows import Comparison, Row
 from kit.compare.unpaired import paired_rows
 
+NOTHING_PASSED = "nothing was compared, so nothing has passed the gate"
+
 
 def not_compared(comparison: Comparison) -> Counter[str]:
     """Why -> how many rows: without a number, without a partner, or kept apart by the gate. Baselines have none."""
@@ -17,6 +19,11 @@ def not_compared(comparison: Comparison) -> Counter[str]:
 def is_empty(comparison: Comparison) -> bool:
     """Whether not a single row has a difference from its baseline."""
     return not any(row.versus is not None and row.versus.time_ratio is not None for row in comparison.rows)
+
+
+def is_undecided(row: Row) -> bool:
+    """Whether the row has a difference, and the verdict that it is not resolved."""
+    return row.versus is not None and row.versus.time_ratio is not None and row.versus.verdict == "unresolved"
 
 
 def rows_alone(comparison: Comparison) -> set[int]:

@@ -75,7 +75,7 @@ def _no_cells(rows: Sequence[Row]) -> list[str]:
 
 def _unfinished(profiles: Sequence[LabelledProfile]) -> list[str]:
     return [
-        f"{label} was interrupted: some launches are missing. `kit run --resume --out` that file goes on."
+        f"{label} is not complete, some launches are missing: `kit run --resume --out` that file goes on with it."
         for label, profile in profiles
         if profile.interrupted
     ]

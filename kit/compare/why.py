@@ -13,8 +13,9 @@ from kit.compare.differences import differences
 from kit.compare.gate import LabelledProfile, NotComparableError
 from kit.compare.graded import GradedDifference, several
 from kit.compare.grades import Grade
+from kit.compare.not_compared import is_undecided
 from kit.compare.notes import headline
-from kit.compare.rows import Row
+from kit.compare.rows import Row, Versus
 from kit.compare.sentences import sentence
 from kit.compare.state_facts import moment
 from kit.compare.states import StateLine, state_lines
@@ -103,16 +104,18 @@ def _span(seconds: float) -> str:
 def _numbers(rows: Sequence[Row], first: str, second: str) -> list[str]:
     """Of the cells that both have: how they compare, and which the gate keeps apart."""
     own = [row for row in rows if row.profile == second and (row.versus is not None or row.no_verdict is not None)]
-    judged = [row.versus for row in own if row.versus is not None and row.versus.time_ratio is not None]
-    ratios = sorted(versus.time_ratio for versus in judged if versus.time_ratio is not None)
+    undecided = [row for row in own if is_undecided(row)]
+    decided = [row.versus for row in own if row.versus is not None and _has_ratio(row) and not is_undecided(row)]
     said = []
-    if ratios:
-        span = " to ".join(dict.fromkeys(f"{ratio:.3g}" for ratio in (ratios[0], ratios[-1])))
-        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in Counter(v.verdict for v in judged).items())
+    if decided:
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in Counter(v.verdict for v in decided).items())
         said.append(
-            f"A steady step takes {span} times as long in {second} as in {first} "
-            f"({counted(len(ratios), 'cell')}: {verdicts})."
+            f"A steady step takes {_ratios(decided)} times as long in {second} as in {first} "
+            f"({counted(len(decided), 'cell')}: {verdicts})."
         )
+    if undecided:
+        shown = [f"{row.cell.key} {_interval(row.versus)}" for row in undecided if row.versus is not None]
+        said.append(f"Not shown to differ, times as long with the 95 % interval: {several(shown)}.")
     nothing = [f"{row.cell.key} ({row.no_verdict or 'too few launches'})" for row in own if not _has_ratio(row)]
     if nothing:
         said.append(f"Without a verdict: {several(nothing)}.")
@@ -120,6 +123,18 @@ def _numbers(rows: Sequence[Row], first: str, second: str) -> list[str]:
     if forced:
         said.append(f"The gate would keep apart {several(forced)}.")
     return said
+
+
+def _ratios(found: Sequence[Versus]) -> str:
+    """``0.98 to 1.21``."""
+    ratios = sorted(versus.time_ratio for versus in found if versus.time_ratio is not None)
+    return " to ".join(dict.fromkeys(f"{ratio:.3g}" for ratio in (ratios[0], ratios[-1])))
+
+
+def _interval(versus: Versus) -> str:
+    """``1.21 [0.94, 1.55]``."""
+    ends = (versus.time_ratio_low, versus.time_ratio_high)
+    return f"{versus.time_ratio:.3g} [{', '.join('?' if end is None else f'{end:.3g}' for end in ends)}]"
 
 
 def _has_ratio(row: Row) -> bool:

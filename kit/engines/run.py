@@ -19,6 +19,7 @@ from kit.clock import now_ns
 from kit.engines.assemble import assemble_profile
 from kit.engines.conductor import Watcher, conduct
 from kit.engines.continuation import Continuation
+from kit.engines.interrupts import interrupts_held_back
 from kit.engines.local import run_launch
 from kit.engines.phase_limits import limit_asked_for
 from kit.engines.restore import launches_to_recover, restore_journal
@@ -30,6 +31,7 @@ from kit.profile.journal import Journal, JournalError, JournalHeader, journal_pa
 from kit.profile.launch import Launch
 from kit.profile.schema import Profile
 from kit.profile.store import write_profile
+from kit.workloads.data.dataset import ensure
 
 
 class StoppedError(KitError):
@@ -64,11 +66,13 @@ class Run:
         Raises:
             JournalError: there is none, or another run is writing it.
             NotResumableError: it was begun on another machine, software or CPUs.
+            DataError: its data is not here: every cell would fail for good.
         """
         restored = restore_journal(path)
         journal, kept = Journal.reopen(journal_path(path))
         try:
             check_resumable(kept.header, usable_cpus())
+            ensure(kept.header.plan.data)
         except KitError:
             # One that was written for this resume alone: the profile has all of it.
             (journal.remove if restored else journal.close)()
@@ -113,8 +117,9 @@ class Run:
                 deadline_ns=deadline_ns,
             )
         except KeyboardInterrupt:
-            self._write(interrupted=True)
-            self.journal.close()
+            with interrupts_held_back():
+                self._write(interrupted=True)
+                self.journal.close()
             raise
         except JournalError:
             # A disk that is full for the journal is often full for the profile, too: the journal's error is told.
@@ -126,11 +131,13 @@ class Run:
                 f"{error.filename or 'the run'}: {error.strerror}; mend that, then go on with "
                 f"`kit run --resume --out {self.path}`"
             ) from error
-        profile = self._write(interrupted=not self._ended())
-        if profile.interrupted:
-            self.journal.close()
-        else:
-            self.journal.remove()
+        # One that comes by now has nothing left to end: all that there is to write is what would be written anyway.
+        with suppress(KeyboardInterrupt), interrupts_held_back():
+            profile = self._write(interrupted=not self._ended())
+            if profile.interrupted:
+                self.journal.close()
+            else:
+                self.journal.remove()
         return profile
 
     def _ended(self) -> bool:

@@ -2,6 +2,7 @@
 
 slower beyond what is allowed   failure, with the numbers
 failed cell                     error
+nothing compared by a gate      error, in a test case of its own
 no verdict, unresolved          skipped, with why, and how many launches would tell; so a cell only one profile has
 all others, baselines too       passed
 
@@ -17,7 +18,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from kit.compare.counted import percent
 from kit.compare.gate import work_of
-from kit.compare.not_compared import rows_alone
+from kit.compare.not_compared import NOTHING_PASSED, is_empty, rows_alone
 from kit.compare.regression import slower_rows
 from kit.compare.rows import Comparison, Row, Versus
 from kit.report.footnotes import Footnotes
@@ -56,16 +57,22 @@ def render(comparison: Comparison, allowed_pct: float | None = None) -> str:
             for row in comparison.rows
         ]
     )
+    if allowed_pct is not None and is_empty(comparison):
+        suite.add_testcase(_refusal(NOTHING_PASSED))
     return _written(suite)
 
 
 def render_refusal(reason: str) -> str:
     """Of profiles that cannot be compared: one test case, in error, so that a CI server shows why."""
+    suite = TestSuite(SUITE)
+    suite.add_testcase(_refusal(reason))
+    return _written(suite)
+
+
+def _refusal(reason: str) -> TestCase:
     case = TestCase("comparable", SUITE)
     case.result = Error(one_line(reason), "not comparable")
-    suite = TestSuite(SUITE)
-    suite.add_testcases([case])
-    return _written(suite)
+    return case
 
 
 def _written(suite: TestSuite) -> str:

@@ -99,6 +99,43 @@ def test_a_ratio_beyond_what_is_allowed_fails_only_where_it_is_resolved(kit, fol
     assert answer.stderr == "kit: 0 slower, 1 unresolved: what is unresolved does not fail the gate\n"
 
 
+def test_a_cell_is_counted_once_by_the_gate(kit, folder):
+    """Too few launches are not compared, and not unresolved, too."""
+    cells = [
+        build_result(build_cell("torch"), [2.0e6, 2.1e6, 1.9e6]),
+        build_result(build_cell("jax"), [2.0e6]),
+    ]
+    for name in ("few", "again"):
+        write_profile(folder / f"{name}.json", build_profile(cells, id=name))
+    answer = kit("few.json", "again.json", "--fail-if-slower", "3")
+    assert answer.stderr.splitlines() == [
+        "kit: 1 cell not compared: 1 too few launches",
+        "kit: 0 slower, 1 unresolved: what is unresolved does not fail the gate",
+    ]
+
+
+def test_a_gate_without_a_comparison_is_an_error_in_junit_too(kit, folder):
+    for name in ("once", "twice"):
+        write_profile(folder / f"{name}.json", build_profile([build_result(build_cell(), [2.0e6])], id=name))
+    answer = kit("once.json", "twice.json", "--fail-if-slower", "3", "--format", "junit")
+    assert answer.returncode == 4
+    assert JUnitXml.fromstring(answer.stdout.encode()).errors == 1
+    # Without a gate nothing was asked that could fail.
+    assert JUnitXml.fromstring(kit("once.json", "twice.json", "--format", "junit").stdout.encode()).errors == 0
+
+
+@pytest.mark.parametrize("command", ["compare", "show", "run"])
+def test_an_empty_name_is_none(command, monkeypatch, capsys):
+    """As a shell gives one where a variable is not set."""
+    monkeypatch.setattr(sys, "argv", ["kit", command, ""])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("kit: ") and shown.err.count("\n") == 1
+
+
 def test_force_carries_the_difference_in_every_format(kit):
     for name, words in (
         ("text", "FORCED: threads 1 against 2"),

@@ -1,10 +1,14 @@
 """A run and its journal, with a planted program for a worker."""
 
+import os
 import shutil
+import signal
 
 import msgspec
 import pytest
 
+from kit.engines.assemble import assemble_profile
+from kit.engines.interrupts import terminate_as_interrupt
 from kit.engines.prepare import prepare
 from kit.engines.resumable import COUNTERS, WHY_NO_COUNTERS, NotResumableError, check_resumable
 from kit.engines.run import Run, to_ns, usable_cpus
@@ -14,6 +18,7 @@ from kit.profile.journal import Journal, JournalError, journal_path, read_journa
 from kit.profile.store import read_profile, write_profile
 from kit.suites.suite import Measure, load_suite
 from kit.workloads.data.dataset import Resolved
+from kit.workloads.data.errors import DataError
 
 
 class Watcher:
@@ -112,6 +117,47 @@ def test_a_resume_that_is_refused_leaves_no_journal_that_was_not_there(header, p
     with pytest.raises(NotResumableError, match=r"the kit was .* and is 0\.0\.1 now"):
         Run.resume(path)
     assert not journal_path(path).exists()
+
+
+def test_a_resume_without_its_data_is_refused_and_can_be_tried_again(header, path, tmp_path, monkeypatch):
+    """Every cell would fail, and a cell that has failed gets no more launches."""
+    plan = msgspec.structs.replace(header.plan, data="mnist")
+    Run.begin(path, msgspec.structs.replace(header, plan=plan)).conduct(Watcher(), budget_s=1e-9)
+    before = journal_path(path).read_bytes()
+    monkeypatch.setenv("KIT_DATA", str(tmp_path / "mistyped"))
+    monkeypatch.setattr("kit.workloads.data.mnist.MIRRORS", ())
+    with pytest.raises(DataError, match="mistyped") as error:
+        Run.resume(path)
+    assert "\n" not in str(error.value)
+    assert journal_path(path).read_bytes() == before
+    assert not (tmp_path / "mistyped").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_when_all_is_measured_ends_nothing(header, path, monkeypatch, number):
+    def interrupted(*arguments, **fields):
+        os.kill(os.getpid(), number)
+        return assemble_profile(*arguments, **fields)
+
+    monkeypatch.setattr("kit.engines.run.assemble_profile", interrupted)
+    with terminate_as_interrupt():
+        profile = Run.begin(path, header).conduct(Watcher(), None)
+    assert not profile.interrupted
+    assert read_profile(path).id == profile.id
+    assert not journal_path(path).exists()
+
+
+def test_a_second_interrupt_waits_for_the_profile_of_the_first(header, path, monkeypatch):
+    def interrupted(*arguments, **fields):
+        os.kill(os.getpid(), signal.SIGINT)
+        return assemble_profile(*arguments, **fields)
+
+    monkeypatch.setattr("kit.engines.run.assemble_profile", interrupted)
+    running = Run.begin(path, header)
+    with pytest.raises(KeyboardInterrupt):
+        running.conduct(Watcher(lambda: signal.raise_signal(signal.SIGINT)), None)
+    assert read_profile(path).interrupted
+    assert journal_path(path).exists()
 
 
 def test_a_complete_profile_is_not_run_again(header, path):

@@ -119,8 +119,10 @@ def test_one_profile_has_its_backends_as_cases():
 
 
 def test_an_empty_comparison_is_an_empty_suite():
-    suite, cases = read(compare([("run", build_profile([]))]))
+    empty = compare([("run", build_profile([]))])
+    suite, cases = read(empty, None)
     assert (suite.tests, cases) == (0, {})
+    assert read(empty)[0].errors == 1, "a gate that compared nothing"
 
 
 def test_no_name_breaks_the_xml_or_adds_to_it():

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -39,8 +40,7 @@ def download(files: Sequence[KnownFile], folder: Path, mirrors: Sequence[str], r
     left = list(mirrors)
     failures: list[str] = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as arrivals:
+        with _made(folder), tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as arrivals:
             for file in files:
                 arrival = Path(arrivals) / file.name
                 while left and (failure := _fetch(file, left[0] + file.name, arrival)):
@@ -50,6 +50,19 @@ def download(files: Sequence[KnownFile], folder: Path, mirrors: Sequence[str], r
                 arrival.replace(folder / file.name)
     except OSError as error:
         raise DataUnavailableError(f"{folder} cannot be written ({error.strerror or error})", remedy) from None
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """With the folder there; where nothing comes into it, as by a mistyped name, what was made for it goes again."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        for one in missing:
+            with suppress(OSError):  # not empty
+                one.rmdir()
 
 
 def _fetch(file: KnownFile, url: str, arrival: Path) -> str | None:
