@@ -22,7 +22,7 @@ from kit.compare.not_compared import NOTHING_PASSED, is_empty, rows_alone
 from kit.compare.regression import slower_rows
 from kit.compare.rows import Comparison, Row, Versus
 from kit.report.footnotes import Footnotes
-from kit.report.plain import one_line
+from kit.report.plain import one_line, sentence
 from kit.report.quantity import duration_estimate
 from kit.report.verdict_words import verdict_words
 from kit.stats.verdict import LAUNCHES_TO_PLAN, LAUNCHES_TO_SETTLE_MAX
@@ -40,7 +40,7 @@ def render(comparison: Comparison, allowed_pct: float | None = None) -> str:
     """
     suite = TestSuite(SUITE)
     for name, value in _properties(comparison, allowed_pct).items():
-        suite.add_property(name, one_line(value))
+        suite.add_property(name, sentence(value))
     allowed = allowed_pct or 0.0
     failing = {id(row) for row in slower_rows(comparison, allowed)}
     alone = rows_alone(comparison)

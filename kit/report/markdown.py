@@ -8,6 +8,7 @@ from kit.report.columns import table_of
 from kit.report.layout import Column, Group, Table
 from kit.report.markdown_text import escape
 from kit.report.overview import overview_headline, overview_tables
+from kit.report.plain import SENTENCE_MAX
 
 
 def render(comparison: Comparison) -> str:
@@ -18,7 +19,7 @@ def render(comparison: Comparison) -> str:
     for table in overview_tables(comparison) if in_brief else [table_of(comparison)]:
         blocks += _table(table)
     if comparison.notes:
-        blocks.append("\n".join(f"- {escape(note)}" for note in comparison.notes))
+        blocks.append("\n".join(f"- {escape(note, SENTENCE_MAX)}" for note in comparison.notes))
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kit.report.plain import one_line
+from kit.report.plain import LENGTH_MAX, one_line
 
 # Characters that open emphasis, code, links, HTML, tables, headings, strikethrough or mathematics.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$])")
@@ -16,9 +16,9 @@ _ADDRESS = re.compile(r"(://|(?<=mailto):|(?<=xmpp):|(?<=www)\.)", re.IGNORECASE
 _AT = str.maketrans({"@": "＠"})  # noqa: RUF001 - that is the point
 
 
-def escape(text: str) -> str:
+def escape(text: str, length_max: int = LENGTH_MAX) -> str:
     """One harmless line: no layout, no links, no mentions, no HTML."""
-    line = _SPECIAL.sub(r"\\\1", one_line(text).replace("&", "&amp;")).translate(_AT)
+    line = _SPECIAL.sub(r"\\\1", one_line(text, length_max).replace("&", "&amp;")).translate(_AT)
     return _LINE_START.sub(_escaped_start, _ADDRESS.sub(r"\\\1", line))
 
 

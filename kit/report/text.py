@@ -15,7 +15,7 @@ from kit.report.columns import DISPENSABLE, has_numbers, table_of
 from kit.report.grid import GAP, aligned, column_widths
 from kit.report.layout import Table
 from kit.report.overview import overview_headline, overview_tables
-from kit.report.plain import one_line
+from kit.report.plain import one_line, sentence
 from kit.report.terminal import to_string, wrapped
 
 INDENT = "  "
@@ -40,7 +40,7 @@ def render(comparison: Comparison, *, color: bool = False, width: int | None = N
     lines += [line for table in tables for footnote in table.footnotes for line in wrapped(footnote, "dim", width)]
     for note in [*comparison.notes, *_left_out_note(left_out)]:
         # Notes that must not be overlooked begin in capitals.
-        lines += wrapped(f"· {one_line(note)}", "bold yellow" if note.split()[0].isupper() else "dim", width)
+        lines += wrapped(f"· {sentence(note)}", "bold yellow" if note.split()[0].isupper() else "dim", width)
     return to_string(lines, color=color)
 
 

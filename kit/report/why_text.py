@@ -7,7 +7,7 @@ from rich.text import Text
 from kit.compare.grades import ORDER, Grade
 from kit.compare.why import Why
 from kit.report.grid import grid
-from kit.report.plain import one_line
+from kit.report.plain import one_line, sentence
 from kit.report.terminal import to_string, wrapped
 
 TITLES: dict[Grade, str] = {
@@ -24,12 +24,12 @@ def render(why: Why, *, color: bool = False) -> str:
     lines = [Text(one_line(line), style="bold") for line in why.headline]
     lines += wrapped(one_line(why.apart), "")
     for said in why.numbers:
-        lines += wrapped(one_line(said), "bold")
+        lines += wrapped(sentence(said), "bold")
     for grade in ORDER:
         reasons = [reason for reason in why.reasons if reason.grade == grade]
         lines += [Text(), Text(TITLES[grade], style=STYLES[grade])]
         for reason in reasons:
-            lines += wrapped(f"· {one_line(reason.sentence)}", "")
+            lines += wrapped(f"· {sentence(reason.sentence)}", "")
             lines += wrapped(f"  {one_line(reason.effect)}", "dim")
         lines += [] if reasons else [Text("  nothing", style="dim")]
     lines += [Text(), Text("State: before → after, or what happened between", style="bold cyan")]

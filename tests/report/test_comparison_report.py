@@ -3,6 +3,7 @@ import io
 import json as json_reader
 import re
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -130,6 +131,15 @@ def column_width(shown, name):
     cells = [line.cells[place] for group in table.groups for line in group.lines]
     column = table.columns[place]
     return 2 + max(map(cell_len, [*cells, column.title, column.subtitle]))
+
+
+@pytest.mark.parametrize("render", [text.render, markdown.render])
+def test_a_note_names_every_cell_it_is_about(render):
+    results = [build_result(build_cell("torch", batch=batch), [MS, 2 * MS] * 3) for batch in range(1, 60)]
+    profile = build_profile(results)
+    profile.suite = msgspec.structs.replace(profile.suite, precision_pct=0.5)
+    rendered = " ".join(render(compare([("run", profile)])).replace("\\", "").split())
+    assert all(f"{one.key} has ±" in rendered for one in results)
 
 
 def test_without_a_table_nothing_is_left_out_of_it():
