@@ -131,13 +131,19 @@ class Run:
                 f"{error.filename or 'the run'}: {error.strerror}; mend that, then go on with "
                 f"`kit run --resume --out {self.path}`"
             ) from error
-        # One that comes by now has nothing left to end: all that there is to write is what would be written anyway.
-        with suppress(KeyboardInterrupt), interrupts_held_back():
-            profile = self._write(interrupted=not self._ended())
-            if profile.interrupted:
-                self.journal.close()
-            else:
-                self.journal.remove()
+        closed = None
+        while closed is None:
+            # An interrupt that comes by now has nothing left to end.
+            with suppress(KeyboardInterrupt), interrupts_held_back():
+                closed = self._close()
+        return closed
+
+    def _close(self) -> Profile:
+        profile = self._write(interrupted=not self._ended())
+        if profile.interrupted:
+            self.journal.close()
+        else:
+            self.journal.remove()
         return profile
 
     def _ended(self) -> bool:
