@@ -22,23 +22,18 @@ def marks_of(result: AnyCell) -> dict[int, list[str]]:
         for number in rounds:
             marks.setdefault(number, []).append(mark)
     for summary in result.launch_summaries:
-        # Most have none, and there may be a million of them.
-        if summary.contended or summary.verdict in MARKED_VERDICTS or _is_correlated(summary):
-            marks.setdefault(summary.round, []).extend(_of_summary(summary))
+        if own := _of_summary(summary):
+            marks.setdefault(summary.round, []).extend(own)
     finished = frozenset(launches.finished) if marks else ()
     return {number: own for number, own in marks.items() if number in finished}
 
 
 def _of_summary(summary: LaunchSummary | LaunchSummaryBrief) -> list[str]:
     marks = []
-    if _is_correlated(summary):
+    if summary.autocorrelation is not None and summary.autocorrelation > AUTOCORRELATION_WARN:
         marks.append("correlated steps")
     if summary.contended:
         marks.append("contended")
     if summary.verdict in MARKED_VERDICTS:
         marks.append(summary.verdict.replace("_", " "))
     return marks
-
-
-def _is_correlated(summary: LaunchSummary | LaunchSummaryBrief) -> bool:
-    return summary.autocorrelation is not None and summary.autocorrelation > AUTOCORRELATION_WARN
