@@ -5,6 +5,7 @@ import re
 
 import msgspec
 import pytest
+from comparison_text import body, comparison
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profile_builder import (
@@ -22,7 +23,6 @@ from rich.cells import cell_len
 from kit.compare.comparison import compare
 from kit.compare.rows import Row, Versus
 from kit.report import csv, json, markdown, text
-from kit.report.columns import DISPENSABLE, table_of
 from kit.report.footnotes import Footnotes
 from kit.report.plain import plain
 from kit.report.terminal import wants_color
@@ -30,18 +30,6 @@ from kit.report.verdict_words import verdict_words
 
 EVIL = "x\x1b[2J\x07\r\n\u202e|`=<b>"
 RENDERERS = [text.render, markdown.render, csv.render, json.render]
-
-
-def comparison(results=None, **fields):
-    return compare([("run", build_profile(results if results is not None else six_cells(), **fields))])
-
-
-def body(rendered):
-    """Lines of the table: from its rule to the blank line before the notes."""
-    lines = rendered.split("\n")
-    start = next(index for index, line in enumerate(lines) if line.startswith("─"))
-    end = next(index for index, line in enumerate(lines) if index > start and line.startswith(("·", "¹")))
-    return [line for line in lines[start + 1 : end] if line]
 
 
 def test_every_cell_has_its_row_under_its_group():
@@ -88,51 +76,6 @@ def test_the_table_fits_a_wide_terminal():
     assert max(map(cell_len, text.render(comparison()).split("\n"))) <= 160
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 130, 159, 400])
-def test_a_narrow_terminal_gets_fewer_columns_and_is_told(width):
-    shown = comparison([*six_cells(), build_failed(build_cell("torch", "lstm"))])
-    whole, narrow = text.render(shown), text.render(shown, width=width)
-    needed = max(map(cell_len, body(whole)))
-    fitting = max(map(cell_len, body(narrow)))
-    left_out = re.search(r"Not shown, as the terminal is too narrow: (.*?);", " ".join(narrow.split()))
-    assert (left_out is None) == (needed <= width) == (body(narrow) == body(whole))
-    # What stays in any case: the backend, the step with its interval and the verdict.
-    assert fitting <= max(width, 78)
-    for line, short in zip(body(whole), body(narrow), strict=True):
-        assert short.split()[0] == line.split()[0]
-        for words in re.findall(r"\S+ ms \[.*?\]|\S+ faster|baseline|failed", line):
-            assert words in short
-    titles = {column.name for column in table_of(shown).columns}
-    assert left_out is None or set(left_out[1].split(", ")) < titles
-
-
-def test_a_column_without_numbers_goes_first():
-    shown = comparison()
-    widest = max(map(cell_len, body(text.render(shown))))
-    assert "too narrow: energy /sample;" in " ".join(text.render(shown, width=widest - 1).split())
-
-
-def test_of_the_columns_left_out_those_that_fit_come_back():
-    """A narrow one goes early; once a wide one had to go, too, there may be room for it."""
-    shown = comparison([build_result(build_cell(name), [2_000_000 * MS] * 3) for name in ("torch", "jax")])
-    for width in range(70, 160):
-        left_out = re.search(r"too narrow: (.*?);", " ".join(text.render(shown, width=width).split()))
-        names = left_out[1].split(", ") if left_out else []
-        widest = max(map(cell_len, body(text.render(shown, width=width))))
-        assert widest <= width or set(names) == set(DISPENSABLE)
-        spare = width - widest
-        assert all(spare < column_width(shown, name) for name in names), (width, names)
-
-
-def column_width(shown, name):
-    """With the gap before it."""
-    table = table_of(shown)
-    place = next(place for place, column in enumerate(table.columns) if column.name == name)
-    cells = [line.cells[place] for group in table.groups for line in group.lines]
-    column = table.columns[place]
-    return 2 + max(map(cell_len, [*cells, column.title, column.subtitle]))
-
-
 @pytest.mark.parametrize("render", [text.render, markdown.render])
 def test_a_note_names_every_cell_it_is_about(render):
     results = [build_result(build_cell("torch", batch=batch), [MS, 2 * MS] * 3) for batch in range(1, 60)]
@@ -140,19 +83,6 @@ def test_a_note_names_every_cell_it_is_about(render):
     profile.suite = msgspec.structs.replace(profile.suite, precision_pct=0.5)
     rendered = " ".join(render(compare([("run", profile)])).replace("\\", "").split())
     assert all(f"{one.key} has ±" in rendered for one in results)
-
-
-def test_without_a_table_nothing_is_left_out_of_it():
-    assert "too narrow" not in text.render(comparison([]), width=20)
-
-
-def test_a_column_that_is_not_shown_has_no_footnote():
-    assert NO_RAPL in text.render(comparison())
-    assert NO_RAPL not in text.render(comparison(), width=90)
-
-
-def test_every_column_that_may_be_left_out_is_one():
-    assert set(DISPENSABLE) < {column.name for column in table_of(comparison()).columns}
 
 
 def test_reasons_stand_below():
