@@ -1,4 +1,4 @@
-"""Progress of a run, on standard error: a bar with the time left on a terminal, else one line a launch."""
+"""Progress of a run, on standard error: one line a launch, and on a terminal a bar with the time left."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kit.profile.launch import Launch, LaunchRequest
+from kit.report.quantity import duration
+from kit.stats.launch_summary import summary_of
 
 
 class RunProgress:
-    """Shows a run's launches, and how long the rest should take.
+    """Shows a run's launches, what each gave, and how long the rest should take.
 
     Args:
         expected: cell key -> launches still to come.
@@ -56,16 +58,14 @@ class RunProgress:
         self._bar.update(self._task, description=f"{cell.workload} {cell.backend} {cell.task}")
 
     def ended(self, launch: Launch, duration_s: float, expected: Mapping[str, int]) -> None:
-        """Count the launch and say, if it failed, why."""
+        """Count the launch and say what it gave."""
         self._seen_s.setdefault(launch.cell_key, []).append(duration_s)
         self._expected = expected
         self._ended += 1
-        if launch.failure is not None:
-            self._say(f"failed: {launch.cell_key}: {launch.failure.in_words}")
         left = describe_left(self.left_s())
         self._bar.update(self._task, completed=self._ended, total=self._total, left=left)
-        if not self._console.is_terminal:
-            self._say(f"[{self._ended}/{self._total}] {launch.cell_key} {duration_s:.1f} s; {left}")
+        rest = "" if self._console.is_terminal else f"; {left}"
+        self._say(f"[{self._ended}/{self._total}] {launch.cell_key}: {describe_result(launch)}{rest}")
 
     @property
     def _total(self) -> int:
@@ -87,6 +87,18 @@ class RunProgress:
             return launches_s
         round_s = sum(means_s.get(key, overall_s) for key, count in self._expected.items() if count)
         return min(launches_s, max(0.0, self._budget_s - (monotonic() - self._begin_s)) + round_s)
+
+
+def describe_result(launch: Launch) -> str:
+    """The step time that a launch gave, or why it gave none."""
+    if launch.failure is not None:
+        return f"failed: {launch.failure.in_words}"
+    summary = summary_of(launch)
+    if summary is None:
+        return "no steps"
+    if summary.median_ns is None:
+        return f"no number: {summary.reason}"
+    return f"{duration(summary.median_ns, 4)} a step"
 
 
 def describe_left(seconds: float) -> str:

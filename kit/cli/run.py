@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kit.engines.run import Run
+    from kit.profile.schema import Profile
 
 EXIT_FAILED_CELLS = 3
 EXIT_INTERRUPTED = 130
@@ -77,7 +78,7 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
         _say_how_to_go_on(running, f"the budget of {budget:g} s has ended")
     else:
         _say_what_is_imprecise(running, budget)
-    _print_outcome(running, as_json=as_json)
+    _print_outcome(running, profile, as_json=as_json)
     return EXIT_FAILED_CELLS if running.failed else 0
 
 
@@ -193,20 +194,28 @@ def _refuse_what_has_ended(path: Path) -> None:
     raise click.UsageError(f"{path}: this run is complete; `kit show {path}` shows it")
 
 
-def _say_contended(running: Run) -> None:
+def _say_without_numbers(running: Run, profile: Profile) -> None:
     from kit.compare.counted import counted
-    from kit.stats.contention import is_contended
 
-    contended = sum(is_contended(launch) for launch in running.finished)
+    summaries = [summary for result in profile.cells for summary in result.launch_summaries]
+    contended = sum(summary.contended for summary in summaries)
+    unsteady = sum(summary.median_ns is None and not summary.contended for summary in summaries)
+    of_all = f"of {counted(len(running.finished), 'launch')}"
     if contended:
         click.echo(
-            f"kit: other work took the CPUs in {contended} of {counted(len(running.finished), 'launch')}, which give "
+            f"kit: other work took the CPUs in {contended} {of_all}, which give "
             "no numbers; measure when the machine is idle, or on CPUs of its own (taskset)",
+            err=True,
+        )
+    if unsteady:
+        click.echo(
+            f"kit: no steady state in {unsteady} {of_all}, which give no numbers; "
+            f"`kit show {running.path}` says why in each",
             err=True,
         )
 
 
-def _print_outcome(running: Run, *, as_json: bool) -> None:
+def _print_outcome(running: Run, profile: Profile, *, as_json: bool) -> None:
     failures = {launch.cell_key: launch.failure for launch in running.finished if launch.failure is not None}
     if as_json:
         import msgspec
@@ -214,7 +223,7 @@ def _print_outcome(running: Run, *, as_json: bool) -> None:
         outcome = {"profile": str(running.path), "id": running.header.id, "failed": failures}
         click.echo(msgspec.json.encode(outcome).decode())
         return
-    _say_contended(running)
+    _say_without_numbers(running, profile)
     for key, failure in failures.items():
         click.echo(f"kit: failed: {key}: {failure.in_words}", err=True)
         for line in failure.stderr_tail.splitlines()[-5:]:

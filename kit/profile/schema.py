@@ -18,14 +18,14 @@ from kit.profile.sensor import SensorReport
 
 SCHEMA_NAME = "steadykit.profile"
 SCHEMA_MAJOR = 1
-SCHEMA_MINOR = 1
+SCHEMA_MINOR = 2
 SCHEMA = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.{SCHEMA_MINOR}"
 
 SteadyVerdict = Literal["flat", "warmup", "slowdown", "no_steady_state"]
 
 
 class LaunchSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What one launch says. Null steady numbers: no steady state, by `verdict`, or `contended`."""
+    """What one launch says. Null steady numbers: no steady state, by `verdict`, or `contended`; `reason` says why."""
 
     round: Int64
     verdict: SteadyVerdict
@@ -35,6 +35,7 @@ class LaunchSummary(msgspec.Struct, frozen=True, kw_only=True):
     p95_ns: Int64 | None
     autocorrelation: float | None  # lag 1, of the steady steps
     contended: bool = False  # other work took its CPUs (`Utilization.cpu_taken_pct`): not the framework's step time
+    reason: str | None = None  # why there are no steady numbers; null where there are, and before schema 1.2
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):

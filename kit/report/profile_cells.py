@@ -51,15 +51,20 @@ def _launches(result: CellResult) -> list[list[str]]:
 def _launch(key: str, launch: Launch, summary: LaunchSummary | None, marks: Sequence[str]) -> list[str]:
     if launch.failure is not None:
         return [key, str(launch.round), "failed", *([NONE] * 7), one_line(launch.failure.in_words)]
+    verdict, *numbers = _summary(summary)
+    reasons = [] if summary is None or summary.reason is None else [summary.reason]
+    # Its own column says the verdict.
+    notes = [*(mark for mark in marks if mark != verdict), *reasons, *launch.warnings]
     used = launch.utilization
     cpu_pct = used.process_cpu_pct if used is not None else None
     return [
         key,
         str(launch.round),
-        *_summary(summary),
+        verdict,
+        *numbers,
         NONE if cpu_pct is None else f"{cpu_pct:.0f}",
         NONE if launch.data is None else launch.data.name,
-        one_line(", ".join((*marks, *launch.warnings))),
+        one_line(", ".join(notes)),
     ]
 
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kit.profile.launch import Launch
 from kit.profile.schema import LaunchSummary
-from kit.stats.contention import is_contended
+from kit.stats.contention import is_contended, taken_share
 from kit.stats.steady_state import SEGMENT_STEPS_MIN, find_steady_state
 
 # Above this, neighbouring steps share most of what disturbs them, and the launch holds far fewer independent steps
@@ -24,9 +24,11 @@ def summary_of(launch: Launch) -> LaunchSummary | None:
     if launch.failure is not None or launch.step_ns is None:
         return None
     summary = summarize_launch(launch.step_ns, launch.warmup_steps, launch.round)
-    if not is_contended(launch):
+    taken = taken_share(launch)
+    if taken is None or not is_contended(launch):
         return summary
-    return msgspec.structs.replace(summary, median_ns=None, p95_ns=None, contended=True)
+    reason = f"other work took {100 * taken:.0f} % of its CPUs"
+    return msgspec.structs.replace(summary, median_ns=None, p95_ns=None, contended=True, reason=reason)
 
 
 def summarize_launch(step_ns: ArrayLike, warmup_steps: int, round: int) -> LaunchSummary:
@@ -41,7 +43,7 @@ def summarize_launch(step_ns: ArrayLike, warmup_steps: int, round: int) -> Launc
         Numbers over the steps that are steady both by the plan and by detection; none without a steady state.
     """
     times = np.asarray(step_ns, np.int64)
-    verdict, start = find_steady_state(times)
+    verdict, start, reason = find_steady_state(times)
     steady = times[max(warmup_steps, start) :] if start is not None else times[:0]
     if steady.size < SEGMENT_STEPS_MIN:
         return LaunchSummary(
@@ -52,6 +54,7 @@ def summarize_launch(step_ns: ArrayLike, warmup_steps: int, round: int) -> Launc
             median_ns=None,
             p95_ns=None,
             autocorrelation=None,
+            reason=reason or f"{steady.size} of its {times.size} steps are steady, and {SEGMENT_STEPS_MIN} are needed",
         )
     return LaunchSummary(
         round=round,

@@ -18,6 +18,7 @@ and cold".
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -60,10 +61,11 @@ POINTS_MAX = 5000
 
 
 class SteadyState(NamedTuple):
-    """The verdict, and the index of the first steady step (null: there is none)."""
+    """The verdict, and the index of the first steady step, or why there is none."""
 
     verdict: SteadyVerdict
     start: int | None
+    reason: str | None = None
 
 
 def find_steady_state(step_ns: ArrayLike) -> SteadyState:
@@ -80,14 +82,36 @@ def find_steady_state(step_ns: ArrayLike) -> SteadyState:
         raise ValueError("every step must take a positive time")
     logs = np.log(times[1:])
     if logs.size < STEPS_MIN:
-        return SteadyState("no_steady_state", None)
+        return none_as(f"it has {times.size} steps, and a change of level needs {1 + STEPS_MIN} to be seen")
     stride = -(-logs.size // POINTS_MAX)
     points = median_filter(_thin(logs, stride))
     sigma = noise(points)
     if sigma > NOISE_MAX:
-        return SteadyState("no_steady_state", None)
-    verdict, start = _judge(points, levels(points, sigma), sigma)
-    return SteadyState(verdict, None if start is None else 1 + start * stride)
+        return none_as(f"neighbouring steps differ by {percent(sigma)}, which is no level")
+    found = levels(points, sigma)
+    half = points.size // 2
+    steady = narrowest_band(found, half)
+    allowed = max(EQUIVALENCE, min(WANDER_PER_SIGMA * sigma, WANDER_MAX))
+    if steady.width > allowed:
+        change, at = largest_change(found, half, steady)
+        return none_as(
+            f"its last half has levels {percent(steady.width)} apart, where its noise allows {percent(allowed)}; "
+            f"the largest change is {percent(change, sign=True)}, at step {1 + at * stride} of {times.size}"
+        )
+    verdict, start = _begin(points, found, steady, sigma)
+    return SteadyState(verdict, 1 + start * stride)
+
+
+def none_as(reason: str) -> SteadyState:
+    """No steady state, and why."""
+    return SteadyState("no_steady_state", None, reason)
+
+
+def percent(log_ratio: float, *, sign: bool = False) -> str:
+    """A difference of logarithms as "12.3 %" of the step time."""
+    value = 100 * math.expm1(log_ratio)
+    digits = ".3g" if abs(value) < 100 else ",.0f"  # noqa: PLR2004 - .3g turns to powers of ten from a thousand on
+    return f"{value:{'+' if sign else ''}{digits}} %"
 
 
 def median_filter(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -160,6 +184,11 @@ class Band(NamedTuple):
     low: float
     high: float
 
+    @property
+    def width(self) -> float:
+        """Between its lowest and its highest level."""
+        return self.high - self.low
+
     def holds(self, level: Level) -> bool:
         """Whether the level lies within it."""
         return self.low <= level.value <= self.high
@@ -174,15 +203,19 @@ def narrowest_band(found: list[Level], half: int) -> Band:
     needed = (1 - DISTURBED_SHARE_MAX) * held[-1] - 1e-9
     ends = np.searchsorted(held, held[:-1] + needed)  # of the band that begins with each level, exclusive
     bands = [Band(values[a], values[b - 1]) for a, b in enumerate(ends) if b < held.size]
-    return min(bands, key=lambda band: band.high - band.low)
+    return min(bands, key=lambda band: band.width)
 
 
-def _judge(points: NDArray[np.float64], found: list[Level], sigma: float) -> tuple[SteadyVerdict, int | None]:
-    """See that the last half holds its level, and begin where the first half has reached it for good."""
+def largest_change(found: list[Level], half: int, band: Band) -> tuple[float, int]:
+    """The largest change between one level of the band and the next, from `half` on, and the point where it lies."""
+    late = [level for level in found if level.points_from(half) and band.holds(level)]
+    changes = [(after.value - before.value, after.start) for before, after in pairwise(late)]
+    return max(changes, key=lambda change: abs(change[0]))
+
+
+def _begin(points: NDArray[np.float64], found: list[Level], steady: Band, sigma: float) -> tuple[SteadyVerdict, int]:
+    """Where the first half has reached the steady band for good, and how it came there."""
     half = points.size // 2
-    steady = narrowest_band(found, half)
-    if steady.high - steady.low > max(EQUIVALENCE, min(WANDER_PER_SIGMA * sigma, WANDER_MAX)):
-        return "no_steady_state", None
     late = [points[max(half, level.start) : level.end] for level in found if steady.holds(level)]
     reference = float(np.median(np.concatenate(late)))
     reach = max(EQUIVALENCE, min(BEGINNING_PER_SIGMA * sigma, WANDER_MAX / 2))

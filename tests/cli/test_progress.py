@@ -1,5 +1,5 @@
 import pytest
-from profile_builder import build_blank_launch
+from profile_builder import MS, build_blank_launch, build_cell, build_launch
 
 from kit.cli.progress import RunProgress, describe_left
 
@@ -37,7 +37,21 @@ def test_a_failed_cell_is_said_at_once_and_no_longer_waited_for(capsys):
     with RunProgress({"a": 3, "b": 3}) as progress:
         progress.ended(build_blank_launch("a", failure="out of [memory]"), 3.0, {"a": 0, "b": 3})
         assert progress.left_s() == pytest.approx(3 * 3.0)
-    assert "failed: a: in build: out of [memory]" in capsys.readouterr().err
+    assert "] a: failed: in build: out of [memory]; " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("step_ns", "words"),
+    [
+        ([5 * MS, *[2 * MS] * 200], "2.000 ms a step"),
+        ([5 * MS, *[2 * MS] * 150, *[3 * MS] * 50], "no number: its last half has levels 50 % apart"),
+        (None, "no steps"),
+    ],
+)
+def test_what_each_launch_gave_is_said(step_ns, words, capsys):
+    with RunProgress({"a": 1}) as progress:
+        progress.ended(build_launch(build_cell(), step_ns=step_ns, warmup_steps=20), 3.0, {"a": 0})
+    assert f": {words}" in capsys.readouterr().err
 
 
 def test_a_resumed_run_counts_what_had_ended(capsys):

@@ -1,6 +1,7 @@
 """`kit run` as users run it: skipped frameworks, failed cells, interrupts, resuming."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -195,11 +196,15 @@ PRECISE = ("--backend", "torch", "--precision", "0.0001", "--out", "run.json")
 
 
 def plant(path, steps_of_rounds):
-    """Finished launches in the journal of a run of one cell: from the second round on, with these steps."""
+    """Finished launches in the journal of a run of one cell: from the second round on, with these steps.
+
+    Nothing is known of their CPUs: other work that the first launch met would take the numbers of all.
+    """
     journal, kept = Journal.reopen(journal_path(path))
     (first,) = kept.launches
     for round_number, step_ns in enumerate(steps_of_rounds, 1):
-        journal.add(msgspec.structs.replace(first, round=round_number, step_ns=step_ns, warmup_steps=21))
+        planted = {"step_ns": step_ns, "warmup_steps": 21, "utilization": None}
+        journal.add(msgspec.structs.replace(first, round=round_number, **planted))
     journal.close()
 
 
@@ -232,6 +237,11 @@ def test_a_cell_that_was_given_up_is_said(tiny, tmp_path):
     assert answer.returncode == 0, answer.stderr
     said = "kit: given up: 1 cell cannot be as precise as asked for here; `kit compare` says which"
     assert said in answer.stderr.splitlines()
+    assert re.search(
+        r"^kit: no steady state in \d+ of 10 launches, which give no numbers; `kit show run.json` says why in each$",
+        answer.stderr,
+        re.MULTILINE,
+    )
     profile = read_profile(tmp_path / "run.json")
     assert not profile.interrupted
     assert [len(cell.launches) for cell in profile.cells] == [10]

@@ -19,6 +19,7 @@ from kit.profile.sharing import Sharing
 from kit.profile.store import ProfileError, read_profile, write_profile
 
 RECORDED = Path(__file__).parent / "recorded" / "schema-1.0.json"
+RECORDED_1_1 = RECORDED.with_name("schema-1.1.json")
 
 
 @pytest.fixture
@@ -77,6 +78,15 @@ def test_a_profile_of_schema_1_0_stays_readable(whole):
     assert launches_of(brief.cells[0]).planted_pct == (0.0,)
     assert whole == [RECORDED]  # its members are not in canonical order
     assert read_profile(RECORDED).cells[0].launches[0].observer is None
+
+
+def test_a_profile_of_schema_1_1_stays_readable_and_its_missing_numbers_have_no_reason(whole):
+    brief = read_brief(RECORDED_1_1)
+    assert brief.schema == "steadykit.profile/1.1"
+    assert whole == []
+    summaries = [summary for result in read_profile(RECORDED_1_1).cells for summary in result.launch_summaries]
+    assert [summary.median_ns is None for summary in summaries] == [False] * 3 + [True] * 3
+    assert {summary.reason for summary in summaries} == {None}
 
 
 def test_many_are_read_in_their_order_and_share_what_they_repeat(tmp_path, whole):

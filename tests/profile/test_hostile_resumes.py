@@ -64,13 +64,13 @@ def kept_run():
     """The header of a run that was to have four launches, and two of them."""
     launches = [build_launch(CELL, number, step_ns=STEP_NS, warmup_steps=3, steps=26) for number in range(2)]
     launches[0].observer = observed()
-    return plain_header("quick", observer_s=5.0), msgspec.to_builtins(launches)
+    return plain_header("quick", observer_s=5.0, data="synthetic"), msgspec.to_builtins(launches)
 
 
 def interrupted_profile():
     profile = build_profile([build_result(CELL, [1e6, 1e6], step_ns=STEP_NS, warmup_steps=3, steps=26)])
     profile.interrupted, profile.kit = True, __version__
-    profile.suite = msgspec.structs.replace(profile.suite, launches=4, observer_s=5.0)
+    profile.suite = msgspec.structs.replace(profile.suite, launches=4, observer_s=5.0, data="synthetic")
     profile.cells[0].launches[0].observer = observed()
     for launch in profile.cells[0].launches:
         launch.threads = msgspec.structs.replace(launch.threads, cpus=usable_cpus())

@@ -1,5 +1,6 @@
 import re
 
+import msgspec
 from profile_builder import NO_RAPL, build_cell, build_failed, build_identity, build_profile, build_result, six_cells
 
 from kit.profile.parity import PARITY_TOLERANCE
@@ -27,7 +28,10 @@ def test_a_profile_shows_machine_clock_sensors_phases_and_launches():
 def test_launches_without_steady_state_and_marks_are_shown():
     result = build_result(build_cell("torch"), [None], recompiles=1, warnings=["the clock drifted"])
     rendered = profile_text.render(build_profile([result]))
-    assert re.search(r"no steady state +– .* recompiled, no steady state, the clock drifted", rendered)
+    assert re.search(r"no steady state +– .* recompiled, the clock drifted", rendered)
+    result.launch_summaries[0] = msgspec.structs.replace(result.launch_summaries[0], reason="its last half [wanders]")
+    rendered = profile_text.render(build_profile([result]))
+    assert re.search(r"no steady state +– .* recompiled, its last half \[wanders\], the clock drifted", rendered)
 
 
 def test_a_profile_without_anything_still_shows():

@@ -56,7 +56,7 @@ def rate_of(family: Family, detect: Callable[[np.ndarray], SteadyState], trials:
 
 
 def is_right(family: Family, found: SteadyState) -> bool:
-    verdict, start = found
+    verdict, start, _ = found
     placed = family.start is None or start is None or abs(start - family.start) <= START_TOLERANCE
     return verdict in family.right and placed
 

@@ -23,6 +23,7 @@ def test_a_tenth_of_two_cpus_is_the_limit(taken_pct, contended):
     assert is_contended(launch) is contended
     assert (summary_of(launch).median_ns is None) is contended
     assert summary_of(launch).contended is contended
+    assert summary_of(launch).reason == ("other work took 10 % of its CPUs" if contended else None)
     assert taken_share(launch) == (None if taken_pct is None else pytest.approx(taken_pct / 200))
     assert TAKEN_SHARE_MAX == 0.1
 

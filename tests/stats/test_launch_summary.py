@@ -27,10 +27,17 @@ def test_without_a_steady_state_there_is_no_steady_number():
     assert summary.verdict == "no_steady_state"
     assert (summary.median_ns, summary.p95_ns, summary.warmup_steps, summary.autocorrelation) == (None,) * 4
     assert summary.steady_steps == 0
+    assert summary.reason.startswith("its last half has levels ")
+
+
+def test_a_launch_with_numbers_needs_no_reason():
+    assert summarize_launch(noisy(1e7, 300), 20, 0).reason is None
 
 
 def test_a_plan_that_leaves_almost_no_steady_steps_gives_no_number():
-    assert summarize_launch(noisy(1e7, 100), 95, 0).median_ns is None
+    summary = summarize_launch(noisy(1e7, 100), 95, 0)
+    assert (summary.verdict, summary.median_ns) == ("no_steady_state", None)
+    assert summary.reason == "5 of its 100 steps are steady, and 10 are needed"
 
 
 def test_autocorrelation_of_a_planted_process():

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -22,14 +24,14 @@ def step_at(fraction, before, steps=STEPS):
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize(("sigma", "autoregression"), [(0.005, 0), (0.03, 0), (0.01, 0.5), (0.0, 0)])
 def test_flat_noise_is_flat_from_step_one(seed, sigma, autoregression):
-    assert find_steady_state(series(np.zeros(STEPS), sigma, seed, autoregression)) == ("flat", 1)
+    assert find_steady_state(series(np.zeros(STEPS), sigma, seed, autoregression))[:2] == ("flat", 1)
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("level", [0.015, 0.03, 0.5, 2.0])
 @pytest.mark.parametrize("at", [0.1, 0.25, 0.45])
 def test_a_slower_beginning_is_warmup_and_its_end_is_found(level, at, seed):
-    verdict, start = find_steady_state(series(step_at(at, level), seed=seed))
+    verdict, start, _ = find_steady_state(series(step_at(at, level), seed=seed))
     assert verdict == "warmup"
     assert abs(start - 1 - at * STEPS) <= (10 if level < 0.02 else 1)
 
@@ -45,7 +47,7 @@ def test_a_faster_beginning_is_slowdown(level, seed):
 @pytest.mark.parametrize("at", [0.6, 0.75, 0.9])
 @pytest.mark.parametrize("steps", [120, STEPS])
 def test_a_change_within_the_last_half_leaves_no_steady_state(level, at, seed, steps):
-    assert find_steady_state(series(step_at(at, level, steps), seed=seed)) == ("no_steady_state", None)
+    assert find_steady_state(series(step_at(at, level, steps), seed=seed))[:2] == ("no_steady_state", None)
 
 
 def test_a_large_change_in_the_last_quarter_of_a_short_launch_does_not_hide_in_its_own_noise():
@@ -64,13 +66,13 @@ def test_a_burst_that_passes_is_a_disturbance(at, seed):
 def test_a_burst_in_the_first_half_is_left_behind(seed):
     levels = np.zeros(STEPS)
     levels[60:74] = 0.5
-    verdict, start = find_steady_state(series(levels, seed=seed))
+    verdict, start, _ = find_steady_state(series(levels, seed=seed))
     assert (verdict, abs(start - 75) <= 1) == ("warmup", True)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_warmup_that_ends_just_after_the_middle_is_never_within_the_steady_steps(seed):
-    verdict, start = find_steady_state(series(step_at(0.52, 0.1), seed=seed))
+    verdict, start, _ = find_steady_state(series(step_at(0.52, 0.1), seed=seed))
     assert verdict == "warmup"
     assert abs(start - 1 - 0.52 * STEPS) <= 1
 
@@ -78,7 +80,7 @@ def test_a_warmup_that_ends_just_after_the_middle_is_never_within_the_steady_ste
 @pytest.mark.parametrize("seed", range(20))
 def test_a_short_noisy_launch_keeps_half_of_its_steps(seed):
     # Levels between one and two sigmas apart, the first reaching into the last half: wandering, not warm-up.
-    _, start = find_steady_state(series(step_at(0.75, -0.08, 36), sigma=0.05, seed=seed))
+    _, start, _ = find_steady_state(series(step_at(0.75, -0.08, 36), sigma=0.05, seed=seed))
     assert start is None or start <= 21
 
 
@@ -96,17 +98,69 @@ def test_levels_within_the_noise_are_one_level(seed):
 
 
 def test_steps_that_differ_by_half_are_no_level():
-    assert find_steady_state(series(np.zeros(STEPS), sigma=1.5)).verdict == "no_steady_state"
+    verdict, _, reason = find_steady_state(series(np.zeros(STEPS), sigma=1.5))
+    assert verdict == "no_steady_state"
+    assert re.fullmatch(r"neighbouring steps differ by \S{2,4} %, which is no level", reason)
+
+
+WANDERS = re.compile(
+    r"its last half has levels (?P<apart>\S+) % apart, where its noise allows (?P<allowed>\S+) %; "
+    r"the largest change is (?P<change>\S+) %, at step (?P<at>\d+) of (?P<steps>\d+)"
+)
+
+
+def wander_of(levels, **noise):
+    """The numbers of its reason."""
+    found = WANDERS.fullmatch(find_steady_state(series(levels, **noise)).reason)
+    return {name: float(number) for name, number in found.groupdict().items()}
+
+
+@pytest.mark.parametrize("factor", [1.3, 1.05, 0.9])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_reason_names_the_planted_change(factor, seed):
+    wander = wander_of(step_at(0.7, -np.log(factor)), seed=seed)
+    assert wander["change"] == pytest.approx(100 * (factor - 1), abs=0.5)
+    assert wander["apart"] == pytest.approx(100 * (max(factor, 1 / factor) - 1), abs=0.5)
+    assert 1.0 <= wander["allowed"] <= 2.5
+    assert (abs(wander["at"] - 211) <= 1, wander["steps"]) == (True, 301)
+
+
+def test_of_two_changes_the_larger_is_named():
+    levels = step_at(0.6, -0.03) + step_at(0.8, -0.1)
+    wander = wander_of(levels)
+    assert wander["apart"] == pytest.approx(100 * np.expm1(0.13), abs=0.5)
+    assert (wander["change"] == pytest.approx(100 * np.expm1(0.1), abs=0.5), abs(wander["at"] - 241) <= 1) == (
+        True,
+        True,
+    )
+
+
+def test_a_burst_that_passes_is_not_the_change_that_is_named():
+    levels = step_at(0.7, -0.1)
+    levels[270:282] = 1.0
+    wander = wander_of(levels)
+    assert wander["change"] == pytest.approx(100 * np.expm1(0.1), abs=0.5)
+
+
+def test_in_a_long_series_the_place_is_told_in_steps():
+    steps = 4 * POINTS_MAX + 3
+    wander = wander_of(step_at(0.8, -0.1, steps))
+    assert (abs(wander["at"] - 0.8 * steps) <= 10, wander["steps"]) == (True, steps + 1)
+
+
+def test_a_change_by_whole_factors_is_told_without_powers_of_ten():
+    reason = find_steady_state(series(step_at(0.7, -np.log(20)))).reason
+    assert re.search(r"the largest change is \+1,[89]\d\d %, at step 211 of 301$", reason)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_levels_within_one_percent_are_one_level(seed):
-    assert find_steady_state(series(step_at(0.3, 0.006), sigma=0.001, seed=seed)) == ("flat", 1)
+    assert find_steady_state(series(step_at(0.3, 0.006), sigma=0.001, seed=seed))[:2] == ("flat", 1)
 
 
 def test_a_ramp_is_warmup_and_the_steady_part_is_level():
     steps = np.arange(STEPS)
-    verdict, start = find_steady_state(series(0.5 * np.exp(-steps / 15)))
+    verdict, start, _ = find_steady_state(series(0.5 * np.exp(-steps / 15)))
     assert verdict == "warmup"
     assert 30 <= start <= 120
 
@@ -128,14 +182,15 @@ def test_a_coarse_clock_is_flat():
 
 
 def test_too_few_steps_have_no_steady_state():
-    assert find_steady_state(np.full(STEPS_MIN, 1000)).verdict == "no_steady_state"
+    none = find_steady_state(np.full(STEPS_MIN, 1000))
+    assert none == ("no_steady_state", None, "it has 20 steps, and a change of level needs 21 to be seen")
     assert find_steady_state(np.full(STEPS_MIN + 1, 1000)).verdict == "flat"
     assert find_steady_state([]).verdict == "no_steady_state"
 
 
 def test_long_series_are_thinned_and_the_start_is_still_found():
     steps = 4 * POINTS_MAX + 3
-    verdict, start = find_steady_state(series(step_at(0.2, 0.1, steps)))
+    verdict, start, _ = find_steady_state(series(step_at(0.2, 0.1, steps)))
     assert verdict == "warmup"
     assert abs(start - 0.2 * steps) <= 10
 
