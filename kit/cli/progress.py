@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kit.profile.launch import Launch, LaunchRequest
+from kit.report.plain import one_line
 from kit.report.quantity import duration
 from kit.stats.launch_summary import summary_of
 
@@ -64,7 +65,7 @@ class RunProgress:
         self._ended += 1
         left = describe_left(self.left_s())
         self._bar.update(self._task, completed=self._ended, total=self._total, left=left)
-        rest = "" if self._console.is_terminal else f"; {left}"
+        rest = "" if self._console.is_terminal else f"; took {duration_s:.1f} s; {left}"
         self._say(f"[{self._ended}/{self._total}] {launch.cell_key}: {describe_result(launch)}{rest}")
 
     @property
@@ -92,13 +93,14 @@ class RunProgress:
 def describe_result(launch: Launch) -> str:
     """The step time that a launch gave, or why it gave none."""
     if launch.failure is not None:
-        return f"failed: {launch.failure.in_words}"
+        return f"failed: {one_line(launch.failure.in_words)}"
     summary = summary_of(launch)
     if summary is None:
         return "no steps"
     if summary.median_ns is None:
         return f"no number: {summary.reason}"
-    return f"{duration(summary.median_ns, 4)} a step"
+    slowed = f", slowed by {launch.planted_slowdown_pct:g} %" if launch.planted_slowdown_pct else ""
+    return f"{duration(summary.median_ns, 4)} a step{slowed}"
 
 
 def describe_left(seconds: float) -> str:

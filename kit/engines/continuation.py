@@ -6,7 +6,8 @@ precision  round 0 … least-1, then on while a cell is not precise   each cell 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from kit.engines.pilots import PILOT_LAUNCHES, learned_steps
 from kit.engines.schedule import round_requests
@@ -20,6 +21,8 @@ from kit.stats.precision import SEQUENTIAL_LAUNCHES_MAX, SEQUENTIAL_LAUNCHES_MIN
 # would be that of the few that happened to look steady. (A busy virtual machine loses half of them: worth going on.)
 STEADY_SHARE_MIN = 0.25
 LAUNCHES_TO_GIVE_UP = 10
+# Fewer launches with a number show no spread, from which to say how many more it takes.
+SPREAD_LAUNCHES_MIN = 2
 
 
 class Continuation:
@@ -48,7 +51,12 @@ class Continuation:
     def expected(self, ended: Sequence[Launch]) -> dict[str, int]:
         """Cell key -> about how many launches are still to come; exact unless a precision was asked for."""
         by_cell = self._by_cell(ended)
-        return {key: max(0, self._total(launches) - len(launches)) for key, launches in by_cell.items()}
+        totals = {key: self._total(own) for key, own in by_cell.items()}
+        typical = self._typical(totals, by_cell)
+        return {
+            key: max(0, total - len(own)) if (total := totals[key]) is not None else max(1, typical - len(own))
+            for key, own in by_cell.items()
+        }
 
     def enough(self, ended: Sequence[Launch]) -> bool:
         """Whether every cell that has not failed has the launches that it was to have at least."""
@@ -95,8 +103,13 @@ class Continuation:
     def _is_seldom_steady(self, launches: list[Launch]) -> bool:
         return len(self._medians(launches)) < STEADY_SHARE_MIN * len(launches)
 
-    def _total(self, own: list[Launch]) -> int:
-        """Launches that the cell will have had in the end."""
+    def _typical(self, totals: Mapping[str, int | None], by_cell: Mapping[str, list[Launch]]) -> int:
+        """What to expect of a cell that shows no spread yet: the mean of those that do, whose host is the same."""
+        known = [total for key, total in totals.items() if total is not None and not has_failed(by_cell[key])]
+        return round(fmean(known)) if known else LAUNCHES_TO_GIVE_UP
+
+    def _total(self, own: list[Launch]) -> int | None:
+        """Launches that the cell will have had in the end; null: its spread is not known yet."""
         if has_failed(own):
             return len(own)
         if self.plan.precision_pct is None or len(own) < PILOT_LAUNCHES:
@@ -107,6 +120,8 @@ class Continuation:
         medians = self._medians(own)
         if self._is_seldom_steady(own):
             return max(self.plan.launches, LAUNCHES_TO_GIVE_UP, len(own) + 1)
+        if len(medians) < SPREAD_LAUNCHES_MIN:
+            return None
         # One more, as it is not done; and those without a steady number are to be expected again.
         wanted = max(launches_to_precision(medians, precision), len(medians) + 1) - len(medians)
         total = max(self.plan.launches, len(own) + round(wanted * len(own) / len(medians)))

@@ -54,7 +54,7 @@ def summarize_launch(step_ns: ArrayLike, warmup_steps: int, round: int) -> Launc
             median_ns=None,
             p95_ns=None,
             autocorrelation=None,
-            reason=reason or f"{steady.size} of its {times.size} steps are steady, and {SEGMENT_STEPS_MIN} are needed",
+            reason=reason or f"too few steps come after the warm-up: {steady.size} of {SEGMENT_STEPS_MIN}",
         )
     return LaunchSummary(
         round=round,

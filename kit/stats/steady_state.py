@@ -18,6 +18,7 @@ and cold".
 from __future__ import annotations
 
 import math
+import statistics
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kit.profile.schema import SteadyVerdict
+from kit.stats import unsteady
 
 # A shorter segment is a disturbance, not a level: ten steps give its median some meaning.
 SEGMENT_STEPS_MIN = 10
@@ -82,36 +84,26 @@ def find_steady_state(step_ns: ArrayLike) -> SteadyState:
         raise ValueError("every step must take a positive time")
     logs = np.log(times[1:])
     if logs.size < STEPS_MIN:
-        return none_as(f"it has {times.size} steps, and a change of level needs {1 + STEPS_MIN} to be seen")
+        return _none(unsteady.too_few(times.size, 1 + STEPS_MIN))
     stride = -(-logs.size // POINTS_MAX)
     points = median_filter(_thin(logs, stride))
     sigma = noise(points)
     if sigma > NOISE_MAX:
-        return none_as(f"neighbouring steps differ by {percent(sigma)}, which is no level")
+        return _none(unsteady.scattered(sigma))
     found = levels(points, sigma)
     half = points.size // 2
     steady = narrowest_band(found, half)
     allowed = max(EQUIVALENCE, min(WANDER_PER_SIGMA * sigma, WANDER_MAX))
     if steady.width > allowed:
-        change, at = largest_change(found, half, steady)
-        return none_as(
-            f"its last half has levels {percent(steady.width)} apart, where its noise allows {percent(allowed)}; "
-            f"the largest change is {percent(change, sign=True)}, at step {1 + at * stride} of {times.size}"
-        )
+        change, ends, begins = largest_change(found, half, steady)
+        between = 1 + ends * stride, 1 + begins * stride
+        return _none(unsteady.wandering(steady.width, allowed, change, between, times.size))
     verdict, start = _begin(points, found, steady, sigma)
     return SteadyState(verdict, 1 + start * stride)
 
 
-def none_as(reason: str) -> SteadyState:
-    """No steady state, and why."""
+def _none(reason: str) -> SteadyState:
     return SteadyState("no_steady_state", None, reason)
-
-
-def percent(log_ratio: float, *, sign: bool = False) -> str:
-    """A difference of logarithms as "12.3 %" of the step time."""
-    value = 100 * math.expm1(log_ratio)
-    digits = ".3g" if abs(value) < 100 else ",.0f"  # noqa: PLR2004 - .3g turns to powers of ten from a thousand on
-    return f"{value:{'+' if sign else ''}{digits}} %"
 
 
 def median_filter(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -126,13 +118,13 @@ def noise(points: NDArray[np.float64]) -> float:
     """Standard deviation among neighbours in the last half: the median of the MADs of its blocks of 30 points.
 
     Levels that change from block to block do not enter it; they would otherwise hide behind the spread that they make
-    themselves. Where most neighbours are equal (a coarse clock) the MAD is zero and the half's own standard deviation
-    is taken.
+    themselves. Where most neighbours are equal (a coarse clock) the MAD is zero and the blocks' standard deviations are
+    taken instead; of two the lower one, as in the other a change of level may lie.
     """
     half = points[points.size // 2 :]
     blocks = np.array_split(half, max(2, half.size // NEIGHBOUR_STEPS))
     mad = float(np.median([_mad(block) for block in blocks]))
-    sigma = SIGMA_PER_MAD * mad if mad > 0 else float(np.std(half))
+    sigma = SIGMA_PER_MAD * mad if mad > 0 else statistics.median_low([float(np.std(block)) for block in blocks])
     return max(sigma, SIGMA_MIN)
 
 
@@ -206,10 +198,10 @@ def narrowest_band(found: list[Level], half: int) -> Band:
     return min(bands, key=lambda band: band.width)
 
 
-def largest_change(found: list[Level], half: int, band: Band) -> tuple[float, int]:
-    """The largest change between one level of the band and the next, from `half` on, and the point where it lies."""
+def largest_change(found: list[Level], half: int, band: Band) -> tuple[float, int, int]:
+    """From one level of the band to the next, from `half` on: its size, where the one ends, where the other begins."""
     late = [level for level in found if level.points_from(half) and band.holds(level)]
-    changes = [(after.value - before.value, after.start) for before, after in pairwise(late)]
+    changes = [(after.value - before.value, before.end, after.start) for before, after in pairwise(late)]
     return max(changes, key=lambda change: abs(change[0]))
 
 

@@ -25,25 +25,34 @@ from profile_builder import build_cell, build_launch, build_run_plan
 from kit.engines.continuation import Continuation
 from kit.engines.pilots import PILOT_LAUNCHES
 from kit.profile.launch import Launch, LaunchRequest
+from kit.stats.launch_summary import summary_of
 
 PRECISION_PCT = 2.0
 SPREADS = (0.01, 0.02, 0.04, 0.06)
 CELLS = (1, 12)
 UNSTEADY_SHARES = (0.0, 0.4)
 LOOKS = (PILOT_LAUNCHES, 5, 10)
-STEPS = 31
+STEPS = 61
+JUMP_AT = 45
+# Of the steps of a launch, as a share.
+STEP_NOISE = 0.003
 # What the time left is asked to hold.
 FACTOR = 1.5
 
 
 def planted(random: np.random.Generator, spread: float, unsteady_share: float) -> Callable[[LaunchRequest], Launch]:
-    """Answers a request with a launch of constant steps, or of two levels where it is to have no steady state."""
+    """Answers a request with a launch of one level, or of two where it is to have no steady state."""
 
     def answer(request: LaunchRequest) -> Launch:
-        level_ns = round(1e7 * np.exp(random.normal(0, spread)))
+        level_ns = 1e7 * np.exp(random.normal(0, spread) + random.normal(0, STEP_NOISE, STEPS))
         unsteady = random.random() < unsteady_share
-        steps = [level_ns] * (STEPS - 10) + [2 * level_ns if unsteady else level_ns] * 10
-        return build_launch(request.cell, request.round, step_ns=steps, warmup_steps=1, utilization=None)
+        level_ns[JUMP_AT:] *= 2 if unsteady else 1
+        steps = np.rint(level_ns).astype(int).tolist()
+        launch = build_launch(request.cell, request.round, step_ns=steps, warmup_steps=1, utilization=None)
+        summary = summary_of(launch)
+        if summary is None or (summary.median_ns is None) != unsteady:
+            raise SystemExit(f"planted a launch that is not what it should be: {steps}")
+        return launch
 
     return answer
 

@@ -45,7 +45,7 @@ def test_a_failed_cell_is_said_at_once_and_no_longer_waited_for(capsys):
     [
         ([5 * MS, *[2 * MS] * 200], "2.000 ms a step"),
         ([5 * MS, *[2 * MS] * 150, *[3 * MS] * 50], "no number: its last half has levels 50 % apart"),
-        (None, "no steps"),
+        (None, "no steps; took 3.0 s"),
     ],
 )
 def test_what_each_launch_gave_is_said(step_ns, words, capsys):
@@ -80,3 +80,10 @@ def test_a_budget_bounds_the_time_left_by_itself_and_one_round(capsys):
 )
 def test_no_finer_than_the_estimate_is_worth(seconds, words):
     assert describe_left(seconds) == words
+
+
+def test_a_launch_that_was_slowed_on_purpose_is_said_to_be(capsys):
+    with RunProgress({"a": 1}) as progress:
+        steps = [5 * MS, *[2 * MS] * 200]
+        progress.ended(build_launch(build_cell(), step_ns=steps, warmup_steps=20, planted_slowdown_pct=3.0), 3.0, {})
+    assert ": 2.000 ms a step, slowed by 3 %; took 3.0 s" in capsys.readouterr().err

@@ -237,11 +237,11 @@ def test_a_cell_that_was_given_up_is_said(tiny, tmp_path):
     assert answer.returncode == 0, answer.stderr
     said = "kit: given up: 1 cell cannot be as precise as asked for here; `kit compare` says which"
     assert said in answer.stderr.splitlines()
-    assert re.search(
-        r"^kit: no steady state in \d+ of 10 launches, which give no numbers; `kit show run.json` says why in each$",
-        answer.stderr,
-        re.MULTILINE,
+    # Of the two that were measured nothing is known.
+    unsteady = (
+        r"kit: no steady state in (8|9|10) of 10 launches, which give no numbers; `kit show run.json` says why .*"
     )
+    assert any(re.fullmatch(unsteady, line) for line in answer.stderr.splitlines())
     profile = read_profile(tmp_path / "run.json")
     assert not profile.interrupted
     assert [len(cell.launches) for cell in profile.cells] == [10]

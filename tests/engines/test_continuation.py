@@ -190,3 +190,18 @@ def test_every_round_is_planned_once(monkeypatch):
     planned.clear()
     Continuation(plan).rest_of_round(ended[:-1])
     assert planned == [7]
+
+
+def test_a_cell_that_shows_no_spread_yet_is_expected_to_take_what_the_others_take():
+    plan = build_run_plan([A, B], launches=5, precision_pct=2.0)
+    ended = [steady(A, round, level) for round, level in enumerate((1.00e6, 1.04e6, 1.08e6))]
+    ended += [steady(B, 0, 1e6), unsteady(B, 1), unsteady(B, 2)]
+    expected = Continuation(plan).expected(ended)
+    assert 10 < expected[A.key] < 40
+    assert expected[B.key] == expected[A.key]
+
+
+def test_where_no_cell_shows_a_spread_the_least_that_could_be_given_up_is_expected():
+    ended = [steady(A, 0, 1e6), unsteady(A, 1), unsteady(A, 2)]
+    plan = build_run_plan([A], launches=5, precision_pct=2.0)
+    assert Continuation(plan).expected(ended) == {A.key: LAUNCHES_TO_GIVE_UP - 3}

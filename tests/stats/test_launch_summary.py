@@ -37,7 +37,7 @@ def test_a_launch_with_numbers_needs_no_reason():
 def test_a_plan_that_leaves_almost_no_steady_steps_gives_no_number():
     summary = summarize_launch(noisy(1e7, 100), 95, 0)
     assert (summary.verdict, summary.median_ns) == ("no_steady_state", None)
-    assert summary.reason == "5 of its 100 steps are steady, and 10 are needed"
+    assert summary.reason == "too few steps come after the warm-up: 5 of 10"
 
 
 def test_autocorrelation_of_a_planted_process():
