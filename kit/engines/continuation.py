@@ -106,7 +106,7 @@ class Continuation:
     def _typical(self, totals: Mapping[str, int | None], by_cell: Mapping[str, list[Launch]]) -> int:
         """What to expect of a cell that shows no spread yet: the mean of those that do, whose host is the same."""
         known = [total for key, total in totals.items() if total is not None and not has_failed(by_cell[key])]
-        return round(fmean(known)) if known else LAUNCHES_TO_GIVE_UP
+        return round(fmean(known)) if known else max(self.plan.launches, LAUNCHES_TO_GIVE_UP)
 
     def _total(self, own: list[Launch]) -> int | None:
         """Launches that the cell will have had in the end; null: its spread is not known yet."""
