@@ -196,23 +196,24 @@ def _refuse_what_has_ended(path: Path) -> None:
 
 def _say_without_numbers(running: Run, profile: Profile) -> None:
     from kit.compare.counted import counted
+    from kit.stats.contention import is_contended
+    from kit.stats.cpu_limit import is_stopped
 
-    summaries = [summary for result in profile.cells for summary in result.launch_summaries]
-    contended = sum(summary.contended for summary in summaries)
-    unsteady = sum(summary.median_ns is None and not summary.contended for summary in summaries)
-    of_all = f"of {counted(len(running.finished), 'launch')}"
-    if contended:
-        click.echo(
-            f"kit: other work took the CPUs in {contended} {of_all}, which give "
-            "no numbers; measure when the machine is idle, or on CPUs of its own (taskset)",
-            err=True,
-        )
-    if unsteady:
-        click.echo(
-            f"kit: no steady state in {unsteady} {of_all}, which give no numbers; "
-            f"`kit show {running.path}` says why in each",
-            err=True,
-        )
+    of_all = f"of {counted(len(running.finished), 'launch')}, which give no numbers; "
+    stopped = sum(map(is_stopped, running.finished))
+    contended = sum(is_contended(launch) and not is_stopped(launch) for launch in running.finished)
+    without = sum(summary.median_ns is None for result in profile.cells for summary in result.launch_summaries)
+    for number, what, then in (
+        (
+            stopped,
+            "a CPU limit stopped the CPUs in",
+            "measure without one, or on CPUs of its own (docker --cpuset-cpus)",
+        ),
+        (contended, "other work took the CPUs in", "measure when the machine is idle, or on CPUs of its own (taskset)"),
+        (without - stopped - contended, "no steady state in", f"`kit show {running.path}` says why in each"),
+    ):
+        if number > 0:
+            click.echo(f"kit: {what} {number} {of_all}{then}", err=True)
 
 
 def _print_outcome(running: Run, profile: Profile, *, as_json: bool) -> None:

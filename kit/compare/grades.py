@@ -73,7 +73,7 @@ GRADES: dict[str, Grading] = {
     "CPU limit": Grading(
         "warns",
         "When the processes have used up their share, the kernel stops them until the next scheduling period: steps "
-        "stretch and scatter, and step times may become a multiple of what the processor needs.",
+        "stretch and scatter, and throughput may become a fraction of what the processor gives.",
     ),
     "memory limit": Grading(
         "warns", "Near its limit a container reclaims its page cache or is killed: steps stall, or launches fail."
@@ -108,7 +108,9 @@ GRADES: dict[str, Grading] = {
     "clock limit": Grading("warns", "The device may not run faster than its clock limit."),
     # State: how the machine happened to be.
     "throttled launches": Grading(
-        "warns", "A throttled launch measures its limit: the time in which it was stopped, or slowed, is in its steps."
+        "warns",
+        "A throttled launch measures its limit; one that a CPU limit stopped for more than 1 % of the time gives no "
+        "number.",
     ),
     "load before": Grading("warns", "What else ran took CPUs, caches and memory bandwidth from the steps."),
     "CPU frequency before": Grading("warns", "Steps of a CPU take time as its clock has it."),

@@ -25,7 +25,7 @@ SteadyVerdict = Literal["flat", "warmup", "slowdown", "no_steady_state"]
 
 
 class LaunchSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What one launch says. Null steady numbers: no steady state, by `verdict`, or `contended`; `reason` says why."""
+    """What one launch says. Null steady numbers: no steady state, by `verdict`, or not its CPUs; `reason` says why."""
 
     round: Int64
     verdict: SteadyVerdict

@@ -9,6 +9,7 @@ from kit.profile.cell import Cell
 from kit.profile.launch import Launch, PhaseName
 from kit.profile.schema import CellSummary, Estimate, LaunchSummary
 from kit.stats.contention import is_contended, taken_share
+from kit.stats.cpu_limit import is_stopped, stopped_share
 from kit.stats.energy_per_sample import joules_per_sample
 from kit.stats.interval import geometric_estimate, inverse, mean_estimate, scaled
 
@@ -101,12 +102,21 @@ def _compile_ns(launch: Launch) -> int | None:
 
 def _no_number_reason(finished: Sequence[Launch]) -> str:
     count = len(finished)
-    contended = [launch for launch in finished if is_contended(launch)]
+    stopped = [launch for launch in finished if is_stopped(launch)]
+    contended = [launch for launch in finished if is_contended(launch) and not is_stopped(launch)]
+    found = []
+    if stopped:
+        share = statistics.fmean(stopped_share(launch) or 0.0 for launch in stopped)
+        found.append(f"a CPU limit stopped the CPUs for {100 * share:.0f} % of the time in {len(stopped)}")
     if contended:
         taken = statistics.fmean(taken_share(launch) or 0.0 for launch in contended)
-        other = "" if len(contended) == count else f", and no steady state in {count - len(contended)}"
-        return f"other work took {100 * taken:.0f} % of the CPUs in {len(contended)} of {count} launches{other}"
-    return "no steady state in its one launch" if count == 1 else f"no steady state in any of {count} launches"
+        found.append(f"other work took {100 * taken:.0f} % of the CPUs in {len(contended)}")
+    if not found:
+        return "no steady state in its one launch" if count == 1 else f"no steady state in any of {count} launches"
+    found[0] += f" of {count} launches"
+    if unsteady := count - len(stopped) - len(contended):
+        found.append(f"no steady state in {unsteady}")
+    return ", and ".join(found)
 
 
 def _nothing(reason: str) -> CellSummary:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from kit.profile.launch import Launch
 from kit.profile.schema import LaunchSummary
 from kit.stats.contention import is_contended, taken_share
+from kit.stats.cpu_limit import is_stopped, stopped_share
 from kit.stats.steady_state import SEGMENT_STEPS_MIN, find_steady_state
 
 # Above this, neighbouring steps share most of what disturbs them, and the launch holds far fewer independent steps
@@ -19,16 +20,25 @@ AUTOCORRELATION_WARN = 0.5
 def summary_of(launch: Launch) -> LaunchSummary | None:
     """Summarize what a worker recorded; null of a launch that failed, or has no steps.
 
-    A launch whose CPUs others had keeps its verdict and gets no numbers (`kit.stats.contention`).
+    A launch that did not have its CPUs keeps its verdict and gets no numbers: a CPU limit stopped it
+    (`kit.stats.cpu_limit`), or other work had them (`kit.stats.contention`).
     """
     if launch.failure is not None or launch.step_ns is None:
         return None
     summary = summarize_launch(launch.step_ns, launch.warmup_steps, launch.round)
-    taken = taken_share(launch)
-    if taken is None or not is_contended(launch):
+    reason = _without_its_cpus(launch)
+    if reason is None:
         return summary
-    reason = f"other work took {100 * taken:.0f} % of its CPUs"
-    return msgspec.structs.replace(summary, median_ns=None, p95_ns=None, contended=True, reason=reason)
+    return msgspec.structs.replace(summary, median_ns=None, p95_ns=None, contended=is_contended(launch), reason=reason)
+
+
+def _without_its_cpus(launch: Launch) -> str | None:
+    stopped, taken = stopped_share(launch), taken_share(launch)
+    if stopped is not None and is_stopped(launch):
+        return f"a CPU limit stopped its CPUs for {100 * stopped:.0f} % of the time"
+    if taken is not None and is_contended(launch):
+        return f"other work took {100 * taken:.0f} % of its CPUs"
+    return None
 
 
 def summarize_launch(step_ns: ArrayLike, warmup_steps: int, round: int) -> LaunchSummary:

@@ -1,4 +1,5 @@
 import os
+import re
 
 import pytest
 
@@ -38,3 +39,16 @@ def test_a_folder_of_another_user_is_one_line_that_names_the_flag(run, folder_of
     assert ended.status == 2
     assert ended.stderr.count("\n") == 1
     assert "--user" in ended.stderr
+
+
+def test_half_a_core_gives_no_number_and_says_why(run, folder_of):
+    folder, volumes = folder_of(1000)
+    one = ("--quick", "--backend", "torch", "--workload", "mlp", "--task", "infer", "--launches", "1")
+    ended = run("run", *one, "--data", "synthetic", "--out", "/profiles/", volumes=volumes, nano_cpus=500_000_000)
+    assert ended.status == 0, ended.stderr
+    assert "kit: a CPU limit stopped the CPUs in 1 of 1 launch, which give no numbers" in ended.stderr
+    (path,) = folder.glob("*.json")
+    ((summary,),) = (cell.launch_summaries for cell in read_profile(path).cells)
+    assert summary.median_ns is None
+    # Two threads want two CPUs all the time, and get a quarter of that; fewer CPUs, less.
+    assert re.fullmatch(r"a CPU limit stopped its CPUs for [3-9]\d % of the time", summary.reason)
