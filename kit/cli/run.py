@@ -196,12 +196,11 @@ def _refuse_what_has_ended(path: Path) -> None:
 
 def _say_without_numbers(running: Run, profile: Profile) -> None:
     from kit.compare.counted import counted
-    from kit.stats.contention import is_contended
-    from kit.stats.cpu_limit import is_stopped
+    from kit.stats.lost_cpus import lost_cpus
 
     of_all = f"of {counted(len(running.finished), 'launch')}, which give no numbers; "
-    stopped = sum(map(is_stopped, running.finished))
-    contended = sum(is_contended(launch) and not is_stopped(launch) for launch in running.finished)
+    lost_to = [lost.to for launch in running.finished if (lost := lost_cpus(launch)) is not None]
+    stopped, contended = lost_to.count("limit"), lost_to.count("others")
     without = sum(summary.median_ns is None for result in profile.cells for summary in result.launch_summaries)
     for number, what, then in (
         (
@@ -210,7 +209,7 @@ def _say_without_numbers(running: Run, profile: Profile) -> None:
             "measure without one, or on CPUs of its own (docker --cpuset-cpus)",
         ),
         (contended, "other work took the CPUs in", "measure when the machine is idle, or on CPUs of its own (taskset)"),
-        (without - stopped - contended, "no steady state in", f"`kit show {running.path}` says why in each"),
+        (without - len(lost_to), "no steady state in", f"`kit show {running.path}` says why in each"),
     ):
         if number > 0:
             click.echo(f"kit: {what} {number} {of_all}{then}", err=True)

@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch, PhaseName
 from kit.profile.schema import CellSummary, Estimate, LaunchSummary
-from kit.stats.contention import is_contended, taken_share
-from kit.stats.cpu_limit import is_stopped, stopped_share
 from kit.stats.energy_per_sample import joules_per_sample
 from kit.stats.interval import geometric_estimate, inverse, mean_estimate, scaled
+from kit.stats.lost_cpus import lost_cpus
 
 NANOSECONDS_PER_S = 1e9
 # From a built program to its first result, however the framework divides that work.
@@ -102,21 +101,24 @@ def _compile_ns(launch: Launch) -> int | None:
 
 def _no_number_reason(finished: Sequence[Launch]) -> str:
     count = len(finished)
-    stopped = [launch for launch in finished if is_stopped(launch)]
-    contended = [launch for launch in finished if is_contended(launch) and not is_stopped(launch)]
+    lost = [kept_away for launch in finished if (kept_away := lost_cpus(launch)) is not None]
+    stopped = [share for to, share in lost if to == "limit"]
+    taken = [share for to, share in lost if to == "others"]
     found = []
     if stopped:
-        share = statistics.fmean(stopped_share(launch) or 0.0 for launch in stopped)
-        found.append(f"a CPU limit stopped the CPUs for {100 * share:.0f} % of the time in {len(stopped)}")
-    if contended:
-        taken = statistics.fmean(taken_share(launch) or 0.0 for launch in contended)
-        found.append(f"other work took {100 * taken:.0f} % of the CPUs in {len(contended)}")
+        found.append(f"a CPU limit stopped the CPUs for {_mean_pct(stopped)} of the time in {len(stopped)}")
+    if taken:
+        found.append(f"other work took {_mean_pct(taken)} of the CPUs in {len(taken)}")
     if not found:
         return "no steady state in its one launch" if count == 1 else f"no steady state in any of {count} launches"
     found[0] += f" of {count} launches"
-    if unsteady := count - len(stopped) - len(contended):
+    if unsteady := count - len(lost):
         found.append(f"no steady state in {unsteady}")
     return ", and ".join(found)
+
+
+def _mean_pct(shares: Sequence[float]) -> str:
+    return f"{100 * statistics.fmean(shares):.0f} %"
 
 
 def _nothing(reason: str) -> CellSummary:

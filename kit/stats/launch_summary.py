@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kit.profile.launch import Launch
 from kit.profile.schema import LaunchSummary
-from kit.stats.contention import is_contended, taken_share
-from kit.stats.cpu_limit import is_stopped, stopped_share
+from kit.stats.contention import is_contended
+from kit.stats.lost_cpus import lost_cpus
 from kit.stats.steady_state import SEGMENT_STEPS_MIN, find_steady_state
 
 # Above this, neighbouring steps share most of what disturbs them, and the launch holds far fewer independent steps
@@ -26,19 +26,18 @@ def summary_of(launch: Launch) -> LaunchSummary | None:
     if launch.failure is not None or launch.step_ns is None:
         return None
     summary = summarize_launch(launch.step_ns, launch.warmup_steps, launch.round)
-    reason = _without_its_cpus(launch)
-    if reason is None:
+    lost = lost_cpus(launch)
+    if lost is None:
         return summary
-    return msgspec.structs.replace(summary, median_ns=None, p95_ns=None, contended=is_contended(launch), reason=reason)
-
-
-def _without_its_cpus(launch: Launch) -> str | None:
-    stopped, taken = stopped_share(launch), taken_share(launch)
-    if stopped is not None and is_stopped(launch):
-        return f"a CPU limit stopped its CPUs for {100 * stopped:.0f} % of the time"
-    if taken is not None and is_contended(launch):
-        return f"other work took {100 * taken:.0f} % of its CPUs"
-    return None
+    share = f"{100 * lost.share:.0f} %"
+    stopped, taken = f"a CPU limit stopped its CPUs for {share} of the time", f"other work took {share} of its CPUs"
+    return msgspec.structs.replace(
+        summary,
+        median_ns=None,
+        p95_ns=None,
+        contended=is_contended(launch),
+        reason=stopped if lost.to == "limit" else taken,
+    )
 
 
 def summarize_launch(step_ns: ArrayLike, warmup_steps: int, round: int) -> LaunchSummary:
