@@ -12,6 +12,10 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def main() -> None:
     """Run the command and end the process with its exit code; what a user can cause is one line, never a traceback."""
+    from kit.cli.end_at_once import end_at_once_on_interrupt
+
+    end_at_once_on_interrupt()
+
     import click
 
     from kit.cli.app import app

@@ -46,14 +46,14 @@ def doctor(*, observer: bool, seconds: float | None, as_json: bool) -> int:
 def _observe(seconds: float, *, as_json: bool) -> int:
     import msgspec
 
-    from kit.engines.interrupts import terminate_as_interrupt
+    from kit.engines.interrupts import interrupts_held_back
     from kit.engines.observe import observe, request
     from kit.report.observer_text import render
     from kit.report.terminal import wants_color
 
     asked = request(seconds)
     click.echo(f"kit: observing {asked.cell.key} for about {seconds + AROUND_S:.0f} s", err=True)
-    with terminate_as_interrupt():
+    with interrupts_held_back():
         observed = observe(asked)
     if as_json:
         click.echo(msgspec.json.encode(observed).decode())

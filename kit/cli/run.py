@@ -58,18 +58,10 @@ FREE_WHEN_RESUMED = frozenset({"resume", "out", "budget", "as_json"})
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
     """Measure SUITE (default: standard; a built-in name or a .toml file) and write a profile."""
-    from kit.cli.progress import RunProgress
-    from kit.engines.interrupts import terminate_as_interrupt
-
     running = _resume(options) if options["resume"] else _begin(options)
     path = running.path
-    try:
-        with (
-            terminate_as_interrupt(),
-            RunProgress(running.expected, ended=len(running.finished), budget_s=budget) as progress,
-        ):
-            profile = running.conduct(progress, budget)
-    except KeyboardInterrupt:
+    profile = _conducted(running, budget)
+    if profile is None:
         _say_how_to_go_on(running, "interrupted")
         return EXIT_INTERRUPTED
     if running.path != path:
@@ -80,6 +72,23 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
         _say_what_is_imprecise(running, budget)
     _print_outcome(running, profile, as_json=as_json)
     return EXIT_FAILED_CELLS if running.failed else 0
+
+
+def _conducted(running: Run, budget: float | None) -> Profile | None:
+    """The profile; None: an interrupt has ended the run. One that comes when it is written has nothing left to end."""
+    from contextlib import suppress
+
+    from kit.cli.progress import RunProgress
+    from kit.engines.interrupts import interrupts_held_back
+
+    profile = None
+    with (
+        suppress(KeyboardInterrupt),
+        interrupts_held_back(),
+        RunProgress(running.expected, ended=len(running.finished), budget_s=budget) as progress,
+    ):
+        profile = running.conduct(progress, budget)
+    return profile
 
 
 def _say_how_to_go_on(running: Run, why: str) -> None:

@@ -90,11 +90,11 @@ def _resumed(path: Path) -> SelfTest:
 def _conduct(running: SelfTest, *, as_json: bool) -> int:
     from kit.cli.progress import RunProgress
     from kit.compare.counted import counted
-    from kit.engines.interrupts import terminate_as_interrupt
+    from kit.engines.interrupts import interrupts_held_back
     from kit.profile.host_band import HostBandError, keep_band
 
     try:
-        with terminate_as_interrupt(), RunProgress(running.expected, ended=len(running.finished)) as progress:
+        with interrupts_held_back(), RunProgress(running.expected, ended=len(running.finished)) as progress:
             running.conduct(progress)
     except KeyboardInterrupt:
         ended = len(running.finished)

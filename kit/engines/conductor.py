@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from kit.engines.interrupts import interrupts_held_back
+from kit.engines.interrupts import heed_interrupts, interrupts_held_back
 from kit.profile.journal import Journal
 from kit.profile.launch import Launch, LaunchRequest
 
@@ -44,24 +44,25 @@ def conduct(
 ) -> None:
     """Run what is still to do, adding each launch to `finished` and to the journal.
 
-    Past `deadline_ns` no further round begins; every cell then has the same number of launches.
+    Past `deadline_ns` no further round begins; every cell then has the same number of launches. An interrupt is heeded
+    while a worker runs, and before the next: both have the launch by then or, where the journal cannot be written, the
+    profile at least.
 
     Raises:
         KeyboardInterrupt: passed on; `finished` and the journal hold every launch that had ended.
         JournalError: the journal cannot be written (disk full); `finished` holds every launch that had ended.
     """
     begun = False
-    while requests := to_do.rest_of_round(finished):
-        if begun and deadline_ns is not None and now_ns() >= deadline_ns:
-            return
-        begun = True
-        for request in requests:
-            watcher.begins(request)
-            begin_ns = now_ns()
-            # `run_launch` lets interrupts through while its worker runs. One that comes later waits until both have the
-            # launch or, where the journal cannot be written, the profile at least.
-            with interrupts_held_back():
+    with interrupts_held_back():
+        while requests := to_do.rest_of_round(finished):
+            if begun and deadline_ns is not None and now_ns() >= deadline_ns:
+                return
+            begun = True
+            for request in requests:
+                heed_interrupts()
+                watcher.begins(request)
+                begin_ns = now_ns()
                 launch = run_launch(request)
                 finished.append(launch)
                 journal.add(launch)
-            watcher.ended(launch, (now_ns() - begin_ns) / 1e9, to_do.expected(finished))
+                watcher.ended(launch, (now_ns() - begin_ns) / 1e9, to_do.expected(finished))

@@ -1,10 +1,9 @@
-"""Signals that end a run as Ctrl-C does, and where they have to wait.
+"""Signals that end a run as Ctrl-C does, heeded only where nothing is lost or left half done.
 
-held back ├── start ──┤ let through: the worker runs ├── ended, record read, in the journal ──┤ those that have arrived
+held back ├─ heed ─ begin ─┤ the worker runs: heed each second ├─ ended, record read, in the journal, told ─┤ heed …
 
-While they are held back a handler of ours stands before the one that was there, and asks whether to wait; that is one
-assignment, so there is no moment at which a signal meets half of a change. (Masking them would not do: the kernel then
-gives them to another thread, and Python runs their handlers in the main thread all the same.)
+A handler that raises does so between any two instructions: in the middle of an import, whose module stays half made, or
+in a callback of the interpreter's own, which swallows it. Ours takes note, and `heed_interrupts` raises.
 """
 
 from __future__ import annotations
@@ -19,100 +18,71 @@ from typing import Any
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def _never() -> bool:
-    return False
-
-
-def _always() -> bool:
-    return True
-
-
-class _Waiting:
-    """Whether interrupts have to wait, and those that do. Signals are the whole process's, so there is one of it."""
+class _Interrupts:
+    """Whether interrupts are held back, and whether one has arrived. Signals are the whole process's: there is one."""
 
     def __init__(self) -> None:
-        self.has_to: Callable[[], bool] = _never
-        self.arrived: list[int] = []
+        self.held_back = False
+        self.arrived = False
 
 
-_WAITING = _Waiting()
-
-
-@contextmanager
-def terminate_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end a run as Ctrl-C does: worker ended, profile written, journal kept."""
-
-    def interrupt(_signum: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in _heeded() if number != signal.SIGINT}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+_OURS = _Interrupts()
 
 
 @contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """Let interrupts that arrive within wait until its end; within another one, until the end of that.
+    """Let interrupts that arrive within wait for `heed_interrupts`, or the end; within another, for that one's.
 
     In the main thread only, as Python's handlers are.
+
+    Raises:
+        KeyboardInterrupt: at the end, where one has arrived that was not heeded, and nothing else is being raised.
     """
-    if _WAITING.has_to():
+    if _OURS.held_back:
         yield
         return
-    before, had_to = {number: signal.getsignal(number) for number in _heeded()}, _WAITING.has_to
+    before = {number: signal.getsignal(number) for number in _not_ignored()}
+    whole = False
     try:
         for number, handler in before.items():
-            signal.signal(number, _waiting_before(handler))
-        _WAITING.arrived.clear()
-        _WAITING.has_to = _always
+            signal.signal(number, _noted_before(handler))
+        _OURS.arrived, _OURS.held_back = False, True
         yield
+        whole = True
     finally:
-        _WAITING.has_to = had_to
+        _OURS.held_back = False
         for number, handler in before.items():
             signal.signal(number, handler)
-        _let_come()
+        if whole:
+            heed_interrupts()
 
 
-@contextmanager
-def interrupts_let_through(unless: Callable[[], bool] = _never) -> Iterator[None]:
-    """Within `interrupts_held_back`: those that have arrived come now; until the end others do, at once.
+def heed_interrupts() -> None:
+    """Here nothing would be lost.
 
-    Args:
-        unless: asked as one arrives; true: it waits all the same.
+    Raises:
+        KeyboardInterrupt: an interrupt has arrived within `interrupts_held_back`; it has been heeded by this.
     """
-    before = _WAITING.has_to
-    try:
-        _WAITING.has_to = unless
-        _let_come()
-        yield
-    finally:
-        _WAITING.has_to = before
+    if _OURS.arrived:
+        _OURS.arrived = False
+        raise KeyboardInterrupt
 
 
-def _let_come() -> None:
-    arrived, _WAITING.arrived = _WAITING.arrived, []
-    for number in arrived:
-        signal.raise_signal(number)
+def _noted_before(handler: Any) -> Callable[[int, FrameType | None], None]:  # noqa: ANN401 - what getsignal gives
+    """A handler that takes note while interrupts are held back, and else does what `handler` does."""
 
-
-def _waiting_before(handler: Any) -> Callable[[int, FrameType | None], None]:  # noqa: ANN401 - what getsignal gives
-    """A handler that lets `handler` wait where it has to."""
-
-    def wait_or_handle(number: int, frame: FrameType | None) -> None:
-        if _WAITING.has_to():
-            _WAITING.arrived.append(number)
+    def note_or_handle(number: int, frame: FrameType | None) -> None:
+        if _OURS.held_back:
+            _OURS.arrived = True
         elif callable(handler):
             handler(number, frame)
         else:
             signal.signal(number, handler)
             signal.raise_signal(number)
 
-    return wait_or_handle
+    return note_or_handle
 
 
-def _heeded() -> list[signal.Signals]:
+def _not_ignored() -> list[signal.Signals]:
     """Those that nobody has asked to ignore, as `nohup` does with SIGHUP; nor handles outside Python."""
     return [number for number in INTERRUPTS if signal.getsignal(number) not in (signal.SIG_IGN, None)]

@@ -16,7 +16,7 @@ import msgspec
 
 from kit.clock import now_ns
 from kit.engines.interpreters import interpreter_for
-from kit.engines.interrupts import interrupts_held_back, interrupts_let_through
+from kit.engines.interrupts import heed_interrupts, interrupts_held_back
 from kit.engines.launch_folder import launch_folder, remove_abandoned
 from kit.engines.leftovers import LAUNCH_VARIABLE, StuckWorkerError, end_launch
 from kit.engines.out_of_memory import memory_kills
@@ -48,14 +48,16 @@ class Ending(NamedTuple):
 def run_launch(request: LaunchRequest, limits_s: PhaseLimits | None = None) -> Launch:
     """Run one worker to its end and give its record; a worker that dies or hangs gives a failed launch.
 
-    What the worker had recorded before it died is kept in the failed launch. An interrupt that arrives when the worker
-    has ended costs no launch: it waits for the end of this, and for that of the caller's `interrupts_held_back`.
+    What the worker had recorded before it died is kept in the failed launch. An interrupt ends a worker that runs; one
+    that arrives when it has ended costs no launch: it waits for the end of this, or of the caller's
+    `interrupts_held_back`.
 
     Args:
         request: what to measure.
         limits_s: phase -> seconds after which the launch hangs; those of `phase_limits_s`, if not given.
 
     Raises:
+        KeyboardInterrupt: an interrupt has ended the worker, or the launch failed as one arrived.
         PhaseLimitError: see `phase_limits_s`.
         StuckWorkerError: the worker cannot be ended.
         OSError: no room for the launch's files: it failed of that, and not of its cell.
@@ -68,9 +70,9 @@ def run_launch(request: LaunchRequest, limits_s: PhaseLimits | None = None) -> L
         ending = _run_worker(request, folder, limits_s)
         launch = _launch(request, folder, ending)
         if launch.failure is not None:
+            check_room(folder, launch.failure)
             # Whoever ends a job signals all of its processes: then this one failed of the interrupt.
-            with interrupts_let_through():
-                check_room(folder, launch.failure)
+            heed_interrupts()
         return launch
 
 
@@ -122,9 +124,10 @@ def _own(request: LaunchRequest, folder: Path) -> dict[str, str]:
 def _overrun_s(worker: subprocess.Popen[bytes], folder: Path, limits_s: PhaseLimits) -> float | None:
     """Wait until the worker has ended (None) or is in one phase for longer than its limit, which is returned."""
     phase, since_ns = None, now_ns()
-    # An interrupt that arrives when it has ended waits: what it measured is kept.
-    with _end_of(worker) as ends_within, interrupts_let_through(unless=lambda: ends_within(0)):
+    with _end_of(worker) as ends_within:
+        # An interrupt that arrives when it has ended waits: what it measured is kept.
         while not ends_within(LOOK_EVERY_S):
+            heed_interrupts()
             now_in = _last_phase(folder)
             if now_in != phase:
                 phase, since_ns = now_in, now_ns()

@@ -105,7 +105,11 @@ class Run:
             KeyboardInterrupt: after the profile of the finished launches is written; the journal stays for `resume`.
             KitError: the disk is full, or the folder is gone; the journal stays as it is.
         """
-        deadline_ns = None if budget_s is None else now_ns() + to_ns(budget_s)
+        with interrupts_held_back():
+            self._launch_all(watcher, None if budget_s is None else now_ns() + to_ns(budget_s))
+            return self._close()
+
+    def _launch_all(self, watcher: Watcher, deadline_ns: int | None) -> None:
         try:
             conduct(
                 self._continuation,
@@ -117,9 +121,8 @@ class Run:
                 deadline_ns=deadline_ns,
             )
         except KeyboardInterrupt:
-            with interrupts_held_back():
-                self._write(interrupted=True)
-                self.journal.close()
+            self._write(interrupted=True)
+            self.journal.close()
             raise
         except JournalError:
             # A disk that is full for the journal is often full for the profile, too: the journal's error is told.
@@ -131,12 +134,6 @@ class Run:
                 f"{error.filename or 'the run'}: {error.strerror}; mend that, then go on with "
                 f"`kit run --resume --out {self.path}`"
             ) from error
-        closed = None
-        while closed is None:
-            # An interrupt that comes by now has nothing left to end.
-            with suppress(KeyboardInterrupt), interrupts_held_back():
-                closed = self._close()
-        return closed
 
     def _close(self) -> Profile:
         profile = self._write(interrupted=not self._ended())

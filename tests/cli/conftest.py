@@ -1,3 +1,4 @@
+import signal
 import venv
 from pathlib import Path
 
@@ -5,6 +6,15 @@ import msgspec
 import pytest
 
 import kit
+
+
+@pytest.fixture(autouse=True)
+def signals_of_the_tests():
+    """`main` in this process would let Ctrl-C end the tests without a word."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

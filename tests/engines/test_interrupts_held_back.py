@@ -5,16 +5,19 @@ import signal
 import pytest
 
 from kit.engines import interrupts
-from kit.engines.interrupts import interrupts_held_back, interrupts_let_through, terminate_as_interrupt
+from kit.engines.interrupts import heed_interrupts, interrupts_held_back
 
 INTERRUPTS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
+def raise_of_their_own(number, frame):
+    raise InterruptedError(number)
+
+
 @pytest.fixture(autouse=True)
 def handlers():
-    """Python's own, and what the tests found afterwards."""
-    before = {number: signal.getsignal(number) for number in INTERRUPTS}
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Raising ones before the tests, and what the tests found afterwards."""
+    before = {number: signal.signal(number, raise_of_their_own) for number in INTERRUPTS}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -23,15 +26,29 @@ def handlers():
 @pytest.mark.parametrize("number", INTERRUPTS)
 def test_an_interrupt_waits_for_the_end_of_what_must_not_be_cut(number):
     done = False
-    with pytest.raises(KeyboardInterrupt), terminate_as_interrupt(), interrupts_held_back():
+    with pytest.raises(KeyboardInterrupt), interrupts_held_back():
         signal.raise_signal(number)
         done = True
     assert done
 
 
+@pytest.mark.parametrize("number", INTERRUPTS)
+def test_or_for_the_place_where_it_is_heeded(number):
+    heeded = []
+    with interrupts_held_back():
+        heed_interrupts()
+        signal.raise_signal(number)
+        with pytest.raises(KeyboardInterrupt):
+            heed_interrupts()
+        heeded.append(number)
+        # Once.
+        heed_interrupts()
+    assert heeded
+
+
 def test_within_another_it_waits_for_the_end_of_that():
     done = []
-    with pytest.raises(KeyboardInterrupt), terminate_as_interrupt(), interrupts_held_back():
+    with pytest.raises(KeyboardInterrupt), interrupts_held_back():
         with interrupts_held_back():
             signal.raise_signal(signal.SIGTERM)
             done.append("inner")
@@ -41,37 +58,25 @@ def test_within_another_it_waits_for_the_end_of_that():
 
 def test_what_was_ignored_stays_ignored():
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with terminate_as_interrupt(), interrupts_held_back():
+    with interrupts_held_back():
         signal.raise_signal(signal.SIGHUP)
+        heed_interrupts()
 
 
-def test_where_they_are_let_through_they_come_at_once_and_wait_again_afterwards():
-    done = []
-    with pytest.raises(KeyboardInterrupt), terminate_as_interrupt(), interrupts_held_back():
-        with pytest.raises(KeyboardInterrupt), interrupts_let_through():
-            signal.raise_signal(signal.SIGTERM)
-            done.append("not cut")
-        signal.raise_signal(signal.SIGTERM)
-        done.append("held back")
-    assert done == ["held back"]
+def test_an_error_is_told_rather_than_the_interrupt_that_came_with_it():
+    with pytest.raises(ValueError, match="told"), interrupts_held_back():
+        signal.raise_signal(signal.SIGINT)
+        raise ValueError("told")
+    with interrupts_held_back():
+        heed_interrupts()
 
 
-def test_what_had_arrived_comes_where_it_is_let_through():
-    with terminate_as_interrupt(), interrupts_held_back():
-        signal.raise_signal(signal.SIGTERM)
-        with pytest.raises(KeyboardInterrupt), interrupts_let_through():
-            pytest.fail("it still waits")
-
-
-def test_it_waits_where_the_answer_is_that_it_has_to():
-    over, done = False, []
-    with pytest.raises(KeyboardInterrupt), terminate_as_interrupt(), interrupts_held_back():
-        with interrupts_let_through(unless=lambda: over):
-            over = True
-            signal.raise_signal(signal.SIGTERM)
-            done.append("through")
-        done.append("held back")
-    assert done == ["through", "held back"]
+@pytest.mark.parametrize("number", INTERRUPTS)
+def test_before_and_afterwards_they_do_what_they_did(number):
+    with interrupts_held_back():
+        pass
+    with pytest.raises(InterruptedError):
+        signal.raise_signal(number)
 
 
 def before_call(monkeypatch, count):
@@ -89,28 +94,26 @@ def before_call(monkeypatch, count):
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_one_that_arrives_as_they_begin_to_be_held_back_swallows_no_other(monkeypatch, count):
-    with terminate_as_interrupt():
-        with pytest.raises(KeyboardInterrupt):
-            before_call(monkeypatch, count)
-            with interrupts_held_back():
-                pass
-        monkeypatch.undo()
-        all_end_it()
+    with pytest.raises(InterruptedError):
+        before_call(monkeypatch, count)
+        with interrupts_held_back():
+            pass
+    monkeypatch.undo()
+    all_end_it()
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_one_that_arrives_as_that_ends_swallows_no_other(monkeypatch, count):
-    with terminate_as_interrupt():
-        with pytest.raises(KeyboardInterrupt), interrupts_held_back():
-            before_call(monkeypatch, count)
-        monkeypatch.undo()
-        all_end_it()
+    with pytest.raises(InterruptedError), interrupts_held_back():
+        before_call(monkeypatch, count)
+    monkeypatch.undo()
+    all_end_it()
 
 
 def all_end_it():
     for number in INTERRUPTS:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(InterruptedError):
             signal.raise_signal(number)
     # Nor does one come back that has been heeded.
     with interrupts_held_back():
-        pass
+        heed_interrupts()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit.engines import local
-from kit.engines.interrupts import interrupts_held_back, terminate_as_interrupt
+from kit.engines.interrupts import interrupts_held_back
 from kit.engines.local import run_launch
 from kit.profile.launch import LaunchRequest, StepPlan
 
@@ -55,7 +55,7 @@ def test_an_interrupt_that_arrives_when_the_worker_has_ended_costs_no_launch(pla
     plant("")
     monkeypatch.setattr(local, "end_launch", interrupting(local.end_launch))
     launch = None
-    with pytest.raises(KeyboardInterrupt), terminate_as_interrupt(), interrupts_held_back():
+    with pytest.raises(KeyboardInterrupt), interrupts_held_back():
         launch = run_launch(request_for(torch_cell))
     assert launch.failure is None
     assert launch.step_ns == [5, 6, 7]
@@ -74,7 +74,7 @@ def test_nor_does_one_that_arrives_in_the_moment_of_its_end(plant, torch_cell, m
 
     monkeypatch.setattr(local.select, "select", planted)
     kept = []
-    with pytest.raises(KeyboardInterrupt), terminate_as_interrupt(), interrupts_held_back():
+    with pytest.raises(KeyboardInterrupt), interrupts_held_back():
         kept.append(run_launch(request_for(torch_cell)))
     assert sent
     assert [launch.failure for launch in kept] == [None]
@@ -84,7 +84,7 @@ def test_a_launch_that_failed_as_an_interrupt_arrived_may_have_failed_of_it(plan
     plant("os.kill(os.getpid(), signal.SIGTERM)")
     monkeypatch.setattr(local, "end_launch", interrupting(local.end_launch))
     kept = []
-    with pytest.raises(KeyboardInterrupt), terminate_as_interrupt(), interrupts_held_back():
+    with pytest.raises(KeyboardInterrupt), interrupts_held_back():
         kept.append(run_launch(request_for(torch_cell)))
     assert not kept
 
@@ -92,7 +92,7 @@ def test_a_launch_that_failed_as_an_interrupt_arrived_may_have_failed_of_it(plan
 def test_an_interrupt_ends_the_worker_that_runs(plant, torch_cell):
     plant("os.kill(os.getppid(), signal.SIGTERM)\ntime.sleep(600)")
     begin = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), terminate_as_interrupt(), interrupts_held_back():
+    with pytest.raises(KeyboardInterrupt), interrupts_held_back():
         run_launch(request_for(torch_cell))
     assert time.monotonic() - begin < 300
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kit.engines.assemble import assemble_profile
-from kit.engines.interrupts import terminate_as_interrupt
+from kit.engines.interrupts import interrupts_held_back
 from kit.engines.prepare import prepare
 from kit.engines.resumable import COUNTERS, WHY_NO_COUNTERS, NotResumableError, check_resumable
 from kit.engines.run import Run, to_ns, usable_cpus
@@ -140,8 +140,9 @@ def test_an_interrupt_when_all_is_measured_ends_nothing(header, path, monkeypatc
         return assemble_profile(*arguments, **fields)
 
     monkeypatch.setattr("kit.engines.run.assemble_profile", interrupted)
-    with terminate_as_interrupt():
-        profile = Run.begin(path, header).conduct(Watcher(), None)
+    running, profile = Run.begin(path, header), None
+    with pytest.raises(KeyboardInterrupt), interrupts_held_back():
+        profile = running.conduct(Watcher(), None)
     assert not profile.interrupted
     assert read_profile(path).id == profile.id
     assert not journal_path(path).exists()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kit.engines import leftovers
-from kit.engines.interrupts import interrupts_held_back, terminate_as_interrupt
+from kit.engines.interrupts import interrupts_held_back
 from kit.engines.leftovers import StuckWorkerError
 from kit.engines.local import run_launch
 from kit.profile.launch import LaunchRequest, StepPlan
@@ -65,5 +65,5 @@ def test_the_run_stops_and_says_which_process_does_not_end(stuck, torch_cell):
 
 def test_an_interrupt_is_heeded_all_the_same(stuck, torch_cell):
     stuck("os.kill(os.getppid(), signal.SIGTERM)\ntime.sleep(600)")
-    with pytest.raises(KeyboardInterrupt), terminate_as_interrupt(), interrupts_held_back():
+    with pytest.raises(KeyboardInterrupt), interrupts_held_back():
         run_launch(request_for(torch_cell))

@@ -29,6 +29,8 @@ SECTIONS = {
         "SIGTERM",
         "SIGHUP",
         "SIGTERM when a worker has just ended",
+        "SIGINT in the middle of an import",
+        "SIGINT when all is written",
         "`kit run` killed while it begins its journal",
         "`kit run` killed within a line of the journal",
         "`kit run` killed within the profile",

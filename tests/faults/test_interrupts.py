@@ -2,9 +2,10 @@
 
 import os
 import signal
+import time
 
 import pytest
-from fault_runs import ended, in_worker
+from fault_runs import Workplace, ended, in_worker, started_of
 
 from kit.profile.journal import journal_path
 from kit.profile.store import read_profile
@@ -60,6 +61,73 @@ def test_an_interrupt_when_a_worker_has_ended_keeps_what_it_measured(workplace, 
         said=said,
         go_on="`kit run --resume --out run.json`",
     )
+
+
+def test_an_interrupt_in_the_middle_of_an_import_leaves_no_module_half_made(workplace, tell):
+    place = workplace()
+    answer = place.run(FAULT_OF_RUN="interrupt_in_an_import", **in_worker())
+    assert answer.code == 130, answer.stderr
+    finished = place.in_journal()
+    assert [launch.round for launch in finished] == [0]
+    kept = place.where_kept(finished)
+    (said,) = answer.lines("kit: ")
+    resumed = place.go_on()
+    assert resumed.code == 0, resumed.stderr
+    place.check_whole(finished)
+    tell(
+        "SIGINT in the middle of an import",
+        "to `kit run`, as it first imports what its statistics need",
+        kept=kept,
+        code=answer.code,
+        said=said,
+        go_on="`kit run --resume --out run.json`",
+    )
+
+
+def test_an_interrupt_when_all_is_written_has_nothing_left_to_end(workplace, tell):
+    place = workplace()
+    answer = place.run(FAULT_OF_RUN="interrupt_when_all_is_written", **in_worker())
+    assert answer.code == 0, answer.stderr
+    place.check_whole()
+    tell(
+        "SIGINT when all is written",
+        "to `kit run`, when its profile has been written",
+        kept=place.where_kept(place.in_profile()),
+        code=answer.code,
+        said="",
+        go_on="nothing is missing",
+    )
+
+
+# Of what an undisturbed run takes; each falls into another part of it: imports, a worker, what is said of a launch.
+@pytest.mark.parametrize("part", [0.03, 0.1, 0.25, 0.45, 0.6, 0.85])
+def test_an_interrupt_at_any_time_is_heeded_without_a_traceback(workplace, undisturbed_s, part):
+    place = workplace()
+    process = place.begin()
+    time.sleep(part * undisturbed_s)
+    process.send_signal(signal.SIGINT)
+    answer = ended(process)
+    # -SIGINT: the interpreter itself was ending, with everything said and done.
+    assert answer.code in {0, 130, -signal.SIGINT}, answer.stderr
+    for sign in ("Traceback", "Exception ignored", "Error"):
+        assert sign not in answer.stderr
+    if answer.code != 130:
+        place.check_whole()
+    elif journal_path(place.path).exists():
+        finished = place.in_journal()
+        assert started_of(finished) == started_of(place.in_profile())
+        resumed = place.go_on()
+        assert resumed.code == 0, resumed.stderr
+        place.check_whole(finished)
+    else:
+        assert not place.path.exists()
+
+
+@pytest.fixture(scope="module")
+def undisturbed_s(tmp_path_factory):
+    begin = time.monotonic()
+    assert Workplace(tmp_path_factory.mktemp("undisturbed")).run().code == 0
+    return time.monotonic() - begin
 
 
 def test_two_runs_into_the_same_file(workplace, tell):

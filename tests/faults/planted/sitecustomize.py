@@ -109,6 +109,31 @@ def interrupt_when_a_worker_has_ended():
     local.end_launch = planted
 
 
+def interrupt_in_an_import():
+    """SIGINT to `kit run` itself, as it imports what finds the steady state of its first launch."""
+
+    class Interrupting:
+        @staticmethod
+        def find_spec(name, path, target=None):
+            if name == "scipy.spatial":
+                os.kill(os.getpid(), signal.SIGINT)
+
+    sys.meta_path.insert(0, Interrupting)
+
+
+def interrupt_when_all_is_written():
+    """SIGINT to `kit run` itself, when the profile of its last launch has been written."""
+    from kit.engines import run
+
+    write_profile = run.write_profile
+
+    def planted(path, profile):
+        write_profile(path, profile)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    run.write_profile = planted
+
+
 def plant(faults):
     def do(phase):
         for fault in faults:
