@@ -12,10 +12,13 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def main() -> None:
     """Run the command and end the process with its exit code; what a user can cause is one line, never a traceback."""
-    from kit.cli.end_at_once import end_at_once_on_interrupt
+    from kit.cli.interrupted import ended_by_interrupts
 
-    end_at_once_on_interrupt()
+    with ended_by_interrupts():
+        _main()
 
+
+def _main() -> None:
     import click
 
     from kit.cli.app import app

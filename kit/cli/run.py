@@ -14,6 +14,7 @@ from kit.cli.overruled import say_overruled
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kit.cli.progress import RunProgress
     from kit.engines.run import Run
     from kit.profile.schema import Profile
 
@@ -58,10 +59,27 @@ FREE_WHEN_RESUMED = frozenset({"resume", "out", "budget", "as_json"})
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
     """Measure SUITE (default: standard; a built-in name or a .toml file) and write a profile."""
+    # Before a journal is created, so that no interrupt comes between it and the handlers of the run.
+    from contextlib import suppress
+
+    from kit.cli.progress import RunProgress
+    from kit.engines.interrupts import interrupts_held_back
+
     running = _resume(options) if options["resume"] else _begin(options)
+    code = EXIT_INTERRUPTED
+    # One that comes when the profile is written has nothing left to end.
+    with suppress(KeyboardInterrupt), interrupts_held_back():
+        progress = RunProgress(running.expected, ended=len(running.finished), budget_s=budget)
+        code = _conduct(running, progress, budget, as_json=as_json)
+    return code
+
+
+def _conduct(running: Run, progress: RunProgress, budget: float | None, *, as_json: bool) -> int:
     path = running.path
-    profile = _conducted(running, budget)
-    if profile is None:
+    try:
+        with progress:
+            profile = running.conduct(progress, budget)
+    except KeyboardInterrupt:
         _say_how_to_go_on(running, "interrupted")
         return EXIT_INTERRUPTED
     if running.path != path:
@@ -72,23 +90,6 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
         _say_what_is_imprecise(running, budget)
     _print_outcome(running, profile, as_json=as_json)
     return EXIT_FAILED_CELLS if running.failed else 0
-
-
-def _conducted(running: Run, budget: float | None) -> Profile | None:
-    """The profile; None: an interrupt has ended the run. One that comes when it is written has nothing left to end."""
-    from contextlib import suppress
-
-    from kit.cli.progress import RunProgress
-    from kit.engines.interrupts import interrupts_held_back
-
-    profile = None
-    with (
-        suppress(KeyboardInterrupt),
-        interrupts_held_back(),
-        RunProgress(running.expected, ended=len(running.finished), budget_s=budget) as progress,
-    ):
-        profile = running.conduct(progress, budget)
-    return profile
 
 
 def _say_how_to_go_on(running: Run, why: str) -> None:

@@ -90,20 +90,23 @@ def _resumed(path: Path) -> SelfTest:
 def _conduct(running: SelfTest, *, as_json: bool) -> int:
     from kit.cli.progress import RunProgress
     from kit.compare.counted import counted
-    from kit.engines.interrupts import interrupts_held_back
+    from kit.engines.interrupts import heed_interrupts, interrupts_held_back
     from kit.profile.host_band import HostBandError, keep_band
 
-    try:
-        with interrupts_held_back(), RunProgress(running.expected, ended=len(running.finished)) as progress:
-            running.conduct(progress)
-    except KeyboardInterrupt:
-        ended = len(running.finished)
-        launches = counted(ended + sum(running.expected.values()), "launch")
-        click.echo(
-            f"kit: interrupted; {ended} of {launches} kept; go on with `kit selftest --resume --out {running.path}`",
-            err=True,
-        )
-        return EXIT_INTERRUPTED
+    with interrupts_held_back():
+        try:
+            with RunProgress(running.expected, ended=len(running.finished)) as progress:
+                running.conduct(progress)
+            heed_interrupts()
+        except KeyboardInterrupt:
+            ended = len(running.finished)
+            launches = counted(ended + sum(running.expected.values()), "launch")
+            click.echo(
+                f"kit: interrupted; {ended} of {launches} kept; "
+                f"go on with `kit selftest --resume --out {running.path}`",
+                err=True,
+            )
+            return EXIT_INTERRUPTED
     for launch in running.finished:
         if launch.failure is not None:
             click.echo(f"kit: failed: round {launch.round}: {launch.failure.in_words}", err=True)

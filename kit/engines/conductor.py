@@ -56,6 +56,7 @@ def conduct(
     with interrupts_held_back():
         while requests := to_do.rest_of_round(finished):
             if begun and deadline_ns is not None and now_ns() >= deadline_ns:
+                heed_interrupts()
                 return
             begun = True
             for request in requests:

@@ -49,15 +49,15 @@ def run_launch(request: LaunchRequest, limits_s: PhaseLimits | None = None) -> L
     """Run one worker to its end and give its record; a worker that dies or hangs gives a failed launch.
 
     What the worker had recorded before it died is kept in the failed launch. An interrupt ends a worker that runs; one
-    that arrives when it has ended costs no launch: it waits for the end of this, or of the caller's
-    `interrupts_held_back`.
+    that arrives when it has ended waits for the end of the caller's `interrupts_held_back`, and costs no launch.
 
     Args:
         request: what to measure.
         limits_s: phase -> seconds after which the launch hangs; those of `phase_limits_s`, if not given.
 
     Raises:
-        KeyboardInterrupt: an interrupt has ended the worker, or the launch failed as one arrived.
+        KeyboardInterrupt: an interrupt has ended the worker, or the launch failed as one arrived; without a caller
+            that holds interrupts back also as it returns.
         PhaseLimitError: see `phase_limits_s`.
         StuckWorkerError: the worker cannot be ended.
         OSError: no room for the launch's files: it failed of that, and not of its cell.
@@ -70,8 +70,9 @@ def run_launch(request: LaunchRequest, limits_s: PhaseLimits | None = None) -> L
         ending = _run_worker(request, folder, limits_s)
         launch = _launch(request, folder, ending)
         if launch.failure is not None:
-            check_room(folder, launch.failure)
             # Whoever ends a job signals all of its processes: then this one failed of the interrupt.
+            heed_interrupts()
+            check_room(folder, launch.failure)
             heed_interrupts()
         return launch
 

@@ -103,6 +103,7 @@ class Run:
 
         Raises:
             KeyboardInterrupt: after the profile of the finished launches is written; the journal stays for `resume`.
+                Where all has been measured an interrupt ends nothing, within the caller's `interrupts_held_back`.
             KitError: the disk is full, or the folder is gone; the journal stays as it is.
         """
         with interrupts_held_back():

@@ -10,8 +10,8 @@ import kit
 
 @pytest.fixture(autouse=True)
 def signals_of_the_tests():
-    """`main` in this process would let Ctrl-C end the tests without a word."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    """`main` in this process leaves it to end as its signals say."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

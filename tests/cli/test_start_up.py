@@ -40,18 +40,54 @@ def test_compare_and_show_import_no_framework(tmp_path):
         assert not imported_by((verb, "run.json"), tmp_path).intersection(SLOW)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupt_ends_a_command_that_has_nothing_to_lose_without_a_word(tmp_path, number, code):
-    """While it imports, too, where an exception could be swallowed."""
-    program = (
-        "import os, sys\n"
-        "class Interrupting:\n"
-        "    def find_spec(name, path, target=None):\n"
-        f"        if name == 'click': os.kill(os.getpid(), {int(number)})\n"
-        "sys.meta_path.insert(0, Interrupting)\n"
-        "from kit.cli import main\n"
-        "main()\n"
-    )
-    command = [sys.executable, "-c", program]
-    answer = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
-    assert (answer.returncode, answer.stdout, answer.stderr) == (code, "", "")
+# Interrupts itself as `click` begins to be imported, which is left half done.
+INTERRUPTED = """
+import os, signal, sys
+class Interrupting:
+    def find_spec(name, path, target=None):
+        if name == "click.core":
+            os.kill(os.getpid(), {number})
+sys.meta_path.insert(0, Interrupting)
+{before}
+from kit.cli import main
+main()
+"""
+# A command that is interrupted, and what it does on its way out.
+BEGUN = """
+from kit.cli import app
+def command(**options):
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+    finally:
+        print("removed", flush=True)
+        {at_last}
+app.app.main = command
+"""
+
+
+def interrupted(number=0, before=""):
+    program = INTERRUPTED.format(number=int(number), before=before)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_ends_a_command_that_has_nothing_to_lose_as_its_signal_does(number):
+    """While it imports, too, and without a word."""
+    answer = interrupted(number)
+    assert (answer.returncode, answer.stdout, answer.stderr) == (-number, "", "")
+
+
+@pytest.mark.parametrize(
+    ("at_last", "number"),
+    [("pass", signal.SIGTERM), ("os.kill(os.getpid(), signal.SIGINT); signal.pause()", signal.SIGINT)],
+)
+def test_what_was_half_made_is_removed_first_unless_another_comes(at_last, number):
+    answer = interrupted(before=BEGUN.format(at_last=at_last))
+    assert (answer.returncode, answer.stdout, answer.stderr) == (-number, "removed\n", "")
+
+
+def test_an_interrupt_that_is_ignored_stays_so():
+    ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN)\nsys.argv[1:] = ['--version']"
+    answer = interrupted(signal.SIGINT, before=ignored)
+    assert (answer.returncode, answer.stderr) == (0, "")

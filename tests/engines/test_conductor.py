@@ -5,6 +5,7 @@ from profile_builder import build_blank_launch, build_run_plan
 
 from kit.engines.conductor import conduct
 from kit.engines.continuation import Continuation
+from kit.engines.interrupts import interrupts_held_back
 from kit.suites.plan import plan_cells
 from kit.suites.suite import load_suite
 
@@ -67,6 +68,20 @@ def test_an_interrupt_as_a_launch_is_written_leaves_it_in_both_places():
     with pytest.raises(KeyboardInterrupt):
         run(recorder=recorder, finished=finished)
     assert len(recorder.kept) == len(finished) == 1
+
+
+def test_an_interrupt_in_the_last_launch_before_the_deadline_is_an_interrupt():
+    class Interrupted(Recorder):
+        def ended(self, *launch):
+            super().ended(*launch)
+            if len(self.begun) == len(CELLS):
+                signal.raise_signal(signal.SIGINT)
+
+    recorder, ticks = Interrupted(), iter(range(10_000))
+    with pytest.raises(KeyboardInterrupt), interrupts_held_back():
+        run(recorder=recorder, clock=lambda: next(ticks), deadline_ns=3)
+        pytest.fail("the deadline has ended it")
+    assert len(recorder.begun) == len(CELLS)
 
 
 def test_past_the_deadline_the_round_is_finished_and_no_other_begins():

