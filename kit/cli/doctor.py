@@ -55,8 +55,9 @@ def _observe(seconds: float, *, as_json: bool) -> int:
     click.echo(f"kit: observing {asked.cell.key} for about {seconds + AROUND_S:.0f} s", err=True)
     with interrupts_held_back():
         observed = observe(asked)
-    if as_json:
-        click.echo(msgspec.json.encode(observed).decode())
-    else:
-        click.echo(render(observed, color=wants_color(sys.stdout)).rstrip("\n"))
+        # Within: an interrupt that comes when it has been measured does not take it away.
+        if as_json:
+            click.echo(msgspec.json.encode(observed).decode())
+        else:
+            click.echo(render(observed, color=wants_color(sys.stdout)).rstrip("\n"))
     return EXIT_FAILED if observed.overhead.ratio is None else 0

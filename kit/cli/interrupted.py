@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from kit.engines.interrupts import INTERRUPTS
+
 # What a shell gives a command that a signal has ended.
 EXIT_OF_SIGNAL = 128
 
@@ -30,7 +31,7 @@ def ended_by_interrupts() -> Iterator[None]:
     A shell's loop then ends, too, and a service manager takes it for an orderly end. Those that whoever started the
     command has ignored stay so.
     """
-    for number in NUMBERS:
+    for number in INTERRUPTS:
         if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
             signal.signal(number, _raise_once)
     try:
@@ -41,7 +42,7 @@ def ended_by_interrupts() -> Iterator[None]:
         raise
     finally:
         # While the interpreter ends, nothing is there to be removed, and nobody to take an exception.
-        for number in NUMBERS:
+        for number in INTERRUPTS:
             if signal.getsignal(number) is _raise_once:
                 signal.signal(number, signal.SIG_DFL)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,9 +60,7 @@ FREE_WHEN_RESUMED = frozenset({"resume", "out", "budget", "as_json"})
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
     """Measure SUITE (default: standard; a built-in name or a .toml file) and write a profile."""
-    # Before a journal is created, so that no interrupt comes between it and the handlers of the run.
-    from contextlib import suppress
-
+    # Before a journal is created: in the time that it takes, an interrupt would leave that behind without a word.
     from kit.cli.progress import RunProgress
     from kit.engines.interrupts import interrupts_held_back
 
@@ -209,7 +208,9 @@ def _say_without_numbers(running: Run, profile: Profile) -> None:
     from kit.stats.lost_cpus import lost_cpus
 
     of_all = f"of {counted(len(running.finished), 'launch')}, which give no numbers; "
-    lost_to = [lost.to for launch in running.finished if (lost := lost_cpus(launch)) is not None]
+    # A failed launch may have been measured in part; it is told as failed.
+    ended_well = [launch for launch in running.finished if launch.failure is None]
+    lost_to = [lost.to for launch in ended_well if (lost := lost_cpus(launch)) is not None]
     stopped, contended = lost_to.count("limit"), lost_to.count("others")
     without = sum(summary.median_ns is None for result in profile.cells for summary in result.launch_summaries)
     for number, what, then in (

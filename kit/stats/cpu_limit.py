@@ -13,12 +13,6 @@ from kit.profile.launch import Launch
 STOPPED_SHARE_MAX = 0.01
 
 
-def is_stopped(launch: Launch) -> bool:
-    """False also where it is not known."""
-    stopped = stopped_share(launch)
-    return stopped is not None and stopped > STOPPED_SHARE_MAX
-
-
 def stopped_share(launch: Launch) -> float | None:
     """Share of its CPUs' time in the steady phase for which a CPU limit stopped them; null: not known."""
     used, threads = launch.utilization, launch.threads

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from kit.profile.launch import Launch
 from kit.stats.contention import is_contended, taken_share
-from kit.stats.cpu_limit import is_stopped, stopped_share
+from kit.stats.cpu_limit import STOPPED_SHARE_MAX, stopped_share
 
 
 class LostCpus(NamedTuple):
@@ -18,8 +18,9 @@ class LostCpus(NamedTuple):
 
 def lost_cpus(launch: Launch) -> LostCpus | None:
     """Null: it had them, or it is not known."""
-    if is_stopped(launch):
-        return LostCpus("limit", stopped_share(launch) or 0.0)
-    if is_contended(launch):
-        return LostCpus("others", taken_share(launch) or 0.0)
+    stopped, taken = stopped_share(launch), taken_share(launch)
+    if stopped is not None and stopped > STOPPED_SHARE_MAX:
+        return LostCpus("limit", stopped)
+    if taken is not None and is_contended(launch):
+        return LostCpus("others", taken)
     return None

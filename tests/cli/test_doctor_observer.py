@@ -2,10 +2,14 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+
+from kit.cli.doctor import _observe
 
 
 def doctor(*arguments, **environment):
@@ -60,3 +64,15 @@ def test_seconds_alone_are_refused():
     answer = doctor("--seconds", "5")
     assert answer.returncode == 2
     assert "--seconds is for --observer" in answer.stderr
+
+
+def test_an_interrupt_that_comes_when_it_has_been_measured_does_not_take_it_away(monkeypatch, capsys):
+    def measured(asked):
+        signal.raise_signal(signal.SIGINT)
+        return {"measured": asked.cell.key}
+
+    monkeypatch.setattr("kit.engines.observe.request", lambda seconds: SimpleNamespace(cell=SimpleNamespace(key="mlp")))
+    monkeypatch.setattr("kit.engines.observe.observe", measured)
+    with pytest.raises(KeyboardInterrupt):
+        _observe(800.0, as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"measured": "mlp"}

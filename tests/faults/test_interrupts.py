@@ -42,9 +42,24 @@ def test_an_interrupted_run_keeps_what_had_finished_and_can_be_resumed(workplace
     )
 
 
-def test_an_interrupt_when_a_worker_has_ended_keeps_what_it_measured(workplace, tell):
+@pytest.mark.parametrize(
+    ("planted", "fault", "injected"),
+    [
+        (
+            "interrupt_when_a_worker_has_ended",
+            "SIGTERM when a worker has just ended",
+            "to `kit run`, between the end of the first launch's worker and its line in the journal",
+        ),
+        (
+            "interrupt_in_an_import",
+            "SIGINT in the middle of an import",
+            "to `kit run`, as it first imports what its statistics need",
+        ),
+    ],
+)
+def test_an_interrupt_where_it_has_to_wait_keeps_what_was_measured(workplace, tell, planted, fault, injected):
     place = workplace()
-    answer = place.run(FAULT_OF_RUN="interrupt_when_a_worker_has_ended", **in_worker())
+    answer = place.run(FAULT_OF_RUN=planted, **in_worker())
     assert answer.code == 130, answer.stderr
     finished = place.in_journal()
     assert [launch.round for launch in finished] == [0]
@@ -54,29 +69,8 @@ def test_an_interrupt_when_a_worker_has_ended_keeps_what_it_measured(workplace, 
     assert resumed.code == 0, resumed.stderr
     place.check_whole(finished)
     tell(
-        "SIGTERM when a worker has just ended",
-        "to `kit run`, between the end of the first launch's worker and its line in the journal",
-        kept=kept,
-        code=answer.code,
-        said=said,
-        go_on="`kit run --resume --out run.json`",
-    )
-
-
-def test_an_interrupt_in_the_middle_of_an_import_leaves_no_module_half_made(workplace, tell):
-    place = workplace()
-    answer = place.run(FAULT_OF_RUN="interrupt_in_an_import", **in_worker())
-    assert answer.code == 130, answer.stderr
-    finished = place.in_journal()
-    assert [launch.round for launch in finished] == [0]
-    kept = place.where_kept(finished)
-    (said,) = answer.lines("kit: ")
-    resumed = place.go_on()
-    assert resumed.code == 0, resumed.stderr
-    place.check_whole(finished)
-    tell(
-        "SIGINT in the middle of an import",
-        "to `kit run`, as it first imports what its statistics need",
+        fault,
+        injected,
         kept=kept,
         code=answer.code,
         said=said,

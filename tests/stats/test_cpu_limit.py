@@ -3,8 +3,9 @@ import pytest
 from profile_builder import MS, build_cell, build_launch
 
 from kit.stats.cell_summary import summarize_cell
-from kit.stats.cpu_limit import STOPPED_SHARE_MAX, is_stopped, stopped_share
+from kit.stats.cpu_limit import STOPPED_SHARE_MAX, stopped_share
 from kit.stats.launch_summary import summary_of
+from kit.stats.lost_cpus import lost_cpus
 
 REPLACE = msgspec.structs.replace
 
@@ -28,7 +29,8 @@ def test_a_hundredth_of_its_cpus_time_is_the_limit(share, stopped):
     launch = launched(0, share)
     assert STOPPED_SHARE_MAX == 0.01
     assert stopped_share(launch) == pytest.approx(share)
-    assert is_stopped(launch) is stopped
+    lost = lost_cpus(launch)
+    assert lost == (("limit", pytest.approx(share)) if stopped else None)
     summary = summary_of(launch)
     assert (summary.verdict, summary.contended) == ("flat", False)
     assert (summary.median_ns is None, summary.p95_ns is None) == (stopped, stopped)
@@ -40,7 +42,7 @@ def test_a_hundredth_of_its_cpus_time_is_the_limit(share, stopped):
 def test_what_is_not_known_is_not_held_against_a_launch(field):
     launch = REPLACE(launched(0, 0.5), **{field: [] if field == "phases" else None})
     assert stopped_share(launch) is None
-    assert not is_stopped(launch)
+    assert lost_cpus(launch) is None
     assert summary_of(launch).median_ns == MS
 
 
