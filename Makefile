@@ -32,7 +32,7 @@ PYTEST := $(BIN)/python -m pytest
 COMPILE = $(BIN)/python -m compileall -q -j 0 -x '/py3[0-9]*_' $(VENV)/lib
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps
 
-.PHONY: help setup setup-dev bench test test-long test-all fuzz lint format lock image-cpu clean
+.PHONY: help setup setup-dev bench test test-long lint format lock image-cpu clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -47,16 +47,10 @@ bench: setup ## Measure the quick suite on this machine and print the comparison
 	if [ -e $$profile ]; then $(BIN)/kit compare $$profile || exit; fi; exit $$status
 
 test: setup-dev ## The tests, but for those of test-long
-	$(PYTEST) -m "not slow and not engine"
+	$(PYTEST) -m "not slow and not docker"
 
 test-long: setup-dev ## The others: minutes long, or in a real Docker engine, where one answers
-	$(PYTEST) -m "slow or engine"
-
-test-all: setup-dev ## Every test
-	$(PYTEST)
-
-fuzz: setup-dev ## Fuzz the profile reader for SECONDS (60)
-	$(BIN)/python tests/fuzz/fuzz_profile.py --seconds $(or $(SECONDS),60)
+	$(PYTEST) -m "slow or docker"
 
 lint: setup-dev ## Ruff (rules and format), mypy, and who may import whom
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.workloads.data.mnist import FILES
+from kit.workloads.datasets.mnist import MNIST
 
 BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -17,7 +17,9 @@ BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared" / "data"
 def mnist_dir() -> Path:
     """The folder to give as KIT_DATA: it holds `mnist/` with the four files. Skips where there is none."""
     chosen = Path(os.environ.get("KIT_DATA") or BESIDE_THE_REPOSITORY).resolve()
-    missing = [file.name for files in FILES.values() for file in files if not (chosen / "mnist" / file.name).is_file()]
+    missing = [
+        file.name for files in MNIST.files.values() for file in files if not (chosen / "mnist" / file.name).is_file()
+    ]
     if missing:
         pytest.skip(f"needs MNIST: {', '.join(missing)} in {chosen / 'mnist'} (or set KIT_DATA)")
     return chosen

@@ -1,14 +1,29 @@
-"""Profiles with planted truths: launch medians are given, everything else is plain and complete."""
+"""Profiles with planted truths: step times, spreads and counters are given, everything else is plain and complete.
+
+    built = profile(group("mlp train", member("tensorflow", 4.0), member("torch", 2.0, sd=0.02)), rounds=8)
+    write(folder / "a.json", built)
+
+A block's median is ``step_ms x drift(cycle) x luck(member, round) x noise(block)``: the drift is the machine's and is
+shared by all members of a cycle, the luck is of one process, the noise of one block.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from kit.profile.cell import Cell
+import msgspec
+import numpy as np
+
+from kit.profile.canonical import canonical_json, profile_digest
+from kit.profile.cell import Cell, Variant
 from kit.profile.clock import Certificate, Distribution
 from kit.profile.identity import Container, Cpu, Identity, Software, State
-from kit.profile.journal import JournalHeader
 from kit.profile.launch import (
+    Blocks,
+    Compilations,
     DataUsed,
     Energy,
     Evaluation,
@@ -18,21 +33,23 @@ from kit.profile.launch import (
     Phase,
     StepPlan,
     Threads,
-    Utilization,
 )
-from kit.profile.run_plan import RunPlan
-from kit.profile.schema import SCHEMA, CellResult, LaunchSummary, Profile, StateSpan, SuiteUsed
-from kit.profile.sensor import SensorReport
-from kit.stats.cell_summary import summarize_cell
-from kit.stats.parity_verdict import parity_verdicts
+from kit.profile.reason import Reason, reason
+from kit.profile.schema import SCHEMA, CellResult, Group, Kit, Profile, StateSpan, SuiteUsed
+from kit.profile.sensor import SensorReport, SensorSummary
 
 MS = 1_000_000
+S = 1_000_000_000
 DEFAULT_MODE = {"tensorflow": "graph", "torch": "eager", "jax": "jit"}
-NO_RAPL = "no RAPL domain under /sys/class/powercap: virtual machines do not pass it through"
+CREATED = "2026-01-01T00:00:00Z"
+BLOCK_NS = 250 * MS
+PHASES_NS = {"import": 2000 * MS, "build": 5 * MS, "trace": 100 * MS, "first_step": 50 * MS, "warmup": S}
+# Of every member unless it says otherwise: its two CPUs are nearly busy, hardly in the kernel, without page faults.
+CPUS_USED = {"process.cpu_ns": 1.9, "process.user_ns": 1.87, "process.system_ns": 0.03, "process.minor_faults": 0.0}
 
 
-def build_cell(backend="torch", workload="mlp", task="train", *, batch=128, device="cpu", compile_mode=None, **more):
-    fields = {"precision": "float32", "feed": "device", "devices": 1} | more
+def cell(backend="torch", workload="mlp", task="train", *, batch=128, device="cpu", compile_mode=None, **more) -> Cell:
+    """A cell with plain coordinates."""
     return Cell(
         workload=workload,
         backend=backend,
@@ -40,111 +57,227 @@ def build_cell(backend="torch", workload="mlp", task="train", *, batch=128, devi
         task=task,
         batch=batch,
         compile_mode=compile_mode or DEFAULT_MODE.get(backend, "graph"),
-        **fields,
+        **({"precision": "float32", "feed": "device"} | more),
     )
 
 
-def build_launch(cell, round=0, *, data="mnist", loss_shift=0.0, accuracy=0.97, data_sha256="d" * 64, **more):
-    durations = {"import": 2000 * MS, "build": 5 * MS, "trace": 100 * MS, "first_step": 50 * MS, "steady": 900 * MS}
-    phases, begin = [], 10**12
-    for name, duration in durations.items():
-        phases.append(Phase(name=name, begin_ns=begin, duration_ns=duration))
-        begin += duration
+@dataclass
+class Member:
+    """One cell and what its launches are to show."""
+
+    cell: Cell
+    step_ms: float
+    sd: float = 0.01  # of the log of a launch's level, over rounds: luck of the process
+    noise: float = 0.02  # of the log of a block's median
+    slow: float = 1.0  # blocks of slow rounds take this times as long
+    slow_rounds: Sequence[int] = ()
+    slow_cycles: Sequence[int] | None = None  # of slow rounds; null: all
+    trend: float = 0.0  # log: by how much the last cycle is slower than the first
+    stall: float = 0.0  # of the timed steps' whole time, outside the median step
+    counters: Mapping[str, float] = field(default_factory=dict)  # per step
+    failed_rounds: Mapping[int, Reason] = field(default_factory=dict)
+    launch: Mapping[str, object] = field(default_factory=dict)  # fields of its launches, as they are
+    change: Callable[[Launch], None] | None = None  # called with each finished launch
+
+
+def member(backend="torch", step_ms=2.0, workload="mlp", task="train", **more) -> Member:
+    """A member; names of `Member`'s fields go there, others to its cell."""
+    own = {name: more.pop(name) for name in list(more) if name in Member.__dataclass_fields__}
+    return Member(cell=own.pop("cell", None) or cell(backend, workload, task, **more), step_ms=step_ms, **own)
+
+
+@dataclass
+class GroupPlan:
+    """Members measured together; the first is the baseline."""
+
+    key: str
+    members: Sequence[Member]
+
+
+def group(key: str, *members: Member) -> GroupPlan:
+    """The first member is the baseline."""
+    return GroupPlan(key, members)
+
+
+def profile(
+    *groups: GroupPlan,
+    rounds: int = 8,
+    cycles: int = 12,
+    drift: float = 0.1,
+    seed: int = 0,
+    turns: str = "blocks",
+    id: str = "run-1",
+    data: str = "mnist",
+    suite: str = "quick",
+    compare: Sequence[str] = ("backend",),
+    variants: Sequence[Variant] = (),
+    **fields: object,
+) -> Profile:
+    """A whole profile; without groups, mlp and cnn in three frameworks."""
+    rng = np.random.default_rng(seed)
+    launches: dict[str, list[Launch]] = {}
+    cells: dict[str, Cell] = {}
+    groups = groups or six_cells()
+    for number in range(rounds):
+        for plan in groups:
+            # A walk: neighbouring cycles are alike, distant ones are not.
+            level = np.cumsum(rng.normal(0, drift / np.sqrt(cycles), cycles)) + rng.normal(0, drift)
+            for one in plan.members:
+                cells[one.cell.key] = one.cell
+                made = _launch(one, plan.key, number, level, rng, data=data, turns=turns)
+                launches.setdefault(one.cell.key, []).append(made)
+    nothing = dict.fromkeys(State.__struct_fields__)
+    state = State(**(nothing | {"taken": CREATED, "load_1min": 0.2, "accelerators": [], "reasons": {}}))
+    plain = {
+        "schema": SCHEMA,
+        "id": id,
+        "created": CREATED,
+        "kit": Kit(version="0.2.0", revision=None),
+        "identity": identity(),
+        "state": StateSpan(before=state, after=state),
+        "clock": certificate(),
+        "sensors": sensors(),
+        "suite": SuiteUsed(
+            name=suite,
+            sha256="e" * 64,
+            compare=list(compare),
+            share=["task"],
+            rounds=rounds,
+            plan=StepPlan(cycles=cycles, block_s=0.25, lead_in_s=0.02, warmup_s=1.0, warmup_steps=10, energy_s=0.0),
+            variants=list(variants),
+            data={"mnist": data},
+            seed=0,
+        ),
+        "groups": [
+            Group(key=plan.key, cells=[one.cell.key for one in plan.members], baseline=plan.members[0].cell.key)
+            for plan in groups
+        ],
+        "cells": [CellResult(key=key, cell=cells[key], launches=made) for key, made in launches.items()],
+    }
+    return Profile(**(plain | fields))
+
+
+def six_cells(**ratios: float) -> list[GroupPlan]:
+    """`mlp` and `cnn` in three frameworks; ``tensorflow=4.0`` sets one's milliseconds."""
+    steps_ms = {"tensorflow": 4.0, "torch": 5.0, "jax": 2.0} | ratios
+    return [
+        group(f"{net} train", *(member(name, ms * factor, net) for name, ms in steps_ms.items()))
+        for net, factor in (("mlp", 1.0), ("cnn", 20.0))
+    ]
+
+
+def _launch(plan: Member, group_key: str, number: int, level, rng, *, data: str, turns: str) -> Launch:
+    cycles = len(level)
+    luck = rng.normal(0, plan.sd)
+    logs = level + luck + rng.normal(0, plan.noise, cycles) + plan.trend * np.linspace(0, 1, cycles)
+    if number in plan.slow_rounds:
+        slow = range(cycles) if plan.slow_cycles is None else plan.slow_cycles
+        logs[list(slow)] += np.log(plan.slow)
+    median_ns = np.rint(plan.step_ms * MS * np.exp(logs)).astype(int)
+    steps = np.maximum(2, BLOCK_NS // median_ns)
+    duration_ns = np.rint(steps * median_ns * (1 + plan.stall)).astype(int)
+    span_ns = duration_ns + median_ns
+    begin_ns = 10 * S * number + np.concatenate([[0], np.cumsum(3 * span_ns)[:-1]])
+    phases, at = [], 10**12
+    for name, duration in (PHASES_NS | {"steady": int(span_ns.sum())}).items():
+        phases.append(Phase(name=name, begin_ns=at, duration_ns=duration))
+        at += duration
+    failure = plan.failed_rounds.get(number)
     fields = {
-        "cell_key": cell.key,
-        "round": round,
-        "started": "2026-01-01T00:00:00Z",
+        "cell_key": plan.cell.key,
+        "group": group_key,
+        "round": number,
+        "process": f"{plan.cell.key}#{number}",
+        "started": CREATED,
+        "turns": turns,
+        "turns_reason": None if turns == "blocks" else reason("memory", needed_b=9 << 30, available_b=4 << 30),
         "python": "3.11.0",
         "backend_version": "1.0",
         "phases": phases,
-        "steps": 400,
         "warmup_steps": 100,
-        "recompiles": 0,
-        "threads": Threads(requested=2, reported=2, reported_reason=None, cpus=[0, 1]),
-        "data": DataUsed(name=data, sha256=data_sha256, train_samples=60000, test_samples=10000, pool_batches=16),
-        "utilization": Utilization(
-            process_cpu_pct=180.0 + round,
-            machine_cpu_pct=95.0,
-            rss_peak_b=500 << 20,
-            frequency_mhz=None,
-            throttled_ns=0,
-            samples=9,
-            sampler_cpu_pct=0.5,
-            reasons={"frequency_mhz": "not readable in this virtual machine"},
+        "blocks": Blocks(
+            cycle=list(range(cycles)),
+            begin_ns=begin_ns.tolist(),
+            span_ns=span_ns.tolist(),
+            lead_in=[1] * cycles,
+            steps=steps.tolist(),
+            duration_ns=duration_ns.tolist(),
+            median_ns=median_ns.tolist(),
+            counters={
+                **{name: np.rint(span_ns * cpus).astype(int).tolist() for name, cpus in CPUS_USED.items()},
+                **{name: np.rint((steps + 1) * value).astype(int).tolist() for name, value in plan.counters.items()},
+            },
         ),
-        "energy": [Energy(sensor="rapl.package-0", joules_j=None, window_ns=None, reason=NO_RAPL)],
+        "p95_ns": int(np.median(median_ns) * 1.1),
+        "p99_ns": int(np.median(median_ns) * 1.3),
+        "recompiles": Compilations(count=0),
+        "threads": Threads(requested=2, reported=2, reason=None, cpus=[0, 1]),
+        "data": DataUsed(name=data, sha256="d" * 64, pool_batches=16),
         "peak_memory_b": 600 << 20,
-        "evaluation": Evaluation(accuracy=accuracy, samples=10000)
-        if data == "mnist"
-        else Evaluation(accuracy=None, samples=0, reason="synthetic data has no accuracy"),
+        "evaluation": Evaluation(accuracy=0.97, samples=10000, updates=400),
         "parity": Parity(
-            losses=[2.3 / (1 + step) * (1 + loss_shift) for step in range(20)],
-            weights_sha256="a" * 64,
-            batches_sha256="b" * 64,
+            losses=[2.3 / (1 + step) for step in range(20)], weights_sha256="a" * 64, batches_sha256="b" * 64
         ),
     }
-    return Launch(**(fields | more))
+    made = Launch(**(fields | dict(plan.launch)))
+    if failure is not None:
+        made.failure = Failure(phase="steady", reason=failure, stderr_tail="Killed")
+        made.blocks = Blocks()
+        made.p95_ns = made.p99_ns = None
+    if plan.change is not None:
+        plan.change(made)
+    return made
 
 
-def build_result(cell, medians_ns: Sequence[float | None], **launch_fields) -> CellResult:
-    """One launch per median, in rounds 0, 1, …; a null median is a launch without a steady state."""
-    launches = [build_launch(cell, round, **launch_fields) for round in range(len(medians_ns))]
-    summaries = [build_summary(round, median) for round, median in enumerate(medians_ns)]
-    return CellResult(
-        key=cell.key,
-        cell=cell,
-        status="ok",
-        launches=launches,
-        launch_summaries=summaries,
-        summary=summarize_cell(cell, launches, summaries),
-    )
+def energy(joules_j: float | None, samples: int = 10_000, sensor: str = "rapl.package-0") -> list[Energy]:
+    """For a member's `launch`: ``member("torch", launch={"energy": energy(12.0)})``."""
+    why = None if joules_j is not None else reason("rapl_missing")
+    return [Energy(sensor=sensor, joules_j=joules_j, window_ns=10 * S, samples=samples, block_ns=11 * S, reason=why)]
 
 
-def build_summary(round, median_ns):
-    if median_ns is None:
-        nothing = dict.fromkeys(("warmup_steps", "median_ns", "p95_ns", "autocorrelation"))
-        return LaunchSummary(round=round, verdict="no_steady_state", steady_steps=0, **nothing)
-    return LaunchSummary(
-        round=round,
-        verdict="warmup",
-        warmup_steps=40,
-        steady_steps=300,
-        median_ns=round_ns(median_ns),
-        p95_ns=round_ns(1.1 * median_ns),
-        autocorrelation=0.1,
-    )
+def sampled(**values: tuple[float, float, str]) -> dict[str, SensorSummary]:
+    """For a member's `launch`: ``{"sensors": sampled(power=(90.0, 120.0, "W"))}``."""
+    return {
+        name: SensorSummary(mean=mean, max=top, unit=unit, samples=40) for name, (mean, top, unit) in values.items()
+    }
 
 
-def round_ns(value):
-    return int(value + 0.5)
+def sensors() -> list[SensorReport]:
+    """One that is not there, and a counter that is."""
+    return [
+        SensorReport(
+            name="rapl.package-0",
+            quantity="energy",
+            unit="J",
+            scope="package 0, all processes",
+            source="/sys/class/powercap",
+            status="unavailable",
+            reason=reason("rapl_missing"),
+        ),
+        SensorReport(
+            name="process.cpu_ns",
+            quantity="utilization",
+            unit="ns",
+            scope="member",
+            source="getrusage",
+            status="measured",
+            counter=True,
+        ),
+    ]
 
 
-def build_blank_launch(cell_key, round=0, *, failure=None, phase="build", **more):
-    """A launch that measured nothing; with `failure`, the reason, one that failed in `phase`."""
-    return Launch(
-        cell_key=cell_key,
-        round=round,
-        started="2026-01-01T00:00:00Z",
+def identity(
+    cpu_model="Example CPU 9000", kernel="6.1.0", packages: Mapping[str, str] | None = None, **more
+) -> Identity:
+    """One machine; other models are other hardware."""
+    software = Software(
+        kit="0.2.0",
         python="3.11.0",
-        backend_version=None,
-        failure=Failure(phase=phase, reason=failure, **more) if failure else None,
+        os="Example Linux",
+        kernel=kernel,
+        libc="glibc 2.36",
+        packages=dict(packages or {"torch": "2.0", "jax": "0.10", "tensorflow": "2.21"}),
     )
-
-
-def build_failed(cell, reason="out of memory", phase="first_step"):
-    launch = build_blank_launch(cell.key, failure=reason, phase=phase, stderr_tail="Killed", exit_code=-9)
-    return CellResult(
-        key=cell.key,
-        cell=cell,
-        status="failed",
-        launches=[launch],
-        launch_summaries=[],
-        summary=summarize_cell(cell, [], []),
-        failures=[launch.failure],
-    )
-
-
-def build_identity(cpu_model="Example CPU 9000", kernel="6.1.0", packages: Mapping[str, str] | None = None, **more):
     fields = {
         "cpu": Cpu(
             model=cpu_model,
@@ -160,67 +293,16 @@ def build_identity(cpu_model="Example CPU 9000", kernel="6.1.0", packages: Mappi
         "hypervisor": None,
         "accelerators": [],
         "container": Container(engine=None, cpu_limit=None, memory_limit_b=None, image=None),
-        "software": Software(
-            kit="0.1.0",
-            python="3.11.0",
-            os="Example Linux",
-            kernel=kernel,
-            libc="glibc 2.36",
-            packages=dict(packages or {"torch": "2.0", "jax": "0.10", "tensorflow": "2.21"}),
-        ),
+        "software": software,
         "hostname_sha256": "c" * 64,
-        "hardware_sha256": "hardware of " + cpu_model,
+        "hardware_sha256": hashlib.sha256(cpu_model.encode(errors="replace")).hexdigest(),
     }
-    return Identity(**(fields | more))
+    made = Identity(**(fields | more))
+    return msgspec.structs.replace(made, sha256=hashlib.sha256(canonical_json(made)).hexdigest())
 
 
-def build_profile(results: Sequence[CellResult], *, id="run-1", identity=None, seed=0, data="mnist", **more):
-    for key, verdict in parity_verdicts(results).items():
-        next(result for result in results if result.key == key).parity = verdict
-    nothing = dict.fromkeys(State.__struct_fields__)
-    state = State(**(nothing | {"taken": "2026-01-01T00:00:00Z", "load_1min": 0.2, "accelerators": [], "reasons": {}}))
-    fields = {
-        "schema": SCHEMA,
-        "id": id,
-        "created": "2026-01-01T00:00:00Z",
-        "kit": "0.1.0",
-        "identity": identity or build_identity(),
-        "state": StateSpan(before=state, after=state),
-        "clock": build_certificate(),
-        "sensors": [
-            SensorReport(
-                name="rapl.package-0",
-                quantity="energy",
-                unit="J",
-                scope="package 0, all processes",
-                source="/sys/class/powercap",
-                status="unavailable",
-                reason=NO_RAPL,
-            ),
-            SensorReport(
-                name="cpu.utilization",
-                quantity="utilization",
-                unit="%",
-                scope="process tree",
-                source="psutil",
-                status="measured",
-                update_period_ns=100 * MS,
-            ),
-        ],
-        "suite": SuiteUsed(
-            name="quick",
-            sha256="e" * 64,
-            launches=max((len(result.launches) for result in results), default=0),
-            plan=StepPlan(warmup_s=1, warmup_steps_min=20, steady_s=1, steps_min=100, steps_max=1000),
-            data=data,
-            seed=seed,
-        ),
-        "cells": list(results),
-    }
-    return Profile(**(fields | more))
-
-
-def build_certificate():
+def certificate() -> Certificate:
+    """Of a plain clock."""
     spread = Distribution(min_ns=20, median_ns=21, p99_ns=30, p999_ns=60, max_ns=900, mean_ns=21.5, count=10000)
     return Certificate(
         source="monotonic_raw",
@@ -234,44 +316,9 @@ def build_certificate():
     )
 
 
-def six_cells(task="train", medians_ms=None, launches=10, jitter=0.002, **launch_fields):
-    """`mlp` and `cnn` in the three backends; each launch of a round shares that round's disturbance."""
-    medians_ms = medians_ms or {"tensorflow": 4.0, "torch": 2.0, "jax": 2.001}
-    results = []
-    for workload, factor in (("mlp", 1.0), ("cnn", 20.0)):
-        for place, (backend, milliseconds) in enumerate(medians_ms.items()):
-            # A small, deterministic disturbance that differs between backends and rounds.
-            wobble = [((7 * round + 3 * place) % 5 - 2) * jitter for round in range(launches)]
-            medians = [milliseconds * factor * MS * (1 + w) for w in wobble]
-            results.append(build_result(build_cell(backend, workload, task), medians, **launch_fields))
-    return results
-
-
-def build_header(profile, plan):
-    """Of the journal of the run that `profile` came of."""
-    return JournalHeader(
-        id=profile.id,
-        created=profile.created,
-        kit=profile.kit,
-        identity=profile.identity,
-        state_before=profile.state.before,
-        sensors=profile.sensors,
-        suite=profile.suite,
-        plan=plan,
-    )
-
-
-def build_run_plan(cells, launches=4, **more):
-    """As the quick suite would have it."""
-    fields = {
-        "cells": cells,
-        "steps": StepPlan(warmup_s=0.5, warmup_steps_min=3, steady_s=1.5, steps_min=20, steps_max=20_000),
-        "steady_s_min": 0.0,
-        "launches": launches,
-        "precision_pct": None,
-        "data": "mnist",
-        "seed": 0,
-        "cpus": [0, 1],
-        "clock": "monotonic_raw",
-    }
-    return RunPlan(**(fields | more))
+def write(path: Path, built: Profile) -> Path:
+    """Write it with its digest, without a sidecar; the path."""
+    plain = msgspec.to_builtins(built)
+    built.digest = plain["digest"] = profile_digest(plain)
+    path.write_bytes(canonical_json(plain) + b"\n")
+    return path

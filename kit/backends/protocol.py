@@ -1,32 +1,25 @@
 """The contract of a backend: a framework that turns a workload into a running program.
 
 backend.build(workload, cell, weights) ─► program
-program.trace() ─► program.compile() ─► first step ─► step, step, step … ─► evaluate ─► weights
+program.trace() ─► program.compile() ─► first step ─► step, step, step … ─► evaluate
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kit.profile.cell import Cell
+from kit.profile.launch import Compilations
+from kit.profile.reason import Reason
 from kit.workloads.data.batches import HostBatch
 from kit.workloads.weights import Weights
 from kit.workloads.workload import Workload
 
-__all__ = [
-    "Backend",
-    "Compilations",
-    "DeviceBatch",
-    "HostBatch",
-    "Output",
-    "Program",
-    "ThreadSetting",
-]
+__all__ = ["Backend", "Compilations", "DeviceBatch", "HostBatch", "Output", "Program", "ThreadSetting"]
 
 DeviceBatch: TypeAlias = Any  # whatever the framework keeps a batch in
 Output: TypeAlias = Any  # a device handle: a loss or logits
@@ -36,16 +29,7 @@ class ThreadSetting(NamedTuple):
     """Compute threads as the framework reports them after being told."""
 
     reported: int | None
-    reason: str | None  # why null
-
-
-@dataclass(frozen=True, slots=True)
-class Compilations:
-    """Compilations so far, counted by the framework itself."""
-
-    count: int | None
-    reason: str | None  # why null
-    graph_breaks: int | None = None
+    reason: Reason | None  # why null
 
 
 class Program(Protocol):
@@ -56,9 +40,11 @@ class Program(Protocol):
 
     def trace(self) -> bool:
         """Trace only. False: this framework cannot tell tracing apart here, nothing was done."""
+        return False
 
     def compile(self) -> bool:
         """Compile only, for the batch shape of the cell. False: it happens in the first step, nothing was done."""
+        return False
 
     def step(self, batch: DeviceBatch) -> Output:
         """One optimizer update or one forward pass. Takes what `put` gave (feed "device") or a HostBatch (feed "host").
@@ -73,31 +59,27 @@ class Program(Protocol):
         """Copy what `step` returned: () for a loss, (batch, classes) for logits."""
 
     def evaluate(self, batches: Sequence[HostBatch]) -> int:
-        """Count correct predictions over whole batches, dropout off."""
-
-    def weights(self) -> Weights:
-        """Current weights in the workload's own layout."""
+        """Count correct predictions over whole batches, dropout off; the step is not compiled again for it."""
 
     def compilations(self) -> Compilations:
         """Ask the framework how often it has compiled or traced this program's step."""
 
 
 class Backend(Protocol):
-    """One framework. Constructing it imports the framework; nothing before does."""
+    """One framework, imported with its module."""
 
-    @property
-    def name(self) -> str:
-        """As in cells: "tensorflow", "torch", "jax"."""
-
-    @property
-    def version(self) -> str:
-        """The framework's own version."""
+    name: str  # as in cells
+    version: str  # the framework's own
 
     def set_threads(self, threads: int) -> ThreadSetting:
         """Set compute threads. Called once, before anything runs on a device."""
 
     def devices(self) -> dict[str, int]:
-        """How many devices of each kind ("cpu", "gpu", "tpu") the framework sees."""
+        """Return how many devices of each kind ("cpu", "gpu", "tpu") the framework sees and this backend can use."""
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> Program:
-        """Build the program: layers, loss, optimizer, initial weights on the device. Compiles nothing."""
+        """Build the program: layers, loss, optimizer, initial weights on the device. Compiles nothing.
+
+        Raises:
+            BackendError: a layer has no translation.
+        """

@@ -1,24 +1,49 @@
-"""The command line: every verb, none of its work. Verbs import what they need when they are called."""
+"""The command line: every verb, none of its work. Verbs import what they need when they are called.
+
+To add a verb, write `kit/cli/VERB.py` with a click command of that name, and name it here.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
-from kit.cli.clock import clock
-from kit.cli.compare import compare
-from kit.cli.doctor import doctor
-from kit.cli.run import run
-from kit.cli.selftest import selftest
-from kit.cli.show import show
-from kit.cli.suites import suites
 from kit.version import __version__
 
+# In the order of `kit --help`, each with its line there: a module is imported when its verb is called.
+VERBS = {
+    "run": "Measure a suite and write its profile.",
+    "compare": "Put cells or profiles side by side, with verdicts.",
+    "show": "Show one profile in words.",
+    "suites": "List the built-in suites.",
+    "clock": "Measure and print the clock certificate.",
+    "doctor": "Say what can and cannot be measured here, and why.",
+    "selftest": "Find planted slow-downs, here and now.",
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+class Verbs(click.Group):
+    """Commands by name, imported when called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own
+        """Return the verbs in their order."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's own
+        """Import a verb; null for one that there is not."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = getattr(import_module(f"kit.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's own
+        """List the verbs without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="kit", message="%(prog)s %(version)s")
 def app() -> None:
     """How fast the same network trains and infers in TensorFlow, PyTorch and JAX, and whether a difference is real."""
-
-
-for verb in (run, compare, show, suites, clock, doctor, selftest):
-    app.add_command(verb)

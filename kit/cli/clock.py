@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+if TYPE_CHECKING:
+    from kit.clock import Preference
 
-@click.command(short_help="Measure and print the clock certificate.")
-@click.option(
-    "--source", default="monotonic_raw", show_default=True, metavar="NAME", help="monotonic_raw, tsc, cntvct or auto."
-)
+SOURCES = ("auto", "monotonic_raw", "tsc", "cntvct")
+
+
+@click.command
+@click.option("--source", type=click.Choice(SOURCES), default="monotonic_raw", show_default=True, help="What to read.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def clock(*, source: str, as_json: bool) -> None:
+def clock(*, source: Preference, as_json: bool) -> None:
     """Measure and print the clock certificate that every profile carries."""
     import msgspec
 
-    from kit.clock import CLOCKS, calibrate, certify, choose_source
-    from kit.report.profile_machine import clock_section
-    from kit.suites.plan import check_choice
+    from kit.clock import calibrate, certify, choose_source
+    from kit.report.machine import clock_lines
 
-    check_choice("clock source", source, CLOCKS)
-    chosen, _ = choose_source(source)  # type: ignore[arg-type]
+    chosen, _ = choose_source(source)
     certificate = certify(chosen, calibrate(chosen), calibrate(chosen))
-    click.echo(msgspec.json.encode(certificate).decode() if as_json else "\n".join(clock_section(certificate)))
+    click.echo(msgspec.json.encode(certificate) if as_json else "\n".join(clock_lines(certificate)))

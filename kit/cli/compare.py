@@ -1,159 +1,162 @@
-"""`kit compare`: profiles side by side, with verdicts."""
+"""`kit compare`: the cells of one profile, or several profiles, side by side, with verdicts."""
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.finite_range import FiniteRange
-from kit.cli.profile_paths import ProfilePath, profile_paths
-from kit.cli.uncollected import uncollected
-
 if TYPE_CHECKING:
     from kit.compare.rows import Comparison
 
-EXIT_SLOWER = 1
-# Slower rows that are named, and reasons that are; of thousands of profiles every row may be slower.
+PROFILE = click.Path(exists=True, path_type=Path)
+# Each with the file of `kit.report` that renders it; none: as it is.
+FORMATS = {"text": "table", "markdown": "markdown", "csv": "csv", "json": None, "junit": "junit"}
+AGAINST = "--against"
+# Of more runs than these nobody looks at each one's phases and counters.
+DETAILED_MAX = 20
+# Rows that are named; of thousands every one may be slower.
 NAMED_MAX = 20
-FORMATS = ("text", "markdown", "csv", "json", "junit")
-# Whose differences can be told in sentences.
-EXPLAINED = 2
 
 
-@click.command(short_help="Put profiles side by side, with verdicts.")
-@click.argument("profiles", nargs=-1, required=True, type=ProfilePath())
-@click.option("--baseline", metavar="NAME", help="Backend (one profile) or profile (several) to compare with.")
-@click.option("--format", "format_name", default="text", show_default=True, metavar="|".join(FORMATS))
-@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
+class CompareCommand(click.Command):
+    """`click.Command` in which an option takes every word up to the next option: shells expand ``after*.json``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Return what is left over of `args`, as click does."""
+        repeated, taking = [], False
+        for word in args:
+            taking = word == AGAINST or (taking and not word.startswith("-"))
+            repeated += [AGAINST, word] if taking and word != AGAINST else [] if taking else [word]
+        if AGAINST in args and AGAINST not in repeated:
+            raise click.UsageError(f"{AGAINST} names no profile; give the later runs after it", ctx)
+        return super().parse_args(ctx, repeated)
+
+
+@click.command(cls=CompareCommand)
+@click.argument("profiles", nargs=-1, required=True, type=PROFILE)
+@click.option("--against", multiple=True, type=PROFILE, metavar="P…", help="Later runs; PROFILES are those before.")
+@click.option("--baseline", metavar="NAME", help="Row (of one profile) or profile (of several) to compare with.")
+@click.option("--format", "format_name", type=click.Choice(list(FORMATS)), default="text", show_default=True)
+@click.option("--json", "format_name", flag_value="json", help="Same as --format json.")
+@click.option("--wide", is_flag=True, help="Every column: intervals, p95, CPUs, phases, marks.")
 @click.option(
     "--fail-if-slower",
-    type=FiniteRange(min=0),
+    "allowed_pct",
+    type=click.FloatRange(0),
     metavar="PCT",
-    help="Exit 1 if a cell is slower by more than PCT.",
+    help="Exit 1 if a row is shown to be slower by more than PCT, 5 if that is not resolved.",
 )
-@click.option("--force", is_flag=True, help="Compare also what the gate would keep apart; its rows say why.")
-@click.option("--why", is_flag=True, help="Explain what differs between two profiles.")
+@click.option("--force", is_flag=True, help="Compare also what the gate would keep apart; its rows say so.")
+@click.option("--why", is_flag=True, help="Explain what differs between runs.")
 def compare(
     *,
     profiles: tuple[Path, ...],
+    against: tuple[Path, ...],
     baseline: str | None,
     format_name: str,
-    as_json: bool,
-    fail_if_slower: float | None,
+    wide: bool,
+    allowed_pct: float | None,
     force: bool,
     why: bool,
 ) -> int:
-    """Compare PROFILES in a table: one, its backends; several, each cell with the same cell of the first.
+    """Compare PROFILES: of one, the cells of each group; of several, each cell with the same cell of the first.
 
     A folder stands for the profiles in it.
     """
-    import kit.compare.comparison as comparing
     from kit.compare.gate import NotComparableError
-    from kit.compare.labels import distinct_labels
-    from kit.profile.briefs import read_briefs
-    from kit.suites.plan import check_choice
 
-    check_choice("format", format_name, FORMATS)
-    if as_json and format_name not in ("text", "json"):
-        raise click.UsageError(f"--json and --format {format_name} cannot both be had; give one")
-    format_name = "json" if as_json else format_name
-    paths = profile_paths(profiles)
-    if why:
-        _check_why(paths, format_name, fail_if_slower)
-        click.echo(_explained(paths, baseline, format_name))
-        return 0
-    with uncollected():
-        labelled = list(zip(distinct_labels(paths), read_briefs(paths), strict=True))
-        try:
-            comparison = comparing.compare(labelled, baseline, force=force)
-        except NotComparableError as error:
-            if format_name == "junit":
-                # A CI server that is given an empty file reports that, and not why.
-                from kit.report import junit
+    before, after = list(_files(profiles)), list(_files(against))
+    if why and len(before) + len(after) == 1:
+        raise click.UsageError("--why explains what differs between runs; give two profiles")
+    try:
+        comparison = _compared(before, after, baseline, force=force or why)
+    except NotComparableError as error:
+        if format_name == "junit":
+            from kit.report.junit import render_refusal
 
-                click.echo(junit.render_refusal(str(error)), nl=False)
-            raise
-        for piece in _rendered(comparison, format_name, fail_if_slower):
-            click.echo(piece, nl=False)
-    return 0 if fail_if_slower is None else _gate(comparison, fail_if_slower)
+            click.echo(render_refusal(str(error)), nl=False)
+        raise
+    from kit.backends.catalog import CATALOG
+    from kit.report.plain import ascii_json
+    from kit.report.words import Asked
 
-
-def _rendered(comparison: Comparison, format_name: str, fail_if_slower: float | None) -> Iterable[str]:
-    """In pieces, as every row of thousands of profiles is too much to hold as text."""
-    from kit.report import csv, json, markdown, text
-    from kit.report.terminal import wants_color, width_of
-
-    match format_name:
-        case "markdown":
-            return [markdown.render(comparison)]
-        case "csv":
-            return csv.pieces(comparison)
-        case "json":
-            return json.pieces(comparison)
-        case "junit":
-            from kit.report import junit
-
-            return [junit.render(comparison, fail_if_slower)]
-        case _:
-            return [text.render(comparison, color=wants_color(sys.stdout), width=width_of(sys.stdout))]
+    asked = Asked(
+        titles={name: entry.title for name, entry in CATALOG.items()},
+        wide=wide,
+        allowed_pct=allowed_pct,
+        stream=sys.stdout,
+    )
+    module = "why" if why and format_name == "text" else FORMATS[format_name]
+    click.echo(
+        import_module(f"kit.report.{module}").render(comparison, asked) if module else ascii_json(comparison), nl=False
+    )
+    return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
 
 
-def _gate(comparison: Comparison, allowed_pct: float) -> int:
-    """Say on standard error which rows are slower than allowed, and what could not be judged; the exit code.
+def _files(given: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files given, and of each folder its profiles in order of their names."""
+    for one in given:
+        found = sorted(one.glob("*.json")) if one.is_dir() else [one]
+        if not found:
+            raise click.UsageError(f"{one}: no profile in this folder: they end in .json")
+        yield from found
 
-    Raises:
-        NotComparableError: no row has a difference at all.
-    """
-    from kit.compare.counted import counted
-    from kit.compare.gate import NotComparableError
-    from kit.compare.not_compared import NOTHING_PASSED, is_empty, is_undecided, not_compared
-    from kit.compare.regression import slower_rows
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """Return file names without their ending; with the folder where names collide, numbered where that does, too."""
+    from kit.printable import printable_line
+
+    labels = [path.stem for path in paths]
+    if len(set(labels)) < len(labels):
+        labels = [f"{path.absolute().parent.name}/{path.stem}" for path in paths]
+    labels = [printable_line(label) for label in labels]
+    before = [labels[:place].count(label) for place, label in enumerate(labels)]
+    return [f"{label}#{count + 1}" if count else label for label, count in zip(labels, before, strict=True)]
+
+
+def _compared(before: Sequence[Path], after: Sequence[Path], baseline: str | None, *, force: bool) -> Comparison:
+    from kit.profile.store import read_profile
+    from kit.workloads.parity import PARITY_TOLERANCE
+
+    paths = [*before, *after]
+    labels = _labels(paths)
+    if len(paths) == 1:
+        from kit.audit.finding import audit
+        from kit.compare.within import compare_within
+
+        profile = read_profile(paths[0])
+        return compare_within(
+            labels[0], profile, baseline=baseline, findings=audit(profile), parity_tolerance=PARITY_TOLERANCE
+        )
+    from kit.compare.across import compare_runs
+    from kit.compare.runs import reduce_run
+
+    # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
+    gc.disable()
+    details = len(paths) <= DETAILED_MAX
+    runs = [reduce_run(label, read_profile(path), details=details) for label, path in zip(labels, paths, strict=True)]
+    first, later = runs[: len(before)], runs[len(before) :]
+    return compare_runs(first, later, baseline=baseline, force=force, parity_tolerance=PARITY_TOLERANCE)
+
+
+def _limited(comparison: Comparison, allowed_pct: float) -> int:
+    """Say on standard error which rows are shown to be slower and which are not resolved; return the exit code."""
+    from kit.compare.regression import limit_slow_downs
     from kit.report.plain import one_line
 
-    slower = slower_rows(comparison, allowed_pct)
-    for row in slower[:NAMED_MAX]:
-        key = one_line(f"{row.profile}: {row.cell.key}")
-        click.echo(f"kit: slower by more than {allowed_pct:g} %: {key}", err=True)
-    if len(slower) > NAMED_MAX:
-        click.echo(f"kit: … and {len(slower) - NAMED_MAX:,} more", err=True)
-    missing = not_compared(comparison)
-    if missing:
-        reasons = "; ".join(f"{count:,} {why}" for why, count in missing.most_common(NAMED_MAX))
-        click.echo(one_line(f"kit: {counted(missing.total(), 'cell')} not compared: {reasons}"), err=True)
-    if is_empty(comparison):
-        raise NotComparableError(NOTHING_PASSED)
-    undecided = sum(is_undecided(row) for row in comparison.rows)
-    if undecided:
-        click.echo(
-            f"kit: {len(slower)} slower, {undecided} unresolved: what is unresolved does not fail the gate", err=True
-        )
-    return EXIT_SLOWER if slower else 0
-
-
-def _check_why(profiles: Sequence[Path], format_name: str, fail_if_slower: float | None) -> None:
-    if len(profiles) != EXPLAINED:
-        raise click.UsageError(f"--why explains what differs between two profiles; give two, not {len(profiles)}")
-    if fail_if_slower is not None:
-        raise click.UsageError("--why explains and judges nothing; give --fail-if-slower without it")
-    if format_name not in ("text", "json"):
-        raise click.UsageError(f"--why answers as text or json, not as {format_name}")
-
-
-def _explained(profiles: Sequence[Path], baseline: str | None, format_name: str) -> str:
-    """The profile named as `baseline` first. Both are read whole."""
-    from kit.compare.comparison import baseline_of
-    from kit.compare.labels import distinct_labels
-    from kit.compare.why import explain
-    from kit.profile.store import read_profile
-    from kit.report import json, why_text
-    from kit.report.terminal import wants_color
-
-    labelled = list(zip(distinct_labels(profiles), map(read_profile, profiles), strict=True))
-    first = baseline_of(labelled, baseline)
-    why = explain(first, next(one for one in labelled if one is not first))
-    rendered = json.render(why) if format_name == "json" else why_text.render(why, color=wants_color(sys.stdout))
-    return rendered.rstrip("\n")
+    limit = limit_slow_downs(comparison, allowed_pct)
+    lines = [f"slower by more than {allowed_pct:g} %: {row}" for row in limit.slower]
+    lines += [f"not resolved against {allowed_pct:g} %: {row}" for row in limit.unresolved]
+    if not lines and limit.not_slower:
+        lines = [f"{len(limit.not_slower)} shown not to be slower by more than {allowed_pct:g} %"]
+    for line in lines[:NAMED_MAX] or ["nothing was compared: each group has one cell; give two cells or two runs"]:
+        click.echo(one_line(f"kit: {line}"), err=True)
+    if len(lines) > NAMED_MAX:
+        click.echo(f"kit: … and {len(lines) - NAMED_MAX:,} more", err=True)
+    return limit.exit_code

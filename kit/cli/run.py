@@ -2,241 +2,182 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from kit.cli.damaged import say_damaged
-from kit.cli.decided import refuse_given
-from kit.cli.finite_range import FiniteRange
-from kit.cli.overruled import say_overruled
+from kit.cli import EXIT_INTERRUPTED
+from kit.cli.clock import SOURCES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kit.cli.progress import RunProgress
-    from kit.engines.run import Run
     from kit.profile.schema import Profile
+    from kit.runner.run import Run
 
 EXIT_FAILED_CELLS = 3
-EXIT_INTERRUPTED = 130
 # What every framework takes for a seed.
 SEED_MAX = 2**31 - 1
 # Everything else was decided when the run began.
 FREE_WHEN_RESUMED = frozenset({"resume", "out", "budget", "as_json"})
+STDERR_LINES_SHOWN = 5
+# Options that choose among a suite's cells.
+AXES = ("backends", "workloads", "devices", "tasks", "batches", "compile_modes", "feeds")
+
+
+POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
 
 
 @click.command(short_help="Measure a suite and write its profile.")
 @click.argument("suite", required=False)
 @click.option("--backend", "backends", multiple=True, metavar="NAME", help="Only this framework (repeatable).")
 @click.option("--workload", "workloads", multiple=True, metavar="NAME", help="Only this network (repeatable).")
-@click.option("--device", "devices", multiple=True, metavar="cpu|gpu|tpu", help="On this device (repeatable).")
-@click.option("--task", "tasks", multiple=True, metavar="train|infer", help="Only this task (repeatable).")
-@click.option("--batch", "batches", multiple=True, type=int, metavar="N", help="Samples per step (repeatable).")
+@click.option("--device", "devices", multiple=True, type=click.Choice(["cpu", "gpu", "tpu"]), help="On this device.")
+@click.option("--task", "tasks", multiple=True, type=click.Choice(["train", "infer"]), help="Only this task.")
+@click.option("--batch", "batches", multiple=True, type=click.IntRange(min=1), help="Samples per step (repeatable).")
 @click.option("--compile-mode", "compile_modes", multiple=True, metavar="MODE", help="graph, xla, eager, compile, jit.")
-@click.option("--feed", "feeds", multiple=True, metavar="device|host", help="Batches resident, or copied each step.")
-@click.option("--launches", type=click.IntRange(min=1), metavar="N", help="Fresh processes per cell.")
+@click.option("--feed", "feeds", multiple=True, type=click.Choice(["device", "host"]), help="Resident, or copied.")
 @click.option(
-    "--precision",
-    type=FiniteRange(min=0, min_open=True),
-    metavar="PCT",
-    help="Launch until each interval is this near.",
+    "--variant", "variants", multiple=True, metavar="NAME:SET", help="python=PATH or env=NAME=VALUE; compared."
 )
-@click.option("--budget", type=FiniteRange(min=0, min_open=True), metavar="S", help="Begin no round after S seconds.")
-@click.option("--data", default="auto", show_default=True, metavar="mnist|synthetic|auto", help="What to feed.")
+@click.option("--compare", multiple=True, metavar="AXIS", help="Compare over this axis (repeatable).")
+@click.option("--rounds", type=click.IntRange(min=1), metavar="N", help="Fresh starts of every cell.")
+@click.option("--precision", type=POSITIVE, metavar="PCT", help="Rounds until each difference is known to PCT %.")
+@click.option("--budget", type=POSITIVE, metavar="S", help="Begin no round after S seconds.")
+@click.option("--data", default="auto", show_default=True, metavar="NAME", help="auto, synthetic, or a data set.")
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Of weights, data, order.")
 @click.option(
-    "--seed",
-    type=click.IntRange(0, SEED_MAX),
-    default=0,
+    "--clock",
+    type=click.Choice(SOURCES),
+    default="monotonic_raw",
     show_default=True,
-    metavar="N",
-    help="Of weights, batches, dropout and order.",
+    help="What stamps read.",
 )
-@click.option("--clock", default="monotonic_raw", show_default=True, metavar="SOURCE", help="What stamps read.")
 @click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
 @click.option("--resume", is_flag=True, help="Go on with the unfinished run of --out.")
 @click.option("--quick", is_flag=True, help="Measure as the quick suite does: a look in minutes.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
     """Measure SUITE (default: standard; a built-in name or a .toml file) and write a profile."""
-    # Before a journal is created: in the time that it takes, an interrupt would leave that behind without a word.
-    from kit.cli.progress import RunProgress
-    from kit.engines.interrupts import interrupts_held_back
-
     running = _resume(options) if options["resume"] else _begin(options)
-    code = EXIT_INTERRUPTED
-    # One that comes when the profile is written has nothing left to end.
-    with suppress(KeyboardInterrupt), interrupts_held_back():
-        progress = RunProgress(running.expected, ended=len(running.finished), budget_s=budget)
-        code = _conduct(running, progress, budget, as_json=as_json)
-    return code
-
-
-def _conduct(running: Run, progress: RunProgress, budget: float | None, *, as_json: bool) -> int:
-    path = running.path
-    try:
-        with progress:
-            profile = running.conduct(progress, budget)
-    except KeyboardInterrupt:
-        _say_how_to_go_on(running, "interrupted")
+    profile = measure(running, budget)
+    if profile is None:
         return EXIT_INTERRUPTED
-    if running.path != path:
-        click.echo(f"kit: {path}: another run's profile is there by now; this one is {running.path}", err=True)
-    if profile.interrupted:
-        _say_how_to_go_on(running, f"the budget of {budget:g} s has ended")
-    else:
-        _say_what_is_imprecise(running, budget)
     _print_outcome(running, profile, as_json=as_json)
     return EXIT_FAILED_CELLS if running.failed else 0
 
 
-def _say_how_to_go_on(running: Run, why: str) -> None:
-    from kit.compare.counted import counted
+def measure(running: Run, budget: float | None) -> Profile | None:
+    """Measure what remains and return the profile, which is written; null where the run was interrupted."""
+    from kit.cli.progress import RunProgress
+    from kit.runner.stop import StopFlag
 
-    kept = len(running.finished)
-    about = "" if running.header.plan.precision_pct is None else "about "
-    click.echo(
-        f"kit: {why}; {kept} of {about}{counted(kept + sum(running.expected.values()), 'launch')} kept; "
-        f"go on with `kit run --resume --out {running.path}`",
-        err=True,
-    )
-
-
-def _say_what_is_imprecise(running: Run, budget: float | None) -> None:
-    from kit.compare.counted import counted
-
-    if budget is not None and any(running.expected.values()):
-        click.echo(
-            f"kit: the budget of {budget:g} s has ended before every cell was as precise as asked for; "
-            "`kit compare` says which",
-            err=True,
-        )
-    if given_up := running.given_up:
-        click.echo(
-            f"kit: given up: {counted(len(given_up), 'cell')} cannot be as precise as asked for here; "
-            "`kit compare` says which",
-            err=True,
-        )
+    stop, profile, why = StopFlag(), None, "interrupted"
+    with stop.deferring_interrupts():
+        try:
+            with RunProgress(running.plan, running.rounds_done) as progress:
+                profile = running.conduct(progress, stop, budget)
+        except KeyboardInterrupt:
+            pass
+        else:
+            why = f"the budget of {budget or 0:g} s has ended" if profile.interrupted else ""
+        if why:
+            plan = running.plan.suite
+            of = "" if plan.precision_pct is not None else f" of {plan.rounds}"
+            go_on = f"go on with `kit run --resume --out {running.path}`"
+            click.echo(f"kit: {why}; {running.rounds_done}{of} rounds kept; {go_on}", err=True)
+    return profile
 
 
 def _begin(options: dict[str, Any]) -> Run:
     """Decide everything, or raise a KitError."""
-    from datetime import datetime
+    from kit.clock import choose_source
+    from kit.report.reasons import sentence
+    from kit.runner.launchers.local import phase_limit_s
+    from kit.runner.output import profile_path
+    from kit.runner.prepare import check_devices, ensure_data, keep_installed, prepare
+    from kit.runner.run import Run, usable_cpus
+    from kit.suites.plan import plan_cells
+    from kit.suites.suite import DEFAULT_SUITE, changed, load_suite
+    from kit.suites.variant import variants_given
 
-    from kit.clock import CLOCKS, choose_source
-    from kit.engines.prepare import check_devices, keep_installed, prepare
-    from kit.engines.run import Run, usable_cpus
-    from kit.profile.naming import profile_path
-    from kit.suites.override import override
-    from kit.suites.plan import check_choice, plan_cells
-    from kit.suites.suite import DEFAULT_SUITE, load_suite
-    from kit.workloads.data.dataset import ensure
-
-    if options["launches"] is not None and options["precision"] is not None:
-        raise click.UsageError("--launches and --precision cannot both decide how many launches there are; give one")
-    check_choice("data", options["data"], ("mnist", "synthetic", "auto"))
-    check_choice("clock source", options["clock"], CLOCKS)
+    if options["rounds"] is not None and options["precision"] is not None:
+        raise click.UsageError("--rounds and --precision cannot both decide how many rounds there are; give one")
     choose_source(options["clock"])
-    axes = {
-        name: list(options[name])
-        for name in ("backends", "workloads", "devices", "tasks", "batches", "compile_modes", "feeds")
-    }
-    named = DEFAULT_SUITE if options["suite"] is None else options["suite"]
-    suite = override(load_suite(named), axes, launches=options["launches"], quick=options["quick"])
-    planned = plan_cells(suite.cells, named=axes["backends"])
+    phase_limit_s()
+    axes = {name: list(options[name]) for name in AXES}
+    suite = changed(
+        load_suite(DEFAULT_SUITE if options["suite"] is None else options["suite"]),
+        axes,
+        compare=list(options["compare"]),
+        variants=variants_given(options["variants"]),
+        rounds=options["rounds"],
+        quick=options["quick"],
+    )
+    variants = suite.all_variants()
+    planned = plan_cells(suite, named=axes["backends"])
     check_devices(planned)
-    cells, skipped = keep_installed(planned, axes["backends"])
+    cells, skipped = keep_installed(planned, variants, axes["backends"])
     for entry in skipped:
-        click.echo(f"kit: skipped: {entry.reason}", err=True)
-    say_overruled(len(usable_cpus()))
-    ready = ensure(options["data"])
-    if ready.note:
-        click.echo(f"kit: {ready.note}", err=True)
-    header = prepare(
+        click.echo(f"kit: skipped: {sentence(entry.reason)}", err=True)
+    cpus = usable_cpus()
+    _say_overruled(len(cpus))
+    data = ensure_data(cells, options["data"])
+    if data[1] is not None:
+        click.echo(f"kit: {sentence(data[1])}", err=True)
+    plan = prepare(
         suite,
         cells,
+        variants,
         skipped=skipped,
-        data=ready,
+        data=data,
         seed=options["seed"],
-        cpus=usable_cpus(),
+        cpus=cpus,
         clock=options["clock"],
         precision_pct=options["precision"],
     )
-    path = profile_path(options["out"], suite.name, header.id, datetime.fromisoformat(header.created))
-    return Run.begin(path, header)
+    return Run.begin(profile_path(options["out"], suite.name, plan.id, plan.created), plan)
 
 
 def _resume(options: dict[str, Any]) -> Run:
-    from pathlib import Path
-
-    from kit.engines.run import Run
-    from kit.profile.journal import JournalError
+    from kit.runner.run import Run
 
     if not options["out"]:
         raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
-    refuse_given("--resume", FREE_WHEN_RESUMED, "the run's journal has decided it")
-    path = Path(options["out"])
-    try:
-        running = Run.resume(path)
-    except JournalError:
-        _refuse_what_has_ended(path)
-        raise
-    say_damaged(running.damaged, "journal", "run again")
-    return running
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if given and parameter.name not in FREE_WHEN_RESUMED:
+            name = "SUITE" if isinstance(parameter, click.Argument) else parameter.opts[0]
+            raise click.UsageError(f"{name} cannot be given with --resume: the unfinished run has decided it")
+    return Run.resume(Path(options["out"]))
 
 
-def _refuse_what_has_ended(path: Path) -> None:
-    """Raise UsageError where there is a profile without a journal: nothing of its run is left to do."""
+def _say_overruled(threads: int) -> None:
+    """Tell which thread variables do not count: every member gets a thread for each usable CPU."""
     import os
 
-    from kit.profile.journal import journal_path
-    from kit.profile.store import read_profile
+    from kit.runner.launchers.local import THREAD_VARIABLES
 
-    if os.path.lexists(journal_path(path)) or not os.path.isfile(path):  # noqa: PTH113 - Path's raise on odd names
-        return
-    if read_profile(path).interrupted:
-        raise click.UsageError(
-            f"{path}: its run was interrupted and its journal is gone, so it cannot go on; "
-            f"`kit show {path}` shows what it has, and another --out begins anew"
-        )
-    raise click.UsageError(f"{path}: this run is complete; `kit show {path}` shows it")
-
-
-def _say_without_numbers(running: Run, profile: Profile) -> None:
-    from kit.compare.counted import counted
-    from kit.stats.lost_cpus import lost_cpus
-
-    of_all = f"of {counted(len(running.finished), 'launch')}, which give no numbers; "
-    # A failed launch may have been measured in part; it is told as failed.
-    ended_well = [launch for launch in running.finished if launch.failure is None]
-    lost_to = [lost.to for launch in ended_well if (lost := lost_cpus(launch)) is not None]
-    stopped, contended = lost_to.count("limit"), lost_to.count("others")
-    without = sum(summary.median_ns is None for result in profile.cells for summary in result.launch_summaries)
-    for number, what, then in (
-        (
-            stopped,
-            "a CPU limit stopped the CPUs in",
-            "measure without one, or on CPUs of its own (docker --cpuset-cpus)",
-        ),
-        (contended, "other work took the CPUs in", "measure when the machine is idle, or on CPUs of its own (taskset)"),
-        (without - len(lost_to), "no steady state in", f"`kit show {running.path}` says why in each"),
-    ):
-        if number > 0:
-            click.echo(f"kit: {what} {number} {of_all}{then}", err=True)
+    asked = {name: os.environ[name] for name in THREAD_VARIABLES if os.environ.get(name, str(threads)) != str(threads)}
+    if asked:
+        said = ", ".join(f"{name}={value}" for name, value in asked.items())
+        why = f"frameworks get a thread for each usable CPU ({threads}); choose CPUs with taskset"
+        click.echo(f"kit: {said} does not count: {why}", err=True)
 
 
 def _print_outcome(running: Run, profile: Profile, *, as_json: bool) -> None:
-    failures = {launch.cell_key: launch.failure for launch in running.finished if launch.failure is not None}
+    from kit.report.reasons import sentence
+
     if as_json:
         import msgspec
 
-        outcome = {"profile": str(running.path), "id": running.header.id, "failed": failures}
+        failed = {launch.cell_key: launch.failure for launch in running.failed}
+        outcome = {"profile": str(running.path), "id": profile.id, "failed": failed}
         click.echo(msgspec.json.encode(outcome).decode())
         return
-    _say_without_numbers(running, profile)
-    for key, failure in failures.items():
-        click.echo(f"kit: failed: {key}: {failure.in_words}", err=True)
-        for line in failure.stderr_tail.splitlines()[-5:]:
+    for cell_key, failure in ((one.cell_key, one.failure) for one in running.failed if one.failure is not None):
+        click.echo(f"kit: failed: {cell_key}: {failure.phase}: {sentence(failure.reason)}", err=True)
+        for line in failure.stderr_tail.splitlines()[-STDERR_LINES_SHOWN:]:
             click.echo(f"  {line}", err=True)
     click.echo(str(running.path))

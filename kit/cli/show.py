@@ -7,26 +7,25 @@ from pathlib import Path
 
 import click
 
-from kit.cli.profile_paths import ProfilePath
 
-
-@click.command(short_help="Show one profile in words.")
-@click.argument("profile", type=ProfilePath())
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON, raw steps included.")
-def show(*, profile: Path, as_json: bool) -> None:
+@click.command
+@click.argument("profile", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@click.option("--steps", is_flag=True, help="Print as JSON, with every raw step time, by launch.")
+def show(*, profile: Path, as_json: bool, steps: bool) -> None:
     """Show machine, clock, sensors, phases and launches of PROFILE."""
-    import msgspec
-
-    from kit.profile.sidecar import attach_steps
-    from kit.profile.step_archive import json_of_steps
+    from kit.profile.steps import read_steps
     from kit.profile.store import read_profile
-    from kit.report.ascii_json import ascii_json
-    from kit.report.profile_text import render
-    from kit.report.terminal import wants_color
+    from kit.report.plain import ascii_json
+    from kit.report.show import render_profile
+    from kit.workloads.parity import PARITY_TOLERANCE
 
     read = read_profile(profile)
-    if as_json:
-        attach_steps(profile, read)
-        click.echo(ascii_json(msgspec.json.encode(read, enc_hook=json_of_steps)))
-        return
-    click.echo(render(read, color=wants_color(sys.stdout)).rstrip("\n"))
+    if steps:
+        raw = {launch: times.tolist() for launch, times in read_steps(profile, read).items()}
+        shown = ascii_json({"profile": read, "steps_ns": raw})
+    elif as_json:
+        shown = ascii_json(read)
+    else:
+        shown = render_profile(read, sys.stdout, parity_tolerance=PARITY_TOLERANCE)
+    click.echo(shown, nl=False)

@@ -5,21 +5,24 @@ from __future__ import annotations
 import click
 
 
-@click.command(short_help="List the built-in suites.")
+@click.command
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def suites(*, as_json: bool) -> None:
-    """List the built-in suites and how many cells and launches each has."""
+    """List the built-in suites: their cells, what they compare, and how many rounds they take."""
     import msgspec
 
-    from kit.compare.counted import counted
-    from kit.suites.plan import plan_cells
+    from kit.report.quantity import counted
+    from kit.suites.plan import plan_cells, plan_groups
     from kit.suites.suite import builtin_suites, load_suite
 
     loaded = [load_suite(name) for name in builtin_suites()]
     if as_json:
-        click.echo(msgspec.json.encode(loaded).decode())
+        click.echo(msgspec.json.encode(loaded))
         return
     for suite in loaded:
-        cells = counted(len(plan_cells(suite.cells)), "cell")
-        launches = counted(suite.measure.launches, "launch")
-        click.echo(f"{suite.name:<10} {suite.title}: {cells}, {launches} each")
+        cells = plan_cells(suite)
+        groups = counted(len(plan_groups(cells, suite.compared)), "group")
+        click.echo(
+            f"{suite.name:<10} {suite.title}: {counted(len(cells), 'cell')} in {groups}, "
+            f"comparing {', '.join(suite.compared)}, {counted(suite.measure.rounds, 'round')}"
+        )

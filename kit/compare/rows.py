@@ -1,67 +1,144 @@
-"""What a comparison holds: rows to print, whoever prints them. Encodes to JSON as it is."""
+"""What a comparison holds: numbers of each cell, the differences between them, and what has to be said beside them.
+
+Codes and numbers only; `kit.report` puts them into words.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from kit.compare.graded import GradedDifference
 from kit.profile.cell import Cell
-from kit.profile.schema import CellSummary, ParityVerdict
-from kit.stats.verdict import Verdict
+from kit.profile.reason import Reason, Value
+from kit.profile.sensor import SensorSummary
+from kit.stats.verdict import RULE, Verdict
+
+if TYPE_CHECKING:
+    from kit.audit.finding import Finding
+
+# blocks: not compared, unless by force; warns: could explain a difference; noted: explains nothing by itself.
+Grade = Literal["blocks", "warns", "noted"]
+
+
+class Numbers(msgspec.Struct, frozen=True, kw_only=True):
+    """What the launches of one cell gave, over rounds (of several runs: the geometric mean of the runs' numbers)."""
+
+    launches: int  # that gave a number
+    failed: int
+    step_ns: float | None = None  # geometric mean over rounds of the launch's step
+    p95_ns: float | None = None
+    p99_ns: float | None = None
+    samples_per_s: float | None = None  # samples over the whole time of the timed steps: sees stalls
+    compile_first_ns: float | None = None  # trace, compile and first step
+    peak_memory_b: float | None = None
+    memory_shared: bool = False  # of a process that held other cells, too
+    energy_j: float | None = None  # per sample
+    cpus: float | None = None  # CPUs used
+    drift_pct: float | None = None  # spread over rounds of a lone step: the machine's drift
+    phases_ns: dict[str, float] = {}
+    counters: dict[str, float] = {}  # per step
+    sensors: dict[str, SensorSummary] = {}
 
 
 class Versus(msgspec.Struct, frozen=True, kw_only=True):
-    """A row against its baseline row.
+    """One cell against its baseline. A ratio is of step times: below 1 is faster.
 
     Attributes:
-        time_ratio, time_ratio_low, time_ratio_high: step time over the baseline's step time with its 95 % interval;
-            below 1 is faster. Null with fewer than two launches a side.
-        p, p_adjusted: of no difference; adjusted for the other rows of the table (Benjamini-Hochberg).
-        launches: a side that counted; rounds that both have when `paired`.
-        paired: launches of one run are compared by round, those of two runs as independent groups.
-        launches_to_settle: of an unresolved row, about how many launches a side would resolve it, if as many of them
-            count as until now; null: not known.
+        low, high: the interval, at the level that the family's adjustment leaves; null: too few rounds or runs.
+        count: rounds, or runs of the smaller side.
+        mean_log, se_log, df: of the log-ratio; what a limit on slow-downs is tested with.
+        whole_ratio: ratio of the whole times of the timed steps; where it disagrees with `ratio`, there are stalls.
+        modes: the two ratios that the rounds or cycles change between.
     """
 
     verdict: Verdict
-    time_ratio: float | None = None
-    time_ratio_low: float | None = None
-    time_ratio_high: float | None = None
-    p: float | None = None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
     p_adjusted: float | None = None
-    launches: int = 0
-    paired: bool = False
-    launches_to_settle: int | None = None
+    unit: Literal["round", "run"] = "round"
+    count: int = 0
+    mean_log: float | None = None
+    se_log: float | None = None
+    df: float | None = None
+    whole_ratio: float | None = None
+    modes: tuple[float, float] | None = None
+
+
+class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact that is not the same in all profiles."""
+
+    kind: str  # a key of `kit.compare.gate.GRADES`
+    grade: Grade
+    name: str  # which of its kind, ``torch`` of the kind ``framework``; the kind itself where there is only one
+    values: list[tuple[Value | None, list[str]]]  # value (null: unknown) and labels of the profiles that have it
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell of one profile."""
+    """One cell of one profile, or of several runs of one identity."""
 
-    profile: str  # label
+    name: str  # what tells it apart in its group: "jax", "tcmalloc", the profile's label
     cell: Cell
-    status: Literal["ok", "failed", "incomplete"]
-    problem: str | None  # in place of the step time: why there is none
-    summary: CellSummary
-    launches: int  # that gave a steady number
-    launches_seen: int  # finished or failed
-    data: str | None  # "mnist", "synthetic"
-    parity: ParityVerdict | None
-    accuracy_updates: int | None  # optimizer updates before scoring; null: not known, or launches differ
-    is_baseline: bool
-    versus: Versus | None
-    no_verdict: str | None  # why `versus` is null, for a row that is not the baseline
-    forced: str | None = None  # what blocks the comparison that `--force` made all the same: "threads 1 against 2"
+    profiles: list[str]  # labels
+    numbers: Numbers
+    is_baseline: bool = False
+    versus: Versus | None = None  # null: the baseline, failed, or nothing to compare with
+    blocked: list[Mismatch] = []  # why the gate keeps it from its baseline; with `versus`, compared by force
+    marks: list[Reason] = []  # with `launches`, how many of them have it
+    failure: Reason | None = None  # of the first launch that failed
+
+
+class Leaders(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is the fastest of a group: said only where verdicts support it."""
+
+    names: list[str]  # the fastest, and those not told apart from it
+    beaten: list[tuple[str, float]]  # name and how many times as long its step takes, with a verdict
+
+
+class GroupRows(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows that answer the same question; those of one profile fastest first."""
+
+    key: str
+    title: list[str]  # coordinates that its cells share: "mlp", "train"
+    baseline: str | None  # name of its row
+    rows: list[Row]
+    leaders: Leaders | None = None
+    findings: list[Finding] = []  # what explains its numbers, gravest first
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """What has to be said beside the tables, once."""
+
+    what: Reason
+    because: Reason | None = None
+
+
+class Headline(msgspec.Struct, frozen=True, kw_only=True):
+    """Which run or runs a comparison reads."""
+
+    label: str
+    suite: str
+    axes: dict[str, list[str]]  # axis of a cell -> its values
+    data: list[str]
+    rounds: int
+    cycles: int
+    cpu: str
+    cpus: int
+    accelerators: list[str]
+    hypervisor: str | None
+    power_sensor: bool
+    created: str
+    kit: str
+    profiles: int = 1
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows in the order to print them, and what has to be said below them."""
+    """Everything that a table, or another format, is made of."""
 
-    kind: Literal["backends", "profiles"]  # what the baseline is one of
-    baseline: str | None  # a backend or a profile's label; null: there are no rows
-    band: float  # relative difference below which nothing is called faster or slower
-    headline: list[str]  # one line a profile: what ran where
-    rows: list[Row]
-    notes: list[str]
-    differences: list[GradedDifference] = []  # of several profiles: what is not the same in all, gravest first
+    kind: Literal["cells", "runs"]
+    groups: list[GroupRows]
+    headlines: list[Headline]
+    mismatches: list[Mismatch] = []
+    notes: list[Note] = []
+    rule: str = RULE

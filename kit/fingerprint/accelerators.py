@@ -1,15 +1,17 @@
-"""GPUs and TPUs of the machine."""
+"""GPUs and TPUs of the machine, and how each GPU is at this moment."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from kit.profile.cell import Device
-from kit.profile.identity import Accelerator
-from kit.sensors import nvml_library, tpu
+from kit.profile.identity import Accelerator, AcceleratorState
+from kit.profile.reason import Reason, reason
+from kit.sensors import nvml, tpu
 
 # What drivers leave in /dev. GPU: NVIDIA (nvhost*, nvmap: Tegra), AMD (kfd), WSL (dxg). TPU: accel* up to v4, VFIO
 # groups from v5 on; /dev/vfio/vfio itself is on machines without any device, too.
@@ -19,59 +21,72 @@ DEVICE_FILES: dict[Device, tuple[str, ...]] = {
 }
 
 
-def accelerators(reasons: dict[str, str]) -> list[Accelerator]:
+def accelerators(reasons: dict[str, Reason]) -> list[Accelerator]:
     """List them; why there is no GPU to list is noted in `reasons`."""
-    return _gpus(reasons) + [
+    found = []
+    boards = nvml.open_boards()
+    if isinstance(boards, Reason):
+        reasons["accelerators.gpu"] = boards
+    else:
+        driver = _asking(boards.nvml)("nvmlSystemGetDriverVersion")
+        for ask in (_asking(boards.nvml, handle) for handle in boards.handles):
+            memory, uuid = ask("nvmlDeviceGetMemoryInfo"), ask("nvmlDeviceGetUUID")
+            found.append(
+                Accelerator(
+                    kind="gpu",
+                    model=ask("nvmlDeviceGetName") or "unnamed",
+                    memory_b=memory and int(memory.total),
+                    driver=driver,
+                    uuid_sha256=uuid and hashlib.sha256(uuid.encode()).hexdigest(),
+                )
+            )
+    return found + [
         Accelerator(kind="tpu", model=f"TPU at {device}", memory_b=None, driver=None, uuid_sha256=None)
         for device in tpu.devices()
     ]
 
 
-def absence(device: Device, dev: Path = Path("/dev")) -> str | None:
-    """Why there is certainly no such device here; null: there is one, or there may be one that we cannot list."""
+def accelerator_states() -> list[AcceleratorState]:
+    """Return caps and clocks of every GPU that NVML lists, in its order: a forgotten power cap explains a slow run."""
+    boards = nvml.open_boards()
+    if isinstance(boards, Reason):
+        return []
+    clock, die = boards.nvml.NVML_CLOCK_SM, boards.nvml.NVML_TEMPERATURE_GPU
+
+    def state(index: int, ask: Callable[..., Any]) -> AcceleratorState:
+        def number(call: str, *arguments: object, per_unit: int = 1) -> float | None:
+            found = ask(call, *arguments)
+            return None if found is None else found / per_unit
+
+        return AcceleratorState(
+            name=f"gpu {index}",
+            power_cap_w=number("nvmlDeviceGetEnforcedPowerLimit", per_unit=1000),
+            power_cap_default_w=number("nvmlDeviceGetPowerManagementDefaultLimit", per_unit=1000),
+            clock_limit_mhz=number("nvmlDeviceGetApplicationsClock", clock),
+            clock_mhz=number("nvmlDeviceGetClockInfo", clock),
+            temperature_c=number("nvmlDeviceGetTemperature", die),
+        )
+
+    return [state(index, _asking(boards.nvml, handle)) for index, handle in enumerate(boards.handles)]
+
+
+def absence(device: Device, dev: Path = Path("/dev")) -> Reason | None:
+    """Return why there is certainly no such device here; None: there is one, or may be one that cannot be listed."""
     if device == "cpu" or any(next(dev.glob(pattern), None) for pattern in DEVICE_FILES[device]):
         return None
-    reasons = {"accelerators.tpu": tpu.NO_DEVICE}
+    reasons = {"accelerators.tpu": reason("no_tpu")}
     if any(found.kind == device for found in accelerators(reasons)):
         return None
     return reasons[f"accelerators.{device}"]
 
 
-def _gpus(reasons: dict[str, str]) -> list[Accelerator]:
-    nvml, obstacle = nvml_library.load()
-    if nvml is None:
-        reasons["accelerators.gpu"] = obstacle or nvml_library.LIBRARY_NOT_FOUND
-        return []
-    try:
-        found = [_gpu(nvml, nvml.nvmlDeviceGetHandleByIndex(index)) for index in range(nvml.nvmlDeviceGetCount())]
-    except nvml.NVMLError as error:
-        reasons["accelerators.gpu"] = f"NVML does not list the GPUs: {error}"
-        return []
-    finally:
-        nvml.nvmlShutdown()
-    if not found:
-        reasons["accelerators.gpu"] = nvml_library.NO_GPU
-    return found
+def _asking(library: ModuleType, *about: object) -> Callable[..., Any]:
+    """Return a function that makes a call of the library about one board; None for what that does not answer."""
 
+    def ask(call: str, *arguments: object) -> object:
+        try:
+            return getattr(library, call)(*about, *arguments)
+        except library.NVMLError:
+            return None
 
-def _gpu(nvml: ModuleType, handle: object) -> Accelerator:
-    """What a board does not answer stays null.
-
-    Raises:
-        NVMLError: it does not even give its name.
-    """
-    model = str(nvml.nvmlDeviceGetName(handle))
-    memory_b = driver = uuid = None
-    with contextlib.suppress(nvml.NVMLError):
-        memory_b = int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
-    with contextlib.suppress(nvml.NVMLError):
-        driver = str(nvml.nvmlSystemGetDriverVersion())
-    with contextlib.suppress(nvml.NVMLError):
-        uuid = str(nvml.nvmlDeviceGetUUID(handle))
-    return Accelerator(
-        kind="gpu",
-        model=model,
-        memory_b=memory_b,
-        driver=driver,
-        uuid_sha256=None if uuid is None else hashlib.sha256(uuid.encode()).hexdigest(),
-    )
+    return ask

@@ -6,33 +6,35 @@ import hashlib
 import platform
 from collections.abc import Iterable
 
-import msgspec
 import psutil
+from msgspec.structs import replace
 
 from kit.fingerprint.accelerators import accelerators
 from kit.fingerprint.container import container
-from kit.fingerprint.hypervisor import hypervisor
-from kit.fingerprint.processor import processor
+from kit.fingerprint.processor import hypervisor, processor
 from kit.fingerprint.software import software
 from kit.profile.canonical import sha256_of
 from kit.profile.hardware import hardware_sha256
 from kit.profile.identity import Identity
+from kit.profile.reason import Reason
 
 
-def identity(pythons: Iterable[str] = ()) -> Identity:
-    """Identify this machine. Takes about a second, nearly all of it py-cpuinfo: ask once per run.
+def identity(pythons: Iterable[str] = (), *, packages: Iterable[str] = (), prefixes: Iterable[str] = ()) -> Identity:
+    """Identify this machine: ask once per run.
 
     Args:
         pythons: interpreters that run the frameworks, where they are others than the running one.
+        packages: distributions whose versions are recorded, beside `kit.fingerprint.software.PACKAGES`.
+        prefixes: of environment variables that are recorded, beside `kit.fingerprint.software.PREFIXES`.
     """
-    reasons: dict[str, str] = {}
+    reasons: dict[str, Reason] = {}
     found = Identity(
         cpu=processor(reasons),
         memory_b=psutil.virtual_memory().total,
         hypervisor=hypervisor(reasons),
         accelerators=accelerators(reasons),
         container=container(),
-        software=software(pythons, reasons),
+        software=software(reasons, pythons, packages, prefixes),
         hostname_sha256=hashlib.sha256(platform.node().encode()).hexdigest(),
         reasons=reasons,
     )
@@ -40,9 +42,9 @@ def identity(pythons: Iterable[str] = ()) -> Identity:
 
 
 def hashed(found: Identity) -> Identity:
-    """The same identity with both hashes filled in.
+    """Return the same identity with both hashes filled in.
 
     `hardware_sha256` covers what `kit.profile.hardware` says; `sha256` covers every field but itself.
     """
-    with_hardware = msgspec.structs.replace(found, hardware_sha256=hardware_sha256(found), sha256="")
-    return msgspec.structs.replace(with_hardware, sha256=sha256_of(with_hardware))
+    with_hardware = replace(found, hardware_sha256=hardware_sha256(found), sha256="")
+    return replace(with_hardware, sha256=sha256_of(with_hardware))

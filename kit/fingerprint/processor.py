@@ -1,4 +1,4 @@
-"""The processor as the operating system names it."""
+"""The processor as the operating system names it, and what it runs on top of: bare metal, or which hypervisor."""
 
 from __future__ import annotations
 
@@ -6,25 +6,44 @@ import functools
 import hashlib
 import os
 import platform
-import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from kit.profile.identity import Cpu
+from kit.profile.reason import Reason, reason
 
 CPU_ROOT = Path("/sys/devices/system/cpu")
 CPUINFO = Path("/proc/cpuinfo")
-_SIZE_SUFFIX = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+LSCPU_TIMEOUT_S = 10.0
 
 
-@functools.cache
+def processor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO, cpu_root: Path = CPU_ROOT) -> Cpu:
+    """Describe the processor; what is not readable here is null, with why in `reasons`."""
+    listed = kernel_fields(cpuinfo)
+    # Arm's kernels list numbers instead of names.
+    asked = {} if {"model name", "vendor_id"} <= listed.keys() else asked_cpuinfo()
+    flags = listed.get("flags") or listed.get("Features", "")
+    cpu = Cpu(
+        model=listed.get("model name") or asked.get("brand_raw") or platform.processor() or platform.machine(),
+        vendor=listed.get("vendor_id") or asked.get("vendor_id_raw") or listed.get("CPU implementer"),
+        architecture=platform.machine(),
+        cores_physical=psutil.cpu_count(logical=False),
+        cores_logical=psutil.cpu_count() or os.cpu_count() or 1,
+        flags_sha256=hashlib.sha256(" ".join(sorted(flags.split())).encode()).hexdigest() if flags else None,
+        microcode=listed.get("microcode"),
+        caches=cache_sizes(cpu_root),
+    )
+    for field in ("vendor", "cores_physical", "flags_sha256", "microcode", "caches"):
+        if not getattr(cpu, field):
+            reasons[f"cpu.{field}"] = reason("not_shown", source=str(cpu_root if field == "caches" else cpuinfo))
+    return cpu
+
+
 def asked_cpuinfo() -> dict[str, Any]:
-    """What py-cpuinfo finds. It runs CPUID in child processes and takes about a second: asked once per process.
-
-    Empty where it fails; the kernel's own /proc/cpuinfo then has to do.
-    """
+    """Return what py-cpuinfo finds; empty where it fails. It runs CPUID in child processes and takes about a second."""
     try:
         import cpuinfo
 
@@ -33,57 +52,50 @@ def asked_cpuinfo() -> dict[str, Any]:
         return {}
 
 
-def processor(reasons: dict[str, str], cpuinfo: Path = CPUINFO, cpu_root: Path = CPU_ROOT) -> Cpu:
-    """Describe the processor; what is not readable here is null, with why in `reasons`."""
-    asked = asked_cpuinfo()
-    listed = kernel_fields(cpuinfo)
-    flags = listed.get("flags") or listed.get("Features") or " ".join(asked.get("flags", []))
-    caches = cache_sizes(cpu_root)
-    cpu = Cpu(
-        model=asked.get("brand_raw") or listed.get("model name") or platform.processor() or platform.machine(),
-        vendor=asked.get("vendor_id_raw") or listed.get("vendor_id") or listed.get("CPU implementer"),
-        architecture=platform.machine(),
-        cores_physical=psutil.cpu_count(logical=False),
-        cores_logical=psutil.cpu_count() or os.cpu_count() or 1,
-        flags_sha256=hashlib.sha256(" ".join(sorted(flags.split())).encode()).hexdigest() if flags else None,
-        microcode=listed.get("microcode"),
-        caches=caches,
-    )
-    silent = {
-        "vendor": (cpu.vendor, f"neither py-cpuinfo nor {cpuinfo} names the vendor"),
-        "cores_physical": (cpu.cores_physical, "the kernel shows no core topology"),
-        "flags_sha256": (cpu.flags_sha256, f"{cpuinfo} lists no flags"),
-        "microcode": (cpu.microcode, f"{cpuinfo} names no microcode version"),
-        "caches": (cpu.caches or None, f"{cpu_root}/cpu0/cache is not there"),
-    }
-    reasons.update({f"cpu.{name}": why for name, (value, why) in silent.items() if value is None})
-    return cpu
-
-
 def kernel_fields(cpuinfo: Path = CPUINFO) -> dict[str, str]:
-    """Fields of the first processor in /proc/cpuinfo; empty where there is none."""
+    """Return the fields of the first processor in /proc/cpuinfo; empty where there is none."""
     try:
-        first = cpuinfo.read_text().split("\n\n", 1)[0]
+        return fields(cpuinfo.read_text().split("\n\n", 1)[0])
     except OSError:
         return {}
-    pairs = (line.partition(":") for line in first.splitlines())
-    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def cache_sizes(cpu_root: Path = CPU_ROOT) -> dict[str, int]:
-    """Bytes of each cache that the first CPU sees: `L1d`, `L1i`, `L2`, `L3`."""
+    """Return the bytes of each cache that the first CPU sees: `L1d`, `L1i`, `L2`, `L3`."""
     sizes = {}
     for folder in sorted((cpu_root / "cpu0/cache").glob("index[0-9]*")):
-        try:
-            level, kind, size = (
-                (folder / "level").read_text().strip(),
-                (folder / "type").read_text().strip(),
-                (folder / "size").read_text().strip(),
-            )
-        except OSError:
-            continue
-        found = re.fullmatch(r"(\d+)([KMG]?)", size)
-        if found:
-            letter = {"Data": "d", "Instruction": "i"}.get(kind, "")
-            sizes[f"L{level}{letter}"] = int(found.group(1)) * _SIZE_SUFFIX.get(found.group(2), 1)
+        level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
+        letter = {"Data": "d", "Instruction": "i"}.get(kind, "")
+        sizes[f"L{level}{letter}"] = int(size.removesuffix("K")) * 1024  # the kernel writes them in KiB
     return sizes
+
+
+def hypervisor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO) -> str | None:
+    """Return the hypervisor's name; "none" on bare metal; None, with why in `reasons`, where it cannot be told.
+
+    x86 processors show their guests a CPUID bit, so its absence means bare metal; other architectures have no such bit.
+    """
+    flags = kernel_fields(cpuinfo).get("flags")
+    if flags is not None and "hypervisor" not in flags.split():
+        return "none"
+    named = lscpu().get("Hypervisor vendor", "").lower()
+    if not named and flags is None:
+        reasons["hypervisor"] = reason("not_shown", source="lscpu")
+    return named or (None if flags is None else "unnamed")
+
+
+@functools.cache
+def lscpu() -> dict[str, str]:
+    """Return what `lscpu` knows of CPUID and of firmware's tables; empty where it is not there or fails."""
+    try:
+        shown = subprocess.run(
+            ["lscpu"], capture_output=True, text=True, check=True, timeout=LSCPU_TIMEOUT_S, env={"LC_ALL": "C"}
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return fields(shown)
+
+
+def fields(text: str) -> dict[str, str]:
+    """Return the lines "name: value" of a text."""
+    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}

@@ -1,31 +1,46 @@
-"""The software below a workload: kit, Python, operating system, and the packages that could change a number."""
+"""The software below a workload: kit, Python, operating system, and packages and variables that could change a number.
+
+Frameworks name their own packages and variables (`kit.backends`); those that several of them read are named here.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable
-from importlib import metadata
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
-from kit.fingerprint.environment import relevant_environment
 from kit.profile.identity import Software
+from kit.profile.reason import Reason, reason
 from kit.version import __version__
 
-# Distributions, not modules: frameworks, their compilers and the numerical libraries they call.
-DISTRIBUTIONS = (
-    "tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-keras", "keras",
-    "torch", "torch-xla", "torchvision", "triton", "pytorch-triton",
-    "jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda12-pjrt", "jax-cuda13-plugin", "jax-cuda13-pjrt", "libtpu",
-    "flax", "optax", "orbax-checkpoint",
+# Distributions, not modules: numerical libraries, CUDA's, and what the kit itself measures with.
+PACKAGES = (
     "numpy", "scipy", "ml-dtypes", "opt-einsum", "mkl", "intel-openmp", "tbb", "onednn",
     "nvidia-cublas-cu12", "nvidia-cuda-runtime-cu12", "nvidia-cudnn-cu12", "nvidia-nccl-cu12", "nvidia-cublas",
     "nvidia-cuda-runtime", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-ml-py",
-    "cffi", "msgspec", "psutil", "ruptures",
+    "cffi", "msgspec", "psutil",
 )  # fmt: skip
+# Of environment variables: each library's own, of which new versions bring new ones.
+PREFIXES = (
+    "KMP_", "OMP_", "GOMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "ONEDNN_", "DNNL_",
+    "CUBLAS_", "CUDNN_", "NCCL_", "MALLOC_", "TCMALLOC_", "JEMALLOC_",
+)  # fmt: skip
+NAMES = (
+    "LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES",
+    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING",
+    "NVIDIA_TF32_OVERRIDE", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+    "PYTHONDEVMODE", "PYTHONHASHSEED", "PYTHONMALLOC", "PYTHONOPTIMIZE", "PYTHON_GIL", "PYTHON_JIT",
+)  # fmt: skip
+# Terraform's variables share TensorFlow's prefix, and some are credentials.
+NEVER_PREFIXES = ("TF_VAR_", "TF_TOKEN_", "TF_HTTP_", "TF_CLI_", "TF_CLOUD_")
+# Whatever the prefix: a profile is passed on, a credential is not.
+NEVER_WORDS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY", "ACCESS_KEY")
 
-# Runs in another interpreter, which need not have the kit: metadata is read, no framework is imported.
+# Runs in any interpreter, which need not have the kit: metadata is read, no framework is imported.
 _ASK = """
 import json, sys
 from importlib import metadata
@@ -41,65 +56,70 @@ print(json.dumps(found))
 ASK_TIMEOUT_S = 30.0
 
 
-def packages(names: Iterable[str] = DISTRIBUTIONS, python: str | None = None) -> dict[str, str]:
-    """Versions of the distributions that an interpreter has installed; one that is not installed is left out.
-
-    Args:
-        names: distributions.
-        python: the interpreter asked; the running one, if not given.
-
-    Raises:
-        OSError: the interpreter does not start.
-        subprocess.SubprocessError: it fails or does not answer.
-    """
-    if python is None or python == sys.executable:
-        return {name: version for name in names if (version := _version(name)) is not None}
-    asked = subprocess.run(
-        [python, "-c", _ASK, json.dumps(list(names))], capture_output=True, check=True, timeout=ASK_TIMEOUT_S
-    )
-    found: dict[str, str] = json.loads(asked.stdout)
-    return found
-
-
-def software(pythons: Iterable[str], reasons: dict[str, str]) -> Software:
-    """Software of this process and of the interpreters that run the frameworks.
+def software(
+    reasons: dict[str, Reason],
+    pythons: Iterable[str] = (),
+    packages: Iterable[str] = (),
+    prefixes: Iterable[str] = (),
+) -> Software:
+    """Describe the software of this process and of the interpreters that run the frameworks.
 
     A distribution that two interpreters have in different versions is given as "1.2 / 1.3". Why an interpreter could
     not be asked is noted in `reasons`.
     """
     versions: dict[str, set[str]] = {}
     for python in dict.fromkeys([sys.executable, *pythons]):
+        command = [python, "-c", _ASK, json.dumps([*PACKAGES, *packages])]
         try:
-            found = packages(python=python)
-        except (OSError, subprocess.SubprocessError, ValueError) as error:
-            reasons[f"software.packages {python}"] = f"{python} could not be asked for its packages: {error}"
+            asked = subprocess.run(command, capture_output=True, check=True, timeout=ASK_TIMEOUT_S)
+        except (OSError, subprocess.SubprocessError) as error:
+            reasons[f"software.packages {python}"] = reason("interpreter_not_asked", python=python, error=str(error))
             continue
-        for name, version in found.items():
+        for name, version in json.loads(asked.stdout).items():
             versions.setdefault(name, set()).add(version)
-    libc, libc_version = platform.libc_ver()
+    libc = " ".join(platform.libc_ver()).strip()
     if not libc:
-        reasons["software.libc"] = "the C library does not name itself (musl does not)"
+        reasons["software.libc"] = reason("libc_not_named")
+    try:
+        system = platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        system = platform.system()
     return Software(
         kit=__version__,
         python=f"{platform.python_implementation()} {platform.python_version()}",
-        os=operating_system(),
+        os=system,
         kernel=platform.release(),
-        libc=f"{libc} {libc_version}".strip() or None,
+        libc=libc or None,
         packages={name: " / ".join(sorted(found)) for name, found in sorted(versions.items())},
-        environment=relevant_environment(),
+        environment=relevant_environment(os.environ, prefixes),
     )
 
 
-def operating_system() -> str:
-    """The distribution as it names itself, else the kernel's name."""
-    try:
-        return platform.freedesktop_os_release()["PRETTY_NAME"]
-    except (OSError, KeyError):
-        return platform.system()
+def relevant_environment(variables: Mapping[str, str], prefixes: Iterable[str] = ()) -> dict[str, str]:
+    """Return those of `variables` that could change a number, sorted by name; never a credential."""
+    known = (*PREFIXES, *prefixes)
+    return {
+        name: variables[name]
+        for name in sorted(variables)
+        if (name in NAMES or name.startswith(known))
+        and not name.startswith(NEVER_PREFIXES)
+        and not any(word in name.upper() for word in NEVER_WORDS)
+    }
 
 
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
+def kit_revision(tree: Path = Path(__file__).parents[2]) -> str | None:
+    """Return the git revision of the kit's source tree, with "-dirty" where it was changed; None: neither is known.
+
+    KIT_REVISION stands for it in an image, which holds no repository. (A kit that was installed into an environment
+    inside some other repository has no revision: the folder beside the package has to be the work tree itself.)
+    """
+    if named := os.environ.get("KIT_REVISION"):
+        return named
+    if not (tree / ".git").exists():
         return None
+    command = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        shown = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True, timeout=ASK_TIMEOUT_S)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return shown.stdout.strip() or None

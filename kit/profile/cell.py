@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
-
-from kit.profile.int64 import Int64
 
 Task = Literal["train", "infer"]
 Device = Literal["cpu", "gpu", "tpu"]
 Feed = Literal["device", "host"]
 
+# JSON has no largest integer, arithmetic has: a longer one overflows wherever it is divided. 2^63 ns are 292 years.
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+DEFAULT_VARIANT = "default"
+
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
-    """One workload x backend x device x task x batch x precision x compile mode x feed x device count."""
+    """One workload x backend x device x task x batch x precision x compile mode x feed x device count x variant."""
 
     workload: str
     backend: str
@@ -27,20 +30,33 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     # To an accelerator that is a copy; on a CPU TensorFlow copies, PyTorch and JAX share the memory.
     feed: Feed
     devices: Int64 = 1
+    variant: str = DEFAULT_VARIANT
 
     @property
     def key(self) -> str:
-        """The cell in one readable line: ``mlp/torch/cpu/train/b128/float32/eager/device/x1``."""
-        return "/".join(
-            (
-                self.workload,
-                self.backend,
-                self.device,
-                self.task,
-                f"b{self.batch}",
-                self.precision,
-                self.compile_mode,
-                self.feed,
-                f"x{self.devices}",
-            )
-        )
+        """The cell in one readable line: ``mlp/torch/cpu/train/b128/float32/eager/device/x1[/variant]``."""
+        fields = [
+            self.workload,
+            self.backend,
+            self.device,
+            self.task,
+            f"b{self.batch}",
+            self.precision,
+            self.compile_mode,
+            self.feed,
+            f"x{self.devices}",
+        ]
+        return "/".join(fields if self.variant == DEFAULT_VARIANT else [*fields, self.variant])
+
+
+# What a suite may compare, and what cells may share a process over.
+AXES = ("workload", "backend", "device", "task", "batch", "precision", "compile_mode", "feed", "devices", "variant")
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """A named difference that is not an axis: another interpreter, environment variables, a planted slow-down."""
+
+    name: str
+    python: str | None = None  # the interpreter of its members; null: the backend's
+    env: dict[str, str] = {}  # set for its members
+    slowdown_pct: float = 0.0  # planted in every step of its members, as `kit selftest` does; stamped by itself

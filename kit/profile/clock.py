@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from kit.profile.int64 import Int64
+from kit.profile.cell import Int64
 
 ClockSource = Literal["monotonic_raw", "tsc", "cntvct"]
 

@@ -35,7 +35,7 @@ def hardware_of(identity: Identity) -> Hardware:
 
 
 def hardware_sha256(identity: Identity) -> str:
-    """The hash that profiles and bands carry; a band belongs to the machine that has it."""
+    """Return the hash that profiles carry."""
     return hashlib.sha256(canonical_json(hardware_of(identity))).hexdigest()
 
 

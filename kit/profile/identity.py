@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from kit.profile.int64 import Int64
+from kit.profile.cell import Int64
+from kit.profile.reason import Reason
 
 
 class Cpu(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +62,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     container: Container
     software: Software
     hostname_sha256: str  # tells two like machines apart without naming them
-    reasons: dict[str, str] = {}
+    reasons: dict[str, Reason] = {}
     hardware_sha256: str = ""  # over what an update of software leaves as it is; see `kit.profile.hardware`
     sha256: str = ""  # over everything else in this structure
 
@@ -93,4 +94,4 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     cgroup_throttled_ns: Int64 | None
     pressure_cpu_some_ns: Int64 | None
     accelerators: list[AcceleratorState] = []  # GPUs, as far as NVML lists them
-    reasons: dict[str, str] = {}
+    reasons: dict[str, Reason] = {}

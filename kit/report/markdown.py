@@ -1,47 +1,37 @@
-"""A comparison as Markdown (GitHub's tables): one table a group, notes below."""
+"""A comparison as Markdown: a table a group, for a pull request or a page."""
 
 from __future__ import annotations
 
-from kit.compare.overview import many
-from kit.compare.rows import Comparison
-from kit.report.columns import table_of
-from kit.report.layout import Column, Group, Table
-from kit.report.markdown_text import escape
-from kit.report.overview import overview_headline, overview_tables
-from kit.report.plain import SENTENCE_MAX
+from collections.abc import Iterator, Sequence
+
+from kit.compare.rows import Comparison, GroupRows
+from kit.report.columns import Column, columns_of, titles_of
+from kit.report.plain import markdown
+from kit.report.words import Asked, group_sentence, headline, mismatch_lines, note_lines, why_lines
 
 
-def render(comparison: Comparison) -> str:
-    """Headline, one table a group, footnotes, notes; of many profiles, an overview instead of every row."""
-    in_brief = many(comparison)
-    headline = overview_headline(comparison) if in_brief else comparison.headline
-    blocks = ["\n".join(f"- {escape(line)}" for line in headline)]
-    for table in overview_tables(comparison) if in_brief else [table_of(comparison)]:
-        blocks += _table(table)
-    if comparison.notes:
-        blocks.append("\n".join(f"- {escape(note, SENTENCE_MAX)}" for note in comparison.notes))
-    return "\n\n".join(block for block in blocks if block) + "\n"
-
-
-def _table(table: Table) -> list[str]:
-    blocks = [_group(group, table.columns) for group in table.groups]
-    if table.footnotes:
-        blocks.append("\\\n".join(escape(line) for line in table.footnotes))
-    return blocks
-
-
-def _group(group: Group, columns: list[Column]) -> str:
-    titles = [escape(column.name) for column in columns]
-    return "\n".join(
-        [
-            f"### {escape(group.title)}",
-            "",
-            _line(titles),
-            _line(["---:" if column.right else ":---" for column in columns]),
-            *(_line([escape(cell) for cell in line.cells]) for line in group.lines),
+def render(comparison: Comparison, asked: Asked) -> str:
+    """Return headline, tables, sentences and notes."""
+    titles, wide = asked.titles, asked.wide
+    columns = columns_of(comparison, wide=wide)
+    lines = ["  \n".join(markdown(line) for line in headline(comparison, titles))]
+    for group in comparison.groups:
+        lines.append("\n".join(_table(group, columns)))
+        said = group_sentence(group, titles)
+        lines += map(markdown, said)
+        lines += [
+            f"- {markdown(f'{one.evidence} {one.remedy or str()} {one.more}')}" for one in why_lines(group, whole=wide)
         ]
-    )
+    notes = [*note_lines(comparison), *mismatch_lines(comparison)]
+    return "\n\n".join([*lines, "\n".join(f"- {markdown(line)}" for line in notes)]).rstrip() + "\n"
 
 
-def _line(cells: list[str]) -> str:
+def _table(group: GroupRows, columns: Sequence[Column]) -> Iterator[str]:
+    yield _line([markdown(title) for title in titles_of(columns, group)])
+    yield _line(["---:" if column.right else ":---" for column in columns])
+    for row in group.rows:
+        yield _line([markdown(column.show(row)) for column in columns])
+
+
+def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"

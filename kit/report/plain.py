@@ -1,27 +1,43 @@
-"""Text from a profile, made harmless and short enough to read: profiles come from other people."""
+"""Text from a profile made harmless for where it is shown: a terminal, Markdown, a spreadsheet, JSON.
+
+Profiles come from other people; their names and reasons are shown as they are, but control nothing.
+"""
 
 from __future__ import annotations
 
-from kit.printable import printable
+import json
+import re
+
+import msgspec
+
+from kit.printable import printable_line
 
 # In a cell with nothing to say.
 NONE = "–"
 # A name or a reason longer than this is not meant to be read.
 LENGTH_MAX = 400
-# A sentence of ours may name every cell of a large suite.
-SENTENCE_MAX = 10_000
-
-
-def plain(text: str, length_max: int = LENGTH_MAX) -> str:
-    """Replace what could rewrite a terminal or mislead a reader, and cut what is too long to read."""
-    return printable(text if len(text) <= length_max else text[: length_max - 1] + "…")
+# A spreadsheet takes a cell that begins like this for a formula (OWASP, CSV injection).
+FORMULA_BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "|")
+MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#+!|~&$:@])")
 
 
 def one_line(text: str, length_max: int = LENGTH_MAX) -> str:
-    """`plain`, with runs of white space taken as one space."""
-    return plain(" ".join(text.split()), length_max)
+    """Return `text` in one line, without control characters, cut where it is too long to read."""
+    return printable_line(text if len(text) <= length_max else text[: length_max - 1] + "…")
 
 
-def sentence(text: str) -> str:
-    """`one_line` of a sentence that names things from a profile."""
-    return one_line(text, SENTENCE_MAX)
+def markdown(text: str) -> str:
+    """Return `text` so that Markdown shows it as it is: no link, no markup, no new column."""
+    return MARKDOWN_SPECIAL.sub(r"\\\1", one_line(text))
+
+
+def spreadsheet(text: str) -> str:
+    """Return `text` so that no spreadsheet takes it for a formula."""
+    shown = one_line(text)
+    return f"'{shown}" if shown.startswith(FORMULA_BEGINNINGS) else shown
+
+
+def ascii_json(structure: object) -> str:
+    """Return indented JSON in printable ASCII: names come back exactly when read, and cannot steer a terminal."""
+    plain = json.loads(msgspec.json.encode(structure))
+    return json.dumps(plain, indent=2).replace("\x7f", "\\u007f") + "\n"

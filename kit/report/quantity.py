@@ -1,89 +1,94 @@
-"""Quantities for people: three or four significant digits and the unit that keeps the number short."""
+"""Quantities for people: three significant digits and the unit that keeps the number short."""
 
 from __future__ import annotations
 
 import math
+from datetime import datetime
 
-from kit.compare.counted import counted
-from kit.profile.schema import Estimate
+from kit.profile.reason import Value
+from kit.report.plain import one_line
 
-TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
-ENERGY_UNITS = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
-BYTES_PER_MIB = 2**20
-# An interval from a third of a value to three times it says only that there were too few launches.
-WIDE = 10.0
+Units = tuple[tuple[float, str], ...]  # largest first
 
-Units = tuple[tuple[float, str], ...]
+TIME_UNITS: Units = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+ENERGY_UNITS: Units = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
+BYTE_UNITS: Units = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+# End of a name -> how its value is shown. Names carry their units everywhere in a profile.
+PLAIN_UNITS = {"_w": "W", "_mhz": "MHz", "_pct": "%", "_c": "°C", "_s": "s", "_ppm": "ppm"}
+# From this many digits on a number is easier to read without decimals and with separators.
+THOUSAND = 1000
 
 
-def decimals(value: float, digits: int) -> int:
-    """Decimals that show `value` with `digits` significant digits; never below zero."""
+def decimals(value: float, digits: int = 3) -> int:
+    """Return the number of decimals that show `value` with `digits` significant digits; never below zero."""
     if value == 0 or not math.isfinite(value):
         return 0
     # As rounding may carry into a new digit (9.996 -> 10.0), ask the rounded number.
-    rounded = float(f"{abs(value):.{digits - 1}e}")
-    return max(0, digits - 1 - math.floor(math.log10(rounded)))
+    return max(0, digits - 1 - math.floor(math.log10(float(f"{abs(value):.{digits - 1}e}"))))
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return ``2.31``, ``62,600``: rounded to its significant digits."""
+    if not math.isfinite(value):
+        return str(value)
+    if abs(value) >= THOUSAND:
+        return f"{float(f'{value:.{digits - 1}e}'):,.0f}"
+    return f"{value:.{decimals(value, digits)}f}"
 
 
 def duration(value_ns: float, digits: int = 3) -> str:
-    """``4.01 ms``."""
+    """Return ``4.01 ms``."""
     return _with_unit(value_ns, TIME_UNITS, digits)
 
 
-def duration_estimate(estimate: Estimate, digits: int = 4) -> str:
-    """``4.012 ms [3.995, 4.030]``: the interval in the unit and with the decimals of the value.
-
-    One whose ends are more than `WIDE` times apart is given in words: its ends would be read as numbers.
-    """
-    size, unit = _unit(estimate.value, TIME_UNITS, digits)
-    places = decimals(estimate.value / size, digits)
-    shown = f"{estimate.value / size:.{places}f} {unit}"
-    if estimate.low is None or estimate.high is None:
-        return shown
-    if estimate.high > WIDE * estimate.low:
-        return f"{shown} [too wide: {counted(estimate.launches, 'launch')}]"
-    return f"{shown} [{estimate.low / size:.{places}f}, {estimate.high / size:.{places}f}]"
+def energy(value_j: float) -> str:
+    """Return ``1.23 mJ``."""
+    return _with_unit(value_j, ENERGY_UNITS)
 
 
-def energy(value_j: float, digits: int = 3) -> str:
-    """``1.23 mJ``."""
-    return _with_unit(value_j, ENERGY_UNITS, digits)
+def size(value_b: float) -> str:
+    """Return ``450 MiB``; above that ``1.21 GiB``."""
+    return _with_unit(value_b, BYTE_UNITS)
 
 
-def rate(per_s: float, digits: int = 4) -> str:
-    """``32,010``: rounded to its significant digits."""
-    places = decimals(per_s, digits)
-    if places == 0 and per_s != 0:
-        return f"{float(f'{per_s:.{digits - 1}e}'):,.0f}"
-    return f"{per_s:,.{places}f}"
+def seconds(value_ns: float) -> str:
+    """Return ``0.70 s``: two decimals, so that a column of them lines up."""
+    return f"{value_ns / 1e9:,.2f} s"
 
 
-def mebibytes(value_b: float) -> str:
-    """``612``: whole MiB."""
-    return f"{value_b / BYTES_PER_MIB:,.0f}"
+def moment(written: str) -> str:
+    """Return ``2026-11-22 06:54`` of a time in ISO 8601; anything else as it is."""
+    try:
+        return datetime.fromisoformat(written).strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return one_line(written)
 
 
-def percent(share: float, places: int = 1) -> str:
-    """``97.1 %`` of a share of one."""
-    return f"{100 * share:.{places}f} %"
+def counted(count: int, noun: str) -> str:
+    """Return ``1 round``, ``8 rounds``, ``3 launches``, ``2 processes``."""
+    ending = "es" if noun.endswith(("ch", "s")) else "s"
+    return f"{count:,} {noun}{'' if count == 1 else ending}"
 
 
-def times(ratio: float, digits: int = 3) -> str:
-    """``2.31``: a ratio."""
-    return f"{ratio:.{decimals(ratio, digits)}f}"
+def by_name(name: str, value: Value | bool | None) -> str:
+    """Return `value` in the unit that its name ends in: ``needed_b=2**30`` as ``1.00 GiB``; text as one line."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, str):
+        return one_line(value)
+    if not math.isfinite(value):
+        return str(value)
+    for ending, show in (("_ns", duration), ("_j", energy), ("_b", size)):
+        if name.endswith(ending):
+            return show(value)
+    unit = next((unit for ending, unit in PLAIN_UNITS.items() if name.endswith(ending)), "")
+    shown = f"{value:,}" if isinstance(value, int) else number(value)
+    return f"{shown} {unit}".rstrip()
 
 
-def signed_percent(ratio: float) -> str:
-    """``+0.4``: by how many percent a ratio differs from 1."""
-    return f"{100 * (ratio - 1):+.1f}".replace("-", "−")
-
-
-def _with_unit(value: float, units: Units, digits: int) -> str:
-    size, unit = _unit(value, units, digits)
-    return f"{value / size:.{decimals(value / size, digits)}f} {unit}"
-
-
-def _unit(value: float, units: Units, digits: int) -> tuple[float, str]:
-    """The largest unit of which `value`, as it will be rounded, is at least one; else the smallest."""
-    rounded = float(f"{abs(value):.{digits - 1}e}")
-    return next(((size, unit) for size, unit in units if rounded >= size), units[-1])
+def _with_unit(value: float, units: Units, digits: int = 3) -> str:
+    # The largest unit of which `value`, as it will be rounded (999.6 µs: 1.00 ms), is at least one; else the smallest.
+    scale, unit = next((one for one in units if float(f"{abs(value) / one[0]:.{digits - 1}e}") >= 1), units[-1])
+    return f"{number(value / scale, digits)} {unit}"

@@ -1,9 +1,15 @@
-"""Where the control group of a process keeps its files, version 1 and 2, and what they say of CPU and memory."""
+"""Control groups, version 1 and 2: where a process's group keeps its files, its limits, and throttling by its quota."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+from kit.profile.reason import Reason, reason
+from kit.profile.sensor import SensorReport
+from kit.sensors.protocol import EdgeSource, counters_in, unavailable
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 PROC = Path("/proc")
@@ -12,107 +18,105 @@ NO_MEMORY_LIMIT_B = 1 << 60
 
 
 class Cgroup(NamedTuple):
-    """The folders that govern a process, its own first and then each parent that is visible here."""
+    """The folders that govern this process, its own first and then each parent that is visible here."""
 
     version: int
     folders: list[Path]
 
 
-class Throttling(NamedTuple):
-    """Cumulative: how often a quota stopped the group, and for how long."""
-
-    stopped: int
-    stopped_ns: int
-
-
-def locate(controller: str, pid: int | str = "self", root: Path = CGROUP_ROOT, proc: Path = PROC) -> Cgroup | None:
-    """Find the group of `pid` for "cpu" or "memory"; None where none is mounted.
+def locate(controller: str, root: Path = CGROUP_ROOT, proc: Path = PROC) -> Cgroup | None:
+    """Find this process's group for "cpu" or "memory"; None where none is mounted.
 
     Inside a container the path that the kernel names may lie above what is mounted: the mount itself is then the group.
     """
     try:
-        lines = (proc / str(pid) / "cgroup").read_text().splitlines()
+        lines = [line.split(":", 2) for line in (proc / "self/cgroup").read_text().splitlines()]
+        mounts = sorted(root.iterdir())
     except OSError:
         return None
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controller in controllers.split(","):
-            mount = _version1_mount(controller, root)
-            if mount is not None:
-                return Cgroup(1, _folders(mount, path))
+    path = next((path for _, names, path in lines if controller in names.split(",")), None)
+    mount = next((folder for folder in mounts if controller in folder.name.split(",")), None)
+    if path is not None and mount is not None:
+        return Cgroup(1, _folders(mount, path))
     if (root / "cgroup.controllers").exists():
-        path = next((line.split(":", 2)[2] for line in lines if line.startswith("0::")), "/")
-        return Cgroup(2, _folders(root, path))
+        return Cgroup(2, _folders(root, next((path for number, _, path in lines if number == "0"), "/")))
     return None
 
 
 def cpu_limit(cgroup: Cgroup) -> float | None:
-    """CPUs that the tightest quota on the way up allows; None: no quota."""
+    """Return the CPUs that the tightest quota on the way up allows; None: no quota."""
     limits = [limit for folder in cgroup.folders if (limit := _quota(cgroup.version, folder)) is not None]
     return min(limits, default=None)
 
 
 def memory_limit_b(cgroup: Cgroup) -> int | None:
-    """Bytes that the tightest limit on the way up allows; None: no limit."""
+    """Return the bytes that the tightest limit on the way up allows; None: no limit."""
     name = "memory.limit_in_bytes" if cgroup.version == 1 else "memory.max"
     words = [_read(folder / name) for folder in cgroup.folders]
-    limits = [int(word) for word in words if word is not None and word.isdigit()]
-    return min((limit for limit in limits if limit < NO_MEMORY_LIMIT_B), default=None)
+    return min((int(word) for word in words if word.isdigit() and int(word) < NO_MEMORY_LIMIT_B), default=None)
 
 
-def governing_folder(cgroup: Cgroup) -> Path:
-    """The nearest folder with a CPU quota, where throttling is counted; without a quota the process's own."""
-    for folder in cgroup.folders:
-        if _quota(cgroup.version, folder) is not None:
-            return folder
-    return cgroup.folders[0]
+def throttling_file(root: Path = CGROUP_ROOT, proc: Path = PROC) -> Path | Reason:
+    """Return `cpu.stat` of the nearest group with a CPU quota, without one of the process's own; or why none counts."""
+    group = locate("cpu", root, proc)
+    if group is None:
+        return reason("no_cpu_controller", root=str(root))
+    limited = (folder for folder in group.folders if _quota(group.version, folder) is not None)
+    file = next(limited, group.folders[0]) / "cpu.stat"
+    # The root group of version 2 counts none.
+    return file if "nr_throttled" in _read(file) else reason("no_throttling_count", file=str(file))
 
 
-def throttling(cpu_stat: bytes) -> Throttling | None:
-    """Counters in the content of `cpu.stat`; None where the group keeps none (the root group of version 2).
+def throttling(cpu_stat: bytes) -> tuple[int, int]:
+    """Return for how many ns a quota has kept the group's tasks off the CPU, and in how many of its periods.
+
+    Args:
+        cpu_stat: the content of `cpu.stat`.
 
     Raises:
-        ValueError: a counter is not a number.
+        ValueError: a counter is not there or not a number.
     """
     words = cpu_stat.split()
-    fields = dict(zip(words[::2], words[1::2], strict=False))
-    stopped = fields.get(b"nr_throttled")
-    if stopped is None:
-        return None
-    if (microseconds := fields.get(b"throttled_usec")) is not None:  # version 2
-        return Throttling(int(stopped), int(microseconds) * 1000)
-    if (nanoseconds := fields.get(b"throttled_time")) is not None:  # version 1
-        return Throttling(int(stopped), int(nanoseconds))
-    return None
+    name, unit_ns = (b"throttled_usec", 1000) if b"throttled_usec" in words else (b"throttled_time", 1)
+    return int(words[words.index(name) + 1]) * unit_ns, int(words[words.index(b"nr_throttled") + 1])
 
 
-def _version1_mount(controller: str, root: Path) -> Path | None:
-    """The mount that holds a controller: `cpu`, or joined as `cpu,cpuacct`."""
-    try:
-        return next((folder for folder in sorted(root.iterdir()) if controller in folder.name.split(",")), None)
-    except OSError:
-        return None
+def open_edges(_cpus: Sequence[int], root: Path = CGROUP_ROOT, proc: Path = PROC) -> list[EdgeSource]:
+    """Open throttled time and throttled periods of the group that holds the quota."""
+    file = throttling_file(root, proc)
+    report = partial(
+        SensorReport,
+        quantity="throttling",
+        scope="control group with the nearest CPU quota, all its processes",
+        source=str(root if isinstance(file, Reason) else file),
+        status="measured",
+        counter=True,
+    )
+    reports = [report(name="cgroup.throttled_ns", unit="ns"), report(name="cgroup.throttled_periods", unit="1")]
+    if isinstance(file, Reason):
+        return [EdgeSource([unavailable(one, file) for one in reports], None)]
+    return [counters_in(file, throttling, reports)]
 
 
 def _folders(mount: Path, path: str) -> list[Path]:
     own = mount / path.lstrip("/")
     if ".." in own.parts or not own.is_dir():
         return [mount]
-    return [own, *(parent for parent in own.parents if parent == mount or mount in parent.parents)]
+    return [own, *(parent for parent in own.parents if parent.is_relative_to(mount))]
 
 
 def _quota(version: int, folder: Path) -> float | None:
     if version == 1:
         quota, period = _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")
     else:
-        quota, _, period = (_read(folder / "cpu.max") or "max").partition(" ")
-    if quota is None or period is None or not quota.isdigit() or not period.isdigit() or int(period) == 0:
-        return None  # "max" in version 2, -1 in version 1
-    return int(quota) / int(period)
+        quota, _, period = _read(folder / "cpu.max").partition(" ")
+    # No quota is "max" in version 2, -1 in version 1.
+    return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
 
 
-def _read(file: Path) -> str | None:
+def _read(file: Path) -> str:
+    """Return what the file holds; nothing where it cannot be read."""
     try:
         return file.read_text().strip()
     except OSError:
-        return None
+        return ""

@@ -3,56 +3,49 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
 
+from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
-from kit.sensors import names
-from kit.sensors.protocol import Sensor
-from kit.sensors.source import Readable, Unavailable
+from kit.sensors.protocol import Sensor, unavailable
 
 CPU_ROOT = Path("/sys/devices/system/cpu")
 CPUINFO = Path("/proc/cpuinfo")
-SCOPE = "mean over all CPUs of the machine"
-NO_FREQUENCY = (
-    "no cpufreq driver here and no aperfmperf counter (usual in a virtual machine): "
-    "the 'cpu MHz' of /proc/cpuinfo is then the nominal rate, not a measurement; measure on the host instead"
-)
 
 
 def scaling_mhz(root: Path = CPU_ROOT) -> float | None:
-    """Mean of `scaling_cur_freq` over the CPUs, in MHz; None where no CPU has it."""
+    """Return the mean of `scaling_cur_freq` over the CPUs, in MHz; None where no CPU has it."""
     khz = []
     for file in root.glob("cpu[0-9]*/cpufreq/scaling_cur_freq"):
-        try:
+        with suppress(OSError, ValueError):  # an offline CPU answers EBUSY or <unknown>
             khz.append(int(file.read_text()))
-        except (OSError, ValueError):  # an offline CPU answers EBUSY or <unknown>
-            continue
     return fmean(khz) / 1000 if khz else None
 
 
 def cpuinfo_mhz(cpuinfo: Path = CPUINFO) -> float | None:
-    """Mean 'cpu MHz' of /proc/cpuinfo; None unless the CPU has the counters that make it a measurement."""
-    try:
-        text = cpuinfo.read_text()
-    except OSError:
-        return None
-    if "aperfmperf" not in text:
-        return None
+    """Return the mean "cpu MHz" of /proc/cpuinfo; None unless the CPU has the counters that make it a measurement.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    text = cpuinfo.read_text()
     mhz = [float(value) for value in re.findall(r"^cpu MHz\s*:\s*([\d.]+)", text, re.MULTILINE)]
-    return fmean(mhz) if mhz else None
+    return fmean(mhz) if mhz and "aperfmperf" in text else None
 
 
-def open_all(root: Path = CPU_ROOT, cpuinfo: Path = CPUINFO) -> list[Sensor]:
-    """The one sensor of CPU frequency: cpufreq, else /proc/cpuinfo where APERF/MPERF stand behind it."""
-    if scaling_mhz(root) is not None:
-        return [Readable(_report(f"{root}/cpu*/cpufreq/scaling_cur_freq"), lambda: scaling_mhz(root))]
-    if cpuinfo_mhz(cpuinfo) is not None:
-        return [Readable(_report(f"{cpuinfo} (aperfmperf)"), lambda: cpuinfo_mhz(cpuinfo))]
-    return [Unavailable(names.FREQUENCY, "frequency", "MHz", SCOPE, str(root), reason=NO_FREQUENCY)]
-
-
-def _report(source: str) -> SensorReport:
-    return SensorReport(
-        name=names.FREQUENCY, quantity="frequency", unit="MHz", scope=SCOPE, source=source, status="measured"
+def open_sampled(root: Path = CPU_ROOT, cpuinfo: Path = CPUINFO) -> list[Sensor]:
+    """Open the one sensor of CPU frequency: cpufreq, else /proc/cpuinfo where APERF/MPERF stand behind it."""
+    from_cpuinfo = scaling_mhz(root) is None
+    report = SensorReport(
+        name="cpu.frequency",
+        quantity="frequency",
+        unit="MHz",
+        scope="mean over all CPUs of the machine",
+        source=f"{cpuinfo} (aperfmperf)" if from_cpuinfo else f"{root}/cpu*/cpufreq/scaling_cur_freq",
+        status="measured",
     )
+    if from_cpuinfo and cpuinfo_mhz(cpuinfo) is None:
+        return [Sensor(unavailable(report, reason("no_frequency")))]
+    return [Sensor(report, lambda: cpuinfo_mhz(cpuinfo) if from_cpuinfo else scaling_mhz(root))]

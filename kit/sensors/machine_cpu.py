@@ -1,48 +1,67 @@
-"""Busy CPU time of the whole machine, as a counter. (`psutil.cpu_percent` answers 0.0 when first asked.)"""
+"""CPU time of the machine, whoever used it: busy, stolen, and waited for."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
-from kit.sensors import names
-from kit.sensors.held_file import HeldFile
-from kit.sensors.protocol import Sensor
-from kit.sensors.source import Readable, Unavailable
+from kit.sensors.protocol import EdgeSource, counters_in, unavailable
 
-PROC_STAT = Path("/proc/stat")
-SCOPE = "machine, all processes"
-SOURCE = "/proc/stat: user + nice + system + irq + softirq; cumulative"
+PROC = Path("/proc")
+TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+# One line a CPU: a name and ten numbers of twenty digits at most.
+_LINE_B = 240
 
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-# The first line holds the sums over all CPUs: at most ten numbers of twenty digits.
-_FIRST_LINE_B = 256
+_report = partial(SensorReport, unit="ns", status="measured", counter=True)
 
 
-def busy_s(stat: bytes) -> float:
-    """CPU seconds that all CPUs spent working since boot; idle, iowait and steal left out.
-
-    proc_stat(5): cpu user nice system idle iowait irq softirq steal guest guest_nice; user and nice hold the guests'.
-    """
-    user, nice, system, _, _, irq, softirq = (int(field) for field in stat.split(maxsplit=8)[1:8])
-    return (user + nice + system + irq + softirq) / _TICKS_PER_S
+def open_edges(cpus: Sequence[int], proc: Path = PROC) -> list[EdgeSource]:
+    """Open the CPU times of `cpus`, summed, and the machine's CPU pressure."""
+    return [_times(cpus, proc / "stat"), _pressure(proc / "pressure/cpu")]
 
 
-def open_all(file: Path = PROC_STAT) -> list[Sensor]:
-    """The one sensor of the machine's CPU time."""
-    try:
-        held = HeldFile(file, _FIRST_LINE_B)
-    except OSError as error:
-        reason = f"{file} is not readable: {error.strerror}"
-        return [Unavailable(names.MACHINE_TIME, "utilization", "s", SCOPE, SOURCE, reason=reason)]
-    report = SensorReport(
-        name=names.MACHINE_TIME,
-        quantity="utilization",
-        unit="s",
-        scope=SCOPE,
-        source=SOURCE,
-        status="measured",
-        update_period_ns=1_000_000_000 // _TICKS_PER_S,
+def _times(cpus: Sequence[int], file: Path) -> EdgeSource:
+    """proc_stat(5): cpu user nice system idle iowait irq softirq steal guest guest_nice; user and nice hold guests'."""
+    report = partial(
+        _report,
+        scope=f"CPUs {', '.join(map(str, cpus))}; all processes of the machine",
+        update_period_ns=TICK_NS,
     )
-    return [Readable(report, lambda: busy_s(held.read()), (OSError, ValueError), held.close)]
+    reports = [
+        report(name="machine.busy_ns", quantity="utilization", source=f"{file}: user + nice + system + irq + softirq"),
+        report(name="machine.steal_ns", quantity="contention", source=f"{file}: steal, taken by the hypervisor"),
+    ]
+    marks = [b"\ncpu%d " % cpu for cpu in cpus]
+
+    def parse(stat: bytes) -> tuple[int, int]:
+        busy = stolen = 0
+        for mark in marks:
+            begin = stat.index(mark) + len(mark)
+            user, nice, system, _, _, irq, softirq, steal = map(int, stat[begin : begin + _LINE_B].split(None, 8)[:8])
+            busy += user + nice + system + irq + softirq
+            stolen += steal
+        return busy * TICK_NS, stolen * TICK_NS
+
+    return counters_in(file, parse, reports, _LINE_B * (max(cpus, default=0) + 2))
+
+
+def _pressure(file: Path) -> EdgeSource:
+    """Pressure stall information, of Linux 4.20 and later."""
+    scope = "machine: some task, of whichever process, waited for a CPU"
+    report = _report(name="pressure.cpu_some_ns", quantity="contention", scope=scope, source=str(file))
+    if not file.exists():
+        return EdgeSource([unavailable(report, reason("no_pressure"))], None)
+    return counters_in(file, lambda content: (pressure_some_ns(content),), [report])
+
+
+def pressure_some_ns(content: bytes) -> int:
+    """Return the cumulative time of the first line, "some avg10=… total=N"; the kernel counts microseconds.
+
+    Raises:
+        ValueError, IndexError: there is no such line.
+    """
+    return int(content.split(b"total=")[1].split()[0]) * 1000

@@ -2,181 +2,172 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from itertools import pairwise
+from statistics import median
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
-from kit.sensors import clock_events, nvml_library
-from kit.sensors.protocol import Sensor
-from kit.sensors.source import Readable, Unavailable
-from kit.sensors.update_period import measured_update_period_ns
+from kit.sensors.protocol import Sensor, now_ns, unavailable
 
-POWER_INSTANT = "NVML_FI_DEV_POWER_INSTANT"
-# NVML reference, nvmlDeviceGetPowerUsage: GA100 and older answer the present power, later boards a mean.
-POWER_USAGE = "nvmlDeviceGetPowerUsage: mean over 1 s on Ampere and later, GA100 excepted"
+# Of the energy counter: fine against the 20 to 100 ms of known boards, and coarse enough to leave the CPU to others.
+POLL_S = 0.001
+POLL_LIMIT_S = 0.6
+# Five changes are four periods: their median bears one late wake-up.
+POLLED_CHANGES = 5
 # NVML reference, nvmlUtilization_t: "percent of time over the past sample period" of 1/6 to 1 s.
-UTILIZATION = "nvmlDeviceGetUtilizationRates: share of the last 1/6 to 1 s in which some kernel ran, not occupancy"
-# NVML reference, NvmlClocksEventReasons; kit.sensors.clock_events has the bits in words.
-CLOCK_EVENTS = "a bit mask, NVML's clocks event reasons at this moment"
-# Who has none, where that is known: quantity -> words.
-NO_COUNTER = {"energy": " (the energy counter: Volta and later; virtual GPUs and MIG slices often none)"}
-# Drivers fail a single read now and then; a board that lacks a counter fails every one.
-OPEN_ATTEMPTS = 3
+BUSY_PERIOD_NS = 166_666_667
+
+# NVML reference, NvmlClocksEventReasons (once ThrottleReasons): what slows a GPU below the clock it was asked for.
+SLOWING = {
+    0x004: "software_power_cap",
+    0x008: "hardware_slowdown",  # to half the clock or less: heat, power brake, or power drawn too fast
+    0x010: "sync_boost",  # held down to the slowest GPU of its group
+    0x020: "software_thermal_slowdown",
+    0x040: "hardware_thermal_slowdown",
+    0x080: "hardware_power_brake",
+    0x200: "board_limit",
+    0x400: "reliability_limit",
+}
+# Not slowed, but at the clock that was asked for: 0x001 idle (nothing runs, so no work waits), 0x002 applications
+# clocks and 0x100 display clocks (a setting, the same in every launch; the state says it as its clock limit).
+ASKED_FOR = 0x001 | 0x002 | 0x100
+# Unit of a sensor whose value is a mask of these bits.
+MASK = "clocks event mask"
+
+
+class Boards(NamedTuple):
+    """The initialized `pynvml`, which may stay so until the process ends, and a handle for each GPU."""
+
+    nvml: ModuleType
+    handles: list[Any]
 
 
 class Question(NamedTuple):
-    """One quantity of one board, and the call that answers it."""
+    """One quantity of a board, and the call that answers it; that raises NVMLError."""
 
-    suffix: str
-    quantity: str
+    name: str
     unit: str
     source: str
-    value: Callable[[], float]
+    read: Callable[[], float]
+    update_period_ns: int | None = None
 
 
-def open_all() -> list[Sensor]:
-    """Seven sensors per GPU, those that the board does not answer marked so; or what keeps NVML from starting."""
-    nvml, obstacle = nvml_library.load()
-    if nvml is None:
-        return _nothing(obstacle or nvml_library.LIBRARY_NOT_FOUND)
+def slowing(mask: int) -> list[str]:
+    """Return the reasons in a mask; a bit that the reference did not name when this was written is said by number."""
+    bits = [1 << position for position in range(mask.bit_length()) if mask >> position & 1]
+    return [SLOWING.get(bit, f"unnamed_{bit:#x}") for bit in bits if not bit & ASKED_FOR]
+
+
+def open_boards() -> Boards | Reason:
+    """Load NVML and list the GPUs, or return which obstacle there is."""
     try:
-        count = nvml.nvmlDeviceGetCount()
-        handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
-    except nvml.NVMLError as error:
-        nvml.nvmlShutdown()
-        return _nothing(_reason(nvml, error.value, "listing the GPUs"))
-    if not handles:
-        nvml.nvmlShutdown()
-        return _nothing(nvml_library.NO_GPU)
-    return [
-        _open(nvml, index, question) for index, handle in enumerate(handles) for question in _questions(nvml, handle)
-    ]
+        import pynvml
+    except ImportError:
+        return reason("nvml_package_missing")
+    try:
+        pynvml.nvmlInit()
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+    except pynvml.NVMLError as error:
+        codes = {
+            pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: "nvml_library_missing",
+            pynvml.NVML_ERROR_DRIVER_NOT_LOADED: "nvml_driver_not_loaded",
+            pynvml.NVML_ERROR_NO_PERMISSION: "nvml_no_permission",
+            pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: "nvml_version_mismatch",
+        }
+        code = codes.get(error.value)
+        return reason(code) if code else reason("nvml_failed", error=str(error))
+    return Boards(pynvml, handles) if handles else reason("nvml_no_gpu")
+
+
+def open_sampled() -> list[Sensor]:
+    """Open seven sensors for each GPU, those that the board does not answer marked so; or one that says why none."""
+    boards = open_boards()
+    if isinstance(boards, Reason):
+        report = SensorReport(
+            name="nvml.energy", quantity="energy", unit="J", scope="GPU boards", source="NVML", status="measured"
+        )
+        return [Sensor(unavailable(report, boards))]
+    nvml, handles = boards
+    sensors = [_open(nvml, index, one) for index, handle in enumerate(handles) for one in _questions(nvml, handle)]
+    energy = sensors[0]
+    period_ns = update_period_ns(lambda: energy.read().value) if energy.is_available else None
+    for sensor in sensors:
+        if sensor.report.counter and sensor.is_available:  # the boards of one machine are alike
+            sensor.report = replace(sensor.report, update_period_ns=period_ns)
+    return sensors
 
 
 def _questions(nvml: ModuleType, handle: object) -> list[Question]:
-    return [
-        Question(
-            "energy",
-            "energy",
-            "J",
-            "nvmlDeviceGetTotalEnergyConsumption; cumulative since the driver was loaded",
-            lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000,
-        ),
-        _power(nvml, handle),
-        Question(
-            "utilization",
-            "utilization",
-            "%",
-            UTILIZATION,
-            lambda: float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu),
-        ),
-        Question(
-            "memory",
-            "memory",
-            "B",
-            "nvmlDeviceGetMemoryInfo: used, by all processes",
-            lambda: float(nvml.nvmlDeviceGetMemoryInfo(handle).used),
-        ),
-        Question(
-            "frequency",
-            "frequency",
-            "MHz",
-            "nvmlDeviceGetClockInfo: SM clock",
-            lambda: float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
-        ),
-        Question(
-            "temperature",
-            "temperature",
-            "C",
-            "nvmlDeviceGetTemperature: GPU die",
-            lambda: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
-        ),
-        _clock_events(nvml, handle),
-    ]
-
-
-def _power(nvml: ModuleType, handle: object) -> Question:
-    """The instantaneous field where the board has it; the older call says a mean on some boards."""
-
-    def instant_w() -> float:
+    def power_instant_w() -> float:
         field = nvml.nvmlDeviceGetFieldValues(handle, [nvml.NVML_FI_DEV_POWER_INSTANT])[0]
         if field.nvmlReturn != nvml.NVML_SUCCESS:
             raise nvml.NVMLError(field.nvmlReturn)
         return float(field.value.uiVal) / 1000
 
-    def usage_w() -> float:
-        return float(nvml.nvmlDeviceGetPowerUsage(handle)) / 1000
-
+    energy = "nvmlDeviceGetTotalEnergyConsumption: since the driver was loaded"
+    power = Question("power", "W", "NVML_FI_DEV_POWER_INSTANT", power_instant_w)
     try:
-        instant_w()
+        power_instant_w()
     except nvml.NVMLError:
-        return Question("power", "power", "W", POWER_USAGE, usage_w)
-    return Question("power", "power", "W", POWER_INSTANT, instant_w)
-
-
-def _clock_events(nvml: ModuleType, handle: object) -> Question:
-    """By the call's present name, or by the older one where the driver's library knows that alone."""
-    name = "nvmlDeviceGetCurrentClocksEventReasons"
-    try:
-        getattr(nvml, name)(handle)
-    except nvml.NVMLError as error:
-        if error.value == nvml.NVML_ERROR_FUNCTION_NOT_FOUND:
-            name = "nvmlDeviceGetCurrentClocksThrottleReasons"
-    mask = getattr(nvml, name)
-    return Question(clock_events.SUFFIX, "throttling", "1", f"{name}: {CLOCK_EVENTS}", lambda: float(mask(handle)))
+        # NVML reference: GA100 and older answer the present power, later boards a mean.
+        mean = "nvmlDeviceGetPowerUsage: mean over 1 s on Ampere and later, GA100 excepted"
+        power = Question("power", "W", mean, lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000)
+    busy = "nvmlDeviceGetUtilizationRates: share of the last 1/6 to 1 s in which some kernel ran, not occupancy"
+    memory = "nvmlDeviceGetMemoryInfo: used, by all processes"
+    clock, die = nvml.NVML_CLOCK_SM, nvml.NVML_TEMPERATURE_GPU
+    mask = "nvmlDeviceGetCurrentClocksEventReasons: at this moment"
+    return [
+        Question("energy", "J", energy, lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000),
+        power,
+        Question("utilization", "%", busy, lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu, BUSY_PERIOD_NS),
+        Question("memory", "B", memory, lambda: nvml.nvmlDeviceGetMemoryInfo(handle).used),
+        Question("frequency", "MHz", "nvmlDeviceGetClockInfo: SM", lambda: nvml.nvmlDeviceGetClockInfo(handle, clock)),
+        Question("temperature", "C", "nvmlDeviceGetTemperature", lambda: nvml.nvmlDeviceGetTemperature(handle, die)),
+        Question("throttled", MASK, mask, lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)),
+    ]
 
 
 def _open(nvml: ModuleType, index: int, question: Question) -> Sensor:
-    """Ask now; a board that does not answer says why for the whole launch."""
-    name = f"nvml.{index}.{question.suffix}"
-    scope = f"GPU {index} board, all processes"
-    code = _first_failure(nvml, question)
-    if code is not None:
-        reason = _reason(nvml, code, f"{question.quantity} of GPU {index}", question.quantity)
-        return Unavailable(name, question.quantity, question.unit, scope, question.source, reason=reason)
+    """Ask now; what a board does not answer is unavailable for the whole run."""
     report = SensorReport(
-        name=name,
-        quantity=question.quantity,
+        name=f"nvml.{index}.{question.name}",
+        quantity="throttling" if question.unit == MASK else question.name,
         unit=question.unit,
-        scope=scope,
+        scope=f"GPU {index} board, all processes",
         source=question.source,
         status="measured",
+        counter=question.name == "energy",
+        update_period_ns=question.update_period_ns,
     )
-    sensor = Readable(report, question.value, (nvml.NVMLError,))
-    if question.quantity != "energy":
-        return sensor
-    period_ns = measured_update_period_ns(lambda: sensor.read().value)
-    return Readable(replace(report, update_period_ns=period_ns), question.value, (nvml.NVMLError,))
-
-
-def _first_failure(nvml: ModuleType, question: Question) -> int | None:
-    """Error code of a question that a board never answers; None once it has answered."""
-    code = None
-    for _ in range(OPEN_ATTEMPTS):
-        try:
-            question.value()
-        except nvml.NVMLError as error:
-            code = int(error.value)
+    try:
+        question.read()
+    except nvml.NVMLError as error:
+        if error.value == nvml.NVML_ERROR_NOT_SUPPORTED:
+            why = reason("nvml_no_energy_counter" if report.counter else "nvml_not_supported")
         else:
-            return None
-    return code
+            why = reason("nvml_failed", error=str(error))
+        return Sensor(unavailable(report, why))
+    return Sensor(report, question.read)
 
 
-def _reason(nvml: ModuleType, code: int, what: str, quantity: str = "") -> str:
-    known = {
-        nvml.NVML_ERROR_NOT_SUPPORTED: f"the board or its driver does not offer it{NO_COUNTER.get(quantity, '')}",
-        nvml.NVML_ERROR_FUNCTION_NOT_FOUND: "the driver is too old for this call: update it",
-        nvml.NVML_ERROR_NO_PERMISSION: "no permission: ask as root, or give this user access to /dev/nvidia*",
-    }
-    return f"{what}: {known.get(code, str(nvml.NVMLError(code)))}"
+def update_period_ns(value: Callable[[], float | None], limit_s: float = POLL_LIMIT_S) -> int | None:
+    """Return the median time between changes of a counter; None where fewer than two came within `limit_s`.
 
-
-def _nothing(reason: str) -> list[Sensor]:
-    scope = "GPU boards"
-    return [
-        Unavailable("nvml.energy", "energy", "J", scope, "NVML", reason=reason),
-        Unavailable("nvml.utilization", "utilization", "%", scope, "NVML", reason=reason),
-    ]
+    Vendors rarely say how often a counter gets a fresh value, and boards differ. Failed reads (None) are passed over.
+    """
+    end_ns = now_ns() + int(limit_s * 1e9)
+    last, changes_ns = value(), list[int]()
+    while len(changes_ns) < POLLED_CHANGES and now_ns() < end_ns:
+        current = value()
+        if current is not None and current != last:
+            changes_ns.append(now_ns())
+            last = current
+        time.sleep(POLL_S)
+    periods_ns = [later - earlier for earlier, later in pairwise(changes_ns)]
+    return int(median(periods_ns)) if periods_ns else None

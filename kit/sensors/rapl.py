@@ -10,144 +10,83 @@ AMD processors (family 17h and later) appear under the same names. Core and unco
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
+from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
-from kit.sensors.held_file import HeldFile
-from kit.sensors.protocol import Sensor
-from kit.sensors.source import Readable, Unavailable
-from kit.sensors.stamp import now_ns
+from kit.sensors.protocol import FAILURES, Sensor, file_obstacle, unavailable
 
-POWERCAP_ROOT = Path("/sys/class/powercap")
 # Intel SDM volume 3B, "RAPL Interfaces": the energy status registers are updated about every millisecond.
 UPDATE_PERIOD_NS = 1_000_000
-# The counter falls when it wraps and when it is reset (suspend, reloaded module). A wrap that would mean more than
-# this is a reset: no processor package draws 5 kW.
-PLAUSIBLE_W = 5000.0
-SCOPE_ALL = "CPU packages, all processes"
-
-NO_POWERCAP = (
-    "{root} does not exist: the kernel offers no powercap here (a virtual machine, a processor other than Intel or "
-    "AMD, or a kernel without CONFIG_POWERCAP); measure on the host"
-)
-NO_RAPL = (
-    "{root} holds no intel-rapl zone: the kernel module is absent or finds no counter (usual in a virtual machine); "
-    "on Intel or AMD hardware: modprobe intel_rapl_msr"
-)
-MASKED = (
-    "{zone} leads nowhere: the container masks the powercap tree, as Docker and Podman do since CVE-2020-8694; start "
-    "it with --security-opt systempaths=unconfined, and as root"
-)
-NOT_READABLE = (
-    "{file} is readable by root alone, as in every kernel since 2020 (CVE-2020-8694): run as root, "
-    "or on the host: chmod a+r {file}"
-)
+SCOPES = {
+    "package": "cores, caches, memory controller, integrated graphics of the package; all processes",
+    "dram": "memory of the package; all processes",
+    "psys": "whole platform, packages included; all processes",
+}
 
 
-class EnergyCounter:
-    """Joules since it was opened, from a counter in microjoules that wraps.
+def open_sampled() -> list[Sensor]:
+    """Open one energy sensor for each package, DRAM and psys zone, or one that says which obstacle there is.
 
-    Raises:
-        OSError: from any read that fails.
-        ValueError: the file does not hold a number.
+    KIT_POWERCAP_ROOT is the powercap tree where it is elsewhere than the kernel has it.
     """
-
-    def __init__(self, file: Path, range_uj: int) -> None:
-        self._file = HeldFile(file)
-        self._range_uj = range_uj
-        self._last_uj = int(self._file.read())
-        self._last_ns = now_ns()
-        self._total_uj = 0
-        self._was_reset = False
-
-    def joules(self) -> float | None:
-        """Cumulative joules; None for good once the counter was reset, since what it held is lost."""
-        raw_uj = int(self._file.read())
-        at_ns = now_ns()
-        moved_uj = raw_uj - self._last_uj
-        if moved_uj < 0:
-            moved_uj += self._range_uj
-            seconds = max(at_ns - self._last_ns, UPDATE_PERIOD_NS) / 1e9
-            self._was_reset |= not 0 <= moved_uj / 1e6 <= PLAUSIBLE_W * seconds
-        self._last_uj, self._last_ns = raw_uj, at_ns
-        self._total_uj += moved_uj
-        return None if self._was_reset else self._total_uj / 1e6
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
-
-
-def powercap_root() -> Path:
-    """The powercap tree: KIT_POWERCAP_ROOT, or where the kernel has it."""
-    return Path(os.environ.get("KIT_POWERCAP_ROOT", POWERCAP_ROOT))
-
-
-def open_all(root: Path | None = None) -> list[Sensor]:
-    """One energy sensor per package, DRAM and psys zone, or one that says which obstacle there is."""
-    root = root or powercap_root()
-    if not root.is_dir():
-        return [_unavailable("rapl.energy", SCOPE_ALL, root, NO_POWERCAP.format(root=root))]
-    zones = sorted(root.glob("intel-rapl:*"))
-    if not zones:
-        return [_unavailable("rapl.energy", SCOPE_ALL, root, NO_RAPL.format(root=root))]
-    sensors = [sensor for zone in zones if (sensor := _open(zone)) is not None]
-    return sensors or [_unavailable("rapl.energy", SCOPE_ALL, root, f"{root} holds no package, dram or psys zone")]
+    root = Path(os.environ.get("KIT_POWERCAP_ROOT", "/sys/class/powercap"))
+    sensors = [sensor for zone in sorted(root.glob("intel-rapl:*")) if (sensor := _open(zone)) is not None]
+    code = "no_rapl_zone" if root.is_dir() else "no_powercap"
+    return sensors or [_sensor("energy", "CPU packages; all processes", root, reason(code, root=str(root)))]
 
 
 def _open(zone: Path) -> Sensor | None:
-    """The sensor of one zone; None for a zone that is part of another."""
+    """Open one zone; None for a zone that is part of another."""
     file = zone / "energy_uj"
     if not zone.exists():
-        return _unavailable(f"rapl.{zone.name}", "not known: zone masked", file, MASKED.format(zone=zone))
+        return _sensor(zone.name, "not known: masked", file, reason("powercap_masked", zone=str(zone)))
     try:
         domain = (zone / "name").read_text().strip()
+        scope = next((scope for kind, scope in SCOPES.items() if domain.startswith(kind)), None)
+        if scope is None:
+            return None
+        package = zone.with_name(zone.name.rpartition(":")[0]) / "name"
+        name = f"{package.read_text().strip()}.{domain}" if package.exists() else domain
     except OSError as error:
-        return _unavailable(f"rapl.{zone.name}", "not known", file, f"{zone / 'name'}: {error.strerror}")
-    if not domain.startswith(("package", "dram", "psys")):
-        return None
-    name = f"rapl.{_parent_name(zone)}{domain}"
-    scope = _scope(domain)
+        return _sensor(zone.name, "not known", file, file_obstacle(zone / "name", error))
     try:
-        counter = EnergyCounter(file, int((zone / "max_energy_range_uj").read_text()))
-    except (OSError, ValueError) as error:
-        return _unavailable(name, scope, file, _obstacle(file, error))
+        return _sensor(name, scope, file, _counter_j(file, int((zone / "max_energy_range_uj").read_text())))
+    except PermissionError:
+        return _sensor(name, scope, file, reason("root_only", file=str(file)))
+    except FAILURES as error:
+        return _sensor(name, scope, file, file_obstacle(file, error))
+
+
+def _counter_j(file: Path, range_uj: int) -> Callable[[], float]:
+    """Return a function that gives joules since now, from a counter in microjoules that wraps at `range_uj`.
+
+    Raises:
+        OSError: from this and from every read: the file cannot be read.
+        ValueError: it does not hold a number.
+    """
+    last_uj, total_uj = int(file.read_text()), 0
+
+    def joules() -> float:
+        nonlocal last_uj, total_uj
+        raw_uj = int(file.read_text())
+        total_uj += (raw_uj - last_uj) % range_uj
+        last_uj = raw_uj
+        return total_uj / 1e6
+
+    return joules
+
+
+def _sensor(name: str, scope: str, source: Path, found: Callable[[], float] | Reason) -> Sensor:
     report = SensorReport(
-        name=name,
+        name=f"rapl.{name}",
         quantity="energy",
         unit="J",
         scope=scope,
-        source=f"{file}; cumulative, wrap accounted for",
+        source=str(source),
         status="measured",
+        counter=True,
         update_period_ns=UPDATE_PERIOD_NS,
     )
-    return Readable(report, counter.joules, (OSError, ValueError), counter.close)
-
-
-def _obstacle(file: Path, error: OSError | ValueError) -> str:
-    if isinstance(error, PermissionError):
-        return NOT_READABLE.format(file=file)
-    if isinstance(error, OSError):
-        return f"{error.filename or file} cannot be read: {error.strerror}"
-    return f"{file} or max_energy_range_uj beside it does not hold a number"
-
-
-def _parent_name(zone: Path) -> str:
-    """`package-0.` for a zone under a package, so that the dram of two packages are told apart."""
-    parent = zone.with_name(zone.name.rpartition(":")[0])
-    try:
-        return (parent / "name").read_text().strip() + "."
-    except OSError:
-        return ""
-
-
-def _scope(domain: str) -> str:
-    if domain.startswith("psys"):
-        return "whole platform, packages included, all processes"
-    if domain.startswith("dram"):
-        return "memory of the package, all processes"
-    return f"{domain.replace('-', ' ')}: cores, caches, memory controller, integrated graphics; all processes"
-
-
-def _unavailable(name: str, scope: str, source: Path, reason: str) -> Sensor:
-    return Unavailable(name, "energy", "J", scope, str(source), reason=reason)
+    return Sensor(unavailable(report, found)) if isinstance(found, Reason) else Sensor(report, found)

@@ -5,43 +5,38 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from kit.sensors.protocol import Sensor
-from kit.sensors.source import Unavailable
+from kit.profile.reason import reason
+from kit.profile.sensor import SensorReport
+from kit.sensors.protocol import Sensor, unavailable
 
-NO_DEVICE = "no TPU here: neither /dev/accel* (v4 and earlier) nor a /dev/vfio group (v5 and later) belongs to one"
-NO_COUNTER = (
-    "a TPU is here ({devices}), and libtpu gives its user no energy or power counter: "
-    "joules can only come from the provider's own monitoring"
-)
-NO_LIBRARY = "a TPU device is here ({devices}) but libtpu is not installed: pip install 'jax[tpu]'"
+DEV = Path("/dev")
+PCI = Path("/sys/bus/pci/devices")
 # PCI vendor id of Google, by which a VFIO device is told from any other that is passed through.
 GOOGLE_PCI_VENDOR = "0x1ae0"
+# Google's network cards carry the same vendor id: this class is "processing accelerator".
+ACCELERATOR_PCI_CLASS = "0x12"
 
 
-def devices(dev: Path = Path("/dev"), pci: Path = Path("/sys/bus/pci/devices")) -> list[str]:
-    """Device files and PCI addresses of the TPUs of this machine."""
-    found = sorted(str(file) for file in dev.glob("accel[0-9]*"))
-    for vendor in sorted(pci.glob("*/vendor")):
-        try:
-            if vendor.read_text().strip() == GOOGLE_PCI_VENDOR and _is_accelerator(vendor.parent):
-                found.append(vendor.parent.name)
-        except OSError:
-            continue
-    return found
+def devices(dev: Path = DEV, pci: Path = PCI) -> list[str]:
+    """Return device files and PCI addresses of the TPUs of this machine."""
+    return [str(file) for file in sorted(dev.glob("accel[0-9]*"))] + [
+        vendor.parent.name
+        for vendor in sorted(pci.glob("*/vendor"))
+        if vendor.read_text().strip() == GOOGLE_PCI_VENDOR
+        and (vendor.parent / "class").read_text().startswith(ACCELERATOR_PCI_CLASS)
+    ]
 
 
-def open_all(dev: Path = Path("/dev"), pci: Path = Path("/sys/bus/pci/devices")) -> list[Sensor]:
-    """One energy sensor, never available, with the reason that holds here."""
-    found = devices(dev, pci)
+def open_sampled(dev: Path = DEV, pci: Path = PCI) -> list[Sensor]:
+    """Return one energy sensor, never available, with the reason that holds here."""
+    found = ", ".join(devices(dev, pci))
     if not found:
-        reason = NO_DEVICE
+        why = reason("no_tpu")
     elif importlib.util.find_spec("libtpu") is None:
-        reason = NO_LIBRARY.format(devices=", ".join(found))
+        why = reason("tpu_without_library", devices=found)
     else:
-        reason = NO_COUNTER.format(devices=", ".join(found))
-    return [Unavailable("tpu.energy", "energy", "J", "TPU chips", "libtpu", reason=reason)]
-
-
-def _is_accelerator(device: Path) -> bool:
-    """Google's network cards carry the same vendor id: PCI class 0x12 is 'processing accelerator'."""
-    return (device / "class").read_text().startswith("0x12")
+        why = reason("tpu_without_counter", devices=found)
+    report = SensorReport(
+        name="tpu.energy", quantity="energy", unit="J", scope="TPU chips", source="libtpu", status="measured"
+    )
+    return [Sensor(unavailable(report, why))]

@@ -1,23 +1,40 @@
-"""A suite: which cells, and how long each is measured. TOML, built in or the user's own."""
+"""A suite: which cells, which axis they are compared over, how long each is measured. TOML, built in or the user's."""
 
 from __future__ import annotations
 
 import hashlib
 import math
+import re
 import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from kit.errors import KitError
-from kit.profile.cell import Device, Feed, Task
+from kit.profile.cell import AXES, DEFAULT_VARIANT, Device, Feed, Task, Variant
 from kit.profile.launch import StepPlan
 
 DEFAULT_SUITE = "standard"
 QUICK_SUITE = "quick"
-# kit.stats.steady_state: two segments of ten steps are the least that can be steady.
-STEADY_STEPS_MIN = 20
+# Cells that differ only in these may be programs of one process; the others are set once for a whole process.
+SHAREABLE = ("workload", "task", "batch", "compile_mode", "feed")
+
+# Defaults of a measurement; rounds.md and docs/method.md have the evidence.
+# The interval of 8 rounds covers at 93 to 95 % even when a run stops as soon as it is narrow enough.
+ROUNDS = 8
+# With a start of 4 to 8 s, the variance that an hour buys is least at 12 cycles a round.
+CYCLES = 12
+# Long enough for some steps of most networks, short against the seconds in which a machine's speed changes.
+BLOCK_S = 0.25
+# After a switch the first step takes up to twice as long, the next up to 7 % longer; 100 ms gave the same as 20.
+LEAD_IN_S = 0.02
+# A time and a number, not a search: a search cannot tell the machine's drift from the framework's warm-up.
+WARMUP_S = 1.0
+WARMUP_STEPS = 10
+
+# It stands in keys of cells, between slashes.
+VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
@@ -25,6 +42,12 @@ Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 class SuiteError(KitError):
     """There is no such suite, or its file is not one."""
+
+
+def check_choice(kind: str, name: str, choices: list[str] | tuple[str, ...]) -> None:
+    """Raise SuiteError with the choices if `name` is none of them."""
+    if name not in choices:
+        raise SuiteError(f"no {kind} {name!r}; choose from {', '.join(choices)}")
 
 
 class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,55 +63,84 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     feeds: list[Feed] = msgspec.field(default_factory=lambda: ["device"])
 
 
-class Measure(StepPlan, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many launches a cell gets, and how long each is.
+class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many rounds, and what a round is.
 
     Raises:
-        ValueError: seconds that are not finite, or more steps at least than at most.
+        ValueError: seconds that are not finite, no time in a block, or an axis that no process can be shared over.
     """
 
-    launches: Count
-    warmup_s: Seconds
-    warmup_steps_min: Annotated[int, msgspec.Meta(ge=0)]
-    steady_s: Seconds
-    steps_min: Annotated[int, msgspec.Meta(ge=STEADY_STEPS_MIN)]
-    steps_max: Count
-    energy_s: Seconds | None = None  # in place of steady_s where an energy sensor answers: joules need a long window
-    observer_s: Seconds = 0.0  # of the first cell's first launch: blocks of steps with the sampler running and stopped
+    rounds: Count = ROUNDS
+    cycles: Count = CYCLES
+    block_s: Seconds = BLOCK_S
+    lead_in_s: Seconds = LEAD_IN_S
+    warmup_s: Seconds = WARMUP_S
+    warmup_steps: Count = WARMUP_STEPS
+    energy_s: Seconds = 0.0
+    share: list[str] = []
 
     def __post_init__(self) -> None:
-        for name in ("warmup_s", "steady_s", "energy_s", "observer_s"):
-            seconds = getattr(self, name)
-            if seconds is not None and not math.isfinite(seconds):
-                raise ValueError(f"{name} is {seconds}; give a number of seconds, 0 or more")
-        if self.steps_min > self.steps_max:
-            raise ValueError(f"steps_min {self.steps_min} is more than steps_max {self.steps_max}")
+        for name in ("block_s", "lead_in_s", "warmup_s", "energy_s"):
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"{name} is {getattr(self, name)}; give a number of seconds, 0 or more")
+        if self.block_s <= self.lead_in_s:
+            raise ValueError(f"block_s {self.block_s} leaves no time after lead_in_s {self.lead_in_s}; give more")
+        for axis in self.share:
+            if axis not in SHAREABLE:
+                raise ValueError(f"share: a process cannot be shared over {axis!r}; choose from {', '.join(SHAREABLE)}")
 
-    def plan(self, *, energy_answers: bool = False) -> StepPlan:
-        """The part that the worker needs, on a machine where an energy sensor answers or not."""
-        plan = StepPlan(**{name: getattr(self, name) for name in StepPlan.__struct_fields__})
-        if energy_answers and self.energy_s is not None:
-            return msgspec.structs.replace(plan, steady_s=max(self.steady_s, self.energy_s))
-        return plan
+    def plan(self) -> StepPlan:
+        """Return the part that each launch needs."""
+        return StepPlan(**{name: getattr(self, name) for name in StepPlan.__struct_fields__})
+
+
+class VariantTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One ``[variants.NAME]`` of a suite file."""
+
+    python: str | None = None
+    env: dict[str, str] = {}
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One suite file."""
+    """One suite file. Without `compare`, variants are compared where there are any, else backends."""
 
     name: str
     title: str
+    compare: list[str] = []
+    baseline: str | None = None  # value of the compared axis; null: the first
     cells: Axes
-    measure: Measure
+    measure: Measure = Measure()
+    variants: dict[str, VariantTable] = {}
     sha256: str = ""  # of the file
+
+    def __post_init__(self) -> None:
+        for axis in self.compare:
+            if axis not in AXES:
+                raise ValueError(f"compare: no axis {axis!r}; choose from {', '.join(AXES)}")
+        for name in self.variants:
+            if not VARIANT_NAME.fullmatch(name):
+                raise ValueError(f"variants: {name!r} is no name; give letters, digits and . _ + -")
+
+    @property
+    def compared(self) -> list[str]:
+        """The axes that groups compare over."""
+        return self.compare or (["variant"] if self.variants else ["backend"])
+
+    def all_variants(self) -> list[Variant]:
+        """Return the variants as members are started with them; one that stands alone is compared with the default."""
+        named = [Variant(name=name, python=table.python, env=table.env) for name, table in self.variants.items()]
+        if len(named) == 1 and named[0].name != DEFAULT_VARIANT:
+            return [Variant(name=DEFAULT_VARIANT), *named]
+        return named or [Variant(name=DEFAULT_VARIANT)]
 
 
 def builtin_suites() -> list[str]:
-    """Names of the suites that come with the kit."""
+    """Return the names of the suites that come with the kit."""
     return sorted(path.stem for path in Path(__file__).parent.glob("*.toml"))
 
 
 def load_suite(name: str) -> Suite:
-    """A built-in suite by name, or a file by path (anything with a slash or ending in .toml).
+    """Return a built-in suite by name, or a file by path (anything with a slash or ending in .toml).
 
     Raises:
         SuiteError: no such suite, unreadable, or not a suite.
@@ -105,7 +157,42 @@ def load_suite(name: str) -> Suite:
     except OSError as error:
         raise SuiteError(f"{path}: cannot be read: {error.strerror}; give the path of a suite's .toml file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SuiteError(f"{path}: not TOML: {error}; the README has an example") from None
+        raise SuiteError(f"{path}: not TOML: {error}; docs/suites.md has an example") from None
     except msgspec.ValidationError as error:
-        raise SuiteError(f"{path}: not a suite: {error}; the README has an example") from None
+        raise SuiteError(f"{path}: not a suite: {error}; docs/suites.md has an example") from None
     return msgspec.structs.replace(suite, sha256=hashlib.sha256(data).hexdigest())
+
+
+def changed(
+    suite: Suite,
+    axes: dict[str, list[Any]],
+    *,
+    compare: list[str] | None = None,
+    variants: dict[str, VariantTable] | None = None,
+    rounds: int | None = None,
+    quick: bool = False,
+) -> Suite:
+    """Return `suite` as the command line narrows or changes it: what is given replaces the suite's own.
+
+    Raises:
+        SuiteError: a value that is not among an axis's choices.
+    """
+    measure = load_suite(QUICK_SUITE).measure if quick else suite.measure
+    name = suite.name if not quick or suite.name == QUICK_SUITE else f"{suite.name}-{QUICK_SUITE}"
+    try:
+        # Converted, not replaced: types and choices are checked as those of a file are.
+        cells = msgspec.convert(
+            msgspec.to_builtins(suite.cells) | {axis: values for axis, values in axes.items() if values}, Axes
+        )
+    except msgspec.ValidationError as error:
+        raise SuiteError(f"{error}; `kit run --help` lists the choices") from None
+    for axis in compare or []:
+        check_choice("axis", axis, AXES)
+    return msgspec.structs.replace(
+        suite,
+        name=name,
+        cells=cells,
+        compare=compare or ([] if variants else suite.compare),
+        variants=variants or suite.variants,
+        measure=measure if rounds is None else msgspec.structs.replace(measure, rounds=rounds),
+    )

@@ -1,83 +1,65 @@
-"""The worker's command line: one cell in, one launch record out.
-
-python -m kit.worker --request request.json --record launch.json --trail phases [--engine PID [--engine-started TICKS]]
-python -m kit.worker --probe torch
-"""
+"""The worker's command line: ``python -m kit.worker --runner PID`` serves, ``--probe torch`` looks and answers."""
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
+import signal
 import sys
-import traceback
-from collections.abc import Callable
-from pathlib import Path
+from contextlib import suppress
+from typing import BinaryIO
 
-import msgspec
-
-from kit.errors import KitError
-from kit.profile.atomic import write_atomically
-from kit.profile.finite import fail_if_not_finite
-from kit.profile.launch import Failure, Launch, LaunchRequest
-from kit.worker.no_room import ERRNOS, EXIT_NO_ROOM
-from kit.worker.parent_death import die_with
-
-# Of a framework's message; XLA's can fill pages, and the stack stands in the tail of standard error.
-REASON_LENGTH = 500
+# From <linux/prctl.h>; prctl(2).
+PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
-    """Run one launch, or probe for a framework; 1 if the launch failed (the record says why)."""
+    """Serve a runner, or probe for a framework."""
     parser = argparse.ArgumentParser(prog="python -m kit.worker")
-    parser.add_argument("--request", type=Path)
-    parser.add_argument("--record", type=Path)
-    parser.add_argument("--trail", type=Path)
-    parser.add_argument("--engine", type=int, metavar="PID", help="end when this process does")
-    parser.add_argument("--engine-started", type=int, metavar="TICKS", help="when it began, as /proc/PID/stat has it")
+    parser.add_argument("--runner", type=int, metavar="PID", help="end when this process does")
+    parser.add_argument("--cpus", default="", metavar="0,1", help="run on these only")
     parser.add_argument("--probe", metavar="BACKEND")
     arguments = parser.parse_args()
     if arguments.probe:
-        from kit.worker.probe import probe
+        from kit.worker.probe import print_probe
 
-        sys.stdout.write(msgspec.json.encode(probe(arguments.probe)).decode() + "\n")
-        return 0
-    if not (arguments.request and arguments.record and arguments.trail):
-        parser.error("--request, --record and --trail are needed together, or --probe alone")
-    if arguments.engine:
-        die_with(arguments.engine, arguments.engine_started)
-    request = msgspec.json.decode(arguments.request.read_bytes(), type=LaunchRequest)
-    launch = _launch(request, arguments.trail, lambda finished: _write(arguments.record, request, finished))
-    _write(arguments.record, request, launch)
-    return 1 if launch.failure else 0
+        return print_probe(arguments.probe)
+    if not arguments.runner:
+        parser.error("--runner is needed, or --probe alone")
+    _die_with(arguments.runner)
+    if arguments.cpus:
+        # Before a framework counts its CPUs.
+        os.sched_setaffinity(0, [int(cpu) for cpu in arguments.cpus.split(",")])
+    commands, answers = _own_pipes()
+    # After this, what a framework prints is no answer. Imported here: a broken import is a failure like any other.
+    from kit.worker.member import Member
 
-
-def _write(record: Path, request: LaunchRequest, launch: Launch) -> None:
-    from kit.worker.measure import new_launch
-
-    fail_if_not_finite(launch, new_launch(request))
-    try:
-        write_atomically(record, msgspec.json.encode(launch))
-    except OSError as error:
-        if error.errno in ERRNOS:
-            # At once: what is buffered for standard output would fail at an orderly exit, and change its code.
-            os._exit(EXIT_NO_ROOM)
-        raise
+    with suppress(BrokenPipeError):
+        return Member(commands, answers).serve()
+    return 1
 
 
-def _launch(request: LaunchRequest, trail: Path, keep: Callable[[Launch], None]) -> Launch:
-    # Imported here: the worker starts its ledger before anything slow, and a broken import is a failure like any other.
-    from kit.worker.ledger import PhaseLedger
-    from kit.worker.measure import measure, new_launch
+def _die_with(runner: int) -> None:
+    """Have the kernel kill this process when its runner dies, be it stopped or not; at once where it has died."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() not in (runner, 0):
+            # Behind a script that does not exec its interpreter the parent is that script, as it should not be.
+            with suppress(ProcessLookupError):
+                os.kill(runner, 0)
+                return
+            sys.exit("the runner that started this worker has ended")
 
-    ledger, launch = PhaseLedger(trail), new_launch(request)
-    try:
-        measure(request, ledger, launch, keep=lambda: keep(launch))
-    except Exception as error:
-        if not isinstance(error, KitError):
-            traceback.print_exc()
-        reason = str(error) if isinstance(error, KitError) else f"{type(error).__name__}: {error}"
-        launch.failure = Failure(phase=ledger.current, reason=" ".join(reason.split())[:REASON_LENGTH])
-    return launch
+
+def _own_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Keep standard input and output for the runner; give the frameworks /dev/null and standard error."""
+    commands, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    return commands, answers
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The parity losses: the first steps from the seed's weights and batches, dropout off.
 
-Two cells whose losses agree ran the same arithmetic; the comparison itself is `kit.stats.parity_verdict`.
+Two cells whose losses agree ran the same arithmetic; the comparison itself is `kit.stats.parity`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from kit.backends.protocol import Backend, HostBatch
 from kit.errors import KitError
-from kit.profile.launch import LaunchRequest, Parity
-from kit.profile.parity import PARITY_BATCH, PARITY_STEPS
+from kit.profile.cell import Cell
+from kit.profile.launch import Parity
 from kit.workloads.data.batches import pool_sha256
+from kit.workloads.parity import PARITY_BATCH, PARITY_STEPS
 from kit.workloads.weights import initial_weights, weights_sha256
 from kit.workloads.workload import Workload
 
@@ -24,19 +25,19 @@ class ParityError(KitError):
     """A loss of the parity steps is not a number."""
 
 
-def record_parity(backend: Backend, workload: Workload, request: LaunchRequest, pool: list[HostBatch]) -> Parity:
+def record_parity(backend: Backend, workload: Workload, cell: Cell, seed: int, pool: list[HostBatch]) -> Parity:
     """Run `PARITY_STEPS` steps of the cell's own task on a fresh program and keep their losses.
 
     Raises:
         ParityError: a loss is not finite.
     """
-    weights = initial_weights(workload, request.seed)
-    cell = msgspec.structs.replace(request.cell, batch=min(PARITY_BATCH, request.cell.batch))
-    program = backend.build(workload.without_dropout(), cell, weights, request.seed)
+    weights = initial_weights(workload, seed)
+    small = msgspec.structs.replace(cell, batch=min(PARITY_BATCH, cell.batch))
+    program = backend.build(workload.without_dropout(), small, weights, seed)
     program.trace()
     program.compile()
     whole = [pool[index % len(pool)] for index in range(PARITY_STEPS)]
-    batches = [HostBatch(batch.inputs[: cell.batch], batch.targets[: cell.batch]) for batch in whole]
+    batches = [HostBatch(batch.inputs[: small.batch], batch.targets[: small.batch]) for batch in whole]
     losses: list[float] = []
     for batch in batches:
         output = program.step(program.put(batch) if cell.feed == "device" else batch)
@@ -49,7 +50,7 @@ def record_parity(backend: Backend, workload: Workload, request: LaunchRequest, 
 
 
 def cross_entropy(logits: NDArray[np.float32], targets: NDArray[np.int32]) -> float:
-    """Mean softmax cross-entropy, in float64. Logits (batch, classes), targets (batch,)."""
+    """Return the mean softmax cross-entropy, in float64. Logits (batch, classes), targets (batch,)."""
     shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
     log_softmax = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return float(-log_softmax[np.arange(len(targets)), targets].mean())

@@ -1,30 +1,59 @@
-"""Is a framework installed for this interpreter, and which version? Answered without importing it."""
+"""Can this interpreter run a backend? Answered without importing the framework."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
+import re
+import sys
+from pathlib import Path
 
 import msgspec
 
 from kit.backends.catalog import CATALOG
+from kit.version import __version__
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
-    """`version` is null if the framework is not installed."""
+    """What an interpreter answers."""
 
     backend: str
-    version: str | None
+    version: str | None  # of the framework; null if it is not installed
+    kit: str
+    not_preloaded: list[str] = []  # libraries of LD_PRELOAD that the loader did not load: it only warns
 
 
-def probe(backend: str) -> Probe:
-    """Look for the framework's module and the distribution that provides it."""
+def print_probe(backend: str) -> int:
+    """Print the answer as JSON; return the exit code."""
+    found = Probe(backend=backend, version=_version(backend), kit=__version__, not_preloaded=_not_preloaded())
+    sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+    return 0
+
+
+def _version(backend: str) -> str | None:
     entry = CATALOG[backend]
     if importlib.util.find_spec(entry.module) is None:
-        return Probe(backend=backend, version=None)
+        return None
     for distribution in entry.distributions:
         try:
-            return Probe(backend=backend, version=importlib.metadata.version(distribution))
+            return importlib.metadata.version(distribution)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return Probe(backend=backend, version=None)
+    return None
+
+
+def _not_preloaded() -> list[str]:
+    wanted = [entry for entry in re.split(r"[ :]+", os.environ.get("LD_PRELOAD", "")) if entry]
+    try:
+        maps = Path("/proc/self/maps").read_text(errors="replace")
+    except OSError:
+        return []
+    mapped = {line.rpartition("/")[2] for line in maps.splitlines() if "/" in line}
+    return [entry for entry in wanted if not any(_is_library(entry, name) for name in mapped)]
+
+
+def _is_library(entry: str, mapped: str) -> bool:
+    """Whether a mapped file is the library asked for; a name such as libx.so.4 may be a link to libx.so.4.5.9."""
+    name = Path(entry).name
+    return mapped == name or mapped.startswith(f"{name}.") or mapped == Path(entry).resolve().name

@@ -9,6 +9,7 @@ A step is the framework's step and the wait for its end. The loop makes no Pytho
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import islice
 from statistics import median
@@ -22,8 +23,14 @@ from kit.clock import Stamps, now_ns
 from kit.profile.clock import Calibration
 from kit.profile.launch import StepPlan
 
-# A gap is left for a warm-up that speeds up: the pace is taken from its last steps only.
+# After a warm-up that speeds up, and between blocks, the pace is that of the last steps.
 PACE_STEPS = 10
+# A block has at least one lead-in step and two timed ones, however long they are, and at most so many.
+LEAD_IN_MIN = 1
+TIMED_MIN = 2
+STEPS_MAX = 200_000
+
+StepTimes = NDArray[np.int64]
 
 
 class Stepping(Protocol):
@@ -36,17 +43,17 @@ class Stepping(Protocol):
         """Wait until it has ended."""
 
 
-class Stretch(NamedTuple):
-    """Consecutive steps: how long each took (ns, one a step), and what the last one gave."""
+class BlockSteps(NamedTuple):
+    """How many steps a block has."""
 
-    step_ns: NDArray[np.int64]
-    last_output: Output
+    lead_in: int
+    timed: int
 
 
 def run_steps(
     program: Stepping, batches: Iterator[DeviceBatch], steps: int, stamps: Stamps, calibration: Calibration | None
-) -> Stretch:
-    """Run exactly `steps` steps, at least one."""
+) -> tuple[StepTimes, Output]:
+    """Run exactly `steps` steps, at least one; return the time of each in nanoseconds, and the last output."""
     step, synchronize, stamp = program.step, program.synchronize, stamps.stamp
     output = None
     stamp()
@@ -54,31 +61,34 @@ def run_steps(
         output = step(batch)
         synchronize()
         stamp()
-    return Stretch(stamps.intervals_ns(calibration), output)
+    return stamps.intervals_ns(calibration), output
 
 
 def warm_up(
-    program: Stepping,
-    batches: Iterator[DeviceBatch],
-    plan: StepPlan,
-    stamps: Stamps,
-    calibration: Calibration | None,
-) -> Stretch:
-    """Run until `plan.warmup_s` have gone and `plan.warmup_steps_min` steps are done, at most `plan.steps_max`."""
+    program: Stepping, batches: Iterator[DeviceBatch], plan: StepPlan, stamps: Stamps, calibration: Calibration | None
+) -> StepTimes:
+    """Run until `plan.warmup_s` have gone and `plan.warmup_steps` steps are done, or the stamps are used up."""
     step, synchronize, stamp = program.step, program.synchronize, stamps.stamp
-    output = None
     end_ns = now_ns() + round(plan.warmup_s * 1e9)
     stamp()
-    for done, batch in enumerate(islice(batches, plan.steps_max), start=1):
-        output = step(batch)
+    for done, batch in enumerate(islice(batches, stamps.capacity - 1), start=1):
+        step(batch)
         synchronize()
         stamp()
-        if done >= plan.warmup_steps_min and now_ns() >= end_ns:
+        if done >= plan.warmup_steps and now_ns() >= end_ns:
             break
-    return Stretch(stamps.intervals_ns(calibration), output)
+    return stamps.intervals_ns(calibration)
 
 
-def steady_steps(warmup_ns: NDArray[np.int64], plan: StepPlan) -> int:
-    """How many steps fill `plan.steady_s` at the pace of the last warm-up steps, within the plan's bounds."""
-    pace_ns = median(warmup_ns[-PACE_STEPS:].tolist())
-    return int(np.clip(plan.steady_s * 1e9 / max(pace_ns, 1), plan.steps_min, plan.steps_max))
+def block_steps(last_ns: StepTimes, lead_in_s: float, seconds: float) -> BlockSteps:
+    """Return how many steps fill a block, at the pace of the last steps before it.
+
+    Args:
+        last_ns: step times of this program's last block, or of its warm-up; shape (steps,).
+        lead_in_s: not timed.
+        seconds: lead-in and timed steps together.
+    """
+    pace_ns = max(1.0, median(last_ns[-PACE_STEPS:].tolist()))
+    lead_in = max(LEAD_IN_MIN, math.ceil(lead_in_s * 1e9 / pace_ns))
+    timed = round((seconds - lead_in_s) * 1e9 / pace_ns)
+    return BlockSteps(min(lead_in, STEPS_MAX), min(max(timed, TIMED_MIN), STEPS_MAX))

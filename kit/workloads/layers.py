@@ -1,25 +1,56 @@
 """The layer vocabulary: what a network may be made of, as data. Backends translate; they add nothing.
 
-Arrays are channels-last; kernels are (in, out) for `Dense` and (height, width, in, out) for `Conv2D`.
+A layer says its weights and what it makes of a shape. Shapes are of one sample, channels last; kernels are (in, out),
+those of a convolution (height, width, in, out).
 """
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Literal, NamedTuple
 
 import msgspec
 
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
+Initializer = Literal["glorot_uniform", "zeros"]  # `kit.workloads.weights` has the formulas
+Shape = tuple[int, ...]
 
 
-class Dense(msgspec.Struct, frozen=True, tag="dense"):
+class Weight(NamedTuple):
+    """One array of a layer, and how it begins."""
+
+    shape: Shape
+    initializer: Initializer
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """The contract of a layer; this one has no weights and keeps the shape."""
+
+    def weights(self, shape: Shape) -> dict[str, Weight]:  # noqa: ARG002 - most layers with weights need it
+        """Return the layer's weights by name for samples of `shape`, in the order in which they are drawn."""
+        return {}
+
+    def output_shape(self, shape: Shape) -> Shape:
+        """Return what becomes of a sample of `shape`."""
+        return shape
+
+
+class Dense(Layer, frozen=True):
     """y = activation(x @ kernel + bias)."""
 
     units: int
     activation: Activation = "linear"
 
+    def weights(self, shape: Shape) -> dict[str, Weight]:
+        """Return kernel (in, units) and bias (units,)."""
+        return {"kernel": Weight((shape[-1], self.units), "glorot_uniform"), "bias": Weight((self.units,), "zeros")}
 
-class Conv2D(msgspec.Struct, frozen=True, tag="conv2d"):
+    def output_shape(self, shape: Shape) -> Shape:
+        """Return (units,) for (features,)."""
+        return (*shape[:-1], self.units)
+
+
+class Conv2D(Layer, frozen=True):
     """Stride-1 cross-correlation with bias, over (height, width)."""
 
     filters: int
@@ -27,21 +58,36 @@ class Conv2D(msgspec.Struct, frozen=True, tag="conv2d"):
     activation: Activation = "linear"
     padding: Literal["valid", "same"] = "valid"
 
+    def weights(self, shape: Shape) -> dict[str, Weight]:
+        """Return kernel (height, width, in, filters) and bias (filters,)."""
+        kernel = Weight((*self.kernel, shape[-1], self.filters), "glorot_uniform")
+        return {"kernel": kernel, "bias": Weight((self.filters,), "zeros")}
 
-class MaxPool2D(msgspec.Struct, frozen=True, tag="max_pool2d"):
+    def output_shape(self, shape: Shape) -> Shape:
+        """Return (height, width, filters), smaller by the kernel less one unless padded."""
+        cut = (0, 0) if self.padding == "same" else (self.kernel[0] - 1, self.kernel[1] - 1)
+        return (shape[0] - cut[0], shape[1] - cut[1], self.filters)
+
+
+class MaxPool2D(Layer, frozen=True):
     """Non-overlapping maximum over `size` x `size` windows; a remainder at the edge is dropped."""
 
     size: int
 
+    def output_shape(self, shape: Shape) -> Shape:
+        """Return (height // size, width // size, channels)."""
+        return (shape[0] // self.size, shape[1] // self.size, shape[2])
 
-class Dropout(msgspec.Struct, frozen=True, tag="dropout"):
+
+class Dropout(Layer, frozen=True):
     """Zero with probability `rate` and scale the rest by 1 / (1 - rate), in training only."""
 
     rate: float
 
 
-class Flatten(msgspec.Struct, frozen=True, tag="flatten"):
+class Flatten(Layer, frozen=True):
     """To (batch, features), channels fastest."""
 
-
-Layer = Dense | Conv2D | MaxPool2D | Dropout | Flatten
+    def output_shape(self, shape: Shape) -> Shape:
+        """Return (features,)."""
+        return (math.prod(shape),)

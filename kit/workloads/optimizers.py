@@ -8,13 +8,13 @@ from __future__ import annotations
 import msgspec
 
 
-class SGD(msgspec.Struct, frozen=True, tag="sgd"):
+class SGD(msgspec.Struct, frozen=True):
     """w -= learning_rate * g."""
 
     learning_rate: float
 
 
-class RMSprop(msgspec.Struct, frozen=True, tag="rmsprop"):
+class RMSprop(msgspec.Struct, frozen=True):
     """v = rho * v + (1 - rho) * g^2;  w -= learning_rate * g / sqrt(v + epsilon). Epsilon is inside the root."""
 
     learning_rate: float
@@ -22,7 +22,7 @@ class RMSprop(msgspec.Struct, frozen=True, tag="rmsprop"):
     epsilon: float
 
 
-class Adadelta(msgspec.Struct, frozen=True, tag="adadelta"):
+class Adadelta(msgspec.Struct, frozen=True):
     """a = rho a + (1 - rho) g^2; d = g sqrt(u + epsilon) / sqrt(a + epsilon); u = rho u + (1 - rho) d^2; w -= lr d."""
 
     learning_rate: float
@@ -30,7 +30,7 @@ class Adadelta(msgspec.Struct, frozen=True, tag="adadelta"):
     epsilon: float
 
 
-class Adam(msgspec.Struct, frozen=True, tag="adam"):
+class Adam(msgspec.Struct, frozen=True):
     """m, v moments; w -= lr * sqrt(1 - beta_2^t) / (1 - beta_1^t) * m / (sqrt(v) + epsilon)."""
 
     learning_rate: float

@@ -9,7 +9,6 @@ import numpy as np
 
 from kit.workloads import optimizers as rules
 from kit.workloads.layers import Dense
-from kit.workloads.shapes import weighted_layers
 
 
 def softmax_cross_entropy(logits, targets):
@@ -26,8 +25,8 @@ class ReferenceMlp:
     """A chain of Dense layers (relu or linear), trained by one of the four rules."""
 
     def __init__(self, workload, weights):
-        self.layers = weighted_layers(workload)
-        assert all(isinstance(each.layer, Dense) for each in self.layers)
+        self.layers = [(placed.name, placed.layer) for placed in workload.placed_layers()]
+        assert all(isinstance(layer, Dense) for _, layer in self.layers)
         self.rule = workload.optimizer
         self.weights = {name: array.astype(np.float64) for name, array in weights.items()}
         self.first = {name: np.zeros_like(array) for name, array in self.weights.items()}
@@ -43,7 +42,7 @@ class ReferenceMlp:
         loss, gradient = softmax_cross_entropy(activations[-1], targets)
         gradients = {}
         for place in reversed(range(len(self.layers))):
-            name, layer, _ = self.layers[place]
+            name, layer = self.layers[place]
             if layer.activation == "relu":
                 gradient = gradient * (activations[place + 1] > 0)
             gradients[f"{name}.kernel"] = activations[place].T @ gradient
@@ -56,7 +55,7 @@ class ReferenceMlp:
 
     def _forward(self, inputs):
         activations = [inputs.astype(np.float64)]
-        for name, layer, _ in self.layers:
+        for name, layer in self.layers:
             z = activations[-1] @ self.weights[f"{name}.kernel"] + self.weights[f"{name}.bias"]
             activations.append(np.maximum(z, 0) if layer.activation == "relu" else z)
         return activations

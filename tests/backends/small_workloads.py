@@ -7,7 +7,7 @@ import numpy as np
 from kit.backends.catalog import CATALOG
 from kit.profile.cell import Cell
 from kit.workloads.data.batches import HostBatch
-from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, MaxPool2D
+from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D
 from kit.workloads.optimizers import SGD, Adadelta, Adam, RMSprop
 from kit.workloads.workload import Workload
 
@@ -24,15 +24,17 @@ RULES = {
 }
 
 
+class NewLayer(Layer, frozen=True):
+    """A kind of layer that no backend translates."""
+
+
 def workload(name, input_shape, layers, classes, optimizer):
     return Workload(
         name=name,
-        title=name,
         data="mnist",
         input_shape=input_shape,
         classes=classes,
         layers=layers,
-        loss="softmax_cross_entropy",
         optimizer=optimizer,
     )
 
@@ -84,15 +86,14 @@ def random_batches(of, count=STEPS, batch=BATCH, seed=0):
     ]
 
 
-def cell(backend, of, *, task="train", batch=BATCH, feed="device", compile_mode=None, **other):
+def cell(backend, of, *, task="train", batch=BATCH, feed="device", compile_mode=None):
     return Cell(
         workload=of.name,
         backend=backend,
-        device=other.pop("device", "cpu"),
+        device="cpu",
         task=task,
         batch=batch,
-        precision=other.pop("precision", "float32"),
+        precision="float32",
         compile_mode=compile_mode or CATALOG[backend].compile_modes[0],
         feed=feed,
-        **other,
     )

@@ -4,11 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from exercise import SEEDS
 
 from kit.backends.catalog import CATALOG
-from kit.profile.parity import PARITY_STEPS, PARITY_TOLERANCE
 from kit.workloads.catalog import WORKLOADS
+from kit.workloads.parity import PARITY_STEPS, PARITY_TOLERANCE
 
 pytestmark = pytest.mark.frameworks
 
@@ -18,25 +17,17 @@ def relative(a, b):
 
 
 @pytest.mark.parametrize("pair", list(itertools.combinations(CATALOG, 2)), ids="-".join)
-@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_losses_agree(exercise_of, workload, seed, pair):
-    a, b = (exercise_of(name).arrays[f"parity/{workload}/{seed}"] for name in pair)
+def test_losses_agree(exercise_of, workload, pair):
+    a, b = (exercise_of(name).arrays[f"parity/{workload}"] for name in pair)
     assert a.shape == b.shape == (PARITY_STEPS,)
     assert relative(a, b) <= PARITY_TOLERANCE
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_losses_depend_on_the_weights_and_the_batches(exercised, workload):
-    first, second = (exercised.arrays[f"parity/{workload}/{seed}"] for seed in SEEDS)
-    assert relative(first, second) > 10 * PARITY_TOLERANCE
-
-
-@pytest.mark.parametrize("truth", ["tensorflow", "jax"])
-@pytest.mark.parametrize("workload", WORKLOADS)
-def test_a_planted_error_is_caught(exercise_of, workload, truth):
-    right = exercise_of(truth).arrays[f"parity/{workload}/{SEEDS[0]}"]
-    planted = exercise_of("torch").under(f"planted/{workload}")
-    assert planted
-    for error, losses in planted.items():
-        assert relative(losses, right) > 5 * PARITY_TOLERANCE, error
+def test_a_planted_error_is_caught(exercise_of, workload):
+    right = exercise_of("tensorflow").arrays[f"parity/{workload}"]
+    arrays = exercise_of("torch").arrays
+    planted = [losses for key, losses in arrays.items() if key.startswith(f"planted/{workload}")]
+    assert len(planted) >= 2
+    assert all(relative(losses, right) > 5 * PARITY_TOLERANCE for losses in planted)

@@ -1,131 +1,85 @@
-"""Is our step as fast as the framework's own recommended loop? Prints ours / recommended; the goal is at most 1.
+"""Ours over the framework's own recommended loop: prints the ratio of each cell with its 95 % interval over rounds.
 
-    python tests/bench/bench_recommended_loop.py [--backend torch] [--workload mlp] [--task train] [--blocks 20]
+    python tests/bench/bench_recommended_loop.py [--rounds 8] [--backend torch] [--workload mlp] [--task train]
 
-Each case in a process of its own. Blocks of our `step` + `synchronize` alternate with blocks of the loop as the
-framework's documentation writes it (tests/bench/recommended/): same workload, same batches, each side's resident in its
-own way, same wait after each step; the order within a pair of blocks alternates too. A ratio is taken pair by pair, so
-that drift of the machine falls out; the median over the pairs is the answer, the smallest and largest stand beside it.
+Both are members of one round of the kit: fresh processes, blocks in turns, each pair within its cycle. A recommended
+loop (`recommended/`) is a variant whose interpreter is a script that runs `recommended_worker.py` in place of the kit's
+worker. JAX has two loops, and so three members. The goal is an upper end of at most 1.03. The data are synthetic: a
+recommended loop scores no test split.
 """
 
 from __future__ import annotations
 
-import importlib
-import statistics
+import os
+import shlex
 import sys
-import time
-from itertools import cycle, islice
+import tempfile
+from pathlib import Path
 
-from child_process import ChildError, answer, case_parser, chosen_cases, measure_in_child
+import msgspec
+from measuring import Interval, case_parser, chosen_cells, launches_of, name_of, printed, run_rounds
 
-BATCH = 128
-THREADS = 2
-BLOCK_S = 0.5
-WARMUP_S = 2.0
+from kit.compare.pairs import Pairs
+from kit.profile.cell import Variant
+from kit.runner.interpreters import interpreter_for
+from kit.stats.difference import over_rounds
 
-
-def timed_block(step, wait, batches, steps):
-    """Median seconds of a step."""
-    found = []
-    for batch in islice(batches, steps):
-        begin = time.perf_counter_ns()
-        output = step(batch)
-        wait(output)
-        found.append(time.perf_counter_ns() - begin)
-    return statistics.median(found) / 1e9
+LOOPS = {"tensorflow": ["tf.function"], "torch": ["quickstart"], "jax": ["nnx.jit", "functional"]}
+OURS = "ours"
+UPPER_END = 1.03
+WORKER = Path(__file__).with_name("recommended_worker.py")
 
 
-def measure(workload_name, task, backend_name, blocks):
-    """Ratios of every recommended loop of one framework, in this process."""
-    from kit.backends.catalog import CATALOG
-    from kit.backends.load import load
-    from kit.profile.cell import Cell
-    from kit.workloads.catalog import WORKLOADS
-    from kit.workloads.data import dataset
-    from kit.workloads.data.batches import batch_pool
-    from kit.workloads.weights import initial_weights
-
-    begin = time.perf_counter()
-    backend = load(backend_name)
-    phases = {"import": time.perf_counter() - begin}
-    backend.set_threads(THREADS)
-    workload = WORKLOADS[workload_name]
-    data = dataset.load("auto", splits=("train",))
-    pool = batch_pool(workload, data.train_images, data.train_labels, BATCH, 20, 0)
-    cell = Cell(
-        workload=workload_name,
-        backend=backend_name,
-        device="cpu",
-        task=task,
-        batch=BATCH,
-        precision="float32",
-        compile_mode=CATALOG[backend_name].compile_modes[0],
-        feed="device",
+def wrapper(folder, backend):
+    """Write a stand-in for the backend's interpreter; return its path. What is not the worker it passes on."""
+    python, path = shlex.quote(interpreter_for(backend)), folder / f"python-{backend}"
+    path.write_text(
+        f'#!/bin/sh\nif [ "$1 $2" = "-m kit.worker" ]; then\n  shift 2\n'
+        f'  exec {python} {shlex.quote(str(WORKER))} "$@"\nfi\nexec {python} "$@"\n'
     )
-    begin = time.perf_counter()
-    program = backend.build(workload, cell, initial_weights(workload, 0), 0)
-    phases["build"] = time.perf_counter() - begin
-    for phase in ("trace", "compile"):
-        begin = time.perf_counter()
-        getattr(program, phase)()
-        phases[phase] = time.perf_counter() - begin
-    resident = [program.put(batch) for batch in pool]
-    begin = time.perf_counter()
-    program.step(resident[0])
-    program.synchronize()
-    phases["first_step"] = time.perf_counter() - begin
+    path.chmod(0o755)
+    return str(path)
 
-    recommended = importlib.import_module(f"recommended.{backend_name}_loops")
-    answers = {}
-    for name, loop in recommended.loops(workload_name, task).items():
-        sides = {
-            "ours": (program.step, lambda _output: program.synchronize(), cycle(resident)),
-            "recommended": (loop.step, loop.wait, cycle([recommended.put(*batch) for batch in pool])),
-        }
-        for step, wait, batches in sides.values():
-            end = time.perf_counter() + WARMUP_S
-            pace = timed_block(step, wait, batches, 3)
-            while time.perf_counter() < end:
-                pace = timed_block(step, wait, batches, 3)
-        steps = max(3, round(BLOCK_S / pace))
-        pairs = []
-        for block in range(blocks):
-            order = list(sides) if block % 2 else list(sides)[::-1]
-            pairs.append({side: timed_block(*sides[side], steps) for side in order})
-        answers[name] = {
-            "ratios": [pair["ours"] / pair["recommended"] for pair in pairs],
-            "ours_ms": min(pair["ours"] for pair in pairs) * 1e3,
-            "recommended_ms": min(pair["recommended"] for pair in pairs) * 1e3,
-        }
-    return {"loops": answers, "phases": phases}
+
+def measure(arguments, folder):
+    """Return the profile of the chosen cells with their recommended loops beside them."""
+    cells, variants = [], {OURS: Variant(name=OURS)}
+    for cell in chosen_cells(arguments):
+        for loop in LOOPS[cell.backend]:
+            variants.setdefault(loop, Variant(name=loop, python=wrapper(folder, cell.backend)))
+        cells += [msgspec.structs.replace(cell, variant=name) for name in (OURS, *LOOPS[cell.backend])]
+    return run_rounds(
+        folder / "run.json", cells, list(variants.values()), arguments.rounds, arguments.cycles, "synthetic"
+    )
 
 
 def main():
     parser = case_parser(__doc__)
-    parser.add_argument("--blocks", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--cycles", type=int, default=12)
     arguments = parser.parse_args()
-    if arguments.child:
-        answer(measure(*arguments.child, arguments.blocks))
-        return
-    print(f"step + wait, ours / recommended, batch {BATCH}, {THREADS} threads, {arguments.blocks} pairs of blocks")
-    print(
-        f"{'workload':<9}{'task':<7}{'backend':<12}{'loop':<26}{'median':>8}{'min':>8}{'max':>8}"
-        f"{'ours ms':>10}{'theirs ms':>11}  phases in s"
-    )
-    for case in chosen_cases(arguments):
-        try:
-            result = measure_in_child(case)
-        except ChildError as failed:
-            sys.exit(f"{case.backend} {case.workload} {case.task} failed:\n{failed}")
-        phases = " ".join(f"{name} {seconds:.2f}" for name, seconds in result["phases"].items())
-        for name, loop in result["loops"].items():
-            ratios = loop["ratios"]
-            print(
-                f"{case.workload:<9}{case.task:<7}{case.backend:<12}{name:<26}{statistics.median(ratios):>8.3f}"
-                f"{min(ratios):>8.3f}{max(ratios):>8.3f}{loop['ours_ms']:>10.3f}"
-                f"{loop['recommended_ms']:>11.3f}  {phases}",
-                flush=True,
-            )
+    with tempfile.TemporaryDirectory() as folder:
+        profile = measure(arguments, Path(folder))
+    cells = {result.key: result.cell for result in profile.cells}
+    rows, met = [("ours / recommended", "loop", "ratio [95 %]", "rounds", "SD %")], 0
+    for group in profile.groups:
+        pairs = Pairs([group], launches_of(profile, group))
+        ours, *loops = group.cells
+        ends = []
+        for loop in loops:
+            logs = [ratio.log_ratio for ratio in pairs.ratios(ours, loop).values()]
+            found = over_rounds(logs)
+            ends.append(found.high if found else float("inf"))
+            shown = (Interval(found.ratio, found.low, found.high), f"{100 * found.sd:.1f}") if found else (None, None)
+            rows.append((name_of(cells[ours]), cells[loop].variant, shown[0], len(logs), shown[1]))
+        met += max(ends) <= UPPER_END
+    printed(rows)
+    print(f"upper end at most {UPPER_END} against every loop: {met} of {len(profile.groups)} cells")
+    for launch in (launch for result in profile.cells for launch in result.launches if launch.failure is not None):
+        print(
+            f"failed: {launch.cell_key}: {launch.failure.reason.code} {launch.failure.reason.values}", file=sys.stderr
+        )
+        print(os.linesep.join(launch.failure.stderr_tail.splitlines()[-5:]), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,217 +1,156 @@
+"""`kit compare` and `kit show`: what they exit with, and what they print where."""
+
 import json
+import os
+import subprocess
 import sys
-from typing import NamedTuple
+from pathlib import Path
 
+import profile_builder as b
 import pytest
-from junitparser import JUnitXml
-from profile_builder import build_cell, build_failed, build_identity, build_profile, build_result, six_cells
+from click.testing import CliRunner
 
-from kit.cli import main
-from kit.profile.identity import Container
-from kit.profile.launch import Threads
-from kit.profile.store import write_profile
+from kit.cli.app import app
 
-ONE_CPU = Threads(requested=1, reported=1, reported_reason=None, cpus=[0])
-SLOWER = {"tensorflow": 4.4, "torch": 2.0, "jax": 2.001}
+KIT = f"{sys.executable} -m kit"
 
 
-class Answer(NamedTuple):
-    returncode: int
-    stdout: str
-    stderr: str
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Runs of one cell: three before, three that are the same, three that are slower, and one of several cells."""
+    made = tmp_path_factory.mktemp("profiles")
+    for name, ms, first in (("before", 2.0, 0), ("same", 2.0, 10), ("slow", 3.0, 20)):
+        for number in range(3):
+            plan = b.group("mlp train", b.member("torch", ms, sd=0.002, noise=0.002))
+            built = b.profile(plan, rounds=2, cycles=3, drift=0.0, seed=first + number, id=f"{name}{number}")
+            b.write(made / f"{name}{number}.json", built)
+    b.write(made / "cells.json", b.profile(rounds=8))
+    return made
 
 
-@pytest.fixture
-def kit(folder, monkeypatch, capsys):
-    """`kit compare …` in this process, as `main` ends it, in the folder of the profiles."""
-
-    def run(*arguments):
-        monkeypatch.chdir(folder)
-        monkeypatch.setattr(sys, "argv", ["kit", "compare", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        return Answer(ended.value.code or 0, shown.out, shown.err)
-
-    return run
-
-
-@pytest.fixture
-def folder(tmp_path):
-    limited = build_identity(container=Container(engine="docker", cpu_limit=0.5, memory_limit_b=None, image=None))
-    for name, results, fields in (
-        ("a", six_cells(), {}),
-        ("slower", six_cells(medians_ms=SLOWER), {"identity": limited}),
-        ("synthetic", six_cells(data="synthetic"), {}),
-        ("one", six_cells(medians_ms=SLOWER, threads=ONE_CPU), {}),
-    ):
-        write_profile(tmp_path / f"{name}.json", build_profile(results, id=name, **fields))
-    return tmp_path
+def kit(folder, *words):
+    """The command in this process, in `folder`; a name ending in * stands for three files, as a shell expands it."""
+    expanded = [
+        one for word in words for one in ([f"{word[:-1]}{n}.json" for n in range(3)] if word.endswith("*") else [word])
+    ]
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        return CliRunner().invoke(app, expanded, standalone_mode=False)
+    finally:
+        os.chdir(before)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"),
+    ("words", "code"),
     [
-        (("a.json", "slower.json"), 0),
-        (("a.json", "slower.json", "--fail-if-slower", "5"), 1),
-        (("a.json", "slower.json", "--fail-if-slower", "9.99"), 1),
-        (("a.json", "slower.json", "--fail-if-slower", "12"), 0),
-        (("slower.json", "a.json", "--fail-if-slower", "0"), 0),  # faster
-        (("a.json", "slower.json", "--format", "junit"), 0),
-        (("a.json", "slower.json", "--format", "junit", "--fail-if-slower", "5"), 1),
-        (("a.json", "synthetic.json"), 4),
-        (("a.json", "one.json", "--fail-if-slower", "5"), 4),  # what is not comparable is not slower
-        (("a.json", "one.json", "--fail-if-slower", "5", "--force"), 1),
-        (("a.json", "one.json", "--fail-if-slower", "12", "--force"), 0),
-        (("a.json", "one.json", "--why"), 0),
-        (("a.json", "none.json", "--fail-if-slower", "5"), 2),
-        (("a.json", "one.json", "--baseline", "c", "--fail-if-slower", "5"), 2),
-        (("a.json", "--why"), 2),
-        (("a.json", "one.json", "slower.json", "--why"), 2),
-        (("a.json", "one.json", "--why", "--fail-if-slower", "3"), 2),
-        (("a.json", "one.json", "--why", "--format", "csv"), 2),
+        (["before*", "--against", "same*"], 0),
+        (["before*", "--against", "slow*"], 1),
+        # Every word after --against up to the next option is a later run.
+        (["before*", "--against", "slow*", "--baseline", "before0"], 1),
+        (["before0.json", "slow0.json"], 5),
+        (["cells.json", "--baseline", "jax"], 1),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_exit_codes(kit, arguments, code):
-    answer = kit(*arguments)
-    assert answer.returncode == code, answer.stderr
-    assert "Traceback" not in answer.stderr
-    if code in (2, 4):
-        assert answer.stdout == "" or "junit" in arguments
-        assert answer.stderr.startswith("kit: ") and answer.stderr.count("\n") == 1
+def test_a_limit_on_slow_downs_exits_with_what_was_shown(folder, words, code):
+    result = kit(folder, "compare", *words, "--fail-if-slower", "10")
+    assert result.return_value == code
+    assert "rounds-1" in result.stdout
+    if code:
+        assert "kit: " in result.stderr and ("torch" in result.stderr or "tensorflow" in result.stderr)
 
 
-def test_slower_is_said_in_a_line_a_cell(kit):
-    answer = kit("a.json", "slower.json", "--fail-if-slower", "5")
-    assert answer.stderr.splitlines() == [
-        f"kit: slower by more than 5 %: slower: {workload}/tensorflow/cpu/train/b128/float32/graph/device/x1"
-        for workload in ("mlp", "cnn")
-    ]
+def test_the_limit_says_which_rows(folder):
+    result = kit(folder, "compare", "before*", "--against", "slow*", "--fail-if-slower", "10")
+    assert "slower by more than 10 %: mlp train · torch" in result.stderr
 
 
-def test_a_ratio_beyond_what_is_allowed_fails_only_where_it_is_resolved(kit, folder):
-    for name, factor in (("noisy", 1.0), ("noisier", 1.06)):
-        results = six_cells(jitter=0.05, launches=5, medians_ms={"torch": 2.0 * factor})[:1]
-        write_profile(folder / f"{name}.json", build_profile(results, id=name))
-    answer = kit("noisy.json", "noisier.json", "--fail-if-slower", "3")
-    assert answer.returncode == 0
-    assert answer.stderr == "kit: 0 slower, 1 unresolved: what is unresolved does not fail the gate\n"
+def test_nothing_to_limit_is_not_passed(folder):
+    assert kit(folder, "compare", "before0.json", "--fail-if-slower", "10").return_value == 4
 
 
-def test_a_cell_is_counted_once_by_the_gate(kit, folder):
-    """Too few launches are not compared, and not unresolved, too."""
-    cells = [
-        build_result(build_cell("torch"), [2.0e6, 2.1e6, 1.9e6]),
-        build_result(build_cell("jax"), [2.0e6]),
-    ]
-    for name in ("few", "again"):
-        write_profile(folder / f"{name}.json", build_profile(cells, id=name))
-    answer = kit("few.json", "again.json", "--fail-if-slower", "3")
-    assert answer.stderr.splitlines() == [
-        "kit: 1 cell not compared: 1 too few launches",
-        "kit: 0 slower, 1 unresolved: what is unresolved does not fail the gate",
-    ]
+@pytest.mark.parametrize("name", ["text", "markdown", "csv", "json", "junit"])
+def test_every_format_names_the_rule(folder, name):
+    result = kit(folder, "compare", "cells.json", "--format", name)
+    assert result.exit_code == 0 and "rounds" in result.stdout
+    assert "slow0" in kit(folder, "compare", "before0.json", "slow0.json", "--format", name).stdout
 
 
-def test_a_gate_without_a_comparison_is_an_error_in_junit_too(kit, folder):
-    for name in ("once", "twice"):
-        write_profile(folder / f"{name}.json", build_profile([build_result(build_cell(), [2.0e6])], id=name))
-    answer = kit("once.json", "twice.json", "--fail-if-slower", "3", "--format", "junit")
-    assert answer.returncode == 4
-    assert JUnitXml.fromstring(answer.stdout.encode()).errors == 1
-    # Without a gate nothing was asked that could fail.
-    assert JUnitXml.fromstring(kit("once.json", "twice.json", "--format", "junit").stdout.encode()).errors == 0
+def test_json_is_for_programs(folder):
+    assert json.loads(kit(folder, "compare", "cells.json", "--json").stdout)["rule"] == "rounds-1"
+    assert json.loads(kit(folder, "show", "cells.json", "--json").stdout)["id"] == "run-1"
+    assert (
+        json.loads(kit(folder, "compare", "before0.json", "slow0.json", "--why", "--json").stdout)["mismatches"] == []
+    )
 
 
-@pytest.mark.parametrize("command", ["compare", "show", "run"])
-def test_an_empty_name_is_none(command, monkeypatch, capsys):
-    """As a shell gives one where a variable is not set."""
-    monkeypatch.setattr(sys, "argv", ["kit", command, ""])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("kit: ") and shown.err.count("\n") == 1
+def test_a_folder_stands_for_its_profiles_and_labels_are_distinct(folder, tmp_path):
+    result = kit(folder, "compare", ".", "--json")
+    assert result.exit_code == 0
+    (tmp_path / "before0.json").write_bytes((folder / "slow0.json").read_bytes())
+    shown = kit(folder, "compare", "before0.json", str(tmp_path / "before0.json")).stdout
+    assert f"{folder.name}/before0" in shown or "#2" in shown
 
 
-def test_force_carries_the_difference_in_every_format(kit):
-    for name, words in (
-        ("text", "FORCED: threads 1 against 2"),
-        ("markdown", "FORCED: threads 1 against 2"),
-        ("csv", "threads 1 against 2"),
-        ("json", '"forced": "threads 1 against 2"'),
-        ("junit", "FORCED: threads 1 against 2"),
-    ):
-        answer = kit("a.json", "one.json", "--force", "--format", name)
-        assert answer.stdout.count(words) >= 6, name
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["compare"], "PROFILES"),
+        (["compare", ""], "does not exist"),
+        (["compare", "gone.json"], "gone.json"),
+        (["compare", "cells.json", "--baseline", "theano"], "theano"),
+        (["compare", "cells.json", "--format", "xml"], "xml"),
+        (["compare", "cells.json", "--why"], "two profiles"),
+        (["compare", "cells.json", "--against"], "--against"),
+        (["compare", "cells.json", "--fail-if-slower", "-1"], "-1"),
+        (["clock", "--source", "sundial"], "sundial"),
+        (["fly"], "fly"),
+    ],
+)
+def test_bad_usage_is_one_line(folder, words, said):
+    result = kit(folder, *words)
+    assert result.exception is not None
+    line = getattr(result.exception, "format_message", lambda: str(result.exception))()
+    assert said in line and "\n" not in line.strip()
 
 
-def test_why_in_words_and_as_json(kit):
-    shown = kit("a.json", "slower.json", "--why").stdout
-    assert "a has no CPU limit; slower may use 0.5 of its 4 CPUs." in shown
-    answer = json.loads(kit("a.json", "slower.json", "--why", "--json").stdout)
-    assert answer["labels"] == ["a", "slower"]
-    assert {reason["name"]: reason["grade"] for reason in answer["reasons"]} == {
-        "CPU limit": "warns",
-        "container": "warns",
-    }
+def process(command):
+    return subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
 
 
-def test_why_takes_its_first_from_the_baseline(kit):
-    answer = json.loads(kit("a.json", "slower.json", "--why", "--baseline", "slower", "--json").stdout)
-    assert answer["labels"] == ["slower", "a"]
+def test_what_cannot_be_compared_exits_with_4_and_junit_says_why(folder, tmp_path):
+    other = b.write(tmp_path / "other.json", b.profile(b.group("g", b.member("jax", 2.0, "cnn")), rounds=2, id="o"))
+    done = process(f"{KIT} compare {folder / 'before0.json'} {other} --format junit")
+    assert done.returncode == 4
+    assert (
+        "<error" in done.stdout and done.stderr.startswith("kit: no cell is in both") and done.stderr.count("\n") == 1
+    )
 
 
-def test_json_has_the_graded_differences(kit):
-    answer = json.loads(kit("a.json", "one.json", "--force", "--json").stdout)
-    (threads,) = answer["differences"]
-    assert (threads["grade"], threads["kind"], threads["values"]) == ("blocks", "threads", {"2": ["a"], "1": ["one"]})
+def test_errors_of_a_whole_process_are_one_line_without_a_traceback(folder):
+    (folder / "not.txt").write_text('{"a": 1}')
+    done = process(f"{KIT} compare {folder / 'not.txt'}")
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    full = process(f"{KIT} compare {folder / 'cells.json'} > /dev/full")
+    assert full.returncode == 2 and "make room" in full.stderr and full.stderr.count("\n") == 1
+    gone = process(f"{KIT} show {folder / 'cells.json'} | head -1")
+    assert gone.stderr == "" and gone.stdout.startswith("run-1")
 
 
-def test_junit_is_read_by_its_consumers(kit):
-    answer = kit("a.json", "slower.json", "--format", "junit", "--fail-if-slower", "5")
-    (suite,) = JUnitXml.fromstring(answer.stdout.encode())
-    assert (suite.tests, suite.failures) == (12, 2)
+SLOW = {"numpy", "scipy", "rich", "msgspec", "tensorflow", "torch", "jax", "keras"}
+PROBE = """
+import sys
+sys.argv = ["kit", *sys.argv[1:]]
+from kit.cli import main
+try:
+    main()
+except SystemExit:
+    pass
+print(*sorted(sys.modules), file=sys.stderr)
+"""
 
 
-def test_the_gate_says_what_it_could_not_judge(kit, folder):
-    """A run whose cells failed, found no steady state or are missing has not passed."""
-    unsteady = [build_result(build_cell(result.cell.backend), [None] * 10) for result in six_cells()[:3]]
-    failed = [build_failed(result.cell) for result in six_cells()]
-    for name, results in (("unsteady", unsteady), ("failed", failed), ("fewer", six_cells()[1:])):
-        write_profile(folder / f"{name}.json", build_profile(results, id=name))
-    for name, said in (
-        ("failed", "6 cells not compared: 6 no steady number"),
-        ("unsteady", "6 cells not compared: 3 no steady number; 3 only in a"),
-    ):
-        answer = kit("a.json", f"{name}.json", "--fail-if-slower", "3")
-        assert answer.returncode == 4
-        assert answer.stderr.splitlines() == [
-            f"kit: {said}",
-            "kit: nothing was compared, so nothing has passed the gate",
-        ]
-    answer = kit("a.json", "fewer.json", "--fail-if-slower", "3")
-    assert answer.returncode == 0
-    assert answer.stderr == "kit: 1 cell not compared: 1 only in a\n"
-
-
-def test_the_gate_of_one_profile_needs_a_pair_too(kit, folder):
-    write_profile(folder / "torch.json", build_profile(six_cells()[1:2], id="torch"))
-    answer = kit("torch.json", "--fail-if-slower", "3")
-    assert answer.returncode == 4
-    assert kit("torch.json").returncode == 0
-
-
-def test_what_is_not_comparable_is_said_in_junit_too(kit):
-    answer = kit("a.json", "one.json", "--format", "junit")
-    assert answer.returncode == 4
-    ((case,),) = JUnitXml.fromstring(answer.stdout.encode())
-    assert "threads 1 against 2" in case.result[0].message
-
-
-def test_two_formats_are_one_too_many(kit):
-    answer = kit("a.json", "slower.json", "--json", "--format", "csv")
-    assert answer.returncode == 2
-    assert answer.stderr == "kit: --json and --format csv cannot both be had; give one\n"
+@pytest.mark.parametrize(("words", "allowed"), [(["--help"], 0), (["compare", "cells.json"], 4)])
+def test_nothing_slow_is_imported_that_is_not_needed(folder, words, allowed):
+    done = subprocess.run([sys.executable, "-c", PROBE, *words], cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stdout and len(SLOW & set(done.stderr.split())) <= allowed

@@ -1,174 +1,124 @@
-"""A real `kit run` with a real framework, started where a fault is to meet it, and what it leaves behind."""
+"""A real `kit run`, started where a fault is to meet it, and what it leaves behind."""
 
 import json
 import os
-import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-from kit.profile.journal import JournalError, journal_path, read_journal
-from kit.profile.store import ProfileError, read_profile
+import psutil
+
+from kit.profile.store import read_profile
+from kit.profile.unfinished import UnfinishedError, UnfinishedRun, folder_of
 
 PLANTED = Path(__file__).parent / "planted"
-RUN_S = 200
-SUITE = """
+RUN_S = 100
+ROUNDS = 2
+# Training and inference take turns, each in a process of its own.
+SUITE = f"""
 name = "small"
 title = "Seconds long, for fault tests"
+compare = ["task"]
 [cells]
-workloads = {workloads}
-backends = {backends}
-tasks = {tasks}
-batches = {batches}
+workloads = ["mlp"]
+backends = ["plain"]
+batches = [16]
 [measure]
-launches = {launches}
-warmup_s = {warmup_s}
-warmup_steps_min = 3
-steady_s = {steady_s}
-steps_min = {steps_min}
-steps_max = {steps_max}
+rounds = {ROUNDS}
+cycles = 3
+block_s = 0.03
+lead_in_s = 0.003
+warmup_s = 0.02
+warmup_steps = 3
 """
-SMALL = {
-    "workloads": ["mlp"],
-    "backends": ["torch"],
-    "tasks": ["infer"],
-    "batches": [16],
-    "launches": 2,
-    "warmup_s": 0.05,
-    "steady_s": 0.1,
-    "steps_min": 30,
-    "steps_max": 200,
-}
-
-
-class Workplace:
-    """A folder for one run, and ways to start it: a process, with what the caller adds to its environment."""
-
-    def __init__(self, folder, **plan):
-        self.folder, self.plan = folder, SMALL | plan
-        self.path = folder / "run.json"
-        self.suite = folder / "small.toml"
-        self.suite.write_text(SUITE.format(**{name: json.dumps(value) for name, value in self.plan.items()}))
-
-    @property
-    def expected(self):
-        """Cell and round of each launch of an undisturbed run, as (task, batch, round)."""
-        plan = self.plan
-        return sorted(
-            (task, batch, number)
-            for task in plan["tasks"]
-            for batch in plan["batches"]
-            for number in range(plan["launches"])
-        )
-
-    def begin(self, *options, **environment):
-        return self._start([str(self.suite), "--data", "synthetic", *options], environment)
-
-    def resume(self, *options, **environment):
-        return self._start(["--resume", *options], environment)
-
-    def run(self, *options, **environment):
-        return ended(self.begin(*options, **environment))
-
-    def go_on(self, *options, **environment):
-        return ended(self.resume(*options, **environment))
-
-    def _start(self, arguments, environment):
-        return subprocess.Popen(
-            [*environment.pop("under", []), sys.executable, "-m", "kit", "run", *arguments, "--out", str(self.path)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.folder,
-            env={**os.environ, **environment},
-            # As a shell starts a job: its interrupts reach the whole group, and not the tests.
-            start_new_session=True,
-        )
-
-    def in_journal(self):
-        """Finished launches in the journal; none while there is none."""
-        try:
-            return [launch for launch in read_journal(journal_path(self.path)).launches if launch.failure is None]
-        except JournalError:
-            return []
-
-    def in_profile(self):
-        try:
-            profile = read_profile(self.path)
-        except ProfileError:
-            return []
-        return [launch for cell in profile.cells for launch in cell.launches if launch.failure is None]
-
-    def wait_for_launches(self, count, process):
-        end = time.monotonic() + RUN_S
-        while len(self.in_journal()) < count:
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < end
-            time.sleep(0.03)
-
-    def where_kept(self, finished):
-        """In words, where all of the finished launches are; an error where one is nowhere."""
-        finished = started_of(finished)
-        assert finished
-        places = [("profile", self.in_profile()), ("journal", self.in_journal())]
-        found = [name for name, kept in places if finished <= started_of(kept)]
-        assert found, f"of {finished} there are {places}"
-        return "every finished launch, in the " + " and the ".join(found)
-
-    def check_whole(self, finished=()):
-        """The run has ended as an undisturbed one would, and the launches that had finished are the very same."""
-        profile = read_profile(self.path)
-        assert not profile.interrupted
-        assert [cell.status for cell in profile.cells] == ["ok"] * len(profile.cells)
-        launches = [(cell.cell.task, cell.cell.batch, one.round) for cell in profile.cells for one in cell.launches]
-        assert sorted(launches) == self.expected
-        assert started_of(finished) <= started_of(self.in_profile())
-        left = {entry.name for entry in self.folder.iterdir() if entry.name.startswith((".kit-", self.path.name))}
-        own = {self.path.name} if profile.sidecar is None else {self.path.name, profile.sidecar.file}
-        assert left == own
-        return profile
-
-
-# What a run says of launches that other work disturbed, which is the tests' own machine's.
-OF_THE_HOST = ", which give no numbers; "
 
 
 class Ended:
     """What a run did: its exit code and what it said."""
 
-    def __init__(self, process, stdout, stderr):
-        self.code, self.stdout, self.stderr = process.returncode, stdout, stderr
-        assert "Traceback (most recent call last)" not in "".join(self.lines("kit: "))
+    def __init__(self, code, stdout, stderr):
+        self.code, self.stdout, self.stderr = code, stdout, stderr
+        assert "Traceback" not in "".join(self.said)
 
-    def lines(self, part):
-        """Those with `part` in them, but for what is said of the tests' own machine."""
-        return [line for line in self.stderr.splitlines() if part in line and OF_THE_HOST not in line]
-
-
-def ended(process):
-    try:
-        return Ended(process, *process.communicate(timeout=RUN_S))
-    except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
-        raise
+    @property
+    def said(self):
+        """Its own lines, without progress and what members said before they failed."""
+        return [line for line in self.stderr.splitlines() if line.startswith("kit: ")]
 
 
-def started_of(launches):
-    """A launch that was run again began at another moment."""
-    return {(launch.cell_key, launch.round, launch.started) for launch in launches}
+class Workplace:
+    """A folder for one run, and ways to start it."""
+
+    def __init__(self, folder, counts=None):
+        self.folder, self.counts = folder, counts or folder / "counts"
+        self.counts.mkdir(exist_ok=True)
+        self.path = folder / "run.json"
+        self.suite = folder / "small.toml"
+        self.suite.write_text(SUITE)
+
+    def run(self, *options, faults=(), **environment):
+        return self._start([str(self.suite), "--data", "synthetic", *options], faults, environment)
+
+    def go_on(self, *options, **environment):
+        return self._start(["--resume", *options], (), environment)
+
+    def _start(self, arguments, faults, environment):
+        under = environment.pop("under", [])
+        planted = {"FAULTS": json.dumps(faults)} if faults else {}
+        process = subprocess.Popen(
+            [*under, sys.executable, "-m", "kit", "run", *arguments, "--out", str(self.path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(PLANTED), "FAULTS_FOLDER": str(self.counts), **planted, **environment},
+            # As a shell starts a job, and not as a part of the tests.
+            start_new_session=True,
+        )
+        try:
+            stdout, stderr = process.communicate(timeout=RUN_S)
+        except BaseException:
+            process.kill()
+            raise
+        return Ended(process.returncode, stdout, stderr)
+
+    def kept(self):
+        """(cell, round) -> when it was started, of each launch in the folder of the unfinished run."""
+        try:
+            run = UnfinishedRun.reopen(self.path)
+        except UnfinishedError:
+            return {}
+        run.close()
+        return {(one.launch.cell_key, one.launch.round): one.launch.started for one in run.launches()}
+
+    def launches(self):
+        """(task, round) -> launch, of the profile."""
+        cells = read_profile(self.path).cells
+        return {(cell.cell.task, launch.round): launch for cell in cells for launch in cell.launches}
+
+    def check_whole(self, kept=None):
+        """The run has ended as an undisturbed one would; the launches that had finished are the very same."""
+        profile = read_profile(self.path)
+        assert not profile.interrupted
+        assert set(self.launches()) == {(task, number) for task in ("train", "infer") for number in range(ROUNDS)}
+        assert all(launch.failure is None for launch in self.launches().values())
+        assert all(len(launch.blocks.cycle) == 3 for launch in self.launches().values())
+        started = {(one.cell_key, one.round): one.started for one in self.launches().values()}
+        assert (kept or {}).items() <= started.items()
+        left = {entry.name for entry in self.folder.iterdir() if entry.name.startswith((".kit-", self.path.name))}
+        assert left == {self.path.name, profile.sidecar.file}
+
+    def members(self):
+        """Processes of members that are alive, of this run or another: whose environment names this folder."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if "kit.worker" in process.cmdline() and process.environ().get("FAULTS_FOLDER") == str(self.counts):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
 
 
-def in_worker(*faults):
-    """What to add to a run's environment so that its workers meet `faults` (see planted/sitecustomize.py)."""
-    defaults = {"task": "infer", "batch": 16, "round": 0}
-    path = os.pathsep.join(filter(None, [str(PLANTED), os.environ.get("PYTHONPATH")]))
-    return {"PYTHONPATH": path, "FAULTS": json.dumps([defaults | fault for fault in faults])}
-
-
-def as_anywhere(said, folder):
-    """Without what is of this run only: its folder, mount point and process numbers."""
-    said = re.sub(r"/proc/\d+/root", "", said.strip())
-    said = re.sub(r"\bprocess \d+", "process 4711", said)
-    return re.sub(r"/\S*/(?=run\.json)", "", said.replace(f"{folder}/", "")).removeprefix("kit: ") or "nothing"
+def unfinished(place):
+    return folder_of(place.path).exists()

@@ -1,20 +1,24 @@
 import pytest
 
 from kit.fingerprint.accelerators import absence
-from kit.sensors import nvml_library, tpu
+from kit.profile.reason import reason
+from kit.sensors import nvml, tpu
+
+NO_LIBRARY = reason("nvml_library_missing")
+NO_TPU = reason("no_tpu")
 
 
 @pytest.fixture
 def bare(monkeypatch):
     """A machine without NVIDIA's library and without a TPU on its PCI bus."""
-    monkeypatch.setattr(nvml_library, "load", lambda: (None, nvml_library.LIBRARY_NOT_FOUND))
+    monkeypatch.setattr(nvml, "open_boards", lambda: NO_LIBRARY)
     monkeypatch.setattr(tpu, "devices", list)
 
 
 def test_where_nothing_is_the_reason_is_given(bare, tmp_path):
     assert absence("cpu", tmp_path) is None
-    assert absence("gpu", tmp_path) == nvml_library.LIBRARY_NOT_FOUND
-    assert absence("tpu", tmp_path) == tpu.NO_DEVICE
+    assert absence("gpu", tmp_path) == NO_LIBRARY
+    assert absence("tpu", tmp_path) == NO_TPU
 
 
 @pytest.mark.parametrize(
@@ -39,10 +43,10 @@ def test_a_device_file_leaves_it_to_the_framework(bare, tmp_path, device, file):
 def test_the_vfio_control_file_alone_is_no_tpu(bare, tmp_path):
     (tmp_path / "vfio").mkdir()
     (tmp_path / "vfio" / "vfio").touch()
-    assert absence("tpu", tmp_path) == tpu.NO_DEVICE
+    assert absence("tpu", tmp_path) == NO_TPU
 
 
 def test_what_is_listed_is_not_absent(bare, tmp_path, monkeypatch):
     monkeypatch.setattr(tpu, "devices", lambda: ["0000:00:05.0"])
     assert absence("tpu", tmp_path) is None
-    assert absence("gpu", tmp_path) == nvml_library.LIBRARY_NOT_FOUND
+    assert absence("gpu", tmp_path) == NO_LIBRARY

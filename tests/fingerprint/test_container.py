@@ -18,9 +18,6 @@ def plant(root, files):
         ({"run/.containerenv": ""}, {}, "podman"),
         ({".dockerenv": ""}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "kubernetes"),
         ({}, {"container": "lxc"}, "lxc"),
-        ({"proc/self/cgroup": "4:cpu:/docker/0123abcd\n"}, {}, "docker"),
-        ({"proc/self/cgroup": "0::/kubepods.slice/pod1\n"}, {}, "kubernetes"),
-        ({"proc/self/cgroup": "0::/user.slice/dockerish\n"}, {}, None),
         ({}, {}, None),
     ],
 )
@@ -53,7 +50,5 @@ def test_no_limit_is_null_and_never_the_hosts_memory(tmp_path):
     assert (found.cpu_limit, found.memory_limit_b) == (None, None)
 
 
-def test_image_by_our_own_variable_or_podman(tmp_path):
+def test_image_by_our_own_variable(tmp_path):
     assert container(tmp_path, {"KIT_IMAGE": "steadykit:cpu"}).image == "steadykit:cpu"
-    plant(tmp_path, {"run/.containerenv": 'engine="podman-5"\nimage="localhost/steadykit:cpu"\n'})
-    assert container(tmp_path, {}).image == "localhost/steadykit:cpu"

@@ -6,12 +6,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from kit.fingerprint import software as software_module
-from kit.fingerprint.software import packages, software
-
-
-def test_installed_versions_and_absent_ones():
-    assert packages(["numpy", "no-such-distribution"]) == {"numpy": numpy.__version__}
+from kit.fingerprint.software import kit_revision, relevant_environment, software
 
 
 def other_python(tmp_path, versions):
@@ -27,22 +22,20 @@ def other_python(tmp_path, versions):
     return str(script)
 
 
-def test_another_interpreter_is_asked(tmp_path):
-    python = other_python(tmp_path, {"torch": "9.9.9"})
-    assert packages(["torch", "no-such-distribution"], python) == {"torch": "9.9.9"}
-
-
-def test_disagreeing_interpreters_show_both_versions(tmp_path):
-    python = other_python(tmp_path, {"numpy": "0.0.1"})
-    found = software([python], {})
-    assert found.packages["numpy"] == f"0.0.1 / {numpy.__version__}"
+def test_disagreeing_interpreters_show_both_versions_of_what_was_asked_for(tmp_path):
+    python = other_python(tmp_path, {"numpy": "0.0.1", "framework": "9.9.9"})
+    found = software({}, [python], packages=["framework", "no-such-distribution"]).packages
+    assert found["numpy"] == f"0.0.1 / {numpy.__version__}"
+    assert found["framework"] == "9.9.9"
+    assert "no-such-distribution" not in found
+    assert "framework" not in software({}, [python]).packages
 
 
 def test_an_interpreter_that_cannot_be_asked_is_a_reason():
     reasons = {}
-    found = software(["/nowhere/python"], reasons)
+    found = software(reasons, ["/nowhere/python"])
     assert "numpy" in found.packages
-    assert "could not be asked" in reasons["software.packages /nowhere/python"]
+    assert reasons["software.packages /nowhere/python"].code == "interpreter_not_asked"
 
 
 def test_no_framework_is_imported():
@@ -56,5 +49,46 @@ def test_no_framework_is_imported():
 
 @pytest.mark.skipif(not Path("/etc/os-release").exists(), reason="no os-release here")
 def test_operating_system_names_itself():
-    assert software_module.operating_system() in Path("/etc/os-release").read_text()
-    assert software([], {}).kernel == os.uname().release
+    assert software({}).os in Path("/etc/os-release").read_text()
+    assert software({}).kernel == os.uname().release
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["OMP_NUM_THREADS", "KMP_AFFINITY", "MKL_CBWR", "OPENBLAS_NUM_THREADS", "ONEDNN_MAX_CPU_ISA", "MALLOC_ARENA_MAX",
+     "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE", "PYTHONOPTIMIZE", "TF_ENABLE_ONEDNN_OPTS"],
+)  # fmt: skip
+def test_what_changes_numbers_is_recorded(name, monkeypatch):
+    monkeypatch.setenv(name, "planted")
+    assert software({}, prefixes=["TF_"]).environment[name] == "planted"
+
+
+@pytest.mark.parametrize("name", ["HOME", "PATH", "TF_TOKEN_app", "TF_VAR_db", "TF_HTTP_PASSWORD", "TORCH_HUB_TOKEN"])
+def test_nothing_else_is_and_no_credential(name):
+    assert relevant_environment({name: "x"}, ["TF_", "TORCH"]) == {}
+
+
+def test_variables_are_in_order():
+    assert list(relevant_environment({"XLA_FLAGS": "a", "JAX_X": "b"}, ["XLA_", "JAX_"])) == ["JAX_X", "XLA_FLAGS"]
+
+
+def git(tree, *words):
+    identity = ["-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(["git", *identity, *words], cwd=tree, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_revision_of_the_source_tree(tmp_path, monkeypatch):
+    monkeypatch.delenv("KIT_REVISION", raising=False)
+    assert kit_revision(tmp_path) is None
+    git(tmp_path, "init")
+    (tmp_path / "file").write_text("one")
+    git(tmp_path, "add", "file")
+    git(tmp_path, "commit", "--no-verify", "-m", "one")
+    assert kit_revision(tmp_path) == git(tmp_path, "rev-parse", "HEAD")
+    (tmp_path / "file").write_text("two")
+    assert kit_revision(tmp_path) == git(tmp_path, "rev-parse", "HEAD") + "-dirty"
+    (tmp_path / "site-packages").mkdir()  # a kit installed within another project's tree is not of its revision
+    assert kit_revision(tmp_path / "site-packages") is None
+    monkeypatch.setenv("KIT_REVISION", "of the image")
+    assert kit_revision(tmp_path) == "of the image"

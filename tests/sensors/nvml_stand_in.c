@@ -1,12 +1,12 @@
 /* Stands in for libnvidia-ml.so.1 where there is no GPU: one board, 200 W, energy counter fresh every 100 ms.
-   NVML_STAND_IN names what goes wrong: no_driver, no_permission, mismatch, no_gpu, no_energy, no_instant, glitch, power_capped,
-   old_names (a library that knows the throttle reasons alone), no_clock_events. */
+   NVML_STAND_IN names what goes wrong: no_driver, no_permission, mismatch, no_gpu, no_energy, no_instant, power_capped,
+   no_clock_events, no_application_clock. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { SUCCESS = 0, NOT_SUPPORTED = 3, NO_PERMISSION = 4, DRIVER_NOT_LOADED = 9, FUNCTION_NOT_FOUND = 13, MISMATCH = 18, UNKNOWN = 999 };
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, NO_PERMISSION = 4, DRIVER_NOT_LOADED = 9, MISMATCH = 18 };
 
 typedef struct { unsigned int fieldId, scopeId; int64_t timestamp, latencyUsec; int valueType, nvmlReturn;
                  union { double d; unsigned int ui; unsigned long long ull; } value; } field_t;
@@ -34,10 +34,8 @@ int nvmlDeviceGetName(void *device, char *name, unsigned int length) { (void)dev
 int nvmlDeviceGetUUID(void *device, char *uuid, unsigned int length) { (void)device; strncpy(uuid, "GPU-stand-in", length); return SUCCESS; }
 int nvmlSystemGetDriverVersion(char *version, unsigned int length) { strncpy(version, "570.1", length); return SUCCESS; }
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *energy_mj) {
-    static unsigned int calls;
     (void)device;
     if (wrong("no_energy")) return NOT_SUPPORTED;
-    if (wrong("glitch") && ++calls % 3 == 0) return UNKNOWN;
     *energy_mj = milliseconds() / 100 * 20000; /* 200 W x 100 ms = 20 J */
     return SUCCESS;
 }
@@ -59,15 +57,8 @@ int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz) { (void)de
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned int *celsius) { (void)device; (void)sensor; *celsius = 54; return SUCCESS; }
 int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *mask) {
     (void)device;
-    if (wrong("old_names")) return FUNCTION_NOT_FOUND;
     if (wrong("no_clock_events")) return NOT_SUPPORTED;
     *mask = wrong("power_capped") ? 0x4 : 0x1; /* else idle */
-    return SUCCESS;
-}
-int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *mask) {
-    (void)device;
-    if (!wrong("old_names")) return FUNCTION_NOT_FOUND;
-    *mask = 0x20;
     return SUCCESS;
 }
 int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned int *mw) { (void)device; *mw = 230000; return SUCCESS; }

@@ -1,15 +1,19 @@
-"""A powercap tree on disk that a thread moves along a known power: stands in for the kernel's, below our code."""
+"""A powercap tree on disk that a thread moves along a known energy: stands in for the kernel's, below our code."""
 
 from __future__ import annotations
 
 import os
 import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
+from kit.sensors.protocol import now_ns
 
-def plant_zone(root: Path, zone: str, domain: str, energy_uj: int = 0, range_uj: int = 262_143_328_850) -> Path:
+RANGE_UJ = 262_143_328_850
+
+
+def plant_zone(root: Path, zone: str, domain: str, energy_uj: int = 0, range_uj: int = RANGE_UJ) -> Path:
     folder = root / zone
     folder.mkdir(parents=True)
     (folder / "name").write_text(domain + "\n")
@@ -19,13 +23,20 @@ def plant_zone(root: Path, zone: str, domain: str, energy_uj: int = 0, range_uj:
 
 
 class PowerCurve:
-    """Writes `energy_uj` every millisecond, as the hardware does, at a constant power; wraps at the range."""
+    """Writes `energy_uj` every millisecond, as the hardware does, and wraps at the range.
 
-    def __init__(self, folder: Path, power_w: float, start_uj: int, range_uj: int) -> None:
+    Args:
+        folder: of the zone.
+        joules: of the seconds since `begin_ns`.
+        start_uj: the counter at `begin_ns`.
+    """
+
+    def __init__(self, folder: Path, joules: Callable[[float], float], start_uj: int = 0) -> None:
         self._fd = os.open(folder / "energy_uj", os.O_WRONLY)
-        self._power_w, self._start_uj, self._range_uj = power_w, start_uj, range_uj
+        self._joules, self._start_uj = joules, start_uj
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._write, daemon=True)
+        self.begin_ns = now_ns()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -37,8 +48,6 @@ class PowerCurve:
         os.close(self._fd)
 
     def _write(self) -> None:
-        begin_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
         while not self._stop.wait(0.001):
-            elapsed_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) - begin_ns
-            energy_uj = self._start_uj + int(self._power_w * elapsed_ns / 1000)
-            os.pwrite(self._fd, f"{energy_uj % self._range_uj:015d}\n".encode(), 0)
+            energy_uj = self._start_uj + int(1e6 * self._joules((now_ns() - self.begin_ns) / 1e9))
+            os.pwrite(self._fd, f"{energy_uj % RANGE_UJ:015d}\n".encode(), 0)

@@ -1,21 +1,21 @@
 """Against a stand-in for the vendor's library, below pynvml."""
 
-from itertools import pairwise
+import time
 
 import msgspec
+import pynvml
 import pytest
 
-from kit.profile.identity import Accelerator
-from kit.profile.sensor import SensorReport
-from kit.sensors import nvml, nvml_library
-from kit.worker.samples import Samples
-from kit.worker.steady_gpu_throttling import NO_GPU
-from kit.worker.steady_utilization import utilization
+from kit.profile.identity import Accelerator, AcceleratorState
+from kit.profile.reason import Reason
+from kit.profile.sensor import Energy, SensorReport, SensorSummary
+from kit.report.reasons_sensors import SENSOR_REASONS
+from kit.sensors import nvml
 
 READ_ALL = """
 import sys, msgspec
 from kit.sensors import nvml
-answer = [(s.probe(), s.read() if s.probe().status == "measured" else None) for s in nvml.open_all()]
+answer = [(s.probe(), s.read() if s.is_available else None) for s in nvml.open_sampled()]
 sys.stdout.write(msgspec.json.encode(answer).decode())
 """
 
@@ -35,15 +35,14 @@ def test_every_quantity_of_a_board(in_nvml_process):
         "nvml.0.memory": 3 * 2**30,
         "nvml.0.frequency": 1755.0,
         "nvml.0.temperature": 54.0,
-        "nvml.0.clock_events": 1.0,
+        "nvml.0.throttled": 1.0,
     }
     assert energy > 0
     assert energy % 20 == 0
-
-
-def test_update_period_of_the_energy_counter_is_measured(in_nvml_process):
-    report, _ = read_all(in_nvml_process)["nvml.0.energy"]
+    report = found["nvml.0.energy"][0]
+    assert report.counter
     assert report.update_period_ns == pytest.approx(100_000_000, rel=0.2)
+    assert all(report.sampled for report, _ in found.values())
 
 
 def test_power_falls_back_to_the_older_call_and_says_so(in_nvml_process):
@@ -52,99 +51,125 @@ def test_power_falls_back_to_the_older_call_and_says_so(in_nvml_process):
     assert "mean over 1 s" in report.source
 
 
-def test_board_without_energy_counter_keeps_the_rest(in_nvml_process):
-    found = read_all(in_nvml_process, "no_energy")
-    report, value = found["nvml.0.energy"]
-    assert (report.status, value) == ("unavailable", None)
-    assert "Volta" in report.reason
-    assert found["nvml.0.power"][1] == 200.0
-
-
-def test_clock_events_are_a_mask_and_say_so(in_nvml_process):
-    report, value = read_all(in_nvml_process, "power_capped")["nvml.0.clock_events"]
-    assert (report.quantity, report.unit, value) == ("throttling", "1", 4.0)
-    assert report.source.startswith("nvmlDeviceGetCurrentClocksEventReasons: a bit mask")
-
-
-def test_clock_events_of_a_library_that_knows_the_older_name_alone(in_nvml_process):
-    report, value = read_all(in_nvml_process, "old_names")["nvml.0.clock_events"]
-    assert value == 32.0
-    assert report.source.startswith("nvmlDeviceGetCurrentClocksThrottleReasons: ")
-
-
-def test_a_board_without_clock_events_says_so_and_keeps_the_rest(in_nvml_process):
-    found = read_all(in_nvml_process, "no_clock_events")
-    report, value = found["nvml.0.clock_events"]
-    assert (report.status, value) == ("unavailable", None)
-    assert report.reason == "throttling of GPU 0: the board or its driver does not offer it"
+@pytest.mark.parametrize(
+    ("wrong", "name", "code"),
+    [
+        ("no_energy", "nvml.0.energy", "nvml_no_energy_counter"),
+        ("no_clock_events", "nvml.0.throttled", "nvml_not_supported"),
+    ],
+)
+def test_a_board_that_lacks_one_quantity_keeps_the_rest(in_nvml_process, wrong, name, code):
+    found = read_all(in_nvml_process, wrong)
+    report, value = found[name]
+    assert (report.status, report.reason, value) == ("unavailable", Reason(code=code), None)
     assert found["nvml.0.power"][1] == 200.0
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "code"),
     [
-        ("no_driver", nvml_library.DRIVER_NOT_LOADED),
-        ("no_permission", nvml_library.NO_PERMISSION),
-        ("mismatch", nvml_library.VERSION_MISMATCH),
-        ("no_gpu", nvml_library.NO_GPU),
+        ("no_driver", "nvml_driver_not_loaded"),
+        ("no_permission", "nvml_no_permission"),
+        ("mismatch", "nvml_version_mismatch"),
+        ("no_gpu", "nvml_no_gpu"),
     ],
 )
-def test_each_obstacle_has_its_own_reason(in_nvml_process, wrong, said):
-    found = read_all(in_nvml_process, wrong)
-    assert list(found) == ["nvml.energy", "nvml.utilization"]
-    assert {report.reason for report, _ in found.values()} == {said}
+def test_each_obstacle_has_its_own_reason(in_nvml_process, wrong, code):
+    ((report, value),) = read_all(in_nvml_process, wrong).values()
+    assert (report.name, report.reason, value) == ("nvml.energy", Reason(code=code), None)
+    assert SENSOR_REASONS[code]
 
 
-def test_without_the_library():
-    sensors = nvml.open_all()
-    if sensors[0].probe().status == "measured":
-        pytest.skip("there is a GPU here")
-    assert sensors[0].probe().reason
-    assert sensors[0].read().value is None
+@pytest.mark.parametrize("name", [name for name in dir(pynvml) if name.startswith("nvmlClocksEventReason")])
+def test_every_bit_that_nvml_names_is_known(name):
+    mask = getattr(pynvml, name)
+    asked_for = ("GpuIdle", "ApplicationsClocksSetting", "UserDefinedClocks", "DisplayClockSetting", "None")
+    assert bool(nvml.slowing(mask)) != name.endswith(asked_for)
+    assert not any(word.startswith("unnamed") for word in nvml.slowing(mask))
 
 
-def test_accelerators_of_the_identity(in_nvml_process):
-    code = (
-        "import sys, msgspec\nfrom kit.fingerprint.accelerators import accelerators\n"
-        "sys.stdout.write(msgspec.json.encode(accelerators({})).decode())"
-    )
-    (gpu,) = msgspec.json.decode(in_nvml_process(code), type=list[Accelerator])
-    assert (gpu.kind, gpu.model, gpu.memory_b, gpu.driver) == ("gpu", "Stand-in H100", 80 << 30, "570.1")
-    assert len(gpu.uuid_sha256) == 64
+def test_several_bits_and_one_without_a_name():
+    assert nvml.slowing(0x1 | 0x8 | 0x40 | 0x8000) == [
+        "hardware_slowdown",
+        "hardware_thermal_slowdown",
+        "unnamed_0x8000",
+    ]
 
 
+def test_update_period_of_a_counter_that_steps_fails_now_and_then_or_stands_still():
+    calls = iter(range(10**9))
+    found = nvml.update_period_ns(lambda: None if next(calls) % 3 == 2 else time.monotonic_ns() // 50_000_000, 0.4)
+    assert found == pytest.approx(50_000_000, rel=0.3)
+    assert nvml.update_period_ns(lambda: 7, limit_s=0.1) is None
+
+
+# Windows of the example are shorter than energy needs: the thresholds are tested with arrays of known content.
 SAMPLE = """
 import sys, time, msgspec
-from kit.worker.sampler_process import SamplerProcess
-with SamplerProcess(period_s=0.05) as sampler:
-    time.sleep(1.5)
-sys.stdout.write(msgspec.json.encode(sampler.samples).decode())
+from kit.sensors.catalog import probe_all
+from kit.sensors.protocol import now_ns
+from kit.sensors.sampling import Sampling
+from kit.stats import energy
+energy.WINDOW_MIN_NS, energy.UPDATES_MIN, energy.COVERAGE_MIN = 10**9, 5, 0.7
+sampling = Sampling.start(probe_all(), [0])
+time.sleep(1.3)
+begin = now_ns()
+time.sleep(1.5)
+end = now_ns()
+samples = sampling.stop()
+answer = (samples.summaries([(begin, end)]), samples.energy(begin, end, 10))
+sys.stdout.write(msgspec.json.encode(answer).decode())
 """
 
 
-@pytest.mark.parametrize(
-    ("wrong", "expected"),
-    [
-        ("", ([], None)),
-        ("power_capped", (["software power cap of GPU 0"], None)),
-        ("old_names", (["software thermal slowdown of GPU 0"], None)),
-        ("no_clock_events", (None, "throttling of GPU 0: the board or its driver does not offer it")),
-        ("no_driver", (None, NO_GPU)),
-    ],
-)
-def test_a_slowed_board_is_seen_through_the_sampler(in_nvml_process, wrong, expected):
-    samples = msgspec.json.decode(in_nvml_process(SAMPLE, wrong), type=Samples)
-    found = utilization(samples, samples.ticks[0].at_ns, samples.ticks[-1].at_ns)
-    assert (found.gpu_throttled_by, found.reasons.get("gpu_throttled_by")) == expected
+def sample(run, wrong):
+    return msgspec.json.decode(run(SAMPLE, wrong), type=tuple[dict[str, SensorSummary], list[Energy]])
 
 
-@pytest.mark.parametrize("wrong", ["", "glitch"])
-def test_the_sampler_sees_the_planted_power(in_nvml_process, wrong):
-    """200 W, also where every third read of the counter fails."""
-    samples = msgspec.json.decode(in_nvml_process(SAMPLE, wrong), type=Samples)
-    series = samples.series("nvml.0.energy")
-    changes = [later for earlier, later in pairwise(series) if later.value != earlier.value]
-    seconds = (changes[-1].at_ns - changes[0].at_ns) / 1e9
-    assert (changes[-1].value - changes[0].value) / seconds == pytest.approx(200, rel=0.2)
-    if wrong:
-        assert len(series) < len(samples.ticks)
+def test_the_sampler_sees_the_planted_board(in_nvml_process):
+    summaries, energies = sample(in_nvml_process, "power_capped")
+    assert summaries["nvml.0.utilization"].mean == summaries["nvml.0.utilization"].max == 87.0
+    assert summaries["nvml.0.memory"].unit == "B"
+    assert summaries["nvml.0.throttled"].mean == 100.0
+    assert summaries["nvml.0.throttled.software_power_cap"].mean == 100.0
+    assert {name for name in summaries if "throttled" in name} == {
+        "nvml.0.throttled",
+        "nvml.0.throttled.software_power_cap",
+    }
+    assert not any("energy" in name for name in summaries)  # updated too seldom for the power of a block
+    assert {one.sensor for one in energies} == {"nvml.0.energy", "nvml.0.power"}
+    for one in energies:
+        assert one.joules_j / (one.window_ns / 1e9) == pytest.approx(200, rel=0.1), one
+        assert one.samples == 10
+
+
+IDENTIFY = """
+import sys, msgspec
+from kit.fingerprint.accelerators import accelerators
+from kit.fingerprint.state import state
+sys.stdout.write(msgspec.json.encode((accelerators({}), state().accelerators)).decode())
+"""
+
+
+def identify(run, wrong=""):
+    return msgspec.json.decode(run(IDENTIFY, wrong), type=tuple[list[Accelerator], list[AcceleratorState]])
+
+
+def test_identity_and_state_of_each_board(in_nvml_process):
+    (gpu,), (state,) = identify(in_nvml_process)
+    assert (gpu.kind, gpu.model, gpu.memory_b, gpu.driver) == ("gpu", "Stand-in H100", 80 << 30, "570.1")
+    assert len(gpu.uuid_sha256) == 64
+    assert state == AcceleratorState(
+        name="gpu 0",
+        power_cap_w=230.0,
+        power_cap_default_w=700.0,
+        clock_limit_mhz=1400.0,
+        clock_mhz=1755.0,
+        temperature_c=54.0,
+    )
+
+
+def test_what_a_board_does_not_tell_is_null_and_where_none_is_listed_there_is_none(in_nvml_process):
+    _, (state,) = identify(in_nvml_process, "no_application_clock")
+    assert (state.clock_limit_mhz, state.power_cap_w) == (None, 230.0)
+    assert identify(in_nvml_process, "no_gpu") == ([], [])

@@ -1,162 +1,186 @@
+"""Cells, the groups they are compared in, and the processes that hold them."""
+
+import itertools
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kit.errors import KitError
-from kit.suites.override import override
-from kit.suites.plan import plan_cells
-from kit.suites.suite import builtin_suites, load_suite
-from kit.worker.steady_energy import WINDOW_MIN_NS
+from kit.profile.cell import AXES
+from kit.suites.plan import MEMBERS_MAX, plan_bundles, plan_cells, plan_groups
+from kit.suites.suite import SHAREABLE, Axes, Suite, VariantTable, changed, load_suite
+
+BACKENDS = ["tensorflow", "torch", "jax"]
 
 
-def test_quick_suite_is_two_networks_in_three_frameworks_train_and_infer():
-    cells = plan_cells(load_suite("quick").cells)
-    assert len(cells) == 12
-    assert {(cell.workload, cell.backend, cell.task) for cell in cells} == {
-        (workload, backend, task)
-        for workload in ("mlp", "cnn")
-        for backend in ("tensorflow", "torch", "jax")
-        for task in ("train", "infer")
+def suite(compare=(), variants=(), **axes):
+    defaults = {"workloads": ["mlp"], "backends": BACKENDS, "tasks": ["train"], "batches": [128]}
+    tables = {name: VariantTable() for name in variants}
+    return Suite(name="x", title="x", compare=list(compare), variants=tables, cells=Axes(**(defaults | axes)))
+
+
+def groups_of(suite, baseline=None):
+    cells = plan_cells(suite)
+    by_key = {cell.key: cell for cell in cells}
+    groups = plan_groups(cells, suite.compared, baseline)
+    return groups, by_key
+
+
+def test_quick_is_two_networks_in_three_frameworks_trained_and_used():
+    cells = plan_cells(load_suite("quick"))
+    assert {(cell.workload, cell.backend, cell.task) for cell in cells} == set(
+        itertools.product(["mlp", "cnn"], BACKENDS, ["train", "infer"])
+    )
+    assert {cell.backend: cell.compile_mode for cell in cells} == {
+        "tensorflow": "graph",
+        "torch": "eager",
+        "jax": "jit",
     }
 
 
-@pytest.mark.parametrize("name", builtin_suites())
-def test_every_built_in_suite_loads_and_has_cells(name):
-    suite = load_suite(name)
-    assert suite.name == name
-    assert plan_cells(suite.cells)
+def test_backends_are_compared_whatever_their_own_default_mode_is_called():
+    groups, by_key = groups_of(suite(tasks=["train", "infer"]))
+    assert [[by_key[key].backend for key in group.cells] for group in groups] == [BACKENDS, BACKENDS]
+    assert [{by_key[key].task for key in group.cells} for group in groups] == [{"train"}, {"infer"}]
+    assert all(group.baseline == group.cells[0] for group in groups)
 
 
-def test_default_compile_mode_is_the_backends_own():
-    modes = {cell.backend: cell.compile_mode for cell in plan_cells(load_suite("quick").cells)}
-    assert modes == {"tensorflow": "graph", "torch": "eager", "jax": "jit"}
-
-
-def test_a_compile_mode_keeps_only_the_backends_that_have_it():
-    suite = override(load_suite("quick"), {"compile_modes": ["xla", "jit"]})
-    assert {cell.backend for cell in plan_cells(suite.cells)} == {"tensorflow", "jax"}
-
-
-def test_options_replace_axes_and_quick_replaces_the_measure():
-    suite = override(load_suite("standard"), {"batches": [7, 9], "tasks": ["infer"]}, launches=4, quick=True)
-    assert {cell.batch for cell in plan_cells(suite.cells)} == {7, 9}
-    assert {cell.task for cell in plan_cells(suite.cells)} == {"infer"}
-    assert suite.measure.launches == 4
-    assert suite.measure.steady_s == load_suite("quick").measure.steady_s
-    assert suite.name == "standard-quick"
-
-
-@pytest.mark.parametrize(
-    ("axes", "expected"),
-    [
-        ({"workloads": ["mpl"]}, "no workload 'mpl'; choose from mlp, cnn"),
-        ({"backends": ["pytorch"]}, "no backend 'pytorch'; choose from tensorflow, torch, jax"),
-        ({"devices": ["npu"]}, "no device 'npu'; choose from cpu, gpu, tpu"),
-        ({"tasks": ["test"]}, "no task 'test'; choose from train, infer"),
-        ({"compile_modes": ["fast"]}, "no compile mode 'fast'; choose from default, graph, xla, eager, compile, jit"),
-        ({"batches": [0]}, "batch 0 is not a number of samples; give 1 or more"),
-        (
-            {"batches": [60001], "tasks": ["train"]},
-            "batch 60001 is more than the 60000 samples there are to train on; give fewer",
-        ),
-        ({"batches": [10001]}, "batch 10001 is more than the 10000 samples there are to infer on; give fewer"),
-    ],
-)
-def test_unknown_names_are_answered_with_the_choices(axes, expected):
-    with pytest.raises(KitError) as error:
-        plan_cells(override(load_suite("quick"), axes).cells)
-    assert str(error.value) == expected
-
-
-def test_a_users_own_suite_file(tmp_path):
-    path = tmp_path / "mine.toml"
-    path.write_text(
-        'name = "mine"\ntitle = "Mine"\n[cells]\nworkloads = ["mlp"]\nbackends = ["torch"]\ntasks = ["train"]\n'
-        "[measure]\nlaunches = 2\nwarmup_s = 0.1\nwarmup_steps_min = 2\nsteady_s = 1\nsteps_min = 20\nsteps_max = 40\n"
-    )
-    assert [cell.key for cell in plan_cells(load_suite(str(path)).cells)] == [
-        "mlp/torch/cpu/train/b128/float32/eager/device/x1"
+def test_a_mode_that_was_asked_for_is_not_mixed_with_others():
+    groups, by_key = groups_of(suite(compile_modes=["default", "xla", "compile"]))
+    assert [sorted(by_key[key].compile_mode for key in group.cells) for group in groups] == [
+        ["eager", "graph", "jit"],
+        ["xla"],
+        ["compile"],
     ]
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("compare", "axes", "sizes"),
     [
-        ("name = ", "not TOML"),
-        ('name = "x"', "not a suite: Object missing required field"),
-        ('name = "x"\ntitle = "x"\nextra = 1\n', "not a suite"),
+        (["batch"], {"batches": [1, 2, 3]}, [3, 3, 3]),
+        (["compile_mode"], {"compile_modes": ["default", "xla", "compile"]}, [2, 2, 1]),
+        (["task"], {"tasks": ["train", "infer"]}, [2, 2, 2]),
+        (["backend", "batch"], {"backends": ["torch", "jax"], "batches": [1, 2]}, [4]),
+        (["feed"], {"feeds": ["device", "host"], "backends": ["jax"]}, [2]),
     ],
 )
-def test_a_damaged_suite_file_is_one_line(tmp_path, text, expected):
-    path = tmp_path / "bad.toml"
-    path.write_text(text)
-    with pytest.raises(KitError) as error:
-        load_suite(str(path))
-    assert expected in str(error.value)
-    assert "\n" not in str(error.value)
+def test_groups_differ_in_the_compared_axes_alone(compare, axes, sizes):
+    groups, by_key = groups_of(suite(compare, **axes))
+    assert sorted(map(len, (group.cells for group in groups)), reverse=True) == sizes
+    alike = [axis for axis in AXES if axis not in (*compare, "compile_mode")]
+    for group in groups:
+        cells = [by_key[key] for key in group.cells]
+        assert len({tuple(getattr(cell, axis) for axis in alike) for cell in cells}) == 1
 
 
-SOUND = {
-    "launches": "1",
-    "warmup_s": "0",
-    "warmup_steps_min": "0",
-    "steady_s": "0.1",
-    "steps_min": "20",
-    "steps_max": "20",
-}
+def test_variants_are_compared_for_each_backend():
+    groups, by_key = groups_of(suite(variants=["old", "new"]))
+    assert [[(by_key[key].backend, by_key[key].variant) for key in group.cells] for group in groups] == [
+        [(backend, "old"), (backend, "new")] for backend in BACKENDS
+    ]
 
 
-def suite_file(tmp_path, batches="[1]", **measure):
-    path = tmp_path / "numbers.toml"
-    numbers = "\n".join(f"{name} = {value}" for name, value in (SOUND | measure).items())
-    axes = f'workloads = ["mlp"]\nbackends = ["torch"]\nbatches = {batches}\n'
-    path.write_text(f'name = "x"\ntitle = "x"\n[cells]\n{axes}[measure]\n{numbers}\n')
-    return str(path)
+def test_a_lone_cell_is_a_group_of_one():
+    (group,), by_key = groups_of(suite(backends=["jax"]))
+    assert group.cells == [*by_key]
+    assert group.baseline == group.cells[0]
 
 
-def test_the_least_a_suite_may_ask_for(tmp_path):
-    assert load_suite(suite_file(tmp_path)).measure.plan().steps_min == 20
+@pytest.mark.parametrize(("baseline", "expected"), [(None, 1), ("5", 5)])
+def test_the_baseline_is_the_one_named_or_the_first(baseline, expected):
+    groups, by_key = groups_of(suite(["batch"], backends=["torch"], batches=[1, 2, 3, 4, 5, 6, 7, 8]), baseline)
+    assert {by_key[group.baseline].batch for group in groups} == {expected}
+    assert all(group.baseline in group.cells for group in groups)
 
 
-@pytest.mark.parametrize(
-    ("number", "word"),
-    [
-        ({"launches": "0"}, "launches"),
-        ({"launches": "-1"}, "launches"),
-        ({"warmup_s": "nan"}, "warmup_s"),
-        ({"warmup_s": "-1.0"}, "warmup_s"),
-        ({"steady_s": "inf"}, "steady_s"),
-        ({"warmup_steps_min": "-1"}, "warmup_steps_min"),
-        ({"steps_min": "19"}, "steps_min"),
-        ({"steps_min": "30"}, "steps_min 30 is more than steps_max 20"),
-        ({"batches": "[128, 0]"}, "batches"),
-    ],
+def test_a_baseline_that_no_cell_has_is_refused_with_the_choices():
+    with pytest.raises(KitError, match="torch"):
+        groups_of(suite(backends=["torch", "jax"]), "pytorch")
+
+
+@given(batches=st.lists(st.integers(1, 500), min_size=1, max_size=20, unique=True), named=st.booleans())
+def test_a_large_group_is_split_and_each_part_has_the_baseline(batches, named):
+    asked = suite(["batch"], backends=["torch", "jax"], batches=batches)
+    groups, by_key = groups_of(asked, str(batches[-1]) if named else None)
+    assert len({group.key for group in groups}) == len(groups)
+    seen = []
+    for group in groups:
+        assert len(group.cells) <= MEMBERS_MAX
+        assert len({by_key[key].backend for key in group.cells}) == 1
+        assert group.baseline in group.cells
+        seen += group.cells
+    assert set(seen) == set(by_key)
+    extra = [key for key in set(seen) if seen.count(key) > 1]
+    assert set(extra) <= {group.baseline for group in groups}
+
+
+def bundles_of(suite, share):
+    cells = plan_cells(suite)
+    groups = plan_groups(cells, suite.compared)
+    return plan_bundles(cells, groups, share), groups
+
+
+def test_without_sharing_every_cell_has_a_process_and_every_group_its_bundle():
+    bundles, groups = bundles_of(suite(tasks=["train", "infer"]), [])
+    assert [bundle.groups for bundle in bundles] == [[group] for group in groups]
+    assert all([len(process.cells) for process in bundle.processes] == [1, 1, 1] for bundle in bundles)
+
+
+def test_training_and_inference_share_a_process_for_each_framework():
+    bundles, groups = bundles_of(load_suite("quick"), ["task"])
+    assert len(groups) == 4
+    assert [len(bundle.groups) for bundle in bundles] == [2, 2]
+    for bundle in bundles:
+        assert [process.cells[0].backend for process in bundle.processes] == BACKENDS
+        assert all([cell.task for cell in process.cells] == ["train", "infer"] for process in bundle.processes)
+
+
+def test_members_of_one_group_never_share():
+    bundles, _ = bundles_of(suite(["batch"], backends=["torch"], batches=[1, 2, 3]), ["batch"])
+    assert [len(process.cells) for bundle in bundles for process in bundle.processes] == [1, 1, 1]
+
+
+@given(
+    compare=st.lists(
+        st.sampled_from(["backend", "batch", "task", "compile_mode", "feed", "variant"]),
+        min_size=1,
+        max_size=2,
+        unique=True,
+    ),
+    share=st.lists(st.sampled_from(SHAREABLE), max_size=3, unique=True),
+    batches=st.lists(st.integers(1, 500), min_size=1, max_size=6, unique=True),
+    modes=st.sampled_from([["default"], ["default", "compile"], ["xla", "jit"]]),
+    variants=st.sampled_from([[], ["a", "b"], ["a", "b", "c", "d", "e"]]),
 )
-def test_numbers_that_measure_nothing_are_one_line(tmp_path, number, word):
-    with pytest.raises(KitError, match="not a suite") as error:
-        load_suite(suite_file(tmp_path, **number))
-    assert word in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_a_batch_may_be_the_whole_split():
-    suite = override(load_suite("quick"), {"batches": [10000], "tasks": ["infer"]})
-    assert {cell.batch for cell in plan_cells(suite.cells)} == {10000}
+def test_every_group_finds_each_of_its_cells_in_a_process_of_its_own(compare, share, batches, modes, variants):
+    asked = suite(
+        compare, variants, batches=batches, compile_modes=modes, tasks=["train", "infer"], feeds=["device", "host"]
+    )
+    bundles, groups = bundles_of(asked, share)
+    assert sorted(group.key for bundle in bundles for group in bundle.groups) == sorted(group.key for group in groups)
+    for bundle in bundles:
+        for group in bundle.groups:
+            held = {
+                key: [at for at, one in enumerate(bundle.processes) if key in {c.key for c in one.cells}]
+                for key in group.cells
+            }
+            assert all(held.values())
+            homes = [set(places) for places in held.values()]
+            # Each member is served by one process, and none by another member's.
+            assert all(not a & b for a, b in itertools.combinations(homes, 2))
+        for process in bundle.processes:
+            # One interpreter, one environment, one framework, one device.
+            assert len({(cell.backend, cell.device, cell.variant, cell.precision) for cell in process.cells}) == 1
 
 
 def test_a_backend_asked_for_by_name_does_not_vanish():
-    suite = override(load_suite("quick"), {"backends": ["torch", "tensorflow"], "compile_modes": ["xla"]})
+    asked = changed(load_suite("quick"), {"backends": ["torch", "tensorflow"], "compile_modes": ["xla"]})
     with pytest.raises(KitError, match=r"torch has no compile mode xla; add one of its own \(eager, compile\)"):
-        plan_cells(suite.cells, named=["torch", "tensorflow"])
-    assert {cell.backend for cell in plan_cells(suite.cells, named=["tensorflow"])} == {"tensorflow"}
+        plan_cells(asked, named=["torch", "tensorflow"])
+    assert {cell.backend for cell in plan_cells(asked, named=["tensorflow"])} == {"tensorflow"}
 
 
-def test_an_unknown_suite_is_answered_with_the_choices():
-    with pytest.raises(KitError, match="no suite 'fast'; choose from quick, standard"):
-        load_suite("fast")
-
-
-def test_the_standard_suite_measures_long_enough_for_joules_where_a_sensor_answers():
-    measure = load_suite("standard").measure
-    assert measure.plan().steady_s == 5
-    assert measure.plan(energy_answers=True).steady_s * 1e9 > WINDOW_MIN_NS
-    quick = load_suite("quick").measure
-    assert quick.plan(energy_answers=True) == quick.plan()
+def test_choices_that_leave_no_cell_are_said():
+    with pytest.raises(KitError, match="leave no cell"):
+        plan_cells(changed(load_suite("quick"), {"backends": ["torch"], "compile_modes": ["jit"]}))

@@ -1,4 +1,4 @@
-"""The step loop against steps of known length."""
+"""The step loop, and planted slow-downs, against steps of known length."""
 
 import time
 from itertools import cycle
@@ -8,10 +8,11 @@ import pytest
 
 from kit import clock
 from kit.profile.launch import StepPlan
-from kit.worker.step_loop import run_steps, steady_steps, warm_up
+from kit.worker.planted import Planted
+from kit.worker.step_loop import STEPS_MAX, block_steps, run_steps, warm_up
 
 STEP_NS = 2_000_000
-# A step that busy-waits is late by at most the machine's own disturbance; half of its steps must be nearly on time.
+# A step that busy-waits is late by the machine's own disturbance alone: one of fifty is nearly on time.
 LATE = 1.05
 
 
@@ -33,54 +34,64 @@ class KnownProgram:
 
 
 def plan(**more):
-    fields = {"warmup_s": 0.05, "warmup_steps_min": 3, "steady_s": 0.1, "steps_min": 5, "steps_max": 400}
+    fields = {"cycles": 1, "block_s": 0.1, "lead_in_s": 0.02, "warmup_s": 0.05, "warmup_steps": 3, "energy_s": 0.0}
     return StepPlan(**(fields | more))
 
 
 def test_known_step_times_come_out():
     program = KnownProgram([STEP_NS])
-    stretch = run_steps(program, cycle("ab"), 50, clock.stamps(51), None)
-    assert stretch.step_ns.shape == (50,)
-    assert stretch.step_ns.min() >= STEP_NS
-    assert np.median(stretch.step_ns) <= LATE * STEP_NS
-    assert stretch.last_output == 50
+    step_ns, last = run_steps(program, cycle("ab"), 50, clock.stamps(51), None)
+    assert step_ns.shape == (50,)
+    assert step_ns.min() >= STEP_NS
+    assert step_ns.min() <= LATE * STEP_NS
+    assert last == 50
     assert program.batches == ["a", "b"] * 25
 
 
 def test_steps_and_stamps_leave_no_gap():
     begin_ns = clock.now_ns()
-    stretch = run_steps(KnownProgram([STEP_NS]), cycle("a"), 50, clock.stamps(51), None)
+    step_ns, _ = run_steps(KnownProgram([STEP_NS]), cycle("a"), 50, clock.stamps(51), None)
     around_ns = clock.now_ns() - begin_ns
-    assert 0 <= around_ns - stretch.step_ns.sum() < STEP_NS
+    assert 0 <= around_ns - step_ns.sum() < STEP_NS
 
 
 def test_the_wait_belongs_to_its_own_step():
-    lengths = [1_000_000, 3_000_000]
-    stretch = run_steps(KnownProgram(lengths), cycle("a"), 40, clock.stamps(41), None)
+    lengths = [200_000, 600_000]
+    step_ns, _ = run_steps(KnownProgram(lengths), cycle("a"), 200, clock.stamps(201), None)
     # The least of each: other work on this machine lengthens steps, and shortens none.
-    assert stretch.step_ns[0::2].min() == pytest.approx(lengths[0], rel=0.2)
-    assert stretch.step_ns[1::2].min() == pytest.approx(lengths[1], rel=0.2)
+    assert step_ns[0::2].min() == pytest.approx(lengths[0], rel=0.2)
+    assert step_ns[1::2].min() == pytest.approx(lengths[1], rel=0.2)
 
 
 def test_warm_up_lasts_its_time_and_its_steps():
     by_time = warm_up(KnownProgram([STEP_NS]), cycle("a"), plan(warmup_s=0.1), clock.stamps(401), None)
-    assert by_time.step_ns.sum() >= 0.1e9 - STEP_NS
-    assert len(by_time.step_ns) <= 51
-    by_steps = warm_up(
-        KnownProgram([STEP_NS]), cycle("a"), plan(warmup_s=0, warmup_steps_min=7), clock.stamps(401), None
-    )
-    assert len(by_steps.step_ns) == 7
+    assert by_time.sum() >= 0.1e9 - STEP_NS
+    assert len(by_time) <= 51
+    by_steps = warm_up(KnownProgram([STEP_NS]), cycle("a"), plan(warmup_s=0, warmup_steps=7), clock.stamps(401), None)
+    assert len(by_steps) == 7
     bounded = warm_up(KnownProgram([1000]), cycle("a"), plan(warmup_s=60), clock.stamps(401), None)
-    assert len(bounded.step_ns) == 400
+    assert len(bounded) == 400
 
 
 @pytest.mark.parametrize(
-    ("warmup_ns", "expected"),
+    ("last_ns", "expected"),
     [
-        ([50_000_000] * 5 + [1_000_000] * 10, 100),  # the pace at the end counts, not the slow beginning
-        ([1_000] * 20, 400),
-        ([10_000_000_000] * 3, 5),
+        ([50_000_000] * 5 + [1_000_000] * 10, (20, 230)),  # the pace at the end counts, not the slow beginning
+        ([1_000] * 20, (20_000, STEPS_MAX)),
+        ([100_000_000] * 3, (1, 2)),
+        ([10_000_000_000] * 3, (1, 2)),
+        ([0] * 3, (STEPS_MAX, STEPS_MAX)),
     ],
 )
-def test_steady_steps_fill_the_time_at_the_pace_of_the_last_steps_within_bounds(warmup_ns, expected):
-    assert steady_steps(np.array(warmup_ns, np.int64), plan()) == expected
+def test_a_block_is_filled_at_the_pace_of_the_last_steps_within_bounds(last_ns, expected):
+    assert block_steps(np.array(last_ns, np.int64), lead_in_s=0.02, seconds=0.25) == expected
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5])
+def test_what_is_planted_is_in_the_steps_and_is_counted(share):
+    planted = Planted(KnownProgram([STEP_NS]), round(share * STEP_NS))
+    step_ns, last = run_steps(planted, cycle("ab"), 50, clock.stamps(51), None)
+    # No step can be shorter than its parts; other work on the machine makes most of them longer, not all.
+    assert STEP_NS <= step_ns.min() / (1 + share) <= 1.02 * STEP_NS
+    assert 50 * share * STEP_NS <= planted.planted_ns <= step_ns.sum() - 50 * STEP_NS
+    assert last == 50

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from kit.workloads.data import mnist
+from kit.workloads.catalog import DATASETS
+from kit.workloads.datasets.mnist import MNIST
 
 NOBODY_LISTENS = "http://127.0.0.1:1/"
 
@@ -55,7 +57,7 @@ def _serving(mirror: Mirror) -> Iterator[Mirror]:
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mnist, "MIRRORS", (NOBODY_LISTENS,))
+    monkeypatch.setitem(DATASETS, "mnist", replace(MNIST, mirrors=(NOBODY_LISTENS,)))
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")

@@ -8,9 +8,6 @@ import pytest
 from kit.workloads.catalog import WORKLOADS
 from kit.workloads.weights import initial_weights, weights_sha256
 
-# Parameters as Keras' `summary()` counts them for these networks (its mnist_mlp and mnist_cnn examples).
-PARAMETERS = {"mlp": 669_706, "cnn": 1_199_882}
-
 # Glorot and Bengio 2010, eq. 16, by hand: sqrt(6 / (fan in + fan out)), a convolution's fans times its 9 taps.
 LIMITS = {
     "mlp": {"dense_0": math.sqrt(6 / 1296), "dense_1": math.sqrt(6 / 1024), "dense_2": math.sqrt(6 / 522)},
@@ -26,29 +23,16 @@ both = pytest.mark.parametrize("name", ["mlp", "cnn"])
 
 
 @both
-def test_as_many_parameters_as_in_keras(name):
-    weights = initial_weights(WORKLOADS[name], 0)
-    assert sum(array.size for array in weights.values()) == PARAMETERS[name]
-    assert {array.dtype for array in weights.values()} == {np.dtype(np.float32)}
-
-
-@both
 def test_kernels_are_glorot_uniform_and_biases_zero(name):
     weights = initial_weights(WORKLOADS[name], 7)
     assert {key.split(".")[0] for key in weights} == set(LIMITS[name])
+    assert {array.dtype for array in weights.values()} == {np.dtype(np.float32)}
     for layer, limit in LIMITS[name].items():
         kernel = weights[f"{layer}.kernel"]
         one_ulp = np.spacing(np.float32(limit))
-        assert np.abs(kernel).max() <= limit + one_ulp
-        assert np.abs(kernel).max() > 0.9 * limit
+        assert 0.9 * limit < np.abs(kernel).max() <= limit + one_ulp
         assert kernel.var() == pytest.approx(limit**2 / 3, rel=0.25 if kernel.size < 1000 else 0.05)
         assert not weights[f"{layer}.bias"].any()
-
-
-@both
-def test_the_seed_decides(name):
-    first, again, other = (weights_sha256(initial_weights(WORKLOADS[name], seed)) for seed in (1, 1, 2))
-    assert first == again != other
 
 
 @pytest.mark.parametrize(

@@ -1,88 +1,82 @@
-"""The data a launch runs on: MNIST, or synthetic data that says it is."""
+"""The contract of a data set: it describes itself, so that adding one is writing one file in `kit/workloads/datasets/`.
+
+missing ─► fetch ─► load: files proved, raw samples ─► prepare: what a network is fed, float32
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from kit.workloads.data.files import KnownFile, data_folder, download
 
-from kit.profile.launch import DataChoice
-from kit.workloads.data import mnist
-from kit.workloads.data.errors import DataUnavailableError
-from kit.workloads.data.split import SPLITS, Split
-from kit.workloads.data.synthetic import synthetic_split
+if TYPE_CHECKING:  # a suite asks for names and sizes only, which is to be quick
+    import numpy as np
+    from numpy.typing import NDArray
 
-DataName = Literal["mnist", "synthetic"]
-
-
-class Resolved(NamedTuple):
-    """What a choice of data came to."""
-
-    name: DataName
-    note: str | None  # why synthetic, when "auto" fell back
+Split = Literal["train", "test"]
+SPLITS: tuple[Split, ...] = ("train", "test")
 
 
-@dataclass(frozen=True, slots=True)
+class Samples(NamedTuple):
+    """One split as it is in its files."""
+
+    inputs: NDArray[Any]  # (samples, *sample_shape), of the data set's dtype
+    targets: NDArray[Any]  # (samples,), class indices
+
+
+@dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """Images (samples, 28, 28) and labels (samples,), uint8. A split that was not asked for is None."""
+    """A data set; one instance stands in its module."""
 
-    name: DataName
-    note: str | None
-    train_images: NDArray[np.uint8] | None = None
-    train_labels: NDArray[np.uint8] | None = None
-    test_images: NDArray[np.uint8] | None = None
-    test_labels: NDArray[np.uint8] | None = None
+    name: str  # as in profiles; also of its folder in KIT_DATA
+    sample_shape: tuple[int, ...]  # of one sample's inputs, before a workload reshapes it
+    dtype: str  # of the inputs in memory, before `prepare`
+    classes: int
+    sizes: Mapping[Split, int]  # samples of each split
+    files: Mapping[Split, Sequence[KnownFile]]  # those that each split needs
+    read: Callable[[Split, Sequence[bytes]], Samples]  # makes a split from the proved contents of its files
+    mirrors: Sequence[str] = ()  # URLs ending in a slash that have the files
+    divisor: float = 1.0  # what `prepare` divides inputs by
 
-    def split(self, split: Split) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Images and labels of a split that was asked for; raises ValueError where it was not."""
-        images, labels = {
-            "train": (self.train_images, self.train_labels),
-            "test": (self.test_images, self.test_labels),
-        }[split]
-        if images is None or labels is None:
-            raise ValueError(f"the {split} split was not loaded: ask `load` for it")
-        return images, labels
+    def samples(self, split: Split) -> int:
+        """Return how many samples `split` has."""
+        return self.sizes[split]
 
+    def folder(self) -> Path:
+        """Return where the files are, or would be."""
+        return data_folder() / self.name
 
-def ensure(choice: DataChoice) -> Resolved:
-    """Fetch and prove the data before any launch, so that no launch downloads or finds a file broken.
+    def missing(self) -> list[KnownFile]:
+        """Return the files that are not there."""
+        # A folder that cannot be looked into has none of them: writing there will say why.
+        wanted = dict.fromkeys(file for split in SPLITS for file in self.files[split])
+        return [file for file in wanted if not os.path.exists(self.folder() / file.name)]  # noqa: PTH110
 
-    Raises:
-        DataError: a file that is there is wrong; or, where "mnist" was asked for by name, it cannot be had.
-    """
-    resolved = _resolve(choice, SPLITS)
-    if resolved.name == "mnist":
-        for split in SPLITS:
-            mnist.read_split(split)
-    return resolved
+    def fetch(self) -> None:
+        """Download what is missing; with nothing missing, touch nothing.
 
+        Raises:
+            DataUnavailableError: something is missing and cannot be downloaded.
+        """
+        if missing := self.missing():
+            names = ", ".join(file.name for file in missing)
+            remedy = f"put {names} into {self.folder()} (KIT_DATA/{self.name}), or use --data synthetic"
+            download(missing, self.folder(), self.mirrors, remedy)
 
-def load(choice: DataChoice, *, splits: Collection[Split] = SPLITS) -> Dataset:
-    """Load `splits`, and read nothing else.
+    def load(self, split: Split) -> Samples:
+        """Return one split; downloads nothing.
 
-    "auto" is MNIST where it is or can be downloaded, else synthetic with a note why. A file that is there and wrong
-    is an error under "auto" too: broken data is never traded for synthetic data in silence.
+        Raises:
+            DataError: naming the file that is missing, unreadable or corrupt, or has other content.
+        """
+        return self.read(split, [file.read(self.folder() / file.name) for file in self.files[split]])
 
-    Raises:
-        DataError: as `ensure`.
-    """
-    resolved = _resolve(choice, splits)
-    read = mnist.read_split if resolved.name == "mnist" else synthetic_split
-    train_images, train_labels = read("train") if "train" in splits else (None, None)
-    test_images, test_labels = read("test") if "test" in splits else (None, None)
-    return Dataset(resolved.name, resolved.note, train_images, train_labels, test_images, test_labels)
+    def prepare(self, inputs: NDArray[Any], out: NDArray[np.float32]) -> None:
+        """Write what a network is fed to `out`: `inputs` in its shape, divided by `divisor`."""
+        import numpy as np
 
-
-def _resolve(choice: DataChoice, splits: Collection[Split]) -> Resolved:
-    if choice == "synthetic":
-        return Resolved("synthetic", None)
-    try:
-        mnist.fetch_missing(splits)
-    except DataUnavailableError as error:
-        if choice == "mnist":
-            raise
-        return Resolved("synthetic", f"synthetic in place of MNIST: {error.why}")
-    return Resolved("mnist", None)
+        np.divide(inputs.reshape(out.shape), np.float32(self.divisor), out=out)

@@ -91,7 +91,7 @@ def train_loops(workload):
 
     return {
         "nnx.jit": Loop(lambda batch: train_step(model, optimizer, *batch), jax.block_until_ready),
-        "functional jax.jit": Loop(functional, jax.block_until_ready),
+        "functional": Loop(functional, jax.block_until_ready),
     }
 
 
@@ -110,5 +110,5 @@ def infer_loops(workload):
     graphdef, state = nnx.split(model)
     return {
         "nnx.jit": Loop(lambda batch: pred_step(model, batch[0]), jax.block_until_ready),
-        "functional jax.jit": Loop(lambda batch: jax_pred_step(graphdef, state, batch[0]), jax.block_until_ready),
+        "functional": Loop(lambda batch: jax_pred_step(graphdef, state, batch[0]), jax.block_until_ready),
     }

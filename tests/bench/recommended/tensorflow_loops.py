@@ -60,5 +60,5 @@ def loops(workload, task):
 
     # On a CPU a tf.function returns when it is done: nothing is waited for on either side.
     if task == "train":
-        return {"tf.function train_step": Loop(lambda batch: train_step(*batch), lambda output: None)}
-    return {"tf.function test_step": Loop(lambda batch: test_step(batch[0]), lambda output: None)}
+        return {"tf.function": Loop(lambda batch: train_step(*batch), lambda output: None)}
+    return {"tf.function": Loop(lambda batch: test_step(batch[0]), lambda output: None)}

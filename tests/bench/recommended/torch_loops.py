@@ -66,6 +66,6 @@ def loops(workload, task):
 
     if task == "train":
         model.train()
-        return {"quickstart train": Loop(train, lambda output: None)}
+        return {"quickstart": Loop(train, lambda output: None)}
     model.eval()
-    return {"quickstart test": Loop(test, lambda output: None)}
+    return {"quickstart": Loop(test, lambda output: None)}

@@ -1,0 +1,85 @@
+"""CPU time that the member did not get: throttled by a cgroup's quota, or taken by others and by the hypervisor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kit.audit.finding import Finding
+from kit.audit.member import Member, counted
+from kit.profile.launch import Launch
+from kit.profile.reason import reason
+
+# Of the CPUs' time. From here on the mean step is longer than the median one by what is no longer called the same;
+# without a quota it is exactly nothing.
+THROTTLED_LEAST_PCT = 1.0
+# A member that has its CPUs to itself loses under 2 % to the system's own work; beside one busy program on two CPUs
+# it is 50 %.
+TAKEN_LEAST_PCT = 10.0
+# Of the CPUs' time in a block: below, there was no CPU to be had. The kernel counts in ticks of 10 ms, and 0.25 s on
+# two CPUs are 50.
+IDLE_SHARE_MAX = 0.05
+
+
+class LostTime(NamedTuple):
+    """Shares of the time of a member's CPUs, in percent of all of them; null where they were not counted."""
+
+    cpus: int
+    throttled_pct: float | None
+    others_pct: float | None
+    steal_pct: float | None
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether a quota kept the member from its CPUs for longer than can be passed over."""
+        return self.throttled_pct is not None and self.throttled_pct >= THROTTLED_LEAST_PCT
+
+    @property
+    def taken_pct(self) -> float:
+        """What others and the hypervisor took together."""
+        return (self.others_pct or 0.0) + (self.steal_pct or 0.0)
+
+    @property
+    def is_contended(self) -> bool:
+        """Whether they took more than the system's own work does."""
+        return self.taken_pct >= TAKEN_LEAST_PCT
+
+
+def lost_time(launches: Sequence[Launch]) -> LostTime | None:
+    """Return what these launches of one cell lost in their blocks; None where their CPUs are not known."""
+    cpus = next((len(one.threads.cpus) for one in launches if one.threads is not None), 0)
+    if not cpus:
+        return None
+    throttled_pct = others_pct = steal_pct = None
+    # The kernel counts each throttled CPU by itself; other processes of the group may be throttled, too.
+    blocks = counted(launches, "cgroup.throttled_ns")
+    if blocks is not None:
+        throttled_pct = min(100.0, 100 * float(blocks.values[0].sum() / (blocks.span_ns.sum() * cpus)))
+    blocks = counted(launches, "process.cpu_ns", "machine.busy_ns", "machine.steal_ns")
+    if blocks is not None:
+        own_ns, busy_ns, steal_ns = blocks.values
+        capacity_ns = blocks.span_ns * cpus
+        # Where a CPU was idle, the scheduler had one to give: nothing was taken.
+        full = capacity_ns - busy_ns - steal_ns < IDLE_SHARE_MAX * capacity_ns
+        # Ticks may miss the member's own time in one block and count it twice in the next: clipped when summed up.
+        others_pct = max(0.0, 100 * float(np.sum((busy_ns - own_ns)[full]) / capacity_ns.sum()))
+        steal_pct = 100 * float(np.sum(steal_ns[full]) / capacity_ns.sum())
+    return LostTime(cpus, throttled_pct, others_pct, steal_pct)
+
+
+def find(member: Member) -> Finding | None:
+    """Find cells that were kept from their CPUs; by a quota first, as others then count for nothing."""
+    lost = lost_time(list(member.launches.values()))
+    if lost is None:
+        return None
+    if lost.is_throttled and lost.throttled_pct is not None:
+        evidence = {"throttled_pct": lost.throttled_pct, "cpus": lost.cpus}
+        remedy, explains = reason("raise_quota"), frozenset({"cpus_idle", "stalls"})
+        return Finding("throttled", member.cell.key, member.group, evidence, lost.throttled_pct, remedy, explains)
+    if lost.is_contended:
+        evidence = {"taken_pct": lost.taken_pct, "steal_pct": lost.steal_pct or 0.0, "cpus": lost.cpus}
+        remedy, explains = reason("quiet_machine"), frozenset({"cpus_idle"})
+        return Finding("contention", member.cell.key, member.group, evidence, lost.taken_pct, remedy, explains)
+    return None

@@ -1,0 +1,30 @@
+"""Programs compiled again while they were measured: the steps then hold compilations, or a program that keeps changing.
+
+Shapes, types and flags of a cell never change, so a framework that compiles again after its first step has found a
+reason of its own.
+"""
+
+from __future__ import annotations
+
+from kit.audit.finding import Finding
+from kit.audit.member import Member
+from kit.profile.reason import reason
+
+# In any launch: the first step has compiled all there is.
+RECOMPILES_LEAST = 1
+# Where a framework says why. TensorFlow warns of retracing by itself.
+LOG_SETTINGS = {"torch": "TORCH_LOGS=recompiles", "jax": "JAX_EXPLAIN_CACHE_MISSES=1"}
+
+
+def find(member: Member) -> Finding | None:
+    """Find cells whose framework counted compilations after the first step."""
+    counted = [one.recompiles.count for one in member.launches.values() if one.recompiles is not None]
+    counts = [count for count in counted if count is not None]
+    affected = [count for count in counts if count >= RECOMPILES_LEAST]
+    if not affected:
+        return None
+    evidence = {"recompiles": sum(affected), "launches": len(affected), "of_launches": len(counts)}
+    setting = LOG_SETTINGS.get(member.cell.backend)
+    remedy = None if setting is None else reason("log_recompiles", setting=setting)
+    rank = 100 * len(affected) / len(counts)
+    return Finding("recompiles", member.cell.key, member.group, evidence, rank, remedy)

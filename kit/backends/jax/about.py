@@ -1,0 +1,26 @@
+"""JAX, before it is imported."""
+
+from kit.backends.catalog import BackendEntry
+
+ENTRY = BackendEntry(
+    name="jax",
+    title="JAX",
+    rank=3,
+    module="jax",
+    distributions=("jax",),
+    packages=(
+        "jax",
+        "jaxlib",
+        "jax-cuda12-plugin",
+        "jax-cuda12-pjrt",
+        "jax-cuda13-plugin",
+        "jax-cuda13-pjrt",
+        "libtpu",
+        "flax",
+        "optax",
+    ),
+    compile_modes=("jit",),
+    environment_prefixes=("JAX_", "XLA_", "LIBTPU_"),
+    # Members share a GPU: each takes what it needs, not three quarters of the memory at its start.
+    environment={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+)

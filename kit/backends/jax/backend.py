@@ -1,0 +1,166 @@
+"""JAX: Flax NNX modules and optax under jax.jit, staged ahead of time, with the state donated.
+
+The step is a pure function of a flat list of arrays: the "Functional training loop" of Flax' guide
+(https://flax.readthedocs.io/en/latest/guides/performance.html) with the tree of states, too, walked once and not in
+each step.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+from flax import nnx
+from numpy.typing import NDArray
+
+from kit.backends.jax.about import ENTRY
+from kit.backends.jax.layers import build_modules, build_optimizer
+from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, ThreadSetting
+from kit.profile.cell import Cell
+from kit.profile.reason import reason
+from kit.workloads.weights import Weights
+from kit.workloads.workload import Workload
+
+JaxBatch = tuple[jax.Array, jax.Array]
+Leaves = list[jax.Array]
+
+
+class JaxProgram:
+    """A cell in JAX. See `kit.backends.protocol.Program`."""
+
+    def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> None:
+        self._device = jax.devices(cell.device)[0]
+        self._batch_shape = (cell.batch, *workload.input_shape)
+        self._host_feed = cell.feed == "host"
+        self._train = cell.task == "train"
+        self._optimizer = build_optimizer(workload.optimizer)
+        with jax.default_device(self._device):
+            model = build_modules(workload, weights, seed)
+            model.train()
+            self._graph, params, rest = nnx.split(model, nnx.Param, ...)
+            model.eval()
+            self._eval_graph, _ = nnx.split(model)
+            optimizer_state = self._optimizer.init(params) if self._train else None
+        leaves, self._tree = jax.tree.flatten((params, rest, optimizer_state))
+        # Copies: what is donated may not share memory with anything that is still in use.
+        self._leaves: Leaves = jax.device_put([_plain(leaf) for leaf in leaves], self._device, may_alias=False)
+        jax.block_until_ready(self._leaves)
+        self._executable: Any = None
+        self._logits = jax.jit(self._infer_step)
+        self._output: jax.Array | None = None
+
+    def put(self, batch: HostBatch) -> JaxBatch:
+        """Copy one batch to the device."""
+        resident: JaxBatch = jax.device_put((batch.inputs, batch.targets), self._device, may_alias=False)
+        jax.block_until_ready(resident)
+        return resident
+
+    def trace(self) -> bool:
+        """Trace to a jaxpr and lower it to StableHLO."""
+        place = jax.sharding.SingleDeviceSharding(self._device)
+        inputs = jax.ShapeDtypeStruct(self._batch_shape, np.float32, sharding=place)
+        targets = jax.ShapeDtypeStruct(self._batch_shape[:1], np.int32, sharding=place)
+        jitted = jax.jit(self._train_step, donate_argnums=0) if self._train else jax.jit(self._infer_step)
+        self._traced = jitted.trace(self._leaves, inputs, targets).lower()
+        return True
+
+    def compile(self) -> bool:
+        """Compile what was traced. `step` calls the executable, which cannot recompile."""
+        self._executable = self._traced.compile()
+        return True
+
+    def step(self, batch: DeviceBatch) -> jax.Array:
+        """Run one optimizer update or one forward pass, dispatched and not waited for."""
+        if self._host_feed:
+            batch = jax.device_put((batch.inputs, batch.targets), self._device)
+        if self._train:
+            self._leaves, self._output = self._executable(self._leaves, *batch)
+        else:
+            self._output = self._executable(self._leaves, *batch)
+        return self._output
+
+    def synchronize(self) -> None:
+        """Wait for the last step's output. The new state comes from the same executable and is ready with it."""
+        if self._output is not None:
+            self._output.block_until_ready()
+
+    def to_host(self, output: jax.Array) -> NDArray[np.float32]:
+        """Copy a loss or logits."""
+        return np.array(output, np.float32)
+
+    def evaluate(self, batches: Sequence[HostBatch]) -> int:
+        """Count correct predictions with a function of its own."""
+        logits = (self._logits(self._leaves, *self.put(batch)).argmax(1) for batch in batches)
+        return sum(int((each == batch.targets).sum()) for each, batch in zip(logits, batches, strict=True))
+
+    def compilations(self) -> Compilations:
+        """Count the executable, the only thing that `step` calls."""
+        return Compilations(count=int(self._executable is not None))
+
+    def _train_step(self, leaves: Leaves, inputs: jax.Array, targets: jax.Array) -> tuple[Leaves, jax.Array]:
+        params, rest, optimizer_state = jax.tree.unflatten(self._tree, leaves)
+        model = nnx.merge(self._graph, params, rest)
+        loss, grads = nnx.value_and_grad(_loss)(model, inputs, targets)
+        updates, new_optimizer_state = self._optimizer.update(grads, optimizer_state, params)
+        new_params = optax.apply_updates(params, updates)
+        new_rest = nnx.state(model, nnx.Not(nnx.Param))  # dropout's counters have moved on
+        return jax.tree.leaves((new_params, new_rest, new_optimizer_state)), loss
+
+    def _infer_step(self, leaves: Leaves, inputs: jax.Array, _targets: jax.Array) -> jax.Array:
+        params, rest, _ = jax.tree.unflatten(self._tree, leaves)
+        return nnx.merge(self._eval_graph, params, rest)(inputs)
+
+
+class JaxBackend:
+    """JAX. See `kit.backends.protocol.Backend`."""
+
+    name = ENTRY.name
+    version = jax.__version__
+
+    def set_threads(self, threads: int) -> ThreadSetting:
+        """Size the CPU client's pool, which starts with it; reports the pool's threads as the kernel lists them.
+
+        JAX has no call for this. XLA's CPU client reads a variable once, when it starts, and otherwise takes the CPUs
+        the process may run on (`DefaultThreadPoolSize` in xla/pjrt/utils.cc).
+        """
+        os.environ["NPROC"] = str(threads)
+        jax.devices("cpu")
+        counted = 0
+        for name in Path("/proc/self/task").glob("*/comm"):
+            with suppress(OSError):  # one that has ended since it was listed: JAX's start-up has some that do
+                counted += name.read_text() == "tf_XLAEigen\n"  # cut to 15 characters by the kernel
+        return ThreadSetting(counted or None, None if counted else reason("pool_threads_not_listed"))
+
+    def devices(self) -> dict[str, int]:
+        """Count the devices of each platform JAX has a plugin for."""
+        found = {"cpu": 0, "gpu": 0, "tpu": 0}
+        for kind in found:
+            with suppress(RuntimeError):  # JAX's answer where it has no such platform
+                found[kind] = len(jax.local_devices(backend=kind))
+        return found
+
+    def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> JaxProgram:
+        """Build the program."""
+        jax.config.update("jax_enable_compilation_cache", False)  # a compile is a compile, whatever is on disk
+        if cell.device != "cpu":
+            # float32 is float32: no TensorFloat-32 on a GPU, no bfloat16 passes on a TPU.
+            jax.config.update("jax_default_matmul_precision", "highest")
+        return JaxProgram(workload, cell, weights, seed)
+
+
+def _loss(model: nnx.Sequential, inputs: jax.Array, targets: jax.Array) -> jax.Array:
+    return optax.softmax_cross_entropy_with_integer_labels(model(inputs), targets).mean()
+
+
+def _plain(leaf: jax.Array) -> jax.Array:
+    """Return dropout's keys as plain uint32 arrays: typed keys would take every call off JAX's fast dispatch path."""
+    return jax.random.key_data(leaf) if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+
+
+BACKEND = JaxBackend()

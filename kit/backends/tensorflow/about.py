@@ -1,0 +1,18 @@
+"""TensorFlow, before it is imported."""
+
+from kit.backends.catalog import BackendEntry
+
+ENTRY = BackendEntry(
+    name="tensorflow",
+    title="TensorFlow",
+    rank=1,
+    module="tensorflow",
+    distributions=("tensorflow", "tensorflow-cpu"),
+    packages=("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-keras", "keras"),
+    compile_modes=("graph", "xla"),
+    environment_prefixes=("TF_", "KERAS_", "XLA_"),
+    environment={
+        "TF_CPP_MIN_LOG_LEVEL": "2",  # errors only: chatter would push the message that matters out of a failure's tail
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",  # members share a GPU: each takes what it needs, not all of the memory
+    },
+)

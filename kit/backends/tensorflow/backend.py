@@ -1,0 +1,130 @@
+"""TensorFlow: Keras layers and optimizers in a training step of our own under tf.function; XLA as a compile mode.
+
+The step is the one of the guide "Writing a training loop from scratch in TensorFlow"
+(https://keras.io/guides/writing_a_custom_training_loop_in_tensorflow/), without its metrics.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+os.environ["KERAS_BACKEND"] = "tensorflow"  # before Keras is imported, whatever keras.json says
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
+from kit.backends.tensorflow.about import ENTRY
+from kit.backends.tensorflow.layers import build_model, build_optimizer
+from kit.profile.cell import Cell
+from kit.workloads.weights import Weights
+from kit.workloads.workload import Workload
+
+TensorFlowBatch = tuple[tf.Tensor, tf.Tensor]
+
+DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0"}
+
+
+class TensorFlowProgram(Program):
+    """A cell in TensorFlow. The graph is optimized, and XLA compiles, in the first call."""
+
+    def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> None:
+        self._device = DEVICES[cell.device]
+        # On a CPU a tf.function returns when it is done; only an accelerator is left running behind it.
+        self._asynchronous = cell.device != "cpu"
+        self._host_feed = cell.feed == "host"
+        self._train = cell.task == "train"
+        inputs = tf.TensorSpec((cell.batch, *workload.input_shape), tf.float32)
+        self._specs = [inputs, tf.TensorSpec((cell.batch,), tf.int32)] if self._train else [inputs]
+        self._loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        with tf.device(self._device):
+            self._model = build_model(workload, weights, seed)
+            if self._train:
+                self._optimizer = build_optimizer(workload.optimizer)
+                self._optimizer.build(self._model.trainable_variables)
+        step = self._train_step if self._train else self._infer_step
+        self._function = tf.function(step, jit_compile=cell.compile_mode == "xla")
+        self._logits = tf.function(self._infer_step)
+
+    def put(self, batch: HostBatch) -> TensorFlowBatch:
+        """Copy one batch to the device."""
+        resident = self._tensors(batch)
+        self.synchronize()
+        return resident
+
+    def trace(self) -> bool:
+        """Trace to a concrete function. `step` calls that, which cannot retrace."""
+        self._call: Any = self._function.get_concrete_function(*self._specs)
+        return True
+
+    def step(self, batch: DeviceBatch) -> tf.Tensor:
+        """Run one optimizer update or one forward pass."""
+        inputs, targets = self._tensors(batch) if self._host_feed else batch
+        return self._call(inputs, targets) if self._train else self._call(inputs)
+
+    def synchronize(self) -> None:
+        """Wait for the accelerator; on a CPU the step has returned when it is done."""
+        if self._asynchronous:
+            tf.test.experimental.sync_devices()
+
+    def to_host(self, output: tf.Tensor) -> NDArray[np.float32]:
+        """Copy a loss or logits."""
+        return np.array(output, np.float32)
+
+    def evaluate(self, batches: Sequence[HostBatch]) -> int:
+        """Count correct predictions with a function of its own."""
+        logits = (self._logits(self._tensors(batch)[0]).numpy().argmax(1) for batch in batches)
+        return sum(int((each == batch.targets).sum()) for each, batch in zip(logits, batches, strict=True))
+
+    def compilations(self) -> Compilations:
+        """Return how often the step has been traced; under XLA each trace is compiled once."""
+        return Compilations(count=self._function.experimental_get_tracing_count())
+
+    def _train_step(self, inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        with tf.device(self._device):
+            with tf.GradientTape() as tape:
+                loss = self._loss(targets, self._model(inputs, training=True))
+            variables = self._model.trainable_variables
+            self._optimizer.apply(tape.gradient(loss, variables), variables)
+            return loss
+
+    def _infer_step(self, inputs: tf.Tensor) -> tf.Tensor:
+        with tf.device(self._device):
+            return self._model(inputs, training=False)
+
+    def _tensors(self, batch: HostBatch) -> TensorFlowBatch:
+        with tf.device(self._device):
+            return tf.constant(batch.inputs), tf.constant(batch.targets)
+
+
+class TensorFlowBackend:
+    """TensorFlow. See `kit.backends.protocol.Backend`."""
+
+    name = ENTRY.name
+    version = tf.__version__
+
+    def set_threads(self, threads: int) -> ThreadSetting:
+        """Set the intra-op and the inter-op pool; reports the intra-op pool."""
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(threads)
+        return ThreadSetting(tf.config.threading.get_intra_op_parallelism_threads(), None)
+
+    def devices(self) -> dict[str, int]:
+        """Count CPUs and GPUs; TPUs are not used here."""
+        return {kind: len(tf.config.list_physical_devices(kind.upper())) for kind in DEVICES} | {"tpu": 0}
+
+    def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> TensorFlowProgram:
+        """Build the program."""
+        # float32 is float32: no TensorFloat-32 on a GPU. No other default from a user's keras.json.
+        tf.config.experimental.enable_tensor_float_32_execution(False)
+        keras.config.set_floatx("float32")
+        keras.config.set_dtype_policy("float32")
+        keras.config.set_image_data_format("channels_last")
+        return TensorFlowProgram(workload, cell, weights, seed)
+
+
+BACKEND = TensorFlowBackend()

@@ -1,0 +1,14 @@
+"""PyTorch, before it is imported."""
+
+from kit.backends.catalog import BackendEntry
+
+ENTRY = BackendEntry(
+    name="torch",
+    title="PyTorch",
+    rank=2,
+    module="torch",
+    distributions=("torch",),
+    packages=("torch", "torch-xla", "torchvision", "triton", "pytorch-triton"),
+    compile_modes=("eager", "compile"),
+    environment_prefixes=("TORCH", "PYTORCH_", "TRITON_", "ATEN_"),
+)

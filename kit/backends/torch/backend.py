@@ -1,0 +1,157 @@
+"""PyTorch: eager (the default) or torch.compile, in the loop of its Quickstart tutorial.
+
+On a CPU images lie channels last in memory, as PyTorch's performance tuning guide advises for vision models: the same
+training step as channels first here, and inference in about two thirds of the time. On a GPU, where float32 kernels
+prefer it, they lie channels first. Shapes are channels first either way."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from types import CodeType, FunctionType, MethodType
+from typing import Any, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from numpy.typing import NDArray
+
+from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
+from kit.backends.torch.about import ENTRY
+from kit.backends.torch.layers import build_modules, build_optimizer
+from kit.profile.cell import Cell
+from kit.profile.reason import reason
+from kit.workloads.weights import Weights
+from kit.workloads.workload import Workload
+
+TorchBatch = tuple[torch.Tensor, torch.Tensor]
+
+
+class TorchProgram(Program):
+    """A cell in PyTorch. torch.compile traces and compiles in its first call."""
+
+    def __init__(self, workload: Workload, cell: Cell, weights: Weights) -> None:
+        self._device = torch.device("cuda" if cell.device == "gpu" else "cpu")
+        self._host_feed = cell.feed == "host"
+        self._train = cell.task == "train"
+        self._image = len(workload.input_shape) == 3  # noqa: PLR2004
+        self._channels_first = (-1, workload.input_shape[-1], *workload.input_shape[:-1])
+        self._model = build_modules(workload, weights)
+        self._layout = torch.channels_last if cell.device == "cpu" else torch.contiguous_format
+        self._model.to(self._device, memory_format=self._layout).train(self._train)
+        if self._train:
+            self._optimizer = build_optimizer(workload.optimizer, self._model.parameters())
+        self._forward: Any = self._loss if self._train else self._model
+        self._code: CodeType | None = None
+        if cell.compile_mode == "compile":
+            # An empty cache folder of its own for Inductor: a compile is a compile.
+            self._cache = tempfile.TemporaryDirectory(prefix="kit-inductor-", ignore_cleanup_errors=True)
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = self._cache.name
+            method = _with_own_code(cast(MethodType, self._loss if self._train else self._logits))
+            self._code = method.__func__.__code__
+            # A program's shapes are fixed; without this a process' second program is compiled for any batch size.
+            self._forward = torch.compile(method, dynamic=False)
+            self._graph_breaks_before = _count_graph_breaks()
+
+    def put(self, batch: HostBatch) -> TorchBatch:
+        """Copy one batch into the framework's own, aligned memory."""
+        inputs, targets = self._tensors(batch)
+        resident = inputs.clone(), targets.clone()
+        self.synchronize()
+        return resident
+
+    def step(self, batch: DeviceBatch) -> torch.Tensor:
+        """Run one optimizer update or one forward pass."""
+        inputs, targets = self._tensors(batch) if self._host_feed else batch
+        if not self._train:
+            with torch.inference_mode():
+                return self._forward(inputs)
+        loss: torch.Tensor = self._forward(inputs, targets)
+        loss.backward()
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        return loss
+
+    def synchronize(self) -> None:
+        """Wait for the GPU; on a CPU the step has returned when it is done."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
+    def to_host(self, output: torch.Tensor) -> NDArray[np.float32]:
+        """Copy a loss or logits."""
+        return np.asarray(output.detach().cpu().numpy(), np.float32)
+
+    def evaluate(self, batches: Sequence[HostBatch]) -> int:
+        """Count correct predictions, eagerly."""
+        self._model.eval()
+        with torch.inference_mode():
+            pairs = (self._tensors(batch) for batch in batches)
+            correct = sum(int((self._model(inputs).argmax(1) == targets).sum()) for inputs, targets in pairs)
+        self._model.train(self._train)
+        return correct
+
+    def compilations(self) -> Compilations:
+        """Count what TorchDynamo has compiled for the step, and graph breaks in this process since it was built."""
+        if self._code is None:
+            return Compilations(count=None, reason=reason("eager"))
+        compiled = torch._dynamo.eval_frame._debug_get_cache_entry_list(self._code)
+        return Compilations(count=len(compiled), graph_breaks=_count_graph_breaks() - self._graph_breaks_before)
+
+    def _loss(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(self._model(inputs), targets)
+
+    def _logits(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self._model(inputs)
+
+    def _tensors(self, batch: HostBatch) -> TorchBatch:
+        """Return the batch on the device; on a CPU the inputs share its memory, as a DataLoader's would."""
+        inputs = torch.from_numpy(batch.inputs)
+        if self._image:
+            inputs = inputs.movedim(-1, 1)  # the shape is channels first now, the bytes still lie channels last
+            if self._layout is torch.contiguous_format:
+                inputs = inputs.reshape(self._channels_first)
+        return inputs.to(self._device), torch.from_numpy(batch.targets).to(self._device, torch.int64)
+
+
+class TorchBackend:
+    """PyTorch. See `kit.backends.protocol.Backend`."""
+
+    name = ENTRY.name
+    version = str(torch.__version__)  # with the build's suffix, such as +cpu
+
+    def set_threads(self, threads: int) -> ThreadSetting:
+        """Set the intra-op and the inter-op pool; reports the intra-op pool."""
+        torch.set_num_threads(threads)
+        torch.set_num_interop_threads(threads)
+        return ThreadSetting(torch.get_num_threads(), None)
+
+    def devices(self) -> dict[str, int]:
+        """Count CPU and CUDA devices; TPUs would need torch_xla, which is not used here."""
+        return {"cpu": 1, "gpu": torch.cuda.device_count(), "tpu": 0}
+
+    def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> TorchProgram:
+        """Build the program."""
+        # float32 is float32: no TensorFloat-32 on a GPU.
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cudnn.allow_tf32 = False
+        torch.manual_seed(seed)
+        return TorchProgram(workload, cell, weights)
+
+
+def _with_own_code(method: MethodType) -> MethodType:
+    """Return the method with a code object of its own.
+
+    TorchDynamo keeps what it compiles by code object, eight entries at most, and tries them in turn in each call: the
+    programs of one process would share them.
+    """
+    function = FunctionType(method.__func__.__code__.replace(), method.__func__.__globals__)
+    return MethodType(function, method.__self__)
+
+
+def _count_graph_breaks() -> int:
+    """Return the graph breaks met in this process so far; TorchDynamo is imported here, which eager does not need."""
+    return sum(torch._dynamo.utils.counters["graph_break"].values())
+
+
+BACKEND = TorchBackend()

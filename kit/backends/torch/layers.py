@@ -1,0 +1,129 @@
+"""A workload as PyTorch modules, channels first, and its optimizer.
+
+workload (channels last)            PyTorch (channels first)
+Conv2D kernel (h, w, in, out)  ──►  weight (out, in, h, w)
+Dense kernel (in, out)         ──►  weight (out, in)
+Dense after Flatten: rows in (h, w, c) order  ──►  columns in (c, h, w) order
+
+torch.optim.SGD and torch.optim.Adadelta are Keras' rules already. torch.optim.RMSprop and torch.optim.Adam keep epsilon
+elsewhere (outside the root; after the bias correction), so these two are written here, with as many operations each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import torch
+from torch import nn
+
+from kit.backends.torch.about import ENTRY
+from kit.workloads import optimizers as rules
+from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, MaxPool2D, Shape
+from kit.workloads.weights import Weights
+from kit.workloads.workload import PlacedLayer, Workload
+
+# The workload's name of a weight -> the parameter, and the order that the workload's axes have in it.
+Parameters: TypeAlias = dict[str, tuple[nn.Parameter, tuple[int, ...]]]
+
+KERNEL_AXES = (3, 2, 0, 1)
+ACTIVATIONS = {"linear": [], "relu": [nn.ReLU], "tanh": [nn.Tanh], "sigmoid": [nn.Sigmoid]}
+
+
+def build_modules(workload: Workload, weights: Weights) -> nn.Sequential:
+    """Return the network with `weights` in it."""
+    modules: list[nn.Module] = []
+    image: Shape | None = None  # before the last Flatten, until a layer with weights has taken its rows
+    for placed in workload.placed_layers():
+        own, parameters = _translate(placed)
+        modules += own
+        for name, (parameter, axes) in parameters.items():
+            array = weights[f"{placed.name}.{name}"]
+            rows = image if name == "kernel" else None
+            ours = array.reshape(*rows, -1).transpose(KERNEL_AXES) if rows else array.transpose(axes)
+            with torch.no_grad():
+                parameter.copy_(torch.from_numpy(ours).reshape(parameter.shape))
+        if isinstance(placed.layer, Flatten) and len(placed.input_shape) > 1:
+            image = placed.input_shape
+        elif parameters:
+            image = None
+    return nn.Sequential(*modules)
+
+
+def _translate(placed: PlacedLayer) -> tuple[list[nn.Module], Parameters]:
+    inputs = placed.input_shape[-1]
+    match layer := placed.layer:
+        case Dense():
+            linear = nn.Linear(inputs, layer.units)
+            own = {"kernel": (linear.weight, (1, 0)), "bias": (linear.bias, (0,))}
+            return [linear, *(module() for module in ACTIVATIONS[layer.activation])], own
+        case Conv2D():
+            conv = nn.Conv2d(inputs, layer.filters, layer.kernel, padding=layer.padding)
+            own = {"kernel": (conv.weight, KERNEL_AXES), "bias": (conv.bias, (0,))}
+            return [conv, *(module() for module in ACTIVATIONS[layer.activation])], own
+        case MaxPool2D():
+            return [nn.MaxPool2d(layer.size)], {}
+        case Dropout():
+            return [nn.Dropout(layer.rate)], {}
+        case Flatten():
+            return [nn.Flatten()], {}
+        case _:
+            raise ENTRY.untranslated(layer)
+
+
+def build_optimizer(rule: rules.Optimizer, params: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """Return the optimizer that follows `rule`, every hyperparameter given."""
+    match rule:
+        case rules.SGD():
+            return torch.optim.SGD(params, lr=rule.learning_rate)
+        case rules.RMSprop():
+            return KerasRMSprop(params, rule)
+        case rules.Adadelta():
+            return torch.optim.Adadelta(params, lr=rule.learning_rate, rho=rule.rho, eps=rule.epsilon)
+        case rules.Adam():
+            return KerasAdam(params, rule)
+
+
+class _KerasOptimizer(torch.optim.Optimizer):  # type: ignore[misc]
+    """What both rules keep: hyperparameters, parameters, and the second moment of each."""
+
+    def __init__(self, params: Iterable[nn.Parameter], rule: rules.RMSprop | rules.Adam) -> None:
+        super().__init__(params, {})
+        self._rule: Any = rule
+        self._params: list[nn.Parameter] = self.param_groups[0]["params"]
+        self._velocities = [torch.zeros_like(p) for p in self._params]
+
+
+class KerasRMSprop(_KerasOptimizer):
+    """RMSprop with epsilon inside the root. Hyperparameters as in `kit.workloads.optimizers.RMSprop`."""
+
+    def step(self, closure: None = None) -> None:  # noqa: ARG002
+        """Make one update from the gradients at hand."""
+        rule = self._rule
+        with torch.no_grad():
+            for param, velocity in zip(self._params, self._velocities, strict=True):
+                grad = param.grad
+                velocity.mul_(rule.rho).addcmul_(grad, grad, value=1 - rule.rho)
+                param.addcdiv_(grad, velocity.add(rule.epsilon).sqrt_(), value=-rule.learning_rate)
+
+
+class KerasAdam(_KerasOptimizer):
+    """Adam in its epsilon-hat form. Hyperparameters as in `kit.workloads.optimizers.Adam`."""
+
+    def __init__(self, params: Iterable[nn.Parameter], rule: rules.Adam) -> None:
+        super().__init__(params, rule)
+        self._momentums = [torch.zeros_like(p) for p in self._params]
+        self._steps = 0
+
+    def step(self, closure: None = None) -> None:  # noqa: ARG002
+        """Make one update from the gradients at hand."""
+        rule = self._rule
+        self._steps += 1
+        correction = math.sqrt(1 - rule.beta_2**self._steps) / (1 - rule.beta_1**self._steps)
+        with torch.no_grad():
+            for param, momentum, velocity in zip(self._params, self._momentums, self._velocities, strict=True):
+                grad = param.grad
+                momentum.lerp_(grad, 1 - rule.beta_1)
+                velocity.mul_(rule.beta_2).addcmul_(grad, grad, value=1 - rule.beta_2)
+                param.addcdiv_(momentum, velocity.sqrt().add_(rule.epsilon), value=-rule.learning_rate * correction)

@@ -1,0 +1,167 @@
+"""Several profiles: runs at different times cannot be paired, so the run is the unit.
+
+kit compare before.json after.json                   each cell of the second against the first's
+kit compare before*.json --against after*.json       the runs of one identity are one side; three say how they spread
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from kit.compare.gate import NotComparableError, cell_mismatches, merged, run_mismatches
+from kit.compare.measured import combined, counted_marks
+from kit.compare.naming import titles
+from kit.compare.notes import few
+from kit.compare.rows import Comparison, GroupRows, Mismatch, Note, Row, Versus
+from kit.compare.runs import CellRun, Run, Side, sides_of
+from kit.profile.reason import reason
+from kit.stats.runs import RUNS_FOR_SPREAD, over_runs
+from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, adjusted_p, verdict_of
+
+Differing = Mapping[tuple[str, str], list[Mismatch]]  # label of a later side, key of a cell -> from the baseline's
+
+
+def compare_runs(
+    runs: Iterable[Run],
+    against: Iterable[Run] = (),
+    *,
+    baseline: str | None = None,
+    force: bool = False,
+    parity_tolerance: float,
+) -> Comparison:
+    """Return each cell of later runs against the same cell of the baseline's runs.
+
+    Args:
+        runs: two and more; with `against` the baseline's, one and more.
+        against: the later runs, where they were given apart.
+        baseline: label of the run whose side is the baseline; null: the first.
+        force: compare what the gate would keep apart.
+        parity_tolerance: largest relative difference of losses that are called equal.
+
+    Raises:
+        BaselineError: no run has that label.
+        NotComparableError: no cell in common, or none that may be compared.
+    """
+    runs, against = list(runs), list(against)
+    everyone = [*runs, *against]
+    base, later = sides_of(runs, against, baseline)
+    differing = {
+        (side.label, key): _cell_mismatches(base, side, key, parity_tolerance)
+        for side in later
+        for key in {key: None for run in side.runs for key in run.cells if base.of_cell(key)}
+    }
+    if not differing:
+        has = "; ".join(f"{side.label} has {next(iter(side.runs[0].cells), 'none')}" for side in (base, later[0]))
+        raise NotComparableError(f"no cell is in both: {has}; compare runs of the same suite")
+    if not force and all(_blocking(found) for found in differing.values()):
+        raise _refusal(_blocking(next(iter(differing.values())))[0])
+    groups = _groups(base, later, differing, force=force)
+    notes = [Note(what=reason("same_run"))] if len({run.id for run in everyone}) < len(everyone) else []
+    if any(row.versus is not None and row.versus.low is None for group in groups for row in group.rows):
+        notes.append(Note(what=reason("runs_needed", needed=RUNS_FOR_SPREAD)))
+    in_cells = merged(one for found in differing.values() for one in found)
+    return Comparison(
+        kind="runs",
+        groups=groups,
+        headlines=[
+            msgspec.structs.replace(side.runs[0].headline, label=side.label, profiles=len(side.runs))
+            for side in [base, *later]
+        ],
+        mismatches=[*in_cells, *run_mismatches([(run.label, run.facts) for run in everyone])],
+        notes=few([*notes, *(note for run in everyone for note in run.notes)]),
+    )
+
+
+def _cell_mismatches(base: Side, side: Side, key: str, tolerance: float) -> list[Mismatch]:
+    cells = [(run.label, run.cells[key].facts) for run in [*base.runs, *side.runs] if key in run.cells]
+    return cell_mismatches(cells, like_hardware=_like_hardware(base, side), tolerance=tolerance)
+
+
+def _like_hardware(base: Side, side: Side) -> bool:
+    return base.runs[0].hardware == side.runs[0].hardware
+
+
+def _blocking(found: Sequence[Mismatch]) -> list[Mismatch]:
+    return [one for one in found if one.grade == "blocks"]
+
+
+def _refusal(one: Mismatch) -> NotComparableError:
+    (theirs, others), (ours, own) = one.values[0], one.values[-1]
+    return NotComparableError(
+        f"no common cell can be compared: {one.kind.replace('_', ' ')} {ours} in {own[0]}, {theirs} in {others[0]}; "
+        "measure both alike, or compare all the same with --force"
+    )
+
+
+def _groups(base: Side, later: Sequence[Side], differing: Differing, *, force: bool) -> list[GroupRows]:
+    """Return the cells by the groups they were measured in, each cell's baseline before its later sides."""
+    cells: dict[str, dict[str, CellRun]] = {}
+    for run in (run for side in [base, *later] for run in side.runs):
+        for key, one in run.cells.items():
+            cells.setdefault(one.group, {}).setdefault(key, one)
+    heads = titles([[one.cell for one in own.values()] for own in cells.values()])
+    groups = []
+    for (group, members), title in zip(cells.items(), heads, strict=True):
+        rows = []
+        for key, one in members.items():
+            if base.of_cell(key):
+                rows.append(_row(base, key, one.name, is_baseline=True))
+            for side in (side for side in later if side.of_cell(key)):
+                blocked = _blocking(differing.get((side.label, key), []))
+                versus = None if blocked and not force else _versus(base, side, key)
+                rows.append(msgspec.structs.replace(_row(side, key, one.name), blocked=blocked, versus=versus))
+        groups.append(GroupRows(key=group, title=title, baseline=base.label, rows=_adjusted(rows)))
+    return groups
+
+
+def _row(side: Side, key: str, name: str, *, is_baseline: bool = False) -> Row:
+    own = side.of_cell(key)
+    return Row(
+        name=f"{name} · {side.label}",
+        cell=own[0].cell,
+        profiles=[run.label for run in side.runs],
+        numbers=combined([run.numbers for run in own]),
+        is_baseline=is_baseline,
+        marks=counted_marks(mark for run in own for mark in run.marks),
+        failure=next((run.failure for run in own if run.failure is not None), None),
+    )
+
+
+def _versus(base: Side, side: Side, key: str) -> Versus | None:
+    """Return what the runs of two sides say of a cell, p not yet adjusted; null where either has no number."""
+    ours, theirs = (
+        [math.log(one.numbers.step_ns) for one in own.of_cell(key) if one.numbers.step_ns] for own in (side, base)
+    )
+    if not ours or not theirs:
+        return None
+    found = over_runs(ours, theirs, same_hardware=_like_hardware(base, side))
+    return Versus(
+        verdict=found.verdict,
+        ratio=found.ratio,
+        low=found.low,
+        high=found.high,
+        p_adjusted=found.p,
+        unit="run",
+        count=min(len(ours), len(theirs)),
+        mean_log=found.mean_log,
+        se_log=found.se,
+        df=found.df,
+    )
+
+
+def _adjusted(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with verdicts on p values adjusted within the group: one group is one family."""
+    tested = [row.versus.p_adjusted for row in rows if row.versus is not None]
+    adjusted = iter(adjusted_p([p for p in tested if p is not None]))
+    judged = []
+    for row in rows:
+        own = row.versus
+        if own and own.p_adjusted is not None and own.mean_log is not None and own.se_log is not None and own.df:
+            p = next(adjusted)
+            verdict = verdict_of(own.mean_log, own.se_log, own.df, p <= ALPHA, SMALLEST_DIFFERENCE)
+            own = msgspec.structs.replace(own, p_adjusted=p, verdict=verdict)
+        judged.append(msgspec.structs.replace(row, versus=own))
+    return judged

@@ -1,0 +1,191 @@
+"""The numbers and marks of one cell, from its launches or from several runs."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from kit.audit.contention import lost_time
+from kit.compare.rows import Numbers
+from kit.profile.cell import Cell
+from kit.profile.launch import Launch
+from kit.profile.reason import Reason, reason
+from kit.profile.schema import Profile
+from kit.profile.sensor import SensorSummary
+from kit.stats.energy import DeviceEnergy, device_energy_j
+from kit.stats.rounds import launch_step_ns
+
+COMPILE_PHASES = ("trace", "compile", "first_step")
+CPU_COUNTER = "process.cpu_ns"
+# Of several runs their geometric mean.
+MEANS = ("step_ns", "p95_ns", "p99_ns", "samples_per_s", "compile_first_ns", "energy_j", "cpus")
+
+
+def gave_number(launch: Launch) -> bool:
+    """Return whether the launch finished and has blocks."""
+    return launch.failure is None and bool(launch.blocks.median_ns) and min(launch.blocks.median_ns) > 0
+
+
+def processes_shared(profile: Profile) -> set[tuple[int, str]]:
+    """Return (round, process) of every process that held more than one cell."""
+    held = {(one.round, one.process, result.key) for result in profile.cells for one in result.launches}
+    counts = Counter((number, process) for number, process, _ in held)
+    return {key for key, count in counts.items() if count > 1}
+
+
+def numbers_of(
+    cell: Cell, launches: Sequence[Launch], shared: set[tuple[int, str]], *, details: bool = True
+) -> Numbers:
+    """Return the numbers of a cell; those that no launch gave are null.
+
+    Args:
+        cell: whose launches they are.
+        launches: of all rounds, the failed included.
+        shared: from `processes_shared`.
+        details: phases, counters and sensors, too; they take half of the time.
+    """
+    good = [launch for launch in launches if gave_number(launch)]
+    failed = sum(launch.failure is not None for launch in launches)
+    if not good:
+        return Numbers(launches=0, failed=failed)
+    steps_ns = [launch_step_ns(np.asarray(launch.blocks.median_ns)) for launch in good]
+    duration_ns = sum(sum(launch.blocks.duration_ns) for launch in good)
+    samples = cell.batch * sum(sum(launch.blocks.steps) for launch in good)
+    compile_ns = [
+        ns for one in good if (ns := sum(own.duration_ns for own in one.phases if own.name in COMPILE_PHASES))
+    ]
+    return Numbers(
+        launches=len(good),
+        failed=failed,
+        step_ns=geometric_mean(steps_ns),
+        p95_ns=geometric_mean(launch.p95_ns for launch in good),
+        p99_ns=geometric_mean(launch.p99_ns for launch in good),
+        samples_per_s=1e9 * samples / duration_ns if duration_ns > 0 else None,
+        compile_first_ns=statistics.median(compile_ns) if compile_ns else None,
+        peak_memory_b=max((one.peak_memory_b for one in good if one.peak_memory_b is not None), default=None),
+        memory_shared=any((launch.round, launch.process) in shared for launch in good),
+        energy_j=_energy_j(cell, good),
+        cpus=_growth(good, {CPU_COUNTER: [launch.blocks.span_ns for launch in good]}).get(CPU_COUNTER),
+        drift_pct=_drift_pct(steps_ns),
+        phases_ns=phases_ns(good) if details else {},
+        counters=counters_per_step(good) if details else {},
+        sensors=_sensors(good) if details else {},
+    )
+
+
+def combined(runs: Sequence[Numbers]) -> Numbers:
+    """Return the numbers of several runs: geometric means; peak memory is the largest, launches are summed."""
+    if len(runs) == 1:
+        return runs[0]
+    numbers = Numbers(
+        launches=sum(run.launches for run in runs),
+        failed=sum(run.failed for run in runs),
+        peak_memory_b=max((run.peak_memory_b for run in runs if run.peak_memory_b is not None), default=None),
+        memory_shared=any(run.memory_shared for run in runs),
+        drift_pct=_drift_pct([run.step_ns for run in runs if run.step_ns]),
+    )
+    return msgspec.structs.replace(
+        numbers, **{name: geometric_mean(getattr(run, name) for run in runs) for name in MEANS}
+    )
+
+
+def phases_ns(launches: Iterable[Launch]) -> dict[str, float]:
+    """Return each phase's median duration."""
+    durations = defaultdict(list)
+    for phase in (phase for launch in launches for phase in launch.phases):
+        durations[phase.name].append(phase.duration_ns)
+    return {name: statistics.median(own) for name, own in durations.items()}
+
+
+def counters_per_step(launches: Sequence[Launch]) -> dict[str, float]:
+    """Return each counter's growth per step, lead-in steps included; blocks whose read failed are left out."""
+    names = dict.fromkeys(name for launch in launches for name in launch.blocks.counters)
+    steps = [
+        [timed + lead for timed, lead in zip(one.blocks.steps, one.blocks.lead_in, strict=True)] for one in launches
+    ]
+    return _growth(launches, dict.fromkeys(names, steps))
+
+
+def launch_marks(launch: Launch) -> list[Reason]:
+    """Return what one launch was marked with when it ran, and what its counters say."""
+    if not gave_number(launch):
+        return []
+    marks = {mark.code: mark for mark in launch.marks}
+    lost = lost_time([launch])
+    if lost is not None and lost.is_throttled:
+        marks["throttled"] = reason("throttled", share_pct=lost.throttled_pct or 0.0)
+    elif lost is not None and lost.is_contended:
+        marks["contended"] = reason("contended", share_pct=lost.taken_pct)
+    if launch.recompiles is not None and launch.recompiles.count:
+        marks.setdefault("recompiled", reason("recompiled", count=launch.recompiles.count))
+    return list(marks.values())
+
+
+def counted_marks(marks: Iterable[Reason]) -> list[Reason]:
+    """Return each mark once, the gravest launch's values with it, and how many launches have it."""
+    found = defaultdict(list)
+    for mark in marks:
+        found[mark.code].append(mark)
+    worst = [(max(own, key=_gravity), len(own)) for own in found.values()]
+    return [msgspec.structs.replace(mark, values={**mark.values, "launches": count}) for mark, count in worst]
+
+
+def geometric_mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of those above zero; null where there is none."""
+    logs = [math.log(value) for value in values if value is not None and value > 0]
+    return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def _drift_pct(steps_ns: Sequence[float]) -> float | None:
+    return 100 * float(np.std(np.log(steps_ns), ddof=1)) if len(steps_ns) > 1 else None
+
+
+def _gravity(mark: Reason) -> float:
+    return max((value for value in mark.values.values() if isinstance(value, int | float)), default=0)
+
+
+def _growth(launches: Sequence[Launch], weights: dict[str, list[list[int]]]) -> dict[str, float]:
+    """Return what each counter of `weights` grew by, over the weights of the blocks that were read."""
+    found = {}
+    for name, by_launch in weights.items():
+        known = [
+            (value, weight)
+            for launch, own in zip(launches, by_launch, strict=True)
+            for value, weight in zip(launch.blocks.counters.get(name, []), own, strict=False)
+            if value is not None
+        ]
+        total = sum(weight for _, weight in known)
+        if total > 0:
+            found[name] = sum(value for value, _ in known) / total
+    return found
+
+
+def _sensors(launches: Sequence[Launch]) -> dict[str, SensorSummary]:
+    found = defaultdict(list)
+    for name, summary in (one for launch in launches for one in launch.sensors.items()):
+        found[name].append(summary)
+    return {
+        name: SensorSummary(
+            mean=statistics.fmean(one.mean for one in own),
+            max=max(one.max for one in own),
+            unit=own[0].unit,
+            samples=sum(one.samples for one in own),
+        )
+        for name, own in found.items()
+    }
+
+
+def _energy_j(cell: Cell, launches: Sequence[Launch]) -> float | None:
+    """Return joules per sample of the cell's device: of all launches whose sensors together are that device."""
+    joules = samples = 0.0
+    for launch in launches:
+        sensors = {one.sensor: DeviceEnergy(one.joules_j, one.window_ns, one.block_ns) for one in launch.energy}
+        found = device_energy_j(cell.device, cell.devices, sensors)
+        if isinstance(found, float) and launch.energy:
+            joules, samples = joules + found, samples + launch.energy[0].samples
+    return joules / samples if samples else None

@@ -1,0 +1,154 @@
+"""All pairs of one group: their log-ratios round by round, judged as one family, and who trends or has two modes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.compare.measured import gave_number
+from kit.compare.rows import Versus
+from kit.profile.launch import Launch
+from kit.profile.reason import Reason, reason
+from kit.profile.schema import Group
+from kit.stats.modes import GAP_LEAST_PLAIN, two_modes
+from kit.stats.rounds import BlockArrays, RoundRatio, round_ratio
+from kit.stats.trend import trending
+from kit.stats.verdict import SMALLEST_DIFFERENCE, Verdict, judge_family
+
+OPPOSITE: dict[Verdict, Verdict] = {"faster": "slower", "slower": "faster", "same": "same", "unresolved": "unresolved"}
+
+
+class _Relative(NamedTuple):
+    """Of one member's blocks in one round; both have the shape (cycles,)."""
+
+    logs: NDArray[np.float64]  # of its step to the others'
+    own: NDArray[np.float64]  # of its step in ns
+
+
+class Pairs:
+    """The members of one group, in parts where it was split; each part has the baseline."""
+
+    def __init__(self, parts: Sequence[Group], launches: Mapping[str, Sequence[Launch]]) -> None:
+        self._parts = parts
+        self._rounds: dict[tuple[str, str], dict[int, BlockArrays]] = {}  # of (part, cell)
+        self._paired = True
+        for key, own in launches.items():
+            for launch in filter(gave_number, own):
+                self._rounds.setdefault((launch.group, key), {})[launch.round] = _arrays(launch)
+                self._paired &= launch.turns == "blocks"
+        self._ratios = {(one, other): self.ratios(one, other) for one, other in combinations(launches, 2)}
+        logs = [[ratio.log_ratio for ratio in found.values()] for found in self._ratios.values()]
+        self._judged = dict(zip(self._ratios, judge_family(logs, SMALLEST_DIFFERENCE), strict=True))
+
+    def versus(self, one: str, other: str) -> Versus:
+        """Return what the rounds say of the cell `one` against `other`."""
+        sign, pair = (1, (one, other)) if (one, other) in self._judged else (-1, (other, one))
+        judgement, ratios = self._judged[pair], list(self._ratios[pair].values())
+        found = judgement.difference
+        if found is None:
+            ratio = math.exp(sign * ratios[0].log_ratio) if ratios else None
+            return Versus(verdict="unresolved", count=len(ratios), ratio=ratio, modes=self.modes(one, other))
+        low, high = sorted((found.low**sign, found.high**sign))
+        return Versus(
+            verdict=judgement.verdict if sign > 0 else OPPOSITE[judgement.verdict],
+            ratio=found.ratio**sign,
+            low=low,
+            high=high,
+            p_adjusted=judgement.p_adjusted,
+            count=found.rounds,
+            mean_log=sign * found.mean_log,
+            se_log=found.se,
+            df=found.df,
+            whole_ratio=math.exp(sign * np.mean([ratio.whole_log_ratio for ratio in ratios])),
+            modes=self.modes(one, other),
+        )
+
+    def ratios(self, one: str, other: str) -> dict[int, RoundRatio]:
+        """Return the ratio in each common round; of members of different parts by the baseline that both have."""
+        for part in self._parts:
+            if one in part.cells and other in part.cells:
+                return self._within(part.key, one, other)
+        own, theirs = (next((part for part in self._parts if key in part.cells), None) for key in (one, other))
+        if own is None or theirs is None or own.baseline != theirs.baseline:
+            return {}
+        mine, yours = self._within(own.key, one, own.baseline), self._within(theirs.key, other, theirs.baseline)
+        return {
+            number: RoundRatio(*(a - b for a, b in zip(mine[number], yours[number], strict=True)))
+            for number in sorted(mine.keys() & yours.keys())
+        }
+
+    def trends(self) -> dict[str, list[Reason]]:
+        """Return the mark of the one cell of each part whose ratio to the others moves most.
+
+        The others' ratios to it move as well, the other way; of two, the one that becomes faster was warming up.
+        """
+        marks: dict[str, list[Reason]] = {}
+        for part in self._parts if self._paired else ():
+            moved = {
+                key: trending([one.logs for one in self._relative(part, key, _others(part, key))]) for key in part.cells
+            }
+            found = {key: trend for key, trend in moved.items() if trend is not None}
+            if found:
+                key = min(found, key=lambda key: (-round(abs(math.log(found[key].ratio)), 9), found[key].ratio))
+                mark = reason("trending", change_pct=100 * (found[key].ratio - 1), rounds=found[key].rounds)
+                marks.setdefault(key, [mark])
+        return marks
+
+    def modes_mark(self, key: str) -> list[Reason]:
+        """Return the mark of a cell that has two modes."""
+        found = self.modes(key)
+        return [] if found is None else [reason("two_modes", fast_ns=found[0], slow_ns=found[1])]
+
+    def modes(self, key: str, other: str | None = None) -> tuple[float, float] | None:
+        """Return the two modes of a cell, if it has them: step in ns, or with `other` the ratios to it."""
+        for part in self._parts:
+            if key not in part.cells or (other is not None and other not in part.cells):
+                continue
+            others = _others(part, key) if other is None else [other]
+            blocks = self._relative(part, key, others if self._paired else [])
+            if not blocks:
+                continue
+            own = np.concatenate([one.own for one in blocks])
+            logs = np.concatenate([one.logs for one in blocks])
+            alone = not (others and self._paired)
+            found = two_modes(own, gap_least=GAP_LEAST_PLAIN) if alone else two_modes(logs, own_log=own)
+            if found is not None:
+                values = own if other is None else logs
+                return math.exp(np.median(values[~found.slow])), math.exp(np.median(values[found.slow]))
+        return None
+
+    def _within(self, part: str, one: str, other: str) -> dict[int, RoundRatio]:
+        mine, yours = self._rounds.get((part, one), {}), self._rounds.get((part, other), {})
+        found = {
+            number: round_ratio(mine[number], yours[number], paired=self._paired)
+            for number in sorted(mine.keys() & yours.keys())
+        }
+        return {number: ratio for number, ratio in found.items() if ratio is not None}
+
+    def _relative(self, part: Group, key: str, others: Sequence[str]) -> list[_Relative]:
+        """Return, of each round that all have, a member's blocks relative to the others' in the same cycle."""
+        members = [self._rounds.get((part.key, one), {}) for one in (key, *others)]
+        found = []
+        for number in sorted(set(members[0]).intersection(*members[1:])):
+            blocks = [rounds[number] for rounds in members]
+            cycles = reduce(np.intersect1d, (one.cycle for one in blocks))
+            # Each cycle has one block of a member.
+            places = [np.intersect1d(one.cycle, cycles, return_indices=True)[1] for one in blocks]
+            own, *theirs = (np.log(one.median_ns[place]) for one, place in zip(blocks, places, strict=True))
+            found.append(_Relative(own - np.mean(theirs, axis=0) if theirs else own, own))
+        return found
+
+
+def _others(part: Group, key: str) -> list[str]:
+    return [other for other in part.cells if other != key]
+
+
+def _arrays(launch: Launch) -> BlockArrays:
+    blocks = launch.blocks
+    return BlockArrays(*map(np.asarray, (blocks.cycle, blocks.median_ns, blocks.duration_ns, blocks.steps)))

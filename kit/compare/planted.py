@@ -1,0 +1,103 @@
+"""A self-test's profile: what its rounds found of each planted slow-down, against what was planted."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+
+from kit.compare.measured import gave_number
+from kit.compare.pairs import Pairs
+from kit.errors import KitError
+from kit.profile.cell import Cell
+from kit.profile.launch import Launch
+from kit.profile.schema import CellResult, Profile
+from kit.stats.planted import found_against_planted
+from kit.stats.verdict import RULE, Verdict
+
+# Of `kit.profile.launch.Blocks.counters`: time that the planted work took, as the member's own clock saw it.
+PLANTED_NS = "planted_ns"
+
+
+class NoSelfTestError(KitError):
+    """A profile that is no self-test's."""
+
+
+class PlantedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One member against the base; null: too few rounds."""
+
+    variant: str
+    asked_pct: float
+    rounds: int
+    planted_ratio: float | None = None  # geometric mean over rounds of what was planted
+    found_ratio: float | None = None
+    low: float | None = None  # 95 % interval of the found ratio
+    high: float | None = None
+    sd_pct: float | None = None  # of a round's ratio
+    inside: bool | None = None  # what was planted lies in the interval
+    verdict: Verdict = "unresolved"
+
+
+class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a self-test found."""
+
+    cell: Cell
+    rows: list[PlantedRow]
+    failed: int  # launches
+    rule: str = RULE
+
+
+def found_of(profile: Profile) -> SelfTest:
+    """Return what the rounds of a self-test found.
+
+    Raises:
+        NoSelfTestError: no launch of the profile was slowed on purpose.
+    """
+    launches = {result.key: result.launches for result in profile.cells}
+    if not any(launch.planted_pct for own in launches.values() for launch in own):
+        raise NoSelfTestError("nothing was planted in this profile; give one that `kit selftest` wrote")
+    base = profile.groups[0].baseline
+    pairs = Pairs(profile.groups, launches)
+    return SelfTest(
+        cell=next(result.cell for result in profile.cells if result.key == base),
+        rows=[_row(result, base, pairs) for result in profile.cells if result.key != base],
+        failed=sum(launch.failure is not None for own in launches.values() for launch in own),
+    )
+
+
+def _row(result: CellResult, base: str, pairs: Pairs) -> PlantedRow:
+    found = {number: ratio.log_ratio for number, ratio in pairs.ratios(result.key, base).items()}
+    planted = {launch.round: _planted_log(launch) for launch in result.launches if gave_number(launch)}
+    common = sorted(found.keys() & planted.keys())
+    row = PlantedRow(
+        variant=result.cell.variant,
+        asked_pct=max((launch.planted_pct for launch in result.launches), default=0.0),
+        rounds=len(common),
+    )
+    judged = found_against_planted([found[one] for one in common], [planted[one] for one in common])
+    if judged is None:
+        return row
+    return msgspec.structs.replace(
+        row,
+        planted_ratio=judged.planted_ratio,
+        found_ratio=judged.found.ratio,
+        low=judged.found.low,
+        high=judged.found.high,
+        sd_pct=100 * judged.found.sd,
+        inside=judged.inside,
+        verdict=pairs.versus(result.key, base).verdict,
+    )
+
+
+def _planted_log(launch: Launch) -> float:
+    """Return ln(step / step without what was planted) of one launch: the median over its blocks."""
+    blocks = launch.blocks
+    planted = blocks.counters.get(PLANTED_NS)
+    if planted is None:
+        return 0.0
+    logs = [
+        -math.log1p(-(one or 0) / (lead_in + timed) / median)
+        for one, lead_in, timed, median in zip(planted, blocks.lead_in, blocks.steps, blocks.median_ns, strict=True)
+    ]
+    return float(np.median(logs))

@@ -1,0 +1,121 @@
+"""One run as a comparison of several keeps it, and sides: the runs of one identity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from kit.compare.facts import CellFacts, Facts, cell_facts, facts_of
+from kit.compare.measured import launch_marks, numbers_of, processes_shared
+from kit.compare.naming import label_members
+from kit.compare.notes import headline_of, run_notes
+from kit.compare.rows import Headline, Note, Numbers
+from kit.compare.within import BaselineError, first_failure, whole_groups
+from kit.profile.canonical import canonical_json
+from kit.profile.cell import Cell
+from kit.profile.hardware import Hardware, hardware_of
+from kit.profile.identity import Identity
+from kit.profile.reason import Reason
+from kit.profile.schema import Profile
+
+
+class CellRun(NamedTuple):
+    """One cell of one run."""
+
+    cell: Cell
+    group: str  # key of its whole group
+    name: str  # in its group
+    numbers: Numbers
+    facts: CellFacts
+    marks: list[Reason]  # of all launches
+    failure: Reason | None
+
+
+class Run(NamedTuple):
+    """What is kept of a profile: a thousand of them fit into memory."""
+
+    label: str
+    id: str
+    identity: bytes  # alike in runs of the same machine and software
+    hardware: Hardware
+    cells: dict[str, CellRun]
+    facts: Facts
+    headline: Headline
+    notes: list[Note]
+
+
+class Side(NamedTuple):
+    """Runs of one identity."""
+
+    label: str
+    runs: list[Run]
+
+    def of_cell(self, key: str) -> list[CellRun]:
+        """Return the cell of every run that has it."""
+        return [run.cells[key] for run in self.runs if key in run.cells]
+
+
+def reduce_run(label: str, profile: Profile, *, details: bool = True) -> Run:
+    """Return what a comparison needs of a profile, which can then be dropped.
+
+    Args:
+        label: of the profile.
+        profile: whole.
+        details: marks, phases, counters and sensors, too: a side of many runs does not show them.
+    """
+    shared, cells = processes_shared(profile), {}
+    for group, members in whole_groups(profile).items():
+        names = label_members({one.key: one.cell for one in members}, profile.suite.compare)
+        for one in members:
+            cells[one.key] = CellRun(
+                cell=one.cell,
+                group=group,
+                name=names[one.key],
+                numbers=numbers_of(one.cell, one.launches, shared, details=details),
+                facts=cell_facts(one.launches),
+                marks=[mark for launch in one.launches for mark in launch_marks(launch)] if details else [],
+                failure=first_failure(one.launches),
+            )
+    return Run(
+        label=label,
+        id=profile.id,
+        identity=_identity_key(profile.identity),
+        hardware=hardware_of(profile.identity),
+        cells=cells,
+        facts=facts_of(profile),
+        headline=headline_of(label, profile),
+        notes=run_notes(label, profile),
+    )
+
+
+def _identity_key(identity: Identity) -> bytes:
+    """Return what is alike in runs of the same machine and software; a container's host name is drawn anew for each."""
+    host = identity.hostname_sha256 if identity.container.engine is None else ""
+    plain = msgspec.structs.replace(identity, hostname_sha256=host, reasons={}, hardware_sha256="", sha256="")
+    return canonical_json(plain)
+
+
+def sides_of(runs: Sequence[Run], against: Sequence[Run], baseline: str | None) -> tuple[Side, list[Side]]:
+    """Return the baseline's side and the later ones, each the runs of one identity.
+
+    The baseline is the side of the first run, or of the one that `baseline` names. Where all runs are of one identity
+    and none was given apart, it is that run alone.
+    """
+    everyone = [*runs, *against]
+    first = next((run for run in everyone if baseline in (None, run.label)), None)
+    if first is None:
+        raise BaselineError(f"no profile {baseline!r}; choose from {', '.join(run.label for run in everyone)}")
+    sides = [*_by_identity(runs), *_by_identity(against)]
+    if len(sides) == 1:
+        return Side(first.label, [first]), _by_identity([run for run in everyone if run is not first])
+    base = next(side for side in sides if any(run is first for run in side.runs))
+    return base, [side for side in sides if side is not base]
+
+
+def _by_identity(runs: Sequence[Run]) -> list[Side]:
+    found: dict[bytes, list[Run]] = {}
+    for run in runs:
+        found.setdefault(run.identity, []).append(run)
+    return [Side(own[0].label + (f" and {len(own) - 1} more" if len(own) > 1 else ""), own) for own in found.values()]

@@ -1,0 +1,145 @@
+"""One profile: the cells of each group against their baseline, round by round.
+
+round 1   tensorflow  torch  jax      the log-ratio of each pair in each round;
+round 2   tensorflow  torch  jax      the pairs of one group are one family
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kit.compare.measured import counted_marks, launch_marks, numbers_of, processes_shared
+from kit.compare.naming import label_members, titles
+from kit.compare.notes import few, headline_of, notes_within
+from kit.compare.pairs import Pairs
+from kit.compare.rows import Comparison, GroupRows, Leaders, Row
+from kit.errors import KitError
+from kit.profile.launch import Launch
+from kit.profile.reason import Reason
+from kit.profile.schema import CellResult, Profile
+
+if TYPE_CHECKING:
+    from kit.audit.finding import Finding
+
+# Between a group's key and the number of its part, where one of more than four members was split.
+PART = "#"
+
+
+class BaselineError(KitError):
+    """No cell or profile is what `--baseline` names."""
+
+
+def compare_within(
+    label: str,
+    profile: Profile,
+    *,
+    baseline: str | None = None,
+    findings: Sequence[Finding] = (),
+    parity_tolerance: float,
+) -> Comparison:
+    """Return every group of one profile with its verdicts.
+
+    Args:
+        label: of the profile.
+        profile: whole.
+        baseline: name of a row, or key of a cell, that is the baseline where a group has it; null: the groups' own.
+        findings: of the profile's audit, gravest first.
+        parity_tolerance: largest relative difference of losses that are called equal.
+
+    Raises:
+        BaselineError: no group has such a cell.
+    """
+    whole = whole_groups(profile)
+    names = {
+        key: label_members({one.key: one.cell for one in own}, profile.suite.compare) for key, own in whole.items()
+    }
+    known = {name for own in names.values() for name in own.values()}
+    if baseline is not None and baseline not in known and not any(baseline in own for own in names.values()):
+        raise BaselineError(f"no baseline {baseline!r} in {label}; choose from {', '.join(sorted(known))}")
+    heads = titles([[one.cell for one in own] for own in whole.values()])
+    groups = [
+        _group(profile, key, title, names[key], baseline, findings) for key, title in zip(whole, heads, strict=True)
+    ]
+    return Comparison(
+        kind="cells",
+        groups=groups,
+        headlines=[headline_of(label, profile)],
+        notes=few(notes_within(label, profile, groups, parity_tolerance)),
+    )
+
+
+def whole_groups(profile: Profile) -> dict[str, list[CellResult]]:
+    """Return the cells of each group, its parts put together, each cell once."""
+    results = {result.key: result for result in profile.cells}
+    whole: dict[str, dict[str, CellResult]] = {}
+    for group in profile.groups:
+        own = whole.setdefault(_whole_key(group.key), {})
+        own.update({key: results[key] for key in group.cells if key in results})
+    return {key: list(cells.values()) for key, cells in whole.items() if cells}
+
+
+def first_failure(launches: Sequence[Launch]) -> Reason | None:
+    """Return why the first launch that failed did."""
+    return next((launch.failure.reason for launch in launches if launch.failure is not None), None)
+
+
+def _whole_key(group_key: str) -> str:
+    return group_key.partition(PART)[0]
+
+
+def _group(  # noqa: PLR0917 - what a group is made of
+    profile: Profile,
+    key: str,
+    title: list[str],
+    names: Mapping[str, str],
+    wanted: str | None,
+    findings: Sequence[Finding],
+) -> GroupRows:
+    parts = [group for group in profile.groups if _whole_key(group.key) == key]
+    members = [result for result in profile.cells if result.key in names]
+    launches = {one.key: [launch for launch in one.launches if _whole_key(launch.group) == key] for one in members}
+    pairs, shared = Pairs(parts, launches), processes_shared(profile)
+    baseline = next((one for one in names if wanted in (names[one], one)), parts[0].baseline)
+    trends = pairs.trends()
+    rows = []
+    for member in members:
+        own = launches[member.key]
+        numbers = numbers_of(member.cell, own, shared)
+        judged = member.key != baseline and numbers.step_ns is not None and baseline in names
+        marks = counted_marks(mark for launch in own for mark in launch_marks(launch))
+        rows.append(
+            Row(
+                name=names[member.key],
+                cell=member.cell,
+                profiles=[],
+                numbers=numbers,
+                is_baseline=member.key == baseline,
+                versus=pairs.versus(member.key, baseline) if judged else None,
+                marks=[*marks, *trends.get(member.key, []), *pairs.modes_mark(member.key)],
+                failure=first_failure(own),
+            )
+        )
+    rows.sort(key=lambda row: (row.numbers.step_ns is None, row.numbers.step_ns or 0))
+    return GroupRows(
+        key=key,
+        title=title,
+        baseline=names.get(baseline),
+        rows=rows,
+        leaders=_leaders(rows, pairs, {name: key for key, name in names.items()}),
+        findings=[one for one in findings if _whole_key(one.group) == key],
+    )
+
+
+def _leaders(rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Leaders | None:
+    """Return who is the fastest of the rows, which are so ordered; null where no verdict says so. `keys`: by name."""
+    first, *others = [row for row in rows if row.numbers.step_ns is not None] or rows[:1]
+    against = {row.name: pairs.versus(keys[row.name], keys[first.name]) for row in others}
+    beaten = [
+        (name, versus.ratio)
+        for name, versus in against.items()
+        # One that changes between two modes has no one ratio.
+        if versus.verdict == "slower" and versus.ratio is not None and versus.modes is None
+    ]
+    level = [name for name, versus in against.items() if versus.verdict != "slower"]
+    return Leaders(names=[first.name, *level], beaten=beaten) if beaten else None

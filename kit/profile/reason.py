@@ -1,0 +1,21 @@
+"""Why something is null, marked or failed: a code with values. `kit.report.reasons` writes the sentences."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kit.profile.cell import Int64
+
+Value = Int64 | float | str
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """A code, such as ``cgroup_throttled``, and the values that go with it, units in their names."""
+
+    code: str
+    values: dict[str, Value] = {}
+
+
+def reason(code: str, **values: Value) -> Reason:
+    """``reason("too_short", window_s=2.0, needed_s=10.0)``."""
+    return Reason(code=code, values=values)

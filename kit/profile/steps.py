@@ -1,0 +1,82 @@
+"""Raw step times beside the profile: one NumPy archive, whose SHA-256 the profile carries.
+
+Of each launch one array: the first step, the warm-up steps, then each block's lead-in and timed steps, in order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.errors import KitError
+from kit.profile.launch import Launch
+from kit.profile.schema import Profile, Sidecar
+
+SUFFIX = ".steps.npz"
+# Of the SHA-256's characters, in the name: a profile that is written anew gets another sidecar.
+HASH_CHARACTERS = 8
+# Step times inflate to about twice their size. A small file that would inflate much further is no archive of them.
+INFLATION_MAX = 50
+ARRAY_OVERHEAD_B = 1024
+
+Steps = NDArray[np.int64]
+
+
+class StepsError(KitError):
+    """The raw steps are missing, or not the ones that the profile was written with."""
+
+
+def launch_id(launch: Launch) -> str:
+    """Return the name of a launch within its profile: ``r3 cnn/jax/… in cnn/train/…``."""
+    return f"r{launch.round} {launch.cell_key} in {launch.group}"
+
+
+def pack_steps(profile_path: Path, steps: Mapping[str, Steps]) -> tuple[Sidecar, bytes]:
+    """Return the sidecar's entry in the profile, and its bytes."""
+    packed = io.BytesIO()
+    # Names of launches are no file names: they go into an array of their own.
+    names = sorted(steps)
+    arrays = {f"a{place}": np.asarray(steps[name], np.int64) for place, name in enumerate(names)}
+    np.savez_compressed(packed, names=np.array(names, dtype=np.str_), **arrays)  # type: ignore[arg-type]
+    data = packed.getvalue()
+    sha256 = hashlib.sha256(data).hexdigest()
+    name = f"{profile_path.name}.{sha256[:HASH_CHARACTERS]}{SUFFIX}"
+    return Sidecar(file=name, sha256=sha256, steps=sum(array.size for array in arrays.values())), data
+
+
+def read_steps(profile_path: Path, profile: Profile) -> dict[str, Steps]:
+    """Return the raw steps of each launch by its `launch_id`; empty where the profile has no sidecar.
+
+    Raises:
+        StepsError: the sidecar is missing, its SHA-256 is not the profile's, or it is no archive of steps.
+    """
+    if profile.sidecar is None:
+        return {}
+    # The name comes from a file that may be hostile: only a bare name beside the profile is opened.
+    path = profile_path.parent / Path(profile.sidecar.file).name
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise StepsError(f"{path}: cannot be read: {why}; keep it beside its profile") from None
+    if hashlib.sha256(data).hexdigest() != profile.sidecar.sha256:
+        raise StepsError(f"{path}: its SHA-256 is not the one in {profile_path.name}; use the original file")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            inflated_b = sum(entry.file_size for entry in archive.infolist())
+        if inflated_b > INFLATION_MAX * len(data) + ARRAY_OVERHEAD_B:
+            raise StepsError(f"{path}: would inflate to {inflated_b:,} bytes; use the file that `kit run` wrote")
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            found = {str(name): arrays[f"a{place}"] for place, name in enumerate(arrays["names"])}
+        if any(steps.ndim != 1 or steps.dtype != np.int64 for steps in found.values()):
+            raise ValueError("an array is not of integers in a row")
+        return found
+    except (OSError, ValueError, TypeError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        raise StepsError(f"{path}: not a NumPy archive of steps ({error}); use the file that `kit run` wrote") from None

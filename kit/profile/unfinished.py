@@ -1,0 +1,161 @@
+"""A run under way: a folder beside its output, one file a finished launch, on disk before the next round begins.
+
+    run.json            the profile to be
+    run.json.rounds/    run.json: what was decided before the first round; locked while a run writes here
+                        r0003-1a2b3c4d5e6f.json: a launch, with its raw steps
+
+The folder goes when the profile is complete. A file that is torn or damaged costs its own round.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, Self
+
+import msgspec
+
+from kit.errors import KitError
+from kit.profile.atomic import write_atomically
+from kit.profile.cell import Cell
+from kit.profile.identity import Identity, State
+from kit.profile.launch import Launch
+from kit.profile.schema import Group, Kit, SuiteUsed
+from kit.profile.sensor import SensorReport
+from kit.profile.steps import launch_id
+
+SUFFIX = ".rounds"
+PLAN = "run.json"
+
+
+class UnfinishedError(KitError):
+    """The folder of an unfinished run cannot be used, and what to do."""
+
+
+class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided before the first round."""
+
+    id: str
+    created: str
+    kit: Kit
+    identity: Identity
+    state_before: State
+    sensors: list[SensorReport]
+    suite: SuiteUsed
+    cells: list[Cell]
+    groups: list[Group]
+    cpus: list[int]
+    clock: Literal["auto", "monotonic_raw", "tsc", "cntvct"]
+
+
+class KeptLaunch(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished launch, and every step it made (`kit.profile.steps`)."""
+
+    launch: Launch
+    step_ns: list[int]
+
+
+def folder_of(profile_path: Path) -> Path:
+    """``run.json`` -> ``run.json.rounds``."""
+    return profile_path.with_name(profile_path.name + SUFFIX)
+
+
+class UnfinishedRun:
+    """The open, locked folder of a run."""
+
+    def __init__(self, path: Path, plan: RunPlan, lock: int) -> None:
+        self.path = path
+        self.plan = plan
+        self._folder = folder_of(path)
+        self._lock = lock
+
+    @classmethod
+    def begin(cls, path: Path, plan: RunPlan) -> Self:
+        """Make the folder beside the profile `path`.
+
+        Raises:
+            UnfinishedError: an unfinished run is kept there, or it cannot be written.
+        """
+        folder = folder_of(path)
+        try:
+            folder.mkdir()
+            write_atomically(folder / PLAN, msgspec.json.encode(plan))
+        except FileExistsError:
+            raise UnfinishedError(
+                f"{folder}: an unfinished run is kept there; go on with `kit run --resume --out {path}`, or remove it"
+            ) from None
+        except OSError as error:
+            with suppress(OSError):
+                folder.rmdir()
+            raise UnfinishedError(f"{folder}: cannot be written: {error.strerror}; choose another --out") from None
+        return cls(path, plan, _locked(folder))
+
+    @classmethod
+    def reopen(cls, path: Path) -> Self:
+        """Go on with the run whose folder lies beside the profile `path`.
+
+        Raises:
+            UnfinishedError: there is none, another run is writing it, or another kit wrote it.
+        """
+        folder = folder_of(path)
+        try:
+            data = (folder / PLAN).read_bytes()
+            plan = msgspec.json.decode(data, type=RunPlan)
+        except FileNotFoundError:
+            raise UnfinishedError(
+                f"{folder}: there is no unfinished run to resume; leave out --resume to begin one"
+            ) from None
+        except OSError as error:
+            raise UnfinishedError(f"{folder}: cannot be read: {error.strerror}; resume as the run's own user") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UnfinishedError(
+                f"{folder}: written by another version of the kit, or damaged ({error}); remove it to begin anew"
+            ) from None
+        return cls(path, plan, _locked(folder))
+
+    def keep(self, launch: Launch, step_ns: Sequence[int]) -> None:
+        """Write one finished launch and wait until the disk has it; OSError where it has no room."""
+        data = msgspec.json.encode(KeptLaunch(launch=launch, step_ns=list(step_ns)))
+        write_atomically(self._folder / _file_name(launch), data)
+
+    def launches(self) -> list[KeptLaunch]:
+        """Return the launches that are whole, by round. What is damaged is left out, and so runs again."""
+        found = []
+        for file in sorted(self._folder.glob("r*.json")):
+            if file.name == PLAN:
+                continue
+            with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
+                found.append(msgspec.json.decode(file.read_bytes(), type=KeptLaunch))
+        return found
+
+    def close(self) -> None:
+        """Let go of the folder; it stays on disk."""
+        os.close(self._lock)
+
+    def remove(self) -> None:
+        """Delete the folder: the profile now holds everything."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self.close()
+
+
+def _file_name(launch: Launch) -> str:
+    return f"r{launch.round:04}-{hashlib.sha256(launch_id(launch).encode()).hexdigest()[:12]}.json"
+
+
+def _locked(folder: Path) -> int:
+    """Keep other runs out until the descriptor is closed or the process ends."""
+    descriptor = os.open(folder / PLAN, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise UnfinishedError(f"{folder}: another kit run is writing it; wait until it ends, or end it") from None
+    except OSError:
+        # Some network file systems keep no locks; measuring is possible there all the same.
+        return descriptor
+    return descriptor

@@ -1,0 +1,99 @@
+"""The column that answers: ``1.42 ± 0.03 × slower``, ``within ±4 %``.
+
+1.42 ± 0.03 × slower        how many times as long (slower) or as short (faster), with the interval's half
+1.56 [1.23, 1.96] × faster  the same, where the interval is lopsided
+3.1 ± 0.5 % slower          near 1, as a percentage
+same, within ±0.8 %         shown to be less apart than what matters
+within ±4 %                 not resolved: what the interval says
+"""
+
+from __future__ import annotations
+
+import math
+
+from kit.compare.rows import Row, Versus
+from kit.report.plain import NONE
+from kit.report.quantity import counted, decimals
+from kit.report.reasons import sentence
+
+# A ratio this close to 1 is read as a percentage, a larger one as "times".
+PERCENT_BELOW = 0.1
+# Halves of an interval that differ by more than this are both shown.
+LOPSIDED = 1.3
+# A difference that may be larger than this in percent is read as "times".
+PERCENT_UNWIELDY = 100.0
+
+
+def answer(row: Row) -> str:
+    """Return what stands in the answering column of a row."""
+    if row.is_baseline:
+        return NONE
+    if row.blocked and row.versus is None:
+        return f"not compared: {', '.join(dict.fromkeys(one.kind.replace('_', ' ') for one in row.blocked))}"
+    if row.numbers.step_ns is None:
+        return f"failed: {sentence(row.failure)}" if row.failure is not None else "no rounds"
+    if row.versus is None:
+        return "not in the baseline"
+    said = in_words(row.versus)
+    return f"{said} (forced)" if row.blocked else said
+
+
+def in_words(versus: Versus) -> str:
+    """Return a difference as people say it."""
+    if versus.ratio is None:
+        return "no common round"
+    if versus.modes is not None:
+        return _modes(*versus.modes)
+    if versus.low is None or versus.high is None:
+        runs = counted(versus.count, versus.unit)
+        return f"unresolved ({_point(versus.ratio)}, {runs})"
+    if versus.verdict in ("faster", "slower"):
+        return _changed(versus.verdict, versus.ratio, versus.low, versus.high)
+    within = _within(versus.low, versus.high)
+    return f"same, {within}" if versus.verdict == "same" else within
+
+
+def times(ratio: float) -> str:
+    """Return ``1.8`` of a ratio above 1; more digits near 1."""
+    return f"{ratio:.{2 if ratio < 1 + PERCENT_BELOW else 1}f}" if ratio < 100 else f"{ratio:,.0f}"  # noqa: PLR2004
+
+
+def _modes(fast: float, slow: float) -> str:
+    if fast > 1:
+        return f"two modes: {times(fast)} and {times(slow)} × slower"
+    if slow < 1:
+        return f"two modes: {times(1 / slow)} and {times(1 / fast)} × faster"
+    return f"two modes: {times(1 / fast)} × faster, {times(slow)} × slower"
+
+
+def _point(ratio: float) -> str:
+    """Return a difference without its interval."""
+    direction, size = ("slower", ratio) if ratio >= 1 else ("faster", 1 / ratio)
+    return f"{100 * (size - 1):.1f} % {direction}" if size < 1 + PERCENT_BELOW else f"{size:.2f} × {direction}"
+
+
+def _changed(verdict: str, ratio: float, low: float, high: float) -> str:
+    if abs(ratio - 1) < PERCENT_BELOW:
+        point, ends = 100 * abs(ratio - 1), [100 * abs(low - 1), 100 * abs(high - 1)]
+        return f"{_with_ends(point, min(ends), max(ends), 1)} % {verdict}"
+    if verdict == "faster":
+        ratio, low, high = 1 / ratio, 1 / high, 1 / low
+    return f"{_with_ends(ratio, low, high, 2)} × {verdict}"
+
+
+def _with_ends(point: float, low: float, high: float, places: int) -> str:
+    """Return ``1.42 ± 0.03``, or ``1.56 [1.23, 1.96]`` where one half is much longer."""
+    halves = point - low, high - point
+    places = min(3, max(places, decimals(max(halves), 1))) if max(halves) > 0 else places
+    if max(halves) > LOPSIDED * max(min(halves), 10.0**-places):
+        return f"{point:.{places}f} [{low:.{places}f}, {high:.{places}f}]"
+    return f"{point:.{places}f} ± {max(halves):.{places}f}"
+
+
+def _within(low: float, high: float) -> str:
+    """Return ``within ±4 %``, rounded away from zero: what it is not to be more than."""
+    widest = 100 * (max(high, 1 / low) - 1) if low > 0 else math.inf
+    if widest > PERCENT_UNWIELDY:
+        return f"unresolved, within a factor of {math.ceil(1 + widest / 100):,}" if widest < 1e6 else "unresolved"  # noqa: PLR2004
+    shown = math.ceil(10 * widest) / 10 if widest < 3 else math.ceil(widest)  # noqa: PLR2004 - a digit more when small
+    return f"within ±{shown:g} %"

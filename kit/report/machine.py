@@ -1,0 +1,131 @@
+"""The machine in lines: identity, state, clock, sensors; and what `kit doctor` found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import IO, TYPE_CHECKING
+
+from kit.profile.clock import Certificate
+from kit.profile.identity import Container, Identity
+from kit.profile.reason import Reason
+from kit.profile.schema import StateSpan
+from kit.profile.sensor import SensorReport
+from kit.report.quantity import by_name, counted, duration, size
+from kit.report.reasons import sentence
+from kit.report.sections import facts, grid, render
+
+if TYPE_CHECKING:
+    from kit.runner.examine import Examination, Finding
+
+# Of which only the growth from before to after says something.
+COUNTERS = ("context_switches", "steal_ns", "cgroup_throttled", "cgroup_throttled_ns", "pressure_cpu_some_ns")
+# Said otherwise, or no value.
+NO_GAUGES = (*COUNTERS, "taken", "accelerators", "reasons")
+
+
+def identity_lines(identity: Identity) -> list[str]:
+    """Return name and value, a line each; what could not be read with its reason."""
+    cpu, software = identity.cpu, identity.software
+    physical = f", {cpu.cores_physical} physical cores" if cpu.cores_physical else ""
+    accelerators = {
+        f"{one.kind} {index}": f"{one.model} · driver {one.driver or 'unknown'}"
+        for index, one in enumerate(identity.accelerators)
+    }
+    packages = (f"{name} {version}" for name, version in software.packages.items())
+    found = {
+        "CPU": f"{cpu.model} · {counted(cpu.cores_logical, 'CPU')}{physical} · {cpu.architecture}",
+        "memory": size(identity.memory_b),
+        "hypervisor": identity.hypervisor or "none seen",
+        **accelerators,
+        "container": _container(identity.container),
+        "system": f"{software.os} · kernel {software.kernel} · {software.libc or 'C library unknown'}",
+        "software": " · ".join((f"Python {software.python}", *packages)),
+        "environment": " · ".join(f"{name}={value}" for name, value in software.environment.items()) or "none of note",
+        "fingerprint": identity.hardware_sha256,
+    }
+    return facts(found | _not_known(identity.reasons))
+
+
+def state_lines(span: StateSpan) -> list[str]:
+    """Return before and after; counters as what they grew by; what could not be read with its reason."""
+    before, after = span.before, span.after
+    found = {}
+    for name in (name for name in before.__struct_fields__ if name not in NO_GAUGES):
+        values = [None if one is None else getattr(one, name) for one in (before, after)]
+        if values[0] is not None:
+            found[_title(name)] = " → ".join(by_name(name, value) for value in values)
+    for one in before.accelerators:
+        known = {name: getattr(one, name) for name in one.__struct_fields__ if name != "name"}
+        said = [f"{_title(name)} {by_name(name, value)}" for name, value in known.items() if value is not None]
+        found[one.name] = " · ".join(said) or "tells nothing"
+    for name in COUNTERS:
+        start, end = getattr(before, name), None if after is None else getattr(after, name)
+        if start is not None and end is not None:
+            found[_title(name)] = f"+{by_name(name, end - start)}"
+    return facts(found | _not_known(before.reasons))
+
+
+def clock_lines(clock: Certificate | None) -> list[str]:
+    """Return the certificate."""
+    if clock is None:
+        return ["no certificate: no launch finished"]
+    null, path = clock.null_interval, clock.path_cost
+    found = {
+        "source": f"{clock.source}: {clock.source_reason}",
+        "resolution": f"{clock.resolution_ns:g} ns",
+        "null interval": f"median {null.median_ns:g} ns, p99.9 {null.p999_ns:g} ns, of {null.count:,}",
+        "stamp": f"median {path.median_ns:g} ns, p99.9 {path.p999_ns:g} ns, of {path.count:,}",
+        "shortest step": f"{duration(clock.shortest_step_ns)}: 1000 null intervals",
+    }
+    if clock.drift_ppm is not None:
+        found["drift"] = f"{clock.drift_ppm:.3f} ppm between start and end"
+    return facts(found)
+
+
+def sensor_lines(sensors: Sequence[SensorReport]) -> list[str]:
+    """Return a line a sensor; the unavailable with what stands in the way."""
+    rows = []
+    for one in sensors:
+        period = "" if one.update_period_ns is None else f", fresh every {duration(one.update_period_ns)}"
+        why = f"from {one.source}{period}" if one.reason is None else sentence(one.reason)
+        rows.append([one.name, one.status, f"{one.quantity} in {one.unit}", one.scope, why])
+    return grid(rows) or ["none was probed"]
+
+
+def render_examination(found: Examination, stream: IO[str]) -> str:
+    """Return what `kit doctor` found, in sections."""
+    cpus = f"{len(found.cpus)} usable: {', '.join(map(str, found.cpus))}"
+    sections = {
+        "Where": facts({"CPUs": cpus, "container": _container(found.container)}),
+        "Frameworks": _findings(found.backends),
+        "Data": _findings(found.data),
+        "Clocks": _findings(found.clocks),
+        "Sensors": sensor_lines(found.sensors),
+    }
+    return render(sections, stream)
+
+
+def _findings(findings: Sequence[Finding]) -> list[str]:
+    return grid([[one.subject, "yes" if one.here else "no", one.detail] for one in findings])
+
+
+def _container(container: Container) -> str:
+    """Return engine, limits and image."""
+    cpus, memory_b = container.cpu_limit, container.memory_limit_b
+    said = [
+        container.engine or "none seen",
+        "no CPU limit" if cpus is None else f"{cpus:g} CPUs",
+        "no memory limit" if memory_b is None else size(memory_b),
+        container.image,
+    ]
+    return " · ".join(one for one in said if one)
+
+
+def _not_known(reasons: Mapping[str, Reason]) -> dict[str, str]:
+    return {f"{name}, not known": sentence(reason) for name, reason in reasons.items()}
+
+
+def _title(name: str) -> str:
+    """Return the name without the unit that its value is shown with."""
+    base, _, unit = name.rpartition("_")
+    return (base if unit in ("mhz", "c", "b", "ns", "w") else name).replace("_", " ")

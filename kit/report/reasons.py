@@ -1,0 +1,98 @@
+"""Reasons as sentences: a template per code. A code that is not here, as from a newer kit, is shown as it is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kit.profile.reason import Reason, Value
+from kit.report.plain import one_line
+from kit.report.quantity import by_name
+from kit.report.reasons_machine import MACHINE_REASONS
+from kit.report.reasons_sensors import SENSOR_REASONS
+
+# Templates name values; `{needed_b}` is shown in the unit that its name ends in, `{needed_b:,}` as Python formats it.
+Templates = dict[str, str]
+
+
+class _Shown(NamedTuple):
+    """A value in a template."""
+
+    name: str
+    value: Value
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else by_name(self.name, self.value)
+
+
+def fill(template: str, values: dict[str, Value]) -> str:
+    """Return the template with its values, in one line.
+
+    Raises:
+        KeyError, ValueError: a value is missing or is not what the template expects.
+    """
+    return one_line(template.format_map({name: _Shown(name, value) for name, value in values.items()}), 2000)
+
+
+def sentence(reason: Reason) -> str:
+    """Return the reason in words, without a full stop; an unknown one as its code and values."""
+    template = REASONS.get(reason.code)
+    if template is not None:
+        try:
+            return fill(template, reason.values)
+        except (KeyError, ValueError, IndexError, AttributeError):
+            pass  # of another kit, whose values are not these
+    values = ", ".join(f"{one_line(name)} {by_name(name, value)}" for name, value in reason.values.items())
+    code = one_line(reason.code.replace("_", " "))
+    return f"{code} ({values})" if values else code
+
+
+REASONS: Templates = {
+    **MACHINE_REASONS,
+    **SENSOR_REASONS,
+    # Why a launch failed.
+    "exception": "{type}: {message}",
+    "refused": "{message}",
+    "output_not_finite": "a loss or an output is not finite",
+    "out_of_memory": "killed for lack of memory ({signal})",
+    "signal": "killed by {signal}",
+    "exit_code": "ended with exit code {exit_code}: {message}",
+    "closed_its_pipes": "closed its pipes to the runner",
+    "protocol": "its answer is not this kit's: {message}",
+    "phase_timeout": "no answer within {limit_s}",
+    "does_not_stop": "not stopped within {limit_s} of SIGSTOP",
+    "shared_process_ended": "its process ended while it measured {cell}",
+    # Turns, data, backends.
+    "lack_of_memory": "a further member needs {needed_b}, {available_b} are available",
+    "exclusive_device": "only one process at a time may hold the {device}",
+    "synthetic_data": "synthetic data has no accuracy",
+    "download_failed": "{file} cannot be downloaded ({tried})",
+    "folder_not_writable": "{folder} cannot be written: {error}",
+    "not_installed": "{backend} is not installed",
+    "pool_threads_not_listed": "its thread pool does not list its threads",
+    "eager": "eager mode compiles nothing",
+    "run_resumed": "the run was resumed: counters began anew",
+    # Marks.
+    "trending": "the ratio to the others moved by {change_pct} within a round: the warm-up was too short",
+    "two_modes": "runs in two modes: {fast_ns} and {slow_ns}",
+    "throttled": "throttled by cgroup quota {share_pct} of the time",
+    "contended": "contended: others took {share_pct} of its CPUs' time",
+    "process_ended_early": "its process ended later, while it measured {cell}",
+    "step_too_short_for_clock": "a step of {step_ns} is shorter than {shortest_ns}, which the clock may time singly",
+    "recompiled": "compiled again {count} times after the first step",
+    # Notes beside a comparison.
+    "too_few_rounds": "preliminary: {rounds} of at least {needed} rounds that a verdict needs",
+    "preliminary": "preliminary: {rounds} rounds ({needed} and more settle smaller differences)",
+    "parity_agrees": "parity: the first {losses} losses agree within {difference:.0e}",
+    "parity_equal": "parity: the first {losses} losses are equal",
+    "parity_differs": "PARITY FAILED: {cell} computes other losses than the rest ({difference:.0e} apart)",
+    "energy_not_measured": "energy: not measured (kit doctor says why)",
+    "data_synthetic": "SYNTHETIC DATA: the shapes of a real set, made up; times count, accuracy does not exist",
+    "interrupted": "interrupted: rounds of {profile} are missing; `kit run --resume --out` and its file measure them",
+    "launches_failed": "{failed} of {launches} launches of {cell} failed",
+    "whole_turns": "members took whole turns, not blocks: intervals are wider",
+    "skipped": "{backend} was skipped",
+    "memory_shared": "* of a process that held several cells",
+    "runs_needed": "a verdict over runs needs {needed} runs of one identity; or measure both as variants in one run: "
+    "kit run --variant",
+    "same_run": "the same run was given more than once",
+}

@@ -1,0 +1,103 @@
+"""A comparison as a table for a terminal or a text file, through rich.
+
+At most 100 columns by default; a narrower terminal gets fewer columns, and `--wide` all of them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from kit.compare.rows import Comparison, GroupRows, Row
+from kit.report.columns import ANSWER, NAME, Column, columns_of, titles_of
+from kit.report.sections import UNLIMITED, console_for, text_of
+from kit.report.words import Asked, Titles, group_sentence, headline, mismatch_lines, note_lines, why_lines
+
+WIDTH = 100
+# No terminal is narrower and read.
+WIDTH_MIN = 40
+GAP = 2
+INDENT = 2
+# Columns that are left out where the table is too wide, one after the other.
+DISPENSABLE = ("compile+1st", "memory", "energy/sample", "samples/s")
+# A name longer than this, as of a profile, is cut: --wide and --format csv have it whole.
+NAME_MAX = 32
+HINT = "kit compare FILE --wide for intervals, p95, CPU, phases · kit show FILE for every launch"
+VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": "yellow"}
+# Of a group with more rows than this a table is not read: other formats have all.
+ROWS_MAX = 40
+
+
+def render(comparison: Comparison, asked: Asked) -> str:
+    """Return the comparison laid out for the stream: its width, and colours where it is a terminal."""
+    titles, stream, wide = asked.titles, asked.stream, asked.wide
+    width = WIDTH
+    if stream.isatty():
+        width = max(WIDTH_MIN, min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns))
+    console = console_for(stream, UNLIMITED if wide else width)
+    columns = columns_of(comparison, wide=wide)
+    widths = _widths(comparison, columns)
+    for title in () if wide else DISPENSABLE:
+        if INDENT + sum(widths) + GAP * (len(widths) - 1) > width:
+            columns = [column for column in columns if column.title != title]
+            widths = _widths(comparison, columns)
+    with console.capture() as capture:
+        for line in headline(comparison, titles):
+            console.print(Text(line, style="bold"))
+        for group in comparison.groups:
+            _print_group(console, group, columns, widths, titles, wide=wide)
+        console.print()
+        for line in [*note_lines(comparison), *mismatch_lines(comparison)]:
+            console.print(Text(line, style="bold yellow" if line.split(" ")[0].isupper() else "dim"))
+        if comparison.kind == "cells":
+            console.print(Text(HINT, style="dim"))
+    return text_of(capture)
+
+
+def _widths(comparison: Comparison, columns: Sequence[Column]) -> list[int]:
+    """Return the widths of the columns, alike in all groups."""
+    shown = [titles_of(columns, group) for group in comparison.groups]
+    shown += [[column.show(row) for column in columns] for group in comparison.groups for row in group.rows[:ROWS_MAX]]
+    widths = [max(map(cell_len, cells)) for cells in zip(*shown, strict=True)] or [0] * len(columns)
+    return [min(widths[0], NAME_MAX), *widths[1:]]
+
+
+def _print_group(
+    console: Console, group: GroupRows, columns: Sequence[Column], widths: Sequence[int], titles: Titles, *, wide: bool
+) -> None:
+    table = Table(box=None, show_header=False, padding=(0, GAP, 0, 0), pad_edge=False)
+    for column, width in zip(columns, widths, strict=True):
+        table.add_column(
+            justify="right" if column.right else "left", min_width=width, no_wrap=True, overflow="ellipsis"
+        )
+    # The title of a group may be longer than its rows' names: these are indented under it.
+    first, *others = titles_of(columns, group)
+    table.add_row(Text(first, style="bold cyan"), *(Text(one, style="bold") for one in others))
+    for row in group.rows[:ROWS_MAX]:
+        table.add_row(*(_cell(row, column) for column in columns))
+    console.print()
+    console.print(table)
+    hidden = len(group.rows) - ROWS_MAX
+    said = [f"{hidden:,} more rows: --format csv has all"] if hidden > 0 else []
+    for line in [*said, *group_sentence(group, titles)]:
+        console.print(Padding(Text(line), (0, 0, 0, INDENT)))
+    for found in why_lines(group, whole=wide):
+        tried = "" if found.remedy is None else f"{found.remedy}.  "
+        # A grid, so that a line that folds goes on under its own beginning.
+        grid = Table.grid(padding=(0, GAP, 0, 0))
+        grid.add_row(Text("why", style="yellow"), Text(found.evidence))
+        grid.add_row("", Text(f"{tried}{found.more}", style="dim"))
+        console.print(Padding(grid, (0, 0, 0, INDENT)))
+
+
+def _cell(row: Row, column: Column) -> Text:
+    style = "red" if row.numbers.step_ns is None else ""
+    if column is ANSWER and row.versus is not None:
+        style = VERDICT_STYLES[row.versus.verdict]
+    return Text(f"{' ' * INDENT if column is NAME else ''}{column.show(row)}", style=style)

@@ -1,0 +1,81 @@
+"""Which Python runs which backend and variant, and whether it can."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import msgspec
+
+from kit.backends.catalog import CATALOG
+from kit.errors import KitError
+from kit.profile.cell import DEFAULT_VARIANT, Variant
+from kit.version import __version__
+
+# The probe imports no framework; an interpreter that takes longer than this to start is not usable for measuring.
+PROBE_TIMEOUT_S = 60
+DEFAULT = Variant(name=DEFAULT_VARIANT)
+
+
+class InterpreterError(KitError):
+    """The interpreter of a backend or a variant does not answer, or cannot do what is asked."""
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of ``python -m kit.worker --probe``."""
+
+    backend: str
+    version: str | None
+    kit: str
+    not_preloaded: list[str] = []
+
+
+def interpreter_for(backend: str, variant: Variant = DEFAULT) -> str:
+    """Return the variant's interpreter, else the one named in KIT_PYTHON_<BACKEND>, else the running one."""
+    return variant.python or os.environ.get(CATALOG[backend].interpreter_variable) or sys.executable
+
+
+def member_command(backend: str, variant: Variant) -> list[str]:
+    """Return the command that starts a member of this process."""
+    return [interpreter_for(backend, variant), "-m", "kit.worker", "--runner", str(os.getpid())]
+
+
+def find_backend(backend: str, variant: Variant = DEFAULT) -> Found:
+    """Ask the interpreter, in the variant's environment, for the framework.
+
+    Raises:
+        InterpreterError: it is missing, lacks the kit or has another version of it, or a library of LD_PRELOAD was
+            not loaded.
+    """
+    python = interpreter_for(backend, variant)
+    command = [python, "-m", "kit.worker", "--probe", backend]
+    who = f"{python} cannot run the worker for {backend}"
+    named = variant.name != DEFAULT_VARIANT
+    remedy = (
+        f"give variant {variant.name} a Python in which steadykit and {backend} are installed"
+        if named
+        else f"set {CATALOG[backend].interpreter_variable} to a Python in which steadykit and {backend} are installed"
+    )
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, timeout=PROBE_TIMEOUT_S, check=True, env={**os.environ, **variant.env}
+        )
+        found = msgspec.json.decode(answer.stdout, type=Found)
+    except OSError as error:
+        raise InterpreterError(f"{who}: {error.strerror or error}; {remedy}") from None
+    except subprocess.TimeoutExpired:
+        raise InterpreterError(f"{who}: no answer within {PROBE_TIMEOUT_S} s; {remedy}") from None
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise InterpreterError(f"{who}: {last}; {remedy}") from None
+    except msgspec.DecodeError:
+        raise InterpreterError(f"{who}: its answer is not this kit's; {remedy}") from None
+    if found.kit != __version__:
+        raise InterpreterError(f"{who}: it has kit {found.kit}, this is kit {__version__}; install the same in both")
+    if found.not_preloaded:
+        raise InterpreterError(
+            f"variant {variant.name}: LD_PRELOAD names {', '.join(found.not_preloaded)}, which was not loaded; "
+            "install the library, or give its full path"
+        )
+    return found

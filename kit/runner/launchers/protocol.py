@@ -1,0 +1,67 @@
+"""The contract of a launcher: it starts members, and a member does one thing at a time.
+
+launcher.start(request) ─► member.prepare ─► pause │ resume ─► warm_up ─► pause │ resume ─► block ─► pause …
+                                                                                │ resume ─► finish
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from kit.profile.cell import Variant
+from kit.profile.launch import Failure
+from kit.worker.messages import BlockDone, Finished, Prepare, Prepared, WarmedUp
+
+
+class MemberRequest(NamedTuple):
+    """What a member is started with."""
+
+    backend: str
+    variant: Variant
+    prepare: Prepare
+
+
+class MemberFailedError(Exception):
+    """The member has ended before it was told to.
+
+    Attributes:
+        program: index of the program that it was at; null: none of them, or all.
+        failure: in which phase, and why.
+    """
+
+    def __init__(self, program: int | None, failure: Failure) -> None:
+        super().__init__(failure.reason.code)
+        self.program = program
+        self.failure = failure
+
+
+class Member(Protocol):
+    """A process that holds programs. Every call raises MemberFailedError where it ends, and KeyboardInterrupt."""
+
+    def prepare(self) -> Prepared:
+        """Import, load data, build, compile, and make every program's first step."""
+
+    def warm_up(self, program: int) -> WarmedUp:
+        """Run a program's warm-up."""
+
+    def block(self, program: int, seconds: float) -> BlockDone:
+        """Run one block of a program."""
+
+    def pause(self) -> None:
+        """Stop every thread of the member, and wait until all have stopped."""
+
+    def resume(self) -> None:
+        """Let it go on."""
+
+    def finish(self) -> Finished:
+        """Certify, prove, and end."""
+
+    def kill(self) -> None:
+        """End it at once, with all that it has started; nothing where it has ended."""
+
+
+class Launcher(Protocol):
+    """Starts members on this machine, or in a container."""
+
+    def start(self, request: MemberRequest) -> Member:
+        """Start a process. OSError where there is no room for it."""

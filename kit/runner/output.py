@@ -1,0 +1,46 @@
+"""Where a run's profile goes when the user names a file, a folder, or nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime
+from pathlib import Path
+
+from kit.errors import KitError
+from kit.profile.unfinished import folder_of
+
+# A suite may be somebody else's file. In its name nothing may lead out of the folder, hide the profile or look like an
+# option, and the time and the run's id after it must fit.
+_UNFIT = re.compile(r"[^\w.-]+|^[.-]+", re.ASCII)
+_SUITE_MAX = 60
+
+
+class OutputError(KitError):
+    """The profile cannot go where it was asked to."""
+
+
+def profile_path(out: str | None, suite: str, run_id: str, created: str) -> Path:
+    """Return the file to write: `out` itself, or ``<suite>-<UTC time>-<id>.json`` in the folder `out` (default: here).
+
+    Raises:
+        OutputError: the file is there already, an unfinished run is, or its folder is not.
+    """
+    fit = _UNFIT.sub("_", suite)[:_SUITE_MAX] or "_"
+    name = f"{fit}-{datetime.fromisoformat(created):%Y%m%dT%H%M%SZ}-{run_id[:8]}.json"
+    path = Path(out) if out else Path(name)
+    try:
+        if out and (path.is_dir() or out.endswith("/")):
+            path /= name
+        if path.name in ("", ".."):
+            raise OutputError(f"{path}: a folder, not a profile; name the file, as --out run.json")
+        if os.path.lexists(folder_of(path)):
+            raise OutputError(f"{path}: an unfinished run: go on with `kit run --resume --out {path}`")
+        if os.path.lexists(path):
+            raise OutputError(f"{path}: is there already; choose another --out, measured data is not overwritten")
+        if not path.parent.is_dir():
+            raise OutputError(f"{path.parent}: no such folder; create it, or choose another --out")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise OutputError(f"{path}: cannot be created: {why}; choose another --out") from None
+    return path

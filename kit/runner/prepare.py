@@ -1,0 +1,156 @@
+"""Everything that is decided and recorded before the first round: frameworks found, data at hand, identity."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Literal, get_args
+
+from kit.backends.catalog import CATALOG
+from kit.errors import KitError
+from kit.fingerprint.accelerators import absence
+from kit.fingerprint.identity import identity
+from kit.fingerprint.software import kit_revision
+from kit.fingerprint.state import state
+from kit.profile.cell import Cell, Device, Variant
+from kit.profile.identity import Identity
+from kit.profile.reason import Reason, reason
+from kit.profile.schema import Kit, Skipped, SuiteUsed
+from kit.profile.unfinished import RunPlan
+from kit.runner.interpreters import find_backend, interpreter_for
+from kit.sensors.catalog import probe_all
+from kit.stats.verdict import ROUNDS_PRELIMINARY
+from kit.suites.plan import plan_groups
+from kit.suites.suite import Suite
+from kit.version import __version__
+from kit.workloads.catalog import WORKLOADS
+from kit.workloads.data.choice import ensure
+
+
+class MissingError(KitError):
+    """A framework that was asked for by name is not installed, or a device is certainly not in this machine."""
+
+
+def check_devices(cells: Sequence[Cell]) -> None:
+    """Look for the devices of the cells, where their absence can be told without a framework.
+
+    Raises:
+        MissingError: one of them is not here; what may be here is left to the framework.
+    """
+    from kit.report.reasons import sentence
+
+    for device in dict.fromkeys(cell.device for cell in cells):
+        why = absence(device)
+        if why is not None:
+            here = " and ".join(other for other in get_args(Device) if other != device and absence(other) is None)
+            raise MissingError(
+                f"device {device} was asked for, and only {here} is here: {sentence(why)}; "
+                "run where there is one, or with --device cpu (`kit doctor` says what can be measured here)"
+            )
+
+
+def keep_installed(
+    cells: Sequence[Cell], variants: Sequence[Variant], asked_for: Sequence[str]
+) -> tuple[list[Cell], list[Skipped]]:
+    """Leave out the cells of frameworks that are not installed.
+
+    Raises:
+        KitError: one was asked for by name or by a variant, none is installed, or an interpreter cannot be used.
+    """
+    by_name = {variant.name: variant for variant in variants}
+    missing: dict[str, Skipped] = {}
+    for backend, name in dict.fromkeys((cell.backend, cell.variant) for cell in cells):
+        variant = by_name[name]
+        if find_backend(backend, variant).version is not None:
+            continue
+        if variant.python is not None:
+            raise MissingError(f"variant {name}: {backend} is not installed for {variant.python}; install it there")
+        if backend in asked_for:
+            raise MissingError(
+                f"{backend} is not installed; `make setup` installs it, or leave out --backend {backend}"
+            )
+        missing[backend] = Skipped(backend=backend, reason=reason("not_installed", backend=backend))
+    kept = [cell for cell in cells if cell.backend not in missing]
+    if not kept:
+        raise MissingError(f"none of {', '.join(sorted(missing))} is installed; install them with `make setup`")
+    return kept, list(missing.values())
+
+
+def ensure_data(cells: Sequence[Cell], choice: str) -> tuple[dict[str, str], Reason | None]:
+    """Fetch and prove the data of every workload; return data set -> what is used, and why synthetic where it is.
+
+    Raises:
+        DataError: a file that is there is wrong; or data that was asked for by name cannot be had.
+    """
+    used: dict[str, str] = {}
+    why = None
+    for name in dict.fromkeys(WORKLOADS[cell.workload].data for cell in cells):
+        found = ensure(choice, name)
+        used[name] = found.name
+        why = why or found.reason
+    return used, why
+
+
+def identify(backends: Sequence[str], variants: Sequence[Variant]) -> Identity:
+    """Return the machine and the software of every interpreter that members run in. Takes about a second."""
+    pythons = dict.fromkeys(interpreter_for(backend, variant) for variant in variants for backend in backends)
+    return identity(
+        tuple(pythons),
+        packages=[name for entry in CATALOG.values() for name in entry.packages],
+        prefixes=[prefix for entry in CATALOG.values() for prefix in entry.environment_prefixes],
+    )
+
+
+def prepare(
+    suite: Suite,
+    cells: Sequence[Cell],
+    variants: Sequence[Variant],
+    *,
+    skipped: Sequence[Skipped],
+    data: tuple[dict[str, str], Reason | None],
+    seed: int,
+    cpus: list[int],
+    clock: Literal["auto", "monotonic_raw", "tsc", "cntvct"],
+    precision_pct: float | None = None,
+) -> RunPlan:
+    """Return the plan of a new run.
+
+    Args:
+        suite: which was asked for.
+        cells: that can be measured here.
+        variants: as members are started with them.
+        skipped: backends without cells.
+        data: data set -> what is used, and why synthetic where nobody asked for it.
+        seed: of weights, batches, dropout and order.
+        cpus: that members are pinned to.
+        clock: what stamps read.
+        precision_pct: rounds go on until each difference is known to within it.
+    """
+    rounds = suite.measure.rounds if precision_pct is None else ROUNDS_PRELIMINARY
+    return RunPlan(
+        id=str(uuid.uuid4()),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        kit=Kit(version=__version__, revision=kit_revision()),
+        identity=identify(list(dict.fromkeys(cell.backend for cell in cells)), variants),
+        state_before=state(),
+        sensors=probe_all(),
+        suite=SuiteUsed(
+            name=suite.name,
+            sha256=suite.sha256,
+            compare=suite.compared,
+            share=suite.measure.share,
+            rounds=rounds,
+            precision_pct=precision_pct,
+            plan=suite.measure.plan(),
+            variants=list(variants),
+            data=data[0],
+            data_reason=data[1],
+            seed=seed,
+            skipped=list(skipped),
+        ),
+        cells=list(cells),
+        groups=plan_groups(cells, suite.compared, suite.baseline),
+        cpus=cpus,
+        clock=clock,
+    )

@@ -1,0 +1,105 @@
+"""The record of one launch as it grows: what a member answers, put where the profile has it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+
+from kit.profile.cell import Cell
+from kit.profile.launch import Launch
+from kit.profile.sensor import Energy, SensorSummary
+from kit.profile.unfinished import KeptLaunch
+from kit.sensors.sampling import Samples
+from kit.worker.messages import BlockDone, Finished, Prepared, WarmedUp
+
+
+class LaunchRecord:
+    """One cell of one group in one round.
+
+    Attributes:
+        launch: as far as it has come.
+        done: whether all its blocks have run.
+    """
+
+    def __init__(self, cell: Cell, group: str, number: int, process: str) -> None:
+        self.launch = Launch(
+            cell_key=cell.key,
+            group=group,
+            round=number,
+            process=process,
+            started=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        )
+        self.done = False
+        self._batch = cell.batch
+        self._first_ns: list[int] = []
+        self._warmup_ns: list[int] = []
+        self._step_ns: list[int] = []
+        self._timed_ns: list[int] = []
+        self._long_blocks: list[BlockDone] = []
+
+    def prepared(self, answer: Prepared, place: int) -> None:
+        """Take what the member said when it was ready; `place` is its program's."""
+        own, launch = answer.programs[place], self.launch
+        launch.python, launch.backend_version = answer.python, answer.backend_version
+        launch.phases = [*answer.phases, *own.phases]
+        launch.data, launch.threads = own.data, answer.threads
+        launch.calibration_start = answer.calibration
+        self._first_ns = [own.first_step_ns]
+
+    def warmed_up(self, answer: WarmedUp) -> None:
+        """Take the warm-up."""
+        self.launch.phases.append(answer.phase)
+        self.launch.warmup_steps = len(answer.step_ns)
+        self._warmup_ns = answer.step_ns
+
+    def block(self, cycle: int, answer: BlockDone) -> None:
+        """Take one block."""
+        timed_ns = answer.step_ns[answer.lead_in :]
+        blocks = self.launch.blocks
+        blocks.cycle.append(cycle)
+        blocks.begin_ns.append(answer.begin_ns)
+        blocks.span_ns.append(answer.span_ns)
+        blocks.lead_in.append(answer.lead_in)
+        blocks.steps.append(len(timed_ns))
+        blocks.duration_ns.append(sum(timed_ns))
+        blocks.median_ns.append(round(float(np.median(timed_ns))))
+        for name, difference in answer.counters.items():
+            blocks.counters.setdefault(name, []).append(difference)
+        self._timed_ns += timed_ns
+        self._step_ns += answer.step_ns
+
+    def long_block(self, answer: BlockDone) -> None:
+        """Take the block over which energy is measured; its steps are in no other figure."""
+        self._long_blocks.append(answer)
+
+    def finished(self, answer: Finished, place: int) -> None:
+        """Take what was known at the member's end."""
+        own, launch = answer.programs[place], self.launch
+        launch.recompiles = own.recompiles
+        launch.marks += own.marks
+        launch.phases += own.phases
+        launch.parity, launch.evaluation, launch.failure = own.parity, own.evaluation, own.failure
+        launch.peak_memory_b = answer.peak_memory_b
+        launch.calibration_end, launch.certificate = answer.calibration, answer.certificate
+
+    def sampled(self, samples: Samples | None) -> None:
+        """Take what the sampler saw of this launch's blocks."""
+        if samples is None:
+            return
+        if samples.failure is not None:
+            self.launch.marks.append(samples.failure)
+        blocks = self.launch.blocks
+        windows = [(begin, begin + span) for begin, span in zip(blocks.begin_ns, blocks.span_ns, strict=True)]
+        summaries: dict[str, SensorSummary] = samples.summaries(windows) if windows else {}
+        energy: list[Energy] = []
+        for long in self._long_blocks:
+            energy += samples.energy(long.begin_ns, long.begin_ns + long.span_ns, len(long.step_ns) * self._batch)
+        self.launch.sensors, self.launch.energy = summaries, energy
+
+    def kept(self) -> KeptLaunch:
+        """Return the launch with all its steps."""
+        if self._timed_ns:
+            p95, p99 = np.percentile(self._timed_ns, [95, 99])
+            self.launch.p95_ns, self.launch.p99_ns = round(float(p95)), round(float(p99))
+        return KeptLaunch(launch=self.launch, step_ns=[*self._first_ns, *self._warmup_ns, *self._step_ns])

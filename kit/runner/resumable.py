@@ -1,0 +1,67 @@
+"""Whether a run may go on here: launches of two machines, or of two kits, are not one measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from kit.errors import KitError
+from kit.profile.reason import reason
+from kit.profile.unfinished import RunPlan
+from kit.runner.prepare import identify
+from kit.version import __version__
+
+# Hashes say that something differs; the fields under them say what.
+HASHES = frozenset({"sha256", "hardware_sha256"})
+# Cumulative since the machine was started: after a pause, or a reboot, before and after do not belong together.
+COUNTERS = ("context_switches", "steal_ns", "cgroup_throttled", "cgroup_throttled_ns", "pressure_cpu_some_ns")
+
+
+class NotResumableError(KitError):
+    """The run was begun on another machine, with other software, or on other CPUs."""
+
+
+def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
+    """Compare what the run was begun on with what is here. Takes about a second.
+
+    Raises:
+        NotResumableError: naming what differs.
+    """
+    if plan.kit.version != __version__:
+        raise _differs("the kit", plan.kit.version, __version__)
+    if plan.cpus != cpus:
+        raise _differs("usable CPUs", plan.cpus, cpus)
+    here = identify(list(dict.fromkeys(cell.backend for cell in plan.cells)), plan.suite.variants)
+    # A container's host name is drawn anew for each; everything else must be as it was there, too.
+    renamed = {"hostname_sha256"} if here.container.engine and plan.identity.container.engine else set()
+    for path, before, now in _differences("", msgspec.to_builtins(plan.identity), msgspec.to_builtins(here)):
+        if path not in renamed:
+            raise _differs(path, before, now)
+
+
+def without_counters(plan: RunPlan) -> RunPlan:
+    """Return the plan of a run that is resumed: the counters of its state before are null, with the reason."""
+    before = plan.state_before
+    why = reason("run_resumed")
+    nulled = msgspec.structs.replace(
+        before,
+        **dict.fromkeys(COUNTERS),
+        reasons=before.reasons | dict.fromkeys(COUNTERS, why),
+    )
+    return msgspec.structs.replace(plan, state_before=nulled)
+
+
+def _differs(what: str, begun_on: object, here: object) -> NotResumableError:
+    return NotResumableError(
+        f"the run cannot go on: {what} was {begun_on} when it began and is {here} now; "
+        "resume it where it began, or begin a run with another --out"
+    )
+
+
+def _differences(path: str, before: object, now: object) -> Iterator[tuple[str, object, object]]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in sorted((before.keys() | now.keys()) - HASHES):
+            yield from _differences(f"{path}.{name}".lstrip("."), before.get(name), now.get(name))
+    elif before != now:
+        yield path, before, now

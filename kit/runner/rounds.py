@@ -1,0 +1,107 @@
+"""Which rounds of a run are still to do, as a function of its plan and of the launches there are: nothing else is kept.
+
+rounds given   0 … rounds - 1 of every group; round 1 of every group comes before round 2 of any
+precision      on until the interval of each difference is narrow enough, a first look at round 8
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+import msgspec
+import numpy as np
+
+from kit.profile.launch import Blocks, Launch
+from kit.profile.schema import Group
+from kit.profile.unfinished import RunPlan
+from kit.runner.live_member import SHARED_PROCESS_ENDED
+from kit.stats.rounds import BlockArrays, launch_step_ns, round_ratio
+from kit.stats.verdict import precise_enough
+from kit.suites.plan import Bundle, plan_bundles
+
+# Beyond this, more rounds are not the answer: a quarter of a day for the smallest group.
+PRECISION_ROUNDS_MAX = 200
+
+
+def failed_cells(launches: Iterable[Launch]) -> set[str]:
+    """Return the keys of cells that have failed themselves: they would again, and cost the others' time."""
+    return {
+        launch.cell_key
+        for launch in launches
+        if launch.failure is not None and launch.failure.reason.code != SHARED_PROCESS_ENDED
+    }
+
+
+def next_round(plan: RunPlan, launches: Sequence[Launch], ended: int) -> tuple[int, list[Bundle]] | None:
+    """Return the first round that is not whole and the bundles it lacks; None where all is done.
+
+    Args:
+        plan: of the run.
+        launches: of whole rounds and of parts of them.
+        ended: rounds below this are whole.
+    """
+    number = ended
+    while number < _rounds_at_most(plan):
+        bundles = _bundles_of(plan, launches, number)
+        if not bundles:
+            return None
+        lacking = [bundle for bundle in bundles if not _is_whole(bundle, launches, number)]
+        if lacking:
+            return number, lacking
+        number += 1
+    return None
+
+
+def _rounds_at_most(plan: RunPlan) -> int:
+    return plan.suite.rounds if plan.suite.precision_pct is None else PRECISION_ROUNDS_MAX
+
+
+def _bundles_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[Bundle]:
+    """Bundles of a round, without the cells that failed before it and the groups that are precise enough."""
+    before = [launch for launch in launches if launch.round < number]
+    failed = failed_cells(before)
+    groups = [
+        msgspec.structs.replace(group, cells=[key for key in group.cells if key not in failed])
+        for group in plan.groups
+        if number < plan.suite.rounds or not is_precise(plan, group, before)
+    ]
+    left = [group for group in groups if group.cells]
+    return plan_bundles([cell for cell in plan.cells if cell.key not in failed], left, plan.suite.share)
+
+
+def _is_whole(bundle: Bundle, launches: Iterable[Launch], number: int) -> bool:
+    there = {(launch.group, launch.cell_key) for launch in launches if launch.round == number}
+    return all((group.key, key) in there for group in bundle.groups for key in group.cells)
+
+
+def is_precise(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> bool:
+    """Whether each difference of the group is known to within the precision asked for; a lone cell's step, if alone."""
+    precision_pct = plan.suite.precision_pct
+    if precision_pct is None:
+        return True
+    by_round: dict[int, dict[str, Launch]] = defaultdict(dict)
+    for launch in launches:
+        if launch.group == group.key and launch.failure is None and launch.blocks.median_ns:
+            by_round[launch.round][launch.cell_key] = launch
+    if len(group.cells) == 1:
+        steps = [launch_step_ns(np.asarray(one.blocks.median_ns)) for own in by_round.values() for one in own.values()]
+        return precise_enough(np.log(steps).tolist(), precision_pct)
+    pairs = combinations(group.cells, 2)
+    return all(precise_enough(_log_ratios(by_round.values(), *pair), precision_pct) for pair in pairs)
+
+
+def _log_ratios(rounds: Iterable[dict[str, Launch]], a: str, b: str) -> list[float]:
+    found = []
+    for own in rounds:
+        if a in own and b in own:
+            paired = own[a].turns == "blocks"
+            ratio = round_ratio(_arrays(own[a].blocks), _arrays(own[b].blocks), paired=paired)
+            if ratio is not None:
+                found.append(ratio.log_ratio)
+    return found
+
+
+def _arrays(blocks: Blocks) -> BlockArrays:
+    return BlockArrays(*(np.asarray(getattr(blocks, field), np.int64) for field in BlockArrays._fields))

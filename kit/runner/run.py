@@ -1,0 +1,169 @@
+"""A run, from its plan to its profile.
+
+begin ─► plan on disk ─► round ─► its launches on disk ─► round … ─► profile ─► folder removed
+                           │ Ctrl-C, budget, full disk
+resume ◄───────────────────┘    the folder stays; a profile of the whole rounds is written, too, if it can be
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol, Self
+
+import numpy as np
+
+from kit.clock import now_ns
+from kit.errors import KitError
+from kit.fingerprint.state import state
+from kit.profile.launch import Launch
+from kit.profile.schema import Profile
+from kit.profile.steps import launch_id
+from kit.profile.store import write_profile
+from kit.profile.unfinished import RunPlan, UnfinishedRun
+from kit.runner.assemble import assemble_profile
+from kit.runner.launchers.local import LocalLauncher
+from kit.runner.launchers.protocol import Launcher
+from kit.runner.resumable import check_resumable, without_counters
+from kit.runner.round import Context, Watcher, run_round
+from kit.runner.rounds import failed_cells, next_round
+from kit.runner.stop import StopFlag
+from kit.suites.plan import Bundle
+from kit.workloads.data.choice import ensure
+
+
+class StoppedError(KitError):
+    """The run could not go on; what had finished is kept."""
+
+
+class RunWatcher(Watcher, Protocol):
+    """Whoever shows a run's progress."""
+
+    def round_begins(self, number: int, bundles: Sequence[Bundle]) -> None:
+        """A round is about to begin; `bundles` are what it measures."""
+
+    def round_done(self, number: int, launches: Sequence[Launch]) -> None:
+        """A round is on disk."""
+
+
+class Run:
+    """A run under way, its folder open.
+
+    Attributes:
+        launches: that are on disk.
+        rounds_done: whole ones.
+    """
+
+    def __init__(self, kept: UnfinishedRun, plan: RunPlan) -> None:
+        self.path = kept.path
+        self.plan = plan
+        self.launches = [one.launch for one in kept.launches()]
+        following = next_round(plan, self.launches, 0)
+        self.rounds_done = plan.suite.rounds if following is None else following[0]
+        self._kept = kept
+
+    @classmethod
+    def begin(cls, path: Path, plan: RunPlan) -> Self:
+        """Open a new folder beside `path`; UnfinishedError where an unfinished run is kept."""
+        return cls(UnfinishedRun.begin(path, plan), plan)
+
+    @classmethod
+    def resume(cls, path: Path) -> Self:
+        """Go on with the run whose folder lies beside `path`.
+
+        Raises:
+            UnfinishedError: there is none, or another run is writing it.
+            NotResumableError: it was begun on another machine, software or CPUs.
+            DataError: its data is not here: every cell would fail for good.
+        """
+        kept = UnfinishedRun.reopen(path)
+        try:
+            check_resumable(kept.plan, usable_cpus())
+            for name, used in kept.plan.suite.data.items():
+                ensure(used, name)
+        except KitError:
+            kept.close()
+            raise
+        return cls(kept, without_counters(kept.plan))
+
+    @property
+    def failed(self) -> list[Launch]:
+        """The first failed launch of each cell that failed."""
+        failed = failed_cells(self.launches)
+        first: dict[str, Launch] = {}
+        for launch in self.launches:
+            if launch.cell_key in failed and launch.failure is not None:
+                first.setdefault(launch.cell_key, launch)
+        return list(first.values())
+
+    def conduct(
+        self, watcher: RunWatcher, stop: StopFlag, budget_s: float | None = None, launcher: Launcher | None = None
+    ) -> Profile:
+        """Run what remains and write the profile. Past `budget_s` no further round begins; the folder stays then.
+
+        Raises:
+            KeyboardInterrupt: after the profile of the whole rounds is written; the folder stays for `resume`.
+            KitError: the disk is full, or the folder is gone; what had finished is kept.
+        """
+        bounded = budget_s is not None and budget_s < math.inf  # nor NaN, which click lets pass
+        deadline_ns = now_ns() + int((budget_s or 0) * 1e9) if bounded else None
+        context = Context(self.plan, launcher or LocalLauncher(stop), watcher, stop, {})
+        try:
+            complete = self._rounds(context, watcher, deadline_ns)
+            return self._close(interrupted=not complete)
+        except KeyboardInterrupt:
+            with suppress(OSError):
+                self._write(interrupted=True)
+            self._kept.close()
+            raise
+        except OSError as error:
+            self._kept.close()
+            raise StoppedError(
+                f"{error.filename or self.path}: {error.strerror or error}; mend that, then go on with "
+                f"`kit run --resume --out {self.path}`"
+            ) from error
+
+    def _rounds(self, context: Context, watcher: RunWatcher, deadline_ns: int | None) -> bool:
+        """Return whether all rounds are done; past the deadline they may not be."""
+        begun = False
+        while (following := next_round(self.plan, self.launches, self.rounds_done)) is not None:
+            number, bundles = following
+            if begun and deadline_ns is not None and now_ns() >= deadline_ns:
+                # A search for a precision has what it was to have at least; a number of rounds has not.
+                return self.plan.suite.precision_pct is not None and number >= self.plan.suite.rounds
+            begun = True
+            watcher.round_begins(number, bundles)
+            for bundle in bundles:
+                for kept in run_round(context, bundle, number):
+                    self._kept.keep(kept.launch, kept.step_ns)
+                    self._replace(kept.launch)
+            self.rounds_done = number + 1
+            watcher.round_done(number, [launch for launch in self.launches if launch.round == number])
+        return True
+
+    def _replace(self, launch: Launch) -> None:
+        """A round that was not whole is measured again: the later launch counts."""
+        own = launch_id(launch)
+        self.launches = [one for one in self.launches if launch_id(one) != own] + [launch]
+
+    def _close(self, *, interrupted: bool) -> Profile:
+        profile = self._write(interrupted=interrupted)
+        if interrupted:
+            self._kept.close()
+        else:
+            self._kept.remove()
+        return profile
+
+    def _write(self, *, interrupted: bool) -> Profile:
+        profile = assemble_profile(self.plan, self.launches, state(), interrupted=interrupted)
+        steps = {launch_id(one.launch): np.array(one.step_ns, np.int64) for one in self._kept.launches()}
+        write_profile(self.path, profile, steps)
+        return profile
+
+
+def usable_cpus() -> list[int]:
+    """Return the CPUs that this process may run on: what affinity allows."""
+    return sorted(os.sched_getaffinity(0))

@@ -1,0 +1,76 @@
+"""How the members of a round take turns: in blocks, or whole where they cannot be alive together.
+
+blocks   A B C │ B C A │ C A B …     every member once a cycle; a pair is compared within its cycle
+whole    A A A … B B B … C C C …     one device for one process, or no memory for all; compared by the round
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from kit.profile.cell import Cell
+from kit.profile.reason import Reason, reason
+from kit.sensors import cgroup, nvml
+
+# A member grows while it runs; what is left to the system keeps it from reclaiming the members' pages.
+GROWTH = 1.25
+RESERVE_B = 256 << 20
+
+
+def exclusive_device(cells: Sequence[Cell]) -> Reason | None:
+    """Return why only one process may hold the device of these cells; None where several may."""
+    devices = {cell.device for cell in cells}
+    if "tpu" in devices:
+        return reason("exclusive_device", device="tpu")
+    if "gpu" in devices and _exclusive_gpu():
+        return reason("exclusive_device", device="gpu")
+    return None
+
+
+def lack_of_memory(needed_b: int) -> Reason | None:
+    """Return why no further member of `needed_b` bytes fits; None where it does."""
+    available_b, wanted_b = available_memory_b(), round(needed_b * GROWTH) + RESERVE_B
+    if available_b >= wanted_b:
+        return None
+    return reason("lack_of_memory", needed_b=wanted_b, available_b=available_b)
+
+
+def available_memory_b() -> int:
+    """Return the bytes that processes can still take: of the machine, or of the control group where that is less."""
+    available_b = int(psutil.virtual_memory().available)
+    group = cgroup.locate("memory")
+    limit_b = None if group is None else cgroup.memory_limit_b(group)
+    if group is None or limit_b is None:
+        return available_b
+    for folder in group.folders:
+        with suppress(OSError, ValueError):
+            used_b = int((folder / ("memory.usage_in_bytes" if group.version == 1 else "memory.current")).read_text())
+            return max(0, min(available_b, limit_b - used_b + _reclaimable_b(folder)))
+    return min(available_b, limit_b)
+
+
+def _reclaimable_b(folder: Path) -> int:
+    """Page cache that counts as used and is given up when memory is wanted."""
+    for line in (folder / "memory.stat").read_text().splitlines():
+        name, _, value = line.partition(" ")
+        if name in ("inactive_file", "total_inactive_file"):
+            return int(value)
+    return 0
+
+
+def _exclusive_gpu() -> bool:
+    boards = nvml.open_boards()
+    if isinstance(boards, Reason):
+        return False
+    library, handles = boards
+    try:
+        with suppress(library.NVMLError):
+            modes = [library.nvmlDeviceGetComputeMode(handle) for handle in handles]
+            return library.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS in modes
+    finally:
+        library.nvmlShutdown()
+    return False

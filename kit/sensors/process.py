@@ -1,0 +1,68 @@
+"""What the process itself has used: CPU time, page faults, context switches, memory. Its children are not counted."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from kit.profile.sensor import SensorReport
+from kit.sensors.protocol import EdgeSource, counters_in
+
+PROC_SELF = Path("/proc/self")
+_PAGE_B = os.sysconf("SC_PAGE_SIZE")
+
+_report = partial(
+    SensorReport, scope="this process with all its threads, without its children", status="measured", counter=True
+)
+_SPLIT = "getrusage; exact in sum, split by sampling at the kernel's ticks"
+USAGE = [
+    _report(name="process.cpu_ns", quantity="utilization", unit="ns", source="CLOCK_PROCESS_CPUTIME_ID"),
+    _report(name="process.user_ns", quantity="utilization", unit="ns", source=_SPLIT),
+    _report(name="process.system_ns", quantity="utilization", unit="ns", source=_SPLIT),
+    _report(name="process.minor_faults", quantity="faults", unit="1", source="getrusage"),
+    _report(name="process.major_faults", quantity="faults", unit="1", source="getrusage"),
+    _report(name="process.voluntary_switches", quantity="switches", unit="1", source="getrusage"),
+    _report(name="process.involuntary_switches", quantity="switches", unit="1", source="getrusage"),
+]
+RESIDENT = _report(
+    name="process.resident_b",
+    quantity="memory",
+    unit="B",
+    source="/proc/self/statm; a gauge: the difference is growth",
+    counter=False,
+)
+
+
+def open_edges(_cpus: Sequence[int]) -> list[EdgeSource]:
+    """Open the counters of this process."""
+    resident = counters_in(PROC_SELF / "statm", lambda statm: (int(statm.split(maxsplit=2)[1]) * _PAGE_B,), [RESIDENT])
+    return [EdgeSource(USAGE, _usage), resident]
+
+
+def _usage() -> tuple[int, ...]:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return (
+        time.process_time_ns(),
+        round(used.ru_utime * 1e6) * 1000,  # the kernel counts microseconds
+        round(used.ru_stime * 1e6) * 1000,
+        used.ru_minflt,
+        used.ru_majflt,
+        used.ru_nvcsw,
+        used.ru_nivcsw,
+    )
+
+
+def peak_memory_b() -> int | None:
+    """Return the high-water mark of this process's resident set (VmHWM); None where the kernel does not say.
+
+    Not `ru_maxrss`: that keeps the parent's mark across exec.
+    """
+    try:
+        status = (PROC_SELF / "status").read_text()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:")), None)

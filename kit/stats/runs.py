@@ -1,0 +1,116 @@
+"""Two runs at different times cannot be paired: the unit is the run, and runs of one kind say how much runs differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from kit.stats.difference import bounded_exp, log_interval, two_sided_p
+from kit.stats.verdict import ALPHA, SAME_LEVEL, SMALLEST_DIFFERENCE, Verdict, verdict_of
+
+# Of one side. Two have one degree of freedom: see ROUNDS_FOR_VERDICT.
+RUNS_FOR_SPREAD = 3
+DF_LEAST = RUNS_FOR_SPREAD - 1.0
+
+SlowerBy = Literal["slower", "not_slower", "unresolved"]
+
+
+@dataclass(frozen=True)
+class RunDifference:
+    """The ratio of the steps of two sides, each of one or more runs.
+
+    Attributes:
+        verdict: of the first side.
+        ratio: of the geometric means; above 1 the first is slower.
+        mean_log: its logarithm.
+        se: standard error of that; None, with all that needs it, where too few runs show how much runs differ.
+        df: degrees of freedom.
+        low: lower end of the 95 % interval of the ratio.
+        high: upper end.
+        p: two-sided, against a ratio of 1.
+        runs_needed: further runs, at least, before there can be a verdict.
+    """
+
+    verdict: Verdict
+    ratio: float
+    mean_log: float
+    se: float | None = None
+    df: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    runs_needed: int = 0
+
+
+def over_runs(
+    a: Sequence[float], b: Sequence[float], *, same_hardware: bool, smallest: float = SMALLEST_DIFFERENCE
+) -> RunDifference:
+    """Compare two sides of runs.
+
+    Args:
+        a: the logarithm of the step of each run of the first side; at least one.
+        b: those of the second.
+        same_hardware: then runs of both sides spread alike, and three of either side are enough: the spread is pooled
+            over sides of two and more. Other hardware may spread otherwise: each side needs its own three (Welch).
+        smallest: relative difference that matters.
+    """
+    sides = [np.asarray(side, np.float64) for side in (a, b)]
+    mean_log = float(sides[0].mean() - sides[1].mean())
+    missing = [max(0, RUNS_FOR_SPREAD - side.size) for side in sides]
+    needed = min(missing) if same_hardware else sum(missing)
+    if needed:
+        return RunDifference("unresolved", bounded_exp(mean_log), mean_log, runs_needed=needed)
+    se, df = _pooled(sides) if same_hardware else _welch(sides)
+    low, high = log_interval(mean_log, se, df, 1 - ALPHA)
+    p = two_sided_p(mean_log, se, df)
+    return RunDifference(
+        verdict=verdict_of(mean_log, se, df, p <= ALPHA, smallest),
+        ratio=bounded_exp(mean_log),
+        mean_log=mean_log,
+        se=se,
+        df=df,
+        low=bounded_exp(low),
+        high=bounded_exp(high),
+        p=p,
+    )
+
+
+def slower_by_more_than(mean_log: float, se: float | None, df: float | None, pct: float) -> SlowerBy:
+    """Answer --fail-if-slower for a difference over rounds or over runs: shown, shown not to be, or neither.
+
+    Args:
+        mean_log: logarithm of the ratio; positive is slower.
+        se: its standard error; None: unknown.
+        df: its degrees of freedom; below two, nothing is shown.
+        pct: slower by that much is allowed.
+
+    Returns:
+        "slower" where the one-sided 95 % lower bound is beyond `pct`, "not_slower" where the upper one is not.
+    """
+    if se is None or df is None or df < DF_LEAST:
+        return "unresolved"
+    allowed = math.log1p(pct / 100)
+    low, high = log_interval(mean_log, se, df, SAME_LEVEL)
+    if low > allowed:
+        return "slower"
+    return "not_slower" if high <= allowed else "unresolved"
+
+
+def _pooled(sides: Sequence[np.ndarray]) -> tuple[float, float]:
+    """Return standard error and degrees of freedom with one variance for both sides; a lone run adds nothing to it."""
+    df = float(sum(side.size - 1 for side in sides))
+    variance = sum(float(np.sum((side - side.mean()) ** 2)) for side in sides) / df
+    return math.sqrt(variance * sum(1 / side.size for side in sides)), df
+
+
+def _welch(sides: Sequence[np.ndarray]) -> tuple[float, float]:
+    """Return them with a variance for each side (Welch 1947, Satterthwaite's degrees of freedom)."""
+    variances = [float(side.var(ddof=1)) / side.size for side in sides]
+    total = sum(variances)
+    squares = sum(variance**2 / (side.size - 1) for variance, side in zip(variances, sides, strict=True))
+    smaller = float(min(side.size for side in sides) - 1)
+    return math.sqrt(total), max(smaller, total**2 / squares) if squares else smaller

@@ -1,0 +1,159 @@
+"""A member of a round: holds programs, and does what its runner asks, one command at a time.
+
+It owns the process: standard input and output are its runner's; what a framework prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import platform
+import traceback
+from typing import BinaryIO
+
+import msgspec
+import psutil
+
+from kit import clock
+from kit.backends.protocol import Backend
+from kit.errors import KitError
+from kit.profile.launch import Failure, PhaseName, Threads
+from kit.profile.reason import Reason, reason
+from kit.sensors.edges import EdgeCounters
+from kit.sensors.process import peak_memory_b
+from kit.worker.ledger import PhaseLedger
+from kit.worker.measured import LaunchError, MeasuredProgram, Timing
+from kit.worker.messages import (
+    Answer,
+    Command,
+    Entered,
+    Failed,
+    Finish,
+    Finished,
+    Prepare,
+    Prepared,
+    RunBlock,
+    WarmUp,
+)
+
+# Of a framework's message; XLA's can fill pages, and the stack stands in the tail of standard error.
+MESSAGE_LENGTH = 500
+
+
+class Member:
+    """Answers commands until told to finish, or until its runner is gone."""
+
+    def __init__(self, commands: BinaryIO, answers: BinaryIO) -> None:
+        self._commands = commands
+        self._answers = answers
+        self._encode = msgspec.json.Encoder().encode
+        self._ledger = PhaseLedger(self._tell)
+        self._programs: list[MeasuredProgram] = []
+        self._current: int | None = None
+
+    def serve(self) -> int:
+        """Return the exit code: 0 after `Finish` or the runner's end, 1 after a failure."""
+        decoder = msgspec.json.Decoder(Command)
+        for line in self._commands:
+            command = decoder.decode(line)
+            try:
+                self._say(self._do(command))
+            except Exception as error:
+                if not isinstance(error, KitError):
+                    traceback.print_exc()
+                self._say(Failed(program=self._current, failure=Failure(phase=self._phase, reason=_reason_of(error))))
+                return 1
+            if isinstance(command, Finish):
+                return 0
+        return 0
+
+    def _do(self, command: Command) -> Answer:
+        match command:
+            case Prepare():
+                return self._prepare(command)
+            case WarmUp(program=place):
+                return self._program(place).warm_up()
+            case RunBlock(program=place, seconds=seconds):
+                return self._program(place).block(seconds, self._counters)
+            case Finish():
+                return self._finish()
+
+    def _program(self, place: int) -> MeasuredProgram:
+        self._current = place
+        return self._programs[place]
+
+    def _prepare(self, asked: Prepare) -> Prepared:
+        from kit.backends.catalog import load
+        from kit.worker.inputs import load_inputs
+
+        self._current = 0 if len(asked.programs) == 1 else None
+        source, _ = clock.choose_source(asked.clock)
+        self._timing = Timing(source, clock.calibrate(source))
+        with self._ledger.phase("import"):
+            backend = load(asked.programs[0].cell.backend)
+        threads = _set_threads(backend, asked)
+        with self._ledger.phase("data"):
+            inputs = [load_inputs(own.cell, asked) for own in asked.programs]
+        # Opened once the framework has its threads: what was before is no part of any block.
+        self._counters = EdgeCounters(asked.cpus)
+        prepared = []
+        for place, own in enumerate(asked.programs):
+            self._current = place
+            _check_device(backend, own.cell.device, own.cell.devices)
+            ledger = PhaseLedger(self._tell, place)
+            self._programs.append(MeasuredProgram(backend, asked, own, inputs[place], ledger))
+            prepared.append(self._programs[-1].prepare(self._timing))
+        return Prepared(
+            python=platform.python_version(),
+            backend_version=backend.version,
+            phases=self._ledger.take(),
+            threads=threads,
+            sensors=self._counters.reports,
+            calibration=self._timing.calibration,
+            programs=prepared,
+            resident_b=psutil.Process().memory_info().rss,
+        )
+
+    def _finish(self) -> Finished:
+        self._current = None
+        peak_b = peak_memory_b()
+        with self._ledger.phase("finish"):
+            end = clock.calibrate(self._timing.source)
+            certificate = clock.certify(self._timing.source, self._timing.calibration, end)
+        finished = []
+        for place, program in enumerate(self._programs):
+            self._current = place
+            finished.append(program.finish(certificate))
+        return Finished(programs=finished, peak_memory_b=peak_b, calibration=end, certificate=certificate)
+
+    @property
+    def _phase(self) -> PhaseName:
+        if self._current is not None and self._current < len(self._programs):
+            return self._programs[self._current].ledger.current
+        return self._ledger.current
+
+    def _tell(self, phase: PhaseName, program: int | None) -> None:
+        self._say(Entered(phase=phase, program=program))
+
+    def _say(self, answer: Answer) -> None:
+        self._answers.write(self._encode(answer) + b"\n")
+        self._answers.flush()
+
+
+def _set_threads(backend: Backend, asked: Prepare) -> Threads:
+    setting = backend.set_threads(asked.threads)
+    return Threads(requested=asked.threads, reported=setting.reported, reason=setting.reason, cpus=asked.cpus)
+
+
+def _check_device(backend: Backend, device: str, wanted: int) -> None:
+    found = backend.devices()
+    if found.get(device, 0) < wanted:
+        seen = ", ".join(f"{count} {kind}" for kind, count in found.items() if count) or "none"
+        raise LaunchError(
+            f"{backend.name} sees {found.get(device, 0)} {device} of the {wanted} asked for; it sees: {seen}"
+        )
+
+
+def _reason_of(error: Exception) -> Reason:
+    message = " ".join(str(error).split())[:MESSAGE_LENGTH]
+    if isinstance(error, KitError):
+        return reason("refused", message=message)
+    return reason("exception", type=type(error).__name__, message=message)

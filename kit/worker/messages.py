@@ -1,0 +1,142 @@
+"""What a member's runner asks and what the member answers: one line of JSON each, through the member's pipes.
+
+runner ── Prepare ─────────► WarmUp(program) ─► RunBlock(program) … ─► Finish ──►  member
+       ◄─ Entered(phase) … Prepared ─ WarmedUp ─ BlockDone … ─ Finished  or Failed ──
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from kit.profile.cell import Cell, Int64
+from kit.profile.clock import Calibration, Certificate
+from kit.profile.launch import (
+    Compilations,
+    DataUsed,
+    Evaluation,
+    Failure,
+    Parity,
+    Phase,
+    PhaseName,
+    StepPlan,
+    Threads,
+)
+from kit.profile.reason import Reason
+from kit.profile.sensor import SensorReport
+
+
+class ProgramRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One program of a member."""
+
+    cell: Cell
+    slowdown_pct: float = 0.0  # planted in every timed step
+
+
+class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="prepare"):
+    """Import, load data, build and compile every program, and run its first step."""
+
+    programs: list[ProgramRequest]  # of one backend
+    plan: StepPlan
+    data: dict[str, str]  # data set -> what is used: itself, or "synthetic"
+    seed: Int64
+    threads: Int64  # compute threads that the framework is told to use
+    cpus: list[Int64]  # the worker pins itself to these
+    clock: Literal["auto", "monotonic_raw", "tsc", "cntvct"]
+    prove: bool  # at the end, record parity losses and score the test split
+
+
+class WarmUp(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="warm_up"):
+    """Run a program until its plan's warm-up is over."""
+
+    program: Int64
+
+
+class RunBlock(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="block"):
+    """Run one block of about `seconds`: lead-in, then timed steps."""
+
+    program: Int64
+    seconds: float
+
+
+class Finish(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="finish"):
+    """Certify the clock, prove, and end."""
+
+
+Command = Prepare | WarmUp | RunBlock | Finish
+
+
+class Entered(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="entered"):
+    """A phase begins: a member that dies in it leaves this behind."""
+
+    phase: PhaseName
+    program: Int64 | None = None
+
+
+class PreparedProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that has made its first step."""
+
+    phases: list[Phase]
+    data: DataUsed
+    first_step_ns: Int64
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="prepared"):
+    """Every program is ready."""
+
+    python: str
+    backend_version: str
+    phases: list[Phase]  # of the process: import, data
+    threads: Threads
+    sensors: list[SensorReport]
+    calibration: Calibration | None
+    programs: list[PreparedProgram]
+    resident_b: Int64 | None
+
+
+class WarmedUp(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="warmed_up"):
+    """A program is warm."""
+
+    phase: Phase
+    step_ns: list[Int64]
+
+
+class BlockDone(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="block_done"):
+    """One block: `kit.profile.launch.Blocks` has the picture."""
+
+    begin_ns: Int64
+    span_ns: Int64
+    lead_in: Int64
+    step_ns: list[Int64]  # lead-in and timed
+    counters: dict[str, Int64 | None]
+
+
+class FinishedProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a program at its end."""
+
+    recompiles: Compilations
+    marks: list[Reason]
+    phases: list[Phase]  # evaluate, parity
+    parity: Parity | None = None
+    evaluation: Evaluation | None = None
+    failure: Failure | None = None  # it measured, and what it measured cannot stand
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="finished"):
+    """The last answer."""
+
+    programs: list[FinishedProgram]
+    peak_memory_b: Int64 | None
+    calibration: Calibration | None
+    certificate: Certificate
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="failed"):
+    """The member ends: an exception, or a cell that cannot run here."""
+
+    program: Int64 | None
+    failure: Failure
+
+
+Answer = Entered | Prepared | WarmedUp | BlockDone | Finished | Failed

@@ -1,0 +1,166 @@
+"""What the benches share: which cells, a run of rounds, a member outside a round, a ratio with its interval."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import statistics
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kit.backends.catalog import CATALOG
+from kit.cli.progress import RunProgress
+from kit.profile.cell import Cell, Variant
+from kit.profile.launch import Launch, StepPlan
+from kit.profile.schema import Group, Profile
+from kit.profile.unfinished import folder_of
+from kit.runner.launchers.local import LocalLauncher
+from kit.runner.launchers.protocol import MemberRequest
+from kit.runner.prepare import ensure_data, prepare
+from kit.runner.run import Run, usable_cpus
+from kit.runner.stop import StopFlag
+from kit.suites.plan import plan_cells
+from kit.suites.suite import Axes, Measure, Suite
+from kit.worker.messages import BlockDone, Prepare, ProgramRequest
+from kit.workloads.catalog import WORKLOADS
+
+BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[3] / "shared" / "data"
+if BESIDE_THE_REPOSITORY.is_dir():
+    os.environ.setdefault("KIT_DATA", str(BESIDE_THE_REPOSITORY))
+
+
+class Interval(NamedTuple):
+    """A value and the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
+
+
+def case_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the options that choose cells."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", choices=list(CATALOG), action="append")
+    parser.add_argument("--workload", choices=["mlp", "cnn"], action="append")
+    parser.add_argument("--task", choices=["train", "infer"], action="append")
+    parser.add_argument("--batch", type=int, default=128)
+    return parser
+
+
+def chosen_cells(arguments: argparse.Namespace, **defaults: list[str]) -> list[Cell]:
+    """Return every combination of what was asked for; what was not is as in `defaults`, or taken whole."""
+    whole = {"workload": ["mlp", "cnn"], "backend": list(CATALOG), "task": ["train", "infer"]} | defaults
+    taken = {f"{axis}s": getattr(arguments, axis) or names for axis, names in whole.items()}
+    return plan_cells(Suite(name="bench", title="", cells=Axes(**taken, batches=[arguments.batch])))
+
+
+def run_rounds(  # noqa: PLR0917
+    out: Path, cells: Sequence[Cell], variants: Sequence[Variant], rounds: int, cycles: int, data: str = "auto"
+) -> Profile:
+    """Measure cells that are alike but for their variant in rounds; go on with the run where it was interrupted."""
+    stop = StopFlag()
+    if folder_of(out).exists():
+        run = Run.resume(out)
+    else:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        measure = Measure(rounds=rounds, cycles=cycles, share=["task"])
+        suite = Suite(
+            name="bench", title="", compare=["variant"], cells=Axes(workloads=[], backends=[]), measure=measure
+        )
+        used = ensure_data(cells, data)
+        plan = prepare(suite, cells, variants, skipped=[], data=used, seed=0, cpus=usable_cpus(), clock="monotonic_raw")
+        run = Run.begin(out, plan)
+    with stop.deferring_interrupts(), RunProgress(run.plan, run.rounds_done) as progress:
+        return run.conduct(progress, stop)
+
+
+def launches_of(profile: Profile, group: Group) -> dict[str, list[Launch]]:
+    """Return cell key -> its launches in the group, by round."""
+    own = {result.key: result.launches for result in profile.cells}
+    return {key: [launch for launch in own[key] if launch.group == group.key] for key in group.cells}
+
+
+def worker_request(cell: Cell, data: str = "auto") -> Prepare:
+    """Return what a worker is asked, with the standard suite's lead-in and warm-up."""
+    measure = Measure()
+    used = ensure_data([cell], data)[0]
+    return Prepare(
+        programs=[ProgramRequest(cell=cell)],
+        plan=StepPlan(**{name: getattr(measure, name) for name in StepPlan.__struct_fields__}),
+        data={WORKLOADS[cell.workload].data: used[WORKLOADS[cell.workload].data]},
+        seed=0,
+        threads=len(usable_cpus()),
+        cpus=usable_cpus(),
+        clock="monotonic_raw",
+        prove=False,
+    )
+
+
+class Held:
+    """A real member, warm and stopped; it runs while it is asked for a block."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.cell = cell
+        self.member = LocalLauncher(StopFlag()).start(
+            MemberRequest(cell.backend, Variant(name=cell.variant), worker_request(cell))
+        )
+        self.pid: int = self.member._process.pid
+        try:
+            self.member.prepare()
+            self.member.warm_up(0)
+            self.member.pause()
+        except BaseException:
+            self.member.kill()
+            raise
+
+    def block(self, seconds: float) -> BlockDone:
+        """Continue, run one block, stop."""
+        self.member.resume()
+        done = self.member.block(0, seconds)
+        self.member.pause()
+        return done
+
+
+@contextmanager
+def held(cells: Sequence[Cell]) -> Iterator[list[Held]]:
+    """Start a member for each cell, one after the other; all end with the body."""
+    started: list[Held] = []
+    try:
+        for cell in cells:
+            started.append(Held(cell))
+        yield started
+    finally:
+        for one in started:
+            one.member.kill()
+
+
+def timed(block: BlockDone) -> list[int]:
+    """Return the timed steps of a block, nanoseconds."""
+    return block.step_ns[block.lead_in :]
+
+
+def median_ratio(logs: Sequence[float]) -> Interval:
+    """Return the ratio whose logarithm is the median, with its interval by order statistics (binomial, as normal)."""
+    ordered, reach = sorted(logs), 0.98 * math.sqrt(len(logs))
+    low, high = math.floor(len(logs) / 2 - reach), math.ceil(len(logs) / 2 + reach)
+    ends = statistics.median(ordered), ordered[max(low, 0)], ordered[min(high, len(logs) - 1)]
+    return Interval(*map(math.exp, ends))
+
+
+def name_of(cell: Cell) -> str:
+    """Return the cell as the benches print it."""
+    return f"{cell.backend} {cell.workload} {cell.task}"
+
+
+def printed(rows: Sequence[Sequence[Any]]) -> None:
+    """Print rows in columns, the first one to the left."""
+    widths = [max(len(str(row[place])) for row in rows) for place in range(len(rows[0]))]
+    for row in rows:
+        first, *others = (str(value) for value in row)
+        print("  ".join([first.ljust(widths[0]), *(text.rjust(widths[at + 1]) for at, text in enumerate(others))]))

@@ -1,0 +1,165 @@
+import msgspec
+import profile_builder as b
+import pytest
+
+from kit.compare.across import compare_runs
+from kit.compare.gate import NotComparableError
+from kit.compare.regression import limit_slow_downs
+from kit.compare.runs import reduce_run
+from kit.compare.within import BaselineError
+
+
+def run(label, ms=2.0, *, seed=0, drift=0.0, **more):
+    """One run of one cell; the machine's level is the run's own."""
+    level = {"sd": 0.002, "noise": 0.002} | more.pop("member", {})
+    fields = {"id": label, "seed": seed, "drift": drift, "rounds": 3, "cycles": 4} | more
+    return reduce_run(label, b.profile(b.group("mlp train", b.member("torch", ms, **level)), **fields))
+
+
+def compared(runs, against=(), **more):
+    return compare_runs(runs, against, parity_tolerance=1e-5, **more)
+
+
+def versus_of(comparison):
+    return next(row.versus for group in comparison.groups for row in group.rows if not row.is_baseline)
+
+
+def test_two_runs_show_the_difference_and_leave_it_unresolved():
+    comparison = compared([run("before"), run("after", 3.0, seed=1)])
+    versus = versus_of(comparison)
+    assert (versus.verdict, versus.unit, versus.count) == ("unresolved", "run", 1)
+    assert versus.ratio == pytest.approx(1.5, rel=0.02) and versus.low is None
+    assert "runs_needed" in [note.what.code for note in comparison.notes]
+
+
+def test_three_runs_a_side_give_a_verdict_on_the_spread_of_runs():
+    before = [run(f"b{n}", 2.0 * (1 + 0.01 * n), seed=n) for n in range(3)]
+    after = [run(f"a{n}", 2.4 * (1 + 0.01 * n), seed=9 + n) for n in range(3)]
+    comparison = compared(before, after)
+    versus = versus_of(comparison)
+    assert versus.verdict == "slower" and versus.low < 1.2 < versus.high
+    assert [one.profiles for one in comparison.headlines] == [3, 3]
+    # Runs that spread by as much as they differ settle nothing.
+    wild = [run(f"w{n}", ms, seed=20 + n) for n, ms in enumerate((1.8, 2.4, 3.0))]
+    assert versus_of(compared(before, wild)).verdict == "unresolved"
+
+
+def test_without_against_runs_of_another_identity_are_the_later_side():
+    old = [run(f"b{n}", seed=n, identity=b.identity(kernel="6.1")) for n in range(3)]
+    new = [run(f"a{n}", 3.0, seed=5 + n, identity=b.identity(kernel="6.6")) for n in range(3)]
+    comparison = compared([old[0], new[0], old[1], new[1], old[2], new[2]])
+    assert len(comparison.headlines) == 2 and versus_of(comparison).verdict == "slower"
+    assert [one.kind for one in comparison.mismatches] == ["kernel"]
+
+
+def test_the_baseline_is_chosen_by_label():
+    runs = [run("x", 2.0), run("y", 4.0)]
+    assert versus_of(compared(runs, baseline="y")).ratio == pytest.approx(0.5, rel=0.05)
+    with pytest.raises(BaselineError, match="x"):
+        compared(runs, baseline="z")
+
+
+def blocked_run(kind):
+    fields = {
+        "data": {"member": {"launch": {"data": b.DataUsed(name="mnist", sha256="f" * 64, pool_batches=16)}}},
+        "threads": {"member": {"launch": {"threads": b.Threads(requested=1, reported=1, reason=None, cpus=[0])}}},
+        "arithmetic": {
+            "member": {
+                "launch": {"parity": b.Parity(losses=[1.0] * 20, weights_sha256="a" * 64, batches_sha256="b" * 64)}
+            }
+        },
+    }
+    return run("after", seed=1, **fields[kind])
+
+
+@pytest.mark.parametrize("kind", ["data", "threads", "arithmetic"])
+def test_what_answers_another_question_is_kept_apart_unless_forced(kind):
+    with pytest.raises(NotComparableError) as refused:
+        compared([run("before"), blocked_run(kind)])
+    assert refused.value.exit_code == 4
+    forced = compared([run("before"), blocked_run(kind)], force=True)
+    row = next(row for row in forced.groups[0].rows if not row.is_baseline)
+    assert row.versus is not None and [one.kind for one in row.blocked] == [kind]
+    assert forced.mismatches[0].grade == "blocks"
+
+
+def test_other_threads_on_other_hardware_only_warn():
+    own = blocked_run("threads")
+    other = reduce_run(
+        "o",
+        b.profile(
+            b.group(
+                "mlp train",
+                b.member("torch", 2.0, launch={"threads": b.Threads(requested=1, reported=1, reason=None, cpus=[0])}),
+            ),
+            identity=b.identity("Other"),
+            id="o",
+        ),
+    )
+    assert versus_of(compared([run("before"), other])) is not None
+    with pytest.raises(NotComparableError):
+        compared([run("before"), own])
+
+
+def test_runs_without_a_common_cell_are_refused_whatever_is_forced():
+    other = reduce_run("x", b.profile(b.group("cnn train", b.member("torch", 2.0, "cnn"))))
+    with pytest.raises(NotComparableError, match="cnn/torch"):
+        compared([run("before"), other], force=True)
+
+
+def test_one_blocked_cell_does_not_keep_the_others_apart():
+    other = {"launch": {"data": b.DataUsed(name="mnist", sha256="f" * 64, pool_batches=16)}}
+    plans = [[b.group("g", b.member("torch", 2.0), b.member("jax", 2.0, **more))] for more in ({}, other)]
+    runs = [reduce_run(str(n), b.profile(*plan, id=str(n))) for n, plan in enumerate(plans)]
+    rows = {row.cell.backend: row for row in compared(runs).groups[0].rows if not row.is_baseline}
+    assert rows["torch"].versus is not None and rows["jax"].versus is None and rows["jax"].blocked
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "grade"),
+    [
+        ({"identity": b.identity(kernel="6.6")}, "kernel", "warns"),
+        (
+            {"identity": b.identity(packages={"torch": "2.1", "jax": "0.10", "tensorflow": "2.21"})},
+            "package",
+            "warns",
+        ),
+        ({"identity": b.identity("Other CPU")}, "cpu", "warns"),
+        ({"cycles": 8}, "plan", "warns"),
+        ({"suite": "own"}, "suite", "noted"),
+    ],
+)
+def test_what_differs_is_named_and_graded(change, kind, grade):
+    comparison = compared([run("before"), run("after", seed=1, **change)])
+    assert [(one.kind, one.grade) for one in comparison.mismatches] == [(kind, grade)]
+    assert [labels for _, labels in comparison.mismatches[0].values] == [["before"], ["after"]]
+
+
+def test_gauges_that_always_vary_a_little_are_no_difference():
+    def with_load(label, load):
+        built = b.profile(b.group("g", b.member("torch", 2.0)), id=label)
+        state = msgspec.structs.replace(built.state.before, load_1min=load)
+        built.state = b.StateSpan(before=state, after=None)
+        return reduce_run(label, built)
+
+    assert not compared([with_load("a", 0.2), with_load("b", 0.6)]).mismatches
+    assert [one.kind for one in compared([with_load("a", 0.2), with_load("b", 2.6)]).mismatches] == ["load_1min"]
+
+
+def test_the_same_run_twice_is_said():
+    assert "same_run" in [note.what.code for note in compared([run("a"), run("a")]).notes]
+
+
+def test_a_limit_is_never_passed_in_silence():
+    before = [run(f"b{n}", seed=n) for n in range(3)]
+    same = [run(f"a{n}", seed=5 + n) for n in range(3)]
+    slow = [run(f"s{n}", 3.0, seed=5 + n) for n in range(3)]
+    assert limit_slow_downs(compared(before, same), 5).exit_code == 0
+    assert limit_slow_downs(compared(before, slow), 5).exit_code == 1
+    assert limit_slow_downs(compared(before, slow), 100).exit_code == 0
+    assert limit_slow_downs(compared(before[:1], slow[:1]), 5).exit_code == 5  # two runs settle nothing
+
+    both = b.group("g", b.member("torch", 2.0), b.member("jax", 2.0))
+    more = [reduce_run(f"m{n}", b.profile(both, id=f"m{n}", seed=n)) for n in range(3)]
+    gone = limit_slow_downs(compared(more, [run(f"a{n}", seed=n) for n in range(3)]), 50)
+    assert gone.exit_code == 5 and any("jax" in row for row in gone.unresolved)

@@ -1,0 +1,236 @@
+import math
+
+import numpy as np
+import profile_builder as b
+import pytest
+
+from kit.audit.finding import audit
+from kit.compare.within import BaselineError, compare_within
+
+TOLERANCE = 1e-5
+
+
+def compared(profile, **more):
+    return compare_within("p", profile, parity_tolerance=TOLERANCE, **more)
+
+
+def rows_of(profile, **more):
+    return {row.name: row for group in compared(profile, **more).groups for row in group.rows}
+
+
+def test_planted_ratios_and_verdicts_come_out_through_the_machines_drift():
+    rows = rows_of(
+        b.profile(b.group("g", b.member("tensorflow", 4.0), b.member("torch", 6.0), b.member("jax", 2.0)), drift=0.4)
+    )
+    assert rows["tensorflow"].is_baseline and rows["tensorflow"].versus is None
+    assert rows["torch"].versus.verdict == "slower" and rows["jax"].versus.verdict == "faster"
+    for name, ratio in (("torch", 1.5), ("jax", 0.5)):
+        versus = rows[name].versus
+        assert versus.ratio == pytest.approx(ratio, rel=0.03)
+        assert versus.low < versus.ratio < versus.high
+        assert versus.count == 8
+        assert versus.whole_ratio == pytest.approx(ratio, rel=0.03)
+
+
+def test_intervals_cover_the_planted_ratio():
+    plans = [
+        b.group(f"g{number}", b.member("tensorflow", 4.0, f"net{number}"), b.member("torch", 4.4, f"net{number}"))
+        for number in range(120)
+    ]
+    comparison = compared(b.profile(*plans, rounds=6, cycles=6, seed=3))
+    versus = [row.versus for group in comparison.groups for row in group.rows if row.versus is not None]
+    covered = sum(one.low <= 1.1 <= one.high for one in versus)
+    assert covered >= 106  # of 120 at 95 %: fewer come by chance once in a thousand times
+
+
+def test_rows_are_sorted_by_speed_and_the_fastest_is_named_only_with_a_verdict():
+    clear, level = (
+        compared(
+            b.profile(
+                b.group("g", b.member("tensorflow", 4.0), b.member("torch", second, sd=0.03), b.member("jax", 2.0))
+            )
+        ).groups[0]
+        for second in (3.0, 2.01)
+    )
+    assert [row.name for row in clear.rows] == ["jax", "torch", "tensorflow"]
+    assert clear.leaders.names == ["jax"]
+    assert dict(clear.leaders.beaten) == pytest.approx({"torch": 1.5, "tensorflow": 2.0}, rel=0.05)
+    assert set(level.leaders.names) == {"jax", "torch"}
+    assert [name for name, _ in level.leaders.beaten] == ["tensorflow"]
+
+
+def test_nobody_is_the_fastest_of_cells_that_are_alike():
+    group = compared(b.profile(b.group("g", b.member("torch", 2.0), b.member("jax", 2.0)))).groups[0]
+    assert group.leaders is None
+    assert next(row for row in group.rows if not row.is_baseline).versus.verdict in ("unresolved", "same")
+
+
+def test_a_group_in_parts_is_one_table_with_one_baseline_and_its_members_are_compared_across_parts():
+    batches = [b.member("torch", 1.0 + 0.5 * number, batch=2**number) for number in range(6)]
+    profile = b.profile(
+        b.group("mlp/*#", *batches[:4]), b.group("other", b.member("jax", 1.0, "cnn")), compare=["batch"]
+    )
+    parts = b.profile(b.group("k", *batches[:4]), b.group("k#2", batches[0], *batches[4:]), compare=["batch"])
+    (group,) = compared(parts).groups
+    assert len(group.rows) == 6
+    assert [row.is_baseline for row in group.rows].count(True) == 1
+    fastest = dict(group.leaders.beaten)
+    # `batch 16` is in the other part than `batch 8`: both against the shared baseline, which is the fastest.
+    assert fastest["batch 16"] == pytest.approx(3.0, rel=0.05) and fastest["batch 8"] == pytest.approx(2.5, rel=0.05)
+    assert {row.name: row.numbers.launches for row in group.rows}["batch 1"] == 16  # of both parts
+    assert len(compared(profile).groups) == 2
+
+
+def test_numbers_are_what_was_measured():
+    launch = {"sensors": b.sampled(clock=(2000.0, 2400.0, "MHz")), "energy": b.energy(11.0, samples=10_000)}
+    rows = rows_of(
+        b.profile(
+            b.group("g", b.member("torch", 2.0, sd=0, noise=0, stall=0.25, launch=launch, counters={"odd": 7.0})),
+            drift=0,
+        )
+    )
+    numbers = rows["torch"].numbers
+    assert numbers.step_ns == pytest.approx(2e6)
+    assert numbers.samples_per_s == pytest.approx(128 / (2e-3 * 1.25), rel=1e-3)  # sees the stalls
+    assert numbers.compile_first_ns == 150e6
+    assert numbers.cpus == pytest.approx(1.9, rel=1e-3)
+    assert numbers.counters["odd"] == pytest.approx(7.0, rel=0.01)
+    assert numbers.energy_j == pytest.approx(11.0 / 10 * 11 / 10_000)  # the window's power, for the whole block
+    assert (numbers.sensors["clock"].mean, numbers.sensors["clock"].max) == (2000.0, 2400.0)
+    assert not numbers.memory_shared
+
+
+def test_memory_of_a_process_that_held_two_cells_says_so():
+    held = {"process": "one"}
+    rows = [
+        row
+        for group in compared(
+            b.profile(
+                b.group("g", b.member("torch", 2.0, launch=held)),
+                b.group("h", b.member("torch", 1.0, task="infer", launch=held)),
+                b.group("i", b.member("jax", 1.0)),
+            )
+        ).groups
+        for row in group.rows
+    ]
+    assert [row.numbers.memory_shared for row in rows] == [True, True, False]
+
+
+def test_a_failed_launch_is_counted_with_its_reason_and_the_others_rounds_stand():
+    dead = b.reason("out_of_memory", signal="SIGKILL")
+    comparison = compared(
+        b.profile(
+            b.group(
+                "g",
+                b.member("tensorflow", 4.0),
+                b.member("torch", 8.0, failed_rounds={2: dead}),
+                b.member("jax", 2.0, failed_rounds=dict.fromkeys(range(8), dead)),
+            )
+        )
+    )
+    rows = {row.name: row for row in comparison.groups[0].rows}
+    assert (rows["torch"].numbers.launches, rows["torch"].numbers.failed) == (7, 1)
+    assert rows["torch"].versus.verdict == "slower" and rows["torch"].versus.count == 7
+    assert rows["jax"].versus is None and rows["jax"].failure == dead
+    assert comparison.groups[0].rows[-1].name == "jax"
+    assert [note.because for note in comparison.notes if note.what.code == "launches_failed"] == [dead]
+
+
+def test_whole_turns_are_not_paired_by_cycle_and_said():
+    comparison = compared(b.profile(b.group("g", b.member("torch", 2.0), b.member("jax", 4.0)), turns="whole"))
+    versus = next(row.versus for row in comparison.groups[0].rows if row.versus)
+    assert versus.ratio == pytest.approx(2.0, rel=0.1)
+    assert "whole_turns" in [note.what.code for note in comparison.notes]
+
+
+@pytest.mark.parametrize("paired", ["blocks", "whole"])
+def test_two_modes_are_named_with_both_ratios(paired):
+    slow = b.member("torch", 4.0, slow=1.8, slow_rounds=[1, 3, 4, 6])
+    rows = rows_of(
+        b.profile(b.group("g", b.member("jax", 4.0), slow, b.member("tensorflow", 8.0)), turns=paired, drift=0.02)
+    )
+    if paired == "blocks":
+        assert rows["torch"].versus.modes == pytest.approx((1.0, 1.8), rel=0.06)
+    assert "two_modes" in [mark.code for mark in rows["torch"].marks]
+    assert "two_modes" not in [mark.code for name in ("jax", "tensorflow") for mark in rows[name].marks]
+
+
+def test_who_was_still_warming_up_is_marked_and_the_others_are_not():
+    members = (b.member("tensorflow", 4.0), b.member("torch", 5.0), b.member("jax", 2.0, trend=-0.2))
+    rows = rows_of(b.profile(b.group("g", *members)))
+    assert [name for name, row in rows.items() if "trending" in [mark.code for mark in row.marks]] == ["jax"]
+    rows = rows_of(b.profile(b.group("g", *members[:2])))
+    assert not [mark for row in rows.values() for mark in row.marks]
+
+
+def test_what_disturbed_launches_is_marked_with_how_many():
+    def throttle(launch):
+        if launch.round < 3:
+            launch.blocks.counters["cgroup.throttled_ns"] = [span // 2 for span in launch.blocks.span_ns]
+        launch.recompiles = b.Compilations(count=2)
+
+    rows = rows_of(b.profile(b.group("g", b.member("torch", 2.0), b.member("jax", 2.0, change=throttle))))
+    marks = {mark.code: mark.values for mark in rows["jax"].marks}
+    assert marks["throttled"]["launches"] == 3 and marks["throttled"]["share_pct"] == pytest.approx(
+        25, abs=0.1
+    )  # of two CPUs
+    assert marks["recompiled"]["launches"] == 8
+    assert not rows["torch"].marks
+
+
+def test_the_baseline_can_be_chosen_and_one_that_is_not_there_is_refused():
+    profile = b.profile()
+    rows = [row for group in compared(profile, baseline="jax").groups for row in group.rows if row.is_baseline]
+    assert [row.name for row in rows] == ["jax", "jax"]
+    with pytest.raises(BaselineError, match="torch"):
+        compared(profile, baseline="theano")
+
+
+def test_variants_are_named_by_variant_and_titled_by_what_they_share():
+    plain, other = b.member("jax", 4.0, "cnn"), b.member("jax", 2.0, "cnn", variant="tcmalloc")
+    (group,) = compared(b.profile(b.group("g", plain, other), compare=["variant"])).groups
+    assert [row.name for row in group.rows] == ["tcmalloc", "default"]
+    assert group.title == ["cnn train", "jax"]
+
+
+def test_notes_say_what_must_be_known():
+    few = compared(b.profile(rounds=3, data="synthetic", interrupted=True))
+    assert {"preliminary", "data_synthetic", "interrupted", "energy_not_measured"} <= {n.what.code for n in few.notes}
+    enough = compared(b.profile(rounds=8))
+    assert {note.what.code for note in enough.notes} == {"parity_equal", "energy_not_measured"}
+
+
+def test_who_computes_other_losses_is_named():
+    def shifted(launch):
+        losses = [loss * 1.01 for loss in launch.parity.losses]
+        launch.parity = b.Parity(losses=losses, weights_sha256="a" * 64, batches_sha256="b" * 64)
+
+    odd = b.member("jax", 2.0, change=shifted)
+    notes = compared(b.profile(b.group("g", b.member("torch", 2.0), b.member("tensorflow", 2.0), odd))).notes
+    assert [n.what.values["cell"] for n in notes if n.what.code == "parity_differs"] == [odd.cell.key]
+
+
+def test_findings_stand_under_the_group_they_are_of():
+    faults = {"process.minor_faults": 87_341.0, "process.user_ns": 50e6, "process.system_ns": 50e6}
+    profile = b.profile(
+        b.group("g", b.member("torch", 50.0), b.member("jax", 90.0, counters=faults)),
+        b.group("h", b.member("torch", 1.0, task="infer")),
+    )
+    first, second = compared(profile, findings=audit(profile)).groups
+    assert [one.code for one in first.findings] == ["page_faults"] and not second.findings
+
+
+def test_a_single_cell_is_a_group_of_one():
+    (group,) = compared(b.profile(b.group("g", b.member("torch", 2.0)))).groups
+    assert group.leaders is None and group.rows[0].is_baseline
+
+
+def test_false_verdicts_are_as_rare_as_promised():
+    plans = [
+        b.group(f"g{n}", b.member("torch", 2.0, f"net{n}", sd=0.02), b.member("jax", 2.0, f"net{n}", sd=0.02))
+        for n in range(150)
+    ]
+    groups = compared(b.profile(*plans, rounds=5, cycles=6, seed=5)).groups
+    wrong = sum(row.versus.verdict in ("faster", "slower") for group in groups for row in group.rows if row.versus)
+    assert wrong <= 16  # of 150 at 5 %: more come by chance twice in a thousand times
+    assert math.isfinite(np.mean([row.versus.ratio for group in groups for row in group.rows if row.versus]))

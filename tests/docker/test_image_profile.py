@@ -1,0 +1,59 @@
+import os
+
+import pytest
+
+from kit.audit.finding import audit
+from kit.profile.store import read_profile
+from kit.version import __version__
+
+pytestmark = pytest.mark.docker
+
+SMALL = ("run", "--quick", "--workload", "mlp", "--task", "train", "--rounds", "1", "--data", "synthetic")
+
+
+@pytest.mark.parametrize("uid", [1000, 12345], ids=["the image's own user", "a user without a name"])
+def test_a_profile_of_three_frameworks_is_written_by_a_user_that_is_not_root(run, folder_of, uid):
+    folder, volumes = folder_of(uid)
+    ended = run(*SMALL, "--out", "/profiles/", user=f"{uid}:{uid}", volumes=volumes)
+    assert ended.status == 0, ended.stderr
+    (path,) = folder.glob("*.json")
+    assert path.stat().st_uid == uid
+    profile = read_profile(path)
+    assert {cell.cell.backend for cell in profile.cells} == {"tensorflow", "torch", "jax"}
+    assert all(cell.launches and not any(launch.failure for launch in cell.launches) for cell in profile.cells)
+    assert profile.identity.container.image == f"steadykit:cpu-{__version__}"
+
+
+def test_a_folder_mounted_read_only_is_one_line(run, folder_of):
+    _, volumes = folder_of(1000, mode="ro")
+    ended = run(*SMALL, "--out", "/profiles/", volumes=volumes)
+    assert ended.status == 2
+    assert ended.stderr.count("\n") == 1
+    assert "/profiles" in ended.stderr
+
+
+def test_a_folder_of_another_user_is_one_line_that_names_the_flag(run, folder_of):
+    folder, volumes = folder_of(os.getuid())
+    folder.chmod(0o755)
+    ended = run(*SMALL, "--out", "/profiles/", volumes=volumes, user="54321:54321")
+    assert ended.status == 2
+    assert ended.stderr.count("\n") == 1
+    assert "--user" in ended.stderr
+
+
+def test_half_a_core_gives_a_number_and_says_how_much_it_was_throttled(run, folder_of):
+    folder, volumes = folder_of(1000)
+    one = ("--quick", "--backend", "torch", "--workload", "mlp", "--task", "infer", "--rounds", "1")
+    ended = run("run", *one, "--data", "synthetic", "--out", "/profiles/", volumes=volumes, nano_cpus=500_000_000)
+    assert ended.status == 0, ended.stderr
+    (path,) = folder.glob("*.json")
+    profile = read_profile(path)
+    ((launch,),) = (cell.launches for cell in profile.cells)
+    assert launch.failure is None
+    assert min(launch.blocks.median_ns) > 0
+    (throttled,) = [finding for finding in audit(profile) if finding.code == "throttled"]
+    # Two threads want two CPUs all the time and get a quarter of that; where others take CPUs, too, less is throttled.
+    assert throttled.values["throttled_pct"] > 10
+    shown = run("compare", f"/profiles/{path.name}", volumes=volumes)
+    assert shown.status == 0
+    assert "throttled" in shown.stdout

@@ -1,0 +1,57 @@
+"""Variants that cannot be measured as they say: one line on standard error and exit 2, before anything is measured."""
+
+import sys
+
+import pytest
+
+OTHER_KIT = f"""#!/bin/sh
+exec {sys.executable} "$@" | sed 's/"kit":"[^"]*"/"kit":"0.0.1"/'
+"""
+WITHOUT_FRAMEWORK = f"""#!/bin/sh
+exec {sys.executable} "$@" | sed 's/"version":"[^"]*"/"version":null/'
+"""
+NO_KIT = "#!/bin/sh\necho 'No module named kit' >&2\nexit 1\n"
+NO_ANSWER = "#!/bin/sh\necho hello\n"
+
+
+def script(folder, text):
+    path = folder / "python"
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (OTHER_KIT, "has kit 0.0.1, this is kit"),
+        (WITHOUT_FRAMEWORK, "variant new: plain is not installed for"),
+        (NO_KIT, "No module named kit"),
+        (NO_ANSWER, "not this kit's"),
+    ],
+    ids=["another kit", "no framework", "no kit", "no answer"],
+)
+def test_an_interpreter_that_cannot(place, tmp_path, text, said):
+    refused(place, said, f"new:python={script(tmp_path, text)}")
+
+
+@pytest.mark.parametrize(
+    ("variants", "said"),
+    [
+        (["new:python=/gone/bin/python"], "No such file"),
+        (["new:env=LD_PRELOAD=libnobody-has-this.so.7"], "libnobody-has-this.so.7, which was not loaded"),
+        (["new:env=A=1", "new:env=A=2"], "two variants of one name"),
+        (["new:image=x"], "sets nothing"),
+    ],
+)
+def test_a_variant_that_is_none(place, variants, said):
+    refused(place, said, *variants)
+
+
+def refused(place, said, *variants):
+    answer = place.run(*(word for one in variants for word in ("--variant", one)))
+    assert answer.code == 2, answer.stderr
+    (line,) = answer.stderr.splitlines()
+    assert said in line
+    assert answer.stdout == ""
+    assert not place.path.exists()

@@ -1,0 +1,100 @@
+"""A run that is killed, interrupted or finds no room keeps finished rounds; `--resume` ends with the same cells."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from fault_runs import Workplace, unfinished
+
+from kit.profile.store import read_profile
+
+# The run is met in the second round, by the member that trains, in the midst of a block.
+IN_ROUND_TWO = {"cell": "/train/", "at": "block", "nth": 1, "start": 1}
+
+
+def first_round(place):
+    kept = place.kept()
+    assert {(key.split("/")[3], number) for key, number in kept} == {("train", 0), ("infer", 0)}
+    return kept
+
+
+def test_a_run_that_is_killed(place):
+    answer = place.run(faults=[IN_ROUND_TWO | {"do": "signal_runner", "signal": "SIGKILL"}])
+    assert answer.code == -9
+    # One member is at work, the other is stopped: the kernel ends both.
+    end = time.monotonic() + 10
+    while place.members() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert place.members() == []
+    kept = first_round(place)
+    resumed = place.go_on()
+    assert resumed.code == 0, resumed.stderr
+    place.check_whole(kept)
+
+
+@pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
+def test_a_run_that_is_interrupted(place, signal):
+    answer = place.run(faults=[IN_ROUND_TWO | {"do": "signal_runner", "signal": signal}])
+    assert answer.code == 130
+    (said,) = answer.said
+    assert f"1 of 2 rounds kept; go on with `kit run --resume --out {place.path}`" in said
+    assert place.members() == []
+    kept = first_round(place)
+    assert read_profile(place.path).interrupted
+    assert len(place.launches()) == 2
+    resumed = place.go_on()
+    assert resumed.code == 0, resumed.stderr
+    place.check_whole(kept)
+
+
+SIZE_B = 1 << 20
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """The folder of a file system of SIZE_B, in a mount namespace of its own, reached through one of its processes."""
+    mount = f'mount -t tmpfs -o size={SIZE_B} tmpfs "{tmp_path}" && echo ready && exec sleep 600'
+    root = [] if os.getuid() == 0 else ["--map-root-user"]
+    holder = subprocess.Popen(
+        ["unshare", *root, "--mount", "sh", "-c", mount], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        if holder.stdout.readline() != "ready\n":
+            pytest.skip(f"no file system can be mounted here: {holder.stderr.read().strip()}")
+        yield Path(f"/proc/{holder.pid}/root{tmp_path}")
+    finally:
+        holder.kill()
+        holder.communicate()
+
+
+def test_a_disk_that_is_full(small_disk, tmp_path_factory):
+    place = Workplace(small_disk, counts=tmp_path_factory.mktemp("counts"))
+    answer = place.run(faults=[IN_ROUND_TWO | {"do": "fill_disk", "folder": str(small_disk)}])
+    assert answer.code == 2, answer.stderr
+    (said,) = answer.said
+    assert "No space left on device" in said
+    assert f"kit run --resume --out {place.path}" in said
+    kept = place.kept()
+    assert len(kept) >= 2
+    assert place.members() == []
+    (small_disk / "ballast").unlink()
+    resumed = place.go_on()
+    assert resumed.code == 0, resumed.stderr
+    place.check_whole(kept)
+
+
+def test_what_a_run_under_way_refuses(place):
+    answer = place.run("--budget", "0.01")
+    assert answer.code == 0
+    assert "the budget of 0.01 s has ended; 1 of 2 rounds kept" in answer.said[0]
+    for again, said in ((place.run(), "an unfinished run"), (place.go_on("--seed", "1"), "--seed cannot be given")):
+        assert again.code == 2
+        assert said in again.said[0]
+    assert unfinished(place)
+    elsewhere = place.go_on(under=["taskset", "-c", str(min(os.sched_getaffinity(0)))])
+    if len(os.sched_getaffinity(0)) > 1:
+        assert elsewhere.code == 2
+        assert "usable CPUs" in elsewhere.said[0]
+    assert unfinished(place) or elsewhere.code == 0

@@ -1,0 +1,178 @@
+"""What is written is read back; everything else is refused in one line that names the file."""
+
+import errno
+import os
+
+import jsonschema
+import msgspec
+import numpy as np
+import pytest
+from profile_builder import profile, write
+
+from kit.profile import store
+from kit.profile.atomic import write_atomically
+from kit.profile.canonical import profile_digest
+from kit.profile.json_schema import json_schema
+from kit.profile.steps import launch_id, read_steps
+from kit.profile.store import FILE_MAX_B, ProfileError, read_profile, write_profile
+
+
+def small():
+    return profile(rounds=2, cycles=3)
+
+
+@pytest.fixture
+def written(tmp_path):
+    return write(tmp_path / "run.json", small())
+
+
+def refused(path):
+    with pytest.raises(ProfileError) as error:
+        read_profile(path)
+    assert str(error.value).isprintable()
+    assert str(path) in str(error.value)
+    return str(error.value)
+
+
+def edited(path, change, *, sealed=False):
+    plain = msgspec.json.decode(path.read_bytes())
+    change(plain)
+    if sealed:
+        plain["digest"] = profile_digest(plain)
+    path.write_bytes(msgspec.json.encode(plain))
+    return path
+
+
+def steps_of(built):
+    return {
+        launch_id(launch): np.arange(place, place + 50)
+        for place, launch in enumerate(launch for cell in built.cells for launch in cell.launches)
+    }
+
+
+def test_what_is_written_is_read_back_with_every_step_of_every_launch(tmp_path):
+    path, built = tmp_path / "run.json", small()
+    write_profile(path, built, steps_of(built))
+    read = read_profile(path)
+    assert read == built
+    found = read_steps(path, read)
+    assert found.keys() == steps_of(built).keys()
+    assert all(np.array_equal(found[name], steps) for name, steps in steps_of(built).items())
+    assert read.sidecar.steps == sum(map(len, found.values()))
+    assert {entry.name for entry in tmp_path.iterdir()} == {"run.json", read.sidecar.file}
+
+
+def test_a_profile_written_anew_takes_the_old_sidecar_with_it_only_when_it_is_there(tmp_path, monkeypatch):
+    path, built = tmp_path / "run.json", small()
+    write_profile(path, built, steps_of(built))
+    old = read_profile(path)
+    fewer = dict(list(steps_of(built).items())[:3])
+
+    def cut_off(where, data):
+        if where == path:
+            raise OSError(errno.EIO, "cut off between sidecar and profile")
+        write_atomically(where, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "write_atomically", cut_off)
+        with pytest.raises(OSError, match="cut off"):
+            write_profile(path, small(), fewer)
+    assert read_steps(path, read_profile(path)).keys() == steps_of(built).keys()
+    write_profile(path, small(), fewer)
+    assert read_steps(path, read_profile(path)).keys() == fewer.keys()
+    assert not (tmp_path / old.sidecar.file).exists()
+
+
+def test_the_file_satisfies_the_published_json_schema(written, request):
+    published = request.config.rootpath / "docs" / "profile.schema.json"
+    assert published.read_bytes() == json_schema(), "run: python -m kit.profile.json_schema > docs/profile.schema.json"
+    jsonschema.validate(msgspec.json.decode(written.read_bytes()), msgspec.json.decode(json_schema()))
+
+
+def test_an_edited_number_is_found(written):
+    edited(written, lambda plain: plain["cells"][0]["launches"][0].update(warmup_steps=98))
+    assert "digest does not match" in refused(written)
+
+
+def test_white_space_and_the_order_of_keys_do_not_matter(written):
+    plain = msgspec.json.decode(written.read_bytes())
+    written.write_bytes(msgspec.json.format(msgspec.json.encode(dict(reversed(plain.items())))))
+    read_profile(written)
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("steadykit.profile/3.0", "schema steadykit.profile/3.0 is newer"),
+        ("steadykit.profile/1.1", "schema steadykit.profile/1.1 is older"),
+        ("another.profile/2.0", "not steadykit.profile"),
+        ("steadykit.profile/2", "not steadykit.profile"),
+        (None, "not steadykit.profile"),
+        (2.0, "not steadykit.profile"),
+    ],
+)
+def test_another_schema_is_refused_by_name(written, schema, said):
+    assert said in refused(edited(written, lambda plain: plain.update(schema=schema), sealed=True))
+
+
+def test_a_newer_minor_with_fields_and_codes_that_we_do_not_know_is_read(written):
+    def change(plain):
+        plain.update(schema="steadykit.profile/2.9", novelty={"a": 1})
+        plain["cells"][0]["launches"][0]["marks"] = [{"code": "from_the_future", "values": {"x": 1}, "more": []}]
+
+    read = read_profile(edited(written, change, sealed=True))
+    assert read.cells[0].launches[0].marks[0].code == "from_the_future"
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (lambda launch: launch.update(blocks="many"), "$.cells[0].launches[0].blocks"),
+        (lambda launch: launch["blocks"]["median_ns"].pop(), "differ in length"),
+        (lambda launch: launch["blocks"]["counters"]["process.cpu_ns"].append(1), "differ in length"),
+        (lambda launch: launch.update(warmup_steps=2**63), "warmup_steps"),
+        (lambda launch: launch.update(warmup_steps=10**300), "not a valid profile"),
+        (lambda launch: launch.pop("group"), "group"),
+    ],
+)
+def test_what_is_wrong_inside_is_named(written, change, where):
+    said = refused(edited(written, lambda plain: change(plain["cells"][0]["launches"][0]), sealed=True))
+    assert "not a valid profile" in said
+    assert where in said
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"hello", b"[]", b"3", b"null", b'{"schema": 4}', b"\xff\xfe", b"\x00" * 99, b"[" * 100_000, b"NaN"],
+    ids=lambda content: repr(content[:9]),
+)
+def test_what_is_no_profile_is_one_line(tmp_path, content):
+    path = tmp_path / "odd.json"
+    path.write_bytes(content)
+    refused(path)
+
+
+@pytest.mark.parametrize("planted", [b"NaN", b"-Infinity", b"1e999", b'"\\ud800"', b"[" * 50_000, b"9" * 5000])
+def test_what_no_profile_has_within_is_one_line(written, planted):
+    data = written.read_bytes()
+    written.write_bytes(data[:-2] + b',"more":' + planted + b"}")
+    refused(written)
+
+
+def test_every_truncation_is_one_line(written):
+    data = written.read_bytes()
+    for length in range(0, len(data) - 2, max(1, len(data) // 50)):
+        written.write_bytes(data[:length])
+        refused(written)
+    written.write_bytes(data[: len(data) // 2])
+    assert "truncated" in refused(written)
+
+
+def test_what_is_no_file_is_one_line(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    assert "No such file" in refused(tmp_path / "none.json")
+    assert "Is a directory" in refused(tmp_path)
+    assert "not a regular file" in refused(tmp_path / "fifo")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(FILE_MAX_B + 1)
+    assert "more than any profile has" in refused(tmp_path / "large")

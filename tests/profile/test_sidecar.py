@@ -1,0 +1,140 @@
+"""The raw steps beside a profile: the very ones it was written with, or one line."""
+
+import hashlib
+import io
+import tracemalloc
+import zipfile
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from profile_builder import profile
+
+from kit.profile.schema import Sidecar
+from kit.profile.steps import INFLATION_MAX, StepsError, pack_steps, read_steps
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "in").mkdir()
+    return tmp_path / "in"
+
+
+def beside(folder, data, **fields):
+    """A profile whose sidecar has these bytes, and its path."""
+    built = profile(rounds=1, cycles=1)
+    entry = Sidecar(file="run.json.steps.npz", sha256=hashlib.sha256(data).hexdigest(), steps=3)
+    built.sidecar = msgspec.structs.replace(entry, **fields)
+    (folder / "run.json.steps.npz").write_bytes(data)
+    return folder / "run.json", built
+
+
+def refused(path, built):
+    with pytest.raises(StepsError) as error:
+        read_steps(path, built)
+    assert str(error.value).isprintable()
+    return str(error.value)
+
+
+def archive(**arrays):
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **arrays)
+    return packed.getvalue()
+
+
+GOOD = {"names": np.array(["a launch"]), "a0": np.arange(3)}
+int64s = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(series=st.dictionaries(st.text("abc/#\u00e9", min_size=1), st.lists(int64s, max_size=30), max_size=4))
+def test_whatever_is_packed_is_unpacked(tmp_path_factory, series):
+    path = tmp_path_factory.mktemp("packed") / "run.json"
+    built = profile(rounds=1, cycles=1)
+    built.sidecar, data = pack_steps(path, series)
+    path.with_name(built.sidecar.file).write_bytes(data)
+    assert {name: steps.tolist() for name, steps in read_steps(path, built).items()} == series
+
+
+def test_steps_of_a_coarse_clock_are_no_bomb(folder):
+    series = np.random.default_rng(0).integers(1, 3, 200_000) * 10**6
+    path, built = folder / "run.json", profile(rounds=1, cycles=1)
+    built.sidecar, data = pack_steps(path, {"a": series})
+    path.with_name(built.sidecar.file).write_bytes(data)
+    assert np.array_equal(read_steps(path, built)["a"], series)
+
+
+def test_one_that_is_missing_or_another_is_refused(folder):
+    path, built = beside(folder, archive(**GOOD))
+    assert "a launch" in read_steps(path, built)
+    sidecar = path.with_name(built.sidecar.file)
+    sidecar.write_bytes(archive(**GOOD, more=np.arange(2)))
+    assert "SHA-256" in refused(path, built)
+    sidecar.unlink()
+    assert "keep it beside its profile" in refused(path, built)
+
+
+@pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "x/../../outside", "..", "", "a\x00b"])
+def test_a_folder_in_its_name_is_not_followed(folder, name):
+    (folder.parent / "outside").write_bytes(archive(**GOOD))
+    refused(*beside(folder, archive(**GOOD), file=name))
+
+
+def test_a_bomb_is_refused_before_it_inflates(folder):
+    data = archive(names=np.array(["a"]), a0=np.zeros(10**7, np.int64))
+    assert len(data) * INFLATION_MAX < 8 * 10**7
+    path, built = beside(folder, data)
+    tracemalloc.start()
+    assert "would inflate" in refused(path, built)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * len(data)
+
+
+def single_array():
+    packed = io.BytesIO()
+    np.save(packed, np.arange(3))
+    return packed.getvalue()
+
+
+def zipped(content):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
+        file.writestr("names.npy", content)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"hello",
+        b"",
+        single_array(),
+        archive(a0=np.arange(3)),
+        archive(names=GOOD["names"]),
+        archive(names=np.array(3), a0=np.arange(3)),
+        archive(names=np.array(["a"], object), a0=np.arange(3)),
+        archive(names=GOOD["names"], a0=np.arange(3.0)),
+        archive(names=GOOD["names"], a0=np.zeros((2, 2), np.int64)),
+        archive(**GOOD)[:-30],
+        zipped(b"\x93NUMPY\x01\x00\xff\xff{'descr': '<i8'"),
+        zipped(b"plain text"),
+    ],
+    ids=[
+        "text",
+        "empty",
+        "npy",
+        "nameless",
+        "stepless",
+        "flat-names",
+        "pickled",
+        "floats",
+        "table",
+        "torn",
+        "header",
+        "no-array",
+    ],
+)
+def test_what_is_no_archive_of_steps_is_one_line(folder, data):
+    refused(*beside(folder, data))

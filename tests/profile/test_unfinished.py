@@ -1,0 +1,131 @@
+"""A run under way on disk: whole launches come back, torn ones are left out, nobody else writes there."""
+
+import fcntl
+from pathlib import Path
+
+import msgspec
+import pytest
+from profile_builder import profile
+
+from kit.profile.unfinished import PLAN, RunPlan, UnfinishedError, UnfinishedRun, folder_of
+
+
+def plan_and_launches():
+    built = profile(rounds=3, cycles=2)
+    plan = RunPlan(
+        id=built.id,
+        created=built.created,
+        kit=built.kit,
+        identity=built.identity,
+        state_before=built.state.before,
+        sensors=built.sensors,
+        suite=built.suite,
+        cells=[result.cell for result in built.cells],
+        groups=built.groups,
+        cpus=[0, 1],
+        clock="monotonic_raw",
+    )
+    return plan, [launch for result in built.cells for launch in result.launches]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.json"
+
+
+@pytest.fixture
+def kept(path):
+    """A run that has kept all its launches and was then left."""
+    plan, launches = plan_and_launches()
+    run = UnfinishedRun.begin(path, plan)
+    for place, launch in enumerate(launches):
+        run.keep(launch, [place, place + 1])
+    run.close()
+    return launches
+
+
+def names(launches):
+    return sorted((launch.cell_key, launch.round) for launch in launches)
+
+
+def reopened(path):
+    run = UnfinishedRun.reopen(path)
+    run.close()
+    return run
+
+
+def test_plan_and_launches_come_back_as_they_were_kept(path, kept):
+    run = reopened(path)
+    assert run.plan == plan_and_launches()[0]
+    found = run.launches()
+    assert [one.launch.round for one in found] == sorted(launch.round for launch in kept)
+    by_name = {(one.launch.cell_key, one.launch.round): one for one in found}
+    for place, launch in enumerate(kept):
+        assert by_name[launch.cell_key, launch.round].launch == launch
+        assert by_name[launch.cell_key, launch.round].step_ns == [place, place + 1]
+
+
+def test_a_launch_measured_again_replaces_the_first(path, kept):
+    run = UnfinishedRun.reopen(path)
+    run.keep(msgspec.structs.replace(kept[0], warmup_steps=7), [9])
+    run.close()
+    found = [one for one in run.launches() if one.step_ns == [9]]
+    assert [one.launch.warmup_steps for one in found] == [7]
+    assert len(run.launches()) == len(kept)
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-50], lambda data: b"", lambda data: b"\x00" * len(data), lambda data: b"\xff\xfe"]
+)
+def test_a_torn_file_is_left_out_and_the_others_stay(path, kept, damage):
+    victim = sorted(folder_of(path).glob("r0*"))[2]
+    victim.write_bytes(damage(victim.read_bytes()))
+    assert len(reopened(path).launches()) == len(kept) - 1
+
+
+def test_lists_of_blocks_that_differ_in_length_are_damage(path, kept):
+    victim = next(iter(folder_of(path).glob("r0*")))
+    plain = msgspec.json.decode(victim.read_bytes())
+    plain["launch"]["blocks"]["steps"].pop()
+    victim.write_bytes(msgspec.json.encode(plain))
+    assert len(reopened(path).launches()) == len(kept) - 1
+
+
+def test_one_run_at_a_time_writes_there(path, kept):
+    held = UnfinishedRun.reopen(path)
+    with pytest.raises(UnfinishedError, match="another kit run"):
+        UnfinishedRun.reopen(path)
+    held.close()
+    reopened(path)
+
+
+def test_a_file_system_without_locks_is_no_obstacle(path, kept, monkeypatch):
+    def refuse(*_):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    reopened(path)
+
+
+def test_begin_refuses_what_is_there_and_where_it_cannot_write(path, kept):
+    plan, _ = plan_and_launches()
+    with pytest.raises(UnfinishedError, match="--resume --out"):
+        UnfinishedRun.begin(path, plan)
+    with pytest.raises(UnfinishedError, match="No such file"):
+        UnfinishedRun.begin(path.parent / "gone" / "run.json", plan)
+
+
+def test_reopen_refuses_what_is_not_there_and_what_is_damaged(path, kept):
+    with pytest.raises(UnfinishedError, match="no unfinished run"):
+        UnfinishedRun.reopen(path.parent / "other.json")
+    for damage in (b"", b'{"id": 3}', b"\xff\xfe", b"[" * 99_999):
+        (folder_of(path) / PLAN).write_bytes(damage)
+        with pytest.raises(UnfinishedError, match="or damaged"):
+            UnfinishedRun.reopen(path)
+
+
+def test_remove_leaves_nothing(path, kept):
+    before = len([*Path("/proc/self/fd").iterdir()])
+    UnfinishedRun.reopen(path).remove()
+    assert [*path.parent.iterdir()] == []
+    assert len([*Path("/proc/self/fd").iterdir()]) == before

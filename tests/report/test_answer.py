@@ -1,0 +1,39 @@
+import math
+
+import pytest
+
+from kit.compare.rows import Versus
+from kit.report.answer import in_words
+
+
+def versus(verdict, ratio, low=None, high=None, **more):
+    return Versus(verdict=verdict, ratio=ratio, low=low, high=high, count=8, **more)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (versus("slower", 1.42, 1.39, 1.45), "1.42 ± 0.03 × slower"),
+        (versus("faster", 1 / 1.82, 1 / 1.97, 1 / 1.67), "1.82 ± 0.15 × faster"),
+        (versus("faster", 1 / 1.56, 1 / 1.96, 1 / 1.23), "1.56 ± 0.40 × faster"),
+        (versus("slower", 1.56, 1.30, 1.96), "1.56 [1.30, 1.96] × slower"),
+        (versus("slower", 1.031, 1.026, 1.036), "3.1 ± 0.5 % slower"),
+        (versus("faster", 0.969, 0.964, 0.974), "3.1 ± 0.5 % faster"),
+        (versus("unresolved", 1.01, 0.98, 1.038), "within ±4 %"),
+        (versus("unresolved", 1.2, 0.5, 2.9), "unresolved, within a factor of 3"),
+        (versus("same", 1.001, 0.995, 1.007), "same, within ±0.7 %"),
+        (versus("slower", 1.8, 1.2, 2.5, modes=(1.3, 2.4)), "two modes: 1.3 and 2.4 × slower"),
+        (versus("unresolved", 1.0, 0.6, 1.6, modes=(0.5, 2.0)), "two modes: 2.0 × faster, 2.0 × slower"),
+        (versus("unresolved", 1.3, unit="run"), "unresolved (1.30 × slower, 8 runs)"),
+        (versus("unresolved", None), "no common round"),
+    ],
+)
+def test_differences_are_said_as_people_say_them(found, said):
+    assert in_words(found) == said
+
+
+def test_what_is_unresolved_is_never_said_to_be_narrower_than_its_interval():
+    for low, high in ((0.97, 1.001), (0.999, 1.0301), (0.9871, 1.0051), (0.6, 1.05)):
+        shown = float(in_words(versus("unresolved", 1.0, low, high)).split("±")[1].split()[0])
+        assert shown >= 100 * (max(high, 1 / low) - 1)
+        assert shown <= math.ceil(100 * (max(high, 1 / low) - 1))

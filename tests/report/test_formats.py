@@ -1,0 +1,209 @@
+import csv
+import io
+import json
+import unicodedata
+import xml.etree.ElementTree as ET
+
+import profile_builder as b
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kit.audit.finding import audit
+from kit.compare.across import compare_runs
+from kit.compare.runs import reduce_run
+from kit.compare.within import compare_within
+from kit.profile.reason import Reason
+from kit.report import csv as csv_report
+from kit.report import junit, markdown, table, why
+from kit.report.plain import ascii_json
+from kit.report.reasons import sentence
+from kit.report.show import render_profile
+from kit.report.words import Asked
+
+TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
+FAULTS = {"process.minor_faults": 87_341.0, "process.user_ns": 50e6, "process.system_ns": 50e6}
+
+
+def within(profile):
+    return compare_within("p", profile, findings=audit(profile), parity_tolerance=1e-5)
+
+
+def text(comparison, **more):
+    return table.render(comparison, Asked(TITLES, stream=io.StringIO(), **more))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def example():
+    dead = dict.fromkeys(range(8), b.reason("out_of_memory", signal="SIGKILL"))
+    return within(
+        b.profile(
+            b.group("mlp train", b.member("tensorflow", 3.73), b.member("torch", 5.0), b.member("jax", 2.05)),
+            b.group(
+                "cnn train",
+                b.member("tensorflow", 53.0, "cnn"),
+                b.member("torch", 89.2, "cnn", failed_rounds=dead),
+                b.member("jax", 278.0, "cnn", counters=FAULTS),
+            ),
+        )
+    )
+
+
+def test_the_table_answers_in_one_column_and_one_sentence():
+    shown = text(example())
+    assert "JAX is the fastest: 1.8 × TensorFlow, 2.4 × PyTorch." in shown
+    assert "TensorFlow is the fastest: 5." in shown
+    assert "failed: killed for lack of memory" in shown
+    assert "87,341 page faults a step" in shown and "docs/findings.md#page-faults" in shown
+    assert "rounds-1" in shown
+    assert "energy/sample" not in shown and shown.count("energy: not measured") == 1
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_energy_has_a_column_where_any_row_has_it():
+    launch = {"energy": b.energy(11.0)}
+    shown = text(within(b.profile(b.group("g", b.member("torch", 2.0, launch=launch), b.member("jax", 2.0)))))
+    assert "energy/sample" in shown and "energy: not measured" not in shown
+
+
+def test_wide_has_the_rest():
+    shown, usual = (text(example(), wide=wide).rpartition("kit compare")[0] for wide in (True, False))
+    for title in ("p95", "p99", "drift of the machine", "CPUs used", "ratio of step times", "of whole times"):
+        assert title in shown and title not in usual
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_answers(columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown = table.render(example(), Asked(TITLES, stream=Terminal()))
+    assert max(map(len, shown.splitlines())) <= columns
+    rows = [line for line in shown.splitlines() if line.startswith("  jax ")]
+    assert rows and all(line.endswith(("faster", "slower")) for line in rows)
+
+
+def test_colours_are_for_terminals_that_want_them(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[" in table.render(example(), Asked(TITLES, stream=Terminal()))
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in table.render(example(), Asked(TITLES, stream=Terminal()))
+
+
+def test_csv_has_a_row_a_cell_and_columns_for_whatever_was_sensed():
+    launch = {"sensors": b.sampled(oddity=(2.0, 3.0, "W"))}
+    comparison = within(
+        b.profile(b.group("g", b.member("torch", 2.0, launch=launch, counters={"new.one": 7.0}), b.member("jax", 4.0)))
+    )
+    rows = list(csv.DictReader(io.StringIO(csv_report.render(comparison, Asked()))))
+    assert [row["name"] for row in rows] == ["torch", "jax"]
+    assert float(rows[1]["ratio"]) == pytest.approx(2.0, rel=0.05) and rows[1]["verdict"] == "slower"
+    assert rows[0]["oddity mean W"] == "2.0" and rows[0]["oddity max W"] == "3.0" and rows[1]["oddity mean W"] == ""
+    assert float(rows[0]["new.one per step"]) == pytest.approx(7.0, rel=0.02)
+    assert {row["rule"] for row in rows} == {"rounds-1"}
+
+
+def test_json_is_the_comparison():
+    read = json.loads(ascii_json(example()))
+    assert read["rule"] == "rounds-1" and read["kind"] == "cells"
+    assert [row["name"] for row in read["groups"][0]["rows"]] == ["jax", "tensorflow", "torch"]
+    assert read["groups"][1]["findings"][0]["code"] == "page_faults"
+
+
+def test_junit_fails_what_is_slower_and_skips_what_is_not_resolved():
+    comparison = within(
+        b.profile(
+            b.group("g", b.member("tensorflow", 2.0), b.member("torch", 3.0), b.member("jax", 2.2, sd=0.3)), seed=1
+        )
+    )
+    limited = junit.render(comparison, Asked(allowed_pct=10.0))
+    cases = {case.get("name").split()[0]: case for case in ET.fromstring(limited).iter("testcase")}
+    assert cases["torch"].find("failure") is not None
+    assert cases["jax"].find("skipped") is not None
+    assert len(cases["tensorflow"].findall("*")) == 1 and cases["tensorflow"].find("system-out") is not None
+    lenient = ET.fromstring(junit.render(comparison, Asked(allowed_pct=100.0)))
+    assert lenient.get("failures") == "0"
+    assert 'value="rounds-1"' in junit.render(comparison, Asked())
+    broken = ET.fromstring(junit.render(example(), Asked(allowed_pct=10.0)))
+    assert broken.get("errors") == "1"
+
+
+def test_markdown_has_a_table_a_group():
+    shown = markdown.render(example(), Asked(TITLES))
+    assert shown.count("| :--- | ---: |") == 2 and "JAX is the fastest" in shown
+
+
+def test_what_differs_is_explained_with_its_effect():
+    runs = [
+        reduce_run(label, b.profile(id=label, seed=n, rounds=3, identity=b.identity(kernel=kernel)))
+        for n, (label, kernel) in enumerate((("a", "6.1"), ("b", "6.6")))
+    ]
+    comparison = compare_runs(runs, parity_tolerance=1e-5)
+    shown = why.render(comparison, Asked())
+    assert "kernel: 6.1 (a), 6.6 (b)" in shown and "Scheduling" in shown
+
+
+def test_show_has_every_launch_and_whatever_was_sensed():
+    launch = {"sensors": b.sampled(oddity=(2.0, 3.0, "W")), "energy": b.energy(None)}
+    dead = {1: b.reason("exit_code", exit_code=3, message="no luck")}
+    built = b.profile(
+        b.group("g", b.member("torch", 2.0, launch=launch, failed_rounds=dead, counters={"new.one": 7.0}))
+    )
+    shown = render_profile(built, io.StringIO(), parity_tolerance=1e-5)
+    assert shown.count("mlp/torch/cpu/train") >= 8
+    for word in ("oddity", "2.00 / 3.00 W", "new.one", "no luck", "null interval", "Example CPU 9000", "unavailable"):
+        assert word in shown
+
+
+def test_a_code_that_is_not_known_is_shown_as_it_is():
+    assert sentence(Reason(code="warp_core", values={"needed_b": 2**30})) == "warp core (needed_b 1.00 GiB)"
+    # Of another kit, with other values.
+    assert "signal" in sentence(Reason(code="signal", values={"number": 9}))
+
+
+HOSTILE = st.text(
+    st.one_of(
+        st.characters(exclude_categories=["Cs"]), st.sampled_from("\x1b\x07\r\n\t\u202e\u0300|`<>[]=+-@\ud7ff{}%")
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(HOSTILE, HOSTILE, HOSTILE)
+def test_no_text_from_a_profile_controls_what_shows_it(name, code, version):
+    odd = Reason(code=code, values={name: version, "n_b": 5})
+    cells = [
+        b.member(
+            "torch", 2.0, name, launch={"marks": [odd], "sensors": b.sampled(**{"x" + name: (1.0, 2.0, version)})}
+        ),
+        b.member("jax", 2.0, name, failed_rounds={0: odd, 1: odd}, variant=version),
+        b.member("tensorflow", 1.0, name, compile_mode=code, counters={name: 3.0}),
+    ]
+    plan = b.group(name, *{one.cell.key: one for one in cells}.values())
+    built = b.profile(
+        plan, rounds=2, cycles=3, id=code, identity=b.identity(name, packages={name: version}), suite=name
+    )
+    built.suite.data[name] = "synthetic"
+    comparison = within(built)
+    runs = compare_runs([reduce_run(label, built) for label in ("a", "b")], force=True, parity_tolerance=1e-5)
+    for shown in (
+        *(show(one) for one in (comparison, runs) for show in (text, ascii_json)),
+        *(format.render(one, Asked()) for one in (comparison, runs) for format in (csv_report, junit)),
+        text(comparison, wide=True),
+        markdown.render(comparison, Asked(TITLES, wide=True)),
+        why.render(runs, Asked()),
+        render_profile(built, io.StringIO(), parity_tolerance=1e-5),
+    ):
+        bad = [
+            c for c in shown if c != "\n" and (unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Cs") or c == "\x1b")
+        ]
+        assert not bad
+    for row in csv.reader(io.StringIO(csv_report.render(comparison, Asked()))):
+        assert not any(field[:1] in "=+@\t\r|" for field in row if field)
+    ET.fromstring(junit.render(comparison, Asked()))
+    json.loads(ascii_json(runs))

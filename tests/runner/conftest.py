@@ -1,0 +1,44 @@
+import pytest
+from scripted_launcher import ScriptedLauncher, Watching, plan_of, suite
+
+from kit.profile.unfinished import UnfinishedRun
+from kit.runner.run import Run
+from kit.runner.stop import StopFlag
+
+PLAN_FIELDS = ("precision_pct", "cycles", "seed", "energy_s", "sensors")
+
+
+class Conducted:
+    """A run in a folder, conducted with scripted members; it can be gone on with."""
+
+    def __init__(self, path, plan):
+        self.path, self.plan = path, plan
+        self.stop, self.watching = StopFlag(), Watching()
+
+    def begin(self, launcher=None, budget_s=None, at_block=None):
+        return self._conduct(Run.begin(self.path, self.plan), launcher, budget_s, at_block)
+
+    def go_on(self, launcher=None, budget_s=None, at_block=None):
+        kept = UnfinishedRun.reopen(self.path)
+        return self._conduct(Run(kept, kept.plan), launcher, budget_s, at_block)
+
+    def _conduct(self, run, launcher, budget_s, at_block):
+        self.run, self.stop = run, StopFlag()
+        self.launcher = launcher or ScriptedLauncher()
+        self.watching = Watching(at_block or (lambda count: None))
+        return run.conduct(self.watching, self.stop, budget_s, launcher=self.launcher)
+
+    def interrupt_at(self, block):
+        def at_block(count):
+            self.stop.requested = count >= block
+
+        return at_block
+
+
+@pytest.fixture
+def conducted(tmp_path):
+    def make(**fields):
+        own = {name: fields.pop(name) for name in list(fields) if name in PLAN_FIELDS}
+        return Conducted(tmp_path / "run.json", plan_of(suite(**fields), **own))
+
+    return make

@@ -1,0 +1,235 @@
+"""A launcher below our conducting code whose members answer at once: step times, memory and deaths are planted.
+
+It keeps a clock of its own, on which the machine drifts, and refuses what no launcher could do: to work while stopped,
+or while another member is awake.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+import msgspec
+from profile_builder import certificate, profile
+
+from kit.profile.launch import Compilations, DataUsed, Failure, Phase, StepPlan, Threads
+from kit.profile.reason import Reason, reason
+from kit.profile.unfinished import RunPlan
+from kit.runner.launchers.protocol import MemberFailedError, MemberRequest
+from kit.suites.plan import plan_cells, plan_groups
+from kit.suites.suite import Axes, Measure, Suite, VariantTable
+from kit.worker.messages import BlockDone, Finished, FinishedProgram, Prepared, PreparedProgram, WarmedUp
+
+S = 1_000_000_000
+MS = 1_000_000
+DIED = reason("signal", signal="SIGKILL")
+
+
+@dataclass
+class Death:
+    """A member dies in one of its calls."""
+
+    backend: str
+    call: str  # "prepare", "warm_up", "block", "finish"
+    start: int = 0  # of this process, counted from 0
+    nth: int = 0  # such call after its start
+    program: int | None = 0
+    why: Reason = DIED
+
+
+@dataclass
+class ScriptedLauncher:
+    """Members by backend; see the module."""
+
+    step_ms: dict[str, float] = field(default_factory=dict)  # by backend or variant; else 2 ms
+    luck: float = 0.0  # SD of the log of a process's level
+    noise: float = 0.01  # SD of the log of a block
+    drift: float = 0.3  # of the machine, over seconds
+    resident_b: int = 300 << 20
+    deaths: list[Death] = field(default_factory=list)
+    seed: int = 0
+    calls: list[tuple[str, str]] = field(default_factory=list)  # what, cell key or backend
+    requests: list[MemberRequest] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.now_ns = S
+        self.awake: ScriptedMember | None = None
+        self.alive: list[ScriptedMember] = []
+        self.most_alive = 0
+        self.starts = Counter()
+        self.draw = random.Random(self.seed)
+
+    def start(self, request):
+        assert self.awake is None
+        self.requests.append(request)
+        member = ScriptedMember(self, request)
+        self.alive.append(member)
+        self.most_alive = max(self.most_alive, len(self.alive))
+        self.awake = member
+        return member
+
+    def machine(self):
+        """How slow it is now: waves of half a minute and of five seconds, deeper than any planted difference."""
+        at_s = self.now_ns / S
+        return math.exp(self.drift * (math.sin(at_s / 5) + 0.5 * math.sin(at_s / 0.8)))
+
+
+PHASE_OF = {"prepare": "build", "warm_up": "warmup", "block": "steady", "finish": "finish"}
+
+
+class ScriptedMember:
+    def __init__(self, launcher, request):
+        self.launcher, self.request = launcher, request
+        self.programs = request.prepare.programs
+        self.keys = [program.cell.key for program in self.programs]
+        name = (request.backend, request.variant.name)
+        self.number = launcher.starts[name]
+        launcher.starts[name] += 1
+        self.counts = Counter()
+        self.level = math.exp(launcher.draw.gauss(0, launcher.luck))
+
+    def _call(self, what, place=None):
+        assert self.launcher.awake is self, f"{what} of a member that is stopped"
+        self.launcher.calls.append((what, self.request.backend if place is None else self.keys[place]))
+        nth = self.counts[what]
+        self.counts[what] += 1
+        for death in self.launcher.deaths:
+            own = (death.backend, death.call, death.start, death.nth)
+            if own == (self.request.backend, what, self.number, nth):
+                failure = Failure(phase=PHASE_OF[what], reason=death.why, stderr_tail="last words")
+                raise MemberFailedError(death.program, failure)
+
+    def _phase(self, name, seconds):
+        begin_ns, duration_ns = self.launcher.now_ns, int(seconds * S)
+        self.launcher.now_ns += duration_ns
+        return Phase(name=name, begin_ns=begin_ns, duration_ns=duration_ns)
+
+    def prepare(self):
+        self._call("prepare")
+        plan = self.request.prepare
+        return Prepared(
+            python="3.11.0",
+            backend_version="1.0",
+            phases=[self._phase("import", 1.0)],
+            threads=Threads(requested=plan.threads, reported=plan.threads, reason=None, cpus=plan.cpus),
+            sensors=[],
+            calibration=None,
+            programs=[
+                PreparedProgram(
+                    phases=[self._phase("build", 0.01)],
+                    data=DataUsed(name="mnist", sha256="d" * 64, pool_batches=16),
+                    first_step_ns=50 * MS,
+                )
+                for _ in self.programs
+            ],
+            resident_b=self.launcher.resident_b,
+        )
+
+    def warm_up(self, program):
+        self._call("warm_up", program)
+        return WarmedUp(phase=self._phase("warmup", 1.0), step_ns=[3 * MS] * 10)
+
+    def block(self, program, seconds):
+        self._call("block", program)
+        own = self.launcher.step_ms
+        base_ms = own.get(self.request.variant.name, own.get(self.request.backend, 2.0))
+        step_ns = round(
+            base_ms
+            * MS
+            * self.level
+            * self.launcher.machine()
+            * math.exp(self.launcher.draw.gauss(0, self.launcher.noise))
+        )
+        # The first is the lead-in, which nothing may count.
+        begin_ns, steps_ns = self.launcher.now_ns, [10 * step_ns, *[step_ns] * 4]
+        self.launcher.now_ns += int(seconds * S)
+        return BlockDone(
+            begin_ns=begin_ns, span_ns=int(seconds * S), lead_in=1, step_ns=steps_ns, counters={"process.cpu_ns": 7}
+        )
+
+    def finish(self):
+        self._call("finish")
+        self.launcher.awake = None
+        self.launcher.alive.remove(self)
+        own = FinishedProgram(recompiles=Compilations(count=0), marks=[], phases=[])
+        return Finished(
+            programs=[own] * len(self.programs), peak_memory_b=1, calibration=None, certificate=certificate()
+        )
+
+    def pause(self):
+        assert self.launcher.awake is self
+        self.launcher.awake = None
+
+    def resume(self):
+        assert self.launcher.awake is None, "another member is awake"
+        assert self in self.launcher.alive
+        self.launcher.awake = self
+
+    def kill(self):
+        if self in self.launcher.alive:
+            self.launcher.alive.remove(self)
+        if self.launcher.awake is self:
+            self.launcher.awake = None
+
+
+class Watching:
+    """Notes the rounds, and may act at each block."""
+
+    def __init__(self, at_block=lambda count: None):
+        self.rounds, self.blocks, self.at_block = [], 0, at_block
+
+    def round_begins(self, number, bundles):
+        pass
+
+    def starting(self, process):
+        pass
+
+    def block_done(self, cell):
+        self.blocks += 1
+        self.at_block(self.blocks)
+
+    def round_done(self, number, launches):
+        self.rounds.append((number, len(launches)))
+
+
+def suite(*, backends=("tensorflow", "torch", "jax"), tasks=("train",), rounds=3, share=(), variants=(), **fields):
+    axes = {name: fields.pop(name) for name in list(fields) if name in Axes.__struct_fields__}
+    return Suite(
+        name="x",
+        title="x",
+        cells=Axes(workloads=["mlp"], backends=list(backends), tasks=list(tasks), **axes),
+        measure=Measure(rounds=rounds, share=list(share)),
+        variants={name: VariantTable() for name in variants},
+        **fields,
+    )
+
+
+def plan_of(suite, *, precision_pct=None, cycles=4, seed=0, energy_s=0.0, sensors=()):
+    """The plan of a run of `suite`, on a machine with these sensors."""
+    like = profile(rounds=1, cycles=1)
+    cells = plan_cells(suite)
+    used = msgspec.structs.replace(
+        like.suite,
+        compare=suite.compared,
+        share=suite.measure.share,
+        rounds=suite.measure.rounds,
+        precision_pct=precision_pct,
+        plan=StepPlan(cycles=cycles, block_s=0.25, lead_in_s=0.02, warmup_s=1.0, warmup_steps=10, energy_s=energy_s),
+        variants=suite.all_variants(),
+        seed=seed,
+    )
+    return RunPlan(
+        id="run-1",
+        created=like.created,
+        kit=like.kit,
+        identity=like.identity,
+        state_before=like.state.before,
+        sensors=list(sensors),
+        suite=used,
+        cells=cells,
+        groups=plan_groups(cells, suite.compared, suite.baseline),
+        cpus=[0, 1],
+        clock="monotonic_raw",
+    )

@@ -1,0 +1,109 @@
+"""What is decided before the first round: where the profile goes, and whether a run may go on here."""
+
+import msgspec
+import pytest
+from profile_builder import identity
+from scripted_launcher import plan_of, suite
+
+from kit.errors import KitError
+from kit.profile.identity import Container
+from kit.profile.unfinished import folder_of
+from kit.runner import resumable
+from kit.runner.output import profile_path
+from kit.runner.resumable import COUNTERS, check_resumable, without_counters
+from kit.version import __version__
+
+CREATED = "2026-01-02T03:04:05+00:00"
+
+
+def path_of(out, name="quick"):
+    return profile_path(None if out is None else str(out), name, "0123456789abcdef", CREATED)
+
+
+def refused(call, *arguments):
+    with pytest.raises(KitError) as error:
+        call(*arguments)
+    assert str(error.value).isprintable()
+    return str(error.value)
+
+
+def test_a_folder_gets_a_name_within(tmp_path):
+    assert path_of(tmp_path) == tmp_path / "quick-20260102T030405Z-01234567.json"
+    assert path_of(tmp_path / "run.json") == tmp_path / "run.json"
+    assert path_of(None).name == "quick-20260102T030405Z-01234567.json"
+
+
+@pytest.mark.parametrize("name", ["../../etc/x", "-rf", ".hidden", "a b\x1b[2J", "\u202e", "x" * 300, ""])
+def test_a_hostile_suite_name_stays_in_the_folder(tmp_path, name):
+    path = path_of(tmp_path, name)
+    assert path.parent == tmp_path
+    assert path.name.isprintable()
+    assert path.name[0] not in "-."
+    path.touch()
+
+
+def test_what_is_there_is_not_overwritten(tmp_path):
+    path = tmp_path / "run.json"
+    path.touch()
+    assert "is there already" in refused(path_of, path)
+    folder_of(path).mkdir()
+    assert f"kit run --resume --out {path}" in refused(path_of, path)
+    assert "no such folder" in refused(path_of, tmp_path / "gone" / "run.json")
+    assert "cannot be created" in refused(path_of, tmp_path / ("x" * 300))
+
+
+def begun(**changes):
+    """The plan of a run that was begun on the machine of `profile_builder`, by this kit."""
+    plan = plan_of(suite(backends=["torch"]))
+    return msgspec.structs.replace(plan, kit=msgspec.structs.replace(plan.kit, version=__version__), **changes)
+
+
+@pytest.fixture
+def here(monkeypatch):
+    def be(**more):
+        monkeypatch.setattr(resumable, "identify", lambda backends, variants: identity(**more))
+
+    be()
+    return be
+
+
+def test_a_run_goes_on_where_it_was_begun(here):
+    check_resumable(begun(), [0, 1])
+
+
+def test_what_has_changed_is_named(here):
+    assert "usable CPUs was [0, 1] when it began and is [0]" in refused(check_resumable, begun(), [0])
+    here(kernel="7.0.0")
+    assert "software.kernel was 6.1.0 when it began and is 7.0.0" in refused(check_resumable, begun(), [0, 1])
+    here(packages={"torch": "3.0", "jax": "0.10", "tensorflow": "2.21"})
+    assert "software.packages.torch was 2.0" in refused(check_resumable, begun(), [0, 1])
+    here(cpu_model="Another CPU")
+    assert "cpu.model" in refused(check_resumable, begun(), [0, 1])
+    here(memory_b=1 << 30)
+    assert "memory_b" in refused(check_resumable, begun(), [0, 1])
+    here(hostname_sha256="f" * 64)
+    assert "hostname" in refused(check_resumable, begun(), [0, 1])
+
+
+def test_another_kit_does_not_go_on(here):
+    plan = plan_of(suite(backends=["torch"]))
+    other = msgspec.structs.replace(plan, kit=msgspec.structs.replace(plan.kit, version="0.0.1"))
+    assert "the kit was 0.0.1" in refused(check_resumable, other, [0, 1])
+
+
+def test_a_container_may_have_another_host_name_and_nothing_else(here):
+    inside = Container(engine="docker", cpu_limit=None, memory_limit_b=None, image="x")
+    plan = begun(identity=identity(container=inside))
+    here(container=inside, hostname_sha256="f" * 64)
+    check_resumable(plan, [0, 1])
+    here(container=Container(engine="docker", cpu_limit=None, memory_limit_b=None, image="y"))
+    assert "container.image" in refused(check_resumable, plan, [0, 1])
+
+
+def test_counters_from_before_a_pause_are_null_with_the_reason():
+    plan = begun()
+    state = msgspec.structs.replace(plan.state_before, **dict.fromkeys(COUNTERS, 5))
+    resumed = without_counters(msgspec.structs.replace(plan, state_before=state)).state_before
+    assert {getattr(resumed, name) for name in COUNTERS} == {None}
+    assert {resumed.reasons[name].code for name in COUNTERS} == {"run_resumed"}
+    assert resumed.load_1min == state.load_1min

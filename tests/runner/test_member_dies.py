@@ -1,0 +1,80 @@
+"""A member that dies fails its launch with its reason, and nobody else's."""
+
+import pytest
+from scripted_launcher import DIED, Death, ScriptedLauncher
+
+from kit.runner.live_member import SHARED_PROCESS_ENDED
+
+
+def launches_of(profile, backend, task="train"):
+    (cell,) = [one for one in profile.cells if (one.cell.backend, one.cell.task) == (backend, task)]
+    return cell.launches
+
+
+@pytest.mark.parametrize(
+    ("call", "nth", "blocks"), [("prepare", 0, 0), ("warm_up", 0, 0), ("block", 2, 2), ("finish", 0, 4)]
+)
+def test_it_keeps_what_it_had_and_the_others_go_on(conducted, call, nth, blocks):
+    run = conducted(rounds=3)
+    profile = run.begin(ScriptedLauncher(deaths=[Death("torch", call, start=1, nth=nth)]))
+    first, failed = launches_of(profile, "torch")
+    assert first.failure is None
+    assert failed.round == 1
+    assert failed.failure.reason == DIED
+    assert failed.failure.stderr_tail == "last words"
+    assert len(failed.blocks.median_ns) == blocks
+    # It gets no more launches; the others are whole.
+    assert run.launcher.starts["torch", "default"] == 2
+    for other in ("tensorflow", "jax"):
+        assert [launch.failure for launch in launches_of(profile, other)] == [None] * 3
+        assert [len(launch.blocks.cycle) for launch in launches_of(profile, other)] == [4] * 3
+    assert [launch.cell_key for launch in run.run.failed] == [failed.cell_key]
+    assert run.launcher.alive == []
+
+
+def test_a_run_whose_every_cell_fails_ends(conducted):
+    run = conducted(rounds=3)
+    deaths = [Death(backend, "prepare", program=None) for backend in ("tensorflow", "torch", "jax")]
+    profile = run.begin(ScriptedLauncher(deaths=deaths))
+    assert [[launch.failure.reason for launch in cell.launches] for cell in profile.cells] == [[DIED]] * 3
+    assert not profile.interrupted
+    assert len(run.run.failed) == 3
+
+
+SHARED = {"tasks": ["train", "infer"], "share": ["task"], "rounds": 3}
+
+
+def test_in_a_shared_process_the_cell_at_fault_fails_and_the_other_gets_its_own(conducted):
+    run = conducted(**SHARED)
+    # In the second block of the first of the two groups, training.
+    profile = run.begin(ScriptedLauncher(deaths=[Death("jax", "block", nth=1)]))
+    (failed,) = launches_of(profile, "jax", "train")
+    assert failed.failure.reason == DIED
+    innocent = launches_of(profile, "jax", "infer")
+    assert [launch.failure and launch.failure.reason.code for launch in innocent] == [SHARED_PROCESS_ENDED, None, None]
+    assert innocent[0].failure.reason.values == {"cell": failed.cell_key}
+    alone = [request for request in run.launcher.requests if request.backend == "jax"][1:]
+    assert [[program.cell.task for program in request.prepare.programs] for request in alone] == [["infer"]] * 2
+    assert [launch.cell_key for launch in run.run.failed] == [failed.cell_key]
+    for task in ("train", "infer"):
+        assert [launch.failure for launch in launches_of(profile, "torch", task)] == [None] * 3
+
+
+def test_what_a_shared_process_had_finished_stands(conducted):
+    run = conducted(**SHARED)
+    # Training has its four blocks; then the process dies in inference.
+    profile = run.begin(ScriptedLauncher(deaths=[Death("jax", "block", nth=5, program=1)]))
+    trained = launches_of(profile, "jax", "train")
+    assert [launch.failure for launch in trained] == [None] * 3
+    assert len(trained[0].blocks.cycle) == 4
+    assert [mark.code for mark in trained[0].marks] == ["process_ended_early"]
+    (failed,) = launches_of(profile, "jax", "infer")
+    assert failed.failure.reason == DIED
+
+
+def test_a_process_that_dies_of_no_cell_in_particular_fails_all_of_its_cells(conducted):
+    run = conducted(**SHARED)
+    profile = run.begin(ScriptedLauncher(deaths=[Death("jax", "prepare", program=None)]))
+    for task in ("train", "infer"):
+        (failed,) = launches_of(profile, "jax", task)
+        assert failed.failure.reason == DIED

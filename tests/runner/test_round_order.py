@@ -1,0 +1,100 @@
+"""A round: who starts, who is awake, whose turn it is. The scripted launcher refuses two members awake at once."""
+
+from collections import Counter
+
+import pytest
+from scripted_launcher import ScriptedLauncher
+
+from kit.profile.cell import Variant
+
+
+def turns_of(launcher, backends):
+    """Order of the blocks of each cycle, as letters."""
+    blocks = [key.split("/")[1] for what, key in launcher.calls if what == "block"]
+    return [tuple(blocks[at : at + len(backends)]) for at in range(0, len(blocks), len(backends))]
+
+
+BACKENDS = ["jax", "tensorflow", "torch"]
+
+
+def test_every_cycle_has_every_member_once_in_an_order_of_its_own(conducted):
+    run = conducted(cycles=12, rounds=4)
+    run.begin()
+    turns = turns_of(run.launcher, BACKENDS)
+    assert len(turns) == 4 * 12
+    assert all(sorted(cycle) == BACKENDS for cycle in turns)
+    # Of six orders each comes up in 48 cycles; which member is first leaves no pattern.
+    assert len(set(turns)) == 6
+    assert min(Counter(cycle[0] for cycle in turns).values()) >= 8
+
+
+def test_members_start_in_random_order_and_each_is_warm_before_any_block(conducted):
+    run = conducted(cycles=2, rounds=12)
+    run.begin()
+    starts = [request.backend for request in run.launcher.requests]
+    assert len({tuple(starts[at : at + 3]) for at in range(0, 36, 3)}) > 2
+    what = [what for what, _ in run.launcher.calls]
+    assert what[:12] == ["prepare"] * 3 + ["warm_up"] * 3 + ["block"] * 6
+    assert what[12:15] == ["finish"] * 3
+
+
+@pytest.mark.parametrize(("seed", "same"), [(0, True), (1, False)])
+def test_the_order_follows_from_the_seed(conducted, tmp_path, seed, same):
+    first = conducted(cycles=6, rounds=1)
+    first.begin()
+    (tmp_path / "again").mkdir()
+    again = conducted(cycles=6, rounds=1, seed=seed)
+    again.path = tmp_path / "again" / "run.json"
+    again.begin()
+    assert (again.launcher.calls == first.launcher.calls) is same
+
+
+def test_every_launch_has_its_blocks_without_the_lead_in(conducted):
+    run = conducted(cycles=5, rounds=2)
+    profile = run.begin(ScriptedLauncher(step_ms={"torch": 4.0}, drift=0.0))
+    assert [len(cell.launches) for cell in profile.cells] == [2, 2, 2]
+    for cell in profile.cells:
+        expected = 4.0 if cell.cell.backend == "torch" else 2.0
+        for launch in cell.launches:
+            blocks = launch.blocks
+            assert blocks.cycle == [*range(5)]
+            assert blocks.lead_in == [1] * 5
+            assert blocks.steps == [4] * 5
+            assert blocks.median_ns == pytest.approx([expected * 1e6] * 5, rel=0.06)
+            assert blocks.duration_ns == [4 * median for median in blocks.median_ns]
+            assert blocks.counters == {"process.cpu_ns": [7] * 5}
+            assert max(blocks.median_ns) >= launch.p99_ns >= launch.p95_ns
+            assert (launch.turns, launch.turns_reason, launch.failure) == ("blocks", None, None)
+    assert run.launcher.most_alive == 3
+    assert run.launcher.alive == []
+
+
+def test_only_the_first_round_proves(conducted):
+    run = conducted(rounds=3, backends=["torch"])
+    run.begin()
+    assert [request.prepare.prove for request in run.launcher.requests] == [True, False, False]
+
+
+def test_round_one_of_every_group_comes_before_round_two_of_any(conducted):
+    run = conducted(tasks=["train", "infer"], rounds=2, cycles=1, backends=["torch", "jax"])
+    run.begin()
+    tasks = [key.split("/")[3] for what, key in run.launcher.calls if what == "block"]
+    assert [set(tasks[at : at + 2]) for at in range(0, 8, 2)] == [{"train"}, {"infer"}] * 2
+
+
+def test_shared_processes_start_once_a_round_and_serve_both_groups(conducted):
+    run = conducted(tasks=["train", "infer"], share=["task"], rounds=2)
+    profile = run.begin()
+    assert len(run.launcher.requests) == 2 * 3
+    assert [len(cell.launches) for cell in profile.cells] == [2] * 6
+    by_round = {(one.round, one.process) for cell in profile.cells for one in cell.launches}
+    assert len(by_round) == 6
+
+
+def test_variants_are_started_as_they_say(conducted):
+    run = conducted(backends=["torch"], variants=["old", "new"], rounds=1)
+    profile = run.begin(ScriptedLauncher(step_ms={"new": 6.0}, drift=0.0))
+    started = sorted((request.variant for request in run.launcher.requests), key=lambda variant: variant.name)
+    assert started == [Variant(name="new"), Variant(name="old")]
+    steps = {cell.cell.variant: cell.launches[0].blocks.median_ns[0] / 1e6 for cell in profile.cells}
+    assert steps == pytest.approx({"old": 2.0, "new": 6.0}, rel=0.06)

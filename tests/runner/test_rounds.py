@@ -1,0 +1,167 @@
+"""How many rounds a run has: a number, until differences are precise, until time is up; and resumed from anywhere."""
+
+import numpy as np
+import pytest
+from scripted_launcher import Death, ScriptedLauncher
+
+from kit.profile.steps import read_steps
+from kit.profile.store import read_profile
+from kit.profile.unfinished import folder_of
+from kit.stats.rounds import BlockArrays, round_ratio
+from kit.stats.verdict import judge_family
+
+
+def rounds_of(profile):
+    return {cell.key: [launch.round for launch in cell.launches] for cell in profile.cells}
+
+
+def log_ratios(profile, a, b):
+    by_backend = {cell.cell.backend: cell.launches for cell in profile.cells}
+
+    def arrays(launch):
+        return BlockArrays(*(np.array(getattr(launch.blocks, name)) for name in BlockArrays._fields))
+
+    pairs = zip(by_backend[a], by_backend[b], strict=True)
+    return [round_ratio(arrays(one), arrays(other), paired=True).log_ratio for one, other in pairs]
+
+
+def test_planted_ratios_come_out_of_a_machine_that_drifts(conducted):
+    run = conducted(rounds=8, cycles=12)
+    profile = run.begin(ScriptedLauncher(step_ms={"tensorflow": 2.0, "torch": 2.1, "jax": 2.0}, luck=0.01, seed=3))
+    spread = np.ptp(np.log([launch.blocks.median_ns[0] for launch in profile.cells[0].launches]))
+    assert spread > 0.2, "the drift is larger than what is to be found"
+    slower, same = judge_family([log_ratios(profile, "torch", "tensorflow"), log_ratios(profile, "jax", "tensorflow")])
+    assert slower.verdict == "slower"
+    assert slower.difference.low < np.exp(np.log(1.05)) < slower.difference.high
+    assert same.verdict in ("same", "unresolved")
+
+
+def test_the_profile_on_disk_is_the_one_returned_with_every_step(conducted):
+    run = conducted(rounds=3)
+    profile = run.begin()
+    assert read_profile(run.path) == profile
+    steps = read_steps(run.path, profile)
+    assert len(steps) == 9
+    # First step, ten of the warm-up, four blocks of a lead-in and four steps.
+    assert {len(one) for one in steps.values()} == {1 + 10 + 4 * 5}
+    assert not folder_of(run.path).exists()
+    assert run.watching.rounds == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_a_search_for_a_precision_ends_when_it_is_reached_and_not_before_its_first_look(conducted):
+    narrow = conducted(precision_pct=1.0, rounds=8, backends=["torch", "jax"])
+    assert {len(rounds) for rounds in rounds_of(narrow.begin(ScriptedLauncher(noise=0.001, drift=0))).values()} == {8}
+
+
+def test_a_search_goes_on_while_differences_are_wide_and_then_stops(conducted):
+    wide = conducted(precision_pct=1.0, rounds=8, backends=["torch", "jax"], cycles=2)
+    profile = wide.begin(ScriptedLauncher(luck=0.01, drift=0, seed=5))
+    (count,) = {len(rounds) for rounds in rounds_of(profile).values()}
+    assert count > 8
+    logs = np.array(log_ratios(profile, "torch", "jax"))
+    # Half the interval, by the normal quantile, within a tenth: the search ended as soon as it was narrow.
+    half = 1.96 * logs.std(ddof=1) / np.sqrt(count)
+    assert half == pytest.approx(np.log(1.01), rel=0.2)
+
+
+def test_a_group_that_is_precise_gets_no_more_rounds(conducted):
+    run = conducted(precision_pct=1.0, rounds=8, tasks=["train", "infer"], backends=["torch", "jax"], cycles=2)
+
+    class Uneven(ScriptedLauncher):
+        def start(self, request):
+            self.luck = 0.02 if request.prepare.programs[0].cell.task == "train" else 0.0001
+            return super().start(request)
+
+    rounds = {key.split("/")[3]: len(own) for key, own in rounds_of(run.begin(Uneven(noise=0.001, drift=0))).items()}
+    assert rounds["infer"] == 8
+    assert rounds["train"] > 8
+
+
+def test_a_lone_cell_is_measured_until_its_step_is_precise(conducted):
+    run = conducted(precision_pct=2.0, rounds=8, backends=["torch"], cycles=2)
+    (rounds,) = rounds_of(run.begin(ScriptedLauncher(luck=0.05, drift=0))).values()
+    assert 8 < len(rounds) < 40
+
+
+def test_past_the_budget_no_round_begins_and_the_run_can_go_on(conducted):
+    run = conducted(rounds=3)
+    profile = run.begin(budget_s=1e-9)
+    assert profile.interrupted
+    assert set(map(tuple, rounds_of(profile).values())) == {(0,)}
+    profile = run.go_on(budget_s=60)
+    assert not profile.interrupted
+    assert set(map(tuple, rounds_of(profile).values())) == {(0, 1, 2)}
+
+
+def test_a_search_whose_budget_ends_after_its_first_look_is_whole(conducted):
+    run = conducted(precision_pct=0.01, rounds=8, backends=["torch", "jax"], cycles=1)
+    for finished in range(1, 8):
+        assert (run.go_on if finished > 1 else run.begin)(budget_s=1e-9).interrupted
+    assert not run.go_on(budget_s=1e-9).interrupted
+    assert not folder_of(run.path).exists()
+
+
+@pytest.mark.parametrize("block", range(1, 36, 5))
+def test_a_run_interrupted_anywhere_ends_with_the_same_cells_and_rounds(conducted, block):
+    run = conducted(rounds=3, tasks=["train", "infer"], backends=["torch", "jax"], cycles=3)
+    with pytest.raises(KeyboardInterrupt):
+        run.begin(at_block=run.interrupt_at(block))
+    assert run.launcher.alive == []
+    interrupted = read_profile(run.path)
+    assert interrupted.interrupted
+    # A round of a group has 6 blocks; each is on disk before the next begins.
+    before = {(cell.key, one.round): one for cell in interrupted.cells for one in cell.launches}
+    assert len(before) == block // 6 * 2
+    profile = run.go_on()
+    assert not profile.interrupted
+    assert profile.id == interrupted.id
+    assert set(map(tuple, rounds_of(profile).values())) == {(0, 1, 2)}
+    after = {(cell.key, one.round): one for cell in profile.cells for one in cell.launches}
+    assert all(after[name] == launch for name, launch in before.items()), "what had finished is not measured anew"
+    assert run.watching.blocks == 36 - 3 * len(before)
+
+
+@pytest.mark.parametrize("finished", range(1, 4))
+def test_how_many_rounds_are_kept_is_known_from_the_start(conducted, finished):
+    run = conducted(rounds=4, cycles=1)
+    with pytest.raises(KeyboardInterrupt):
+        run.begin(at_block=run.interrupt_at(finished * 3 + 1))
+    assert run.run.rounds_done == finished
+    with pytest.raises(KeyboardInterrupt):
+        run.go_on(at_block=run.interrupt_at(1))
+    assert run.run.rounds_done == finished
+
+
+@pytest.mark.parametrize("lost", [lambda file: file.unlink(), lambda file: file.write_bytes(file.read_bytes()[:99])])
+def test_a_round_with_a_torn_launch_is_measured_again_as_a_whole(conducted, lost):
+    run = conducted(rounds=4, cycles=1)
+    with pytest.raises(KeyboardInterrupt):
+        run.begin(at_block=run.interrupt_at(10))
+    victim = sorted(folder_of(run.path).glob("r0001-*"))[0]
+    lost(victim)
+    before = {(cell.key, one.round): one for cell in read_profile(run.path).cells for one in cell.launches}
+    profile = run.go_on()
+    assert set(map(tuple, rounds_of(profile).values())) == {(0, 1, 2, 3)}
+    anew = {one.round for cell in profile.cells for one in cell.launches if before.get((cell.key, one.round)) != one}
+    # All members of the torn round anew, as they are paired; no other that was whole.
+    assert anew == {1, 3}
+    assert len(read_steps(run.path, profile)) == 12
+
+
+def test_a_cell_that_failed_before_the_interrupt_is_not_tried_again(conducted):
+    run = conducted(rounds=3, cycles=1)
+    with pytest.raises(KeyboardInterrupt):
+        run.begin(ScriptedLauncher(deaths=[Death("torch", "prepare")]), at_block=run.interrupt_at(3))
+    profile = run.go_on()
+    assert {key.split("/")[1]: rounds for key, rounds in rounds_of(profile).items()} == {
+        "torch": [0],
+        "tensorflow": [0, 1, 2],
+        "jax": [0, 1, 2],
+    }
+    assert run.launcher.starts["torch", "default"] == 0
+
+
+@pytest.mark.timeout(60)
+def test_hundreds_of_rounds_are_no_burden(conducted):
+    run = conducted(rounds=100, cycles=1, backends=["torch", "jax"])
+    assert {len(rounds) for rounds in rounds_of(run.begin()).values()} == {100}

@@ -1,0 +1,91 @@
+"""Frequency, TPU, and that every sensor and every reason is reported whole."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import kit
+from kit.report.reasons_machine import MACHINE_REASONS
+from kit.report.reasons_sensors import SENSOR_REASONS
+from kit.sensors import catalog, frequency, nvml, tpu
+
+
+def test_frequency_is_the_mean_of_cpufreq(tmp_path):
+    for cpu, khz in enumerate(("2000000", "3000000", "<unknown>")):
+        folder = tmp_path / f"cpu{cpu}/cpufreq"
+        folder.mkdir(parents=True)
+        (folder / "scaling_cur_freq").write_text(khz + "\n")
+    (sensor,) = frequency.open_sampled(tmp_path)
+    assert sensor.read().value == 2500.0
+
+
+@pytest.mark.parametrize(("flags", "mhz"), [("fpu aperfmperf", 2500.0), ("fpu hypervisor", None)])
+def test_nominal_frequency_is_not_taken_for_a_measured_one(tmp_path, flags, mhz):
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(f"flags\t\t: {flags}\ncpu MHz\t\t: 2000.0\n\nflags\t\t: {flags}\ncpu MHz\t\t: 3000.0\n")
+    (sensor,) = frequency.open_sampled(tmp_path, cpuinfo)
+    assert (sensor.read().value if sensor.is_available else None) == mhz
+    assert (sensor.probe().reason is None) == (mhz is not None)
+
+
+def test_tpu_absent_and_present(tmp_path):
+    (absent,) = tpu.open_sampled(tmp_path, tmp_path)
+    assert absent.probe().reason.code == "no_tpu"
+    (tmp_path / "accel0").touch()
+    (present,) = tpu.open_sampled(tmp_path, tmp_path)
+    assert "accel0" in present.probe().reason.values["devices"]
+    assert not present.is_available
+
+
+def test_google_network_card_is_no_tpu(tmp_path):
+    for address, pci_class in (("0000:00:04.0", "0x020000"), ("0000:00:05.0", "0x120000")):
+        folder = tmp_path / "pci" / address
+        folder.mkdir(parents=True)
+        (folder / "vendor").write_text("0x1ae0\n")
+        (folder / "class").write_text(pci_class + "\n")
+    assert tpu.devices(tmp_path, tmp_path / "pci") == ["0000:00:05.0"]
+
+
+def test_every_report_of_the_catalog_is_complete_and_in_a_stable_order():
+    reports = catalog.probe_all()
+    names = [report.name for report in reports]
+    assert len(names) == len(set(names))
+    assert names == [report.name for report in catalog.probe_all()]
+    assert {"process.cpu_ns", "machine.busy_ns", "cgroup.throttled_ns", "cpu.frequency", "tpu.energy"} <= set(names)
+    assert all((report.status == "unavailable") == (report.reason is not None) for report in reports)
+    assert {"energy", "utilization", "memory", "frequency", "throttling", "faults"} <= {one.quantity for one in reports}
+
+
+def test_a_source_that_fails_in_an_unforeseen_way_costs_only_itself(monkeypatch):
+    def fail():
+        raise RuntimeError("driver on fire")
+
+    monkeypatch.setattr(nvml, "open_sampled", fail)
+    reports = {report.name: report for report in catalog.probe_all()}
+    assert "driver on fire" in reports["nvml"].reason.values["error"]
+    assert reports["process.cpu_ns"].status == "measured"
+
+
+def reasons_given():
+    """Code and names of the values of every reason that the two rooms and the energy rules give, from their source."""
+    rooms = Path(kit.__file__).parent
+    for file in [*rooms.glob("sensors/*.py"), *rooms.glob("fingerprint/*.py"), rooms / "stats/energy.py"]:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            if node.func.id not in ("reason", "Refusal"):
+                continue
+            codes = [one.value for one in ast.walk(node.args[0]) if isinstance(one, ast.Constant)]
+            mapping = next((arg for arg in node.args[1:] if isinstance(arg, ast.Dict)), ast.Dict([], []))
+            values = {keyword.arg for keyword in node.keywords} | {key.value for key in mapping.keys}
+            yield from ((code, values) for code in codes if re.fullmatch("[a-z]+(_[a-z]+)+", code))
+
+
+def test_every_reason_has_a_sentence_for_its_values():
+    sentences = SENSOR_REASONS | MACHINE_REASONS
+    given = list(reasons_given())
+    assert len(given) > 25
+    for code, values in given:
+        assert set(re.findall(r"\{(\w+)", sentences[code])) <= values, code

@@ -1,0 +1,163 @@
+"""The sampler as a process of its own, and what its handle makes of its file."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from planted_powercap import PowerCurve, plant_zone
+
+from kit.profile.reason import Reason
+from kit.profile.sensor import SensorReport, SensorSummary
+from kit.sensors import nvml, rapl
+from kit.sensors.protocol import now_ns
+from kit.sensors.sampling import Samples, Sampling, Series, read_series
+from kit.stats import energy
+
+SECOND = 1_000_000_000
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A planted package zone that the sampler finds; energy rules that fit into a test."""
+    monkeypatch.setenv("KIT_POWERCAP_ROOT", str(tmp_path / "powercap"))
+    monkeypatch.setattr(energy, "WINDOW_MIN_NS", SECOND)
+    monkeypatch.setattr(energy, "UPDATES_MIN", 5)
+    monkeypatch.setattr(energy, "COVERAGE_MIN", 0.7)
+    return plant_zone(tmp_path / "powercap", "intel-rapl:0", "package-0")
+
+
+@contextlib.contextmanager
+def sampling(cpus=()):
+    found = Sampling.start([sensor.probe() for sensor in rapl.open_sampled()], cpus)
+    deadline = time.monotonic() + 20
+    while not os.fstat(found._out.fileno()).st_size:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    try:
+        yield found
+    finally:
+        found._process.kill()
+
+
+def square_wave_j(t):
+    """40 W in even halves of a second, 120 W in odd ones."""
+    whole, rest = divmod(t, 1.0)
+    return 80 * whole + 40 * min(rest, 0.5) + 120 * max(0.0, rest - 0.5)
+
+
+def test_members_that_take_turns_get_each_their_own_power(package):
+    with PowerCurve(package, square_wave_j) as curve, sampling() as running:
+        first = (now_ns() - curve.begin_ns) // SECOND + 1
+        time.sleep(max(0, curve.begin_ns / 1e9 + first + 2.0 - now_ns() / 1e9))
+        samples = running.stop()
+    blocks = {
+        offset: [(curve.begin_ns + int((first + cycle + offset) * SECOND),) for cycle in range(2)]
+        for offset in (0.0, 0.5)
+    }
+    for offset, power_w in ((0.0, 40), (0.5, 120)):
+        windows = [(begin, begin + SECOND // 2) for (begin,) in blocks[offset]]
+        found = samples.summaries(windows)["rapl.package-0.power"]
+        assert (found.mean, found.unit) == (pytest.approx(power_w, rel=0.1), "W")
+        assert found.samples >= 6
+    begin = curve.begin_ns + first * SECOND
+    (entry,) = samples.energy(begin, begin + 2 * SECOND, samples=640)
+    assert entry.reason is None
+    assert entry.joules_j / (entry.window_ns / 1e9) == pytest.approx(80, rel=0.1)
+    assert (entry.sensor, entry.samples, entry.block_ns) == ("rapl.package-0", 640, 2 * SECOND)
+
+
+def test_a_sampler_that_dies_costs_its_numbers_with_a_reason_and_no_more(package):
+    with PowerCurve(package, lambda t: 50 * t), sampling() as running:
+        time.sleep(0.4)
+        begin = now_ns()
+        running._process.kill()
+        time.sleep(0.2)
+        samples = running.stop()
+    assert samples.failure.code == "sampler_failed"
+    assert samples.summaries([(begin, begin + SECOND)]) == {}
+    (entry,) = samples.energy(begin, begin + SECOND, 1)
+    assert (entry.joules_j, entry.reason) == (None, samples.failure)
+    assert samples.summaries([(0, begin)])["rapl.package-0.power"].mean == pytest.approx(50, rel=0.2)
+
+
+def test_no_process_where_there_is_nothing_to_sample(tmp_path, monkeypatch):
+    monkeypatch.setenv("KIT_POWERCAP_ROOT", str(tmp_path))
+    unavailable = [sensor.probe() for sensor in rapl.open_sampled()]
+    edge = SensorReport(name="process.cpu_ns", quantity="", unit="", scope="", source="", status="measured")
+    assert Sampling.start([*unavailable, edge], [0]) is None
+
+
+def test_it_stays_off_the_measured_cpus(package):
+    usable = sorted(os.sched_getaffinity(0))
+    with sampling(usable[:1]) as running:
+        expected = set(usable[1:]) or set(usable)
+        assert os.sched_getaffinity(running._process.pid) == expected
+        os.kill(running._process.pid, signal.SIGINT)  # a terminal's Ctrl-C is the runner's to decide on
+        assert running.stop().failure is None
+
+
+def test_it_ends_when_standard_input_closes(package):
+    command = [sys.executable, "-m", "kit.sensors.sampler"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    process.stdin.close()
+    assert process.wait(20) == 0
+
+
+def series(name, at_ns, values, quantity="utilization", unit="%", **about):
+    report = SensorReport(name=name, quantity=quantity, unit=unit, scope="", source="", status="measured", **about)
+    return Series(report, list(at_ns), list(values))
+
+
+def test_gauges_within_the_windows_alone():
+    samples = Samples([series("a", range(10), map(float, range(10)))])
+    assert samples.summaries([(2, 3), (7, 8)]) == {"a": SensorSummary(mean=5.0, max=8.0, unit="%", samples=4)}
+    assert samples.summaries([(20, 30)]) == {}
+
+
+def test_readings_that_show_what_ran_before_the_window_are_left_out():
+    samples = Samples([series("a", range(10), map(float, range(10)), update_period_ns=2)])
+    assert samples.summaries([(4, 8)])["a"] == SensorSummary(mean=7.0, max=8.0, unit="%", samples=3)
+
+
+def test_share_of_time_in_which_a_gpu_was_slowed_and_by_what():
+    masks = [0x1, 0x4, 0x4 | 0x40, 0x0]
+    found = Samples([series("nvml.0.throttled", range(4), masks, unit=nvml.MASK)]).summaries([(0, 3)])
+    assert {name: (one.mean, one.max, one.unit) for name, one in found.items()} == {
+        "nvml.0.throttled": (50.0, 100.0, "%"),
+        "nvml.0.throttled.software_power_cap": (50.0, 100.0, "%"),
+        "nvml.0.throttled.hardware_thermal_slowdown": (25.0, 100.0, "%"),
+    }
+
+
+def test_a_counter_that_stands_still_is_no_zero_power():
+    standing = series("rapl.psys", range(9), [5.0] * 9, "energy", "J", counter=True, update_period_ns=1)
+    assert Samples([standing]).summaries([(0, 9)]) == {}
+
+
+def test_power_is_integrated_and_a_refusal_has_its_code():
+    at = range(0, 12 * SECOND + 1, SECOND // 10)
+    power = series("nvml.0.power", at, [190.0] * len(at), "power", "W")
+    silent = series("nvml.1.power", at, [0.0] * len(at), "power", "W")
+    found, zero = Samples([power, silent]).energy(0, 12 * SECOND, 1)
+    assert found.joules_j == pytest.approx(190 * 12)
+    assert (zero.joules_j, zero.reason) == (None, Reason(code="zero_power"))
+
+
+HEADER = b'[{"name":"a","quantity":"q","unit":"1","scope":"","source":"","status":"measured"}]\n'
+
+
+def test_a_file_cut_off_in_a_line_loses_that_line_and_failed_reads_are_left_out():
+    (found,) = read_series(HEADER + b"[[100,1.5]]\n[null]\n[[200,null]]\n[[300,2]]\n[[400,")
+    assert (found.at_ns, found.values) == ([100, 300], [1.5, 2.0])
+    assert read_series(b"") == []
+
+
+@given(st.binary(max_size=60), st.booleans())
+def test_whatever_the_file_holds_it_is_read_or_left(rubbish, with_header):
+    assert len(read_series((HEADER if with_header else b"") + rubbish)) in ((1,) if with_header else (0, 1))

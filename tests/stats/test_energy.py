@@ -1,0 +1,125 @@
+"""Joules from readings of known content."""
+
+import math
+
+import pytest
+
+from kit.stats.energy import DeviceEnergy, Joules, counter_energy, device_energy_j, power_energy
+
+SECOND = 1_000_000_000
+PERIOD = 100_000_000
+
+
+def readings(value, seconds=14.0):
+    pairs = [(at, value(at / SECOND)) for at in range(0, int(seconds * SECOND) + 1, PERIOD)]
+    kept = [(at, read) for at, read in pairs if read is not None]
+    return [at for at, _ in kept], [read for _, read in kept]
+
+
+def of_counter(value, seconds=14.0, begin=1.0, end=13.0, period_ns=1_000_000):
+    return counter_energy(*readings(value, seconds), int(begin * SECOND), int(end * SECOND), period_ns)
+
+
+def stepped(power_w, update_s):
+    """A counter that is fresh every `update_s`."""
+    return lambda t: power_w * math.floor(t / update_s + 1e-9) * update_s
+
+
+def test_joules_over_the_window():
+    found = of_counter(lambda t: 65.0 * t)
+    assert found.joules_j / (found.window_ns / SECOND) == pytest.approx(65.0)
+    assert found.window_ns == pytest.approx(12 * SECOND, abs=2 * PERIOD)
+
+
+def test_the_window_is_aligned_to_updates_of_the_counter():
+    """1 s updates: ends that cut an update in the middle cost nothing."""
+    found = of_counter(stepped(300.0, 1.0), seconds=140, begin=10.4, end=130.6, period_ns=None)
+    assert found == Joules(pytest.approx(119 * 300.0), 119 * SECOND)
+
+
+def test_changing_power_is_summed():
+    found = of_counter(lambda t: 100 * t + (50 * (t - 6) if t > 6 else 0))
+    assert found.joules_j == pytest.approx(100 * found.window_ns / SECOND + 50 * 7, rel=1e-6)
+
+
+def test_single_failed_reads_are_tolerated():
+    def value(t):
+        tick = round(t * 10)
+        return None if tick == 50 else 65.0 * t + 1000
+
+    found = of_counter(value)
+    assert found.joules_j / (found.window_ns / SECOND) == pytest.approx(65.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "more", "code", "values"),
+    [
+        (lambda t: 65.0 * t, {"end": 10.9}, "energy_block_too_short", {"needed_s": 10.0}),
+        (
+            stepped(300.0, 1.0),
+            {"seconds": 100, "end": 90, "period_ns": None},
+            "energy_block_too_short",
+            {"needed_s": 100},
+        ),
+        # A longer period than the sensor claims is believed.
+        (stepped(300.0, 0.5), {"seconds": 40, "end": 39}, "energy_block_too_short", {"needed_s": 50.0}),
+        (lambda t: 12345.0, {}, "counter_stuck", {"block_s": 12.0}),
+        (lambda t: None, {}, "counter_stuck", {}),
+        (lambda t: 65.0 * (t if t < 7 else t - 7), {}, "counter_reset", {}),
+        (lambda t: 65.0 * t if t < 7 else None, {}, "energy_low_coverage", {"needed_pct": 90.0}),
+        (lambda t: float(t > 5), {}, "energy_low_coverage", {"coverage_pct": 0.0}),
+    ],
+)
+def test_what_is_no_energy_is_refused(value, more, code, values):
+    found = of_counter(value, **more)
+    assert found.code == code
+    assert {name: found.values[name] for name in values} == values
+
+
+@pytest.mark.parametrize(
+    ("power", "expected"),
+    [(lambda t: 190.0, 190 * 12), (lambda t: 100 + 10 * t, 12 * 170), (lambda t: 200.0 if t != 5 else None, 200 * 12)],
+)
+def test_power_is_integrated(power, expected):
+    found = power_energy(*readings(power), SECOND, 13 * SECOND)
+    assert found == Joules(pytest.approx(expected), 12 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("power", "code"), [(lambda t: 0.0, "zero_power"), (lambda t: 9.0 if t < 3 else None, "energy_low_coverage")]
+)
+def test_power_that_is_none_is_refused(power, code):
+    assert power_energy(*readings(power), SECOND, 13 * SECOND).code == code
+
+
+def whole(joules_j=110.0, window_s=11):
+    return DeviceEnergy(joules_j, None if window_s is None else window_s * SECOND, 12 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("device", "devices", "sensors", "joules"),
+    [
+        ("cpu", 1, {"rapl.package-0": whole(), "rapl.package-1": whole(220.0)}, 360.0),
+        # Parts of a package and what lies around it would count twice.
+        ("cpu", 1, {"rapl.package-0": whole(), "rapl.package-0.dram": whole(), "rapl.psys": whole()}, 120.0),
+        ("cpu", 1, {"rapl.package-0-die-1": whole(), "nvml.0.energy": whole()}, 120.0),
+        ("gpu", 1, {"nvml.0.energy": whole(), "nvml.0.power": whole(), "rapl.package-0": whole()}, 120.0),
+        ("gpu", 2, {"nvml.0.energy": whole(), "nvml.1.energy": whole()}, 240.0),
+    ],
+)
+def test_the_sensors_that_together_are_the_device(device, devices, sensors, joules):
+    assert device_energy_j(device, devices, sensors) == pytest.approx(joules)
+
+
+@pytest.mark.parametrize(
+    ("device", "sensors", "code"),
+    [
+        ("cpu", {"nvml.0.energy": whole()}, "no_energy_sensor"),
+        ("tpu", {}, "no_energy_sensor"),
+        ("gpu", {"nvml.0.energy": whole(), "nvml.1.energy": whole()}, "energy_of_which_device"),
+        ("cpu", {"rapl.package-0": whole(), "rapl.package-1": whole(None, None)}, "energy_refused"),
+        ("cpu", {"rapl.package-0": whole(0.0)}, "energy_refused"),
+    ],
+)
+def test_no_joules_where_they_would_be_wrong(device, sensors, code):
+    assert device_energy_j(device, 1, sensors).code == code

@@ -1,0 +1,41 @@
+"""Against scipy.stats, which the product does not import."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from kit.stats.difference import interval_at, over_rounds
+
+logs = st.lists(st.floats(-5, 5, allow_subnormal=False), min_size=3, max_size=20).filter(lambda x: np.std(x) > 1e-6)
+
+
+@given(logs, st.sampled_from([0.9, 0.95, 0.99]))
+def test_it_is_students_t_on_the_logarithms(values, level):
+    found, expected = over_rounds(values, level), stats.ttest_1samp(values, 0)
+    low, high = expected.confidence_interval(level)
+    assert found.p == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-12)
+    assert (math.log(found.low), math.log(found.high)) == pytest.approx((low, high))
+    assert math.log(found.ratio) == pytest.approx(np.mean(values), abs=1e-9)
+    assert interval_at(over_rounds(values), level).low == pytest.approx(found.low)
+    assert found.se == pytest.approx(stats.sem(values))
+
+
+@given(st.lists(st.floats(-300, 300), min_size=2, max_size=4), st.floats(0.5, 0.9999))
+def test_an_interval_is_finite_and_holds_its_point(values, level):
+    found = over_rounds(values, level)
+    assert 0 < found.low <= found.ratio * (1 + 1e-9)
+    assert found.ratio <= found.high * (1 + 1e-9) and math.isfinite(found.high)
+
+
+def test_below_two_rounds_there_is_no_difference():
+    assert over_rounds([]) is None
+    assert over_rounds([0.1]) is None
+
+
+def test_rounds_that_agree_to_the_last_digit_leave_no_doubt():
+    assert (over_rounds([0.5] * 3).p, over_rounds([0.5] * 3).low) == (0, pytest.approx(math.exp(0.5)))
+    assert over_rounds([0.0] * 3).p == 1

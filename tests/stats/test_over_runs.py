@@ -1,0 +1,92 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from kit.stats.runs import over_runs, slower_by_more_than
+
+LEVEL = math.log(2e6)
+
+
+def runs(rng, count, ratio=1.0, sd=0.02):
+    return (LEVEL + math.log(ratio) + rng.normal(0, sd, count)).tolist()
+
+
+@pytest.mark.parametrize(("a", "b"), [(3, 1), (1, 3), (5, 2), (4, 4)])
+def test_on_one_kind_of_hardware_three_runs_of_a_side_are_enough_and_false_alarms_stay_nominal(a, b):
+    rng = np.random.default_rng(10 * a + b)
+    judged = [over_runs(runs(rng, a), runs(rng, b), same_hardware=True) for _ in range(1500)]
+    assert 0.03 < np.mean([one.p <= 0.05 for one in judged]) < 0.07
+    assert all(one.runs_needed == 0 for one in judged)
+
+
+def test_on_other_hardware_each_side_needs_its_own_spread():
+    rng = np.random.default_rng(2)
+    many, one = runs(rng, 9, 2.0), runs(rng, 1)
+    assert over_runs(many, one, same_hardware=True).verdict == "slower"
+    found = over_runs(many, one, same_hardware=False)
+    assert (found.verdict, found.runs_needed, found.low) == ("unresolved", 2, None)
+    assert found.ratio == pytest.approx(2, rel=0.1)
+
+
+@pytest.mark.parametrize(("a", "b", "same_hardware", "needed"), [(1, 1, True, 2), (2, 2, True, 1), (1, 2, False, 3)])
+def test_with_fewer_runs_the_difference_is_shown_and_unresolved(a, b, same_hardware, needed):
+    found = over_runs([LEVEL + 1] * a, [LEVEL] * b, same_hardware=same_hardware)
+    assert (found.verdict, found.runs_needed, found.se) == ("unresolved", needed, None)
+    assert found.ratio == pytest.approx(math.e)
+
+
+def test_the_numbers_are_students_and_welchs():
+    rng = np.random.default_rng(3)
+    a, b = runs(rng, 5, 1.1, 0.05), runs(rng, 4)
+    for same in (True, False):
+        found, expected = over_runs(a, b, same_hardware=same), stats.ttest_ind(a, b, equal_var=same)
+        assert (found.p, found.df) == pytest.approx((expected.pvalue, expected.df))
+        assert math.log(found.low) == pytest.approx(expected.confidence_interval().low)
+    single = over_runs(a, b[:1], same_hardware=True)  # t * s * sqrt(1/5 + 1)
+    assert single.se == pytest.approx(np.std(a, ddof=1) * math.sqrt(1.2))
+
+
+def test_verdicts_are_those_of_rounds():
+    def judged(ratio, sd=0.001):
+        rng = np.random.default_rng(4)
+        return over_runs(runs(rng, 4, ratio, sd), runs(rng, 4, 1.0, sd), same_hardware=True).verdict
+
+    assert (judged(1.05), judged(0.95), judged(1.0), judged(1.02, 0.03)) == ("slower", "faster", "same", "unresolved")
+
+
+def test_runs_that_agree_to_the_last_digit():
+    assert over_runs([LEVEL] * 3, [LEVEL] * 3, same_hardware=False).verdict == "same"
+    assert over_runs([LEVEL + 1] * 3, [LEVEL] * 3, same_hardware=False).verdict == "slower"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "se", "pct", "answer"),
+    [
+        (1.10, 0.001, 5, "slower"),
+        (1.04, 0.001, 5, "not_slower"),
+        (0.50, 0.001, 5, "not_slower"),
+        (1.06, 0.020, 5, "unresolved"),
+        (1.04, 0.020, 5, "unresolved"),
+        (1.05, 0.0, 0, "slower"),
+        (1.00, 0.0, 0, "not_slower"),
+    ],
+)
+def test_slower_by_more_than_is_shown_or_shown_not_to_be_or_neither(ratio, se, pct, answer):
+    assert slower_by_more_than(math.log(ratio), se, 7, pct) == answer
+
+
+def test_without_a_spread_of_three_nothing_is_shown():
+    assert slower_by_more_than(math.log(5), None, None, 5) == "unresolved"
+    assert slower_by_more_than(math.log(5), 0.001, 1, 5) == "unresolved"
+
+
+@pytest.mark.parametrize("planted", ["slower", "not_slower"])
+def test_either_answer_is_wrong_at_most_once_in_twenty_at_the_border(planted):
+    rng = np.random.default_rng(5)
+    said = [
+        slower_by_more_than(logs.mean(), logs.std(ddof=1) / math.sqrt(8), 7, 5)
+        for logs in rng.normal(math.log(1.05), 0.02, (2000, 8))
+    ]
+    assert said.count(planted) / len(said) < 0.065

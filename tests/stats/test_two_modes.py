@@ -1,0 +1,106 @@
+"""Both kinds planted: two levels, which must be found, and drift, noise and outliers, which must not."""
+
+import math
+
+import numpy as np
+import pytest
+
+from kit.stats.modes import GAP_LEAST_PLAIN, two_modes
+
+ROUNDS, CYCLES = 8, 12
+BLOCKS = ROUNDS * CYCLES
+# Seconds: a cycle of three members, and the start of the next round.
+TIMES_S = np.concatenate([number * 30 + 0.8 * np.arange(CYCLES) for number in range(ROUNDS)])
+
+
+def noise(rng, sd):
+    """Of blocks, and the luck of each round's process."""
+    return rng.normal(0, sd, BLOCKS) + np.repeat(rng.normal(0, 0.04, ROUNDS), CYCLES)
+
+
+def walk(rng, span_pct):
+    """A machine whose speed wanders over `span_pct`, between rounds as well."""
+    steps = rng.normal(0, np.sqrt(np.diff(TIMES_S, prepend=-0.8)))
+    walked = np.cumsum(steps)
+    return walked / np.ptp(walked) * math.log1p(span_pct / 100) + rng.normal(0, 0.02, BLOCKS)
+
+
+def autoregressive(rng, coefficient, sd):
+    values = np.zeros(BLOCKS)
+    for i, shock in enumerate(rng.normal(0, sd, BLOCKS)):
+        values[i] = coefficient * values[i - 1] + shock
+    return values
+
+
+NOTHING = {
+    "noise": lambda rng: noise(rng, rng.uniform(0.01, 0.1)),
+    "heavy tails": lambda rng: 0.03 * rng.standard_t(3, BLOCKS),
+    "outliers": lambda rng: noise(rng, 0.03) + (rng.random(BLOCKS) < 0.06) * rng.exponential(0.5, BLOCKS),
+    "autoregressive": lambda rng: autoregressive(rng, rng.uniform(0.3, 0.95), 0.05),
+    "walk 10 %": lambda rng: walk(rng, 10),
+    "walk 30 %": lambda rng: walk(rng, 30),
+}
+
+
+def modal(rng, ratio, share, how, sd):
+    if how == "rounds":
+        slow = np.repeat(rng.permutation(ROUNDS) < max(1, round(share * ROUNDS)), CYCLES)
+    elif how == "blocks":
+        slow = rng.permutation(BLOCKS) < share * BLOCKS
+    else:  # for some seconds
+        slow = np.roll(np.arange(BLOCKS) < share * BLOCKS, rng.integers(BLOCKS))
+    return slow * math.log(ratio) + rng.normal(0, sd, BLOCKS), slow
+
+
+@pytest.mark.parametrize("kind", NOTHING)
+def test_one_level_is_not_two(kind):
+    rng = np.random.default_rng(1)
+    alarms = sum(two_modes(NOTHING[kind](rng)) is not None for _ in range(400))
+    assert alarms <= 8
+
+
+@pytest.mark.parametrize("span_pct", [10, 30, 60])
+def test_drift_of_a_lone_cell_is_not_two_levels(span_pct):
+    rng = np.random.default_rng(2)
+    assert not any(two_modes(walk(rng, span_pct), gap_least=GAP_LEAST_PLAIN) for _ in range(400))
+
+
+@pytest.mark.parametrize("how", ["rounds", "blocks", "seconds"])
+@pytest.mark.parametrize(
+    ("ratio", "sd", "least"), [(1.25, 0.02, 0.9), (1.5, 0.04, 0.95), (2.0, 0.07, 0.95)], ids=["1.25", "1.5", "2"]
+)
+def test_two_levels_are_found(how, ratio, sd, least):
+    rng = np.random.default_rng(3)
+    found = 0
+    for _ in range(200):
+        values, slow = modal(rng, ratio, rng.uniform(0.12, 0.88), how, sd)
+        modes = two_modes(values)
+        if modes is not None:
+            found += 1
+            assert modes.slow_log - modes.fast_log == pytest.approx(math.log(ratio), abs=0.6 * math.log(ratio))
+            assert np.mean(modes.slow == slow) > 0.9
+    assert found / 200 >= least
+
+
+def test_a_lone_cell_of_two_speeds_is_found_in_spite_of_drift():
+    rng = np.random.default_rng(4)
+    found = [
+        two_modes(modal(rng, 2, 0.4, "seconds", 0.03)[0] + walk(rng, 20), gap_least=GAP_LEAST_PLAIN) is not None
+        for _ in range(100)
+    ]
+    assert sum(found) >= 90
+
+
+def test_modes_are_those_of_the_member_whose_own_step_follows_them():
+    rng = np.random.default_rng(5)
+    drift = walk(rng, 30)
+    modal_own, steady_own = drift + modal(rng, 2, 0.4, "blocks", 0.02)[0], drift + rng.normal(0, 0.02, BLOCKS)
+    assert two_modes(modal_own - steady_own, own_log=modal_own) is not None
+    assert two_modes(steady_own - modal_own, own_log=steady_own) is None
+
+
+@pytest.mark.parametrize(
+    "values", [[], [1.0], [1.0] * 50, [1.0] * 3 + [2.0] * 3, [1.0, math.nan] * 20, [1.0] * 48 + [2.0] * 2]
+)
+def test_too_few_or_no_differences_are_one_level(values):
+    assert two_modes(np.array(values)) is None

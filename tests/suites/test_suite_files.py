@@ -1,0 +1,170 @@
+"""Suites as files and as the command line changes them: what is wrong is one line with the choices."""
+
+import pytest
+
+from kit.errors import KitError
+from kit.profile.cell import Variant
+from kit.suites.plan import plan_cells
+from kit.suites.suite import VariantTable, builtin_suites, changed, load_suite
+from kit.suites.variant import variants_given
+
+MINE = """
+name = "mine"
+title = "Mine"
+[cells]
+workloads = ["mlp"]
+backends = ["torch"]
+tasks = ["train"]
+"""
+
+
+def suite_file(folder, text=MINE):
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def refused(load, *arguments, **options):
+    with pytest.raises(KitError) as error:
+        load(*arguments, **options)
+    assert str(error.value).isprintable()
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", builtin_suites())
+def test_every_built_in_suite_loads_and_has_cells(name):
+    suite = load_suite(name)
+    assert suite.name == name
+    assert suite.compared == ["backend"]
+    assert plan_cells(suite)
+
+
+def test_a_users_own_suite_has_the_defaults_that_are_documented(tmp_path):
+    measure = load_suite(suite_file(tmp_path)).measure
+    assert (measure.rounds, measure.cycles, measure.block_s, measure.warmup_s, measure.warmup_steps) == (
+        8,
+        12,
+        0.25,
+        1,
+        10,
+    )
+    assert measure.plan().energy_s == 0
+
+
+def test_the_hash_is_of_the_file(tmp_path):
+    one = load_suite(suite_file(tmp_path))
+    assert load_suite(suite_file(tmp_path)).sha256 == one.sha256
+    assert load_suite(suite_file(tmp_path, f"{MINE}# another\n")).sha256 != one.sha256
+
+
+def test_variants_of_a_file_are_compared_in_its_order(tmp_path):
+    tables = '[variants.old]\npython = "/envs/old/bin/python"\n[variants.new]\nenv = {X = "1", Y = "a,b"}\n'
+    suite = load_suite(suite_file(tmp_path, MINE + tables))
+    assert suite.compared == ["variant"]
+    assert suite.all_variants() == [
+        Variant(name="old", python="/envs/old/bin/python"),
+        Variant(name="new", env={"X": "1", "Y": "a,b"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name = ", "not TOML"),
+        ('name = "x"', "missing required field"),
+        (MINE + "extra = 1\n", "extra"),
+        (MINE.replace('"train"', '"test"'), "test"),
+        (MINE + "batches = [128, 0]\n", "batches"),
+        ('compare = ["color"]\n' + MINE, "no axis 'color'; choose from workload, backend"),
+        (MINE + '[measure]\nshare = ["backend"]\n', "cannot be shared over 'backend'; choose from workload, task"),
+        (MINE + "[measure]\nrounds = 0\n", "rounds"),
+        (MINE + "[measure]\ncycles = 0\n", "cycles"),
+        (MINE + "[measure]\nblock_s = nan\n", "block_s"),
+        (MINE + "[measure]\nblock_s = -1.0\n", "block_s"),
+        (MINE + "[measure]\nblock_s = 0\n", "block_s"),
+        (MINE + "[measure]\nwarmup_s = inf\n", "warmup_s"),
+        (MINE + "[measure]\nlead_in_s = 0.3\n", "lead_in_s"),
+        (MINE + '[variants.x]\nimage = "y"\n', "image"),
+        (MINE + '[variants."a b/c"]\n', "a b/c"),
+    ],
+)
+def test_a_file_that_is_no_suite_is_one_line(tmp_path, text, said):
+    assert said in refused(load_suite, suite_file(tmp_path, text))
+
+
+def test_a_suite_that_is_not_there_is_one_line_with_the_choices(tmp_path):
+    assert "choose from quick, standard" in refused(load_suite, "fast")
+    assert "No such file" in refused(load_suite, str(tmp_path / "gone.toml"))
+    assert "cannot be read" in refused(load_suite, f"{tmp_path}/")
+
+
+def test_options_replace_axes_and_quick_replaces_the_measure():
+    suite = changed(load_suite("standard"), {"batches": [7, 9], "tasks": ["infer"], "feeds": []}, rounds=5, quick=True)
+    assert {(cell.batch, cell.task, cell.feed) for cell in plan_cells(suite)} == {
+        (7, "infer", "device"),
+        (9, "infer", "device"),
+    }
+    assert suite.measure.rounds == 5
+    assert suite.measure.cycles == load_suite("quick").measure.cycles
+    assert suite.name == "standard-quick"
+
+
+def test_variants_of_the_command_line_are_compared_unless_it_says_otherwise():
+    given = {"tcmalloc": VariantTable(env={"LD_PRELOAD": "x.so"})}
+    suite = changed(load_suite("quick"), {}, variants=given)
+    assert suite.compared == ["variant"]
+    # One alone is compared with the default.
+    assert [variant.name for variant in suite.all_variants()] == ["default", "tcmalloc"]
+    assert changed(load_suite("quick"), {}, variants=given, compare=["backend"]).compared == ["backend"]
+
+
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [
+        ({"workloads": ["mpl"]}, "no workload 'mpl'; choose from"),
+        ({"backends": ["pytorch"]}, "no backend 'pytorch'; choose from tensorflow, torch, jax"),
+        ({"compile_modes": ["fast"]}, "no compile mode 'fast'; choose from default"),
+        ({"devices": ["npu"]}, "npu"),
+        ({"tasks": ["test"]}, "test"),
+        ({"batches": [0]}, "batches"),
+    ],
+)
+def test_unknown_names_are_one_line(axes, said):
+    assert said in refused(lambda: plan_cells(changed(load_suite("quick"), axes)))
+
+
+def test_an_axis_that_cannot_be_compared_is_answered_with_the_choices():
+    assert "no axis 'color'; choose from workload" in refused(changed, load_suite("quick"), {}, compare=["color"])
+
+
+def test_what_a_variant_may_say():
+    given = variants_given(
+        [
+            "old:python=/envs/old/bin/python",
+            "spin:env=OMP_WAIT_POLICY=active,env=GOMP_SPINCOUNT=1,2,3",
+            "both:python=py,env=A=b=c,env=EMPTY=",
+            "plain",
+        ]
+    )
+    assert list(given) == ["old", "spin", "both", "plain"]
+    assert given["old"] == VariantTable(python="/envs/old/bin/python")
+    assert given["spin"].env == {"OMP_WAIT_POLICY": "active", "GOMP_SPINCOUNT": "1,2,3"}
+    assert given["both"] == VariantTable(python="py", env={"A": "b=c", "EMPTY": ""})
+    assert given["plain"] == VariantTable()
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["a:env=X=1", "a:env=X=2"], "two variants of one name"),
+        (["", "b"], "is no name"),
+        (["a/b"], "is no name"),
+        (["-x"], "is no name"),
+        (["a:python="], "sets nothing"),
+        (["a:env=X"], "sets nothing"),
+        (["a:env==1"], "sets nothing"),
+        (["a:image=x"], "sets nothing"),
+    ],
+)
+def test_what_names_no_variant_is_one_line(texts, said):
+    assert said in refused(variants_given, texts)

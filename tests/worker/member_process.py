@@ -1,0 +1,69 @@
+"""A real member, spoken to through its pipes as a runner does."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+from kit.profile.cell import Cell
+from kit.profile.launch import StepPlan
+from kit.worker.messages import Answer, Entered, Failed, Prepare, ProgramRequest
+
+PLANTED = Path(__file__).parents[1] / "faults" / "planted"
+PLAN = StepPlan(cycles=2, block_s=0.05, lead_in_s=0.005, warmup_s=0.1, warmup_steps=5, energy_s=0.0)
+
+
+def cell(backend="torch", task="train", **more):
+    fields = {"workload": "mlp", "device": "cpu", "batch": 32, "precision": "float32", "feed": "device"}
+    return Cell(**(fields | {"backend": backend, "task": task, "compile_mode": "eager"} | more))
+
+
+def prepare(*cells, slowdown_pct=0.0, data="synthetic", prove=False):
+    return Prepare(
+        programs=[ProgramRequest(cell=one, slowdown_pct=slowdown_pct) for one in cells],
+        plan=PLAN,
+        data={"mnist": data},
+        seed=0,
+        threads=1,
+        cpus=sorted(os.sched_getaffinity(0))[:1],
+        clock="monotonic_raw",
+        prove=prove,
+    )
+
+
+class MemberProcess:
+    """Of this process; killed at the end of the `with`."""
+
+    def __init__(self, **environment):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "kit.worker", "--runner", str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(PLANTED), **environment},
+        )
+        self.entered = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def ask(self, command):
+        """The answer; phases that were entered on the way are kept."""
+        self.process.stdin.write(msgspec.json.encode(command) + b"\n")
+        self.process.stdin.flush()
+        while True:
+            answer = msgspec.json.decode(self.process.stdout.readline(), type=Answer)
+            if not isinstance(answer, Entered):
+                return answer
+            self.entered.append((answer.phase, answer.program))
+
+    def done(self, command):
+        answer = self.ask(command)
+        assert not isinstance(answer, Failed), answer
+        return answer

@@ -1,0 +1,165 @@
+"""A real member over its pipes: PyTorch's mlp, trained and used in one process."""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from member_process import MemberProcess, cell, prepare
+
+from kit.profile.launch import Failure
+from kit.worker.messages import Failed, Finish, Finished, Prepared, RunBlock, WarmUp
+from kit.worker.planted import PLANTED_NS
+from kit.workloads.parity import PARITY_STEPS
+
+
+class Told(NamedTuple):
+    prepared: Prepared
+    warm: list
+    blocks: list
+    finished: Finished
+    entered: list
+    code: int
+    left: bytes
+
+
+@pytest.fixture(scope="module")
+def told(mnist_dir):
+    """Everything that a proving member says, on real data; MNIST's test split is scored."""
+    with MemberProcess(KIT_DATA=str(mnist_dir)) as member:
+        asked = prepare(cell(task="train"), cell(task="infer"), data="mnist", prove=True, slowdown_pct=50.0)
+        prepared = member.done(asked)
+        warm = [member.done(WarmUp(program=place)) for place in (0, 1)]
+        blocks = [[member.done(RunBlock(program=place, seconds=0.05)) for _ in range(3)] for place in (0, 1)]
+        finished = member.done(Finish())
+        left, _ = member.process.communicate(timeout=20)
+        return Told(prepared, warm, blocks, finished, member.entered, member.process.returncode, left)
+
+
+pytestmark = pytest.mark.frameworks
+
+
+def test_it_says_each_phase_before_it_begins(told):
+    assert told.entered == [
+        ("import", None),
+        ("data", None),
+        *((phase, place) for place in (0, 1) for phase in ("build", "trace", "compile", "first_step")),
+        ("warmup", 0),
+        ("warmup", 1),
+        ("finish", None),
+        ("evaluate", 0),
+        ("parity", 0),
+        ("parity", 1),
+    ]
+    assert (told.code, told.left) == (0, b"")
+
+
+def test_phases_do_not_overlap(told):
+    phases = [*told.prepared.phases, *(one for own in told.prepared.programs for one in own.phases)]
+    # Eager PyTorch cannot tell tracing and compiling apart from the first step.
+    assert [phase.name for phase in phases] == ["import", "data", *["build", "first_step"] * 2]
+    phases += [one.phase for one in told.warm]
+    assert all(phase.duration_ns > 0 for phase in phases)
+    assert all(one.begin_ns + one.duration_ns <= next.begin_ns for one, next in pairwise(phases))
+
+
+def test_what_it_runs_on_is_said(told):
+    prepared = told.prepared
+    assert prepared.threads.requested == prepared.threads.reported == 1
+    assert prepared.resident_b > 50 << 20
+    for own in prepared.programs:
+        assert own.data.name == "mnist"
+        assert len(own.data.sha256) == 64
+        assert own.data.pool_batches > 1
+    train, infer = prepared.programs
+    assert train.data.sha256 != infer.data.sha256
+
+
+def test_a_block_has_its_lead_in_its_steps_and_its_counters(told):
+    names = {report.name for report in told.prepared.sensors if report.status == "measured"}
+    for blocks in told.blocks:
+        for block in blocks:
+            assert block.lead_in >= 1
+            assert len(block.step_ns) >= block.lead_in + 2
+            assert sum(block.step_ns) <= block.span_ns <= 1.2 * sum(block.step_ns) + 5_000_000
+            assert names | {PLANTED_NS} >= block.counters.keys() >= {"process.cpu_ns", "process.minor_faults"}
+            # One thread on one CPU: it cannot have had more than the whole of the block.
+            assert 0 < block.counters["process.cpu_ns"] <= 1.1 * block.span_ns + 10_000_000
+        begins = [block.begin_ns for block in blocks]
+        assert begins == sorted(begins)
+        assert all(one.begin_ns + one.span_ns <= next.begin_ns for one, next in pairwise(blocks))
+
+
+def test_a_block_fills_its_time(told):
+    # At the pace of the block before; the machine's own speed may change in between.
+    assert 0.02 < np.median([block.span_ns for blocks in told.blocks for block in blocks]) / 1e9 < 0.2
+
+
+def test_what_was_planted_is_in_the_counter_and_not_in_the_warm_up(told):
+    for warm, blocks in zip(told.warm, told.blocks, strict=True):
+        pace_ns = np.median(warm.step_ns)
+        for block in blocks:
+            assert block.counters[PLANTED_NS] >= 0.499 * pace_ns * len(block.step_ns)
+            assert block.counters[PLANTED_NS] < sum(block.step_ns)
+
+
+def test_the_clock_is_certified_at_the_end(told):
+    certificate = told.finished.certificate
+    assert certificate.source == "monotonic_raw"
+    assert certificate.null_interval.median_ns > 0
+    assert certificate.shortest_step_ns >= 1000 * certificate.null_interval.median_ns * 0.99
+    assert told.finished.peak_memory_b >= told.prepared.resident_b
+
+
+def test_a_proving_member_records_parity_and_scores_what_it_trained(told):
+    train, infer = told.finished.programs
+    for own in (train, infer):
+        assert own.failure is None
+        assert len(own.parity.losses) == PARITY_STEPS
+        assert np.isfinite(own.parity.losses).all()
+        assert own.recompiles.count in (0, None)
+    assert train.parity.losses[-1] < train.parity.losses[0]
+    steps = 1 + len(told.warm[0].step_ns) + sum(len(block.step_ns) for block in told.blocks[0])
+    assert train.evaluation.updates == steps
+    assert train.evaluation.samples == 10_000
+    # It has learned something.
+    assert train.evaluation.accuracy > 0.5
+    assert infer.evaluation is None
+
+
+def test_one_that_need_not_prove_does_not():
+    with MemberProcess() as member:
+        member.done(prepare(cell("plain"), prove=False))
+        (own,) = member.done(Finish()).programs
+    assert (own.parity, own.evaluation) == (None, None)
+    assert not {"evaluate", "parity"} & {phase for phase, _ in member.entered}
+
+
+def test_what_a_framework_prints_is_no_answer(tmp_path):
+    faults = '[{"cell": "", "at": "import", "do": "chatter"}, {"cell": "", "at": "block", "do": "chatter"}]'
+    with MemberProcess(FAULTS=faults, FAULTS_FOLDER=str(tmp_path)) as member:
+        member.done(prepare(cell("plain", "infer")))
+        member.done(WarmUp(program=0))
+        assert member.done(RunBlock(program=0, seconds=0.02)).step_ns
+        member.done(Finish())
+        _, stderr = member.process.communicate(timeout=20)
+    assert stderr.count(b"noise of a child") == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "phase", "program", "said"),
+    [
+        ({"backend": "plain", "device": "gpu"}, "data", 0, "gpu"),
+        ({"backend": "plain", "workload": "cnn"}, "build", 0, "translation"),
+    ],
+)
+def test_a_cell_that_cannot_run_here_is_a_failure_with_its_phase(wrong, phase, program, said):
+    with MemberProcess() as member:
+        answer = member.ask(prepare(cell(**wrong)))
+        assert isinstance(answer, Failed)
+        assert answer.program == program
+        assert isinstance(answer.failure, Failure)
+        assert answer.failure.phase == phase
+        assert said in str(answer.failure.reason.values)
+        member.process.communicate(timeout=20)
+        assert member.process.returncode == 1
