@@ -93,7 +93,9 @@ def counted(launches: Sequence[Launch], *names: str) -> Counted | None:
 def block_arrays(launch: Launch) -> BlockArrays:
     """Return the launch's blocks as `kit.stats` takes them."""
     blocks = launch.blocks
-    return BlockArrays(*(np.asarray(one) for one in (blocks.cycle, blocks.median_ns, blocks.duration_ns, blocks.steps)))
+    return BlockArrays(
+        *(np.asarray(one, np.float64) for one in (blocks.cycle, blocks.median_ns, blocks.duration_ns, blocks.steps))
+    )
 
 
 def _has_blocks(launch: Launch) -> bool:

@@ -6,71 +6,113 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kit.audit.finding import Finding
 from kit.audit.kernel_time import FAULTS_LEAST_PER_CPU_MS, other_allocator
 from kit.audit.member import Member
-from kit.profile.launch import Launch
-from kit.stats.modes import GAP_LEAST_PLAIN, TwoModes, two_modes
+from kit.stats.modes import GAP_LEAST_PLAIN, TwoModes, modes_by_cause, two_modes
 
 # Of the slow mode's faults per step, in the fast one: then the faults are what parts the modes.
 FEW_FAULTS_SHARE = 0.5
 
-Block = tuple[Launch, int]  # its place in the launch's lists
+
+class Modes(NamedTuple):
+    """Which blocks of a member were in its slow mode; arrays have the shape (blocks,)."""
+
+    rounds: NDArray[Any]
+    cycles: NDArray[Any]
+    slow: NDArray[np.bool_]
+    step_ns: tuple[float, float]  # in the fast and in the slow mode
+    faults_per_step: tuple[float, float] | None  # where they part the modes
+    slowed_log: float  # ln of slow over fast, relative to the others of the group where there are any
 
 
 def find(member: Member) -> Finding | None:
     """Find members in two modes, and whether page faults part them."""
-    blocks = list(_cycles(member)) if member.paired else []
-    relative = np.array([value for _, value in blocks])
-    if not blocks:
-        blocks = [((one, i), 0.0) for one in member.launches.values() for i in range(len(one.blocks.median_ns))]
-    own = np.log([float(launch.blocks.median_ns[i]) for (launch, i), _ in blocks])
-    modes = two_modes(relative, own_log=own) if relative.size else two_modes(own, gap_least=GAP_LEAST_PLAIN)
+    modes = modes_of(member)
     if modes is None:
         return None
     values = {
-        "fast_step_ns": float(np.exp(np.median(own[~modes.slow]))),
-        "slow_step_ns": float(np.exp(np.median(own[modes.slow]))),
-        "slow_share_pct": 100 * modes.slow_share,
+        "fast_step_ns": modes.step_ns[0],
+        "slow_step_ns": modes.step_ns[1],
+        "slow_share_pct": 100 * float(modes.slow.mean()),
     }
-    rank = 100 * (1 - math.exp(modes.fast_log - modes.slow_log))
-    code, remedy, explains = "two_modes", None, {"stalls"}
-    faults = _faults_of_modes([block for block, _ in blocks], modes)
-    if faults is not None:
-        values |= {"fast_faults_per_step": faults[0], "slow_faults_per_step": faults[1]}
-        code, remedy = "two_modes_page_faults", other_allocator(member.variant)
-        explains |= {"page_faults", "kernel_share"}
-    return Finding(code, member.cell.key, member.group, values, rank, remedy, frozenset(explains))
+    rank = 100 * (1 - math.exp(-modes.slowed_log))
+    if modes.faults_per_step is None:
+        return Finding("two_modes", member.cell.key, member.group, values, rank, None, frozenset({"stalls"}))
+    fast, slow = modes.faults_per_step
+    values |= {"fast_faults_per_step": fast, "slow_faults_per_step": slow}
+    explains = frozenset({"stalls", "page_faults", "kernel_share"})
+    remedy = other_allocator(member.variant)
+    return Finding("two_modes_page_faults", member.cell.key, member.group, values, rank, remedy, explains)
 
 
-def _cycles(member: Member) -> Iterator[tuple[Block, float]]:
-    """Yield each block of the rounds and cycles that all members have, with its ln step over the others' mean."""
-    for number, launch in member.launches.items():
-        if not all(number in other for other in member.others):
-            continue
-        others = [
-            dict(zip(other[number].blocks.cycle, other[number].blocks.median_ns, strict=False))
-            for other in member.others
-        ]
-        for i, (cycle, own_ns) in enumerate(zip(launch.blocks.cycle, launch.blocks.median_ns, strict=False)):
-            if all(cycle in other for other in others):
-                beside = sum(math.log(other[cycle]) for other in others) / len(others)
-                yield (launch, i), math.log(own_ns) - beside
-
-
-def _faults_of_modes(blocks: list[Block], modes: TwoModes) -> tuple[float, float] | None:
-    """Return faults per step in the fast and in the slow mode, where they part the modes."""
-    totals = np.zeros((2, 3))  # (mode, faults and steps and CPU milliseconds)
-    for (launch, i), slow in zip(blocks, modes.slow, strict=True):
-        faults = launch.blocks.counters.get("process.minor_faults", [])[i : i + 1]
-        cpu_ns = launch.blocks.counters.get("process.cpu_ns", [])[i : i + 1]
-        if faults and cpu_ns and faults[0] is not None and cpu_ns[0] is not None:
-            totals[int(slow)] += faults[0], launch.blocks.lead_in[i] + launch.blocks.steps[i], cpu_ns[0] / 1e6
-    if np.any(totals[:, 1:] <= 0) or totals[1, 0] / totals[1, 2] < FAULTS_LEAST_PER_CPU_MS:
+def modes_of(member: Member) -> Modes | None:
+    """Return the two modes of a member; None where it has one level, or drift explains two."""
+    blocks = _blocks(member)
+    if not blocks:
         return None
-    fast, slow = totals[:, 0] / totals[:, 1]
-    return (float(fast), float(slow)) if fast <= FEW_FAULTS_SHARE * slow else None
+    rounds, cycles, own, beside, faults, cpu_ms = np.array(blocks).T
+    alone = not member.paired
+    relative = own - (0.0 if alone else beside)
+    counted = bool(np.all(np.isfinite(faults)))
+    found: TwoModes | None = None
+    # A cause that is there or not tells the modes better than times, which noise and drift blur.
+    if counted and np.quantile(faults / cpu_ms, 0.9) >= FAULTS_LEAST_PER_CPU_MS:
+        found = modes_by_cause(relative, faults)
+    if found is None:
+        found = two_modes(own, gap_least=GAP_LEAST_PLAIN) if alone else two_modes(relative, own_log=own)
+    if found is None:
+        return None
+    slow = found.slow
+    fast_faults, slow_faults = (float(np.median(faults[part])) if counted else math.nan for part in (~slow, slow))
+    parted = counted and fast_faults <= FEW_FAULTS_SHARE * slow_faults
+    parted = parted and slow_faults / float(np.median(cpu_ms[slow])) >= FAULTS_LEAST_PER_CPU_MS
+    return Modes(
+        rounds=rounds,
+        cycles=cycles,
+        slow=slow,
+        step_ns=(math.exp(np.median(own[~slow])), math.exp(np.median(own[slow]))),
+        faults_per_step=(fast_faults, slow_faults) if parted else None,
+        slowed_log=found.slow_log - found.fast_log,
+    )
+
+
+def _blocks(member: Member) -> list[tuple[float, ...]]:
+    """Return round, cycle, ln step, mean ln step of the others, faults and CPU ms per step, of each block.
+
+    Of members that took turns only the cycles that all have; faults are nan where they were not read.
+    """
+    found: list[tuple[float, ...]] = []
+    for number, launch in member.launches.items():
+        others = [dict(zip(one.blocks.cycle, one.blocks.median_ns, strict=True)) for one in _beside(member, number)]
+        if member.paired and len(others) < len(member.others):
+            continue
+        blocks = launch.blocks
+        nothing: list[int | None] = [None] * len(blocks.cycle)
+        faults, cpu_ns = (blocks.counters.get(name, nothing) for name in ("process.minor_faults", "process.cpu_ns"))
+        for place, cycle in enumerate(blocks.cycle):
+            if member.paired and not all(cycle in other for other in others):
+                continue
+            steps = blocks.lead_in[place] + blocks.steps[place]
+            fault, cpu = faults[place], cpu_ns[place]
+            read = fault is not None and cpu is not None and cpu > 0
+            found.append(
+                (
+                    float(number),
+                    float(cycle),
+                    math.log(blocks.median_ns[place]),
+                    sum(math.log(other[cycle]) for other in others) / len(others) if member.paired else 0.0,
+                    (fault or 0) / steps if read else math.nan,
+                    (cpu or 0) / 1e6 / steps if read else math.nan,
+                )
+            )
+    return found
+
+
+def _beside(member: Member, number: int) -> list[Any]:
+    return [other[number] for other in member.others if number in other]

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.audit.member import block_arrays
+from kit.audit.two_modes import Modes
 from kit.compare.measured import gave_number
 from kit.compare.rows import Versus
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
-from kit.stats.modes import GAP_LEAST_PLAIN, two_modes
 from kit.stats.rounds import BlockArrays, RoundRatio, round_ratio
 from kit.stats.trend import trending
 from kit.stats.verdict import SMALLEST_DIFFERENCE, Verdict, judge_family
@@ -34,13 +35,19 @@ class _Relative(NamedTuple):
 class Pairs:
     """The members of one group, in parts where it was split; each part has the baseline."""
 
-    def __init__(self, parts: Sequence[Group], launches: Mapping[str, Sequence[Launch]]) -> None:
+    def __init__(
+        self,
+        parts: Sequence[Group],
+        launches: Mapping[str, Sequence[Launch]],
+        modes: Mapping[str, Modes] | None = None,
+    ) -> None:
         self._parts = parts
+        self._modes = modes or {}
         self._rounds: dict[tuple[str, str], dict[int, BlockArrays]] = {}  # of (part, cell)
         self._paired = True
         for key, own in launches.items():
             for launch in filter(gave_number, own):
-                self._rounds.setdefault((launch.group, key), {})[launch.round] = _arrays(launch)
+                self._rounds.setdefault((launch.group, key), {})[launch.round] = block_arrays(launch)
                 self._paired &= launch.turns == "blocks"
         self._ratios = {(one, other): self.ratios(one, other) for one, other in combinations(launches, 2)}
         logs = [[ratio.log_ratio for ratio in found.values()] for found in self._ratios.values()]
@@ -102,26 +109,26 @@ class Pairs:
 
     def modes_mark(self, key: str) -> list[Reason]:
         """Return the mark of a cell that has two modes."""
-        found = self.modes(key)
-        return [] if found is None else [reason("two_modes", fast_ns=found[0], slow_ns=found[1])]
+        own = self._modes.get(key)
+        return [] if own is None else [reason("two_modes", fast_ns=own.step_ns[0], slow_ns=own.step_ns[1])]
 
-    def modes(self, key: str, other: str | None = None) -> tuple[float, float] | None:
-        """Return the two modes of a cell, if it has them: step in ns, or with `other` the ratios to it."""
+    def modes(self, key: str, other: str) -> tuple[float, float] | None:
+        """Return the ratios of a cell to another in its two modes; None where it has one."""
+        own = self._modes.get(key)
+        if own is None:
+            return None
+        slow = {(number, cycle): mode for number, cycle, mode in zip(own.rounds, own.cycles, own.slow, strict=True)}
+        logs: dict[bool, list[float]] = {False: [], True: []}
         for part in self._parts:
-            if key not in part.cells or (other is not None and other not in part.cells):
-                continue
-            others = _others(part, key) if other is None else [other]
-            blocks = self._relative(part, key, others if self._paired else [])
-            if not blocks:
-                continue
-            own = np.concatenate([one.own for one in blocks])
-            logs = np.concatenate([one.logs for one in blocks])
-            alone = not (others and self._paired)
-            found = two_modes(own, gap_least=GAP_LEAST_PLAIN) if alone else two_modes(logs, own_log=own)
-            if found is not None:
-                values = own if other is None else logs
-                return math.exp(np.median(values[~found.slow])), math.exp(np.median(values[found.slow]))
-        return None
+            mine, yours = self._rounds.get((part.key, key), {}), self._rounds.get((part.key, other), {})
+            for number in mine.keys() & yours.keys():
+                theirs = dict(zip(yours[number].cycle.tolist(), yours[number].median_ns.tolist(), strict=True))
+                for cycle, step_ns in zip(mine[number].cycle.tolist(), mine[number].median_ns.tolist(), strict=True):
+                    if cycle in theirs and (number, cycle) in slow:
+                        logs[bool(slow[number, cycle])].append(math.log(step_ns / theirs[cycle]))
+        if not logs[False] or not logs[True]:
+            return None
+        return math.exp(np.median(logs[False])), math.exp(np.median(logs[True]))
 
     def _within(self, part: str, one: str, other: str) -> dict[int, RoundRatio]:
         mine, yours = self._rounds.get((part, one), {}), self._rounds.get((part, other), {})
@@ -147,8 +154,3 @@ class Pairs:
 
 def _others(part: Group, key: str) -> list[str]:
     return [other for other in part.cells if other != key]
-
-
-def _arrays(launch: Launch) -> BlockArrays:
-    blocks = launch.blocks
-    return BlockArrays(*map(np.asarray, (blocks.cycle, blocks.median_ns, blocks.duration_ns, blocks.steps)))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kit.audit.member import members as audited
+from kit.audit.two_modes import modes_of
 from kit.compare.measured import counted_marks, launch_marks, numbers_of, processes_shared
 from kit.compare.naming import label_members, titles
 from kit.compare.notes import few, headline_of, notes_within
@@ -99,7 +101,9 @@ def _group(  # noqa: PLR0917 - what a group is made of
     parts = [group for group in profile.groups if _whole_key(group.key) == key]
     members = [result for result in profile.cells if result.key in names]
     launches = {one.key: [launch for launch in one.launches if _whole_key(launch.group) == key] for one in members}
-    pairs, shared = Pairs(parts, launches), processes_shared(profile)
+    found = {one.cell.key: modes_of(one) for one in audited(profile) if _whole_key(one.group) == key}
+    modes = {cell: own for cell, own in found.items() if own is not None}
+    pairs, shared = Pairs(parts, launches, modes), processes_shared(profile)
     baseline = next((one for one in names if wanted in (names[one], one)), parts[0].baseline)
     trends = pairs.trends()
     rows = []
@@ -141,5 +145,5 @@ def _leaders(rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Lead
         # One that changes between two modes has no one ratio.
         if versus.verdict == "slower" and versus.ratio is not None and versus.modes is None
     ]
-    level = [name for name, versus in against.items() if versus.verdict != "slower"]
+    level = [name for name, versus in against.items() if versus.verdict != "slower" and versus.modes is None]
     return Leaders(names=[first.name, *level], beaten=beaten) if beaten else None

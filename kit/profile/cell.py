@@ -12,6 +12,8 @@ Feed = Literal["device", "host"]
 
 # JSON has no largest integer, arithmetic has: a longer one overflows wherever it is divided. 2^63 ns are 292 years.
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 DEFAULT_VARIANT = "default"
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from kit.profile.cell import Int64
+from kit.profile.cell import Count, Int64, Positive
 from kit.profile.clock import Calibration, Certificate
 from kit.profile.reason import Reason
 from kit.profile.sensor import Energy, SensorSummary
@@ -65,11 +65,11 @@ class Blocks(msgspec.Struct, kw_only=True):
 
     cycle: list[Int64] = []
     begin_ns: list[Int64] = []  # of the first edge
-    span_ns: list[Int64] = []
-    lead_in: list[Int64] = []  # steps
-    steps: list[Int64] = []  # timed
-    duration_ns: list[Int64] = []  # of all timed steps together
-    median_ns: list[Int64] = []  # timed step
+    span_ns: list[Positive] = []
+    lead_in: list[Count] = []  # steps
+    steps: list[Positive] = []  # timed
+    duration_ns: list[Positive] = []  # of all timed steps together
+    median_ns: list[Positive] = []  # timed step
     counters: dict[str, list[Int64 | None]] = {}  # sensor name -> difference; null: a read failed
 
     def __post_init__(self) -> None:

@@ -30,6 +30,9 @@ SHARE_LEAST = 0.1
 BLOCKS_LEAST = 4
 # Middle half of the gap. A random walk from one level to the other passes through it.
 VALLEY_SHARE_MAX = 0.08
+# Of what the cause's largest tenth begins at.
+MUCH_SHARE = 0.5
+NEXT_TO_NONE_SHARE = 0.05
 MAD_TO_SD = 1.4826  # of a normal distribution
 
 
@@ -77,6 +80,26 @@ def two_modes(
         own_fast, own_slow = _levels(np.asarray(own_log, np.float64), slow)
         if own_slow - own_fast < gap / 2:
             return None
+    return TwoModes(fast_log, slow_log, float(slow.mean()), slow)
+
+
+def modes_by_cause(log_values: NDArray[np.float64], cause: NDArray[np.float64]) -> TwoModes | None:
+    """Return the modes that a counter parts: next to none of it in one, much in the other, and a longer step with it.
+
+    Blocks in which the mode changed lie between both and count for neither level.
+
+    Args:
+        log_values: (blocks,) as for `two_modes`.
+        cause: (blocks,) of the counter per step, such as page faults; finite.
+    """
+    much = float(np.quantile(cause, 1 - SHARE_LEAST))
+    slow, fast = cause > MUCH_SHARE * much, cause < NEXT_TO_NONE_SHARE * much
+    least = max(BLOCKS_LEAST, math.ceil(SHARE_LEAST * cause.size))
+    if min(slow.sum(), fast.sum()) < least:
+        return None
+    fast_log, slow_log = float(np.median(log_values[fast])), float(np.median(log_values[slow]))
+    if slow_log - fast_log < GAP_LEAST_RELATIVE:
+        return None
     return TwoModes(fast_log, slow_log, float(slow.mean()), slow)
 
 
