@@ -15,7 +15,6 @@ from kit.compare.rows import Headline, Note, Numbers
 from kit.compare.within import BaselineError, first_failure, whole_groups
 from kit.profile.canonical import canonical_json
 from kit.profile.cell import Cell
-from kit.profile.hardware import Hardware, hardware_of
 from kit.profile.identity import Identity
 from kit.profile.reason import Reason
 from kit.profile.schema import Profile
@@ -39,7 +38,7 @@ class Run(NamedTuple):
     label: str
     id: str
     identity: bytes  # alike in runs of the same machine and software
-    hardware: Hardware
+    hardware: str  # hash of what no update of software changes
     cells: dict[str, CellRun]
     facts: Facts
     headline: Headline
@@ -82,7 +81,7 @@ def reduce_run(label: str, profile: Profile, *, details: bool = True) -> Run:
         label=label,
         id=profile.id,
         identity=_identity_key(profile.identity),
-        hardware=hardware_of(profile.identity),
+        hardware=profile.identity.hardware_sha256,
         cells=cells,
         facts=facts_of(profile),
         headline=headline_of(label, profile),

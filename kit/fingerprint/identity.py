@@ -14,7 +14,6 @@ from kit.fingerprint.container import container
 from kit.fingerprint.processor import hypervisor, processor
 from kit.fingerprint.software import software
 from kit.profile.canonical import sha256_of
-from kit.profile.hardware import hardware_sha256
 from kit.profile.identity import Identity
 from kit.profile.reason import Reason
 
@@ -44,7 +43,21 @@ def identity(pythons: Iterable[str] = (), *, packages: Iterable[str] = (), prefi
 def hashed(found: Identity) -> Identity:
     """Return the same identity with both hashes filled in.
 
-    `hardware_sha256` covers what `kit.profile.hardware` says; `sha256` covers every field but itself.
+    `hardware_sha256` leaves out what updates of software change: CPU flags, microcode, drivers. `sha256` covers every
+    field but itself.
     """
-    with_hardware = replace(found, hardware_sha256=hardware_sha256(found), sha256="")
+    cpu = found.cpu
+    hardware = {
+        "cpu": [cpu.model, cpu.architecture, cpu.cores_physical, cpu.cores_logical],
+        "caches": cpu.caches,
+        "memory_gib": _gib(found.memory_b),
+        "hypervisor": found.hypervisor,
+        "accelerators": [[one.kind, one.model, _gib(one.memory_b), one.uuid_sha256] for one in found.accelerators],
+    }
+    with_hardware = replace(found, hardware_sha256=sha256_of(hardware), sha256="")
     return replace(with_hardware, sha256=sha256_of(with_hardware))
+
+
+def _gib(size_b: int | None) -> int | None:
+    """Round: kernels keep some of the memory for themselves, each another amount."""
+    return None if size_b is None else round(size_b / 2**30)

@@ -63,7 +63,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     software: Software
     hostname_sha256: str  # tells two like machines apart without naming them
     reasons: dict[str, Reason] = {}
-    hardware_sha256: str = ""  # over what an update of software leaves as it is; see `kit.profile.hardware`
+    hardware_sha256: str = ""  # over what an update of software leaves as it is
     sha256: str = ""  # over everything else in this structure
 
 
