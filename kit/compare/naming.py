@@ -26,13 +26,16 @@ def label_members(by_key: Mapping[str, Cell], compared: Sequence[str]) -> dict[s
 
 def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
     """Return the title of each group in parts: workload and task, then what its cells share and others' do not."""
-    varying = {axis for axis in TITLED if len({getattr(cell, axis) for own in groups for cell in own}) > 1}
+    cells = [cell for own in groups for cell in own]
+    varying = {axis for axis in TITLED if len({getattr(cell, axis) for cell in cells}) > 1}
+    if len({(cell.backend, cell.compile_mode) for cell in cells}) == len({cell.backend for cell in cells}):
+        varying.discard("compile_mode")  # each backend has its own
     found = []
-    for cells in groups:
-        shared = [axis for axis in AXES if len({getattr(cell, axis) for cell in cells}) == 1]
-        head = " ".join(getattr(cells[0], axis) for axis in ("workload", "task") if axis in shared)
+    for own in groups:
+        shared = [axis for axis in AXES if len({getattr(cell, axis) for cell in own}) == 1]
+        head = " ".join(getattr(own[0], axis) for axis in ("workload", "task") if axis in shared)
         told = [axis for axis in TITLED if axis in shared and (axis in varying or axis == "backend")]
-        found.append([head, *(_name(cells[0], [axis]) for axis in told)])
+        found.append([head, *(_name(own[0], [axis]) for axis in told)])
     return found
 
 

@@ -113,8 +113,8 @@ class Pairs:
         return [] if own is None else [reason("two_modes", fast_ns=own.step_ns[0], slow_ns=own.step_ns[1])]
 
     def modes(self, key: str, other: str) -> tuple[float, float] | None:
-        """Return the ratios of a cell to another in its two modes; None where it has one."""
-        own = self._modes.get(key)
+        """Return the ratios of a cell to another in the two modes of either; None where both have one."""
+        own = self._modes.get(key) or self._modes.get(other)
         if own is None:
             return None
         slow = {(number, cycle): mode for number, cycle, mode in zip(own.rounds, own.cycles, own.slow, strict=True)}
@@ -128,7 +128,8 @@ class Pairs:
                         logs[bool(slow[number, cycle])].append(math.log(step_ns / theirs[cycle]))
         if not logs[False] or not logs[True]:
             return None
-        return math.exp(np.median(logs[False])), math.exp(np.median(logs[True]))
+        low, high = sorted(math.exp(np.median(found)) for found in logs.values())
+        return low, high
 
     def _within(self, part: str, one: str, other: str) -> dict[int, RoundRatio]:
         mine, yours = self._rounds.get((part, one), {}), self._rounds.get((part, other), {})

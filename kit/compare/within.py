@@ -142,8 +142,8 @@ def _leaders(rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Lead
     beaten = [
         (name, versus.ratio)
         for name, versus in against.items()
-        # One that changes between two modes has no one ratio.
-        if versus.verdict == "slower" and versus.ratio is not None and versus.modes is None
+        # One that changes between two modes is beaten where both are slower.
+        if versus.verdict == "slower" and versus.ratio is not None and (versus.modes is None or versus.modes[0] > 1)
     ]
     level = [name for name, versus in against.items() if versus.verdict != "slower" and versus.modes is None]
     return Leaders(names=[first.name, *level], beaten=beaten) if beaten else None
