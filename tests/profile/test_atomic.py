@@ -1,9 +1,8 @@
 import os
-import resource
 import signal
 import stat
-
-import pytest
+import subprocess
+import sys
 
 from kit.profile.atomic import write_atomically
 
@@ -25,22 +24,22 @@ def test_the_file_has_the_mode_that_the_umask_leaves(tmp_path):
     assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o640
 
 
-@pytest.fixture
-def little_room():
-    """No file may grow beyond a page, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+# No file may grow beyond a page, as on a full disk. In a process of its own: pytest's output may be a file, too.
+LITTLE_ROOM = """
+import resource, signal, sys
+from pathlib import Path
+from kit.profile.atomic import write_atomically
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+write_atomically(Path(sys.argv[1]), bytes(100_000))
+"""
 
 
-def test_where_there_is_no_room_the_old_file_stays_and_nothing_else(tmp_path, little_room):
+def test_where_there_is_no_room_the_old_file_stays_and_nothing_else(tmp_path):
     path = tmp_path / "x.json"
     write_atomically(path, b"old")
-    with pytest.raises(OSError, match="File too large"):
-        write_atomically(path, bytes(100_000))
+    done = subprocess.run([sys.executable, "-c", LITTLE_ROOM, path], capture_output=True, check=False)
+    assert b"File too large" in done.stderr
     assert path.read_bytes() == b"old"
     assert [*tmp_path.iterdir()] == [path]
 
