@@ -111,7 +111,7 @@ class LiveMember:
         self.member.kill()
         own = None if error.program is None else self.process.cells[error.program].key
         for (key, _), record in self.records.items():
-            if record.done and (key != own or error.failure.phase in MEASURING):
+            if record.done and (error.failure.phase in MEASURING or own not in (None, key)):
                 record.launch.marks.append(reason("process_ended_early", cell=own or key))
             elif own is None or key == own:
                 record.launch.failure = error.failure
