@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ except ImportError as error:
     raise ImportError(f"kit's native clock is not built: run `make setup` or `pip install -e .` ({error})") from error
 
 Preference = Literal["auto", "monotonic_raw", "tsc", "cntvct"]
-CLOCKS = get_args(Preference)
 
 # The kernel watches its clocks and falls back from one that misbehaves: *current* is its verdict, available is not.
 CURRENT_CLOCKSOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")

@@ -123,6 +123,8 @@ def launch_marks(launch: Launch) -> list[Reason]:
         marks["contended"] = reason("contended", share_pct=lost.taken_pct)
     if launch.recompiles is not None and launch.recompiles.count:
         marks.setdefault("recompiled", reason("recompiled", count=launch.recompiles.count))
+    if launch.recompiles is not None and launch.recompiles.graph_breaks:
+        marks.setdefault("graph_breaks", reason("graph_breaks", count=launch.recompiles.graph_breaks))
     return list(marks.values())
 
 

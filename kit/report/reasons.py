@@ -79,6 +79,7 @@ REASONS: Templates = {
     "process_ended_early": "its process ended later, while it measured {cell}",
     "step_too_short_for_clock": "a step of {step_ns} is shorter than {shortest_ns}, which the clock may time singly",
     "recompiled": "compiled again {count} times after the first step",
+    "graph_breaks": "{count} graph breaks",
     # Notes beside a comparison.
     "too_few_rounds": "preliminary: {rounds} of at least {needed} rounds that a verdict needs",
     "preliminary": "preliminary: {rounds} rounds ({needed} and more settle smaller differences)",

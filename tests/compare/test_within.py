@@ -167,7 +167,7 @@ def test_what_disturbed_launches_is_marked_with_how_many():
     def throttle(launch):
         if launch.round < 3:
             launch.blocks.counters["cgroup.throttled_ns"] = [span // 2 for span in launch.blocks.span_ns]
-        launch.recompiles = b.Compilations(count=2)
+        launch.recompiles = b.Compilations(count=2, graph_breaks=3)
 
     rows = rows_of(b.profile(b.group("g", b.member("torch", 2.0), b.member("jax", 2.0, change=throttle))))
     marks = {mark.code: mark.values for mark in rows["jax"].marks}
@@ -175,6 +175,7 @@ def test_what_disturbed_launches_is_marked_with_how_many():
         25, abs=0.1
     )  # of two CPUs
     assert marks["recompiled"]["launches"] == 8
+    assert marks["graph_breaks"]["count"] == 3
     assert not rows["torch"].marks
 
 
