@@ -11,13 +11,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kit.errors import KitError
-from kit.profile.clock import Calibration, Certificate, ClockSource, Distribution
+from kit.profile.clock import Calibration, Certificate, ClockChoice, ClockSource, Distribution
 
 try:
     from kit._clock import ffi, lib
@@ -25,7 +24,6 @@ try:
 except ImportError as error:
     raise ImportError(f"kit's native clock is not built: run `make setup` or `pip install -e .` ({error})") from error
 
-Preference = Literal["auto", "monotonic_raw", "tsc", "cntvct"]
 
 # The kernel watches its clocks and falls back from one that misbehaves: *current* is its verdict, available is not.
 CURRENT_CLOCKSOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
@@ -88,7 +86,7 @@ def _kernel_distrust(expected: str, clocksource_file: Path) -> str | None:
 
 
 def choose_source(
-    preference: Preference = "monotonic_raw", *, clocksource_file: Path = CURRENT_CLOCKSOURCE
+    preference: ClockChoice = "monotonic_raw", *, clocksource_file: Path = CURRENT_CLOCKSOURCE
 ) -> tuple[ClockSource, str]:
     """The source of stamps, and one line that says why this one and not a finer one.
 

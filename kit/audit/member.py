@@ -58,7 +58,7 @@ def members(profile: Profile) -> Iterator[Member]:
     variants = {variant.name: variant for variant in profile.suite.variants}
     for group in profile.groups:
         launches = {
-            key: {one.round: one for one in results[key].launches if one.group == group.key and _has_blocks(one)}
+            key: {one.round: one for one in results[key].launches if one.group == group.key and one.gave_number}
             for key in group.cells
             if key in results
         }
@@ -96,7 +96,3 @@ def block_arrays(launch: Launch) -> BlockArrays:
     return BlockArrays(
         *(np.asarray(one, np.float64) for one in (blocks.cycle, blocks.median_ns, blocks.duration_ns, blocks.steps))
     )
-
-
-def _has_blocks(launch: Launch) -> bool:
-    return launch.failure is None and bool(launch.blocks.median_ns) and min(launch.blocks.median_ns) > 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from kit.clock import Preference
+    from kit.profile.clock import ClockChoice
 
 SOURCES = ("auto", "monotonic_raw", "tsc", "cntvct")
 
@@ -15,7 +15,7 @@ SOURCES = ("auto", "monotonic_raw", "tsc", "cntvct")
 @click.command
 @click.option("--source", type=click.Choice(SOURCES), default="monotonic_raw", show_default=True, help="What to read.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def clock(*, source: Preference, as_json: bool) -> None:
+def clock(*, source: ClockChoice, as_json: bool) -> None:
     """Measure and print the clock certificate that every profile carries."""
     import msgspec
 

@@ -62,6 +62,8 @@ def compare_runs(
     notes = [Note(what=reason("same_run"))] if len({run.id for run in everyone}) < len(everyone) else []
     if any(row.versus is not None and row.versus.low is None for group in groups for row in group.rows):
         notes.append(Note(what=reason("runs_needed", needed=RUNS_FOR_SPREAD)))
+    elif any(_is_apart(base, side) for side in later if _like_hardware(base, side)):
+        notes.append(Note(what=reason("runs_apart")))
     in_cells = merged(one for found in differing.values() for one in found)
     return Comparison(
         kind="runs",
@@ -82,6 +84,12 @@ def _cell_mismatches(base: Side, side: Side, key: str, tolerance: float) -> list
 
 def _like_hardware(base: Side, side: Side) -> bool:
     return base.runs[0].hardware == side.runs[0].hardware
+
+
+def _is_apart(base: Side, side: Side) -> bool:
+    """Whether all runs of one side came before all of the other's: then the machine's drift looks like a difference."""
+    first, second = ([run.headline.created for run in one.runs] for one in (base, side))
+    return max(first) < min(second) or max(second) < min(first)
 
 
 def _blocking(found: Sequence[Mismatch]) -> list[Mismatch]:
@@ -143,6 +151,7 @@ def _versus(base: Side, side: Side, key: str) -> Versus | None:
         ratio=found.ratio,
         low=found.low,
         high=found.high,
+        level=None if found.low is None else 1 - ALPHA,
         p_adjusted=found.p,
         unit="run",
         count=min(len(ours), len(theirs)),

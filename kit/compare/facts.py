@@ -118,8 +118,9 @@ def _share_pct(span: StateSpan, counter: str, cpus: int) -> float | None:
 def _run(profile: Profile) -> Facts:
     suite, plan = profile.suite, profile.suite.plan
     energy = f", {plan.energy_s:g} s for energy" if plan.energy_s else ""
+    shared = f", processes shared over {', '.join(suite.share)}" if suite.share else ""
     found = _only(
-        plan=f"{plan.cycles} blocks of {plan.block_s:g} s after {plan.warmup_s:g} s of warm-up{energy}",
+        plan=f"{plan.cycles} blocks of {plan.block_s:g} s after {plan.warmup_s:g} s of warm-up{energy}{shared}",
         clock=None if profile.clock is None else profile.clock.source,
         seed=suite.seed,
         suite=f"{suite.name} {_short(suite.sha256)}",

@@ -23,12 +23,7 @@ from kit.stats.rounds import launch_step_ns
 COMPILE_PHASES = ("trace", "compile", "first_step")
 CPU_COUNTER = "process.cpu_ns"
 # Of several runs their geometric mean.
-MEANS = ("step_ns", "p95_ns", "p99_ns", "samples_per_s", "compile_first_ns", "energy_j", "cpus")
-
-
-def gave_number(launch: Launch) -> bool:
-    """Return whether the launch finished and has blocks."""
-    return launch.failure is None and bool(launch.blocks.median_ns) and min(launch.blocks.median_ns) > 0
+MEANS = ("step_ns", "p95_ns", "p99_ns", "samples_per_s", "compile_first_ns", "energy_per_sample_j", "cpus")
 
 
 def processes_shared(profile: Profile) -> set[tuple[int, str]]:
@@ -49,7 +44,7 @@ def numbers_of(
         shared: from `processes_shared`.
         details: phases, counters and sensors, too; they take half of the time.
     """
-    good = [launch for launch in launches if gave_number(launch)]
+    good = [launch for launch in launches if launch.gave_number]
     failed = sum(launch.failure is not None for launch in launches)
     if not good:
         return Numbers(launches=0, failed=failed)
@@ -68,8 +63,8 @@ def numbers_of(
         samples_per_s=1e9 * samples / duration_ns if duration_ns > 0 else None,
         compile_first_ns=statistics.median(compile_ns) if compile_ns else None,
         peak_memory_b=max((one.peak_memory_b for one in good if one.peak_memory_b is not None), default=None),
-        memory_shared=any((launch.round, launch.process) in shared for launch in good),
-        energy_j=_energy_j(cell, good),
+        process_shared=any((launch.round, launch.process) in shared for launch in good),
+        energy_per_sample_j=_energy_per_sample_j(cell, good),
         cpus=_growth(good, {CPU_COUNTER: [launch.blocks.span_ns for launch in good]}).get(CPU_COUNTER),
         drift_pct=_drift_pct(steps_ns),
         phases_ns=phases_ns(good) if details else {},
@@ -86,7 +81,7 @@ def combined(runs: Sequence[Numbers]) -> Numbers:
         launches=sum(run.launches for run in runs),
         failed=sum(run.failed for run in runs),
         peak_memory_b=max((run.peak_memory_b for run in runs if run.peak_memory_b is not None), default=None),
-        memory_shared=any(run.memory_shared for run in runs),
+        process_shared=any(run.process_shared for run in runs),
         drift_pct=_drift_pct([run.step_ns for run in runs if run.step_ns]),
     )
     return msgspec.structs.replace(
@@ -113,7 +108,7 @@ def counters_per_step(launches: Sequence[Launch]) -> dict[str, float]:
 
 def launch_marks(launch: Launch) -> list[Reason]:
     """Return what one launch was marked with when it ran, and what its counters say."""
-    if not gave_number(launch):
+    if not launch.gave_number:
         return []
     marks = {mark.code: mark for mark in launch.marks}
     lost = lost_time([launch])
@@ -182,7 +177,7 @@ def _sensors(launches: Sequence[Launch]) -> dict[str, SensorSummary]:
     }
 
 
-def _energy_j(cell: Cell, launches: Sequence[Launch]) -> float | None:
+def _energy_per_sample_j(cell: Cell, launches: Sequence[Launch]) -> float | None:
     """Return joules per sample of the cell's device: of all launches whose sensors together are that device."""
     joules = samples = 0.0
     for launch in launches:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kit.compare.measured import gave_number
 from kit.compare.rows import GroupRows, Headline, Note
 from kit.profile.cell import AXES
+from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import reason
 from kit.profile.schema import CellResult, Profile
 from kit.stats.parity import agreeing
 from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
 
-SYNTHETIC = "synthetic"
 # More notes of one kind than these are a list nobody reads.
 ALIKE_MAX = 6
 
@@ -21,7 +20,7 @@ def headline_of(label: str, profile: Profile) -> Headline:
     """Return what ran, where and when."""
     cells = [result.cell for result in profile.cells]
     identity = profile.identity
-    rounds = [len({one.round for one in result.launches if gave_number(one)}) for result in profile.cells]
+    rounds = [len({one.round for one in result.launches if one.gave_number}) for result in profile.cells]
     powered = [one for one in profile.sensors if one.quantity in ("energy", "power") and one.status != "unavailable"]
     return Headline(
         label=label,
@@ -50,10 +49,10 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], pari
     elif rounds < ROUNDS_PRELIMINARY:
         notes.append(Note(what=reason("preliminary", rounds=rounds, needed=ROUNDS_PRELIMINARY)))
     notes += parity_notes(profile.cells, parity_tolerance)
-    if all(one.energy_j is None for one in numbers):
+    if all(one.energy_per_sample_j is None for one in numbers):
         notes.append(Note(what=reason("energy_not_measured")))
-    if any(one.memory_shared for one in numbers):
-        notes.append(Note(what=reason("memory_shared")))
+    if any(one.process_shared for one in numbers):
+        notes.append(Note(what=reason("process_shared")))
     return notes
 
 

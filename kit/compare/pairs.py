@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from kit.audit.member import block_arrays
 from kit.audit.two_modes import Modes
-from kit.compare.measured import gave_number
 from kit.compare.rows import Versus
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
@@ -39,14 +38,14 @@ class Pairs:
         self,
         parts: Sequence[Group],
         launches: Mapping[str, Sequence[Launch]],
-        modes: Mapping[str, Modes] | None = None,
+        modes: Mapping[tuple[str, str], Modes] | None = None,  # of (part, cell)
     ) -> None:
         self._parts = parts
         self._modes = modes or {}
         self._rounds: dict[tuple[str, str], dict[int, BlockArrays]] = {}  # of (part, cell)
         self._paired = True
         for key, own in launches.items():
-            for launch in filter(gave_number, own):
+            for launch in (one for one in own if one.gave_number):
                 self._rounds.setdefault((launch.group, key), {})[launch.round] = block_arrays(launch)
                 self._paired &= launch.turns == "blocks"
         self._ratios = {(one, other): self.ratios(one, other) for one, other in combinations(launches, 2)}
@@ -67,6 +66,7 @@ class Pairs:
             ratio=found.ratio**sign,
             low=low,
             high=high,
+            level=found.level,
             p_adjusted=judgement.p_adjusted,
             count=found.rounds,
             mean_log=sign * found.mean_log,
@@ -109,17 +109,17 @@ class Pairs:
 
     def modes_mark(self, key: str) -> list[Reason]:
         """Return the mark of a cell that has two modes."""
-        own = self._modes.get(key)
-        return [] if own is None else [reason("two_modes", fast_ns=own.step_ns[0], slow_ns=own.step_ns[1])]
+        found = [own for part in self._parts if (own := self._modes.get((part.key, key))) is not None]
+        return [reason("two_modes", fast_ns=own.step_ns[0], slow_ns=own.step_ns[1]) for own in found[:1]]
 
     def modes(self, key: str, other: str) -> tuple[float, float] | None:
         """Return the ratios of a cell to another in the two modes of either; None where both have one."""
-        own = self._modes.get(key) or self._modes.get(other)
-        if own is None:
-            return None
-        slow = {(number, cycle): mode for number, cycle, mode in zip(own.rounds, own.cycles, own.slow, strict=True)}
         logs: dict[bool, list[float]] = {False: [], True: []}
         for part in self._parts:
+            own = self._modes.get((part.key, key)) or self._modes.get((part.key, other))
+            if own is None:
+                continue
+            slow = {(number, cycle): mode for number, cycle, mode in zip(own.rounds, own.cycles, own.slow, strict=True)}
             mine, yours = self._rounds.get((part.key, key), {}), self._rounds.get((part.key, other), {})
             for number in mine.keys() & yours.keys():
                 theirs = dict(zip(yours[number].cycle.tolist(), yours[number].median_ns.tolist(), strict=True))

@@ -7,17 +7,13 @@ import math
 import msgspec
 import numpy as np
 
-from kit.compare.measured import gave_number
 from kit.compare.pairs import Pairs
 from kit.errors import KitError
 from kit.profile.cell import Cell
-from kit.profile.launch import Launch
+from kit.profile.launch import PLANTED_NS, Launch
 from kit.profile.schema import CellResult, Profile
-from kit.stats.planted import found_against_planted
+from kit.stats.difference import bounded_exp, over_rounds
 from kit.stats.verdict import RULE, Verdict
-
-# Of `kit.profile.launch.Blocks.counters`: time that the planted work took, as the member's own clock saw it.
-PLANTED_NS = "planted_ns"
 
 
 class NoSelfTestError(KitError):
@@ -68,24 +64,25 @@ def found_of(profile: Profile) -> SelfTest:
 
 def _row(result: CellResult, base: str, pairs: Pairs) -> PlantedRow:
     found = {number: ratio.log_ratio for number, ratio in pairs.ratios(result.key, base).items()}
-    planted = {launch.round: _planted_log(launch) for launch in result.launches if gave_number(launch)}
+    planted = {launch.round: _planted_log(launch) for launch in result.launches if launch.gave_number}
     common = sorted(found.keys() & planted.keys())
     row = PlantedRow(
         variant=result.cell.variant,
         asked_pct=max((launch.planted_pct for launch in result.launches), default=0.0),
         rounds=len(common),
     )
-    judged = found_against_planted([found[one] for one in common], [planted[one] for one in common])
-    if judged is None:
+    difference = over_rounds([found[one] for one in common])
+    if difference is None:
         return row
+    planted_ratio = bounded_exp(float(np.mean([planted[one] for one in common])))
     return msgspec.structs.replace(
         row,
-        planted_ratio=judged.planted_ratio,
-        found_ratio=judged.found.ratio,
-        low=judged.found.low,
-        high=judged.found.high,
-        sd_pct=100 * judged.found.sd,
-        inside=judged.inside,
+        planted_ratio=planted_ratio,
+        found_ratio=difference.ratio,
+        low=difference.low,
+        high=difference.high,
+        sd_pct=100 * difference.sd,
+        inside=difference.low <= planted_ratio <= difference.high,
         verdict=pairs.versus(result.key, base).verdict,
     )
 

@@ -32,8 +32,8 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     samples_per_s: float | None = None  # samples over the whole time of the timed steps: sees stalls
     compile_first_ns: float | None = None  # trace, compile and first step
     peak_memory_b: float | None = None
-    memory_shared: bool = False  # of a process that held other cells, too
-    energy_j: float | None = None  # per sample
+    process_shared: bool = False  # of a process that held other cells, too
+    energy_per_sample_j: float | None = None
     cpus: float | None = None  # CPUs used
     drift_pct: float | None = None  # spread over rounds of a lone step: the machine's drift
     phases_ns: dict[str, float] = {}
@@ -45,7 +45,8 @@ class Versus(msgspec.Struct, frozen=True, kw_only=True):
     """One cell against its baseline. A ratio is of step times: below 1 is faster.
 
     Attributes:
-        low, high: the interval, at the level that the family's adjustment leaves; null: too few rounds or runs.
+        low, high: the interval; null: too few rounds or runs.
+        level: of the interval, 0.95 and more: what the family's adjustment leaves.
         count: rounds, or runs of the smaller side.
         mean_log, se_log, df: of the log-ratio; what a limit on slow-downs is tested with.
         whole_ratio: ratio of the whole times of the timed steps; where it disagrees with `ratio`, there are stalls.
@@ -56,6 +57,7 @@ class Versus(msgspec.Struct, frozen=True, kw_only=True):
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
+    level: float | None = None
     p_adjusted: float | None = None
     unit: Literal["round", "run"] = "round"
     count: int = 0

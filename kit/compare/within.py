@@ -6,7 +6,7 @@ round 2   tensorflow  torch  jax      the pairs of one group are one family
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kit.audit.member import members as audited
@@ -101,8 +101,8 @@ def _group(  # noqa: PLR0917 - what a group is made of
     parts = [group for group in profile.groups if _whole_key(group.key) == key]
     members = [result for result in profile.cells if result.key in names]
     launches = {one.key: [launch for launch in one.launches if _whole_key(launch.group) == key] for one in members}
-    found = {one.cell.key: modes_of(one) for one in audited(profile) if _whole_key(one.group) == key}
-    modes = {cell: own for cell, own in found.items() if own is not None}
+    found = {(one.group, one.cell.key): modes_of(one) for one in audited(profile) if _whole_key(one.group) == key}
+    modes = {where: own for where, own in found.items() if own is not None}
     pairs, shared = Pairs(parts, launches, modes), processes_shared(profile)
     baseline = next((one for one in names if wanted in (names[one], one)), parts[0].baseline)
     trends = pairs.trends()
@@ -131,8 +131,13 @@ def _group(  # noqa: PLR0917 - what a group is made of
         baseline=names.get(baseline),
         rows=rows,
         leaders=_leaders(rows, pairs, {name: key for key, name in names.items()}),
-        findings=[one for one in findings if _whole_key(one.group) == key],
+        findings=_once(one for one in findings if _whole_key(one.group) == key),
     )
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """Return each finding of a cell once: a baseline is measured in every part of its group."""
+    return list({(one.cell_key, one.code): one for one in findings}.values())
 
 
 def _leaders(rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Leaders | None:
@@ -145,5 +150,6 @@ def _leaders(rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Lead
         # One that changes between two modes is beaten where both are slower.
         if versus.verdict == "slower" and versus.ratio is not None and (versus.modes is None or versus.modes[0] > 1)
     ]
-    level = [name for name, versus in against.items() if versus.verdict != "slower" and versus.modes is None]
+    slower = {name for name, _ in beaten}
+    level = [name for name in against if name not in slower]
     return Leaders(names=[first.name, *level], beaten=beaten) if beaten else None

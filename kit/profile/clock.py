@@ -9,6 +9,7 @@ import msgspec
 from kit.profile.cell import Int64
 
 ClockSource = Literal["monotonic_raw", "tsc", "cntvct"]
+ClockChoice = Literal["auto", "monotonic_raw", "tsc", "cntvct"]
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):

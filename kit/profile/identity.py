@@ -78,6 +78,10 @@ class AcceleratorState(msgspec.Struct, frozen=True, kw_only=True):
     temperature_c: float | None
 
 
+# Of a `State`: cumulative since the machine or the group was started; only their growth says something.
+STATE_COUNTERS = ("context_switches", "steal_ns", "cgroup_throttled", "cgroup_throttled_ns", "pressure_cpu_some_ns")
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """How the machine was at one moment. Counters are cumulative: subtract before from after."""
 

@@ -14,7 +14,9 @@ from kit.profile.clock import Calibration, Certificate
 from kit.profile.reason import Reason
 from kit.profile.sensor import Energy, SensorSummary
 
-DataChoice = str  # "auto", "synthetic", or the name of a data set
+SYNTHETIC = "synthetic"  # data of the shapes of a real set, made up
+DataChoice = str  # "auto", SYNTHETIC, or the name of a data set
+PLANTED_NS = "planted_ns"  # of `Blocks.counters`: time that planted work took, as the member's own clock saw it
 PhaseName = Literal[
     "start",
     "import",
@@ -162,3 +164,8 @@ class Launch(msgspec.Struct, kw_only=True):
     parity: Parity | None = None
     marks: list[Reason] = []
     failure: Failure | None = None
+
+    @property
+    def gave_number(self) -> bool:
+        """Whether it finished and has blocks."""
+        return self.failure is None and bool(self.blocks.median_ns)

@@ -16,13 +16,14 @@ import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 import msgspec
 
 from kit.errors import KitError
 from kit.profile.atomic import write_atomically
 from kit.profile.cell import Cell
+from kit.profile.clock import ClockChoice
 from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch
 from kit.profile.schema import Group, Kit, SuiteUsed
@@ -50,7 +51,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     cells: list[Cell]
     groups: list[Group]
     cpus: list[int]
-    clock: Literal["auto", "monotonic_raw", "tsc", "cntvct"]
+    clock: ClockChoice
 
 
 class KeptLaunch(msgspec.Struct, frozen=True, kw_only=True):

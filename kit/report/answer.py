@@ -15,6 +15,7 @@ from kit.compare.rows import Row, Versus
 from kit.report.plain import NONE
 from kit.report.quantity import counted, decimals
 from kit.report.reasons import sentence
+from kit.stats.verdict import SMALLEST_DIFFERENCE
 
 # A ratio this close to 1 is read as a percentage, a larger one as "times".
 PERCENT_BELOW = 0.1
@@ -33,7 +34,7 @@ def answer(row: Row) -> str:
     if row.numbers.step_ns is None:
         return f"failed: {sentence(row.failure)}" if row.failure is not None else "no rounds"
     if row.versus is None:
-        return "not in the baseline"
+        return "no baseline to compare with"
     said = in_words(row.versus)
     return f"{said} (forced)" if row.blocked else said
 
@@ -49,8 +50,11 @@ def in_words(versus: Versus) -> str:
         return f"unresolved ({_point(versus.ratio)}, {runs})"
     if versus.verdict in ("faster", "slower"):
         return _changed(versus.verdict, versus.ratio, versus.low, versus.high)
-    within = _within(versus.low, versus.high)
-    return f"same, {within}" if versus.verdict == "same" else within
+    if versus.verdict == "same":
+        # Shown at the level of the test, whose interval is narrower than the one at hand.
+        matters = 1 + SMALLEST_DIFFERENCE
+        return f"same, {_within(max(versus.low, 1 / matters), min(versus.high, matters))}"
+    return _within(versus.low, versus.high)
 
 
 def times(ratio: float) -> str:
@@ -73,11 +77,10 @@ def _point(ratio: float) -> str:
 
 
 def _changed(verdict: str, ratio: float, low: float, high: float) -> str:
-    if abs(ratio - 1) < PERCENT_BELOW:
-        point, ends = 100 * abs(ratio - 1), [100 * abs(low - 1), 100 * abs(high - 1)]
-        return f"{_with_ends(point, min(ends), max(ends), 1)} % {verdict}"
     if verdict == "faster":
         ratio, low, high = 1 / ratio, 1 / high, 1 / low
+    if ratio < 1 + PERCENT_BELOW:
+        return f"{_with_ends(100 * (ratio - 1), 100 * (low - 1), 100 * (high - 1), 1)} % {verdict}"
     return f"{_with_ends(ratio, low, high, 2)} × {verdict}"
 
 
@@ -92,7 +95,7 @@ def _with_ends(point: float, low: float, high: float, places: int) -> str:
 
 def _within(low: float, high: float) -> str:
     """Return ``within ±4 %``, rounded away from zero: what it is not to be more than."""
-    widest = 100 * (max(high, 1 / low) - 1) if low > 0 else math.inf
+    widest = round(100 * (max(high, 1 / low) - 1), 9) if low > 0 else math.inf
     if widest > PERCENT_UNWIELDY:
         return f"unresolved, within a factor of {math.ceil(1 + widest / 100):,}" if widest < 1e6 else "unresolved"  # noqa: PLR2004
     shown = math.ceil(10 * widest) / 10 if widest < 3 else math.ceil(widest)  # noqa: PLR2004 - a digit more when small

@@ -29,9 +29,9 @@ def _number(name: str, words: Callable[[float], str]) -> Callable[[Row], str]:
     return show
 
 
-def _memory(row: Row) -> str:
-    peak = row.numbers.peak_memory_b
-    return NONE if peak is None else f"{size(peak)}{'*' if row.numbers.memory_shared else ''}"
+def _starred(row: Row, value: float | None, words: Callable[[float], str]) -> str:
+    """Return a value that other cells of the process have a part in, if there were any, with a star."""
+    return NONE if value is None else f"{words(value)}{'*' if row.numbers.process_shared else ''}"
 
 
 def _interval(row: Row) -> str:
@@ -62,9 +62,9 @@ NAME = Column("", lambda row: one_line(row.name), right=False)
 MAIN = (
     Column("step", _number("step_ns", duration)),
     Column("samples/s", _number("samples_per_s", number)),
-    Column("compile+1st", _number("compile_first_ns", seconds)),
-    Column("memory", _memory),
-    Column("energy/sample", _number("energy_j", energy)),
+    Column("compile+1st", lambda row: _starred(row, row.numbers.compile_first_ns, seconds)),
+    Column("memory", lambda row: _starred(row, row.numbers.peak_memory_b, size)),
+    Column("energy/sample", _number("energy_per_sample_j", energy)),
 )
 ANSWER = Column("against", answer, right=False)
 WIDE = (
@@ -74,7 +74,7 @@ WIDE = (
     Column("p99", _number("p99_ns", duration)),
     Column("drift of the machine", _number("drift_pct", lambda pct: f"{pct:.1f} %")),
     Column("CPUs used", _number("cpus", lambda cpus: f"{cpus:.2f}")),
-    Column("rounds", lambda row: str(row.numbers.launches)),
+    Column("launches", lambda row: str(row.numbers.launches)),
     *(Column(name.replace("_", " "), _phase(name)) for name in PHASES_SHOWN),
     Column("marks", _marks, right=False),
 )

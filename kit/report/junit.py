@@ -45,7 +45,8 @@ def render(comparison: Comparison, asked: Asked) -> str:
             if row.numbers.step_ns is not None:
                 case.time = _Seconds(row.numbers.step_ns / 1e9)
                 case.system_out = one_line(f"{duration(row.numbers.step_ns, 4)} a step, {answer(row)}")
-            case.result = _result(row, allowed_pct)
+            alone = comparison.kind == "runs" and all(one is row for one in group.rows if one.cell == row.cell)
+            case.result = _result(row, allowed_pct, alone=alone)
             suite.add_testcase(case)
     return _written(suite)
 
@@ -58,11 +59,13 @@ def render_refusal(why: str) -> str:
     return _written(suite)
 
 
-def _result(row: Row, allowed_pct: float | None) -> list[FinalResult]:
-    """Return nothing where the row passed."""
+def _result(row: Row, allowed_pct: float | None, *, alone: bool) -> list[FinalResult]:
+    """Return nothing where the row passed; `alone`: of its cell there is no other row."""
     said = one_line(answer(row))
     if row.numbers.step_ns is None:
         return [Error(said, "failed")]
+    if row.is_baseline and alone:
+        return [Skipped("nothing is compared with it")]
     if row.is_baseline:
         return []
     if row.versus is None:

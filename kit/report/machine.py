@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
 from kit.profile.clock import Certificate
-from kit.profile.identity import Container, Identity
+from kit.profile.identity import STATE_COUNTERS, Container, Identity
 from kit.profile.reason import Reason
 from kit.profile.schema import StateSpan
 from kit.profile.sensor import SensorReport
@@ -17,10 +17,8 @@ from kit.report.sections import facts, grid, render
 if TYPE_CHECKING:
     from kit.runner.examine import Examination, Finding
 
-# Of which only the growth from before to after says something.
-COUNTERS = ("context_switches", "steal_ns", "cgroup_throttled", "cgroup_throttled_ns", "pressure_cpu_some_ns")
 # Said otherwise, or no value.
-NO_GAUGES = (*COUNTERS, "taken", "accelerators", "reasons")
+NO_GAUGES = (*STATE_COUNTERS, "taken", "accelerators", "reasons")
 
 
 def identity_lines(identity: Identity) -> list[str]:
@@ -58,7 +56,7 @@ def state_lines(span: StateSpan) -> list[str]:
         known = {name: getattr(one, name) for name in one.__struct_fields__ if name != "name"}
         said = [f"{_title(name)} {by_name(name, value)}" for name, value in known.items() if value is not None]
         found[one.name] = " · ".join(said) or "tells nothing"
-    for name in COUNTERS:
+    for name in STATE_COUNTERS:
         start, end = getattr(before, name), None if after is None else getattr(after, name)
         if start is not None and end is not None:
             found[_title(name)] = f"+{by_name(name, end - start)}"

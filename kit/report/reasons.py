@@ -8,7 +8,6 @@ from kit.profile.reason import Reason, Value
 from kit.report.plain import one_line
 from kit.report.quantity import by_name
 from kit.report.reasons_machine import MACHINE_REASONS
-from kit.report.reasons_sensors import SENSOR_REASONS
 
 # Templates name values; `{needed_b}` is shown in the unit that its name ends in, `{needed_b:,}` as Python formats it.
 Templates = dict[str, str]
@@ -48,7 +47,6 @@ def sentence(reason: Reason) -> str:
 
 REASONS: Templates = {
     **MACHINE_REASONS,
-    **SENSOR_REASONS,
     # Why a launch failed.
     "exception": "{type}: {message}",
     "refused": "{message}",
@@ -92,8 +90,10 @@ REASONS: Templates = {
     "launches_failed": "{failed} of {launches} launches of {cell} failed",
     "whole_turns": "members took whole turns, not blocks: intervals are wider",
     "skipped": "{backend} was skipped",
-    "memory_shared": "* of a process that held several cells",
+    "process_shared": "* of a process that held several cells",
     "runs_needed": "a verdict over runs needs {needed} runs of one identity; or measure both as variants in one run: "
     "kit run --variant",
+    "runs_apart": "one side's runs all came before the other's: what the machine did in between is in the difference; "
+    "alternate them where you can",
     "same_run": "the same run was given more than once",
 }

@@ -40,10 +40,10 @@ REMEDIES: Templates = {
     "try_variant": "Try --variant {variant}",
     "count_system_calls": "Count its system calls: strace -c -f -p PID, or perf top",
     "compare_whole_time": "Compare samples per second, which counts them, and see p99 in kit show",
-    "larger_batch": "Try a larger --batch, or fewer threads",
+    "larger_batch": "Try a larger --batch, or fewer CPUs (taskset)",
     "equal_threads": "See kit show for its threads; equal numbers compare",
     "log_recompiles": "Set {setting} to see why",
-    "raise_quota": "Raise the quota (docker run --cpus), or ask for fewer threads",
+    "raise_quota": "Raise the quota (docker run --cpus), or give whole CPUs (--cpuset-cpus)",
     "quiet_machine": "Stop other work, or run more rounds",
 }
 

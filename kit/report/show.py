@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, TypeVar, get_args
 
-from kit.compare.measured import counters_per_step, gave_number, launch_marks, numbers_of, phases_ns
+from kit.compare.measured import counters_per_step, launch_marks, numbers_of, phases_ns
 from kit.compare.notes import few, parity_notes, run_notes
 from kit.profile.launch import Launch, PhaseName
 from kit.profile.schema import CellResult, Profile
@@ -41,6 +41,7 @@ def render_profile(profile: Profile, stream: IO[str], *, parity_tolerance: float
             lambda _, value_ns: duration(value_ns),
             get_args(PhaseName),
         ),
+        "Members": grid([_member(result) for result in profile.cells]),
         "Launches": grid([LAUNCH_TITLES, *(_launch(*one) for one in launches)], [False, *[True] * 7]),
         "Counters per step": _table([(_head(*one), counters_per_step([one[1]])) for one in launches], by_name),
         "Sampled, mean and max": _table(
@@ -71,6 +72,18 @@ def _suite(profile: Profile) -> list[str]:
     return facts(found)
 
 
+def _member(result: CellResult) -> list[str]:
+    """Return what ran a cell's launches, each value once."""
+    versions = {f"{one.backend_version} on Python {one.python}": None for one in result.launches if one.python}
+    threads = {
+        f"{one.threads.reported or 'unknown'} threads ({one.threads.requested} asked for) on CPUs "
+        f"{','.join(map(str, one.threads.cpus))}": None
+        for one in result.launches
+        if one.threads is not None
+    }
+    return [result.key, " / ".join(versions) or NONE, " / ".join(threads) or NONE]
+
+
 def _head(result: CellResult, launch: Launch) -> list[str]:
     return [result.key, str(launch.round)]
 
@@ -92,7 +105,7 @@ def _launch(result: CellResult, launch: Launch) -> list[str]:
         stderr = launch.failure.stderr_tail.strip().splitlines()[-1:]
         said = f"failed in {launch.failure.phase}: {sentence(launch.failure.reason)}"
         return [*_head(result, launch), *[NONE] * 6, ": ".join([said, *stderr])]
-    if not gave_number(launch):
+    if not launch.gave_number:
         return [*_head(result, launch), *[NONE] * 6, "no blocks"]
     numbers, medians = numbers_of(result.cell, [launch], set(), details=False), launch.blocks.median_ns
     spread = statistics.stdev(medians) / statistics.mean(medians) if len(medians) > 1 else None

@@ -12,6 +12,7 @@ from kit.backends.catalog import CATALOG
 from kit.errors import KitError
 from kit.profile.cell import DEFAULT_VARIANT, Variant
 from kit.version import __version__
+from kit.worker.probe import Probe
 
 # The probe imports no framework; an interpreter that takes longer than this to start is not usable for measuring.
 PROBE_TIMEOUT_S = 60
@@ -20,15 +21,6 @@ DEFAULT = Variant(name=DEFAULT_VARIANT)
 
 class InterpreterError(KitError):
     """The interpreter of a backend or a variant does not answer, or cannot do what is asked."""
-
-
-class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of ``python -m kit.worker --probe``."""
-
-    backend: str
-    version: str | None
-    kit: str
-    not_preloaded: list[str] = []
 
 
 def interpreter_for(backend: str, variant: Variant = DEFAULT) -> str:
@@ -41,7 +33,7 @@ def member_command(backend: str, variant: Variant) -> list[str]:
     return [interpreter_for(backend, variant), "-m", "kit.worker", "--runner", str(os.getpid())]
 
 
-def find_backend(backend: str, variant: Variant = DEFAULT) -> Found:
+def find_backend(backend: str, variant: Variant = DEFAULT) -> Probe:
     """Ask the interpreter, in the variant's environment, for the framework.
 
     Raises:
@@ -61,7 +53,7 @@ def find_backend(backend: str, variant: Variant = DEFAULT) -> Found:
         answer = subprocess.run(
             command, capture_output=True, timeout=PROBE_TIMEOUT_S, check=True, env={**os.environ, **variant.env}
         )
-        found = msgspec.json.decode(answer.stdout, type=Found)
+        found = msgspec.json.decode(answer.stdout, type=Probe)
     except OSError as error:
         raise InterpreterError(f"{who}: {error.strerror or error}; {remedy}") from None
     except subprocess.TimeoutExpired:

@@ -18,7 +18,7 @@ from kit.worker.messages import BlockDone, WarmedUp
 SHARED_PROCESS_ENDED = "shared_process_ended"
 
 # A cell that dies in these has finished what it measured before them; one that dies later computes nonsense.
-MEASURING = ("warmup", "steady")
+MEASURING = ("warmup", "steady", "energy")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,9 +64,9 @@ class LiveMember:
         if answer is not None:
             self.records[key, group].warmed_up(answer)
 
-    def block(self, key: str, seconds: float) -> BlockDone | None:
+    def block(self, key: str, seconds: float, *, by_time: bool = False) -> BlockDone | None:
         """Run one block of a cell; None where the member is dead, or dies in it."""
-        return self._running(self.member.block, self._place(key), seconds)
+        return self._running(self.member.block, self._place(key), seconds, by_time=by_time)
 
     def finish(self) -> None:
         """Let the member end, and take what it knows then."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Literal, get_args
+from typing import get_args
 
 from kit.backends.catalog import CATALOG
 from kit.errors import KitError
@@ -14,11 +14,13 @@ from kit.fingerprint.identity import identity
 from kit.fingerprint.software import kit_revision
 from kit.fingerprint.state import state
 from kit.profile.cell import Cell, Device, Variant
+from kit.profile.clock import ClockChoice
 from kit.profile.identity import Identity
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Kit, Skipped, SuiteUsed
 from kit.profile.unfinished import RunPlan
 from kit.runner.interpreters import find_backend, interpreter_for
+from kit.runner.launchers.local import THREAD_VARIABLES
 from kit.sensors.catalog import probe_all
 from kit.stats.verdict import ROUNDS_PRELIMINARY
 from kit.suites.plan import plan_groups
@@ -30,6 +32,10 @@ from kit.workloads.data.choice import ensure
 
 class MissingError(KitError):
     """A framework that was asked for by name is not installed, or a device is certainly not in this machine."""
+
+
+class OverruledError(KitError):
+    """A variant sets what every member is told otherwise: it would be the default under another name."""
 
 
 def check_devices(cells: Sequence[Cell]) -> None:
@@ -59,6 +65,12 @@ def keep_installed(
         KitError: one was asked for by name or by a variant, none is installed, or an interpreter cannot be used.
     """
     by_name = {variant.name: variant for variant in variants}
+    for variant in variants:
+        if overruled := sorted({*variant.env} & {*THREAD_VARIABLES}):
+            raise OverruledError(
+                f"variant {variant.name}: {overruled[0]} does not count: members get a thread for each usable CPU; "
+                "run twice, with other CPUs by taskset"
+            )
     missing: dict[str, Skipped] = {}
     for backend, name in dict.fromkeys((cell.backend, cell.variant) for cell in cells):
         variant = by_name[name]
@@ -111,7 +123,7 @@ def prepare(
     data: tuple[dict[str, str], Reason | None],
     seed: int,
     cpus: list[int],
-    clock: Literal["auto", "monotonic_raw", "tsc", "cntvct"],
+    clock: ClockChoice,
     precision_pct: float | None = None,
 ) -> RunPlan:
     """Return the plan of a new run.

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from kit.errors import KitError
+from kit.fingerprint.software import kit_revision
+from kit.profile.identity import STATE_COUNTERS
 from kit.profile.reason import reason
 from kit.profile.unfinished import RunPlan
 from kit.runner.prepare import identify
@@ -14,8 +16,6 @@ from kit.version import __version__
 
 # Hashes say that something differs; the fields under them say what.
 HASHES = frozenset({"sha256", "hardware_sha256"})
-# Cumulative since the machine was started: after a pause, or a reboot, before and after do not belong together.
-COUNTERS = ("context_switches", "steal_ns", "cgroup_throttled", "cgroup_throttled_ns", "pressure_cpu_some_ns")
 
 
 class NotResumableError(KitError):
@@ -28,8 +28,12 @@ def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
     Raises:
         NotResumableError: naming what differs.
     """
-    if plan.kit.version != __version__:
-        raise _differs("the kit", plan.kit.version, __version__)
+    for what, begun_on, here_now in (
+        ("the kit", plan.kit.version, __version__),
+        ("the kit's revision", plan.kit.revision, kit_revision()),
+    ):
+        if begun_on != here_now:
+            raise _differs(what, begun_on, here_now)
     if plan.cpus != cpus:
         raise _differs("usable CPUs", plan.cpus, cpus)
     here = identify(list(dict.fromkeys(cell.backend for cell in plan.cells)), plan.suite.variants)
@@ -46,8 +50,8 @@ def without_counters(plan: RunPlan) -> RunPlan:
     why = reason("run_resumed")
     nulled = msgspec.structs.replace(
         before,
-        **dict.fromkeys(COUNTERS),
-        reasons=before.reasons | dict.fromkeys(COUNTERS, why),
+        **dict.fromkeys(STATE_COUNTERS),
+        reasons=before.reasons | dict.fromkeys(STATE_COUNTERS, why),
     )
     return msgspec.structs.replace(plan, state_before=nulled)
 

@@ -64,7 +64,7 @@ def run_round(context: Context, bundle: Bundle, number: int) -> list[KeptLaunch]
     draw = random.Random(f"{context.plan.suite.seed}/{number}/{bundle.groups[0].key}")
     order = draw.sample(bundle.processes, len(bundle.processes))
     why = exclusive_device([cell for process in order for cell in process.cells]) if len(order) > 1 else None
-    sampling = Sampling.start(context.plan.sensors, context.plan.cpus)
+    sampling = Sampling.start(context.plan.sensors)
     try:
         members = [] if why is not None else _in_blocks(context, bundle, number, order, draw)
     except _LackOfMemoryError as lack:
@@ -169,7 +169,7 @@ def _measure(context: Context, group: Group, members: Sequence[LiveMember], draw
                 context.watcher.block_done(own[key].cell(key))
     if plan.energy_s > 0 and counts_energy(context.plan):
         for key in draw.sample(keys, len(keys)):
-            long = own[key].block(key, plan.energy_s)
+            long = own[key].block(key, plan.energy_s, by_time=True)
             if long is not None:
                 own[key].records[key, group.key].long_block(long)
     for key, live in own.items():

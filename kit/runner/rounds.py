@@ -13,11 +13,12 @@ from itertools import combinations
 import msgspec
 import numpy as np
 
-from kit.profile.launch import Blocks, Launch
+from kit.audit.member import block_arrays
+from kit.profile.launch import Launch
 from kit.profile.schema import Group
 from kit.profile.unfinished import RunPlan
 from kit.runner.live_member import SHARED_PROCESS_ENDED
-from kit.stats.rounds import BlockArrays, launch_step_ns, round_ratio
+from kit.stats.rounds import launch_step_ns, round_ratio
 from kit.stats.verdict import precise_enough
 from kit.suites.plan import Bundle, plan_bundles
 
@@ -62,12 +63,14 @@ def _bundles_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[
     """Bundles of a round, without the cells that failed before it and the groups that are precise enough."""
     before = [launch for launch in launches if launch.round < number]
     failed = failed_cells(before)
-    groups = [
-        msgspec.structs.replace(group, cells=[key for key in group.cells if key not in failed])
-        for group in plan.groups
-        if number < plan.suite.rounds or not is_precise(plan, group, before)
-    ]
-    left = [group for group in groups if group.cells]
+    left = []
+    for group in plan.groups:
+        own = msgspec.structs.replace(group, cells=[key for key in group.cells if key not in failed])
+        has_no_pair_left = len(own.cells) < min(len(group.cells), 2)
+        if number >= plan.suite.rounds and (has_no_pair_left or is_precise(plan, own, before)):
+            continue
+        if own.cells:
+            left.append(own)
     return plan_bundles([cell for cell in plan.cells if cell.key not in failed], left, plan.suite.share)
 
 
@@ -83,7 +86,7 @@ def is_precise(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> bool:
         return True
     by_round: dict[int, dict[str, Launch]] = defaultdict(dict)
     for launch in launches:
-        if launch.group == group.key and launch.failure is None and launch.blocks.median_ns:
+        if launch.group == group.key and launch.gave_number:
             by_round[launch.round][launch.cell_key] = launch
     if len(group.cells) == 1:
         steps = [launch_step_ns(np.asarray(one.blocks.median_ns)) for own in by_round.values() for one in own.values()]
@@ -97,11 +100,7 @@ def _log_ratios(rounds: Iterable[dict[str, Launch]], a: str, b: str) -> list[flo
     for own in rounds:
         if a in own and b in own:
             paired = own[a].turns == "blocks"
-            ratio = round_ratio(_arrays(own[a].blocks), _arrays(own[b].blocks), paired=paired)
+            ratio = round_ratio(block_arrays(own[a]), block_arrays(own[b]), paired=paired)
             if ratio is not None:
                 found.append(ratio.log_ratio)
     return found
-
-
-def _arrays(blocks: Blocks) -> BlockArrays:
-    return BlockArrays(*(np.asarray(getattr(blocks, field), np.int64) for field in BlockArrays._fields))

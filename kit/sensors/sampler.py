@@ -3,13 +3,13 @@
     deadline k = start + k * period      absolute, so that a late tick delays no other
     ├── tick 0 ──┤── tick 1 ──┤── (late) ──┤── tick 3 ──┤  ...  until standard input closes
 
-Python that ran beside the measured steps would take the interpreter lock from them; this process takes only a CPU,
-another one than the members' where there is one. It writes line by line, so that a killed sampler loses one tick:
+Python that ran in the measured process would take the interpreter lock from its steps; this one takes only a CPU, now
+and then. It writes line by line, so that a killed sampler loses one tick:
 
     [report, ...]                          what is sampled, in this order
     [[at_ns, value], null, ...]            one tick; null: not read at this tick; value null: the read failed
 
-`python -m kit.sensors.sampler [CPUS TO STAY OFF, AS 0,1] > FILE`
+`python -m kit.sensors.sampler > FILE`
 """
 
 from __future__ import annotations
@@ -50,15 +50,12 @@ def sample(sensors: Sequence[Sensor], out: int) -> None:
         tick = max(tick, (now_ns() - start_ns) // PERIOD_NS) + 1
 
 
-def main(leave_cpus: str = "") -> None:
-    """Stay off the CPUs named, then sample to standard output."""
+def main() -> None:
+    """Sample to standard output."""
     for one in (signal.SIGINT, signal.SIGTERM):  # of a terminal's whole group: the runner decides what they mean
         signal.signal(one, signal.SIG_IGN)
-    others = os.sched_getaffinity(0) - {int(cpu) for cpu in leave_cpus.split(",") if cpu}
-    if others:
-        os.sched_setaffinity(0, others)
     sample([sensor for sensor in sampled_sensors() if sensor.is_available], sys.stdout.fileno())
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -111,26 +111,21 @@ class Samples:
 class Sampling:
     """One sampler process, from `start` to `stop`."""
 
-    def __init__(self, reports: Sequence[SensorReport], cpus: Sequence[int]) -> None:
+    def __init__(self, reports: Sequence[SensorReport]) -> None:
         self._nothing = [Series(report, [], []) for report in reports]
         self._out, self._error = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "kit.sensors.sampler", ",".join(map(str, cpus))],
+            [sys.executable, "-m", "kit.sensors.sampler"],
             stdin=subprocess.PIPE,
             stdout=self._out,
             stderr=self._error,
         )
 
     @classmethod
-    def start(cls, reports: Sequence[SensorReport], cpus: Sequence[int]) -> Self | None:
-        """Start a sampler; None where there is nothing to sample.
-
-        Args:
-            reports: from `kit.sensors.catalog.probe_all`, asked once a run.
-            cpus: of the members; the sampler stays off these where there are others.
-        """
+    def start(cls, reports: Sequence[SensorReport]) -> Self | None:
+        """Start a sampler; None where there is nothing to sample. `reports`: of `probe_all`, asked once a run."""
         sampled = [report for report in reports if report.sampled and report.status != "unavailable"]
-        return cls(sampled, cpus) if sampled else None
+        return cls(sampled) if sampled else None
 
     def stop(self) -> Samples:
         """End the sampler and return what it saw."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kit.backends.protocol import DeviceBatch, HostBatch, Program
 from kit.profile.cell import Cell
-from kit.profile.launch import DataUsed, Evaluation
+from kit.profile.launch import SYNTHETIC, DataUsed, Evaluation
 from kit.profile.reason import reason
 from kit.worker.messages import Prepare
 from kit.workloads.catalog import WORKLOADS
@@ -17,7 +17,6 @@ from kit.workloads.data.choice import dataset
 from kit.workloads.data.dataset import Dataset
 from kit.workloads.workload import Workload
 
-SYNTHETIC = "synthetic"
 # Divides the 10,000 test samples of MNIST, so that every one is scored; its activations fit beside any cell's own.
 EVALUATION_BATCH = 500
 

@@ -14,15 +14,15 @@ from kit import clock
 from kit.backends.protocol import Backend, Output, Program
 from kit.errors import KitError
 from kit.profile.clock import Calibration, Certificate, ClockSource
-from kit.profile.launch import Compilations, Failure
+from kit.profile.launch import PLANTED_NS, Compilations, Failure
 from kit.profile.reason import Reason, reason
 from kit.sensors.edges import EdgeCounters
 from kit.worker.inputs import Inputs, evaluate, feed
 from kit.worker.ledger import PhaseLedger
 from kit.worker.messages import BlockDone, FinishedProgram, Prepare, PreparedProgram, ProgramRequest, WarmedUp
 from kit.worker.parity import record_parity
-from kit.worker.planted import PLANTED_NS, Planted
-from kit.worker.step_loop import STEPS_MAX, Stepping, StepTimes, block_steps, run_steps, warm_up
+from kit.worker.planted import Planted
+from kit.worker.step_loop import STEPS_MAX, BlockSteps, Stepping, StepTimes, block_steps, run_steps, run_until
 from kit.workloads.catalog import WORKLOADS
 from kit.workloads.weights import initial_weights
 
@@ -83,10 +83,11 @@ class MeasuredProgram:
 
     def warm_up(self) -> WarmedUp:
         """Run the warm-up; the pace of its last steps decides how many steps the first block has."""
-        stamps = clock.stamps(STEPS_MAX + 1, self._timing.source)
+        stamps, plan = clock.stamps(STEPS_MAX + 1, self._timing.source), self._asked.plan
+        self._last_ns: StepTimes
         with self.ledger.phase("warmup"):
-            self._last_ns: StepTimes = warm_up(
-                self._program, self._batches, self._asked.plan, stamps, self._timing.calibration
+            self._last_ns, self._output = run_until(
+                self._program, self._batches, plan.warmup_s, plan.warmup_steps, stamps, self._timing.calibration
             )
         self._steps_done += len(self._last_ns)
         if self._slowdown_pct:
@@ -95,17 +96,21 @@ class MeasuredProgram:
         (phase,) = self.ledger.take()
         return WarmedUp(phase=phase, step_ns=self._last_ns.tolist())
 
-    def block(self, seconds: float, counters: EdgeCounters) -> BlockDone:
+    def block(self, seconds: float, counters: EdgeCounters, *, by_time: bool = False) -> BlockDone:
         """Run one block. Counters are read before its first step and after its last."""
-        steps = block_steps(self._last_ns, self._asked.plan.lead_in_s, seconds)
+        steps = BlockSteps(0, STEPS_MAX) if by_time else block_steps(self._last_ns, self._asked.plan.lead_in_s, seconds)
         stamps = clock.stamps(steps.lead_in + steps.timed + 1, self._timing.source)
-        self.ledger.current = "steady"
+        running = self._stepping, self._batches
+        self.ledger.current = "energy" if by_time else "steady"
         planted_before = self._planted_ns
         before = counters.read()
         begin_ns = clock.now_ns()
-        self._last_ns, self._output = run_steps(
-            self._stepping, self._batches, steps.lead_in + steps.timed, stamps, self._timing.calibration
-        )
+        if by_time:
+            self._last_ns, self._output = run_until(*running, seconds, 1, stamps, self._timing.calibration)
+        else:
+            self._last_ns, self._output = run_steps(
+                *running, steps.lead_in + steps.timed, stamps, self._timing.calibration
+            )
         span_ns = clock.now_ns() - begin_ns
         after = counters.read()
         self._steps_done += len(self._last_ns)

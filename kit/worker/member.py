@@ -71,8 +71,8 @@ class Member:
                 return self._prepare(command)
             case WarmUp(program=place):
                 return self._program(place).warm_up()
-            case RunBlock(program=place, seconds=seconds):
-                return self._program(place).block(seconds, self._counters)
+            case RunBlock(program=place, seconds=seconds, by_time=by_time):
+                return self._program(place).block(seconds, self._counters, by_time=by_time)
             case Finish():
                 return self._finish()
 
@@ -106,7 +106,6 @@ class Member:
             backend_version=backend.version,
             phases=self._ledger.take(),
             threads=threads,
-            sensors=self._counters.reports,
             calibration=self._timing.calibration,
             programs=prepared,
             resident_b=psutil.Process().memory_info().rss,

@@ -6,12 +6,10 @@ runner ── Prepare ─────────► WarmUp(program) ─► RunB
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from kit.profile.cell import Cell, Int64
-from kit.profile.clock import Calibration, Certificate
+from kit.profile.clock import Calibration, Certificate, ClockChoice
 from kit.profile.launch import (
     Compilations,
     DataUsed,
@@ -24,7 +22,6 @@ from kit.profile.launch import (
     Threads,
 )
 from kit.profile.reason import Reason
-from kit.profile.sensor import SensorReport
 
 
 class ProgramRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +40,7 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="pr
     seed: Int64
     threads: Int64  # compute threads that the framework is told to use
     cpus: list[Int64]  # the worker pins itself to these
-    clock: Literal["auto", "monotonic_raw", "tsc", "cntvct"]
+    clock: ClockChoice
     prove: bool  # at the end, record parity losses and score the test split
 
 
@@ -54,10 +51,11 @@ class WarmUp(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="war
 
 
 class RunBlock(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="block"):
-    """Run one block of about `seconds`: lead-in, then timed steps."""
+    """Run one block of about `seconds`: lead-in, then as many timed steps as the pace says."""
 
     program: Int64
     seconds: float
+    by_time: bool = False  # no lead-in, and until `seconds` are over: a sensor refuses a shorter window
 
 
 class Finish(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="finish"):
@@ -89,7 +87,6 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="
     backend_version: str
     phases: list[Phase]  # of the process: import, data
     threads: Threads
-    sensors: list[SensorReport]
     calibration: Calibration | None
     programs: list[PreparedProgram]
     resident_b: Int64 | None

@@ -11,9 +11,6 @@ from kit.backends.protocol import DeviceBatch, Output
 from kit.clock import now_ns
 from kit.worker.step_loop import Stepping
 
-# The name of the counter, beside those of the sensors.
-PLANTED_NS = "planted_ns"
-
 
 class Planted:
     """Steps of `steps`, each of which ends `wait_ns` later.

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from kit.backends.protocol import DeviceBatch, Output
 from kit.clock import Stamps, now_ns
 from kit.profile.clock import Calibration
-from kit.profile.launch import StepPlan
 
 # After a warm-up that speeds up, and between blocks, the pace is that of the last steps.
 PACE_STEPS = 10
@@ -64,20 +63,26 @@ def run_steps(
     return stamps.intervals_ns(calibration), output
 
 
-def warm_up(
-    program: Stepping, batches: Iterator[DeviceBatch], plan: StepPlan, stamps: Stamps, calibration: Calibration | None
-) -> StepTimes:
-    """Run until `plan.warmup_s` have gone and `plan.warmup_steps` steps are done, or the stamps are used up."""
+def run_until(  # noqa: PLR0917
+    program: Stepping,
+    batches: Iterator[DeviceBatch],
+    seconds: float,
+    steps_min: int,
+    stamps: Stamps,
+    calibration: Calibration | None,
+) -> tuple[StepTimes, Output]:
+    """Run until `seconds` have gone and `steps_min` steps are done, or the stamps are used up; as `run_steps`."""
     step, synchronize, stamp = program.step, program.synchronize, stamps.stamp
-    end_ns = now_ns() + round(plan.warmup_s * 1e9)
+    output = None
+    end_ns = now_ns() + round(seconds * 1e9)
     stamp()
     for done, batch in enumerate(islice(batches, stamps.capacity - 1), start=1):
-        step(batch)
+        output = step(batch)
         synchronize()
         stamp()
-        if done >= plan.warmup_steps and now_ns() >= end_ns:
+        if done >= steps_min and now_ns() >= end_ns:
             break
-    return stamps.intervals_ns(calibration)
+    return stamps.intervals_ns(calibration), output
 
 
 def block_steps(last_ns: StepTimes, lead_in_s: float, seconds: float) -> BlockSteps:

@@ -27,7 +27,6 @@ from measuring import Interval, case_parser, chosen_cells, launches_of, name_of,
 from msgspec.structs import replace
 from scipy import stats
 
-from kit.compare.measured import gave_number
 from kit.compare.pairs import Pairs
 from kit.profile.cell import Variant
 from kit.profile.steps import launch_id, read_steps
@@ -54,7 +53,7 @@ class SelfCell:
 
     def __init__(self, profile, steps, group):
         own = launches_of(profile, group)
-        a, b = ({one.round: one for one in own[key] if gave_number(one)} for key in group.cells)
+        a, b = ({one.round: one for one in own[key] if one.gave_number} for key in group.cells)
         ratios = Pairs([group], own).ratios(*group.cells)
         self.name = name_of(next(result.cell for result in profile.cells if result.key == group.cells[0]))
         self.logs = [ratio.log_ratio for ratio in ratios.values()]

@@ -150,6 +150,15 @@ def test_the_same_run_twice_is_said():
     assert "same_run" in [note.what.code for note in compared([run("a"), run("a")]).notes]
 
 
+def test_runs_that_do_not_alternate_are_said_to_hold_the_drift_between_them():
+    def codes(*hours):
+        runs = [run(f"r{hour}", seed=hour, created=f"2026-11-22T{hour:02}:00:00+00:00") for hour in hours]
+        return [note.what.code for note in compared(runs[:3], runs[3:]).notes]
+
+    assert "runs_apart" in codes(1, 2, 3, 4, 5, 6) and "runs_apart" in codes(4, 5, 6, 1, 2, 3)
+    assert "runs_apart" not in codes(1, 3, 5, 2, 4, 6)
+
+
 def test_a_limit_is_never_passed_in_silence():
     before = [run(f"b{n}", seed=n) for n in range(3)]
     same = [run(f"a{n}", seed=5 + n) for n in range(3)]

@@ -59,6 +59,24 @@ def test_rows_are_sorted_by_speed_and_the_fastest_is_named_only_with_a_verdict()
     assert [name for name, _ in level.leaders.beaten] == ["tensorflow"]
 
 
+def test_who_has_two_modes_and_is_not_shown_to_be_slower_is_not_told_apart():
+    torch = b.member("torch", 4.0, slow=1.8, slow_rounds=[1, 3, 4, 6])
+    members = (b.member("tensorflow", 9.0), torch, b.member("jax", 5.0, sd=0.002))
+    (group,) = compared(b.profile(b.group("g", *members), drift=0.02)).groups
+    assert set(group.leaders.names) == {"torch", "jax"}
+    assert [name for name, _ in group.leaders.beaten] == ["tensorflow"]
+
+
+def test_modes_of_one_part_say_nothing_of_another():
+    batches = [b.member("torch", 4.0 + number, batch=2**number) for number in range(6)]
+    # The baseline has two modes in the second part alone.
+    moody = b.member("torch", 4.0, batch=1, slow=1.8, slow_rounds=[1, 3, 4, 6])
+    parts = b.profile(b.group("k", *batches[:4]), b.group("k#2", moody, *batches[4:]), compare=["batch"], drift=0.02)
+    modes = {row.cell.batch: row.versus and row.versus.modes for row in compared(parts).groups[0].rows}
+    assert [modes[batch] for batch in (1, 2, 4, 8)] == [None] * 4
+    assert modes[16] == pytest.approx((2.0 / 1.8, 2.0), rel=0.06)
+
+
 def test_nobody_is_the_fastest_of_cells_that_are_alike():
     group = compared(b.profile(b.group("g", b.member("torch", 2.0), b.member("jax", 2.0)))).groups[0]
     assert group.leaders is None
@@ -95,9 +113,9 @@ def test_numbers_are_what_was_measured():
     assert numbers.compile_first_ns == 150e6
     assert numbers.cpus == pytest.approx(1.9, rel=1e-3)
     assert numbers.counters["odd"] == pytest.approx(7.0, rel=0.01)
-    assert numbers.energy_j == pytest.approx(11.0 / 10 * 11 / 10_000)  # the window's power, for the whole block
+    assert numbers.energy_per_sample_j == pytest.approx(11.0 / 10 * 11 / 10_000)  # the window's power
     assert (numbers.sensors["clock"].mean, numbers.sensors["clock"].max) == (2000.0, 2400.0)
-    assert not numbers.memory_shared
+    assert not numbers.process_shared
 
 
 def test_memory_of_a_process_that_held_two_cells_says_so():
@@ -113,7 +131,7 @@ def test_memory_of_a_process_that_held_two_cells_says_so():
         ).groups
         for row in group.rows
     ]
-    assert [row.numbers.memory_shared for row in rows] == [True, True, False]
+    assert [row.numbers.process_shared for row in rows] == [True, True, False]
 
 
 def test_a_failed_launch_is_counted_with_its_reason_and_the_others_rounds_stand():

@@ -114,7 +114,6 @@ class ScriptedMember:
             backend_version="1.0",
             phases=[self._phase("import", 1.0)],
             threads=Threads(requested=plan.threads, reported=plan.threads, reason=None, cpus=plan.cpus),
-            sensors=[],
             calibration=None,
             programs=[
                 PreparedProgram(
@@ -131,7 +130,7 @@ class ScriptedMember:
         self._call("warm_up", program)
         return WarmedUp(phase=self._phase("warmup", 1.0), step_ns=[3 * MS] * 10)
 
-    def block(self, program, seconds):
+    def block(self, program, seconds, *, by_time=False):
         self._call("block", program)
         own = self.launcher.step_ms
         base_ms = own.get(self.request.variant.name, own.get(self.request.backend, 2.0))

@@ -6,11 +6,13 @@ from profile_builder import identity
 from scripted_launcher import plan_of, suite
 
 from kit.errors import KitError
-from kit.profile.identity import Container
+from kit.fingerprint.software import kit_revision
+from kit.profile.identity import STATE_COUNTERS, Container
+from kit.profile.schema import Kit
 from kit.profile.unfinished import folder_of
 from kit.runner import resumable
 from kit.runner.output import profile_path
-from kit.runner.resumable import COUNTERS, check_resumable, without_counters
+from kit.runner.resumable import check_resumable, without_counters
 from kit.version import __version__
 
 CREATED = "2026-01-02T03:04:05+00:00"
@@ -55,7 +57,7 @@ def test_what_is_there_is_not_overwritten(tmp_path):
 def begun(**changes):
     """The plan of a run that was begun on the machine of `profile_builder`, by this kit."""
     plan = plan_of(suite(backends=["torch"]))
-    return msgspec.structs.replace(plan, kit=msgspec.structs.replace(plan.kit, version=__version__), **changes)
+    return msgspec.structs.replace(plan, kit=Kit(version=__version__, revision=kit_revision()), **changes)
 
 
 @pytest.fixture
@@ -86,9 +88,11 @@ def test_what_has_changed_is_named(here):
 
 
 def test_another_kit_does_not_go_on(here):
-    plan = plan_of(suite(backends=["torch"]))
-    other = msgspec.structs.replace(plan, kit=msgspec.structs.replace(plan.kit, version="0.0.1"))
-    assert "the kit was 0.0.1" in refused(check_resumable, other, [0, 1])
+    for kit, said in (
+        (Kit(version="0.0.1", revision=kit_revision()), "the kit was 0.0.1"),
+        (Kit(version=__version__, revision="f00"), "the kit's revision was f00"),
+    ):
+        assert said in refused(check_resumable, msgspec.structs.replace(begun(), kit=kit), [0, 1])
 
 
 def test_a_container_may_have_another_host_name_and_nothing_else(here):
@@ -102,8 +106,8 @@ def test_a_container_may_have_another_host_name_and_nothing_else(here):
 
 def test_counters_from_before_a_pause_are_null_with_the_reason():
     plan = begun()
-    state = msgspec.structs.replace(plan.state_before, **dict.fromkeys(COUNTERS, 5))
+    state = msgspec.structs.replace(plan.state_before, **dict.fromkeys(STATE_COUNTERS, 5))
     resumed = without_counters(msgspec.structs.replace(plan, state_before=state)).state_before
-    assert {getattr(resumed, name) for name in COUNTERS} == {None}
-    assert {resumed.reasons[name].code for name in COUNTERS} == {"run_resumed"}
+    assert {getattr(resumed, name) for name in STATE_COUNTERS} == {None}
+    assert {resumed.reasons[name].code for name in STATE_COUNTERS} == {"run_resumed"}
     assert resumed.load_1min == state.load_1min

@@ -64,6 +64,12 @@ def test_a_search_goes_on_while_differences_are_wide_and_then_stops(conducted):
     assert half == pytest.approx(np.log(1.01), rel=0.2)
 
 
+def test_a_search_does_not_wait_for_a_pair_whose_cell_has_failed(conducted):
+    narrow = conducted(precision_pct=1.0, rounds=8, backends=["torch", "jax"])
+    profile = narrow.begin(ScriptedLauncher(luck=0.01, drift=0, deaths=[Death("jax", "block", start=2)]))
+    assert {len(rounds) for rounds in rounds_of(profile).values()} == {8, 3}
+
+
 def test_a_group_that_is_precise_gets_no_more_rounds(conducted):
     run = conducted(precision_pct=1.0, rounds=8, tasks=["train", "infer"], backends=["torch", "jax"], cycles=2)
 

@@ -34,7 +34,7 @@ def sampling(monkeypatch):
                 [Series(ENERGY, at_ns.tolist(), joules), Series(TEMPERATURE, at_ns.tolist(), (at_ns / S).tolist())]
             )
 
-    def start(reports, cpus):
+    def start(reports):
         asked.append(list(reports))
         return Planted()
 

@@ -9,7 +9,7 @@ import pytest
 from kit.profile.identity import Accelerator, AcceleratorState
 from kit.profile.reason import Reason
 from kit.profile.sensor import Energy, SensorReport, SensorSummary
-from kit.report.reasons_sensors import SENSOR_REASONS
+from kit.report.reasons_machine import MACHINE_REASONS
 from kit.sensors import nvml
 
 READ_ALL = """
@@ -77,7 +77,7 @@ def test_a_board_that_lacks_one_quantity_keeps_the_rest(in_nvml_process, wrong, 
 def test_each_obstacle_has_its_own_reason(in_nvml_process, wrong, code):
     ((report, value),) = read_all(in_nvml_process, wrong).values()
     assert (report.name, report.reason, value) == ("nvml.energy", Reason(code=code), None)
-    assert SENSOR_REASONS[code]
+    assert MACHINE_REASONS[code]
 
 
 @pytest.mark.parametrize("name", [name for name in dir(pynvml) if name.startswith("nvmlClocksEventReason")])
@@ -111,7 +111,7 @@ from kit.sensors.protocol import now_ns
 from kit.sensors.sampling import Sampling
 from kit.stats import energy
 energy.WINDOW_MIN_NS, energy.UPDATES_MIN, energy.COVERAGE_MIN = 10**9, 5, 0.7
-sampling = Sampling.start(probe_all(), [0])
+sampling = Sampling.start(probe_all())
 time.sleep(1.3)
 begin = now_ns()
 time.sleep(1.5)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from kit import clock
-from kit.profile.launch import StepPlan
 from kit.worker.planted import Planted
-from kit.worker.step_loop import STEPS_MAX, block_steps, run_steps, warm_up
+from kit.worker.step_loop import STEPS_MAX, block_steps, run_steps, run_until
 
 STEP_NS = 2_000_000
 # A step that busy-waits is late by the machine's own disturbance alone: one of fifty is nearly on time.
@@ -31,11 +30,6 @@ class KnownProgram:
     def synchronize(self):
         while time.perf_counter_ns() < self.end_ns:
             pass
-
-
-def plan(**more):
-    fields = {"cycles": 1, "block_s": 0.1, "lead_in_s": 0.02, "warmup_s": 0.05, "warmup_steps": 3, "energy_s": 0.0}
-    return StepPlan(**(fields | more))
 
 
 def test_known_step_times_come_out():
@@ -63,13 +57,13 @@ def test_the_wait_belongs_to_its_own_step():
     assert step_ns[1::2].min() == pytest.approx(lengths[1], rel=0.2)
 
 
-def test_warm_up_lasts_its_time_and_its_steps():
-    by_time = warm_up(KnownProgram([STEP_NS]), cycle("a"), plan(warmup_s=0.1), clock.stamps(401), None)
+def test_it_lasts_its_time_and_its_steps():
+    by_time, _ = run_until(KnownProgram([STEP_NS]), cycle("a"), 0.1, 1, clock.stamps(401), None)
     assert by_time.sum() >= 0.1e9 - STEP_NS
     assert len(by_time) <= 51
-    by_steps = warm_up(KnownProgram([STEP_NS]), cycle("a"), plan(warmup_s=0, warmup_steps=7), clock.stamps(401), None)
+    by_steps, _ = run_until(KnownProgram([STEP_NS]), cycle("a"), 0.0, 7, clock.stamps(401), None)
     assert len(by_steps) == 7
-    bounded = warm_up(KnownProgram([1000]), cycle("a"), plan(warmup_s=60), clock.stamps(401), None)
+    bounded, _ = run_until(KnownProgram([1000]), cycle("a"), 60.0, 1, clock.stamps(401), None)
     assert len(bounded) == 400
 
 

@@ -51,8 +51,11 @@ LOOK_EVERY_S = 0.5
 READ_B = 1 << 20
 # Enough of standard error to see the framework's own message, not its whole stack.
 STDERR_TAIL_LINES = 20
-# Read by OpenMP, OpenBLAS and MKL when they are loaded, which is before the worker can tell them.
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# Read by libraries when they are loaded, which is before the worker can tell them.
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC",
+    "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS",
+)  # fmt: skip
 
 Wanted = TypeVar("Wanted", bound=Answer)
 
@@ -130,10 +133,10 @@ class LocalMember:
         """Run a program's warm-up."""
         return self._ask(WarmUp(program=program), WarmedUp)
 
-    def block(self, program: int, seconds: float) -> BlockDone:
-        """Run one block of a program."""
-        self._phase, self._program = "steady", program
-        return self._ask(RunBlock(program=program, seconds=seconds), BlockDone, more_s=3 * seconds)
+    def block(self, program: int, seconds: float, *, by_time: bool = False) -> BlockDone:
+        """Run one block of a program, of about `seconds`; `by_time`: of no less."""
+        self._phase, self._program = "energy" if by_time else "steady", program
+        return self._ask(RunBlock(program=program, seconds=seconds, by_time=by_time), BlockDone, more_s=3 * seconds)
 
     def finish(self) -> Finished:
         """Certify, prove, and end; what it has started ends with it."""

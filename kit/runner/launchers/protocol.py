@@ -44,8 +44,8 @@ class Member(Protocol):
     def warm_up(self, program: int) -> WarmedUp:
         """Run a program's warm-up."""
 
-    def block(self, program: int, seconds: float) -> BlockDone:
-        """Run one block of a program."""
+    def block(self, program: int, seconds: float, *, by_time: bool = False) -> BlockDone:
+        """Run one block of a program, of about `seconds`; `by_time`: of no less."""
 
     def pause(self) -> None:
         """Stop every thread of the member, and wait until all have stopped."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kit.profile.launch import DataChoice
+from kit.profile.launch import SYNTHETIC, DataChoice
 from kit.profile.reason import Reason
 from kit.workloads.catalog import DATASETS
 from kit.workloads.data.dataset import SPLITS, Dataset
@@ -15,7 +15,7 @@ from kit.workloads.data.synthetic import synthetic
 class Resolved(NamedTuple):
     """What a choice of data came to."""
 
-    name: str  # of a data set, or "synthetic"
+    name: str  # of a data set, or SYNTHETIC
     reason: Reason | None  # why synthetic, where "auto" fell back
 
 
@@ -26,15 +26,15 @@ def ensure(choice: DataChoice, name: str) -> Resolved:
     wrong is an error under "auto" too: broken data is never traded for synthetic data in silence.
 
     Args:
-        choice: "auto", "synthetic", or the name of a data set.
+        choice: "auto", SYNTHETIC, or the name of a data set.
         name: the data set that the workload is defined on.
 
     Raises:
         DataError: another data set than the workload's; a file that is there is wrong; or, where the data set was
             asked for by name, it cannot be had.
     """
-    if choice == "synthetic":
-        return Resolved("synthetic", None)
+    if choice == SYNTHETIC:
+        return Resolved(SYNTHETIC, None)
     if choice not in ("auto", name):
         raise DataError(f"no data {choice!r} for a workload on {name}; choose from: auto, synthetic, {name}")
     try:
@@ -42,12 +42,12 @@ def ensure(choice: DataChoice, name: str) -> Resolved:
     except DataUnavailableError as error:
         if choice == name:
             raise
-        return Resolved("synthetic", error.reason)
+        return Resolved(SYNTHETIC, error.reason)
     for split in SPLITS:
         DATASETS[name].load(split)
     return Resolved(name, None)
 
 
 def dataset(name: str, stands_for: str) -> Dataset:
-    """Return the data set called `name`; "synthetic" is made for the shapes of `stands_for`."""
-    return synthetic(DATASETS[stands_for]) if name == "synthetic" else DATASETS[name]
+    """Return the data set called `name`; SYNTHETIC is made for the shapes of `stands_for`."""
+    return synthetic(DATASETS[stands_for]) if name == SYNTHETIC else DATASETS[name]

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.profile.launch import SYNTHETIC
 from kit.workloads.data.dataset import SPLITS, Dataset, Samples, Split
 
 _SEED = 20_240_229  # part of what the data is: another seed is another data set
@@ -42,7 +43,7 @@ def synthetic(stands_for: Dataset) -> Dataset:
         centred = (inputs.astype(np.float32) - _MEAN) / _LIT if np.dtype(stands_for.dtype).kind == "f" else inputs
         return Samples(centred.astype(stands_for.dtype, copy=False), targets)
 
-    return replace(stands_for, name="synthetic", files={"train": (), "test": ()}, read=read)
+    return replace(stands_for, name=SYNTHETIC, files={"train": (), "test": ()}, read=read)
 
 
 def _prototypes(stands_for: Dataset) -> NDArray[np.uint8]:

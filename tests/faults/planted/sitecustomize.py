@@ -101,9 +101,9 @@ def plant(faults):
             meet(name, member["keys"] if self._program is None else [member["keys"][self._program]])
             yield
 
-    def planted_block(self, seconds, counters):
+    def planted_block(self, *given, **named):
         meet("block", [self._cell.key])
-        return block(self, seconds, counters)
+        return block(self, *given, **named)
 
     Member._prepare, PhaseLedger.phase, MeasuredProgram.block = planted_prepare, planted_phase, planted_block
 
