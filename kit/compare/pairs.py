@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +21,6 @@ from kit.stats.trend import trending
 from kit.stats.verdict import SMALLEST_DIFFERENCE, Verdict, judge_family
 
 OPPOSITE: dict[Verdict, Verdict] = {"faster": "slower", "slower": "faster", "same": "same", "unresolved": "unresolved"}
-
-
-class _Relative(NamedTuple):
-    """Of one member's blocks in one round; both have the shape (cycles,)."""
-
-    logs: NDArray[np.float64]  # of its step to the others'
-    own: NDArray[np.float64]  # of its step in ns
 
 
 class Pairs:
@@ -98,7 +90,7 @@ class Pairs:
         marks: dict[str, list[Reason]] = {}
         for part in self._parts if self._paired else ():
             moved = {
-                key: trending([one.logs for one in self._relative(part, key, _others(part, key))]) for key in part.cells
+                key: trending(self._relative(part, key, _others(part, key))) for key in part.cells
             }
             found = {key: trend for key, trend in moved.items() if trend is not None}
             if found:
@@ -139,8 +131,8 @@ class Pairs:
         }
         return {number: ratio for number, ratio in found.items() if ratio is not None}
 
-    def _relative(self, part: Group, key: str, others: Sequence[str]) -> list[_Relative]:
-        """Return, of each round that all have, a member's blocks relative to the others' in the same cycle."""
+    def _relative(self, part: Group, key: str, others: Sequence[str]) -> list[NDArray[np.float64]]:
+        """Return, of each round that all have, ln of a member's step over the others' in the same cycle, (cycles,)."""
         members = [self._rounds.get((part.key, one), {}) for one in (key, *others)]
         found = []
         for number in sorted(set(members[0]).intersection(*members[1:])):
@@ -149,7 +141,7 @@ class Pairs:
             # Each cycle has one block of a member.
             places = [np.intersect1d(one.cycle, cycles, return_indices=True)[1] for one in blocks]
             own, *theirs = (np.log(one.median_ns[place]) for one, place in zip(blocks, places, strict=True))
-            found.append(_Relative(own - np.mean(theirs, axis=0) if theirs else own, own))
+            found.append(own - np.mean(theirs, axis=0) if theirs else own)
         return found
 
 

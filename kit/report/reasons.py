@@ -70,7 +70,7 @@ REASONS: Templates = {
     "eager": "eager mode compiles nothing",
     "run_resumed": "the run was resumed: counters began anew",
     # Marks.
-    "trending": "the ratio to the others moved by {change_pct} within a round: the warm-up was too short",
+    "trending": "its ratio to the others moved by {change_pct} from the first to the last third of a round",
     "two_modes": "runs in two modes: {fast_ns} and {slow_ns}",
     "throttled": "throttled by cgroup quota {share_pct} of the time",
     "contended": "contended: others took {share_pct} of its CPUs' time",
