@@ -89,9 +89,7 @@ class Pairs:
         """
         marks: dict[str, list[Reason]] = {}
         for part in self._parts if self._paired else ():
-            moved = {
-                key: trending(self._relative(part, key, _others(part, key))) for key in part.cells
-            }
+            moved = {key: trending(self._relative(part, key, _others(part, key))) for key in part.cells}
             found = {key: trend for key, trend in moved.items() if trend is not None}
             if found:
                 key = min(found, key=lambda key: (-round(abs(math.log(found[key].ratio)), 9), found[key].ratio))
