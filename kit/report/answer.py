@@ -80,15 +80,15 @@ def _changed(verdict: str, ratio: float, low: float, high: float) -> str:
     if verdict == "faster":
         ratio, low, high = 1 / ratio, 1 / high, 1 / low
     if ratio < 1 + PERCENT_BELOW:
-        return f"{_with_ends(100 * (ratio - 1), 100 * (low - 1), 100 * (high - 1), 1)} % {verdict}"
-    return f"{_with_ends(ratio, low, high, 2)} × {verdict}"
+        return f"{_with_ends(100 * (ratio - 1), 100 * (low - 1), 100 * (high - 1), 1, nothing=0)} % {verdict}"
+    return f"{_with_ends(ratio, low, high, 2, nothing=1)} × {verdict}"
 
 
-def _with_ends(point: float, low: float, high: float, places: int) -> str:
-    """Return ``1.42 ± 0.03``, or ``1.56 [1.23, 1.96]`` where one half is much longer."""
+def _with_ends(point: float, low: float, high: float, places: int, *, nothing: float) -> str:
+    """Return ``1.42 ± 0.03``, or ``1.56 [1.23, 1.96]`` where one half is much longer or would reach `nothing`."""
     halves = point - low, high - point
     places = min(3, max(places, decimals(max(halves), 1))) if max(halves) > 0 else places
-    if max(halves) > LOPSIDED * max(min(halves), 10.0**-places):
+    if max(halves) > min(LOPSIDED * max(min(halves), 10.0**-places), point - nothing):
         return f"{point:.{places}f} [{low:.{places}f}, {high:.{places}f}]"
     return f"{point:.{places}f} ± {max(halves):.{places}f}"
 

@@ -20,11 +20,10 @@ from kit.clock import now_ns
 from kit.errors import KitError
 from kit.fingerprint.state import state
 from kit.profile.launch import Launch
-from kit.profile.schema import Profile
+from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
 from kit.profile.steps import launch_id
 from kit.profile.store import write_profile
 from kit.profile.unfinished import RunPlan, UnfinishedRun
-from kit.runner.assemble import assemble_profile
 from kit.runner.launchers.local import LocalLauncher
 from kit.runner.launchers.protocol import Launcher
 from kit.runner.resumable import check_resumable, without_counters
@@ -158,10 +157,31 @@ class Run:
         return profile
 
     def _write(self, *, interrupted: bool) -> Profile:
-        profile = assemble_profile(self.plan, self.launches, state(), interrupted=interrupted)
+        profile = self._assembled(interrupted=interrupted)
         steps = {launch_id(one.launch): np.array(one.step_ns, np.int64) for one in self._kept.launches()}
         write_profile(self.path, profile, steps)
         return profile
+
+    def _assembled(self, *, interrupted: bool) -> Profile:
+        plan = self.plan
+        certificates = (launch.certificate for launch in self.launches)
+        of_cell: dict[str, list[Launch]] = {cell.key: [] for cell in plan.cells}
+        for launch in sorted(self.launches, key=lambda launch: (launch.round, launch.group)):
+            of_cell[launch.cell_key].append(launch)
+        return Profile(
+            schema=SCHEMA,
+            id=plan.id,
+            created=plan.created,
+            kit=plan.kit,
+            identity=plan.identity,
+            state=StateSpan(before=plan.state_before, after=state()),
+            clock=next((found for found in certificates if found is not None), None),
+            sensors=plan.sensors,
+            suite=plan.suite,
+            groups=plan.groups,
+            cells=[CellResult(key=cell.key, cell=cell, launches=of_cell[cell.key]) for cell in plan.cells],
+            interrupted=interrupted,
+        )
 
 
 def usable_cpus() -> list[int]:

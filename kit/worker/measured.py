@@ -16,7 +16,7 @@ from kit.errors import KitError
 from kit.profile.clock import Calibration, Certificate, ClockSource
 from kit.profile.launch import PLANTED_NS, Compilations, Failure
 from kit.profile.reason import Reason, reason
-from kit.sensors.edges import EdgeCounters
+from kit.sensors.catalog import EdgeCounters
 from kit.worker.inputs import Inputs, evaluate, feed
 from kit.worker.ledger import PhaseLedger
 from kit.worker.messages import BlockDone, FinishedProgram, Prepare, PreparedProgram, ProgramRequest, WarmedUp

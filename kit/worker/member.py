@@ -17,7 +17,7 @@ from kit.backends.protocol import Backend
 from kit.errors import KitError
 from kit.profile.launch import Failure, PhaseName, Threads
 from kit.profile.reason import Reason, reason
-from kit.sensors.edges import EdgeCounters
+from kit.sensors.catalog import EdgeCounters
 from kit.sensors.process import peak_memory_b
 from kit.worker.ledger import PhaseLedger
 from kit.worker.measured import LaunchError, MeasuredProgram, Timing

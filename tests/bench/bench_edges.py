@@ -19,7 +19,7 @@ from measuring import printed
 from kit import clock
 from kit.backends.catalog import CATALOG, load
 from kit.runner.run import usable_cpus
-from kit.sensors.edges import EdgeCounters
+from kit.sensors.catalog import EdgeCounters
 from kit.suites.suite import BLOCK_S
 
 STAMPS = 20_000

@@ -20,6 +20,7 @@ def versus(verdict, ratio, low=None, high=None, **more):
         (versus("slower", 1.031, 1.026, 1.036), "3.1 ± 0.5 % slower"),
         (versus("faster", 1 / 1.031, 1 / 1.036, 1 / 1.026), "3.1 ± 0.5 % faster"),
         (versus("faster", 1 / 1.098, 1 / 1.103, 1 / 1.093), "9.8 ± 0.5 % faster"),
+        (versus("faster", 1 / 1.04, 1 / 1.081, 1 / 1.002), "4.0 [0.2, 8.1] % faster"),
         (versus("faster", 1 / 1.12, 1 / 1.14, 1 / 1.10), "1.12 ± 0.02 × faster"),
         (versus("unresolved", 1.01, 0.98, 1.038), "within ±4 %"),
         (versus("unresolved", 1.2, 0.5, 2.9), "unresolved, within a factor of 3"),

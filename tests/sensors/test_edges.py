@@ -11,7 +11,7 @@ import pytest
 
 import kit.sensors
 from kit.sensors import machine_cpu, process
-from kit.sensors.edges import EdgeCounters
+from kit.sensors.catalog import EdgeCounters
 
 CPUS = sorted(os.sched_getaffinity(0))
 

@@ -8,7 +8,7 @@ import pytest
 from member_process import MemberProcess, cell, prepare
 
 from kit.profile.launch import PLANTED_NS, Failure
-from kit.sensors.edges import EdgeCounters
+from kit.sensors.catalog import EdgeCounters
 from kit.worker.messages import Failed, Finish, Finished, Prepared, RunBlock, WarmUp
 from kit.workloads.parity import PARITY_STEPS
 
