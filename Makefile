@@ -24,6 +24,9 @@ ifeq ($(origin KIT_DATA),undefined)
   endif
 endif
 
+# Asked for on the command line it would reach the environment of every member, and every profile.
+unexport TORCH_INDEX
+
 DOCKER ?= docker
 IMAGE_CPU ?= steadykit:cpu
 PYTEST := $(BIN)/python -m pytest

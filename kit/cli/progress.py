@@ -77,7 +77,7 @@ class RunProgress:
             self._bar.update(self._task, completed=self._round_units * (number + 1))
         if not self._console.is_terminal:
             failed = ", ".join(sorted(failed_cells(launches)))
-            line = f"round {number + 1}{self._of}: {len(launches)} launches{failed and f', failed: {failed}'}"
+            line = f"round {number + 1}{self._of} done: {len(launches)} launches{failed and f', failed: {failed}'}"
             self._console.print(printable(line), markup=False, soft_wrap=True)
 
     def _show(self, what: str, units: int) -> None:

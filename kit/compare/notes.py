@@ -48,7 +48,7 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], pari
         notes.append(Note(what=reason("too_few_rounds", rounds=rounds, needed=ROUNDS_FOR_VERDICT)))
     elif rounds < ROUNDS_PRELIMINARY:
         notes.append(Note(what=reason("preliminary", rounds=rounds, needed=ROUNDS_PRELIMINARY)))
-    notes += parity_notes(profile.cells, parity_tolerance)
+    notes += [*_versions(profile), *parity_notes(profile.cells, parity_tolerance)]
     if all(one.energy_per_sample_j is None for one in numbers):
         notes.append(Note(what=reason("energy_not_measured")))
     if any(one.process_shared for one in numbers):
@@ -74,6 +74,19 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
     if SYNTHETIC in profile.suite.data.values():
         notes.append(Note(what=reason("data_synthetic"), because=profile.suite.data_reason))
     return notes
+
+
+def _versions(profile: Profile) -> list[Note]:
+    """Return which version each variant ran, of every backend that ran in more than one."""
+    found: dict[str, dict[str, str]] = {}
+    for result in profile.cells:
+        for version in (one.backend_version for one in result.launches if one.backend_version):
+            found.setdefault(result.cell.backend, {})[result.cell.variant] = version
+    return [
+        Note(what=reason("versions", backend=backend, listed=", ".join(f"{name} {one}" for name, one in own.items())))
+        for backend, own in found.items()
+        if len(set(own.values())) > 1
+    ]
 
 
 def few(notes: Sequence[Note]) -> list[Note]:

@@ -5,6 +5,7 @@
 3.1 ± 0.5 % slower          near 1, as a percentage
 same, within ±0.8 %         shown to be less apart than what matters
 within ±4 %                 not resolved: what the interval says
+9.6 × faster to 1.1 × slower    the same, where that is much
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kit.stats.verdict import SMALLEST_DIFFERENCE
 PERCENT_BELOW = 0.1
 # Halves of an interval that differ by more than this are both shown.
 LOPSIDED = 1.3
-# A difference that may be larger than this in percent is read as "times".
+# A difference that may be larger than this in percent is read as "times", in both directions.
 PERCENT_UNWIELDY = 100.0
 
 
@@ -70,6 +71,10 @@ def _modes(fast: float, slow: float) -> str:
     return f"two modes: {times(1 / fast)} × faster, {times(slow)} × slower"
 
 
+def _end(ratio: float) -> str:
+    return f"{times(ratio)} × slower" if ratio >= 1 else f"{times(1 / ratio)} × faster"
+
+
 def _point(ratio: float) -> str:
     """Return a difference without its interval."""
     direction, size = ("slower", ratio) if ratio >= 1 else ("faster", 1 / ratio)
@@ -97,6 +102,6 @@ def _within(low: float, high: float) -> str:
     """Return ``within ±4 %``, rounded away from zero: what it is not to be more than."""
     widest = round(100 * (max(high, 1 / low) - 1), 9) if low > 0 else math.inf
     if widest > PERCENT_UNWIELDY:
-        return f"unresolved, within a factor of {math.ceil(1 + widest / 100):,}" if widest < 1e6 else "unresolved"  # noqa: PLR2004
+        return f"{_end(low)} to {_end(high)}" if widest < 1e6 else "unresolved"  # noqa: PLR2004
     shown = math.ceil(10 * widest) / 10 if widest < 3 else math.ceil(widest)  # noqa: PLR2004 - a digit more when small
     return f"within ±{shown:g} %"

@@ -86,7 +86,9 @@ def sensor_lines(sensors: Sequence[SensorReport]) -> list[str]:
     for one in sensors:
         period = "" if one.update_period_ns is None else f", fresh every {duration(one.update_period_ns)}"
         why = f"from {one.source}{period}" if one.reason is None else sentence(one.reason)
-        rows.append([one.name, one.status, f"{one.quantity} in {one.unit}", one.scope, why])
+        rows.append(
+            [one.name, one.status, one.quantity if one.unit == "1" else f"{one.quantity} in {one.unit}", one.scope, why]
+        )
     return grid(rows) or ["none was probed"]
 
 

@@ -19,9 +19,9 @@ def render(comparison: Comparison, asked: Asked) -> str:
         lines.append("\n".join(_table(group, columns)))
         said = group_sentence(group, titles)
         lines += map(markdown, said)
-        lines += [
-            f"- {markdown(f'{one.evidence} {one.remedy or str()} {one.more}')}" for one in why_lines(group, whole=wide)
-        ]
+        for one in why_lines(group, whole=wide):
+            tried = "" if one.remedy is None else f" {one.remedy}."
+            lines.append(f"- {markdown(f'{one.evidence}{tried} {one.more}')}")
     notes = [*note_lines(comparison), *mismatch_lines(comparison)]
     return "\n\n".join([*lines, "\n".join(f"- {markdown(line)}" for line in notes)]).rstrip() + "\n"
 

@@ -86,14 +86,15 @@ REASONS: Templates = {
     "parity_differs": "PARITY FAILED: {cell} computes other losses than the rest ({difference:.0e} apart)",
     "energy_not_measured": "energy: not measured (kit doctor says why)",
     "data_synthetic": "SYNTHETIC DATA: the shapes of a real set, made up; times count, accuracy does not exist",
-    "interrupted": "interrupted: rounds of {profile} are missing; `kit run --resume --out` and its file measure them",
+    "interrupted": "{profile} was interrupted: rounds are missing; `kit run --resume --out FILE` measures them",
     "launches_failed": "{failed} of {launches} launches of {cell} failed",
     "whole_turns": "members took whole turns, not blocks: intervals are wider",
     "skipped": "{backend} was skipped",
     "process_shared": "* of a process that held several cells",
-    "runs_needed": "a verdict over runs needs {needed} runs of one identity; or measure both as variants in one run: "
-    "kit run --variant",
+    "runs_needed": "a verdict needs {needed} runs a side (kit compare before*.json --against after*.json); "
+    "or measure both as variants in one run: kit run --variant",
     "runs_apart": "one side's runs all came before the other's: what the machine did in between is in the difference; "
     "alternate them where you can",
+    "versions": "{backend}: {listed}",
     "same_run": "the same run was given more than once",
 }

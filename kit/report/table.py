@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from typing import Literal
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -26,8 +27,12 @@ GAP = 2
 INDENT = 2
 # Columns that are left out where the table is too wide, one after the other.
 DISPENSABLE = ("compile+1st", "memory", "energy/sample", "samples/s")
-# A name longer than this, as of a profile, is cut: --wide and --format csv have it whole.
-NAME_MAX = 32
+# A name longer than this, as of a profile, is cut, and where the table is too wide a shorter one: CSV has it whole.
+NAME_MAX = 34
+NAME_MIN = 18
+ANSWER_MIN = 12
+# Of "against" and a profile's name, above a column of answers.
+BASELINE_MAX = 24
 HINT = "kit compare FILE --wide for intervals, p95, CPU, phases · kit show FILE for every launch"
 VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": "yellow"}
 # Of a group with more rows than this a table is not read: other formats have all.
@@ -41,12 +46,8 @@ def render(comparison: Comparison, asked: Asked) -> str:
     if stream.isatty():
         width = max(WIDTH_MIN, min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns))
     console = console_for(stream, UNLIMITED if wide else width)
-    columns = columns_of(comparison, wide=wide)
-    widths = _widths(comparison, columns)
-    for title in () if wide else DISPENSABLE:
-        if INDENT + sum(widths) + GAP * (len(widths) - 1) > width:
-            columns = [column for column in columns if column.title != title]
-            widths = _widths(comparison, columns)
+    every = columns_of(comparison, wide=wide)
+    columns, widths = _fitted(comparison, every, UNLIMITED if wide else width)
     with console.capture() as capture:
         for line in headline(comparison, titles):
             console.print(Text(line, style="bold"))
@@ -55,16 +56,38 @@ def render(comparison: Comparison, asked: Asked) -> str:
         console.print()
         for line in [*note_lines(comparison), *mismatch_lines(comparison)]:
             console.print(Text(line, style="bold yellow" if line.split(" ")[0].isupper() else "dim"))
+        if len(columns) < len(every):
+            left_out = ", ".join(column.title for column in every if column not in columns)
+            console.print(Text(f"left out for lack of width: {left_out} (--wide has all)", style="dim"))
         if comparison.kind == "cells":
             console.print(Text(HINT, style="dim"))
     return text_of(capture)
 
 
+def _fitted(comparison: Comparison, columns: Sequence[Column], room: int) -> tuple[list[Column], list[int]]:
+    """Return the columns that fit, and their widths: names are cut, then columns left out, then answers folded."""
+    left = list(columns)
+    for title in ("", *DISPENSABLE):
+        left = [column for column in left if not title or column.title != title]
+        widths = _widths(comparison, left)
+        widths[0] = max(min(widths[0], NAME_MIN), widths[0] - max(0, _whole(widths) - room))
+        if _whole(widths) <= room:
+            return left, widths
+    widths[-1] = max(ANSWER_MIN, widths[-1] - (_whole(widths) - room))
+    return left, widths
+
+
+def _whole(widths: Sequence[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
 def _widths(comparison: Comparison, columns: Sequence[Column]) -> list[int]:
     """Return the widths of the columns, alike in all groups."""
-    shown = [titles_of(columns, group) for group in comparison.groups]
-    shown += [[column.show(row) for column in columns] for group in comparison.groups for row in group.rows[:ROWS_MAX]]
-    widths = [max(map(cell_len, cells)) for cells in zip(*shown, strict=True)] or [0] * len(columns)
+    titles = [titles_of(columns, group) for group in comparison.groups]
+    titles = [[*others, last[:BASELINE_MAX]] for *others, last in titles]
+    rows = [row for group in comparison.groups for row in group.rows[:ROWS_MAX]]
+    cells = [[_cell(row, column).plain for column in columns] for row in rows]
+    widths = [max(map(cell_len, shown)) for shown in zip(*titles, *cells, strict=True)] or [0] * len(columns)
     return [min(widths[0], NAME_MAX), *widths[1:]]
 
 
@@ -73,15 +96,18 @@ def _print_group(
 ) -> None:
     table = Table(box=None, show_header=False, padding=(0, GAP, 0, 0), pad_edge=False)
     for column, width in zip(columns, widths, strict=True):
-        table.add_column(
-            justify="right" if column.right else "left", min_width=width, no_wrap=True, overflow="ellipsis"
-        )
+        justify: Literal["left", "right"] = "right" if column.right else "left"
+        folds = column is ANSWER
+        table.add_column(justify=justify, width=width, no_wrap=not folds, overflow="fold" if folds else "ellipsis")
     # The title of a group may be longer than its rows' names: these are indented under it.
     first, *others = titles_of(columns, group)
+    console.print()
+    if cell_len(first) > widths[0]:
+        console.print(Text(first, style="bold cyan"), soft_wrap=True)
+        first = ""
     table.add_row(Text(first, style="bold cyan"), *(Text(one, style="bold") for one in others))
     for row in group.rows[:ROWS_MAX]:
         table.add_row(*(_cell(row, column) for column in columns))
-    console.print()
     console.print(table)
     hidden = len(group.rows) - ROWS_MAX
     said = [f"{hidden:,} more rows: --format csv has all"] if hidden > 0 else []

@@ -26,6 +26,9 @@ def variants_given(texts: Iterable[str]) -> dict[str, VariantTable]:
         if name in found:
             raise SuiteError(f"--variant {name}: two variants of one name; give each its own")
         found[name] = _table(text, settings)
+    if len(found) == 1 and VariantTable() in found.values():
+        (name,) = found
+        raise SuiteError(f"--variant {name} sets nothing, and there is no other to compare it with; {_EXAMPLE}")
     return found
 
 

@@ -212,6 +212,14 @@ def test_variants_are_named_by_variant_and_titled_by_what_they_share():
     assert group.title == ["cnn train", "jax"]
 
 
+def test_versions_are_named_where_variants_differ_in_them():
+    old, new = (
+        b.member("jax", 2.0, variant=name, launch={"backend_version": v}) for name, v in (("old", "1"), ("new", "2"))
+    )
+    notes = compared(b.profile(b.group("g", old, new), compare=["variant"])).notes
+    assert {"backend": "jax", "listed": "old 1, new 2"} in [one.what.values for one in notes]
+
+
 def test_notes_say_what_must_be_known():
     few = compared(b.profile(rounds=3, data="synthetic", interrupted=True))
     assert {"preliminary", "data_synthetic", "interrupted", "energy_not_measured"} <= {n.what.code for n in few.notes}

@@ -82,6 +82,7 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_answers(columns, monkeyp
     monkeypatch.setenv("NO_COLOR", "1")
     shown = table.render(example(), Asked(TITLES, stream=Terminal()))
     assert max(map(len, shown.splitlines())) <= columns
+    assert ("left out for lack of width" in shown) is (columns < 100)
     rows = [line for line in shown.splitlines() if line.startswith("  jax ")]
     assert rows and all(line.endswith(("faster", "slower")) for line in rows)
 
