@@ -124,7 +124,7 @@ def _begin(options: dict[str, Any]) -> Run:
     _say_overruled(len(cpus))
     data = ensure_data(cells, options["data"])
     if data[1] is not None:
-        click.echo(f"kit: {sentence(data[1])}", err=True)
+        click.echo(f"kit: {sentence(data[1])}; synthetic data of the same shapes is used", err=True)
     plan = prepare(
         suite,
         cells,
