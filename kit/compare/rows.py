@@ -96,6 +96,7 @@ class Leaders(msgspec.Struct, frozen=True, kw_only=True):
 
     names: list[str]  # the fastest, and those not told apart from it
     beaten: list[tuple[str, float]]  # name and how many times as long its step takes, with a verdict
+    modes: list[tuple[str, float, float]] = []  # without a verdict, slower in both modes: name, by how much
 
 
 class GroupRows(msgspec.Struct, frozen=True, kw_only=True):

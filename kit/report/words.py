@@ -92,8 +92,10 @@ def group_sentence(group: GroupRows, titles: Titles) -> list[str]:
         return []
     names = [one_line(titles.get(name, name)) for name in group.leaders.names]
     beaten = ", ".join(f"{times(ratio)} × {one_line(titles.get(name, name))}" for name, ratio in group.leaders.beaten)
+    for name, fast, slow in group.leaders.modes:
+        beaten += f", {times(fast)} and {times(slow)} × {one_line(titles.get(name, name))} in two modes"
     if len(names) == 1:
-        return [f"{names[0]} is the fastest: {beaten}."]
+        return [f"{names[0]}: {beaten}." if group.leaders.modes else f"{names[0]} is the fastest: {beaten}."]
     return [f"{' and '.join(names)} are not told apart; {names[0]}: {beaten}."]
 
 

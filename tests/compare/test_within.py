@@ -65,6 +65,12 @@ def test_who_has_two_modes_and_is_not_shown_to_be_slower_is_not_told_apart():
     (group,) = compared(b.profile(b.group("g", *members), drift=0.02)).groups
     assert set(group.leaders.names) == {"torch", "jax"}
     assert [name for name, _ in group.leaders.beaten] == ["tensorflow"]
+    # Slower in both modes, by so much more in one that three rounds give no verdict: neither beaten nor level.
+    torch = b.member("torch", 4.0, slow=3.0, slow_rounds=[1])
+    members = (b.member("tensorflow", 4.5), torch, b.member("jax", 3.0, sd=0.002))
+    (group,) = compared(b.profile(b.group("g", *members), drift=0.02, rounds=3)).groups
+    assert group.leaders.names == ["jax"] and [name for name, _ in group.leaders.beaten] == ["tensorflow"]
+    assert [name for name, *_ in group.leaders.modes] == ["torch"]
 
 
 def test_modes_of_one_part_say_nothing_of_another():
