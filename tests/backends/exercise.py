@@ -18,6 +18,7 @@ from kit.backends.catalog import CATALOG, BackendError, load
 from kit.workloads.catalog import DATASETS, WORKLOADS
 from kit.workloads.data.batches import batch_pool
 from kit.workloads.data.synthetic import synthetic
+from kit.workloads.layers import Flatten
 from kit.workloads.parity import PARITY_BATCH, PARITY_STEPS
 from kit.workloads.weights import initial_weights
 
@@ -41,15 +42,17 @@ def planted_in_mlp(of):
 
 def planted_in_cnn(of):
     rows = initial_weights(of, 0)
+    flatten = next(placed for placed in of.placed_layers() if isinstance(placed.layer, Flatten))
     kernel = rows["dense_2.kernel"]
-    rows["dense_2.kernel"] = kernel.reshape(12, 12, 64, 128).transpose(2, 0, 1, 3).reshape(kernel.shape)
+    image = kernel.reshape(*flatten.input_shape, -1)
+    rows["dense_2.kernel"] = image.transpose(2, 0, 1, 3).reshape(kernel.shape)
     return {
         "learning_rate": (another(of, learning_rate=0.0011), None),
         "flattened channels first": (of, rows),
     }
 
 
-PLANTED = {"mlp": planted_in_mlp, "cnn": planted_in_cnn}
+PLANTED = {"mlp": planted_in_mlp, "cnn": planted_in_cnn, "cnn_small": planted_in_cnn}
 
 
 class Exercise:

@@ -56,7 +56,7 @@ def test_leaving_dropout_out_changes_no_weight(name):
 
 
 @pytest.mark.frameworks
-@pytest.mark.parametrize(("name", "keras_name"), [("mlp", "RMSprop"), ("cnn", "Adadelta")])
+@pytest.mark.parametrize(("name", "keras_name"), [("mlp", "RMSprop"), ("cnn", "Adadelta"), ("cnn_small", "Adam")])
 def test_optimizers_have_the_defaults_of_keras(name, keras_name):
     keras = pytest.importorskip("keras")
     defaults = getattr(keras.optimizers, keras_name)().get_config()
