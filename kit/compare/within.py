@@ -151,10 +151,10 @@ def _leaders(rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Lead
         if versus.verdict == "slower" and versus.ratio is not None and (versus.modes is None or versus.modes[0] > 1)
     ]
     slower = {name for name, _ in beaten}
-    moody = [
+    in_modes = [
         (name, *versus.modes)
         for name, versus in against.items()
         if name not in slower and versus.modes is not None and versus.modes[0] > 1
     ]
-    level = [name for name in against if name not in {*slower, *(one[0] for one in moody)}]
-    return Leaders(names=[first.name, *level], beaten=beaten, modes=moody) if beaten else None
+    level = [name for name in against if name not in {*slower, *(one[0] for one in in_modes)}]
+    return Leaders(names=[first.name, *level], beaten=beaten, modes=in_modes) if beaten else None

@@ -70,14 +70,14 @@ def _fitted(comparison: Comparison, columns: Sequence[Column], room: int) -> tup
     for title in ("", *DISPENSABLE):
         left = [column for column in left if not title or column.title != title]
         widths = _widths(comparison, left)
-        widths[0] = max(min(widths[0], NAME_MIN), widths[0] - max(0, _whole(widths) - room))
-        if _whole(widths) <= room:
+        widths[0] = max(min(widths[0], NAME_MIN), widths[0] - max(0, _total_width(widths) - room))
+        if _total_width(widths) <= room:
             return left, widths
-    widths[-1] = max(ANSWER_MIN, widths[-1] - (_whole(widths) - room))
+    widths[-1] = max(ANSWER_MIN, widths[-1] - (_total_width(widths) - room))
     return left, widths
 
 
-def _whole(widths: Sequence[int]) -> int:
+def _total_width(widths: Sequence[int]) -> int:
     return sum(widths) + GAP * (len(widths) - 1)
 
 

@@ -41,7 +41,6 @@ class TwoModes(NamedTuple):
 
     fast_log: float
     slow_log: float
-    slow_share: float  # of the blocks
     slow: NDArray[np.bool_]  # (blocks,): in the slow mode
 
 
@@ -80,7 +79,7 @@ def two_modes(
         own_fast, own_slow = _levels(np.asarray(own_log, np.float64), slow)
         if own_slow - own_fast < gap / 2:
             return None
-    return TwoModes(fast_log, slow_log, float(slow.mean()), slow)
+    return TwoModes(fast_log, slow_log, slow)
 
 
 def modes_by_cause(log_values: NDArray[np.float64], cause: NDArray[np.float64]) -> TwoModes | None:
@@ -100,7 +99,7 @@ def modes_by_cause(log_values: NDArray[np.float64], cause: NDArray[np.float64]) 
     fast_log, slow_log = float(np.median(log_values[fast])), float(np.median(log_values[slow]))
     if slow_log - fast_log < GAP_LEAST_RELATIVE:
         return None
-    return TwoModes(fast_log, slow_log, float(slow.mean()), slow)
+    return TwoModes(fast_log, slow_log, slow)
 
 
 def _best_split(values: NDArray[np.float64], least: int) -> float:

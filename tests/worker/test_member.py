@@ -9,7 +9,7 @@ from member_process import MemberProcess, cell, prepare
 
 from kit.profile.launch import PLANTED_NS, Failure
 from kit.sensors.catalog import EdgeCounters
-from kit.worker.messages import Failed, Finish, Finished, Prepared, RunBlock, WarmUp
+from kit.worker.messages import BlockDone, Failed, Finish, Finished, Prepared, RunBlock, WarmUp
 from kit.workloads.parity import PARITY_STEPS
 
 
@@ -17,6 +17,7 @@ class Told(NamedTuple):
     prepared: Prepared
     warm: list
     blocks: list
+    long: BlockDone
     finished: Finished
     entered: list
     code: int
@@ -31,12 +32,20 @@ def told(mnist_dir):
         prepared = member.done(asked)
         warm = [member.done(WarmUp(program=place)) for place in (0, 1)]
         blocks = [[member.done(RunBlock(program=place, seconds=0.05)) for _ in range(3)] for place in (0, 1)]
+        long = member.done(RunBlock(program=0, seconds=0.2, by_time=True))
         finished = member.done(Finish())
         left, _ = member.process.communicate(timeout=20)
-        return Told(prepared, warm, blocks, finished, member.entered, member.process.returncode, left)
+        return Told(prepared, warm, blocks, long, finished, member.entered, member.process.returncode, left)
 
 
 pytestmark = pytest.mark.frameworks
+
+
+def test_a_block_by_time_is_no_shorter_and_has_no_lead_in(told):
+    assert told.long.lead_in == 0
+    assert 200_000_000 <= told.long.span_ns <= sum(told.long.step_ns) + 5_000_000
+    # The last step is the one that passes the end.
+    assert sum(told.long.step_ns[:-1]) < 200_000_000
 
 
 def test_it_says_each_phase_before_it_begins(told):
@@ -119,7 +128,7 @@ def test_a_proving_member_records_parity_and_scores_what_it_trained(told):
         assert np.isfinite(own.parity.losses).all()
         assert own.recompiles.count in (0, None)
     assert train.parity.losses[-1] < train.parity.losses[0]
-    steps = 1 + len(told.warm[0].step_ns) + sum(len(block.step_ns) for block in told.blocks[0])
+    steps = 1 + len(told.warm[0].step_ns) + sum(len(block.step_ns) for block in [*told.blocks[0], told.long])
     assert train.evaluation.updates == steps
     assert train.evaluation.samples == 10_000
     # It has learned something.
