@@ -25,7 +25,7 @@ def headline_of(label: str, profile: Profile) -> Headline:
     return Headline(
         label=label,
         suite=profile.suite.name,
-        axes={axis: list(dict.fromkeys(str(getattr(cell, axis)) for cell in cells)) for axis in AXES},
+        axes={axis: list(dict.fromkeys(str(cell.value(axis)) for cell in cells)) for axis in AXES},
         data=list(dict.fromkeys(profile.suite.data.values())),
         rounds=max(rounds, default=0),
         cycles=profile.suite.plan.cycles,
@@ -106,7 +106,7 @@ def parity_notes(cells: Sequence[CellResult], tolerance: float) -> list[Note]:
         parity = next((one.parity for one in result.launches if one.parity is not None), None)
         if parity is not None and parity.losses:
             cell = result.cell
-            work = (cell.workload, cell.task, cell.batch, cell.precision)
+            work = (cell.workload, str(cell.parameters), cell.task, cell.batch, cell.precision)
             start = (parity.weights_sha256, parity.batches_sha256, len(parity.losses))
             works.setdefault((*work, *start), {})[result.key] = parity.losses
     found = {key: one for losses in works.values() for key, one in agreeing(losses, tolerance).items()}

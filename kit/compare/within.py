@@ -19,13 +19,10 @@ from kit.compare.rows import Comparison, GroupRows, Leaders, Row
 from kit.errors import KitError
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason
-from kit.profile.schema import CellResult, Profile
+from kit.profile.schema import PART, CellResult, Profile
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding
-
-# Between a group's key and the number of its part, where one of more than four members was split.
-PART = "#"
 
 
 class BaselineError(KitError):

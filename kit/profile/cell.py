@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Literal
 
 import msgspec
 
-Task = Literal["train", "infer"]
+# "train" and "infer" are steps; "fit" is whole epochs over the training split, scored at the end.
+Task = Literal["train", "infer", "fit"]
 Device = Literal["cpu", "gpu", "tpu"]
 Feed = Literal["device", "host"]
 
@@ -18,41 +20,75 @@ Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 DEFAULT_VARIANT = "default"
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """One workload x backend x device x task x batch x precision x compile mode x feed x device count x variant."""
 
     workload: str
+    parameters: dict[str, Int64] = {}  # all of the workload's own, as {"layers": 2, "units": 64}
     backend: str
     device: Device
     task: Task
     batch: Int64  # samples per step
-    precision: str  # "float32"
+    precision: str  # "float32" | "bfloat16" | "tf32"
     compile_mode: str  # the backend's own word: "graph" | "xla" | "eager" | "compile" | "jit"
     # "device": batches resident before the step; "host": handed over from NumPy in each step, as the framework does it.
     # To an accelerator that is a copy; on a CPU TensorFlow copies, PyTorch and JAX share the memory.
     feed: Feed
     devices: Int64 = 1
+    threads: Int64 | None = None  # compute threads; null: one for each usable CPU
     variant: str = DEFAULT_VARIANT
 
     @property
     def key(self) -> str:
-        """The cell in one readable line: ``mlp/torch/cpu/train/b128/float32/eager/device/x1[/variant]``."""
+        """The cell in one readable line: ``mlp/torch/cpu/train/b128/float32/eager/device/x1[/t1][/variant]``.
+
+        A workload with parameters names them: ``dblstm(layers=2,units=64)/…``.
+        """
+        return self.key_without(())
+
+    def key_without(self, axes: Collection[str]) -> str:
+        """Return the key with `*` in the place of these axes."""
+
+        def shown(axis: str, text: str) -> str:
+            return "*" if axis in axes else text
+
+        own = ",".join(f"{name}={shown(name, str(value))}" for name, value in self.parameters.items())
         fields = [
-            self.workload,
-            self.backend,
-            self.device,
-            self.task,
-            f"b{self.batch}",
-            self.precision,
-            self.compile_mode,
-            self.feed,
-            f"x{self.devices}",
+            shown("workload", f"{self.workload}({own})" if own else self.workload),
+            shown("backend", self.backend),
+            shown("device", self.device),
+            shown("task", self.task),
+            shown("batch", f"b{self.batch}"),
+            shown("precision", self.precision),
+            shown("compile_mode", self.compile_mode),
+            shown("feed", self.feed),
+            shown("devices", f"x{self.devices}"),
         ]
-        return "/".join(fields if self.variant == DEFAULT_VARIANT else [*fields, self.variant])
+        if self.threads is not None or "threads" in axes:
+            fields.append(shown("threads", f"t{self.threads}"))
+        if self.variant != DEFAULT_VARIANT or "variant" in axes:
+            fields.append(shown("variant", self.variant))
+        return "/".join(fields)
+
+    def value(self, axis: str) -> str | int | None:
+        """Return the coordinate on an axis: one of AXES, or a parameter; null for one that the workload has not."""
+        return self.parameters.get(axis) if axis not in AXES else getattr(self, axis)
 
 
-# What a suite may compare, and what cells may share a process over.
-AXES = ("workload", "backend", "device", "task", "batch", "precision", "compile_mode", "feed", "devices", "variant")
+# What a suite may compare, besides the parameters of its workloads.
+AXES = (
+    "workload",
+    "backend",
+    "device",
+    "task",
+    "batch",
+    "precision",
+    "compile_mode",
+    "feed",
+    "devices",
+    "threads",
+    "variant",
+)
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):

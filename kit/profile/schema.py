@@ -17,8 +17,12 @@ from kit.profile.sensor import SensorReport
 
 SCHEMA_NAME = "steadykit.profile"
 SCHEMA_MAJOR = 2
-SCHEMA_MINOR = 0
+SCHEMA_MINOR = 1
 SCHEMA = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.{SCHEMA_MINOR}"
+
+
+# Between a group's key and the number of its part, where one of more than four members was split.
+PART = "#"
 
 
 class Kit(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ def render(comparison: Comparison, _: Asked) -> str:
 def _fields(group: GroupRows, row: Row) -> dict[str, object]:
     numbers, versus = row.numbers, row.versus
     fields: dict[str, object] = {"group": group.key, "name": row.name, "profiles": " ".join(row.profiles)}
-    fields |= {axis: getattr(row.cell, axis) for axis in AXES}
+    fields |= {axis: row.cell.value(axis) for axis in [*row.cell.parameters, *AXES]}
     fields |= {name: getattr(numbers, name) for name in NUMBERS}
     fields |= {"baseline": group.baseline, "is_baseline": row.is_baseline}
     fields |= {name: getattr(versus, name, None) for name in VERSUS}

@@ -145,7 +145,7 @@ def _request(plan: RunPlan, process: Process, number: int) -> MemberRequest:
         plan=plan.suite.plan,
         data=plan.suite.data,
         seed=plan.suite.seed,
-        threads=len(plan.cpus),
+        threads=first.threads or len(plan.cpus),
         cpus=plan.cpus,
         clock=plan.clock,
         prove=number == 0,

@@ -7,16 +7,17 @@ bundle  groups whose members share processes, measured together
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
 from kit.backends.catalog import CATALOG
 from kit.errors import KitError
-from kit.profile.cell import DEFAULT_VARIANT, Cell
-from kit.profile.schema import Group
-from kit.suites.suite import Suite, check_choice
-from kit.workloads.catalog import DATASETS, WORKLOADS
+from kit.profile.cell import AXES, Cell
+from kit.profile.schema import PART, Group
+from kit.suites.suite import Axes, Suite, check_choice
+from kit.workloads.catalog import DATASETS, WORKLOADS, parameters_of
+from kit.workloads.catalog import workload as workload_of
 
 DEFAULT_COMPILE_MODE = "default"
 # Pairs that lie further apart in a cycle pair worse: 0.75, 3 and 6 s apart, an SD of 1.1 % became 1.7, 2.9 and 3.9 %.
@@ -55,13 +56,15 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
     """
     _check(suite)
     axes = suite.cells
+    threads_given: list[int | None] = [*axes.threads] or [None]
     cells: dict[str, Cell] = {}
-    for workload, device, batch, precision, feed, task, backend, mode, variant in product(
-        axes.workloads,
+    for (workload, parameters), device, batch, precision, feed, threads, task, backend, mode, variant in product(
+        _workloads(axes),
         axes.devices,
         axes.batches,
         axes.precisions,
         axes.feeds,
+        threads_given,
         axes.tasks,
         axes.backends,
         axes.compile_modes,
@@ -72,6 +75,7 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
             continue
         cell = Cell(
             workload=workload,
+            parameters=parameters,
             backend=backend,
             device=device,
             task=task,
@@ -79,6 +83,7 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
             precision=precision,
             compile_mode=modes[0] if mode == DEFAULT_COMPILE_MODE else mode,
             feed=feed,
+            threads=threads,
             variant=variant.name,
         )
         cells.setdefault(cell.key, cell)
@@ -105,7 +110,7 @@ def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | N
     Raises:
         PlanError: no cell has that value.
     """
-    values = {str(getattr(cell, axis)) for cell in cells for axis in compare}
+    values = {str(cell.value(axis)) for cell in cells for axis in compare}
     if baseline is not None and baseline not in values:
         raise PlanError(f"no cell has the baseline {baseline!r}; choose from {', '.join(sorted(values))}")
     members: dict[str, list[Cell]] = {}
@@ -113,14 +118,14 @@ def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | N
         members.setdefault(_key_without(cell, compare), []).append(cell)
     groups = []
     for key, own in members.items():
-        first = next((cell for cell in own if baseline in {str(getattr(cell, axis)) for axis in compare}), own[0])
+        first = next((cell for cell in own if baseline in {str(cell.value(axis)) for axis in compare}), own[0])
         others = [cell for cell in own if cell is not first]
         step = MEMBERS_MAX - 1
         for part, start in enumerate(range(0, max(1, len(others)), step)):
             taken = {first.key, *(cell.key for cell in others[start : start + step])}
             groups.append(
                 Group(
-                    key=key if part == 0 else f"{key}#{part + 1}",
+                    key=key if part == 0 else f"{key}{PART}{part + 1}",
                     cells=[cell.key for cell in own if cell.key in taken],
                     baseline=first.key,
                 )
@@ -129,18 +134,24 @@ def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | N
 
 
 def plan_bundles(cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str]) -> list[Bundle]:
-    """Return the groups with their processes; groups that share a process are in one bundle, in the groups' order."""
+    """Return the groups with their processes; groups that share a process are in one bundle, in the groups' order.
+
+    Parts of a group have processes of their own, so that no more are alive than take turns; unless a process holds
+    several cells of the group, as the points of a sweep: then it holds those of all parts.
+    """
     by_key = {cell.key: cell for cell in cells}
+    names = {key: _key_without(cell, share, keep_mode="compile_mode" not in share) for key, cell in by_key.items()}
+    of_whole: dict[str, set[str]] = {}
+    for group in groups:
+        of_whole.setdefault(_whole(group), set()).update(group.cells)
     bundles: list[Bundle] = []
     for group in groups:
-        part = group.key.rpartition("#")[2] if "#" in group.key else ""
+        whole = of_whole[_whole(group)]
+        is_swept = len({names[key] for key in whole}) < len(whole)
+        part = "" if is_swept else group.key[len(_whole(group)) :]
         own: dict[str, list[Cell]] = {}
         for key in group.cells:
-            name = _key_without(by_key[key], share, keep_mode="compile_mode" not in share)
-            own.setdefault(f"{name}#{part}" if part else name, []).append(by_key[key])
-        if any(len(held) > 1 for held in own.values()):
-            # Members of one group take turns: each needs a process of its own.
-            own = {cell.key: [cell] for held in own.values() for cell in held}
+            own.setdefault(names[key] + part, []).append(by_key[key])
         bundle = next((one for one in bundles if any(process.name in own for process in one.processes)), None)
         if bundle is None:
             bundles.append(Bundle([group], [Process(name, held) for name, held in own.items()]))
@@ -155,31 +166,37 @@ def plan_bundles(cells: Sequence[Cell], groups: Sequence[Group], share: Sequence
     return bundles
 
 
+def _whole(group: Group) -> str:
+    return group.key.partition(PART)[0]
+
+
 def _key_without(cell: Cell, axes: Sequence[str], *, keep_mode: bool = False) -> str:
     """Return the cell's key with `*` for these axes; between backends a default compile mode is like any other's."""
-    left_out = set(axes)
-    if "backend" in left_out and cell.compile_mode == CATALOG[cell.backend].compile_modes[0] and not keep_mode:
-        left_out.add("compile_mode")
-    fields = {
-        "workload": cell.workload,
-        "backend": cell.backend,
-        "device": cell.device,
-        "task": cell.task,
-        "batch": f"b{cell.batch}",
-        "precision": cell.precision,
-        "compile_mode": cell.compile_mode,
-        "feed": cell.feed,
-        "devices": f"x{cell.devices}",
-    }
-    if cell.variant != DEFAULT_VARIANT or "variant" in left_out:
-        fields["variant"] = cell.variant
-    return "/".join("*" if name in left_out else value for name, value in fields.items())
+    left_out: Collection[str] = axes
+    if "backend" in axes and cell.compile_mode == CATALOG[cell.backend].compile_modes[0] and not keep_mode:
+        left_out = {*axes, "compile_mode"}
+    return cell.key_without(left_out)
+
+
+def _workloads(axes: Axes) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield each workload with each combination of its own parameters: what a suite does not give has its default."""
+    for name in axes.workloads:
+        values = {one: axes.parameters.get(one, [default]) for one, default in parameters_of(name).items()}
+        for combination in product(*values.values()):
+            yield name, dict(zip(values, combination, strict=True))
 
 
 def _check(suite: Suite) -> None:
     axes = suite.cells
     for workload in axes.workloads:
         check_choice("workload", workload, list(WORKLOADS))
+    known = list(dict.fromkeys(one for workload in axes.workloads for one in parameters_of(workload)))
+    for parameter in axes.parameters:
+        if parameter not in known:
+            has = f"they have {', '.join(known)}" if known else "they have none"
+            raise PlanError(f"{', '.join(axes.workloads)} have no parameter {parameter!r}; {has}")
+    for axis in suite.compared:
+        check_choice("axis to compare over", axis, [*AXES, *known])
     for backend in axes.backends:
         check_choice("backend", backend, list(CATALOG))
     for precision, backend in product(axes.precisions, axes.backends):
@@ -187,7 +204,8 @@ def _check(suite: Suite) -> None:
     every_mode = dict.fromkeys(mode for entry in CATALOG.values() for mode in entry.compile_modes)
     for mode in axes.compile_modes:
         check_choice("compile mode", mode, [DEFAULT_COMPILE_MODE, *every_mode])
-    for workload, task, batch in product(axes.workloads, axes.tasks, axes.batches):
-        samples = DATASETS[WORKLOADS[workload].data].samples("train" if task == "train" else "test")
+    for (workload, parameters), task, batch in product(_workloads(axes), axes.tasks, axes.batches):
+        data = DATASETS[workload_of(workload, parameters).data]
+        samples = data.samples("test" if task == "infer" else "train")
         if batch > samples:
             raise PlanError(f"batch {batch} is more than the {samples} samples there are to {task} on; give fewer")

@@ -14,11 +14,12 @@ import msgspec
 from kit.errors import KitError
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Device, Feed, Task, Variant
 from kit.profile.launch import StepPlan
+from kit.workloads.catalog import WORKLOADS, parameters_of
 
 DEFAULT_SUITE = "standard"
 QUICK_SUITE = "quick"
-# Cells that differ only in these may be programs of one process; the others are set once for a whole process.
-SHAREABLE = ("workload", "task", "batch", "compile_mode", "feed")
+# Set once for a whole process; cells that differ only in other axes may be programs of one.
+UNSHAREABLE = ("backend", "device", "devices", "precision", "threads", "variant")
 
 # Defaults of a measurement; rounds.md and docs/method.md have the evidence.
 # The interval of 8 rounds covers at 93 to 95 % even when a run stops as soon as it is narrow enough.
@@ -58,9 +59,11 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     devices: list[Device] = msgspec.field(default_factory=lambda: ["cpu"])
     tasks: list[Task] = msgspec.field(default_factory=lambda: ["train", "infer"])
     batches: list[Count] = msgspec.field(default_factory=lambda: [128])
+    parameters: dict[str, list[Count]] = {}  # of those workloads that have them, as units = [32, 64]
     precisions: list[str] = msgspec.field(default_factory=lambda: ["float32"])
     compile_modes: list[str] = msgspec.field(default_factory=lambda: ["default"])
     feeds: list[Feed] = msgspec.field(default_factory=lambda: ["device"])
+    threads: list[Count] = []  # none given: one for each usable CPU
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,8 +89,8 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.block_s <= self.lead_in_s:
             raise ValueError(f"block_s {self.block_s} leaves no time after lead_in_s {self.lead_in_s}; give more")
         for axis in self.share:
-            if axis not in SHAREABLE:
-                raise ValueError(f"share: a process cannot be shared over {axis!r}; choose from {', '.join(SHAREABLE)}")
+            if axis in UNSHAREABLE:
+                raise ValueError(f"share: a process cannot be shared over {axis!r}: it is set once for a whole process")
 
     def plan(self) -> StepPlan:
         """Return the part that each launch needs."""
@@ -114,9 +117,10 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sha256: str = ""  # of the file
 
     def __post_init__(self) -> None:
-        for axis in self.compare:
-            if axis not in AXES:
-                raise ValueError(f"compare: no axis {axis!r}; choose from {', '.join(AXES)}")
+        known = [*AXES, *(name for one in self.cells.workloads if one in WORKLOADS for name in parameters_of(one))]
+        for name in (*self.compare, *self.measure.share):
+            if name not in known:
+                raise ValueError(f"no axis {name!r}; choose from {', '.join(dict.fromkeys(known))}")
         for name in self.variants:
             if not VARIANT_NAME.fullmatch(name):
                 raise ValueError(f"variants: {name!r} is no name; give letters, digits and . _ + -")
@@ -186,13 +190,14 @@ def changed(
         )
     except msgspec.ValidationError as error:
         raise SuiteError(f"{error}; `kit run --help` lists the choices") from None
-    for axis in compare or []:
-        check_choice("axis", axis, AXES)
-    return msgspec.structs.replace(
-        suite,
-        name=name,
-        cells=cells,
-        compare=compare or ([] if variants else suite.compare),
-        variants=variants or suite.variants,
-        measure=measure if rounds is None else msgspec.structs.replace(measure, rounds=rounds),
-    )
+    try:
+        return msgspec.structs.replace(
+            suite,
+            name=name,
+            cells=cells,
+            compare=compare or ([] if variants else suite.compare),
+            variants=variants or suite.variants,
+            measure=measure if rounds is None else msgspec.structs.replace(measure, rounds=rounds),
+        )
+    except ValueError as error:
+        raise SuiteError(f"{error}; `kit run --help` lists the options") from None

@@ -11,7 +11,7 @@ from kit.profile.cell import Cell
 from kit.profile.launch import SYNTHETIC, DataUsed, Evaluation
 from kit.profile.reason import reason
 from kit.worker.messages import Prepare
-from kit.workloads.catalog import WORKLOADS
+from kit.workloads.catalog import workload as workload_of
 from kit.workloads.data.batches import batch_pool, evaluation_batches, pool_sha256, samples_in
 from kit.workloads.data.choice import dataset
 from kit.workloads.data.dataset import Dataset
@@ -31,7 +31,7 @@ class Inputs(NamedTuple):
 
 def load_inputs(cell: Cell, asked: Prepare) -> Inputs:
     """Read the split that the cell runs on: the training split for `train`, the test split for `infer`."""
-    workload = WORKLOADS[cell.workload]
+    workload = workload_of(cell.workload, cell.parameters)
     used = asked.data[workload.data]
     data = dataset(used, stands_for=workload.data)
     pool = batch_pool(

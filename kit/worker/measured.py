@@ -23,7 +23,7 @@ from kit.worker.messages import BlockDone, FinishedProgram, Prepare, PreparedPro
 from kit.worker.parity import record_parity
 from kit.worker.planted import Planted
 from kit.worker.step_loop import STEPS_MAX, BlockSteps, Stepping, StepTimes, block_steps, run_steps, run_until
-from kit.workloads.catalog import WORKLOADS
+from kit.workloads.catalog import workload
 from kit.workloads.weights import initial_weights
 
 
@@ -50,7 +50,7 @@ class MeasuredProgram:
         self._slowdown_pct = own.slowdown_pct
         self._inputs = inputs
         self.ledger = ledger
-        self._workload = WORKLOADS[own.cell.workload]
+        self._workload = workload(own.cell.workload, own.cell.parameters)
         self._steps_done = 0
         self._shortest_ns: float | None = None
         self._output: Output = None

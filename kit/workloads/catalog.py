@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Protocol, TypeVar
 
+from kit.errors import KitError
 from kit.workloads import datasets, networks
 from kit.workloads.data.dataset import Dataset
-from kit.workloads.workload import Workload
+from kit.workloads.workload import Family, Workload
+
+
+class ParameterError(KitError):
+    """A workload has no such parameter, or not with this value."""
 
 
 class _Named(Protocol):
@@ -33,5 +39,29 @@ def discover(package: ModuleType, kind: type[_Kind], file: str = "") -> dict[str
     return found
 
 
-WORKLOADS: dict[str, Workload] = discover(networks, Workload)
+WORKLOADS: dict[str, Workload | Family] = {**discover(networks, Workload), **discover(networks, Family)}
 DATASETS: dict[str, Dataset] = discover(datasets, Dataset)
+
+
+def parameters_of(name: str) -> Mapping[str, int]:
+    """Return the parameters of the workload called `name`, with their defaults."""
+    found = WORKLOADS[name]
+    return found.defaults if isinstance(found, Family) else {}
+
+
+def workload(name: str, parameters: Mapping[str, int]) -> Workload:
+    """Return the workload called `name`; parameters that are not given have their defaults.
+
+    Raises:
+        ParameterError: it has no such parameter, or is no network with this value.
+    """
+    found, known = WORKLOADS[name], parameters_of(name)
+    for parameter, value in parameters.items():
+        if parameter not in known:
+            raise ParameterError(f"{name} has no parameter {parameter!r}; it has {', '.join(known) or 'none'}")
+        if value < 1:
+            raise ParameterError(f"{parameter} of {name} is {value}; give 1 or more")
+    try:
+        return found.build(**{**known, **parameters}) if isinstance(found, Family) else found
+    except ValueError as error:
+        raise ParameterError(f"{name}: {error}") from None

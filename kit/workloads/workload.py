@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from kit.workloads.layers import Dropout, Layer, Shape, Weight
 from kit.workloads.optimizers import Optimizer
+
+# "cross_entropy": mean over the batch of softmax cross-entropy with integer targets; the last layer gives logits.
+# "reconstruction": mean over batch and elements of the squared difference between the output and the input.
+Loss = Literal["cross_entropy", "reconstruction"]
 
 
 class PlacedLayer(NamedTuple):
@@ -21,17 +26,15 @@ class PlacedLayer(NamedTuple):
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a backend needs to know of a network.
-
-    The loss is the mean over the batch of softmax cross-entropy with integer targets.
-    """
+    """Everything a backend needs to know of a network."""
 
     name: str  # as in cells
     data: str  # the name of the data set it is defined on
     input_shape: Shape  # of one sample, channels last
-    classes: int  # the last layer gives that many logits (softmax is in the loss)
+    classes: int  # of the targets; under cross-entropy the last layer gives that many logits
     layers: tuple[Layer, ...]
     optimizer: Optimizer
+    loss: Loss = "cross_entropy"
 
     def placed_layers(self) -> Iterator[PlacedLayer]:
         """Yield each layer with its name, input shape and weights."""
@@ -46,3 +49,13 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         """Return the same network with its dropout layers left out: deterministic, for the parity proof."""
         kept = tuple(layer for layer in self.layers if not isinstance(layer, Dropout))
         return msgspec.structs.replace(self, layers=kept)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """Networks that differ in whole numbers only, such as their layers and units."""
+
+    name: str  # as in cells
+    data: str  # the name of the data set they are defined on
+    defaults: Mapping[str, int]  # parameter -> value where a suite gives none; each is 1 or more
+    build: Callable[..., Workload]  # takes every parameter by name; ValueError for a combination that is no network

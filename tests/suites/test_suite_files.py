@@ -76,7 +76,7 @@ def test_variants_of_a_file_are_compared_in_its_order(tmp_path):
         (MINE.replace('"train"', '"test"'), "test"),
         (MINE + "batches = [128, 0]\n", "batches"),
         ('compare = ["color"]\n' + MINE, "no axis 'color'; choose from workload, backend"),
-        (MINE + '[measure]\nshare = ["backend"]\n', "cannot be shared over 'backend'; choose from workload, task"),
+        (MINE + '[measure]\nshare = ["backend"]\n', "cannot be shared over 'backend': it is set once"),
         (MINE + "[measure]\nrounds = 0\n", "rounds"),
         (MINE + "[measure]\ncycles = 0\n", "cycles"),
         (MINE + "[measure]\nblock_s = nan\n", "block_s"),
