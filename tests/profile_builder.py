@@ -26,7 +26,6 @@ from kit.profile.launch import (
     Compilations,
     DataUsed,
     Energy,
-    Evaluation,
     Failure,
     Launch,
     Parity,
@@ -214,7 +213,6 @@ def _launch(plan: Member, group_key: str, number: int, level, rng, *, data: str,
         "threads": Threads(requested=2, reported=2, reason=None, cpus=[0, 1]),
         "data": DataUsed(name=data, sha256="d" * 64, pool_batches=16),
         "peak_memory_b": 600 << 20,
-        "evaluation": Evaluation(accuracy=0.97, samples=10000, updates=400),
         "parity": Parity(
             losses=[2.3 / (1 + step) for step in range(20)], weights_sha256="a" * 64, batches_sha256="b" * 64
         ),

@@ -52,8 +52,9 @@ def find(member: Member) -> Finding | None:
 
 
 def modes_of(member: Member) -> Modes | None:
-    """Return the two modes of a member; None where it has one level, or drift explains two."""
-    blocks = _blocks(member)
+    """Return the two modes of a member; None where it has one level, drift explains two, or it is a fit."""
+    # Stretches of a fit lie too far apart for the machine's drift to be told from modes.
+    blocks = [] if member.cell.task == "fit" else _blocks(member)
     if not blocks:
         return None
     rounds, cycles, own, beside, faults, cpu_ms = np.array(blocks).T

@@ -1,12 +1,11 @@
 """The contract of a backend: a framework that turns a workload into a running program.
 
 backend.build(workload, cell, weights) ─► program
-program.trace() ─► program.compile() ─► first step ─► step, step, step … ─► evaluate
+program.trace() ─► program.compile() ─► first step ─► step, step, step … ─► predict
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -58,8 +57,8 @@ class Program(Protocol):
     def to_host(self, output: Output) -> NDArray[np.float32]:
         """Copy what `step` returned: () for a loss, (batch, classes) for logits."""
 
-    def evaluate(self, batches: Sequence[HostBatch]) -> int:
-        """Count correct predictions over whole batches, dropout off; the step is not compiled again for it."""
+    def predict(self, batch: HostBatch) -> NDArray[np.float32]:
+        """Return the network's output for a batch, on the host, dropout off; the step is not compiled again for it."""
 
     def compilations(self) -> Compilations:
         """Ask the framework how often it has compiled or traced this program's step."""

@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 
 from kit.audit.contention import lost_time
-from kit.compare.rows import Numbers
+from kit.compare.fits import fit_numbers
+from kit.compare.rows import FitNumbers, Numbers
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
@@ -23,7 +24,7 @@ from kit.stats.rounds import launch_step_ns
 COMPILE_PHASES = ("trace", "compile", "first_step")
 CPU_COUNTER = "process.cpu_ns"
 # Of several runs their geometric mean.
-MEANS = ("step_ns", "p95_ns", "p99_ns", "samples_per_s", "compile_first_ns", "energy_per_sample_j", "cpus")
+MEANS = ("step_ns", "sample_ns", "p95_ns", "p99_ns", "samples_per_s", "compile_first_ns", "energy_per_sample_j", "cpus")
 
 
 def processes_shared(profile: Profile) -> set[tuple[int, str]]:
@@ -51,13 +52,13 @@ def numbers_of(
     steps_ns = [launch_step_ns(np.asarray(launch.blocks.median_ns)) for launch in good]
     duration_ns = sum(sum(launch.blocks.duration_ns) for launch in good)
     samples = cell.batch * sum(sum(launch.blocks.steps) for launch in good)
-    compile_ns = [
-        ns for one in good if (ns := sum(own.duration_ns for own in one.phases if own.name in COMPILE_PHASES))
-    ]
+    compile_ns = [ns for one in good if (ns := compile_first_ns(one))]
+    step_ns = geometric_mean(steps_ns)
     return Numbers(
         launches=len(good),
         failed=failed,
-        step_ns=geometric_mean(steps_ns),
+        step_ns=step_ns,
+        sample_ns=step_ns / cell.batch if step_ns is not None else None,
         p95_ns=geometric_mean(launch.p95_ns for launch in good),
         p99_ns=geometric_mean(launch.p99_ns for launch in good),
         samples_per_s=1e9 * samples / duration_ns if duration_ns > 0 else None,
@@ -67,6 +68,7 @@ def numbers_of(
         energy_per_sample_j=_energy_per_sample_j(cell, good),
         cpus=_growth(good, {CPU_COUNTER: [launch.blocks.span_ns for launch in good]}).get(CPU_COUNTER),
         drift_pct=_drift_pct(steps_ns),
+        fit=fit_numbers(good),
         phases_ns=phases_ns(good) if details else {},
         counters=counters_per_step(good) if details else {},
         sensors=_sensors(good) if details else {},
@@ -82,11 +84,17 @@ def combined(runs: Sequence[Numbers]) -> Numbers:
         failed=sum(run.failed for run in runs),
         peak_memory_b=max((run.peak_memory_b for run in runs if run.peak_memory_b is not None), default=None),
         process_shared=any(run.process_shared for run in runs),
+        fit=_combined_fits([run.fit for run in runs if run.fit is not None]),
         drift_pct=_drift_pct([run.step_ns for run in runs if run.step_ns]),
     )
     return msgspec.structs.replace(
         numbers, **{name: geometric_mean(getattr(run, name) for run in runs) for name in MEANS}
     )
+
+
+def compile_first_ns(launch: Launch) -> int:
+    """Return the time of a launch's trace, compilation and first step together."""
+    return sum(own.duration_ns for own in launch.phases if own.name in COMPILE_PHASES)
 
 
 def phases_ns(launches: Iterable[Launch]) -> dict[str, float]:
@@ -116,6 +124,10 @@ def launch_marks(launch: Launch) -> list[Reason]:
         marks["throttled"] = reason("throttled", share_pct=lost.throttled_pct or 0.0)
     elif lost is not None and lost.is_contended:
         marks["contended"] = reason("contended", share_pct=lost.taken_pct)
+    if launch.certificate is not None and min(launch.blocks.median_ns) < launch.certificate.shortest_step_ns:
+        shortest_ns = launch.certificate.shortest_step_ns
+        found = reason("step_too_short_for_clock", step_ns=min(launch.blocks.median_ns), shortest_ns=shortest_ns)
+        marks[found.code] = found
     if launch.recompiles is not None and launch.recompiles.count:
         marks.setdefault("recompiled", reason("recompiled", count=launch.recompiles.count))
     if launch.recompiles is not None and launch.recompiles.graph_breaks:
@@ -136,6 +148,18 @@ def geometric_mean(values: Iterable[float | None]) -> float | None:
     """Return the mean of those above zero; null where there is none."""
     logs = [math.log(value) for value in values if value is not None and value > 0]
     return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def _combined_fits(fits: Sequence[FitNumbers]) -> FitNumbers | None:
+    """Return the means of the runs' fits; their spread is that of the first."""
+    if not fits:
+        return None
+    means = {
+        name: statistics.fmean(known)
+        for name in ("total_ns", "pipeline_ratio", "test_ns", "score")
+        if (known := [value for one in fits if (value := getattr(one, name)) is not None])
+    }
+    return msgspec.structs.replace(fits[0], **means, repeats=sum(one.repeats for one in fits))
 
 
 def _drift_pct(steps_ns: Sequence[float]) -> float | None:

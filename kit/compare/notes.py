@@ -48,6 +48,8 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], pari
         notes.append(Note(what=reason("too_few_rounds", rounds=rounds, needed=ROUNDS_FOR_VERDICT)))
     elif rounds < ROUNDS_PRELIMINARY:
         notes.append(Note(what=reason("preliminary", rounds=rounds, needed=ROUNDS_PRELIMINARY)))
+    if any(len({row.cell.batch for row in group.rows}) > 1 for group in groups):
+        notes.append(Note(what=reason("per_sample")))
     notes += [*_versions(profile), *parity_notes(profile.cells, parity_tolerance)]
     if all(one.energy_per_sample_j is None for one in numbers):
         notes.append(Note(what=reason("energy_not_measured")))
@@ -67,7 +69,8 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
         if failures and len(failures) < len(result.launches):
             what = reason("launches_failed", failed=len(failures), launches=len(result.launches), cell=result.key)
             notes.append(Note(what=what, because=failures[0].reason))
-    turned = next((one for result in profile.cells for one in result.launches if one.turns == "whole"), None)
+    steps = [one for result in profile.cells if result.cell.task != "fit" for one in result.launches]
+    turned = next((one for one in steps if one.turns == "whole"), None)
     if turned is not None:
         notes.append(Note(what=reason("whole_turns"), because=turned.turns_reason))
     notes += [Note(what=reason("skipped", backend=one.backend), because=one.reason) for one in profile.suite.skipped]

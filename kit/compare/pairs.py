@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kit.audit.member import block_arrays
 from kit.audit.two_modes import Modes
 from kit.compare.rows import Versus
+from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
@@ -29,10 +30,12 @@ class Pairs:
     def __init__(
         self,
         parts: Sequence[Group],
+        cells: Mapping[str, Cell],
         launches: Mapping[str, Sequence[Launch]],
         modes: Mapping[tuple[str, str], Modes] | None = None,  # of (part, cell)
     ) -> None:
         self._parts = parts
+        self._cells = cells
         self._modes = modes or {}
         self._rounds: dict[tuple[str, str], dict[int, BlockArrays]] = {}  # of (part, cell)
         self._paired = True
@@ -127,7 +130,13 @@ class Pairs:
             number: round_ratio(mine[number], yours[number], paired=self._paired)
             for number in sorted(mine.keys() & yours.keys())
         }
-        return {number: ratio for number, ratio in found.items() if ratio is not None}
+        return {number: self._per_sample(one, other, ratio) for number, ratio in found.items() if ratio is not None}
+
+    def _per_sample(self, one: str, other: str, ratio: RoundRatio) -> RoundRatio:
+        """Steps of another batch do another amount of work; a fit is known by its whole time."""
+        mine, yours = self._cells[one], self._cells[other]
+        logs = ratio if mine.task != "fit" else RoundRatio(ratio.whole_log_ratio, ratio.whole_log_ratio)
+        return RoundRatio(*(log + math.log(yours.batch / mine.batch) for log in logs))
 
     def _relative(self, part: Group, key: str, others: Sequence[str]) -> list[NDArray[np.float64]]:
         """Return, of each round that all have, ln of a member's step over the others' in the same cycle, (cycles,)."""

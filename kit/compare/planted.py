@@ -54,7 +54,7 @@ def found_of(profile: Profile) -> SelfTest:
     if not any(launch.planted_pct for own in launches.values() for launch in own):
         raise NoSelfTestError("nothing was planted in this profile; give one that `kit selftest` wrote")
     base = profile.groups[0].baseline
-    pairs = Pairs(profile.groups, launches)
+    pairs = Pairs(profile.groups, {result.key: result.cell for result in profile.cells}, launches)
     return SelfTest(
         cell=next(result.cell for result in profile.cells if result.key == base),
         rows=[_row(result, base, pairs) for result in profile.cells if result.key != base],

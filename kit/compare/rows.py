@@ -21,12 +21,59 @@ if TYPE_CHECKING:
 Grade = Literal["blocks", "warns", "noted"]
 
 
+class FitNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """What the fits of one cell gave: means over repeats."""
+
+    epochs: int
+    updates: int
+    total_ns: float  # of all steps but the first, which is in `compile_first_ns`
+    pipeline_ratio: float | None  # over what resident steps took beside it: what its input pipeline costs
+    test_ns: float | None  # one pass over the test split
+    metric: Literal["accuracy", "mean_squared_error"]
+    score: float | None
+    score_sd: float | None  # over repeats
+    repeats: int
+
+
+class Agreement(msgspec.Struct, frozen=True, kw_only=True):
+    """The mean difference of a cell's score from its baseline's over repeats that began alike, with its interval."""
+
+    difference: float
+    low: float
+    high: float
+    agrees: bool  # the interval holds 0
+
+
+class Payback(msgspec.Struct, frozen=True, kw_only=True):
+    """After how many steps a cell has paid for what it takes to compile more than its baseline."""
+
+    outcome: Literal["pays", "at_once", "never", "unresolved"]
+    steps: float | None
+    low: float | None
+    high: float | None
+
+
+class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a sweep: the point of best throughput, and the smallest within 5 % of it; names of rows.
+
+    `ratio`, `low`, `high`: time per sample of the smallest over the best's; null where they are one.
+    """
+
+    best: str
+    samples_per_s: float | None
+    smallest: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+
+
 class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     """What the launches of one cell gave, over rounds (of several runs: the geometric mean of the runs' numbers)."""
 
     launches: int  # that gave a number
     failed: int
     step_ns: float | None = None  # geometric mean over rounds of the launch's step
+    sample_ns: float | None = None  # step over batch
     p95_ns: float | None = None
     p99_ns: float | None = None
     samples_per_s: float | None = None  # samples over the whole time of the timed steps: sees stalls
@@ -36,13 +83,14 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     energy_per_sample_j: float | None = None
     cpus: float | None = None  # CPUs used
     drift_pct: float | None = None  # spread over rounds of a lone step: the machine's drift
+    fit: FitNumbers | None = None
     phases_ns: dict[str, float] = {}
     counters: dict[str, float] = {}  # per step
     sensors: dict[str, SensorSummary] = {}
 
 
 class Versus(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell against its baseline. A ratio is of step times: below 1 is faster.
+    """One cell against its baseline. A ratio is of times per sample, of fits of their whole times: below 1 is faster.
 
     Attributes:
         low, high: the interval; null: too few rounds or runs.
@@ -86,6 +134,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     numbers: Numbers
     is_baseline: bool = False
     versus: Versus | None = None  # null: the baseline, failed, or nothing to compare with
+    agreement: Agreement | None = None  # of the scores of fits
+    payback: Payback | None = None  # of another compile mode than its baseline's
     blocked: list[Mismatch] = []  # why the gate keeps it from its baseline; with `versus`, compared by force
     marks: list[Reason] = []  # with `launches`, how many of them have it
     failure: Reason | None = None  # of the first launch that failed
@@ -100,13 +150,14 @@ class Leaders(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupRows(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows that answer the same question; those of one profile fastest first."""
+    """Rows that answer the same question; those of one profile fastest first, points of a sweep in its order."""
 
     key: str
     title: list[str]  # coordinates that its cells share: "mlp", "train"
     baseline: str | None  # name of its row
     rows: list[Row]
     leaders: Leaders | None = None
+    recommendation: Recommendation | None = None
     findings: list[Finding] = []  # what explains its numbers, gravest first
 
 

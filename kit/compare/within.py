@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 
 from kit.audit.member import members as audited
 from kit.audit.two_modes import modes_of
+from kit.compare.fits import agreement
 from kit.compare.measured import counted_marks, launch_marks, numbers_of, processes_shared
 from kit.compare.naming import label_members, titles
 from kit.compare.notes import few, headline_of, notes_within
 from kit.compare.pairs import Pairs
-from kit.compare.rows import Comparison, GroupRows, Leaders, Row
+from kit.compare.rows import Comparison, GroupRows, Leaders, Payback, Recommendation, Row
+from kit.compare.swept import payback, recommendation, swept_axis
 from kit.errors import KitError
+from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason
 from kit.profile.schema import PART, CellResult, Profile
@@ -100,7 +103,9 @@ def _group(  # noqa: PLR0917 - what a group is made of
     launches = {one.key: [launch for launch in one.launches if _whole_key(launch.group) == key] for one in members}
     found = {(one.group, one.cell.key): modes_of(one) for one in audited(profile) if _whole_key(one.group) == key}
     modes = {where: own for where, own in found.items() if own is not None}
-    pairs, shared = Pairs(parts, launches, modes), processes_shared(profile)
+    cells = {one.key: one.cell for one in members}
+    pairs, shared = Pairs(parts, cells, launches, modes), processes_shared(profile)
+    axis = swept_axis(list(cells.values()), profile.suite.compare)
     baseline = next((one for one in names if wanted in (names[one], one)), parts[0].baseline)
     trends = pairs.trends()
     rows = []
@@ -117,17 +122,24 @@ def _group(  # noqa: PLR0917 - what a group is made of
                 numbers=numbers,
                 is_baseline=member.key == baseline,
                 versus=pairs.versus(member.key, baseline) if judged else None,
+                agreement=agreement(own, launches[baseline]) if judged else None,
+                payback=_payback(cells, launches, member.key, baseline) if judged else None,
                 marks=[*marks, *trends.get(member.key, []), *pairs.modes_mark(member.key)],
                 failure=first_failure(own),
             )
         )
-    rows.sort(key=lambda row: (row.numbers.step_ns is None, row.numbers.step_ns or 0))
+    if axis is None:
+        rows.sort(key=lambda row: (row.numbers.step_ns is None, row.numbers.step_ns or 0))
+    else:
+        rows.sort(key=lambda row: row.cell.value(axis) or 0)
+    keys = {name: key for key, name in names.items()}
     return GroupRows(
         key=key,
         title=title,
         baseline=names.get(baseline),
         rows=rows,
-        leaders=_leaders(rows, pairs, {name: key for key, name in names.items()}),
+        leaders=_leaders(rows, pairs, keys) if axis is None else None,
+        recommendation=None if axis is None else _recommended(axis, rows, pairs, keys),
         findings=_once(one for one in findings if _whole_key(one.group) == key),
     )
 
@@ -135,6 +147,24 @@ def _group(  # noqa: PLR0917 - what a group is made of
 def _once(findings: Iterable[Finding]) -> list[Finding]:
     """Return each finding of a cell once: a baseline is measured in every part of its group."""
     return list({(one.cell_key, one.code): one for one in findings}.values())
+
+
+def _payback(
+    cells: Mapping[str, Cell], launches: Mapping[str, Sequence[Launch]], key: str, baseline: str
+) -> Payback | None:
+    """Return it for another compile mode of the same framework; what else is compared compiles something else."""
+    own, theirs = cells[key], cells[baseline]
+    is_other_mode = own.compile_mode != theirs.compile_mode and own.backend == theirs.backend and own.task != "fit"
+    return payback(launches[key], launches[baseline]) if is_other_mode else None
+
+
+def _recommended(axis: str, rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Recommendation | None:
+    measured = [row for row in rows if row.numbers.sample_ns is not None]
+    if not measured:
+        return None
+    best = min(measured, key=lambda row: row.numbers.sample_ns or 0)
+    against = {row.name: pairs.versus(keys[row.name], keys[best.name]) for row in measured if row is not best}
+    return recommendation(axis, measured, against)
 
 
 def _leaders(rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Leaders | None:

@@ -32,7 +32,7 @@ PhaseName = Literal[
     "parity",
     "finish",
 ]
-# "blocks": members took turns within a cycle; "whole": each ran all its blocks before the next was started.
+# "blocks": members took turns within a cycle; "whole": each ran all its blocks before the next began.
 Turns = Literal["blocks", "whole"]
 
 
@@ -44,6 +44,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     lead_in_s: float  # at the begin of each block, not timed
     warmup_s: float
     warmup_steps: Int64  # at least
+    epochs: Int64 = 1  # of a fit
     energy_s: float  # one long block at the end of a round, where an energy sensor answers; 0: none
 
 
@@ -105,13 +106,25 @@ class Parity(msgspec.Struct, frozen=True, kw_only=True):
     batches_sha256: str  # of the batches used
 
 
-class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
-    """Score on the real test split after the launch's own training steps; null with the reason."""
+class Fit(msgspec.Struct, frozen=True, kw_only=True):
+    """Whole epochs over the training split, and the score on the test split after them.
 
-    accuracy: float | None
-    samples: Int64 | None
-    updates: Int64  # optimizer updates before scoring: accuracies after different numbers do not compare
-    reason: Reason | None = None
+    The launch's blocks are stretches of the fit, of every step but the very first, which is the phase `first_step`:
+
+        reference 0 │ block 0 │ reference 1 │ block 1 │ … │ reference n
+
+    A reference is a short run of a second program of the cell, its batches resident on the device: the pace at which
+    steps alone would have gone, on a machine whose speed changes.
+    """
+
+    epochs: Int64
+    updates: Int64  # optimizer updates, the first step included
+    reference_ns: list[float]  # mean step of each reference
+    test_ns: Positive | None  # one pass over the test split: from host memory to outputs back on the host
+    test_samples: Int64
+    confusion: list[list[Int64]] | None = None  # [true class][predicted class], over the test split
+    mean_squared_error: float | None = None  # of a network that reconstructs its input
+    reason: Reason | None = None  # why there is no score
 
 
 class Compilations(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,7 +173,7 @@ class Launch(msgspec.Struct, kw_only=True):
     certificate: Certificate | None = None
     peak_memory_b: Int64 | None = None  # high-water resident set of the process
     planted_pct: float = 0.0  # slow-down asked for; what was planted is the counter "planted_ns"
-    evaluation: Evaluation | None = None
+    fit: Fit | None = None
     parity: Parity | None = None
     marks: list[Reason] = []
     failure: Failure | None = None

@@ -58,9 +58,35 @@ def _phase(name: str) -> Callable[[Row], str]:
     return lambda row: duration(row.numbers.phases_ns[name]) if name in row.numbers.phases_ns else NONE
 
 
+def _of_fit(name: str, words: Callable[[float], str]) -> Callable[[Row], str]:
+    def show(row: Row) -> str:
+        value = None if row.numbers.fit is None else getattr(row.numbers.fit, name)
+        return NONE if value is None else words(value)
+
+    return show
+
+
+def _score(metric: str, words: Callable[[float], str]) -> Callable[[Row], str]:
+    """Return the mean over repeats and its spread, of fits that are scored so."""
+
+    def show(row: Row) -> str:
+        fit = row.numbers.fit
+        if fit is None or fit.score is None or fit.metric != metric:
+            return NONE
+        return words(fit.score) if fit.score_sd is None else f"{words(fit.score)} ± {words(fit.score_sd)}"
+
+    return show
+
+
 NAME = Column("", lambda row: one_line(row.name), right=False)
 MAIN = (
     Column("step", _number("step_ns", duration)),
+    Column("time/sample", _number("sample_ns", duration)),
+    Column("fit", _of_fit("total_ns", duration)),
+    Column("pipeline", _of_fit("pipeline_ratio", lambda ratio: f"{100 * (ratio - 1):+.1f} %")),
+    Column("accuracy %", _score("accuracy", lambda share: f"{100 * share:.2f}")),
+    Column("mean squared error", _score("mean_squared_error", number)),
+    Column("test pass", _of_fit("test_ns", duration)),
     Column("samples/s", _number("samples_per_s", number)),
     Column("compile+1st", lambda row: _starred(row, row.numbers.compile_first_ns, seconds)),
     Column("memory", lambda row: _starred(row, row.numbers.peak_memory_b, size)),
@@ -81,9 +107,11 @@ WIDE = (
 
 
 def columns_of(comparison: Comparison, *, wide: bool) -> list[Column]:
-    """Return those that any row has something in."""
+    """Return those that any row has something in; time per sample only where batches differ, in place of the rate."""
     rows = [row for group in comparison.groups for row in group.rows]
-    between = [*MAIN, *(WIDE if wide else ())]
+    differ = any(len({row.cell.batch for row in group.rows}) > 1 for group in comparison.groups)
+    unwanted = () if wide else ("samples/s",) if differ else ("time/sample",)
+    between = [one for one in [*MAIN, *(WIDE if wide else ())] if one.title not in unwanted]
     return [NAME, *(one for one in between if any(one.show(row) != NONE for row in rows)), ANSWER]
 
 

@@ -6,13 +6,15 @@ import csv
 import io
 from collections.abc import Iterable
 
+import msgspec
+
 from kit.compare.rows import Comparison, GroupRows, Numbers, Row, Versus
 from kit.profile.cell import AXES
 from kit.report.plain import spreadsheet
 from kit.report.reasons import sentence
 from kit.report.words import Asked
 
-OWN_COLUMNS = ("phases_ns", "counters", "sensors", "modes")
+OWN_COLUMNS = ("phases_ns", "counters", "sensors", "modes", "fit")
 NUMBERS = [name for name in Numbers.__struct_fields__ if name not in OWN_COLUMNS]
 VERSUS = [name for name in Versus.__struct_fields__ if name not in OWN_COLUMNS]
 
@@ -39,6 +41,10 @@ def _fields(group: GroupRows, row: Row) -> dict[str, object]:
     fields["not_compared"] = _joined(one.kind for one in row.blocked)
     fields["marks"] = _joined(mark.code for mark in row.marks)
     fields["failure"] = None if row.failure is None else sentence(row.failure)
+    for own in (numbers.fit, row.agreement, row.payback):
+        if own is not None:
+            prefix = type(own).__name__.removesuffix("Numbers").lower()
+            fields |= {f"{prefix}_{name}": value for name, value in msgspec.structs.asdict(own).items()}
     fields |= {f"phase {name}_ns": value for name, value in numbers.phases_ns.items()}
     fields |= {f"{name} per step": value for name, value in numbers.counters.items()}
     for name, sensor in numbers.sensors.items():

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from kit.compare.rows import Comparison, GroupRows
 from kit.report.columns import Column, columns_of, titles_of
+from kit.report.conclusions import group_sentences
 from kit.report.plain import markdown
-from kit.report.words import Asked, group_sentence, headline, mismatch_lines, note_lines, why_lines
+from kit.report.words import Asked, headline, mismatch_lines, note_lines, why_lines
 
 
 def render(comparison: Comparison, asked: Asked) -> str:
@@ -17,7 +18,7 @@ def render(comparison: Comparison, asked: Asked) -> str:
     lines = ["  \n".join(markdown(line) for line in headline(comparison, titles))]
     for group in comparison.groups:
         lines.append("\n".join(_table(group, columns)))
-        said = group_sentence(group, titles)
+        said = group_sentences(group, titles)
         lines += map(markdown, said)
         for one in why_lines(group, whole=wide):
             tried = "" if one.remedy is None else f" {one.remedy}."

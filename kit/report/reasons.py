@@ -61,6 +61,7 @@ REASONS: Templates = {
     "shared_process_ended": "its process ended while it measured {cell}",
     # Turns, data, backends.
     "lack_of_memory": "a further member needs {needed_b}, {available_b} are available",
+    "fit_runs_alone": "a fit runs alone from its first to its last step",
     "exclusive_device": "only one process at a time may hold the {device}",
     "synthetic_data": "synthetic data has no accuracy",
     "download_failed": "{file} cannot be downloaded ({tried})",
@@ -96,5 +97,6 @@ REASONS: Templates = {
     "runs_apart": "one side's runs all came before the other's: what the machine did in between is in the difference; "
     "alternate them where you can",
     "versions": "{backend}: {listed}",
+    "per_sample": "batches are compared by time per sample",
     "same_run": "the same run was given more than once",
 }

@@ -17,8 +17,9 @@ from rich.text import Text
 
 from kit.compare.rows import Comparison, GroupRows, Row
 from kit.report.columns import ANSWER, NAME, Column, columns_of, titles_of
+from kit.report.conclusions import group_sentences
 from kit.report.sections import UNLIMITED, console_for, text_of
-from kit.report.words import Asked, Titles, group_sentence, headline, mismatch_lines, note_lines, why_lines
+from kit.report.words import Asked, Titles, headline, mismatch_lines, note_lines, why_lines
 
 WIDTH = 100
 # No terminal is narrower and read.
@@ -111,7 +112,7 @@ def _print_group(
     console.print(table)
     hidden = len(group.rows) - ROWS_MAX
     said = [f"{hidden:,} more rows: --format csv has all"] if hidden > 0 else []
-    for line in [*said, *group_sentence(group, titles)]:
+    for line in [*said, *group_sentences(group, titles)]:
         console.print(Padding(Text(line), (0, 0, 0, INDENT)))
     for found in why_lines(group, whole=wide):
         tried = "" if found.remedy is None else f"{found.remedy}.  "

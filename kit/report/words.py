@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import IO, NamedTuple
 
 from kit.compare.rows import Comparison, GroupRows, Headline, Mismatch, Note
-from kit.report.answer import times
 from kit.report.plain import one_line
 from kit.report.quantity import by_name, counted, moment
 from kit.report.reasons import sentence
@@ -84,19 +83,6 @@ def _run_line(one: Headline) -> str:
 
 def _counted_or_named(names: Sequence[str], noun: str) -> str:
     return names[0] if len(names) == 1 else counted(len(names), noun)
-
-
-def group_sentence(group: GroupRows, titles: Titles) -> list[str]:
-    """Return who is the fastest: ``JAX is the fastest: 1.8 × TensorFlow, 2.4 × PyTorch.``; nothing if none is shown."""
-    if group.leaders is None:
-        return []
-    names = [one_line(titles.get(name, name)) for name in group.leaders.names]
-    beaten = ", ".join(f"{times(ratio)} × {one_line(titles.get(name, name))}" for name, ratio in group.leaders.beaten)
-    for name, fast, slow in group.leaders.modes:
-        beaten += f", {times(fast)} and {times(slow)} × {one_line(titles.get(name, name))} in two modes"
-    if len(names) == 1:
-        return [f"{names[0]}: {beaten}." if group.leaders.modes else f"{names[0]} is the fastest: {beaten}."]
-    return [f"{' and '.join(names)} are not told apart; {names[0]}: {beaten}."]
 
 
 def why_lines(group: GroupRows, *, whole: bool) -> list[FindingLine]:

@@ -11,7 +11,7 @@ from kit.profile.launch import Launch
 from kit.profile.sensor import Energy, SensorSummary
 from kit.profile.unfinished import KeptLaunch
 from kit.sensors.sampling import Samples
-from kit.worker.messages import BlockDone, Finished, Prepared, WarmedUp
+from kit.worker.messages import BlockDone, Built, Concluded, Finished, Prepared, WarmedUp
 
 
 class LaunchRecord:
@@ -38,14 +38,18 @@ class LaunchRecord:
         self._timed_ns: list[int] = []
         self._long_blocks: list[BlockDone] = []
 
-    def prepared(self, answer: Prepared, place: int) -> None:
-        """Take what the member said when it was ready; `place` is its program's."""
-        own, launch = answer.programs[place], self.launch
-        launch.python, launch.backend_version = answer.python, answer.backend_version
-        launch.phases = [*answer.phases, *own.phases]
-        launch.data, launch.threads = own.data, answer.threads
-        launch.calibration_start = answer.calibration
-        self._first_ns = [own.first_step_ns]
+    def prepared(self, answer: Prepared) -> None:
+        """Take what the member said when its framework was there."""
+        self.launch.python, self.launch.backend_version = answer.python, answer.backend_version
+        self.launch.phases = list(answer.phases)
+        self.launch.threads, self.launch.calibration_start = answer.threads, answer.calibration
+
+    def built(self, answer: Built) -> None:
+        """Take the program's build and first step, once."""
+        if not self._first_ns:
+            self.launch.phases += answer.phases
+            self.launch.data = answer.data
+            self._first_ns = [answer.first_step_ns]
 
     def warmed_up(self, answer: WarmedUp) -> None:
         """Take the warm-up."""
@@ -73,15 +77,18 @@ class LaunchRecord:
         """Take the block over which energy is measured; its steps are in no other figure."""
         self._long_blocks.append(answer)
 
-    def finished(self, answer: Finished, place: int) -> None:
+    def concluded(self, answer: Concluded) -> None:
+        """Take what was known at the program's end."""
+        launch = self.launch
+        launch.recompiles = answer.recompiles
+        launch.marks += answer.marks
+        launch.phases += answer.phases
+        launch.parity, launch.fit, launch.failure = answer.parity, answer.fit, answer.failure
+
+    def finished(self, answer: Finished) -> None:
         """Take what was known at the member's end."""
-        own, launch = answer.programs[place], self.launch
-        launch.recompiles = own.recompiles
-        launch.marks += own.marks
-        launch.phases += own.phases
-        launch.parity, launch.evaluation, launch.failure = own.parity, own.evaluation, own.failure
-        launch.peak_memory_b = answer.peak_memory_b
-        launch.calibration_end, launch.certificate = answer.calibration, answer.certificate
+        self.launch.peak_memory_b = answer.peak_memory_b
+        self.launch.calibration_end, self.launch.certificate = answer.calibration, answer.certificate
 
     def sampled(self, samples: Samples | None) -> None:
         """Take what the sampler saw of this launch's blocks."""

@@ -1,18 +1,19 @@
 """One round of a bundle: fresh members for every process, warmed up alone, taking turns in blocks, each then finished.
 
 start A │ start B │ start C      each alone, the others stopped, in random order
-group   │ warm up C │ warm up A │ warm up B │ B A C │ A C B │ … cycles, in random order │ long blocks for energy
+group   │ build each │ warm up C │ A │ B │ B A C │ A C B │ … cycles, in random order │ long blocks │ conclude each
 finish A │ finish B │ finish C
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import NamedTuple, Protocol
 
 from kit.profile.cell import Cell, Variant
-from kit.profile.reason import Reason
+from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
 from kit.profile.unfinished import KeptLaunch, RunPlan
 from kit.runner.launchers.protocol import Launcher, MemberRequest
@@ -22,6 +23,9 @@ from kit.runner.turns import exclusive_device, lack_of_memory
 from kit.sensors.sampling import Sampling
 from kit.suites.plan import Bundle, Process
 from kit.worker.messages import Prepare, ProgramRequest
+
+# A fit is cut only for progress, an interrupt, and the reference between its blocks.
+FIT_BLOCK_S = 1.0
 
 
 class Watcher(Protocol):
@@ -98,8 +102,9 @@ def _in_blocks(
             if lack is not None:
                 raise _LackOfMemoryError(lack)
             members.append(_started(context, bundle, number, process, None))
-        for group in bundle.groups:
-            _measure(context, group, members, draw)
+            _build(context, bundle.groups[0], members[-1:])
+        for place, group in enumerate(bundle.groups):
+            _measure(context, group, members, draw, later=bundle.groups[place + 1 :])
         for live in members:
             live.finish()
     finally:
@@ -113,8 +118,8 @@ def _whole(  # noqa: PLR0917
 ) -> LiveMember:
     live = _started(context, bundle, number, process, why)
     try:
-        for group in bundle.groups:
-            _measure(context, group, [live], draw)
+        for place, group in enumerate(bundle.groups):
+            _measure(context, group, [live], draw, later=bundle.groups[place + 1 :])
         live.finish()
     finally:
         live.member.kill()
@@ -122,17 +127,16 @@ def _whole(  # noqa: PLR0917
 
 
 def _started(context: Context, bundle: Bundle, number: int, process: Process, why_whole: Reason | None) -> LiveMember:
-    """Start a member and leave it stopped, its programs compiled; one that fails says why in its records."""
+    """Start a member and leave it stopped, its framework imported; one that fails says why in its records."""
     context.watcher.starting(process)
     request = _request(context.plan, process, number)
     live = LiveMember(process, context.launcher.start(request), bundle.groups, number)
-    for record in live.records.values():
-        record.launch.turns = "blocks" if why_whole is None else "whole"
-        record.launch.turns_reason = why_whole
+    for (key, _), record in live.records.items():
+        why = reason("fit_runs_alone") if live.cell(key).task == "fit" else why_whole
+        record.launch.turns = "blocks" if why is None else "whole"
+        record.launch.turns_reason = why
         record.launch.planted_pct = request.variant.slowdown_pct
-    resident_b = live.prepare()
-    if resident_b is not None:
-        context.memory_b[process.name] = max(resident_b, context.memory_b.get(process.name, 0))
+    live.prepare()
     return live
 
 
@@ -144,7 +148,8 @@ def _request(plan: RunPlan, process: Process, number: int) -> MemberRequest:
         programs=[ProgramRequest(cell=cell, slowdown_pct=variant.slowdown_pct) for cell in process.cells],
         plan=plan.suite.plan,
         data=plan.suite.data,
-        seed=plan.suite.seed,
+        # The repeats of a fit are drawn anew; steps take as long from whatever weights.
+        seed=plan.suite.seed + (number if any(cell.task == "fit" for cell in process.cells) else 0),
         threads=first.threads or len(plan.cpus),
         cpus=plan.cpus,
         clock=plan.clock,
@@ -153,13 +158,41 @@ def _request(plan: RunPlan, process: Process, number: int) -> MemberRequest:
     return MemberRequest(first.backend, variant, prepare)
 
 
-def _measure(context: Context, group: Group, members: Sequence[LiveMember], draw: random.Random) -> None:
-    """Warm up the group's members one by one, then let them take turns."""
+def _build(context: Context, group: Group, members: Sequence[LiveMember]) -> None:
+    """Make the group's cells ready, those that are not."""
+    for live in members:
+        for key in [cell.key for cell in live.process.cells if cell.key in group.cells]:
+            resident_b = live.build(key, group.key)
+            if resident_b is not None:
+                name = live.process.name
+                context.memory_b[name] = max(resident_b, context.memory_b.get(name, 0))
+
+
+def _measure(
+    context: Context, group: Group, members: Sequence[LiveMember], draw: random.Random, later: Sequence[Group]
+) -> None:
+    """Build and warm up the group's cells one by one, then let them take turns; a cell that is not wanted `later` goes.
+
+    Fits take no turns: each is measured from its first to its last step.
+    """
+    _build(context, group, members)
     own = {cell.key: live for live in members for cell in live.process.cells if cell.key in group.cells}
-    plan = context.plan.suite.plan
-    keys = list(own)
-    for key in draw.sample(keys, len(keys)):
+    fits = [key for key, live in own.items() if live.cell(key).task == "fit"]
+    stepping = {key: live for key, live in own.items() if key not in fits}
+    for key in draw.sample(list(stepping), len(stepping)):
         own[key].warm_up(key, group.key)
+    _take_turns(context, group, stepping, draw)
+    for key in draw.sample(fits, len(fits)):
+        own[key].warm_up(key, group.key)
+        _fit(context, group, key, own[key])
+    for key, live in own.items():
+        live.records[key, group.key].done = not live.is_gone(key)
+        if not any(key in other.cells for other in later):
+            live.conclude(key)
+
+
+def _take_turns(context: Context, group: Group, own: Mapping[str, LiveMember], draw: random.Random) -> None:
+    plan, keys = context.plan.suite.plan, list(own)
     for cycle in range(plan.cycles):
         for key in draw.sample(keys, len(keys)):
             context.stop.check()
@@ -172,8 +205,19 @@ def _measure(context: Context, group: Group, members: Sequence[LiveMember], draw
             long = own[key].block(key, plan.energy_s, by_time=True)
             if long is not None:
                 own[key].records[key, group.key].long_block(long)
-    for key, live in own.items():
-        live.records[key, group.key].done = not live.dead
+
+
+def _fit(context: Context, group: Group, key: str, live: LiveMember) -> None:
+    """Run a fit to its end, in blocks that only let progress be shown and an interrupt be heeded."""
+    for block in count():
+        context.stop.check()
+        done = live.block(key, FIT_BLOCK_S)
+        if done is None:
+            return
+        live.records[key, group.key].block(block, done)
+        context.watcher.block_done(live.cell(key))
+        if not done.left:
+            return
 
 
 def counts_energy(plan: RunPlan) -> bool:

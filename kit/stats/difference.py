@@ -65,6 +65,15 @@ def over_rounds(log_ratios: Sequence[float], level: float = 0.95) -> Difference 
     return interval_at(replace(found, p=two_sided_p(mean, found.se, found.df)), level)
 
 
+def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float] | None:
+    """Return the mean of plain values with both ends of its t interval, or None below two."""
+    found = np.asarray(values, np.float64)
+    if found.size < ROUNDS_FOR_SPREAD:
+        return None
+    mean, se = float(found.mean()), float(found.std(ddof=1)) / math.sqrt(found.size)
+    return mean, *log_interval(mean, se, found.size - 1.0, level)
+
+
 def interval_at(difference: Difference, level: float) -> Difference:
     """Return the same difference with its interval at another confidence level."""
     low, high = log_interval(difference.mean_log, difference.se, difference.df, level)

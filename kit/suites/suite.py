@@ -79,6 +79,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     lead_in_s: Seconds = LEAD_IN_S
     warmup_s: Seconds = WARMUP_S
     warmup_steps: Count = WARMUP_STEPS
+    epochs: Count = 1
     energy_s: Seconds = 0.0
     share: list[str] = []
 

@@ -1,30 +1,35 @@
 """One program of a member, from its build to its last block.
 
-build ─ trace ─ compile ─ first_step │ warmup │ block … block │ evaluate ─ parity
+build ─ trace ─ compile ─ first_step │ warmup │ block … block │ parity
 """
 
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import psutil
 
 from kit import clock
-from kit.backends.protocol import Backend, Output, Program
+from kit.backends.protocol import Backend, DeviceBatch, Output, Program
 from kit.errors import KitError
-from kit.profile.clock import Calibration, Certificate, ClockSource
-from kit.profile.launch import PLANTED_NS, Compilations, Failure
-from kit.profile.reason import Reason, reason
+from kit.profile.cell import Cell
+from kit.profile.clock import Calibration, ClockSource
+from kit.profile.launch import PLANTED_NS, Compilations, Failure, Parity
+from kit.profile.reason import reason
 from kit.sensors.catalog import EdgeCounters
-from kit.worker.inputs import Inputs, evaluate, feed
+from kit.worker.inputs import Inputs, feed
 from kit.worker.ledger import PhaseLedger
-from kit.worker.messages import BlockDone, FinishedProgram, Prepare, PreparedProgram, ProgramRequest, WarmedUp
-from kit.worker.parity import record_parity
+from kit.worker.messages import BlockDone, Built, Concluded, Prepare, ProgramRequest, WarmedUp
+from kit.worker.parity import parity_cell, record_parity
 from kit.worker.planted import Planted
 from kit.worker.step_loop import STEPS_MAX, BlockSteps, Stepping, StepTimes, block_steps, run_steps, run_until
-from kit.workloads.catalog import workload
 from kit.workloads.weights import initial_weights
+
+# The points of a sweep share a proof: it is of small batches, whatever the cell's own.
+ParityCache = dict[str, Parity]
 
 
 class LaunchError(KitError):
@@ -41,27 +46,32 @@ class Timing(NamedTuple):
 class MeasuredProgram:
     """A cell, running and stamped."""
 
-    def __init__(
-        self, backend: Backend, asked: Prepare, own: ProgramRequest, inputs: Inputs, ledger: PhaseLedger
+    def __init__(  # noqa: PLR0917
+        self,
+        backend: Backend,
+        asked: Prepare,
+        own: ProgramRequest,
+        inputs: Inputs,
+        ledger: PhaseLedger,
+        parities: ParityCache,
     ) -> None:
         self._backend = backend
         self._asked = asked
-        self._cell = own.cell
+        self._cell: Cell = own.cell
         self._slowdown_pct = own.slowdown_pct
         self._inputs = inputs
+        self._parities = parities
         self.ledger = ledger
-        self._workload = workload(own.cell.workload, own.cell.parameters)
-        self._steps_done = 0
-        self._shortest_ns: float | None = None
         self._output: Output = None
 
-    def prepare(self, timing: Timing) -> PreparedProgram:
+    def build(self, timing: Timing) -> Built:
         """Build, trace, compile and make the first step; the framework's own exceptions pass."""
         self._timing = timing
+        workload = self._inputs.workload
         with self.ledger.phase("build"):
-            weights = initial_weights(self._workload, self._asked.seed)
-            self._program: Program = self._backend.build(self._workload, self._cell, weights, self._asked.seed)
-            self._batches = feed(self._program, self._inputs.pool, self._cell)
+            weights = initial_weights(workload, self._asked.seed)
+            self._program: Program = self._backend.build(workload, self._cell, weights, self._asked.seed)
+            self._batches = self._feed()
         with self.ledger.phase("trace"):
             traced = self._program.trace()
         if not traced:
@@ -76,20 +86,23 @@ class MeasuredProgram:
         stamps = clock.stamps(2, timing.source)
         with self.ledger.phase("first_step"):
             first_ns, self._output = run_steps(self._program, self._batches, 1, stamps, timing.calibration)
-        self._steps_done = 1
+        self._last_ns: StepTimes = first_ns
         self._compiled_before = self._program.compilations()
         self._stepping: Stepping = self._program
-        return PreparedProgram(phases=self.ledger.take(), data=self._inputs.used, first_step_ns=int(first_ns[0]))
+        return Built(
+            phases=self.ledger.take(),
+            data=self._inputs.used,
+            first_step_ns=int(first_ns[0]),
+            resident_b=psutil.Process().memory_info().rss,
+        )
 
     def warm_up(self) -> WarmedUp:
         """Run the warm-up; the pace of its last steps decides how many steps the first block has."""
         stamps, plan = clock.stamps(STEPS_MAX + 1, self._timing.source), self._asked.plan
-        self._last_ns: StepTimes
         with self.ledger.phase("warmup"):
             self._last_ns, self._output = run_until(
                 self._program, self._batches, plan.warmup_s, plan.warmup_steps, stamps, self._timing.calibration
             )
-        self._steps_done += len(self._last_ns)
         if self._slowdown_pct:
             pace_ns = float(np.median(self._last_ns))
             self._stepping = Planted(self._program, round(pace_ns * self._slowdown_pct / 100))
@@ -113,11 +126,9 @@ class MeasuredProgram:
             )
         span_ns = clock.now_ns() - begin_ns
         after = counters.read()
-        self._steps_done += len(self._last_ns)
         timed_ns = self._last_ns[steps.lead_in :]
         if timed_ns.min() <= 0:
             raise LaunchError("a step took no time by this clock: too coarse for steps this short; use larger batches")
-        self._shortest_ns = min(self._shortest_ns or np.inf, float(np.median(timed_ns)))
         found = {
             name: None if first is None or last is None else last - first
             for name, first, last in zip(counters.names, before, after, strict=True)
@@ -132,43 +143,33 @@ class MeasuredProgram:
             counters=found,
         )
 
-    def finish(self, certificate: Certificate) -> FinishedProgram:
-        """Look at what was computed; in a proving launch, score the test split and record the parity losses."""
+    def conclude(self) -> Concluded:
+        """Look at what was computed; in a proving launch, record the parity losses."""
         recompiles = _since(self._compiled_before, self._program.compilations())
-        values = self._program.to_host(self._output)
-        if not np.isfinite(values).all():
+        if not np.isfinite(self._program.to_host(self._output)).all():
             # Nonsense is not timed: a network that diverged skips work on some hardware.
             failure = Failure(phase="steady", reason=reason("output_not_finite"))
-            return FinishedProgram(recompiles=recompiles, marks=[], phases=[], failure=failure)
-        evaluation = parity = None
+            return Concluded(recompiles=recompiles, marks=[], phases=[], failure=failure)
+        parity = None
         if self._asked.prove:
-            if self._cell.task == "train":
-                with self.ledger.phase("evaluate"):
-                    evaluation = evaluate(self._program, self._workload, self._inputs, self._steps_done)
             with self.ledger.phase("parity"):
-                parity = record_parity(self._backend, self._workload, self._cell, self._asked.seed, self._inputs.pool)
-        return FinishedProgram(
-            recompiles=recompiles,
-            marks=self._marks(certificate),
-            phases=self.ledger.take(),
-            parity=parity,
-            evaluation=evaluation,
-        )
+                parity = self._parity()
+        return Concluded(recompiles=recompiles, marks=[], phases=self.ledger.take(), parity=parity)
+
+    def _feed(self) -> Iterator[DeviceBatch]:
+        return feed(self._program, self._inputs.pool, self._cell)
+
+    def _parity(self) -> Parity:
+        small = parity_cell(self._cell)
+        if small.key not in self._parities:
+            self._parities[small.key] = record_parity(
+                self._backend, self._inputs.workload, small, self._asked.seed, self._inputs.pool
+            )
+        return self._parities[small.key]
 
     @property
     def _planted_ns(self) -> int:
         return self._stepping.planted_ns if isinstance(self._stepping, Planted) else 0
-
-    def _marks(self, certificate: Certificate) -> list[Reason]:
-        if self._shortest_ns is not None and self._shortest_ns < certificate.shortest_step_ns:
-            return [
-                reason(
-                    "step_too_short_for_clock",
-                    step_ns=round(self._shortest_ns),
-                    shortest_ns=certificate.shortest_step_ns,
-                )
-            ]
-        return []
 
 
 def _since(before: Compilations, after: Compilations) -> Compilations:

@@ -5,12 +5,12 @@ It owns the process: standard input and output are its runner's; what a framewor
 
 from __future__ import annotations
 
+import gc
 import platform
 import traceback
 from typing import BinaryIO
 
 import msgspec
-import psutil
 
 from kit import clock
 from kit.backends.protocol import Backend
@@ -20,10 +20,13 @@ from kit.profile.reason import Reason, reason
 from kit.sensors.catalog import EdgeCounters
 from kit.sensors.process import peak_memory_b
 from kit.worker.ledger import PhaseLedger
-from kit.worker.measured import LaunchError, MeasuredProgram, Timing
+from kit.worker.measured import LaunchError, MeasuredProgram, ParityCache, Timing
 from kit.worker.messages import (
     Answer,
+    Build,
+    Built,
     Command,
+    Conclude,
     Entered,
     Failed,
     Finish,
@@ -46,21 +49,30 @@ class Member:
         self._answers = answers
         self._encode = msgspec.json.Encoder().encode
         self._ledger = PhaseLedger(self._tell)
-        self._programs: list[MeasuredProgram] = []
+        self._programs: dict[int, MeasuredProgram] = {}
+        self._ledgers: dict[int, PhaseLedger] = {}
+        self._parities: ParityCache = {}
         self._current: int | None = None
 
     def serve(self) -> int:
-        """Return the exit code: 0 after `Finish` or the runner's end, 1 after a failure."""
+        """Return the exit code: 0 after `Finish` or the runner's end, 1 after a failure that is no program's."""
         decoder = msgspec.json.Decoder(Command)
         for line in self._commands:
             command = decoder.decode(line)
+            self._current = getattr(command, "program", None)
             try:
                 self._say(self._do(command))
             except Exception as error:
                 if not isinstance(error, KitError):
                     traceback.print_exc()
-                self._say(Failed(program=self._current, failure=Failure(phase=self._phase, reason=_reason_of(error))))
-                return 1
+                failure = Failure(phase=self._phase, reason=_reason_of(error))
+                if self._current is None:
+                    self._say(Failed(program=None, failure=failure))
+                    return 1
+                # Released before it is said: what comes next may need its memory. A traceback holds its frames.
+                error.__traceback__ = None
+                self._release(self._current)
+                self._say(Failed(program=self._current, failure=failure))
             if isinstance(command, Finish):
                 return 0
         return 0
@@ -69,65 +81,67 @@ class Member:
         match command:
             case Prepare():
                 return self._prepare(command)
+            case Build(program=place):
+                return self._build(place)
             case WarmUp(program=place):
-                return self._program(place).warm_up()
+                return self._programs[place].warm_up()
             case RunBlock(program=place, seconds=seconds, by_time=by_time):
-                return self._program(place).block(seconds, self._counters, by_time=by_time)
+                return self._programs[place].block(seconds, self._counters, by_time=by_time)
+            case Conclude(program=place):
+                concluded = self._programs[place].conclude()
+                self._release(place)
+                return concluded
             case Finish():
                 return self._finish()
 
-    def _program(self, place: int) -> MeasuredProgram:
-        self._current = place
-        return self._programs[place]
-
     def _prepare(self, asked: Prepare) -> Prepared:
         from kit.backends.catalog import load
-        from kit.worker.inputs import load_inputs
 
-        self._current = 0 if len(asked.programs) == 1 else None
+        self._asked = asked
         source, _ = clock.choose_source(asked.clock)
         self._timing = Timing(source, clock.calibrate(source))
         with self._ledger.phase("import"):
-            backend = load(asked.programs[0].cell.backend)
-        threads = _set_threads(backend, asked)
-        with self._ledger.phase("data"):
-            inputs = [load_inputs(own.cell, asked) for own in asked.programs]
+            self._backend = load(asked.programs[0].cell.backend)
+        threads = _set_threads(self._backend, asked)
         # Opened once the framework has its threads: what was before is no part of any block.
         self._counters = EdgeCounters(asked.cpus)
-        prepared = []
-        for place, own in enumerate(asked.programs):
-            self._current = place
-            _check_device(backend, own.cell.device, own.cell.devices)
-            ledger = PhaseLedger(self._tell, place)
-            self._programs.append(MeasuredProgram(backend, asked, own, inputs[place], ledger))
-            prepared.append(self._programs[-1].prepare(self._timing))
         return Prepared(
             python=platform.python_version(),
-            backend_version=backend.version,
+            backend_version=self._backend.version,
             phases=self._ledger.take(),
             threads=threads,
             calibration=self._timing.calibration,
-            programs=prepared,
-            resident_b=psutil.Process().memory_info().rss,
         )
 
+    def _build(self, place: int) -> Built:
+        from kit.worker.fit import MeasuredFit
+        from kit.worker.inputs import load_inputs
+
+        own = self._asked.programs[place]
+        ledger = self._ledgers[place] = PhaseLedger(self._tell, place)
+        _check_device(self._backend, own.cell.device, own.cell.devices)
+        with ledger.phase("data"):
+            inputs = load_inputs(own.cell, self._asked)
+        kind = MeasuredFit if own.cell.task == "fit" else MeasuredProgram
+        self._programs[place] = kind(self._backend, self._asked, own, inputs, ledger, self._parities)
+        return self._programs[place].build(self._timing)
+
+    def _release(self, place: int) -> None:
+        """Give back what a program holds; what was frozen for its steps may be collected again."""
+        self._programs.pop(place, None)
+        gc.unfreeze()
+        gc.collect()
+
     def _finish(self) -> Finished:
-        self._current = None
         peak_b = peak_memory_b()
         with self._ledger.phase("finish"):
             end = clock.calibrate(self._timing.source)
             certificate = clock.certify(self._timing.source, self._timing.calibration, end)
-        finished = []
-        for place, program in enumerate(self._programs):
-            self._current = place
-            finished.append(program.finish(certificate))
-        return Finished(programs=finished, peak_memory_b=peak_b, calibration=end, certificate=certificate)
+        return Finished(peak_memory_b=peak_b, calibration=end, certificate=certificate)
 
     @property
     def _phase(self) -> PhaseName:
-        if self._current is not None and self._current < len(self._programs):
-            return self._programs[self._current].ledger.current
-        return self._ledger.current
+        return (self._ledger if self._current is None else self._ledgers[self._current]).current
 
     def _tell(self, phase: PhaseName, program: int | None) -> None:
         self._say(Entered(phase=phase, program=program))

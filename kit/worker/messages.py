@@ -1,7 +1,9 @@
 """What a member's runner asks and what the member answers: one line of JSON each, through the member's pipes.
 
-runner ── Prepare ─────────► WarmUp(program) ─► RunBlock(program) … ─► Finish ──►  member
-       ◄─ Entered(phase) … Prepared ─ WarmedUp ─ BlockDone … ─ Finished  or Failed ──
+runner ── Prepare ─► Build ─► WarmUp ─► RunBlock … ─► Conclude … ─► Finish ──►  member
+       ◄─ Prepared ─ Built ── WarmedUp ─ BlockDone ─── Concluded ─── Finished ──
+
+Before any of these the member may say `Entered(phase)`, and in the place of any `Failed`.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from kit.profile.clock import Calibration, Certificate, ClockChoice
 from kit.profile.launch import (
     Compilations,
     DataUsed,
-    Evaluation,
     Failure,
+    Fit,
     Parity,
     Phase,
     PhaseName,
@@ -32,7 +34,7 @@ class ProgramRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="prepare"):
-    """Import, load data, build and compile every program, and run its first step."""
+    """Import the framework; its programs are built one by one, when they are wanted."""
 
     programs: list[ProgramRequest]  # of one backend
     plan: StepPlan
@@ -42,6 +44,12 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="pr
     cpus: list[Int64]  # the worker pins itself to these
     clock: ClockChoice
     prove: bool  # at the end, record parity losses and score the test split
+
+
+class Build(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="build"):
+    """Load data, build and compile a program, and run its first step."""
+
+    program: Int64
 
 
 class WarmUp(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="warm_up"):
@@ -58,11 +66,17 @@ class RunBlock(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="b
     by_time: bool = False  # no lead-in, and until `seconds` are over: a sensor refuses a shorter window
 
 
+class Conclude(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="conclude"):
+    """Prove a program, and give its memory back."""
+
+    program: Int64
+
+
 class Finish(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="finish"):
-    """Certify the clock, prove, and end."""
+    """Certify the clock, and end."""
 
 
-Command = Prepare | WarmUp | RunBlock | Finish
+Command = Prepare | Build | WarmUp | RunBlock | Conclude | Finish
 
 
 class Entered(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="entered"):
@@ -72,24 +86,23 @@ class Entered(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="e
     program: Int64 | None = None
 
 
-class PreparedProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that has made its first step."""
+class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="prepared"):
+    """The framework is there."""
+
+    python: str
+    backend_version: str
+    phases: list[Phase]  # of the process: import
+    threads: Threads
+    calibration: Calibration | None
+
+
+class Built(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="built"):
+    """A program has made its first step."""
 
     phases: list[Phase]
     data: DataUsed
     first_step_ns: Int64
-
-
-class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="prepared"):
-    """Every program is ready."""
-
-    python: str
-    backend_version: str
-    phases: list[Phase]  # of the process: import, data
-    threads: Threads
-    calibration: Calibration | None
-    programs: list[PreparedProgram]
-    resident_b: Int64 | None
+    resident_b: Int64 | None  # of the process
 
 
 class WarmedUp(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="warmed_up"):
@@ -107,33 +120,33 @@ class BlockDone(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag=
     lead_in: Int64
     step_ns: list[Int64]  # lead-in and timed
     counters: dict[str, Int64 | None]
+    left: Int64 | None = None  # steps that a fit still has to do; null: no fit
 
 
-class FinishedProgram(msgspec.Struct, frozen=True, kw_only=True):
+class Concluded(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="concluded"):
     """What is known of a program at its end."""
 
     recompiles: Compilations
     marks: list[Reason]
     phases: list[Phase]  # evaluate, parity
     parity: Parity | None = None
-    evaluation: Evaluation | None = None
+    fit: Fit | None = None
     failure: Failure | None = None  # it measured, and what it measured cannot stand
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="finished"):
     """The last answer."""
 
-    programs: list[FinishedProgram]
     peak_memory_b: Int64 | None
     calibration: Calibration | None
     certificate: Certificate
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="failed"):
-    """The member ends: an exception, or a cell that cannot run here."""
+    """An exception, or a cell that cannot run here. Where a program is at fault, the member goes on without it."""
 
     program: Int64 | None
     failure: Failure
 
 
-Answer = Entered | Prepared | WarmedUp | BlockDone | Finished | Failed
+Answer = Entered | Prepared | Built | WarmedUp | BlockDone | Concluded | Finished | Failed

@@ -25,19 +25,23 @@ class ParityError(KitError):
     """A loss of the parity steps is not a number."""
 
 
+def parity_cell(cell: Cell) -> Cell:
+    """Return the cell that proves for `cell`: its own task, in a small batch."""
+    return msgspec.structs.replace(cell, batch=min(PARITY_BATCH, cell.batch))
+
+
 def record_parity(backend: Backend, workload: Workload, cell: Cell, seed: int, pool: list[HostBatch]) -> Parity:
-    """Run `PARITY_STEPS` steps of the cell's own task on a fresh program and keep their losses.
+    """Run `PARITY_STEPS` steps of a `parity_cell` on a fresh program and keep their losses.
 
     Raises:
         ParityError: a loss is not finite.
     """
     weights = initial_weights(workload, seed)
-    small = msgspec.structs.replace(cell, batch=min(PARITY_BATCH, cell.batch))
-    program = backend.build(workload.without_dropout(), small, weights, seed)
+    program = backend.build(workload.without_dropout(), cell, weights, seed)
     program.trace()
     program.compile()
     whole = [pool[index % len(pool)] for index in range(PARITY_STEPS)]
-    batches = [HostBatch(batch.inputs[: small.batch], batch.targets[: small.batch]) for batch in whole]
+    batches = [HostBatch(batch.inputs[: cell.batch], batch.targets[: cell.batch]) for batch in whole]
     losses: list[float] = []
     for batch in batches:
         output = program.step(program.put(batch) if cell.feed == "device" else batch)

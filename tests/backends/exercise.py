@@ -97,7 +97,7 @@ class Exercise:
             program = self.build(of)
             built = program.compilations()
             self.arrays[f"rule/{rule}"] = self.run(program, small.random_batches(of))
-            program.evaluate(small.random_batches(of, batch=3))
+            program.predict(small.random_batches(of, batch=3)[0])
             self.facts["compilations"] = built, program.compilations()
 
     def layers_and_feeds(self):
@@ -108,14 +108,14 @@ class Exercise:
                 program = self.build(cnn, task=task, feed=feed)
                 self.arrays[f"feed/{task}/{feed}"] = self.run(program, batches, put=feed == "device")
             if task == "infer":
-                self.facts["correct"] = program.evaluate(batches)
+                self.arrays["predicted"] = np.array([program.predict(batch) for batch in batches])
 
     def dropout(self):
         of, batch = small.DROPOUT_ONLY, small.dropout_batch()
         shape = {"batch": small.DROPOUT_BATCH, "weights": small.DROPOUT_WEIGHTS}
         program = self.build(of, **shape)
         train = self.run(program, [batch] * 2)
-        self.facts["dropout_correct"] = program.evaluate([batch])
+        self.arrays["dropout/predicted"] = program.predict(batch)[:8]
         self.arrays["dropout/train"] = np.append(train, self.run(program, [batch]))
         self.arrays["dropout/infer"] = self.run(self.build(of, task="infer", **shape), [batch])[:, :8]
 
@@ -129,7 +129,7 @@ class Exercise:
         infer = self.build(of, task="infer", batch=5, compile_mode=mode)
         self.arrays["compile_mode"] = self.run(train, small.random_batches(of))
         self.run(infer, small.random_batches(of, batch=5))
-        train.evaluate(small.random_batches(of, batch=3))
+        train.predict(small.random_batches(of, batch=3)[0])
         self.facts["compile_mode"] = train.compilations(), infer.compilations()
 
     def refusal(self):

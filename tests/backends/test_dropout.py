@@ -21,14 +21,14 @@ STANDARD_ERROR = (LOSS_IF_DROPPED - LOSS_IF_KEPT) * math.sqrt(
 SIGMAS = 5  # one false alarm in two million draws; the seeds are fixed besides
 
 
-def test_rate_and_scale_in_training_and_after_an_evaluation(exercised):
+def test_rate_and_scale_in_training_and_after_a_prediction(exercised):
     losses = exercised.arrays["dropout/train"]
     assert len(set(losses)) == 3  # each step drops anew
     assert np.max(np.abs(losses - EXPECTED)) < SIGMAS * STANDARD_ERROR
 
 
-def test_off_in_inference_and_in_evaluation(exercised):
-    logits = exercised.arrays["dropout/infer"]
-    np.testing.assert_array_equal(logits, np.broadcast_to([small.DROPOUT_KERNEL, 0.0], logits.shape))
+@pytest.mark.parametrize("name", ["dropout/infer", "dropout/predicted"])
+def test_off_in_inference_and_in_predictions(exercised, name):
+    logits = exercised.arrays[name]
     # With dropout on, a quarter of the logits would be (0, 0).
-    assert exercised.facts["dropout_correct"] == small.DROPOUT_BATCH
+    np.testing.assert_array_equal(logits, np.broadcast_to([small.DROPOUT_KERNEL, 0.0], logits.shape))

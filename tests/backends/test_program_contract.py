@@ -23,7 +23,7 @@ def test_the_mode_that_compiles_computes_the_same_and_compiles_once(exercised):
         pytest.skip("compile needs a C++ compiler")
     arrays = exercised.arrays
     np.testing.assert_allclose(arrays["compile_mode"], arrays["rule/adam"], rtol=SAME_PROGRAM_TOLERANCE)
-    # Five steps each, an evaluation at another batch size, another program of the process: one compilation each.
+    # Five steps each, a prediction at another batch size, another program of the process: one compilation each.
     assert [compiled["count"] for compiled in exercised.facts["compile_mode"]] == [1, 1]
     breaks = {compiled["graph_breaks"] for compiled in exercised.facts["compile_mode"]}
     assert breaks == ({0} if exercised.name == "torch" else {None})

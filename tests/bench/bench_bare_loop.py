@@ -28,7 +28,7 @@ from kit.runner.launchers.local import THREAD_VARIABLES
 from kit.runner.run import usable_cpus
 from kit.worker.inputs import feed, load_inputs
 from kit.worker.step_loop import run_steps
-from kit.workloads.catalog import WORKLOADS
+from kit.workloads.catalog import workload as workload_of
 from kit.workloads.weights import initial_weights
 
 # Long enough that a loop's begin and end are nothing beside it, short against the drift of a machine.
@@ -43,7 +43,7 @@ def built(cell):
     backend = load(cell.backend)
     backend.set_threads(asked.threads)
     inputs = load_inputs(cell, asked)
-    workload = WORKLOADS[cell.workload]
+    workload = workload_of(cell.workload, cell.parameters)
     program = backend.build(workload, cell, initial_weights(workload, asked.seed), asked.seed)
     batches = feed(program, inputs.pool, cell)
     program.trace()

@@ -63,7 +63,7 @@ def main():
     cells = {result.key: result.cell for result in profile.cells}
     rows, met = [("ours / recommended", "loop", "ratio [95 %]", "rounds", "SD %")], 0
     for group in profile.groups:
-        pairs = Pairs([group], launches_of(profile, group))
+        pairs = Pairs([group], {one.key: one.cell for one in profile.cells}, launches_of(profile, group))
         ours, *loops = group.cells
         ends = []
         for loop in loops:

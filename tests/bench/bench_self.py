@@ -45,7 +45,7 @@ RIVALS = {
 TRIALS = 1000
 ENOUGH = 0.9
 # Of a launch's own phases: "steady" is its blocks, and the proofs are made in the first round only.
-NOT_OF_EVERY_ROUND = ("steady", "evaluate", "parity")
+NOT_OF_EVERY_ROUND = ("steady", "parity")
 
 
 class SelfCell:
@@ -54,7 +54,7 @@ class SelfCell:
     def __init__(self, profile, steps, group):
         own = launches_of(profile, group)
         a, b = ({one.round: one for one in own[key] if one.gave_number} for key in group.cells)
-        ratios = Pairs([group], own).ratios(*group.cells)
+        ratios = Pairs([group], {one.key: one.cell for one in profile.cells}, own).ratios(*group.cells)
         self.name = name_of(next(result.cell for result in profile.cells if result.key == group.cells[0]))
         self.logs = [ratio.log_ratio for ratio in ratios.values()]
         self.steps = [tuple(timed_steps(one, steps) for one in (a[number], b[number])) for number in ratios]

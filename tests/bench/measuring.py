@@ -25,7 +25,6 @@ from kit.runner.stop import StopFlag
 from kit.suites.plan import plan_cells
 from kit.suites.suite import Axes, Measure, Suite
 from kit.worker.messages import BlockDone, Prepare, ProgramRequest
-from kit.workloads.catalog import WORKLOADS
 
 BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[3] / "shared" / "data"
 if BESIDE_THE_REPOSITORY.is_dir():
@@ -93,7 +92,7 @@ def worker_request(cell: Cell, data: str = "auto") -> Prepare:
     return Prepare(
         programs=[ProgramRequest(cell=cell)],
         plan=StepPlan(**{name: getattr(measure, name) for name in StepPlan.__struct_fields__}),
-        data={WORKLOADS[cell.workload].data: used[WORKLOADS[cell.workload].data]},
+        data=used,
         seed=0,
         threads=len(usable_cpus()),
         cpus=usable_cpus(),
@@ -113,6 +112,7 @@ class Held:
         self.pid: int = self.member._process.pid
         try:
             self.member.prepare()
+            self.member.build(0)
             self.member.warm_up(0)
             self.member.pause()
         except BaseException:

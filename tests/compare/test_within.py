@@ -98,11 +98,34 @@ def test_a_group_in_parts_is_one_table_with_one_baseline_and_its_members_are_com
     (group,) = compared(parts).groups
     assert len(group.rows) == 6
     assert [row.is_baseline for row in group.rows].count(True) == 1
-    fastest = dict(group.leaders.beaten)
-    # `batch 16` is in the other part than `batch 8`: both against the shared baseline, which is the fastest.
-    assert fastest["batch 16"] == pytest.approx(3.0, rel=0.05) and fastest["batch 8"] == pytest.approx(2.5, rel=0.05)
+    # `batch 16` is in the other part than `batch 8`: both against the shared baseline.
+    ratios = {row.name: row.versus.ratio for row in group.rows if row.versus}
+    assert ratios["batch 16"] == pytest.approx(3.0 / 16, rel=0.05)
+    assert ratios["batch 8"] == pytest.approx(2.5 / 8, rel=0.05)
     assert {row.name: row.numbers.launches for row in group.rows}["batch 1"] == 16  # of both parts
     assert len(compared(profile).groups) == 2
+
+
+def swept(*steps_ms):
+    members = [b.member("torch", ms, batch=2**number) for number, ms in enumerate(steps_ms)]
+    return compared(b.profile(b.group("k", *members), compare=["batch"])).groups[0]
+
+
+def test_a_sweep_is_in_its_order_and_compared_by_time_per_sample():
+    group = swept(1.0, 1.2, 1.6, 3.1)  # per sample: 1, 0.6, 0.4, 0.39
+    assert [row.name for row in group.rows] == ["batch 1", "batch 2", "batch 4", "batch 8"]
+    assert [row.versus and row.versus.verdict for row in group.rows] == [None, "faster", "faster", "faster"]
+    first_ns = group.rows[0].numbers.sample_ns
+    assert [row.numbers.sample_ns / first_ns for row in group.rows] == pytest.approx([1, 0.6, 0.4, 0.3875], rel=0.05)
+    assert group.leaders is None
+
+
+def test_a_sweep_recommends_the_smallest_point_that_nearly_has_the_best_throughput():
+    found = swept(1.0, 1.2, 1.6, 3.1).recommendation
+    assert (found.best, found.smallest) == ("batch 8", "batch 4")
+    assert found.low < 1.032 < found.high
+    found = swept(1.0, 1.2, 1.6, 2.8).recommendation
+    assert (found.best, found.smallest, found.ratio) == ("batch 8", "batch 8", None)
 
 
 def test_numbers_are_what_was_measured():

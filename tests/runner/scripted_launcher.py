@@ -17,10 +17,10 @@ from profile_builder import certificate, profile
 from kit.profile.launch import Compilations, DataUsed, Failure, Phase, StepPlan, Threads
 from kit.profile.reason import Reason, reason
 from kit.profile.unfinished import RunPlan
-from kit.runner.launchers.protocol import MemberFailedError, MemberRequest
+from kit.runner.launchers.protocol import MemberFailedError, MemberRequest, ProgramFailedError
 from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.suite import Axes, Measure, Suite, VariantTable
-from kit.worker.messages import BlockDone, Finished, FinishedProgram, Prepared, PreparedProgram, WarmedUp
+from kit.worker.messages import BlockDone, Built, Concluded, Finished, Prepared, WarmedUp
 
 S = 1_000_000_000
 MS = 1_000_000
@@ -32,11 +32,12 @@ class Death:
     """A member dies in one of its calls."""
 
     backend: str
-    call: str  # "prepare", "warm_up", "block", "finish"
+    call: str  # "prepare", "build", "warm_up", "block", "conclude", "finish"
     start: int = 0  # of this process, counted from 0
     nth: int = 0  # such call after its start
     program: int | None = 0
     why: Reason = DIED
+    alone: bool = False  # the program fails, its process lives
 
 
 @dataclass
@@ -76,7 +77,14 @@ class ScriptedLauncher:
         return math.exp(self.drift * (math.sin(at_s / 5) + 0.5 * math.sin(at_s / 0.8)))
 
 
-PHASE_OF = {"prepare": "build", "warm_up": "warmup", "block": "steady", "finish": "finish"}
+PHASE_OF = {
+    "prepare": "import",
+    "build": "build",
+    "warm_up": "warmup",
+    "block": "steady",
+    "conclude": "parity",
+    "finish": "finish",
+}
 
 
 class ScriptedMember:
@@ -99,7 +107,7 @@ class ScriptedMember:
             own = (death.backend, death.call, death.start, death.nth)
             if own == (self.request.backend, what, self.number, nth):
                 failure = Failure(phase=PHASE_OF[what], reason=death.why, stderr_tail="last words")
-                raise MemberFailedError(death.program, failure)
+                raise (ProgramFailedError if death.alone else MemberFailedError)(death.program, failure)
 
     def _phase(self, name, seconds):
         begin_ns, duration_ns = self.launcher.now_ns, int(seconds * S)
@@ -115,14 +123,14 @@ class ScriptedMember:
             phases=[self._phase("import", 1.0)],
             threads=Threads(requested=plan.threads, reported=plan.threads, reason=None, cpus=plan.cpus),
             calibration=None,
-            programs=[
-                PreparedProgram(
-                    phases=[self._phase("build", 0.01)],
-                    data=DataUsed(name="mnist", sha256="d" * 64, pool_batches=16),
-                    first_step_ns=50 * MS,
-                )
-                for _ in self.programs
-            ],
+        )
+
+    def build(self, program):
+        self._call("build", program)
+        return Built(
+            phases=[self._phase("build", 0.01)],
+            data=DataUsed(name="mnist", sha256="d" * 64, pool_batches=16),
+            first_step_ns=50 * MS,
             resident_b=self.launcher.resident_b,
         )
 
@@ -148,14 +156,15 @@ class ScriptedMember:
             begin_ns=begin_ns, span_ns=int(seconds * S), lead_in=1, step_ns=steps_ns, counters={"process.cpu_ns": 7}
         )
 
+    def conclude(self, program):
+        self._call("conclude", program)
+        return Concluded(recompiles=Compilations(count=0), marks=[], phases=[])
+
     def finish(self):
         self._call("finish")
         self.launcher.awake = None
         self.launcher.alive.remove(self)
-        own = FinishedProgram(recompiles=Compilations(count=0), marks=[], phases=[])
-        return Finished(
-            programs=[own] * len(self.programs), peak_memory_b=1, calibration=None, certificate=certificate()
-        )
+        return Finished(peak_memory_b=1, calibration=None, certificate=certificate())
 
     def pause(self):
         assert self.launcher.awake is self

@@ -81,12 +81,12 @@ def cpu_s(process):
 
 def test_a_member_is_stopped_between_its_blocks_and_ends_with_all_it_had(start):
     member = start()
-    prepared = member.prepare()
+    member.prepare()
     process = worker()
     folder = Path(process.environ()["TMPDIR"])
     assert folder.is_dir()
     assert process.environ()["OMP_NUM_THREADS"] == "2"
-    assert [program.data.name for program in prepared.programs] == ["synthetic"]
+    assert member.build(0).data.name == "synthetic"
     for _ in range(3):
         member.pause()
         assert process.status() == psutil.STATUS_STOPPED
@@ -145,6 +145,7 @@ def test_how_it_ended_is_said(start, tmp_path, text, code, values):
 def test_one_that_is_killed_while_stopped_is_said_at_its_next_block(start):
     member = start()
     member.prepare()
+    member.build(0)
     member.pause()
     worker().kill()
     failure = failure_of(lambda: (member.resume(), member.block(0, 0.02)))

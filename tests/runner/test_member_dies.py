@@ -12,11 +12,21 @@ def launches_of(profile, backend, task="train"):
 
 
 @pytest.mark.parametrize(
-    ("call", "nth", "blocks"), [("prepare", 0, 0), ("warm_up", 0, 0), ("block", 2, 2), ("finish", 0, 4)]
+    ("call", "nth", "blocks", "alone"),
+    [
+        ("prepare", 0, 0, False),
+        ("build", 0, 0, False),
+        ("build", 0, 0, True),
+        ("warm_up", 0, 0, True),
+        ("block", 2, 2, False),
+        ("block", 2, 2, True),
+        ("conclude", 0, 4, True),
+        ("finish", 0, 4, False),
+    ],
 )
-def test_it_keeps_what_it_had_and_the_others_go_on(conducted, call, nth, blocks):
+def test_it_keeps_what_it_had_and_the_others_go_on(conducted, call, nth, blocks, alone):
     run = conducted(rounds=3)
-    profile = run.begin(ScriptedLauncher(deaths=[Death("torch", call, start=1, nth=nth)]))
+    profile = run.begin(ScriptedLauncher(deaths=[Death("torch", call, start=1, nth=nth, alone=alone)]))
     first, failed = launches_of(profile, "torch")
     assert first.failure is None
     assert failed.round == 1
@@ -58,6 +68,14 @@ def test_in_a_shared_process_the_cell_at_fault_fails_and_the_other_gets_its_own(
     assert [launch.cell_key for launch in run.run.failed] == [failed.cell_key]
     for task in ("train", "infer"):
         assert [launch.failure for launch in launches_of(profile, "torch", task)] == [None] * 3
+
+
+def test_a_program_that_fails_leaves_the_others_of_its_process_whole(conducted):
+    run = conducted(**SHARED)
+    profile = run.begin(ScriptedLauncher(deaths=[Death("jax", "block", nth=1, alone=True)]))
+    (failed,) = launches_of(profile, "jax", "train")
+    assert (failed.failure.reason, len(failed.blocks.cycle)) == (DIED, 1)
+    assert [launch.failure for launch in launches_of(profile, "jax", "infer")] == [None] * 3
 
 
 def test_what_a_shared_process_had_finished_stands(conducted):

@@ -34,8 +34,8 @@ def test_members_start_in_random_order_and_each_is_warm_before_any_block(conduct
     starts = [request.backend for request in run.launcher.requests]
     assert len({tuple(starts[at : at + 3]) for at in range(0, 36, 3)}) > 2
     what = [what for what, _ in run.launcher.calls]
-    assert what[:12] == ["prepare"] * 3 + ["warm_up"] * 3 + ["block"] * 6
-    assert what[12:15] == ["finish"] * 3
+    assert what[:15] == ["prepare", "build"] * 3 + ["warm_up"] * 3 + ["block"] * 6
+    assert what[15:21] == ["conclude"] * 3 + ["finish"] * 3
 
 
 @pytest.mark.parametrize(("seed", "same"), [(0, True), (1, False)])

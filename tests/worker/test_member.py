@@ -9,15 +9,17 @@ from member_process import MemberProcess, cell, prepare
 
 from kit.profile.launch import PLANTED_NS, Failure
 from kit.sensors.catalog import EdgeCounters
-from kit.worker.messages import BlockDone, Failed, Finish, Finished, Prepared, RunBlock, WarmUp
+from kit.worker.messages import BlockDone, Build, Conclude, Failed, Finish, Finished, Prepared, RunBlock, WarmUp
 from kit.workloads.parity import PARITY_STEPS
 
 
 class Told(NamedTuple):
     prepared: Prepared
+    built: list
     warm: list
     blocks: list
     long: BlockDone
+    concluded: list
     finished: Finished
     entered: list
     code: int
@@ -26,16 +28,20 @@ class Told(NamedTuple):
 
 @pytest.fixture(scope="module")
 def told(mnist_dir):
-    """Everything that a proving member says, on real data; MNIST's test split is scored."""
+    """Everything that a proving member says, on real data."""
     with MemberProcess(KIT_DATA=str(mnist_dir)) as member:
         asked = prepare(cell(task="train"), cell(task="infer"), data="mnist", prove=True, slowdown_pct=50.0)
         prepared = member.done(asked)
+        built = [member.done(Build(program=place)) for place in (0, 1)]
         warm = [member.done(WarmUp(program=place)) for place in (0, 1)]
         blocks = [[member.done(RunBlock(program=place, seconds=0.05)) for _ in range(3)] for place in (0, 1)]
         long = member.done(RunBlock(program=0, seconds=0.2, by_time=True))
+        concluded = [member.done(Conclude(program=place)) for place in (0, 1)]
         finished = member.done(Finish())
         left, _ = member.process.communicate(timeout=20)
-        return Told(prepared, warm, blocks, long, finished, member.entered, member.process.returncode, left)
+        return Told(
+            prepared, built, warm, blocks, long, concluded, finished, member.entered, member.process.returncode, left
+        )
 
 
 pytestmark = pytest.mark.frameworks
@@ -51,22 +57,20 @@ def test_a_block_by_time_is_no_shorter_and_has_no_lead_in(told):
 def test_it_says_each_phase_before_it_begins(told):
     assert told.entered == [
         ("import", None),
-        ("data", None),
-        *((phase, place) for place in (0, 1) for phase in ("build", "trace", "compile", "first_step")),
+        *((phase, place) for place in (0, 1) for phase in ("data", "build", "trace", "compile", "first_step")),
         ("warmup", 0),
         ("warmup", 1),
-        ("finish", None),
-        ("evaluate", 0),
         ("parity", 0),
         ("parity", 1),
+        ("finish", None),
     ]
     assert (told.code, told.left) == (0, b"")
 
 
 def test_phases_do_not_overlap(told):
-    phases = [*told.prepared.phases, *(one for own in told.prepared.programs for one in own.phases)]
+    phases = [*told.prepared.phases, *(one for own in told.built for one in own.phases)]
     # Eager PyTorch cannot tell tracing and compiling apart from the first step.
-    assert [phase.name for phase in phases] == ["import", "data", *["build", "first_step"] * 2]
+    assert [phase.name for phase in phases] == ["import", *["data", "build", "first_step"] * 2]
     phases += [one.phase for one in told.warm]
     assert all(phase.duration_ns > 0 for phase in phases)
     assert all(one.begin_ns + one.duration_ns <= next.begin_ns for one, next in pairwise(phases))
@@ -75,12 +79,12 @@ def test_phases_do_not_overlap(told):
 def test_what_it_runs_on_is_said(told):
     prepared = told.prepared
     assert prepared.threads.requested == prepared.threads.reported == 1
-    assert prepared.resident_b > 50 << 20
-    for own in prepared.programs:
+    for own in told.built:
+        assert own.resident_b > 50 << 20
         assert own.data.name == "mnist"
         assert len(own.data.sha256) == 64
         assert own.data.pool_batches > 1
-    train, infer = prepared.programs
+    train, infer = told.built
     assert train.data.sha256 != infer.data.sha256
 
 
@@ -117,30 +121,25 @@ def test_the_clock_is_certified_at_the_end(told):
     assert certificate.source == "monotonic_raw"
     assert certificate.null_interval.median_ns > 0
     assert certificate.shortest_step_ns >= 1000 * certificate.null_interval.median_ns * 0.99
-    assert told.finished.peak_memory_b >= told.prepared.resident_b
+    assert told.finished.peak_memory_b >= told.built[0].resident_b
 
 
-def test_a_proving_member_records_parity_and_scores_what_it_trained(told):
-    train, infer = told.finished.programs
+def test_a_proving_member_records_parity(told):
+    train, infer = told.concluded
     for own in (train, infer):
         assert own.failure is None
         assert len(own.parity.losses) == PARITY_STEPS
         assert np.isfinite(own.parity.losses).all()
         assert own.recompiles.count in (0, None)
     assert train.parity.losses[-1] < train.parity.losses[0]
-    steps = 1 + len(told.warm[0].step_ns) + sum(len(block.step_ns) for block in [*told.blocks[0], told.long])
-    assert train.evaluation.updates == steps
-    assert train.evaluation.samples == 10_000
-    # It has learned something.
-    assert train.evaluation.accuracy > 0.5
-    assert infer.evaluation is None
 
 
 def test_one_that_need_not_prove_does_not():
     with MemberProcess() as member:
         member.done(prepare(cell("plain"), prove=False))
-        (own,) = member.done(Finish()).programs
-    assert (own.parity, own.evaluation) == (None, None)
+        member.done(Build(program=0))
+        own = member.done(Conclude(program=0))
+    assert (own.parity, own.fit) == (None, None)
     assert not {"evaluate", "parity"} & {phase for phase, _ in member.entered}
 
 
@@ -148,6 +147,7 @@ def test_what_a_framework_prints_is_no_answer(tmp_path):
     faults = '[{"cell": "", "at": "import", "do": "chatter"}, {"cell": "", "at": "block", "do": "chatter"}]'
     with MemberProcess(FAULTS=faults, FAULTS_FOLDER=str(tmp_path)) as member:
         member.done(prepare(cell("plain", "infer")))
+        member.done(Build(program=0))
         member.done(WarmUp(program=0))
         assert member.done(RunBlock(program=0, seconds=0.02)).step_ns
         member.done(Finish())
@@ -158,17 +158,40 @@ def test_what_a_framework_prints_is_no_answer(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "phase", "program", "said"),
     [
-        ({"backend": "plain", "device": "gpu"}, "data", 0, "gpu"),
+        ({"backend": "plain", "device": "gpu"}, "start", 0, "gpu"),
         ({"backend": "plain", "workload": "cnn"}, "build", 0, "translation"),
     ],
 )
 def test_a_cell_that_cannot_run_here_is_a_failure_with_its_phase(wrong, phase, program, said):
     with MemberProcess() as member:
-        answer = member.ask(prepare(cell(**wrong)))
+        member.done(prepare(cell(**wrong), cell("plain", "infer")))
+        answer = member.ask(Build(program=0))
         assert isinstance(answer, Failed)
         assert answer.program == program
         assert isinstance(answer.failure, Failure)
         assert answer.failure.phase == phase
         assert said in str(answer.failure.reason.values)
-        member.process.communicate(timeout=20)
-        assert member.process.returncode == 1
+        # The other program of the process is none the worse.
+        assert member.done(Build(program=1)).first_step_ns > 0
+
+
+def test_a_fit_runs_its_epochs_and_scores_every_test_sample(mnist_dir):
+    asked = prepare(cell(task="fit", batch=512, feed="host"), data="mnist", epochs=2)
+    with MemberProcess(KIT_DATA=str(mnist_dir)) as member:
+        member.done(asked)
+        member.done(Build(program=0))
+        member.done(WarmUp(program=0))
+        blocks = [member.done(RunBlock(program=0, seconds=0.5))]
+        while blocks[-1].left:
+            blocks.append(member.done(RunBlock(program=0, seconds=0.5)))
+        fit = member.done(Conclude(program=0)).fit
+    # The first step is the first update.
+    assert sum(len(block.step_ns) for block in blocks) == 2 * (60_000 // 512) - 1
+    assert (fit.epochs, fit.updates, fit.test_samples) == (2, 234, 10_000)
+    assert len(fit.reference_ns) == len(blocks) + 1
+    assert all(block.lead_in == 0 for block in blocks)
+    counts = np.array(fit.confusion)
+    assert counts.shape == (10, 10)
+    # MNIST's test split has so many of each digit.
+    assert counts.sum(axis=1).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    assert np.trace(counts) > 9_000

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.workloads.catalog import WORKLOADS
-from kit.workloads.data.batches import POOL_BATCHES, HostBatch, batch_pool, evaluation_batches, pool_sha256, samples_in
+from kit.workloads.data.batches import POOL_BATCHES, Epochs, HostBatch, batch_pool, pool_sha256, scoring_batches
 from kit.workloads.data.dataset import Samples
 from kit.workloads.datasets.mnist import MNIST
 
@@ -29,7 +29,7 @@ def pool_of(workload, batch, seed=0, samples=NUMBERED):
 
 
 def in_order(workload, batch):
-    return evaluation_batches(workload, MNIST, NUMBERED, batch)
+    return scoring_batches(workload, MNIST, NUMBERED, batch)
 
 
 def numbers(batches: list[HostBatch]) -> list[int]:
@@ -83,8 +83,25 @@ def test_the_same_pool_on_every_machine():
     )
 
 
-def test_evaluation_is_in_order_and_leaves_out_the_remainder():
+def test_scoring_is_in_order_and_fills_the_last_batch_up():
     batches = in_order(MLP, 128)
-    assert len(batches) == 7 and samples_in(batches) == 896
-    assert numbers(batches) == list(range(896))
-    assert samples_in(in_order(MLP, 1000)) == 1000
+    assert [len(batch.targets) for batch in batches] == [128] * 8
+    assert numbers(batches) == [*range(1000), *range(24)]
+
+
+def test_large_batches_are_few():
+    most = numbered(60_000)
+    assert [len(pool_of(MLP, batch, 0, most)) for batch in (128, 1000, 10_000, 60_000)] == [64, 21, 2, 1]
+
+
+def test_each_epoch_has_every_batch_once_in_an_order_of_its_own():
+    epochs = Epochs(MLP, MNIST, NUMBERED, 7, seed=3)
+    assert epochs.steps == 142
+    orders = [epochs.order(epoch) for epoch in range(3)]
+    assert all(sorted(order) == list(range(142)) for order in orders)
+    assert len({tuple(order) for order in orders}) == 3
+    assert Epochs(MLP, MNIST, NUMBERED, 7, seed=3).order(1) == orders[1]
+    chosen = numbers([epochs.host_batch(place) for place in orders[0]])
+    assert len(set(chosen)) == 994
+    # The batches that steps cycle through are the first of an epoch's.
+    np.testing.assert_array_equal(epochs.host_batch(0).inputs, pool_of(MLP, 7, 3)[0].inputs)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
 from types import CodeType, FunctionType, MethodType
 from typing import Any, cast
 
@@ -82,14 +81,13 @@ class TorchProgram(Program):
         """Copy a loss or logits."""
         return np.asarray(output.detach().cpu().numpy(), np.float32)
 
-    def evaluate(self, batches: Sequence[HostBatch]) -> int:
-        """Count correct predictions, eagerly."""
+    def predict(self, batch: HostBatch) -> NDArray[np.float32]:
+        """Return the output, eagerly."""
         self._model.eval()
         with torch.inference_mode():
-            pairs = (self._tensors(batch) for batch in batches)
-            correct = sum(int((self._model(inputs).argmax(1) == targets).sum()) for inputs, targets in pairs)
+            output = self._model(self._tensors(batch)[0])
         self._model.train(self._train)
-        return correct
+        return self.to_host(output)
 
     def compilations(self) -> Compilations:
         """Count what TorchDynamo has compiled for the step, and graph breaks in this process since it was built."""

@@ -23,12 +23,16 @@ from kit.errors import KitError
 from kit.profile.launch import Failure, PhaseName
 from kit.profile.reason import Reason, reason
 from kit.runner.interpreters import member_command
-from kit.runner.launchers.protocol import MemberFailedError, MemberRequest
+from kit.runner.launchers.protocol import MemberFailedError, MemberRequest, ProgramFailedError
 from kit.runner.stop import StopFlag
 from kit.worker.messages import (
     Answer,
     BlockDone,
+    Build,
+    Built,
     Command,
+    Conclude,
+    Concluded,
     Entered,
     Failed,
     Finish,
@@ -126,8 +130,12 @@ class LocalMember:
             )
 
     def prepare(self) -> Prepared:
-        """Import, load data, build, compile, and make every program's first step."""
+        """Import the framework."""
         return self._ask(self._request.prepare, Prepared)
+
+    def build(self, program: int) -> Built:
+        """Load a program's data, build and compile it, and make its first step."""
+        return self._ask(Build(program=program), Built)
 
     def warm_up(self, program: int) -> WarmedUp:
         """Run a program's warm-up."""
@@ -138,8 +146,12 @@ class LocalMember:
         self._phase, self._program = "energy" if by_time else "steady", program
         return self._ask(RunBlock(program=program, seconds=seconds, by_time=by_time), BlockDone, more_s=3 * seconds)
 
+    def conclude(self, program: int) -> Concluded:
+        """Prove a program, and give its memory back."""
+        return self._ask(Conclude(program=program), Concluded)
+
     def finish(self) -> Finished:
-        """Certify, prove, and end; what it has started ends with it."""
+        """Certify and end; what it has started ends with it."""
         finished = self._ask(Finish(), Finished)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(SIGNAL_LIMIT_S)
@@ -191,6 +203,9 @@ class LocalMember:
             if isinstance(answer, Entered):
                 self._phase, self._program = answer.phase, answer.program
                 deadline_ns = now_ns() + int(limit_s * 1e9)
+            elif isinstance(answer, Failed) and answer.program is not None:
+                tail = self._stderr_tail()
+                raise ProgramFailedError(answer.program, msgspec.structs.replace(answer.failure, stderr_tail=tail))
             elif isinstance(answer, Failed):
                 # Its last answer: wait for its last words.
                 with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,7 +1,7 @@
 """The contract of a launcher: it starts members, and a member does one thing at a time.
 
-launcher.start(request) ─► member.prepare ─► pause │ resume ─► warm_up ─► pause │ resume ─► block ─► pause …
-                                                                                │ resume ─► finish
+launcher.start(request) ─► member.prepare ─► pause │ resume ─► build ─► pause │ resume ─► warm_up ─► pause
+                        │ resume ─► block ─► pause … │ resume ─► conclude ─► pause │ resume ─► finish
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from kit.profile.cell import Variant
 from kit.profile.launch import Failure
-from kit.worker.messages import BlockDone, Finished, Prepare, Prepared, WarmedUp
+from kit.worker.messages import BlockDone, Built, Concluded, Finished, Prepare, Prepared, WarmedUp
 
 
 class MemberRequest(NamedTuple):
@@ -35,17 +35,41 @@ class MemberFailedError(Exception):
         self.failure = failure
 
 
+class ProgramFailedError(Exception):
+    """A program of the member has failed and is gone; the member can go on with its others.
+
+    Attributes:
+        program: index of the program.
+        failure: in which phase, and why.
+    """
+
+    def __init__(self, program: int, failure: Failure) -> None:
+        super().__init__(failure.reason.code)
+        self.program = program
+        self.failure = failure
+
+
 class Member(Protocol):
-    """A process that holds programs. Every call raises MemberFailedError where it ends, and KeyboardInterrupt."""
+    """A process that holds programs.
+
+    Every call raises MemberFailedError where the process ends, and KeyboardInterrupt; those of a program
+    ProgramFailedError.
+    """
 
     def prepare(self) -> Prepared:
-        """Import, load data, build, compile, and make every program's first step."""
+        """Import the framework."""
+
+    def build(self, program: int) -> Built:
+        """Load a program's data, build and compile it, and make its first step."""
 
     def warm_up(self, program: int) -> WarmedUp:
         """Run a program's warm-up."""
 
     def block(self, program: int, seconds: float, *, by_time: bool = False) -> BlockDone:
         """Run one block of a program, of about `seconds`; `by_time`: of no less."""
+
+    def conclude(self, program: int) -> Concluded:
+        """Prove a program, and give its memory back."""
 
     def pause(self) -> None:
         """Stop every thread of the member, and wait until all have stopped."""
@@ -54,7 +78,7 @@ class Member(Protocol):
         """Let it go on."""
 
     def finish(self) -> Finished:
-        """Certify, prove, and end."""
+        """Certify and end."""
 
     def kill(self) -> None:
         """End it at once, with all that it has started; nothing where it has ended."""

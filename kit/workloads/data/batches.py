@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,9 @@ from kit.workloads.workload import Workload
 # Distinct batches that the steps of a launch cycle through. Enough that no cache keeps the inputs from one round to
 # the next (26 MB at batch 128 on MNIST), few enough to be resident on any device.
 POOL_BATCHES = 64
+# Of large batches fewer are distinct, so that a sweep's points fit beside each other: no cache holds two of these.
+POOL_B = 64 << 20
+POOL_BATCHES_MIN = 2
 
 # Frameworks take a NumPy array on the CPU without a copy only where it begins on such a boundary (Eigen's and XLA's
 # largest alignment). Where malloc puts an array varies from launch to launch; a step's time must not.
@@ -30,25 +34,43 @@ class HostBatch(NamedTuple):
 
 
 def batch_pool(workload: Workload, data: Dataset, samples: Samples, batch: int, *, seed: int) -> list[HostBatch]:
-    """Cut at most `POOL_BATCHES` whole batches from one seeded permutation: no sample is in the pool twice.
+    """Cut some whole batches from one seeded permutation: no sample is in the pool twice.
 
     `samples` is a split of `data`, with at least `batch` of them.
     """
-    total = len(samples.targets)
-    count = min(POOL_BATCHES, total // batch)
-    order = np.random.Generator(np.random.PCG64(seed)).permutation(total)[: count * batch]
+    batch_b = 4 * batch * math.prod(workload.input_shape)
+    count = min(POOL_BATCHES, max(POOL_BATCHES_MIN, POOL_B // batch_b), len(samples.targets) // batch)
+    order = _permutation(samples, seed)[: count * batch]
     return [_host_batch(workload, data, samples, chosen) for chosen in order.reshape(count, batch)]
 
 
-def evaluation_batches(workload: Workload, data: Dataset, samples: Samples, batch: int) -> list[HostBatch]:
-    """Cut the split, in its own order, into whole batches; the remainder is left out (see `samples_in`)."""
-    starts = range(0, len(samples.targets) - batch + 1, batch)
-    return [_host_batch(workload, data, samples, slice(at, at + batch)) for at in starts]
+class Epochs:
+    """The training split in whole batches, cut once from a seeded permutation; each epoch takes them in another order.
+
+    The remainder of the split is left out, so that every step has one shape and every framework as many updates.
+    """
+
+    def __init__(self, workload: Workload, data: Dataset, samples: Samples, batch: int, *, seed: int) -> None:
+        self._make = partial(_host_batch, workload, data, samples)
+        self._seed = seed
+        self.steps = len(samples.targets) // batch
+        self._chosen = _permutation(samples, seed)[: self.steps * batch].reshape(self.steps, batch)
+
+    def host_batch(self, place: int) -> HostBatch:
+        """Return a batch, gathered from the samples and prepared now."""
+        return self._make(self._chosen[place])
+
+    def order(self, epoch: int) -> list[int]:
+        """Return the places of the batches in the order of one epoch."""
+        shuffled: list[int] = np.random.Generator(np.random.PCG64([self._seed, epoch])).permutation(self.steps).tolist()
+        return shuffled
 
 
-def samples_in(batches: Iterable[HostBatch]) -> int:
-    """Return how many samples `batches` hold: what an accuracy was scored on."""
-    return sum(len(batch.targets) for batch in batches)
+def scoring_batches(workload: Workload, data: Dataset, samples: Samples, batch: int) -> list[HostBatch]:
+    """Cut the split, in its own order, into batches of one size; the last is filled up with samples of the first."""
+    total = len(samples.targets)
+    starts = range(0, total, batch)
+    return [_host_batch(workload, data, samples, np.arange(at, at + batch) % total) for at in starts]
 
 
 def pool_sha256(pool: Iterable[HostBatch]) -> str:
@@ -61,7 +83,11 @@ def pool_sha256(pool: Iterable[HostBatch]) -> str:
     return digest.hexdigest()
 
 
-def _host_batch(workload: Workload, data: Dataset, samples: Samples, chosen: NDArray[Any] | slice) -> HostBatch:
+def _permutation(samples: Samples, seed: int) -> NDArray[np.int64]:
+    return np.random.Generator(np.random.PCG64(seed)).permutation(len(samples.targets))
+
+
+def _host_batch(workload: Workload, data: Dataset, samples: Samples, chosen: NDArray[np.int64]) -> HostBatch:
     picked = samples.targets[chosen]
     inputs = _aligned((len(picked), *workload.input_shape), np.float32)
     data.prepare(samples.inputs[chosen], inputs)

@@ -1,0 +1,63 @@
+"""Fits: whole epochs, what their input pipeline costs, and whether their scores agree."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from kit.compare.rows import Agreement, FitNumbers
+from kit.profile.launch import Fit, Launch
+from kit.stats.difference import mean_interval
+
+
+def fit_numbers(launches: Iterable[Launch]) -> FitNumbers | None:
+    """Return what the fits among these launches gave; None where none finished."""
+    fits = [(launch, launch.fit) for launch in launches if launch.gave_number and launch.fit is not None]
+    if not fits:
+        return None
+    ratios = [ratio for launch, fit in fits if (ratio := pipeline_ratio(launch, fit)) is not None]
+    scores = [own for _, fit in fits if (own := score_of(fit)) is not None]
+    tests = [fit.test_ns for _, fit in fits if fit.test_ns is not None]
+    return FitNumbers(
+        epochs=fits[0][1].epochs,
+        updates=fits[0][1].updates,
+        total_ns=statistics.fmean(sum(launch.blocks.duration_ns) for launch, _ in fits),
+        pipeline_ratio=statistics.geometric_mean(ratios) if ratios else None,
+        test_ns=statistics.fmean(tests) if tests else None,
+        metric="accuracy" if fits[0][1].mean_squared_error is None else "mean_squared_error",
+        score=statistics.fmean(scores) if scores else None,
+        score_sd=statistics.stdev(scores) if len(scores) > 1 else None,
+        repeats=len(scores),
+    )
+
+
+def pipeline_ratio(launch: Launch, fit: Fit) -> float | None:
+    """Return the time of the fit's steps over what as many resident steps took in the references around each block."""
+    steps, references = np.asarray(launch.blocks.steps, float), np.asarray(fit.reference_ns)
+    if len(references) != len(steps) + 1:
+        return None
+    predicted_ns = float(np.sum(steps * (references[:-1] + references[1:]) / 2))
+    return sum(launch.blocks.duration_ns) / predicted_ns
+
+
+def score_of(fit: Fit) -> float | None:
+    """Return the accuracy, or the mean squared error of a network that reconstructs."""
+    if fit.confusion is None:
+        return fit.mean_squared_error
+    counts = np.asarray(fit.confusion)
+    return float(np.trace(counts) / counts.sum())
+
+
+def agreement(own: Sequence[Launch], baseline: Sequence[Launch]) -> Agreement | None:
+    """Return whether two cells' scores agree, repeat by repeat: those of one round began alike."""
+    ours, theirs = (
+        {one.round: score for one in launches if one.fit is not None and (score := score_of(one.fit)) is not None}
+        for launches in (own, baseline)
+    )
+    found = mean_interval([ours[number] - theirs[number] for number in sorted(ours.keys() & theirs.keys())])
+    if found is None:
+        return None
+    mean, low, high = found
+    return Agreement(difference=mean, low=low, high=high, agrees=low <= 0 <= high)

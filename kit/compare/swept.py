@@ -1,0 +1,66 @@
+"""What a sweep recommends, and when a compile mode has paid for its compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kit.compare.measured import compile_first_ns
+from kit.compare.rows import Payback, Recommendation, Row, Versus
+from kit.profile.cell import Cell
+from kit.profile.launch import Launch
+from kit.stats.break_even import break_even
+from kit.stats.rounds import launch_step_ns
+
+# Axes on which less is cheaper: memory and latency grow with the batch, threads are taken from others.
+SPARED = ("batch", "threads")
+# Nobody pays more for the last twentieth of a throughput.
+NEARLY = 1.05
+
+
+def swept_axis(cells: Sequence[Cell], compared: Sequence[str]) -> str | None:
+    """Return the one axis of SPARED, or parameter, that these cells differ in; None where they differ in others."""
+    varying = [axis for axis in compared if len({cell.value(axis) for cell in cells}) > 1]
+    if len(varying) != 1 or varying[0] in ("backend", "workload", "variant", "compile_mode", "precision", "task"):
+        return None
+    return varying[0] if all(isinstance(cell.value(varying[0]), int) for cell in cells) else None
+
+
+def recommendation(axis: str, rows: Sequence[Row], against: Mapping[str, Versus]) -> Recommendation | None:
+    """Return the point of best throughput, and the smallest that nearly has it.
+
+    Args:
+        axis: of SPARED; of others nothing is recommended.
+        rows: with numbers, in the axis' order.
+        against: name of each other row -> what the rounds say of it against the best.
+    """
+    if axis not in SPARED or not against:
+        return None
+    best = next(row for row in rows if row.name not in against)
+    near = [row for row in rows if row is best or (against[row.name].ratio or np.inf) <= NEARLY]
+    versus = against.get(near[0].name)
+    return Recommendation(
+        best=best.name,
+        samples_per_s=best.numbers.samples_per_s,
+        smallest=near[0].name,
+        ratio=None if versus is None else versus.ratio,
+        low=None if versus is None else versus.low,
+        high=None if versus is None else versus.high,
+    )
+
+
+def payback(own: Sequence[Launch], baseline: Sequence[Launch]) -> Payback | None:
+    """Return after how many steps a cell has paid for what it takes to compile more than its baseline."""
+    ours, theirs = ({one.round: one for one in launches if one.gave_number} for launches in (own, baseline))
+    common = sorted(ours.keys() & theirs.keys())
+    extra_ns = [compile_first_ns(ours[number]) - compile_first_ns(theirs[number]) for number in common]
+    saving_ns = [_step_ns(theirs[number]) - _step_ns(ours[number]) for number in common]
+    found = break_even(extra_ns, saving_ns)
+    if found is None:
+        return None
+    return Payback(outcome=found.outcome, steps=found.steps, low=found.low, high=found.high)
+
+
+def _step_ns(launch: Launch) -> float:
+    return launch_step_ns(np.asarray(launch.blocks.median_ns))

@@ -1,0 +1,78 @@
+"""Break-even: after how many steps what was paid at the start has been earned back.
+
+    time      a ___/          a compiles for longer, and each of its steps is shorter;
+              _/  b           at n steps both have taken as long:
+         ____/|               n = 1 + extra / saving
+              n
+
+The interval is Fieller's, of the ratio of two means that were measured together (Fieller 1954, "Some problems in
+interval estimation", J. R. Stat. Soc. B 16).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import stdtrit
+
+from kit.stats.verdict import ALPHA, ROUNDS_FOR_VERDICT
+
+# "pays": after a number of steps that the interval bounds. "at_once": it is no dearer at the start and no slower.
+# "never": its steps are not shorter. "unresolved": the rounds do not say whether they are.
+Outcome = Literal["pays", "at_once", "never", "unresolved"]
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """When one program has overtaken another.
+
+    Attributes:
+        outcome: see `Outcome`.
+        steps: point estimate; None where it never pays.
+        low: lower end of the 95 % interval.
+        high: upper end; None where the rounds set none.
+        rounds: in which both were measured.
+    """
+
+    outcome: Outcome
+    steps: float | None
+    low: float | None
+    high: float | None
+    rounds: int
+
+
+def break_even(extra_ns: Sequence[float], saving_ns: Sequence[float]) -> BreakEven | None:
+    """Return when a program has overtaken another, or None without a common round.
+
+    Args:
+        extra_ns: in each round, by how much longer it took to trace, compile and make the first step.
+        saving_ns: in the same round, by how much shorter each of its steps is.
+    """
+    x, y = np.asarray(extra_ns, np.float64), np.asarray(saving_ns, np.float64)
+    rounds = x.size
+    if not rounds:
+        return None
+    extra, saving = float(x.mean()), float(y.mean())
+    steps = 1 + extra / saving if saving > 0 and extra > 0 else None
+    if rounds < ROUNDS_FOR_VERDICT:
+        return BreakEven("unresolved", steps, None, None, rounds)
+    t = float(stdtrit(rounds - 1, 1 - ALPHA / 2))
+    (v_x, cov), (_, v_y) = (np.cov(x, y) / rounds).tolist()
+    reach = t * math.sqrt(v_y)
+    if saving + reach <= 0:
+        return BreakEven("never", None, None, None, rounds)
+    if saving - reach <= 0:
+        return BreakEven("unresolved", steps, None, None, rounds)
+    # Both ends r of extra / saving with (extra - r saving)^2 = t^2 (v_x - 2 r cov + r^2 v_y).
+    a = saving**2 - t**2 * v_y
+    b = extra * saving - t**2 * cov
+    c = extra**2 - t**2 * v_x
+    root = math.sqrt(max(0.0, b**2 - a * c))
+    low, high = 1 + (b - root) / a, 1 + (b + root) / a
+    if high <= 1:
+        return BreakEven("at_once", 1.0, 1.0, 1.0, rounds)
+    return BreakEven("pays", steps or 1.0, max(1.0, low), high, rounds)

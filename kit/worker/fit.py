@@ -1,0 +1,100 @@
+"""A fit: whole epochs over the training split with the cell's own feed, scored at the end.
+
+    reference │ stretch of the fit │ reference │ stretch … │ reference │ score
+
+Between stretches a second program of the cell runs a few steps on resident batches: what those would have taken,
+beside what the fit took, is what its input pipeline costs, whatever the machine's speed does meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from kit.backends.protocol import Backend, DeviceBatch
+from kit.profile.launch import Fit
+from kit.sensors.catalog import EdgeCounters
+from kit.worker.inputs import Inputs
+from kit.worker.ledger import PhaseLedger
+from kit.worker.measured import MeasuredProgram, ParityCache, Timing
+from kit.worker.messages import BlockDone, Built, Concluded, Prepare, ProgramRequest, WarmedUp
+from kit.worker.score import score
+from kit.workloads.data.batches import Epochs
+
+# Long enough for its own lead-in not to count, short against a stretch of the fit.
+REFERENCE_S = 0.25
+
+
+class MeasuredFit(MeasuredProgram):
+    """A cell of task `fit`: its blocks are stretches of the fit."""
+
+    def __init__(  # noqa: PLR0917
+        self,
+        backend: Backend,
+        asked: Prepare,
+        own: ProgramRequest,
+        inputs: Inputs,
+        ledger: PhaseLedger,
+        parities: ParityCache,
+    ) -> None:
+        stepping = msgspec.structs.replace(own, cell=msgspec.structs.replace(own.cell, task="train"))
+        super().__init__(backend, asked, stepping, inputs, ledger, parities)
+        resident = msgspec.structs.replace(stepping, cell=msgspec.structs.replace(stepping.cell, feed="device"))
+        # Its phases are nobody's: what it costs stands in no launch.
+        self._reference = MeasuredProgram(backend, asked, resident, inputs, PhaseLedger(lambda *_: None), parities)
+        self._reference_ns: list[float] = []
+        self._epochs = Epochs(inputs.workload, inputs.data, inputs.samples("train"), own.cell.batch, seed=asked.seed)
+        self._left = self.updates = asked.plan.epochs * self._epochs.steps
+
+    def build(self, timing: Timing) -> Built:
+        """Build both programs; the first step is the first update of the fit."""
+        self._reference.build(timing)
+        built = super().build(timing)
+        self._left -= 1
+        return built
+
+    def warm_up(self) -> WarmedUp:
+        """Warm the reference up: a fit begins cold, as its users' do."""
+        return self._reference.warm_up()
+
+    def block(self, seconds: float, counters: EdgeCounters, *, by_time: bool = False) -> BlockDone:  # noqa: ARG002
+        """Run the reference, then the fit until `seconds` are over or its last step is done."""
+        self._refer(counters)
+        done = super().block(seconds, counters, by_time=True)
+        self._left -= len(done.step_ns)
+        if not self._left:
+            self._refer(counters)
+        return msgspec.structs.replace(done, left=self._left)
+
+    def conclude(self) -> Concluded:
+        """Score the test split."""
+        concluded = super().conclude()
+        if concluded.failure is not None:
+            return concluded
+        with self.ledger.phase("evaluate"):
+            found = score(self._program, self._inputs)
+        fit = Fit(
+            epochs=self._asked.plan.epochs,
+            updates=self.updates - self._left,
+            reference_ns=self._reference_ns,
+            test_ns=found.test_ns,
+            test_samples=found.samples,
+            confusion=found.confusion,
+            mean_squared_error=found.mean_squared_error,
+            reason=found.reason,
+        )
+        return msgspec.structs.replace(concluded, fit=fit, phases=[*concluded.phases, *self.ledger.take()])
+
+    def _feed(self) -> Iterator[DeviceBatch]:
+        """Return the batches of all epochs: resident ones, or each gathered when its step wants it."""
+        epochs = self._epochs
+        if self._cell.feed == "device":
+            resident = [self._program.put(epochs.host_batch(place)) for place in range(epochs.steps)]
+            return (resident[place] for epoch in range(self._asked.plan.epochs) for place in epochs.order(epoch))
+        return (epochs.host_batch(place) for epoch in range(self._asked.plan.epochs) for place in epochs.order(epoch))
+
+    def _refer(self, counters: EdgeCounters) -> None:
+        done = self._reference.block(REFERENCE_S, counters)
+        self._reference_ns.append(float(np.mean(done.step_ns[done.lead_in :])))
