@@ -11,7 +11,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from kit.workloads.catalog import DATASETS
-from kit.workloads.datasets.mnist import MNIST
 
 NOBODY_LISTENS = "http://127.0.0.1:1/"
 
@@ -57,7 +56,8 @@ def _serving(mirror: Mirror) -> Iterator[Mirror]:
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(DATASETS, "mnist", replace(MNIST, mirrors=(NOBODY_LISTENS,)))
+    for name, data in DATASETS.items():
+        monkeypatch.setitem(DATASETS, name, replace(data, mirrors=(NOBODY_LISTENS,)))
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
