@@ -244,10 +244,10 @@ def test_a_download_of_unknown_content_is_refused_and_a_file_of_it_is_not(folder
         ensure("uci_har", "uci_har")
     assert list(folder.iterdir()) == []
     (folder / "uci_har.zip").write_bytes(other)
-    assert ensure("uci_har", "uci_har").name == "uci_har" and not data.checked()
+    assert ensure("uci_har", "uci_har").name == "uci_har" and not data.checksum_known()
     (folder / "uci_har.zip").write_bytes(archive)
-    assert data.checked()
+    assert data.checksum_known()
 
 
 def test_the_archives_of_the_documents_are_known(real_har):
-    assert UCI_HAR.checked()
+    assert UCI_HAR.checksum_known()

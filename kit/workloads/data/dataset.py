@@ -105,7 +105,7 @@ class Dataset:
         sha256 = hashlib.sha256(b"".join(contents)).hexdigest()
         return parsed(paths[0].with_name(f"{self.name}-{split}-{sha256}.npz"), read)
 
-    def checked(self) -> bool:
+    def checksum_known(self) -> bool:
         """Return whether every file has a checksum that was known in advance. Raises DataError."""
         wanted = dict.fromkeys(file for split in SPLITS for file in self.files[split])
         return all(file.is_known(file.read(self._path(file))) for file in wanted)
