@@ -18,6 +18,7 @@ VERBS = {
     "show": "Show one profile in words.",
     "suites": "List the built-in suites.",
     "clock": "Measure and print the clock certificate.",
+    "data": "Show the data sets, or fetch them.",
     "doctor": "Say what can and cannot be measured here, and why.",
     "selftest": "Find planted slow-downs, here and now.",
 }

@@ -97,15 +97,16 @@ def render_examination(found: Examination, stream: IO[str]) -> str:
     cpus = f"{len(found.cpus)} usable: {', '.join(map(str, found.cpus))}"
     sections = {
         "Where": facts({"CPUs": cpus, "container": _container(found.container)}),
-        "Frameworks": _findings(found.backends),
-        "Data": _findings(found.data),
-        "Clocks": _findings(found.clocks),
+        "Frameworks": finding_lines(found.backends),
+        "Data": finding_lines(found.data),
+        "Clocks": finding_lines(found.clocks),
         "Sensors": sensor_lines(found.sensors),
     }
     return render(sections, stream)
 
 
-def _findings(findings: Sequence[Finding]) -> list[str]:
+def finding_lines(findings: Sequence[Finding]) -> list[str]:
+    """Return a line each: the subject, whether it is here, and where or what would mend it."""
     return grid([[one.subject, "yes" if one.here else "no", one.detail] for one in findings])
 
 

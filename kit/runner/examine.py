@@ -17,7 +17,8 @@ from kit.runner.interpreters import find_backend, interpreter_for
 from kit.runner.run import usable_cpus
 from kit.sensors.catalog import probe_all
 from kit.workloads.catalog import DATASETS
-from kit.workloads.data.dataset import SPLITS
+from kit.workloads.data.dataset import SPLITS, Split
+from kit.workloads.data.files import DataError
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,13 +29,21 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
+class DataFinding(Finding, frozen=True, kw_only=True):
+    """One data set."""
+
+    folder: str  # where it is, or would be
+    samples: dict[Split, int] | None = None  # None: not here, or not usable
+    checksum_known: bool | None = None
+
+
 class Examination(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that `kit doctor` looks at."""
 
     cpus: list[int]
     container: Container
     backends: list[Finding]
-    data: list[Finding]
+    data: list[DataFinding]
     clocks: list[Finding]
     sensors: list[SensorReport]
 
@@ -45,7 +54,7 @@ def examine() -> Examination:
         cpus=usable_cpus(),
         container=container(),
         backends=[_backend(name) for name in CATALOG],
-        data=[_data(name) for name in DATASETS],
+        data=[examine_data(name) for name in DATASETS],
         clocks=[_clock(source) for source in get_args(ClockSource)],
         sensors=probe_all(),
     )
@@ -63,18 +72,42 @@ def _backend(name: str) -> Finding:
     return Finding(subject=name, here=True, detail=f"{version}, run by {python}")
 
 
-def _data(name: str) -> Finding:
+def examine_data(name: str) -> DataFinding:
+    """Look for a data set, and read and check it where it is."""
     data = DATASETS[name]
+    folder = data.paths("train")[0].parent
+    if missing := data.missing():
+        names = ", ".join(file.name for file in missing)
+        detail = f"not in {folder} yet: {names}; `kit data fetch {name}` downloads what is missing"
+        return DataFinding(subject=name, here=False, detail=detail, folder=str(folder))
     try:
-        missing = data.missing()
-        if missing:
-            names = ", ".join(file.name for file in missing)
-            detail = f"not in {data.folder()} yet: {names}; `kit run --data {name}` downloads what is missing"
-            return Finding(subject=name, here=False, detail=detail)
-        samples = sum(len(data.load(split).targets) for split in SPLITS)
-    except KitError as error:
-        return Finding(subject=name, here=False, detail=str(error))
-    return Finding(subject=name, here=True, detail=f"in {data.folder()}; {samples:,} samples read and checked")
+        samples = {split: len(data.load(split).targets) for split in SPLITS}
+        known = data.checksum_known()
+    except DataError as error:
+        return DataFinding(subject=name, here=False, detail=str(error), folder=str(folder))
+    counted = " and ".join(f"{count:,} {split}" for split, count in samples.items())
+    checksum = "the checksum is right" if known else "the checksum is of no known content"
+    return DataFinding(
+        subject=name,
+        here=True,
+        detail=f"in {folder}; {counted} samples; {checksum}",
+        folder=str(folder),
+        samples=samples,
+        checksum_known=known,
+    )
+
+
+def fetch_data(name: str) -> DataFinding:
+    """Download what is missing of a data set; read and check it.
+
+    Raises:
+        DataError: it cannot be had, or a file that is there is wrong.
+    """
+    DATASETS[name].fetch()
+    found = examine_data(name)
+    if not found.here:
+        raise DataError(found.detail)
+    return found
 
 
 def _clock(source: ClockSource) -> Finding:

@@ -35,7 +35,7 @@ def test_doctor_says_what_is_not_here_and_what_would_mend_it(monkeypatch, tmp_pa
     found = json.loads(kit("doctor", "--json").stdout)
     torch = next(one for one in found["backends"] if one["subject"] == "torch")
     assert not torch["here"] and "KIT_PYTHON_TORCH" in torch["detail"]
-    assert not found["data"][0]["here"] and "kit run --data" in found["data"][0]["detail"]
+    assert not found["data"][0]["here"] and "kit data fetch" in found["data"][0]["detail"]
     assert any(one["here"] for one in found["clocks"])
     assert all(one["reason"] for one in found["sensors"] if one["status"] == "unavailable")
     assert "Frameworks" in kit("doctor").stdout

@@ -39,6 +39,8 @@ def linked(empty, mnist_dir) -> Path:
 def test_a_data_set_is_what_it_says(name, split, mnist_dir, monkeypatch):
     monkeypatch.setenv("KIT_DATA", str(mnist_dir))
     for data in (dataset(name, name), dataset("synthetic", name)):
+        if data.missing():
+            pytest.skip(f"needs {name} in {mnist_dir}")
         inputs, targets = data.load(split)
         assert inputs.shape == (data.samples(split), *data.sample_shape) and inputs.dtype == np.dtype(data.dtype)
         assert targets.shape == (data.samples(split),)

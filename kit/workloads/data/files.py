@@ -9,7 +9,7 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from kit.errors import KitError
@@ -20,7 +20,8 @@ from kit.profile.reason import Reason, reason
 # machine without a network should learn so before its user wonders.
 TIMEOUT_S = (5.0, 20.0)
 
-_ANEW = "delete it and run again to download it anew"
+# What helps against a file that is there and wrong; it is never deleted for its owner.
+ANEW = "delete it and run again to download it anew"
 
 
 class DataError(KitError):
@@ -46,6 +47,23 @@ def data_folder() -> Path:
     return Path(chosen) if chosen else platformdirs.user_cache_path("steadykit")
 
 
+class DataFile(Protocol):
+    """A file of a data set."""
+
+    @property
+    def name(self) -> str:
+        """Return its name in the data set's folder and on mirrors."""
+
+    def read(self, path: Path) -> bytes:
+        """Return the content of the file at `path`. Raises DataError, naming it, where that cannot be used."""
+
+    def is_known(self, content: bytes) -> bool:
+        """Return whether `content` has a checksum that was known in advance."""
+
+    def kept(self, arrived: Path) -> bytes:
+        """Return what is to be kept of a download."""
+
+
 class KnownFile(NamedTuple):
     """A file, and the size in bytes and SHA-256 of its content.
 
@@ -63,23 +81,37 @@ class KnownFile(NamedTuple):
                 # One byte more than expected shows that there is too much, without unpacking all of it.
                 content = file.read(self.content_b + 1)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise DataError(f"{path} is truncated or corrupt ({error}); {_ANEW}") from None
+            raise DataError(f"{path} is truncated or corrupt ({error}); {ANEW}") from None
         except OSError as error:
-            remedy = "make it readable, or set KIT_DATA to another folder"
-            raise DataError(f"{path} cannot be read ({error.strerror or error}); {remedy}") from None
-        if hashlib.sha256(content).hexdigest() != self.sha256:
+            raise not_readable(path, error) from None
+        if not self.is_known(content):
             expected = f"expected {self.content_b} bytes with SHA-256 {self.sha256}"
-            raise DataError(f"{path} has the wrong content: {expected}; {_ANEW}")
+            raise DataError(f"{path} has the wrong content: {expected}; {ANEW}")
         return content
 
+    def is_known(self, content: bytes) -> bool:
+        """Return whether `content` is the one that was known."""
+        return hashlib.sha256(content).hexdigest() == self.sha256
 
-def download(files: Iterable[KnownFile], folder: Path, mirrors: Sequence[str], remedy: str) -> None:
+    def kept(self, arrived: Path) -> bytes:
+        """Return the file as it came, packed."""
+        return arrived.read_bytes()
+
+
+def not_readable(path: Path, error: OSError) -> DataError:
+    """Return the error to raise where the system does not let a file be read."""
+    remedy = "make it readable, or set KIT_DATA to another folder"
+    return DataError(f"{path} cannot be read ({error.strerror or error}); {remedy}")
+
+
+def download(files: Iterable[DataFile], folder: Path, mirrors: Sequence[str], remedy: str) -> None:
     """Put `files` into `folder`, each only when its content is proved; nobody ever sees half a file or a wrong one.
 
     Args:
         files: what to fetch; each mirror has them under their own names.
         folder: where they go; made where it is missing.
-        mirrors: URLs ending in a slash, tried in turn. One that fails is not asked again.
+        mirrors: URLs, tried in turn: of a folder, ending in a slash, or of the one file. One that fails is not asked
+            again.
         remedy: what the user can do where no mirror helps.
 
     Raises:
@@ -95,23 +127,27 @@ def download(files: Iterable[KnownFile], folder: Path, mirrors: Sequence[str], r
                 raise DataUnavailableError(why, f"{file.name} cannot be downloaded ({'; '.join(tried)}); {remedy}")
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                write_atomically(folder / file.name, Path(arrivals, file.name).read_bytes())
+                write_atomically(folder / file.name, file.kept(Path(arrivals, file.name)))
             except OSError as error:
                 why = reason("folder_not_writable", folder=str(folder), error=error.strerror or str(error))
                 raise DataUnavailableError(why, f"{folder} cannot be written ({error.strerror}); {remedy}") from None
 
 
-def _fetch(file: KnownFile, mirror: str, folder: str) -> str | None:
+def _fetch(file: DataFile, mirror: str, folder: str) -> str | None:
     """Download one file into `folder` and prove its content. Return why it failed, in a few words, or None."""
     import pooch
 
     pooch.get_logger().setLevel("ERROR")
     fetch = pooch.HTTPDownloader(timeout=TIMEOUT_S)
+    url = mirror + file.name if mirror.endswith("/") else mirror
     try:
-        file.read(Path(pooch.retrieve(mirror + file.name, None, file.name, folder, downloader=fetch)))
+        arrived = Path(pooch.retrieve(url, None, file.name, folder, downloader=fetch))
+        proved = file.is_known(file.read(arrived))
     except DataError:
-        Path(folder, file.name).unlink()
-        return "wrong content"
+        proved = False
     except (OSError, ValueError) as error:  # every exception of requests is an OSError
         return type(error).__name__
+    if not proved:
+        Path(folder, file.name).unlink()
+        return "wrong content"
     return None

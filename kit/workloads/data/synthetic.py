@@ -24,7 +24,7 @@ _MEAN = 96  # of noise and lit blocks together
 
 
 def synthetic(stands_for: Dataset) -> Dataset:
-    """Return a data set of the same shapes, dtype, classes and sizes that needs no files."""
+    """Return a data set of the same shapes, dtype, classes and published sizes that needs no files."""
 
     def read(split: Split, _contents: Sequence[bytes]) -> Samples:
         """Make one split, the same on every machine.
@@ -33,7 +33,7 @@ def synthetic(stands_for: Dataset) -> Dataset:
         distributions.
         """
         raw = np.random.PCG64([_SEED, 1 + SPLITS.index(split)])
-        samples = stands_for.samples(split)
+        samples = stands_for.sizes[split]
         targets = (raw.random_raw(samples) % stands_for.classes).astype(np.uint8)
         elements = samples * math.prod(stands_for.sample_shape)
         inputs = raw.random_raw(-(-elements // 8)).astype("<u8", copy=False).view(np.uint8)[:elements]
@@ -43,7 +43,7 @@ def synthetic(stands_for: Dataset) -> Dataset:
         centred = (inputs.astype(np.float32) - _MEAN) / _LIT if np.dtype(stands_for.dtype).kind == "f" else inputs
         return Samples(centred.astype(stands_for.dtype, copy=False), targets)
 
-    return replace(stands_for, name=SYNTHETIC, files={"train": (), "test": ()}, read=read)
+    return replace(stands_for, name=SYNTHETIC, files={"train": (), "test": ()}, read=read, count=None, parse_once=False)
 
 
 def _prototypes(stands_for: Dataset) -> NDArray[np.uint8]:

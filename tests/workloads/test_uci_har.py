@@ -1,0 +1,253 @@
+"""UCI-HAR: windows of nine signals from a zip archive, as it is published or as a user packed it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kit.suites.plan import PlanError, plan_cells
+from kit.suites.suite import Axes, Suite
+from kit.workloads.catalog import DATASETS
+from kit.workloads.data.choice import Resolved, dataset, ensure
+from kit.workloads.data.dataset import SPLITS
+from kit.workloads.data.files import DataError, DataUnavailableError
+from kit.workloads.datasets.uci_har import ARCHIVE, SIGNALS, UCI_HAR
+
+NOBODY_LISTENS = "http://127.0.0.1:1/"
+ROWS = {"train": 6, "test": 3}
+LABELS = "UCI HAR Dataset/test/y_test.txt"
+GYRO = "UCI HAR Dataset/test/Inertial Signals/body_gyro_y_test.txt"
+
+
+def signal(number: int, rows: int) -> np.ndarray:
+    """Numbers that say where they stand: signal, row, time step."""
+    return number + np.arange(rows)[:, None] / 10 + np.arange(128) / 10_000
+
+
+def tables() -> dict[str, bytes]:
+    """The files of a tiny archive, in the original's number format."""
+    files = {}
+    for split, rows in ROWS.items():
+        files[f"UCI HAR Dataset/{split}/y_{split}.txt"] = "".join(f"{1 + row % 6}\n" for row in range(rows)).encode()
+        for number, name in enumerate(SIGNALS):
+            text = BytesIO()
+            np.savetxt(text, -signal(number, rows), fmt="%16.7e", delimiter="")
+            files[f"UCI HAR Dataset/{split}/Inertial Signals/{name}_{split}.txt"] = text.getvalue()
+    return files
+
+
+def packed(files: dict[str, bytes], kind: int = ZIP_DEFLATED) -> bytes:
+    archive = BytesIO()
+    with ZipFile(archive, "w", kind) as opened:
+        for name, content in files.items():
+            opened.writestr(name, content)
+    return archive.getvalue()
+
+
+def nested(archive: bytes) -> bytes:
+    return packed({"UCI HAR Dataset.zip": archive, "UCI HAR Dataset.names": b"about"})
+
+
+TINY = tables()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """The data set's own folder in KIT_DATA, empty."""
+    monkeypatch.setenv("KIT_DATA", str(tmp_path))
+    (tmp_path / "uci_har").mkdir()
+    return tmp_path / "uci_har"
+
+
+@pytest.fixture
+def plant(folder) -> Callable[[bytes], Path]:
+    def put(archive: bytes) -> Path:
+        (folder / "uci_har.zip").write_bytes(archive)
+        return folder / "uci_har.zip"
+
+    return put
+
+
+def knowing(archive: bytes, *mirrors: str):
+    """The data set, if `archive` were the original."""
+    known = ARCHIVE._replace(known_sha256=(hashlib.sha256(archive).hexdigest(),))
+    return replace(UCI_HAR, files=dict.fromkeys(SPLITS, (known,)), mirrors=mirrors)
+
+
+def test_real_windows_are_telephones_at_the_waist(real_har):
+    inputs, targets = UCI_HAR.load("test")
+    # As many as the original has, or half: without overlap.
+    assert len(inputs) == len(targets) == UCI_HAR.samples("test") in (2947, 1558)
+    # The total acceleration is that of the body and 1 g. It is along x, but for those who lie.
+    gravity = np.linalg.norm(inputs[:, :, 6:] - inputs[:, :, :3], axis=-1)
+    assert np.median(gravity) == pytest.approx(1, abs=0.05)
+    standing, lying = (np.median(inputs[targets == activity, :, 6]) for activity in (4, 5))
+    assert standing > 0.9 and lying < 0.5
+
+
+WHOLE = {"zip": packed(TINY), "stored": packed(TINY, ZIP_STORED), "in zip": nested(packed(TINY))}
+
+
+@pytest.mark.parametrize("archive", WHOLE.values(), ids=WHOLE)
+def test_each_number_is_where_it_belongs(plant, archive):
+    plant(archive)
+    for split, rows in ROWS.items():
+        inputs, targets = UCI_HAR.load(split)
+        assert UCI_HAR.samples(split) == rows and targets.tolist() == list(range(rows))
+        expected = np.stack([-signal(number, rows) for number in range(9)], axis=-1)
+        np.testing.assert_allclose(inputs, expected, rtol=1e-6)
+
+
+def test_the_archive_may_lie_beside_its_folder(plant, folder):
+    plant(packed(TINY)).rename(folder.parent / "uci_har.zip")
+    assert UCI_HAR.missing() == [] and ensure("auto", "uci_har") == Resolved("uci_har", None)
+    assert len(UCI_HAR.load("test").targets) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        (LABELS, None, "missing"),
+        (GYRO, None, "missing"),
+        (GYRO, TINY[GYRO].splitlines(keepends=True)[0], "1 rows, and .* 3"),
+        (LABELS, b"1\n2\n", "3 rows, and .* 2"),
+        (GYRO, TINY[GYRO].replace(b"-", b"7 -", 1), "128 numbers"),
+        (GYRO, b" 1 2 3\n" * 3, "128 numbers"),
+        (GYRO, b"", "empty"),
+        (GYRO, TINY[GYRO].replace(b"-4", b"-x", 1), "128 numbers"),
+        (GYRO, TINY[GYRO].replace(TINY[GYRO][:16], b"nan", 1), "not a number"),
+        (LABELS, b"1\n7\n2\n", "label 7"),
+        (LABELS, b"1\n0\n2\n", "label 0"),
+        (LABELS, b"1\n2.5\n2\n", "rows of 1 number"),
+    ],
+)
+def test_files_that_do_not_fit_are_one_line(plant, name, content, said):
+    files = TINY | {name: content}
+    path = plant(packed({name: content for name, content in files.items() if content is not None}))
+    with pytest.raises(DataError, match=said) as caught:
+        ensure("auto", "uci_har")
+    message = str(caught.value)
+    assert message.startswith(str(path)) and name in message and "\n" not in message
+    assert message.endswith("delete it and run again to download it anew")
+
+
+def flipped(archive: bytes) -> bytes:
+    """A bit of the first member's content is another."""
+    return archive[:70] + bytes([archive[70] ^ 1]) + archive[71:]
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [
+        packed(TINY)[:5000],
+        packed(TINY)[:-10],
+        b"",
+        b"<html>Please log in</html>",
+        flipped(packed(TINY)),
+        nested(packed(TINY)[:5000]),
+    ],
+    ids=["truncated", "truncated at its end", "empty", "a page", "damaged", "truncated in a zip"],
+)
+def test_a_damaged_archive_is_one_line(plant, archive):
+    path = plant(archive)
+    with pytest.raises(DataError, match="truncated, damaged or not a zip") as caught:
+        ensure("auto", "uci_har")
+    assert not isinstance(caught.value, DataUnavailableError)
+    assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
+    assert UCI_HAR.samples("train") == 7352  # a plan is made as if it were not there
+
+
+@given(st.binary(max_size=200), st.integers(0, 3000))
+def test_no_bytes_crash_it(tmp_path_factory, noise, at):
+    path = tmp_path_factory.getbasetemp() / "any.zip"
+    archive = packed({LABELS: b"1\n" * 50})
+    for content in (noise, archive[:at] + noise + archive[at + len(noise) :]):
+        path.write_bytes(content)
+        try:
+            assert ARCHIVE.member(path, LABELS) == b"1\n" * 50
+        except DataError as error:
+            assert "\n" not in str(error)
+
+
+def test_what_cannot_be_read_is_one_line(folder):
+    (folder / "uci_har.zip").mkdir()
+    with pytest.raises(DataError, match=r"uci_har\.zip cannot be read") as caught:
+        UCI_HAR.load("test")
+    assert "KIT_DATA" in str(caught.value)
+
+
+def test_a_plan_counts_the_windows_that_are_there(plant, monkeypatch):
+    monkeypatch.setitem(DATASETS, "mnist", UCI_HAR)
+    suite = Suite(name="s", title="s", cells=Axes(workloads=["mlp"], backends=["torch"], batches=[7]))
+    assert plan_cells(suite)  # nothing is there: the published sizes
+    plant(packed(TINY))
+    with pytest.raises(PlanError, match="batch 7 is more than the 6 samples"):
+        plan_cells(suite)
+
+
+def test_synthetic_windows_are_as_many_as_published(plant):
+    plant(packed(TINY))
+    assert dataset("synthetic", "uci_har").load("test").inputs.shape == (2947, 128, 9)
+
+
+def test_what_was_read_is_kept_and_a_damaged_copy_is_not_believed(plant, folder):
+    plant(packed(TINY))
+    first = UCI_HAR.load("test")
+    (kept,) = folder.glob("uci_har-test-*.npz")
+    whole = kept.read_bytes()
+    np.savez(kept, inputs=first.inputs + 1, targets=first.targets)  # shows that it is used
+    assert (UCI_HAR.load("test").inputs == first.inputs + 1).all()
+    for damaged in (whole[:-100], flipped(whole), b"", b"garbage"):
+        kept.write_bytes(damaged)
+        assert (UCI_HAR.load("test").inputs == first.inputs).all()
+        assert kept.read_bytes() == whole
+
+
+def test_what_was_read_of_another_archive_is_not_used(plant):
+    plant(packed(TINY))
+    UCI_HAR.load("test")
+    plant(packed(TINY | {LABELS: b"6\n5\n4\n"}))
+    assert UCI_HAR.load("test").targets.tolist() == [5, 4, 3]
+
+
+def test_a_folder_marked_read_only_is_not_written(plant, folder):
+    plant(packed(TINY))
+    folder.chmod(0o555)
+    assert len(UCI_HAR.load("test").targets) == 3
+    folder.chmod(0o755)
+    assert [path.name for path in folder.iterdir()] == ["uci_har.zip"]
+
+
+@pytest.mark.parametrize("wrap", [bytes, nested], ids=["zip", "in zip"])
+def test_a_download_is_kept_out_of_the_zip_around_it(folder, serve, monkeypatch, wrap):
+    archive = packed(TINY)
+    mirror = serve({"a+name.zip": wrap(archive)})
+    monkeypatch.setitem(DATASETS, "uci_har", knowing(archive, NOBODY_LISTENS, f"{mirror.url}a+name.zip"))
+    assert ensure("uci_har", "uci_har") == Resolved("uci_har", None)
+    assert (folder / "uci_har.zip").read_bytes() == archive and mirror.asked == ["a+name.zip"]
+
+
+def test_a_download_of_unknown_content_is_refused_and_a_file_of_it_is_not(folder, serve, monkeypatch):
+    archive, other = packed(TINY), packed(TINY | {LABELS: b"6\n5\n4\n"})
+    data = knowing(archive, serve({"uci_har.zip": other}).url)
+    monkeypatch.setitem(DATASETS, "uci_har", data)
+    with pytest.raises(DataUnavailableError, match="wrong content"):
+        ensure("uci_har", "uci_har")
+    assert list(folder.iterdir()) == []
+    (folder / "uci_har.zip").write_bytes(other)
+    assert ensure("uci_har", "uci_har").name == "uci_har" and not data.checksum_known()
+    (folder / "uci_har.zip").write_bytes(archive)
+    assert data.checksum_known()
+
+
+def test_the_archives_of_the_documents_are_known(real_har):
+    assert UCI_HAR.checksum_known()
