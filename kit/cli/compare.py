@@ -52,6 +52,7 @@ class CompareCommand(click.Command):
     metavar="PCT",
     help="Exit 1 if a row is shown to be slower by more than PCT, 5 if that is not resolved.",
 )
+@click.option("--table", "table_name", metavar="SUITE", help="The table that SUITE answers.")
 @click.option("--force", is_flag=True, help="Compare also what the gate would keep apart; its rows say so.")
 @click.option("--why", is_flag=True, help="Explain what differs between runs.")
 def compare(
@@ -62,6 +63,7 @@ def compare(
     format_name: str,
     wide: bool,
     allowed_pct: float | None,
+    table_name: str | None,
     force: bool,
     why: bool,
 ) -> int:
@@ -74,6 +76,11 @@ def compare(
     before, after = list(_files(profiles)), list(_files(against))
     if why and len(before) + len(after) == 1:
         raise click.UsageError("--why explains what differs between runs; give two profiles")
+    if table_name is not None:
+        if after or allowed_pct is not None or why or format_name == "junit":
+            raise click.UsageError("--table draws one table; leave out --against, --why, --fail-if-slower and junit")
+        click.echo(_table(table_name, before, format_name), nl=False)
+        return 0
     try:
         comparison = _compared(before, after, baseline, force=force or why)
     except NotComparableError as error:
@@ -97,6 +104,20 @@ def compare(
         import_module(f"kit.report.{module}").render(comparison, asked) if module else ascii_json(comparison), nl=False
     )
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
+
+
+def _table(name: str, paths: Sequence[Path], format_name: str) -> str:
+    from kit.compare.pivot import pivot
+    from kit.profile.store import read_profile
+    from kit.report.pivot import render
+    from kit.suites.suite import load_suite, suites_with_a_table
+
+    suite = load_suite(name)
+    if suite.table is None:
+        known = ", ".join(suites_with_a_table())
+        raise click.UsageError(f"suite {name} has no table of its own; choose from {known}, or leave out --table")
+    profiles = [(label, read_profile(path)) for label, path in zip(_labels(paths), paths, strict=True)]
+    return render(pivot(suite.title, suite.table.rows, suite.table.figures, profiles), format_name, sys.stdout)
 
 
 def _files(given: Iterable[Path]) -> Iterator[Path]:

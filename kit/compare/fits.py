@@ -42,6 +42,15 @@ def pipeline_ratio(launch: Launch, fit: Fit) -> float | None:
     return sum(launch.blocks.duration_ns) / predicted_ns
 
 
+def epoch_ns(launch: Launch, fit: Fit) -> float | None:
+    """Return the mean time of an epoch, the first left out; None where there was no other."""
+    per_epoch = fit.updates // fit.epochs
+    # The very first step is in no block.
+    done = 1 + np.cumsum(launch.blocks.steps)
+    later = np.asarray(launch.blocks.duration_ns)[done > per_epoch]
+    return float(later.sum()) / (fit.epochs - 1) if fit.epochs > 1 else None
+
+
 def score_of(fit: Fit) -> float | None:
     """Return the accuracy, or the mean squared error of a network that reconstructs."""
     if fit.confusion is None:

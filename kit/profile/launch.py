@@ -45,6 +45,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     warmup_s: float
     warmup_steps: Int64  # at least
     epochs: Int64 = 1  # of a fit
+    fits: Int64 | None = None  # rounds in which fits are repeated; null: all
     energy_s: float  # one long block at the end of a round, where an energy sensor answers; 0: none
 
 
@@ -109,7 +110,8 @@ class Parity(msgspec.Struct, frozen=True, kw_only=True):
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
     """Whole epochs over the training split, and the score on the test split after them.
 
-    The launch's blocks are stretches of the fit, of every step but the very first, which is the phase `first_step`:
+    The launch's blocks are stretches of the fit, of every step but the very first, which is the phase `first_step`; a
+    block ends with its epoch.
 
         reference 0 │ block 0 │ reference 1 │ block 1 │ … │ reference n
 

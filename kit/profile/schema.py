@@ -12,6 +12,7 @@ from kit.profile.cell import Cell, Int64, Variant
 from kit.profile.clock import Certificate
 from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch, StepPlan
+from kit.profile.published import Published
 from kit.profile.reason import Reason
 from kit.profile.sensor import SensorReport
 
@@ -77,6 +78,7 @@ class CellResult(msgspec.Struct, kw_only=True):
     key: str
     cell: Cell
     launches: list[Launch]
+    published: list[Published] = []  # of a profile that was not measured
 
 
 class Sidecar(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,5 +104,7 @@ class Profile(msgspec.Struct, kw_only=True):
     groups: list[Group]
     cells: list[CellResult]
     sidecar: Sidecar | None = None
+    measured: bool = True  # false: figures out of a document, `source`
+    source: str | None = None
     interrupted: bool = False  # rounds are missing; the run can be resumed
     digest: str = ""  # SHA-256 over the canonical JSON of everything else

@@ -98,5 +98,12 @@ REASONS: Templates = {
     "alternate them where you can",
     "versions": "{backend}: {listed}",
     "per_sample": "batches are compared by time per sample",
+    # Blank cells of a suite's own table.
+    "not_measured": "not measured",
+    "not_published": "not published",
+    "one_epoch": "the first epoch is left out, and there was no other",
+    "no_classes": "it reconstructs its input and tells no classes apart",
+    "gains_are_over_this": "gains are over this",
+    "no_cpu_to_gain_over": "no CPU's time to compare with",
     "same_run": "the same run was given more than once",
 }

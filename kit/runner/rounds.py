@@ -62,16 +62,22 @@ def _rounds_at_most(plan: RunPlan) -> int:
 def _bundles_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[Bundle]:
     """Bundles of a round, without the cells that failed before it and the groups that are precise enough."""
     before = [launch for launch in launches if launch.round < number]
-    failed = failed_cells(before)
+    gone = failed_cells(before) | _fitted_often_enough(plan, number)
     left = []
     for group in plan.groups:
-        own = msgspec.structs.replace(group, cells=[key for key in group.cells if key not in failed])
+        own = msgspec.structs.replace(group, cells=[key for key in group.cells if key not in gone])
         has_no_pair_left = len(own.cells) < min(len(group.cells), 2)
         if number >= plan.suite.rounds and (has_no_pair_left or is_precise(plan, own, before)):
             continue
         if own.cells:
             left.append(own)
-    return plan_bundles([cell for cell in plan.cells if cell.key not in failed], left, plan.suite.share)
+    return plan_bundles([cell for cell in plan.cells if cell.key not in gone], left, plan.suite.share)
+
+
+def _fitted_often_enough(plan: RunPlan, number: int) -> set[str]:
+    """Return the fits that this round no longer repeats."""
+    fits = plan.suite.plan.fits
+    return {cell.key for cell in plan.cells if cell.task == "fit" and fits is not None and number >= fits}
 
 
 def _is_whole(bundle: Bundle, launches: Iterable[Launch], number: int) -> bool:

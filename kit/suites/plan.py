@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kit.backends.catalog import CATALOG
 from kit.errors import KitError
-from kit.profile.cell import AXES, Cell
+from kit.profile.cell import Cell, Variant
 from kit.profile.schema import PART, Group
 from kit.suites.suite import Axes, Suite, check_choice
 from kit.workloads.catalog import DATASETS, WORKLOADS, parameters_of
@@ -55,45 +55,16 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
         KitError: a name that is not among its choices, a batch that no data set can fill, or no cell.
     """
     _check(suite)
-    axes = suite.cells
-    threads_given: list[int | None] = [*axes.threads] or [None]
     cells: dict[str, Cell] = {}
-    for (workload, parameters), device, batch, precision, feed, threads, task, backend, mode, variant in product(
-        _workloads(axes),
-        axes.devices,
-        axes.batches,
-        axes.precisions,
-        axes.feeds,
-        threads_given,
-        axes.tasks,
-        axes.backends,
-        axes.compile_modes,
-        suite.all_variants(),
-    ):
-        modes = CATALOG[backend].compile_modes
-        if mode not in (*modes, DEFAULT_COMPILE_MODE):
-            continue
-        cell = Cell(
-            workload=workload,
-            parameters=parameters,
-            backend=backend,
-            device=device,
-            task=task,
-            batch=batch,
-            precision=precision,
-            compile_mode=modes[0] if mode == DEFAULT_COMPILE_MODE else mode,
-            feed=feed,
-            threads=threads,
-            variant=variant.name,
-        )
-        cells.setdefault(cell.key, cell)
+    for axes in suite.axes:
+        cells |= {cell.key: cell for cell in _product(axes, suite.all_variants()) if cell.key not in cells}
     if not cells:
         raise PlanError("these choices leave no cell to measure; widen --backend or --compile-mode")
     for name in named:
         if name not in {cell.backend for cell in cells.values()}:
             own = ", ".join(CATALOG[name].compile_modes)
             raise PlanError(
-                f"{name} has no compile mode {' or '.join(axes.compile_modes)}; add one of its own ({own}), "
+                f"{name} has no compile mode {' or '.join(suite.axes[0].compile_modes)}; add one of its own ({own}), "
                 f"or leave out --backend {name}"
             )
     return list(cells.values())
@@ -178,6 +149,37 @@ def _key_without(cell: Cell, axes: Sequence[str], *, keep_mode: bool = False) ->
     return cell.key_without(left_out)
 
 
+def _product(axes: Axes, variants: Sequence[Variant]) -> Iterator[Cell]:
+    threads_given: list[int | None] = [*axes.threads] or [None]
+    for (workload, parameters), device, batch, precision, feed, threads, task, backend, mode, variant in product(
+        _workloads(axes),
+        axes.devices,
+        axes.batches,
+        axes.precisions,
+        axes.feeds,
+        threads_given,
+        axes.tasks,
+        axes.backends,
+        axes.compile_modes,
+        variants,
+    ):
+        modes = CATALOG[backend].compile_modes
+        if mode in (*modes, DEFAULT_COMPILE_MODE):
+            yield Cell(
+                workload=workload,
+                parameters=parameters,
+                backend=backend,
+                device=device,
+                task=task,
+                batch=batch,
+                precision=precision,
+                compile_mode=modes[0] if mode == DEFAULT_COMPILE_MODE else mode,
+                feed=feed,
+                threads=threads,
+                variant=variant.name,
+            )
+
+
 def _workloads(axes: Axes) -> Iterator[tuple[str, dict[str, int]]]:
     """Yield each workload with each combination of its own parameters: what a suite does not give has its default."""
     for name in axes.workloads:
@@ -187,25 +189,23 @@ def _workloads(axes: Axes) -> Iterator[tuple[str, dict[str, int]]]:
 
 
 def _check(suite: Suite) -> None:
-    axes = suite.cells
-    for workload in axes.workloads:
-        check_choice("workload", workload, list(WORKLOADS))
-    known = list(dict.fromkeys(one for workload in axes.workloads for one in parameters_of(workload)))
-    for parameter in axes.parameters:
-        if parameter not in known:
-            has = f"they have {', '.join(known)}" if known else "they have none"
-            raise PlanError(f"{', '.join(axes.workloads)} have no parameter {parameter!r}; {has}")
-    for axis in suite.compared:
-        check_choice("axis to compare over", axis, [*AXES, *known])
-    for backend in axes.backends:
-        check_choice("backend", backend, list(CATALOG))
-    for precision, backend in product(axes.precisions, axes.backends):
-        check_choice(f"precision of {backend}", precision, CATALOG[backend].precisions)
-    every_mode = dict.fromkeys(mode for entry in CATALOG.values() for mode in entry.compile_modes)
-    for mode in axes.compile_modes:
-        check_choice("compile mode", mode, [DEFAULT_COMPILE_MODE, *every_mode])
-    for (workload, parameters), task, batch in product(_workloads(axes), axes.tasks, axes.batches):
-        data = DATASETS[workload_of(workload, parameters).data]
-        samples = data.samples("test" if task == "infer" else "train")
-        if batch > samples:
-            raise PlanError(f"batch {batch} is more than the {samples} samples there are to {task} on; give fewer")
+    for axes in suite.axes:
+        for workload in axes.workloads:
+            check_choice("workload", workload, list(WORKLOADS))
+        known = list(dict.fromkeys(one for workload in axes.workloads for one in parameters_of(workload)))
+        for parameter in axes.parameters:
+            if parameter not in known:
+                has = f"they have {', '.join(known)}" if known else "they have none"
+                raise PlanError(f"{', '.join(axes.workloads)} have no parameter {parameter!r}; {has}")
+        for backend in axes.backends:
+            check_choice("backend", backend, list(CATALOG))
+        for precision, backend in product(axes.precisions, axes.backends):
+            check_choice(f"precision of {backend}", precision, CATALOG[backend].precisions)
+        every_mode = dict.fromkeys(mode for entry in CATALOG.values() for mode in entry.compile_modes)
+        for mode in axes.compile_modes:
+            check_choice("compile mode", mode, [DEFAULT_COMPILE_MODE, *every_mode])
+        for (workload, parameters), task, batch in product(_workloads(axes), axes.tasks, axes.batches):
+            data = DATASETS[workload_of(workload, parameters).data]
+            samples = data.samples("test" if task == "infer" else "train")
+            if batch > samples:
+                raise PlanError(f"batch {batch} is more than the {samples} samples there are to {task} on; give fewer")

@@ -14,6 +14,7 @@ import msgspec
 from kit.errors import KitError
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Device, Feed, Task, Variant
 from kit.profile.launch import StepPlan
+from kit.profile.published import FigureName
 from kit.workloads.catalog import WORKLOADS, parameters_of
 
 DEFAULT_SUITE = "standard"
@@ -80,6 +81,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     warmup_s: Seconds = WARMUP_S
     warmup_steps: Count = WARMUP_STEPS
     epochs: Count = 1
+    fits: Count | None = None  # rounds in which fits are repeated; null: all
     energy_s: Seconds = 0.0
     share: list[str] = []
 
@@ -98,6 +100,13 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return StepPlan(**{name: getattr(self, name) for name in StepPlan.__struct_fields__})
 
 
+class TableShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The table that a suite answers: a row for each combination of `rows`, under each device its `figures`."""
+
+    rows: list[str]  # axes
+    figures: list[FigureName]
+
+
 class VariantTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One ``[variants.NAME]`` of a suite file."""
 
@@ -112,19 +121,26 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     title: str
     compare: list[str] = []
     baseline: str | None = None  # value of the compared axis; null: the first
-    cells: Axes
+    cells: Axes | list[Axes]  # the cells of all tables, where there are several
     measure: Measure = Measure()
     variants: dict[str, VariantTable] = {}
+    table: TableShape | None = None
     sha256: str = ""  # of the file
 
     def __post_init__(self) -> None:
-        known = [*AXES, *(name for one in self.cells.workloads if one in WORKLOADS for name in parameters_of(one))]
-        for name in (*self.compare, *self.measure.share):
+        workloads = [name for own in self.axes for name in own.workloads if name in WORKLOADS]
+        known = [*AXES, *(name for one in workloads for name in parameters_of(one))]
+        for name in (*self.compare, *self.measure.share, *(self.table.rows if self.table else ())):
             if name not in known:
                 raise ValueError(f"no axis {name!r}; choose from {', '.join(dict.fromkeys(known))}")
         for name in self.variants:
             if not VARIANT_NAME.fullmatch(name):
                 raise ValueError(f"variants: {name!r} is no name; give letters, digits and . _ + -")
+
+    @property
+    def axes(self) -> list[Axes]:
+        """The tables of cells."""
+        return self.cells if isinstance(self.cells, list) else [self.cells]
 
     @property
     def compared(self) -> list[str]:
@@ -139,9 +155,28 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return named or [Variant(name=DEFAULT_VARIANT)]
 
 
+def _narrowed(tables: list[Axes], axis: str, values: list[Any]) -> list[Axes]:
+    """Return the tables with these values alone; where a table has none of them and others have all, without it."""
+    own: list[list[Any]] = [getattr(table, axis) for table in tables]
+    if all(any(value in have for have in own) for value in values):
+        kept = [[value for value in values if value in have] for have in own]
+    else:
+        kept = [values for _ in tables]
+    return [
+        msgspec.convert(msgspec.to_builtins(table) | {axis: left}, Axes)
+        for table, left in zip(tables, kept, strict=True)
+        if left
+    ]
+
+
 def builtin_suites() -> list[str]:
     """Return the names of the suites that come with the kit."""
     return sorted(path.stem for path in Path(__file__).parent.glob("*.toml"))
+
+
+def suites_with_a_table() -> list[str]:
+    """Return the names of the built-in suites whose table `kit compare --table` draws."""
+    return [name for name in builtin_suites() if load_suite(name).table is not None]
 
 
 def load_suite(name: str) -> Suite:
@@ -186,9 +221,9 @@ def changed(
     name = suite.name if not quick or suite.name == QUICK_SUITE else f"{suite.name}-{QUICK_SUITE}"
     try:
         # Converted, not replaced: types and choices are checked as those of a file are.
-        cells = msgspec.convert(
-            msgspec.to_builtins(suite.cells) | {axis: values for axis, values in axes.items() if values}, Axes
-        )
+        cells = suite.axes
+        for axis, values in axes.items():
+            cells = _narrowed(cells, axis, values) if values else cells
     except msgspec.ValidationError as error:
         raise SuiteError(f"{error}; `kit run --help` lists the choices") from None
     try:

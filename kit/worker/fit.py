@@ -47,6 +47,7 @@ class MeasuredFit(MeasuredProgram):
         self._reference_ns: list[float] = []
         self._epochs = Epochs(inputs.workload, inputs.data, inputs.samples("train"), own.cell.batch, seed=asked.seed)
         self._left = self.updates = asked.plan.epochs * self._epochs.steps
+        self._resident: list[DeviceBatch] = []
 
     def build(self, timing: Timing) -> Built:
         """Build both programs; the first step is the first update of the fit."""
@@ -60,8 +61,10 @@ class MeasuredFit(MeasuredProgram):
         return self._reference.warm_up()
 
     def block(self, seconds: float, counters: EdgeCounters, *, by_time: bool = False) -> BlockDone:  # noqa: ARG002
-        """Run the reference, then the fit until `seconds` are over or its last step is done."""
+        """Run the reference, then the fit until `seconds` are over or its epoch ends."""
         self._refer(counters)
+        if self._left % self._epochs.steps == 0:
+            self._batches = self._epoch()
         done = super().block(seconds, counters, by_time=True)
         self._left -= len(done.step_ns)
         if not self._left:
@@ -88,12 +91,17 @@ class MeasuredFit(MeasuredProgram):
         return msgspec.structs.replace(concluded, fit=fit, phases=[*concluded.phases, *self.ledger.take()])
 
     def _feed(self) -> Iterator[DeviceBatch]:
-        """Return the batches of all epochs: resident ones, or each gathered when its step wants it."""
-        epochs = self._epochs
         if self._cell.feed == "device":
-            resident = [self._program.put(epochs.host_batch(place)) for place in range(epochs.steps)]
-            return (resident[place] for epoch in range(self._asked.plan.epochs) for place in epochs.order(epoch))
-        return (epochs.host_batch(place) for epoch in range(self._asked.plan.epochs) for place in epochs.order(epoch))
+            self._resident = [self._program.put(self._epochs.host_batch(place)) for place in range(self._epochs.steps)]
+        return self._epoch()
+
+    def _epoch(self) -> Iterator[DeviceBatch]:
+        """Return the batches of the next epoch: resident ones, or each gathered when its step wants it."""
+        epochs = self._epochs
+        order = epochs.order(self._asked.plan.epochs - self._left // epochs.steps)
+        if self._cell.feed == "device":
+            return (self._resident[place] for place in order)
+        return (epochs.host_batch(place) for place in order)
 
     def _refer(self, counters: EdgeCounters) -> None:
         done = self._reference.block(REFERENCE_S, counters)

@@ -4,7 +4,7 @@ import pytest
 
 from kit.errors import KitError
 from kit.profile.cell import Variant
-from kit.suites.plan import plan_cells
+from kit.suites.plan import MEMBERS_MAX, plan_bundles, plan_cells, plan_groups
 from kit.suites.suite import VariantTable, builtin_suites, changed, load_suite
 from kit.suites.variant import variants_given
 
@@ -35,8 +35,12 @@ def refused(load, *arguments, **options):
 def test_every_built_in_suite_loads_and_has_cells(name):
     suite = load_suite(name)
     assert suite.name == name
-    assert suite.compared == ["backend"]
-    assert plan_cells(suite)
+    assert suite.compared == (["batch"] if name == "batch-sweep" else ["backend"])
+    cells = plan_cells(suite)
+    assert {cell.backend for cell in cells} == {"tensorflow", "torch", "jax"}
+    # Each framework's cells lie in as few processes as may be: a start is paid once.
+    bundles = plan_bundles(cells, plan_groups(cells, suite.compared, suite.baseline), suite.measure.share)
+    assert all(len(bundle.processes) <= MEMBERS_MAX for bundle in bundles)
 
 
 def test_a_users_own_suite_has_the_defaults_that_are_documented(tmp_path):
@@ -93,7 +97,7 @@ def test_a_file_that_is_no_suite_is_one_line(tmp_path, text, said):
 
 
 def test_a_suite_that_is_not_there_is_one_line_with_the_choices(tmp_path):
-    assert "choose from quick, standard" in refused(load_suite, "fast")
+    assert "frameworks-cnn, quick, standard" in refused(load_suite, "fast")
     assert "No such file" in refused(load_suite, str(tmp_path / "gone.toml"))
     assert "cannot be read" in refused(load_suite, f"{tmp_path}/")
 
@@ -168,3 +172,38 @@ def test_what_a_variant_may_say():
 )
 def test_what_names_no_variant_is_one_line(texts, said):
     assert said in refused(variants_given, texts)
+
+
+TWO_TABLES = """
+name = "two"
+title = "two"
+[[cells]]
+workloads = ["mlp"]
+backends = ["torch", "jax"]
+tasks = ["train", "infer"]
+[[cells]]
+workloads = ["mlp", "cnn"]
+backends = ["torch", "jax"]
+tasks = ["fit"]
+feeds = ["host"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("axes", "expected"),
+    [
+        ({}, {"mlp train device", "mlp infer device", "mlp fit host", "cnn fit host"}),
+        ({"tasks": ["train"]}, {"mlp train device"}),
+        ({"tasks": ["fit", "train"]}, {"mlp train device", "mlp fit host", "cnn fit host"}),
+        ({"workloads": ["cnn"]}, {"cnn fit host"}),
+        # What no table has is put into all of them.
+        ({"workloads": ["cnn_small"]}, {"cnn_small train device", "cnn_small infer device", "cnn_small fit host"}),
+        ({"batches": [8]}, {"mlp train device", "mlp infer device", "mlp fit host", "cnn fit host"}),
+    ],
+)
+def test_options_narrow_each_table_of_cells(tmp_path, axes, expected):
+    (tmp_path / "two.toml").write_text(TWO_TABLES)
+    suite = changed(load_suite(str(tmp_path / "two.toml")), axes)
+    cells = plan_cells(suite)
+    assert {f"{cell.workload} {cell.task} {cell.feed}" for cell in cells} == expected
+    assert {cell.batch for cell in cells} == set(axes.get("batches", [128]))

@@ -1,0 +1,191 @@
+"""A suite's own table as text, Markdown or CSV; a blank cell says below why it is blank."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Callable, Mapping
+from typing import IO, NamedTuple
+
+from rich.table import Table
+from rich.text import Text
+
+from kit.compare.pivot import GAINS, Entry, Pivot, PivotColumn
+from kit.profile.published import FigureName
+from kit.profile.reason import Reason
+from kit.report.plain import ascii_json, markdown, one_line, spreadsheet
+from kit.report.quantity import counted, duration, number
+from kit.report.reasons import sentence
+from kit.report.sections import UNLIMITED, console_for, text_of
+
+WIDTH = 100
+GAP = 2
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+class Shown(NamedTuple):
+    """How a figure is titled and written."""
+
+    title: str
+    words: Callable[[float], str]
+
+
+def _seconds(value_s: float) -> str:
+    return duration(1e9 * value_s)
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.2f}"
+
+
+def _gain(value_pct: float) -> str:
+    return f"{number(value_pct)} %"
+
+
+FIGURES: Mapping[FigureName, Shown] = {
+    "train_time_s": Shown("train time", _seconds),
+    "test_time_s": Shown("test time", _seconds),
+    "epoch_time_s": Shown("epoch", _seconds),
+    "step_ns": Shown("step", duration),
+    "train_sample_ns": Shown("train/sample", duration),
+    "infer_sample_ns": Shown("infer/sample", duration),
+    "accuracy": Shown("accuracy %", _share),
+    "precision": Shown("precision %", _share),
+    "recall": Shown("recall %", _share),
+    "f1": Shown("F1 %", _share),
+    "train_gain_pct": Shown("train gain", _gain),
+    "test_gain_pct": Shown("test gain", _gain),
+    "train_sample_gain_pct": Shown("train gain", _gain),
+    "infer_sample_gain_pct": Shown("infer gain", _gain),
+}
+
+
+class _Blanks:
+    """Letters for the reasons of blank cells, in order of their first appearance."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def mark(self, why: Reason | None) -> str:
+        said = "not measured" if why is None else sentence(why)
+        if said not in self.seen:
+            self.seen.append(said)
+        return f"– {LETTERS[self.seen.index(said) % len(LETTERS)]}"
+
+    def lines(self) -> list[str]:
+        return [f"– {letter}  {said}" for letter, said in zip(LETTERS, self.seen, strict=False)]
+
+
+def render(table: Pivot, format_name: str, stream: IO[str] = sys.stdout) -> str:
+    """Return the table in a format: "text", "markdown", "csv" or "json"."""
+    if format_name == "json":
+        return ascii_json(table)
+    return {"text": _text, "markdown": _markdown, "csv": _csv}[format_name](table, stream)
+
+
+def _text(table: Pivot, stream: IO[str]) -> str:
+    console = console_for(stream, UNLIMITED)
+    blanks, places = _Blanks(), range(len(table.columns))
+    drawn = [_drawn(table, list(places), blanks)]
+    if console.measure(drawn[0]).maximum > WIDTH:
+        # One under the other, where they do not fit beside each other.
+        blanks = _Blanks()
+        drawn = [_drawn(table, [place], blanks) for place in places]
+    with console.capture() as capture:
+        for line in _headline(table):
+            console.print(Text(line, style="bold"))
+        for one in drawn:
+            console.print()
+            console.print(one)
+        console.print()
+        for line in [*blanks.lines(), *_notes(table)]:
+            console.print(Text(line, style="dim"), soft_wrap=True)
+    return text_of(capture)
+
+
+def _drawn(table: Pivot, places: list[int], blanks: _Blanks) -> Table:
+    drawn = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold")
+    titles, rows = _cells(table, places, blanks)
+    for at, title in enumerate(titles):
+        drawn.add_column(Text(title), justify="left" if at < len(table.axes) else "right", no_wrap=True)
+    for row in rows:
+        drawn.add_row(*map(Text, row))
+    return drawn
+
+
+def _cells(table: Pivot, places: list[int], blanks: _Blanks, split: str = "\n") -> tuple[list[str], list[list[str]]]:
+    """Return the titles, each under its device, and the rows; figures that a device has nothing of are left out."""
+    shown = [(place, name) for place in places for name in _figures(table, place)]
+    titles = [f"{_head(table.columns[place])}{split}{FIGURES[name].title}" for place, name in shown]
+    rows = [
+        [*map(one_line, key), *(_entry(entries[place][name], name, blanks) for place, name in shown)]
+        for key, entries in zip(table.rows, table.entries, strict=True)
+    ]
+    return [*table.axes, *titles], rows
+
+
+def _figures(table: Pivot, place: int) -> list[FigureName]:
+    return [name for name in table.figures if any(row[place][name].value is not None for row in table.entries)]
+
+
+def _head(column: PivotColumn) -> str:
+    return one_line(f"{column.device} · {'published' if column.source else column.profile}")
+
+
+def _entry(entry: Entry, name: FigureName, blanks: _Blanks) -> str:
+    if entry.value is None:
+        return blanks.mark(entry.reason)
+    words = FIGURES[name].words
+    return words(entry.value) if entry.spread is None else f"{words(entry.value)} ± {words(entry.spread)}"
+
+
+def _headline(table: Pivot) -> list[str]:
+    epochs = "" if table.epochs is None else f" · fits of {counted(table.epochs, 'epoch')}"
+    return [one_line(f"{table.title}{epochs}"), *map(one_line, table.cpus)]
+
+
+def _notes(table: Pivot) -> list[str]:
+    """Return which figures a device has nothing of, what gains are, and where published figures come from."""
+    notes = []
+    for place, column in enumerate(table.columns):
+        missing: dict[str, list[str]] = {}
+        for name in table.figures:
+            why = table.entries[0][place][name].reason if table.entries else None
+            if name not in _figures(table, place) and why is not None and why.code != "gains_are_over_this":
+                missing.setdefault(sentence(why), []).append(FIGURES[name].title)
+        notes += [f"{_head(column)}: no {', '.join(names)}: {why}" for why, names in missing.items()]
+    if any(_figures(table, place) and name in GAINS for place in range(len(table.columns)) for name in table.figures):
+        notes.append("gain: the CPU's time over the device's; 100 % is as fast")
+    sources = dict.fromkeys(one.source for one in table.columns if one.source is not None)
+    return [*notes, *(one_line(f"published: not measured with this kit; from {source}") for source in sources)]
+
+
+def _markdown(table: Pivot, _: IO[str]) -> str:
+    blanks = _Blanks()
+    titles, rows = _cells(table, list(range(len(table.columns))), blanks, " · ")
+    align = [":---" if at < len(table.axes) else "---:" for at in range(len(titles))]
+    lines = [list(map(markdown, titles)), align, *(list(map(markdown, row)) for row in rows)]
+    parts = [
+        "  \n".join(map(markdown, _headline(table))),
+        "\n".join(f"| {' | '.join(line)} |" for line in lines),
+        "\n".join(f"- {markdown(line)}" for line in [*blanks.lines(), *_notes(table)]),
+    ]
+    return "\n\n".join(parts).rstrip() + "\n"
+
+
+def _csv(table: Pivot, _: IO[str]) -> str:
+    """Return a row for each figure, plain numbers in the unit that its name ends in."""
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    own_titles = ["device", "profile", "source", "figure", "value", "spread", "reason"]
+    writer.writerow([*map(spreadsheet, table.axes), *own_titles])
+    for key, entries in zip(table.rows, table.entries, strict=True):
+        for column, own in zip(table.columns, entries, strict=True):
+            for name in table.figures:
+                one = own[name]
+                why = "" if one.reason is None else sentence(one.reason)
+                where = [column.device, spreadsheet(column.profile), spreadsheet(column.source or "")]
+                numbers = ["" if value is None else value for value in (one.value, one.spread)]
+                writer.writerow([*map(spreadsheet, key), *where, name, *numbers, spreadsheet(why)])
+    return written.getvalue()
