@@ -47,10 +47,17 @@ def record_parity(backend: Backend, workload: Workload, cell: Cell, seed: int, p
         output = program.step(program.put(batch) if cell.feed == "device" else batch)
         program.synchronize()
         values = program.to_host(output)
-        losses.append(float(values) if values.ndim == 0 else cross_entropy(values, batch.targets))
+        losses.append(float(values) if values.ndim == 0 else loss_of(workload, values, batch))
         if not math.isfinite(losses[-1]):
             raise ParityError(f"parity loss of step {len(losses) - 1} is {losses[-1]}: this program computes nonsense")
     return Parity(losses=losses, weights_sha256=weights_sha256(weights), batches_sha256=pool_sha256(batches))
+
+
+def loss_of(workload: Workload, outputs: NDArray[np.float32], batch: HostBatch) -> float:
+    """Return the workload's loss of what a forward pass gave, in float64. Outputs (batch, …)."""
+    if workload.loss == "reconstruction":
+        return float(np.square(outputs.astype(np.float64) - batch.inputs).mean())
+    return cross_entropy(outputs, batch.targets)
 
 
 def cross_entropy(logits: NDArray[np.float32], targets: NDArray[np.int32]) -> float:

@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
-Initializer = Literal["glorot_uniform", "zeros"]  # `kit.workloads.weights` has the formulas
+# `kit.workloads.weights` has the formulas.
+Initializer = Literal["glorot_uniform", "orthogonal", "zeros", "ones", "unit_forget", "small_uniform"]
 Shape = tuple[int, ...]
 
 

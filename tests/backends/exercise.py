@@ -5,6 +5,7 @@ The three frameworks do not share a process well, so each runs in its own and py
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import sys
@@ -13,46 +14,16 @@ import msgspec
 import numpy as np
 import small_workloads as small
 from msgspec.structs import replace
+from planted_errors import PLANTED
 
 from kit.backends.catalog import CATALOG, BackendError, load
-from kit.workloads.catalog import DATASETS, WORKLOADS
+from kit.workloads.catalog import DATASETS, WORKLOADS, workload
 from kit.workloads.data.batches import batch_pool
 from kit.workloads.data.synthetic import synthetic
-from kit.workloads.layers import Flatten
 from kit.workloads.parity import PARITY_BATCH, PARITY_STEPS
 from kit.workloads.weights import initial_weights
 
 THREADS = 2
-
-
-def another(of, **hyperparameters):
-    return replace(of, optimizer=replace(of.optimizer, **hyperparameters))
-
-
-def planted_in_mlp(of):
-    """Error -> the workload and the weights that a backend with that error would in truth be running."""
-    swapped = initial_weights(of, 0)
-    swapped["dense_1.kernel"] = np.ascontiguousarray(swapped["dense_1.kernel"].T)
-    return {
-        "epsilon": (another(of, epsilon=1e-8), None),
-        "learning_rate": (another(of, learning_rate=0.00101), None),
-        "kernel transposed": (of, swapped),
-    }
-
-
-def planted_in_cnn(of):
-    rows = initial_weights(of, 0)
-    flatten = next(placed for placed in of.placed_layers() if isinstance(placed.layer, Flatten))
-    kernel = rows["dense_2.kernel"]
-    image = kernel.reshape(*flatten.input_shape, -1)
-    rows["dense_2.kernel"] = image.transpose(2, 0, 1, 3).reshape(kernel.shape)
-    return {
-        "learning_rate": (another(of, learning_rate=0.0011), None),
-        "flattened channels first": (of, rows),
-    }
-
-
-PLANTED = {"mlp": planted_in_mlp, "cnn": planted_in_cnn, "cnn_small": planted_in_cnn}
 
 
 class Exercise:
@@ -79,17 +50,25 @@ class Exercise:
         return np.array(outputs)
 
     def parity(self):
-        data = DATASETS["mnist"]
-        if data.missing():
-            data = synthetic(data)
-        samples = data.load("train")
-        for name, of in WORKLOADS.items():
-            pool = batch_pool(of, data, samples, PARITY_BATCH, seed=0)[:PARITY_STEPS]
+        @functools.cache
+        def samples_of(name):
+            data = DATASETS[name]
+            if data.missing():
+                data = synthetic(data)
+            return data, data.load("train")
+
+        for name in WORKLOADS:
+            of = workload(name, {})
+            if of.data in DATASETS:
+                pool = batch_pool(of, *samples_of(of.data), PARITY_BATCH, seed=0)[:PARITY_STEPS]
+            else:
+                pool = small.random_batches(of, PARITY_STEPS, PARITY_BATCH)
             self.arrays[f"parity/{name}"] = self.run(self.build(of.without_dropout(), batch=PARITY_BATCH), pool)
             if self.name == "torch":  # one backend that is wrong is enough to be caught
-                for error, (wrong, weights) in PLANTED[name](of).items():
-                    program = self.build(wrong.without_dropout(), weights, batch=PARITY_BATCH)
-                    self.arrays[f"planted/{name}/{error}"] = self.run(program, pool)
+                for error, (wrong, weights, patched) in PLANTED[name](of).items():
+                    with patched:
+                        program = self.build(wrong.without_dropout(), weights, batch=PARITY_BATCH)
+                        self.arrays[f"planted/{name}/{error}"] = self.run(program, pool)
 
     def optimizers(self):
         for rule in small.RULES:
@@ -109,6 +88,14 @@ class Exercise:
                 self.arrays[f"feed/{task}/{feed}"] = self.run(program, batches, put=feed == "device")
             if task == "infer":
                 self.arrays["predicted"] = np.array([program.predict(batch) for batch in batches])
+
+    def sequences(self):
+        for of in (small.SMALL_RNN, small.SMALL_LSTM, small.SMALL_TRANSFORMER):
+            program = self.build(of, small.moved_weights(of), task="infer")
+            self.arrays[f"sequences/{of.name}"] = self.run(program, small.random_batches(of))
+        of = small.SMALL_AUTOENCODER
+        self.arrays["reconstruction/train"] = self.run(self.build(of), small.random_batches(of))[:1]
+        self.arrays["reconstruction/infer"] = self.run(self.build(of, task="infer"), small.random_batches(of))[0]
 
     def dropout(self):
         of, batch = small.DROPOUT_ONLY, small.dropout_batch()
@@ -160,6 +147,7 @@ def main():
     exercise = Exercise(name)
     exercise.optimizers()
     exercise.layers_and_feeds()
+    exercise.sequences()
     exercise.dropout()
     exercise.refusal()
     exercise.state_is_ready()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec.structs import replace
 
 from kit.backends.catalog import CATALOG
 from kit.profile.cell import Cell
+from kit.workloads.attention import DecoderBlock, LastToken, LayerNorm, Positions
 from kit.workloads.data.batches import HostBatch
 from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D
 from kit.workloads.optimizers import SGD, Adadelta, Adam, RMSprop
+from kit.workloads.recurrent import LSTM, SimpleRNN
+from kit.workloads.weights import initial_weights
 from kit.workloads.workload import Workload
 
 BATCH = 8
@@ -60,6 +64,25 @@ SMALL_CNN = workload(
     RULES["adam"],
 )
 
+SMALL_RNN = workload("small_rnn", (6, 3), (SimpleRNN(5), Dense(4)), 4, RULES["sgd"])
+
+# Both directions and one, all steps and the last.
+SMALL_LSTM = workload(
+    "small_lstm",
+    (6, 3),
+    (LSTM(4, sequences=True, bidirectional=True), LSTM(5, sequences=True), LSTM(4, bidirectional=True), Dense(4)),
+    4,
+    RULES["adam"],
+)
+SMALL_TRANSFORMER = workload(
+    "small_transformer",
+    (6, 3),
+    (Dense(8), Positions(), DecoderBlock(2), LayerNorm(epsilon=1e-2), LastToken(), Dense(4)),
+    4,
+    RULES["adam"],
+)
+SMALL_AUTOENCODER = replace(small_mlp("adam"), layers=(Dense(4, "relu"), Dense(12)), loss="reconstruction")
+
 # One feature into two classes through dropout alone: the mean loss is known in closed form (see test_dropout).
 DROPOUT_RATE = 0.25
 DROPOUT_KERNEL = 2.0
@@ -84,6 +107,15 @@ def random_batches(of, count=STEPS, batch=BATCH, seed=0):
         )
         for _ in range(count)
     ]
+
+
+def moved_weights(of):
+    """Initial weights, none of them at 0 or 1: a bias or a scale that is left out then shows."""
+    generator = np.random.default_rng(1)
+    return {
+        name: array + generator.uniform(-0.2, 0.2, array.shape).astype(np.float32)
+        for name, array in initial_weights(of, 0).items()
+    }
 
 
 def cell(backend, of, *, task="train", batch=BATCH, feed="device", compile_mode=None):

@@ -35,9 +35,21 @@ def test_kernels_are_glorot_uniform_and_biases_zero(name):
         assert not weights[f"{layer}.bias"].any()
 
 
+@pytest.mark.parametrize("name", ["rnn", "lstm"])
+def test_recurrent_kernels_are_orthogonal_and_gates_open_to_forget(name):
+    weights = initial_weights(WORKLOADS[name], 7)
+    kernel = weights[f"{'simplernn' if name == 'rnn' else name}_0.recurrent_kernel"].astype(np.float64)
+    np.testing.assert_allclose(kernel @ kernel.T, np.eye(len(kernel)), atol=1e-5)
+    assert abs(np.trace(kernel)) < 0.2 * len(kernel)  # signs are drawn, too
+    if name == "lstm":
+        np.testing.assert_array_equal(weights["lstm_0.bias"], [*[0] * 128, *[1] * 128, *[0] * 256])
+
+
 @pytest.mark.parametrize(
     ("name", "sha256"),
     [
+        ("rnn", "df28236757fba36646052064fc4148d84dc5629883775e8477795fe7f614ab5c"),
+        ("lstm", "c481455dfe2a98e8ceb20ca5a78725798dd357f7a9ec8d75c05b082ad17b64c1"),
         ("mlp", "e49b105430b05ade4d317b378ba377063f780646d4e3783724e9fbc0a5c77091"),
         ("cnn", "be067d5afc4b4779f55d577b3725e87b0cb0c674cd8cc93ba0328c5486a77ba7"),
     ],

@@ -5,8 +5,12 @@ import math
 import msgspec
 import pytest
 
-from kit.workloads.catalog import DATASETS, WORKLOADS
+from kit.workloads.attention import DecoderBlock, LastToken, LayerNorm, Positions
+from kit.workloads.catalog import DATASETS, WORKLOADS, ParameterError, workload
 from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, MaxPool2D
+from kit.workloads.recurrent import LSTM, SimpleRNN
+
+WITH_DROPOUT = ["mlp", "cnn", "cnn_small"]
 
 
 @pytest.mark.parametrize(
@@ -20,6 +24,16 @@ from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, MaxPool2D
         (MaxPool2D(2), (25, 27, 3), (12, 13, 3)),
         (Dropout(0.2), (12, 12, 64), (12, 12, 64)),
         (Flatten(), (12, 12, 64), (9216,)),
+        (Dense(64), (28, 16), (28, 64)),
+        (SimpleRNN(5), (28, 16), (5,)),
+        (LSTM(5), (28, 16), (5,)),
+        (LSTM(5, sequences=True), (28, 16), (28, 5)),
+        (LSTM(5, bidirectional=True), (28, 16), (10,)),
+        (LSTM(5, sequences=True, bidirectional=True), (28, 16), (28, 10)),
+        (Positions(), (28, 16), (28, 16)),
+        (DecoderBlock(2), (28, 16), (28, 16)),
+        (LayerNorm(), (28, 16), (28, 16)),
+        (LastToken(), (28, 16), (16,)),
     ],
 )
 def test_what_a_layer_gives(layer, before, after):
@@ -36,16 +50,47 @@ def test_layers_with_weights_are_named_by_their_place():
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_every_workload_fits_its_data_and_ends_in_one_logit_a_class(name):
-    workload = WORKLOADS[name]
-    data = DATASETS[workload.data]
-    assert workload.name == name and workload.classes == data.classes
-    assert math.prod(workload.input_shape) == math.prod(data.sample_shape)
-    *_, last = workload.placed_layers()
-    assert last.layer.output_shape(last.input_shape) == (workload.classes,)
+def test_every_workload_fits_its_data_and_ends_in_what_its_loss_takes(name):
+    of = workload(name, {})
+    assert of.name == WORKLOADS[name].name == name and of.data == WORKLOADS[name].data
+    if of.data in DATASETS:
+        assert of.classes == DATASETS[of.data].classes
+        assert math.prod(of.input_shape) == math.prod(DATASETS[of.data].sample_shape)
+    *_, last = of.placed_layers()
+    wanted = of.input_shape if of.loss == "reconstruction" else (of.classes,)
+    assert last.layer.output_shape(last.input_shape) == wanted
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize(
+    ("layers", "shapes"),
+    [
+        (1, [(64,), (6,)]),
+        (2, [(128, 64), (64,), (6,)]),
+        (3, [(128, 64), (128, 64), (64,), (6,)]),
+    ],
+)
+def test_dblstm_is_as_deep_and_as_wide_as_asked(layers, shapes):
+    placed = workload("dblstm", {"layers": layers, "units": 32}).placed_layers()
+    assert [each.layer.output_shape(each.input_shape) for each in placed] == shapes
+
+
+def test_transformer_is_what_its_parameters_say():
+    of = workload("transformer", {"width": 8, "depth": 3, "heads": 2, "length": 49})
+    assert of.input_shape == (49, 16)
+    blocks = [layer for layer in of.layers if isinstance(layer, DecoderBlock)]
+    assert blocks == [DecoderBlock(2)] * 3
+    assert sum(math.prod(each.shape) for placed in of.placed_layers() for each in placed.weights.values()) == (
+        16 * 8 + 8 + 49 * 8 + 3 * (12 * 8 * 8 + 13 * 8) + 2 * 8 + 8 * 10 + 10
+    )
+
+
+@pytest.mark.parametrize(("parameters", "said"), [({"heads": 5}, "width 64"), ({"length": 27}, "784 pixels")])
+def test_a_transformer_that_is_none_is_refused(parameters, said):
+    with pytest.raises(ParameterError, match=said):
+        workload("transformer", parameters)
+
+
+@pytest.mark.parametrize("name", WITH_DROPOUT)
 def test_leaving_dropout_out_changes_no_weight(name):
     workload = WORKLOADS[name]
     bare = workload.without_dropout()
@@ -56,11 +101,23 @@ def test_leaving_dropout_out_changes_no_weight(name):
 
 
 @pytest.mark.frameworks
-@pytest.mark.parametrize(("name", "keras_name"), [("mlp", "RMSprop"), ("cnn", "Adadelta"), ("cnn_small", "Adam")])
+@pytest.mark.parametrize(
+    ("name", "keras_name"),
+    [
+        ("mlp", "RMSprop"),
+        ("cnn", "Adadelta"),
+        ("cnn_small", "Adam"),
+        ("rnn", "SGD"),
+        ("lstm", "Adam"),
+        ("autoencoder", "Adam"),
+        ("dblstm", "Adam"),
+        ("transformer", "Adam"),
+    ],
+)
 def test_optimizers_have_the_defaults_of_keras(name, keras_name):
     keras = pytest.importorskip("keras")
     defaults = getattr(keras.optimizers, keras_name)().get_config()
-    ours = msgspec.structs.asdict(WORKLOADS[name].optimizer)
+    ours = msgspec.structs.asdict(workload(name, {}).optimizer)
     assert ours == pytest.approx({field: defaults[field] for field in ours})
     # What the workload does not name must be off in Keras too.
     assert not defaults.get("momentum") and not defaults.get("centered") and defaults["weight_decay"] is None

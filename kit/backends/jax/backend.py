@@ -38,6 +38,7 @@ class JaxProgram:
         self._batch_shape = (cell.batch, *workload.input_shape)
         self._host_feed = cell.feed == "host"
         self._train = cell.task == "train"
+        self._loss = _reconstruction if workload.loss == "reconstruction" else _cross_entropy
         self._optimizer = build_optimizer(workload.optimizer)
         with jax.default_device(self._device):
             model = build_modules(workload, weights, seed)
@@ -104,7 +105,7 @@ class JaxProgram:
     def _train_step(self, leaves: Leaves, inputs: jax.Array, targets: jax.Array) -> tuple[Leaves, jax.Array]:
         params, rest, optimizer_state = jax.tree.unflatten(self._tree, leaves)
         model = nnx.merge(self._graph, params, rest)
-        loss, grads = nnx.value_and_grad(_loss)(model, inputs, targets)
+        loss, grads = nnx.value_and_grad(self._loss)(model, inputs, targets)
         updates, new_optimizer_state = self._optimizer.update(grads, optimizer_state, params)
         new_params = optax.apply_updates(params, updates)
         new_rest = nnx.state(model, nnx.Not(nnx.Param))  # dropout's counters have moved on
@@ -152,8 +153,12 @@ class JaxBackend:
         return JaxProgram(workload, cell, weights, seed)
 
 
-def _loss(model: nnx.Sequential, inputs: jax.Array, targets: jax.Array) -> jax.Array:
+def _cross_entropy(model: nnx.Sequential, inputs: jax.Array, targets: jax.Array) -> jax.Array:
     return optax.softmax_cross_entropy_with_integer_labels(model(inputs), targets).mean()
+
+
+def _reconstruction(model: nnx.Sequential, inputs: jax.Array, _targets: jax.Array) -> jax.Array:
+    return optax.squared_error(model(inputs), inputs).mean()
 
 
 def _plain(leaf: jax.Array) -> jax.Array:

@@ -11,14 +11,16 @@ from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from flax import nnx
-from numpy.typing import NDArray
 
+from kit.backends.jax import attention, recurrent
 from kit.backends.jax.about import ENTRY
+from kit.backends.jax.weighted import dense, given, norm
 from kit.workloads import optimizers as rules
+from kit.workloads.attention import DecoderBlock, LastToken, LayerNorm, Positions
 from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, MaxPool2D
+from kit.workloads.recurrent import LSTM, SimpleRNN
 from kit.workloads.weights import Weights
 from kit.workloads.workload import PlacedLayer, Workload
 
@@ -33,23 +35,18 @@ def build_modules(workload: Workload, weights: Weights, seed: int) -> nnx.Sequen
     rngs = nnx.Rngs(seed)
     steps: list[Step] = []
     for placed in workload.placed_layers():
-        given = {f"{name}_init": _given(weights[f"{placed.name}.{name}"]) for name in placed.weights}
-        steps += _translate(placed, rngs, given)
+        own = {name: weights[f"{placed.name}.{name}"] for name in placed.weights}
+        steps += _translate(placed, rngs, own)
     return nnx.Sequential(*steps)
 
 
-def _given(values: NDArray[np.float32]) -> Callable[..., jax.Array]:
-    """Return an initializer that gives `values`, so that no random kernel is drawn first and thrown away."""
-    return lambda *_: jnp.array(values)
-
-
-def _translate(placed: PlacedLayer, rngs: nnx.Rngs, given: dict[str, Any]) -> list[Step]:
-    inputs = placed.input_shape[-1]
+def _translate(placed: PlacedLayer, rngs: nnx.Rngs, own: Weights) -> list[Step]:  # noqa: PLR0911 - one a kind of layer
     match layer := placed.layer:
         case Dense():
-            return [nnx.Linear(inputs, layer.units, rngs=rngs, **given), *ACTIVATIONS[layer.activation]]
+            return [dense(own, rngs), *ACTIVATIONS[layer.activation]]
         case Conv2D():
-            conv = nnx.Conv(inputs, layer.filters, layer.kernel, padding=layer.padding.upper(), rngs=rngs, **given)
+            inputs, begin = placed.input_shape[-1], {f"{name}_init": given(own[name]) for name in own}
+            conv = nnx.Conv(inputs, layer.filters, layer.kernel, padding=layer.padding.upper(), rngs=rngs, **begin)
             return [conv, *ACTIVATIONS[layer.activation]]
         case MaxPool2D(size=size):
             return [lambda x: nnx.max_pool(x, window_shape=(size, size), strides=(size, size))]
@@ -57,6 +54,18 @@ def _translate(placed: PlacedLayer, rngs: nnx.Rngs, given: dict[str, Any]) -> li
             return [nnx.Dropout(layer.rate, rngs=rngs)]
         case Flatten():
             return [lambda x: x.reshape(x.shape[0], -1)]
+        case SimpleRNN():
+            return [recurrent.SimpleRNN(own)]
+        case LSTM():
+            return [recurrent.LSTM(layer, own)]
+        case Positions():
+            return [attention.Positions(own)]
+        case LayerNorm():
+            return [norm(own, layer.epsilon, rngs)]
+        case DecoderBlock():
+            return [attention.DecoderBlock(layer, own, rngs)]
+        case LastToken():
+            return [lambda x: x[:, -1]]
         case _:
             raise ENTRY.untranslated(layer)
 

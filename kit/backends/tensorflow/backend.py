@@ -39,9 +39,14 @@ class TensorFlowProgram(Program):
         self._train = cell.task == "train"
         inputs = tf.TensorSpec((cell.batch, *workload.input_shape), tf.float32)
         self._specs = [inputs, tf.TensorSpec((cell.batch,), tf.int32)] if self._train else [inputs]
-        self._loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        self._reconstruction = workload.loss == "reconstruction"
+        self._loss = (
+            keras.losses.MeanSquaredError()
+            if self._reconstruction
+            else keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        )
         with tf.device(self._device):
-            self._model = build_model(workload, weights, seed)
+            self._model = build_model(workload, cell, weights, seed)
             if self._train:
                 self._optimizer = build_optimizer(workload.optimizer)
                 self._optimizer.build(self._model.trainable_variables)
@@ -85,7 +90,8 @@ class TensorFlowProgram(Program):
     def _train_step(self, inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
         with tf.device(self._device):
             with tf.GradientTape() as tape:
-                loss = self._loss(targets, self._model(inputs, training=True))
+                wanted = inputs if self._reconstruction else targets
+                loss = self._loss(wanted, self._model(inputs, training=True))
             variables = self._model.trainable_variables
             self._optimizer.apply(tape.gradient(loss, variables), variables)
             return loss

@@ -34,6 +34,7 @@ class TorchProgram(Program):
         self._device = torch.device("cuda" if cell.device == "gpu" else "cpu")
         self._host_feed = cell.feed == "host"
         self._train = cell.task == "train"
+        self._reconstruction = workload.loss == "reconstruction"
         self._image = len(workload.input_shape) == 3  # noqa: PLR2004
         self._channels_first = (-1, workload.input_shape[-1], *workload.input_shape[:-1])
         self._model = build_modules(workload, weights)
@@ -97,7 +98,8 @@ class TorchProgram(Program):
         return Compilations(count=len(compiled), graph_breaks=_count_graph_breaks() - self._graph_breaks_before)
 
     def _loss(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        return F.cross_entropy(self._model(inputs), targets)
+        outputs = self._model(inputs)
+        return F.mse_loss(outputs, inputs) if self._reconstruction else F.cross_entropy(outputs, targets)
 
     def _logits(self, inputs: torch.Tensor) -> torch.Tensor:
         return self._model(inputs)

@@ -3,6 +3,7 @@
 workload (channels last)            PyTorch (channels first)
 Conv2D kernel (h, w, in, out)  ──►  weight (out, in, h, w)
 Dense kernel (in, out)         ──►  weight (out, in)
+LayerNorm scale, offset        ──►  weight, bias
 Dense after Flatten: rows in (h, w, c) order  ──►  columns in (c, h, w) order
 
 torch.optim.SGD and torch.optim.Adadelta are Keras' rules already. torch.optim.RMSprop and torch.optim.Adam keep epsilon
@@ -18,9 +19,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from kit.backends.torch import attention, recurrent
 from kit.backends.torch.about import ENTRY
 from kit.workloads import optimizers as rules
+from kit.workloads.attention import DecoderBlock, LastToken, LayerNorm, Positions
 from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, MaxPool2D, Shape
+from kit.workloads.recurrent import LSTM, SimpleRNN
 from kit.workloads.weights import Weights
 from kit.workloads.workload import PlacedLayer, Workload
 
@@ -51,13 +55,12 @@ def build_modules(workload: Workload, weights: Weights) -> nn.Sequential:
     return nn.Sequential(*modules)
 
 
-def _translate(placed: PlacedLayer) -> tuple[list[nn.Module], Parameters]:
+def _translate(placed: PlacedLayer) -> tuple[list[nn.Module], Parameters]:  # noqa: PLR0911 - one a kind of layer
     inputs = placed.input_shape[-1]
     match layer := placed.layer:
         case Dense():
             linear = nn.Linear(inputs, layer.units)
-            own = {"kernel": (linear.weight, (1, 0)), "bias": (linear.bias, (0,))}
-            return [linear, *(module() for module in ACTIVATIONS[layer.activation])], own
+            return [linear, *(module() for module in ACTIVATIONS[layer.activation])], _places(linear)
         case Conv2D():
             conv = nn.Conv2d(inputs, layer.filters, layer.kernel, padding=layer.padding)
             own = {"kernel": (conv.weight, KERNEL_AXES), "bias": (conv.bias, (0,))}
@@ -68,12 +71,40 @@ def _translate(placed: PlacedLayer) -> tuple[list[nn.Module], Parameters]:
             return [nn.Dropout(layer.rate)], {}
         case Flatten():
             return [nn.Flatten()], {}
+        case SimpleRNN():
+            rnn = recurrent.SimpleRNN(inputs, layer)
+            return [rnn], dict(recurrent.places(rnn))
+        case LSTM():
+            lstm = recurrent.LSTM(inputs, layer)
+            return [lstm], dict(recurrent.places(lstm, layer.prefixes))
+        case Positions():
+            positions = attention.Positions(*placed.input_shape)
+            return [positions], {"table": (positions.table, (0, 1))}
+        case LayerNorm():
+            norm = nn.LayerNorm(inputs, eps=layer.epsilon)
+            return [norm], _places(norm)
+        case DecoderBlock():
+            block = attention.DecoderBlock(inputs, layer)
+            return [block], {
+                f"{part}_{name}": place
+                for part, module in block.named_children()
+                for name, place in _places(module).items()
+            }
+        case LastToken():
+            return [attention.LastToken()], {}
         case _:
             raise ENTRY.untranslated(layer)
 
 
-def build_optimizer(rule: rules.Optimizer, params: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """Return the optimizer that follows `rule`, every hyperparameter given."""
+def _places(module: nn.Linear | nn.LayerNorm) -> Parameters:
+    if isinstance(module, nn.LayerNorm):
+        return {"scale": (module.weight, (0,)), "offset": (module.bias, (0,))}
+    return {"kernel": (module.weight, (1, 0)), "bias": (module.bias, (0,))}
+
+
+def build_optimizer(rule: rules.Optimizer, all_params: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """Return the optimizer of what is trained that follows `rule`, every hyperparameter given."""
+    params = [each for each in all_params if each.requires_grad]
     match rule:
         case rules.SGD():
             return torch.optim.SGD(params, lr=rule.learning_rate)

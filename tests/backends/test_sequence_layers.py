@@ -1,0 +1,113 @@
+"""Each backend's recurrent and attention layers, and the reconstruction loss, against NumPy in float64."""
+
+import math
+
+import numpy as np
+import pytest
+import small_workloads as small
+
+from kit.workloads.attention import DecoderBlock, LastToken, LayerNorm, Positions
+from kit.workloads.layers import Dense
+from kit.workloads.recurrent import GATES, LSTM, SimpleRNN
+from kit.workloads.weights import initial_weights
+
+pytestmark = pytest.mark.frameworks
+
+FLOAT32_TOLERANCE = 2e-6
+
+erf = np.vectorize(math.erf)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def simple_rnn(x, kernel, recurrent_kernel, bias):
+    state = np.zeros((len(x), len(bias)))
+    for step in range(x.shape[1]):
+        state = np.tanh(x[:, step] @ kernel + state @ recurrent_kernel + bias)
+    return state
+
+
+def one_lstm(x, kernel, recurrent_kernel, bias):
+    """The states of all steps, (batch, steps, units)."""
+    state = memory = np.zeros((len(x), len(bias) // GATES))
+    states = []
+    for step in range(x.shape[1]):
+        i, f, g, o = np.split(x[:, step] @ kernel + state @ recurrent_kernel + bias, GATES, axis=1)
+        memory = sigmoid(f) * memory + sigmoid(i) * np.tanh(g)
+        state = sigmoid(o) * np.tanh(memory)
+        states.append(state)
+    return np.stack(states, axis=1)
+
+
+def lstm(layer, x, own):
+    forwards, *backwards = ([own[p + n] for n in ("kernel", "recurrent_kernel", "bias")] for p in layer.prefixes)
+    states = [one_lstm(x, *forwards), *(one_lstm(x[:, ::-1], *weights)[:, ::-1] for weights in backwards)]
+    if layer.sequences:
+        return np.concatenate(states, axis=2)
+    return np.concatenate([states[0][:, -1], *(one[:, 0] for one in states[1:])], axis=1)
+
+
+def norm(x, scale, offset, epsilon):
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + epsilon) * scale + offset
+
+
+def decoder_block(layer, x, own):
+    def dense(name, x):
+        return x @ own[f"{name}_kernel"] + own[f"{name}_bias"]
+
+    def normed(name, x):
+        return norm(x, own[f"{name}_scale"], own[f"{name}_offset"], layer.epsilon)
+
+    batch, tokens, width = x.shape
+    qkv = dense("qkv", normed("norm_1", x)).reshape(batch, tokens, 3, layer.heads, width // layer.heads)
+    q, k, v = (qkv[:, :, index].transpose(0, 2, 1, 3) for index in range(3))
+    scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(width / layer.heads)
+    scores[..., np.triu_indices(tokens, 1)[0], np.triu_indices(tokens, 1)[1]] = -np.inf
+    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    shares /= shares.sum(axis=-1, keepdims=True)
+    x = x + dense("projection", (shares @ v).transpose(0, 2, 1, 3).reshape(batch, tokens, width))
+    up = dense("up", normed("norm_2", x))
+    return x + dense("down", up * (1 + erf(up / math.sqrt(2))) / 2)
+
+
+def forward(of, weights, x):
+    x = x.astype(np.float64)
+    for placed in of.placed_layers():
+        own = {name: weights[f"{placed.name}.{name}"].astype(np.float64) for name in placed.weights}
+        match layer := placed.layer:
+            case Dense():
+                x = x @ own["kernel"] + own["bias"]
+            case SimpleRNN():
+                x = simple_rnn(x, **own)
+            case LSTM():
+                x = lstm(layer, x, own)
+            case Positions():
+                x = x + own["table"]
+            case DecoderBlock():
+                x = decoder_block(layer, x, own)
+            case LayerNorm():
+                x = norm(x, **own, epsilon=layer.epsilon)
+            case LastToken():
+                x = x[:, -1]
+    return x
+
+
+@pytest.mark.parametrize(
+    "of", [small.SMALL_RNN, small.SMALL_LSTM, small.SMALL_TRANSFORMER], ids=lambda of: of.name.removeprefix("small_")
+)
+def test_logits(exercised, of):
+    by_hand = [forward(of, small.moved_weights(of), batch.inputs) for batch in small.random_batches(of)]
+    np.testing.assert_allclose(exercised.arrays[f"sequences/{of.name}"], by_hand, atol=FLOAT32_TOLERANCE)
+
+
+def test_a_reconstruction_is_measured_against_the_input(exercised):
+    of, batch = small.SMALL_AUTOENCODER, small.random_batches(small.SMALL_AUTOENCODER)[0]
+    weights = {name: array.astype(np.float64) for name, array in initial_weights(of, 0).items()}
+    hidden = np.maximum(batch.inputs @ weights["dense_0.kernel"], 0)
+    outputs = hidden @ weights["dense_1.kernel"]
+    np.testing.assert_allclose(exercised.arrays["reconstruction/infer"], outputs, atol=FLOAT32_TOLERANCE)
+    loss = np.square(outputs - batch.inputs).mean()
+    np.testing.assert_allclose(exercised.arrays["reconstruction/train"], loss, rtol=FLOAT32_TOLERANCE)
