@@ -13,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from kit.compare.rows import Comparison
+    from kit.profile.schema import Profile
 
 PROFILE = click.Path(exists=True, path_type=Path)
 # Each with the file of `kit.report` that renders it; none: as it is.
@@ -83,6 +84,9 @@ def compare(
         return 0
     try:
         comparison = _compared(before, after, baseline, force=force or why)
+    except PublishedError as published:
+        click.echo(_table(published.suite, before, format_name), nl=False)
+        return 0
     except NotComparableError as error:
         if format_name == "junit":
             from kit.report.junit import render_refusal
@@ -104,6 +108,14 @@ def compare(
         import_module(f"kit.report.{module}").render(comparison, asked) if module else ascii_json(comparison), nl=False
     )
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
+
+
+class PublishedError(Exception):
+    """A profile was not measured: there is no verdict on it, only its suite's table."""
+
+    def __init__(self, suite: str) -> None:
+        super().__init__(suite)
+        self.suite = suite
 
 
 def _table(name: str, paths: Sequence[Path], format_name: str) -> str:
@@ -142,7 +154,6 @@ def _labels(paths: Sequence[Path]) -> list[str]:
 
 
 def _compared(before: Sequence[Path], after: Sequence[Path], baseline: str | None, *, force: bool) -> Comparison:
-    from kit.profile.store import read_profile
     from kit.workloads.parity import PARITY_TOLERANCE
 
     paths = [*before, *after]
@@ -151,7 +162,7 @@ def _compared(before: Sequence[Path], after: Sequence[Path], baseline: str | Non
         from kit.audit.finding import audit
         from kit.compare.within import compare_within
 
-        profile = read_profile(paths[0])
+        profile = _measured(paths[0])
         return compare_within(
             labels[0], profile, baseline=baseline, findings=audit(profile), parity_tolerance=PARITY_TOLERANCE
         )
@@ -161,9 +172,18 @@ def _compared(before: Sequence[Path], after: Sequence[Path], baseline: str | Non
     # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
     gc.disable()
     details = len(paths) <= DETAILED_MAX
-    runs = [reduce_run(label, read_profile(path), details=details) for label, path in zip(labels, paths, strict=True)]
+    runs = [reduce_run(label, _measured(path), details=details) for label, path in zip(labels, paths, strict=True)]
     first, later = runs[: len(before)], runs[len(before) :]
     return compare_runs(first, later, baseline=baseline, force=force, parity_tolerance=PARITY_TOLERANCE)
+
+
+def _measured(path: Path) -> Profile:
+    from kit.profile.store import read_profile
+
+    profile = read_profile(path)
+    if not profile.measured:
+        raise PublishedError(profile.suite.name)
+    return profile
 
 
 def _limited(comparison: Comparison, allowed_pct: float) -> int:

@@ -180,4 +180,24 @@ def _print_outcome(running: Run, profile: Profile, *, as_json: bool) -> None:
         click.echo(f"kit: failed: {cell_key}: {failure.phase}: {sentence(failure.reason)}", err=True)
         for line in failure.stderr_tail.splitlines()[-STDERR_LINES_SHOWN:]:
             click.echo(f"  {line}", err=True)
+    _print_table(profile, running.path.stem)
     click.echo(str(running.path))
+
+
+def _print_table(profile: Profile, label: str) -> None:
+    """Print the table that a built-in suite answers, beside what its document published where that is at hand."""
+    from pathlib import Path
+    from sys import stdout
+
+    from kit.compare.pivot import pivot
+    from kit.profile.store import read_profile
+    from kit.report.pivot import render
+    from kit.suites.suite import load_suite, suites_with_a_table
+
+    name = profile.suite.name.removesuffix("-quick")
+    if name not in suites_with_a_table():
+        return
+    suite, beside = load_suite(name), Path(__file__).parents[2] / "profiles" / "published" / f"{name}.json"
+    profiles = [(label, profile), *([(name, read_profile(beside))] if beside.is_file() else [])]
+    if suite.table is not None:
+        click.echo(render(pivot(suite.title, suite.table.rows, suite.table.figures, profiles), "text", stdout))

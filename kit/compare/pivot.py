@@ -32,6 +32,10 @@ GAINS: dict[FigureName, FigureName] = {
 }
 
 
+# Of a published cell: its document does not say.
+UNKNOWN = "unknown"
+
+
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One figure; null with the reason."""
 
@@ -76,17 +80,18 @@ def pivot(
         profiles: with their labels, measured and published.
     """
     given = list(profiles)
-    rows = list(dict.fromkeys(_row_key(one.cell, axes) for _, profile in given for one in profile.cells))
+    keys = dict.fromkeys(_row_key(one.cell, axes) for _, profile in given for one in profile.cells)
+    rows = [key for key in keys if UNKNOWN not in key]
+    # What a document leaves open stands beside every row that it may be.
+    rows = _in_order(rows + [key for key in keys if UNKNOWN in key and not any(_may_be(key, row) for row in rows)])
     heads, columns = [], []
     for label, profile in given:
         for device in get_args(Device):
-            own: dict[RowKey, list[CellResult]] = {}
-            for one in profile.cells:
-                if one.cell.device == device:
-                    own.setdefault(_row_key(one.cell, axes), []).append(one)
+            own = [(_row_key(one.cell, axes), one) for one in profile.cells if one.cell.device == device]
             if own:
                 heads.append(PivotColumn(profile=label, device=device, source=profile.source))
-                columns.append({key: _entries(profile, own.get(key, []), figures) for key in rows})
+                of_row = {row: [one for key, one in own if _may_be(key, row)] for row in rows}
+                columns.append({row: _entries(profile, cells, figures) for row, cells in of_row.items()})
     for place, column in enumerate(columns):
         base = next((at for at, head in enumerate(heads) if _is_base(head, heads[place])), None)
         _add_gains(column, None if base is None else columns[base], figures, is_base=base == place)
@@ -104,7 +109,21 @@ def pivot(
 
 
 def _row_key(cell: Cell, axes: Sequence[str]) -> RowKey:
-    return tuple("" if (value := cell.value(axis)) is None else str(value) for axis in axes)
+    return tuple(UNKNOWN if (value := cell.value(axis)) is None else str(value) for axis in axes)
+
+
+def _in_order(rows: Sequence[RowKey]) -> list[RowKey]:
+    """Return the rows by their axes from left to right: numbers by size, names as they first appeared."""
+    names = [list(dict.fromkeys(own)) for own in zip(*rows, strict=True)]
+
+    def place(row: RowKey) -> list[int]:
+        return [int(one) if one.isdecimal() else own.index(one) for one, own in zip(row, names, strict=True)]
+
+    return sorted(rows, key=place)
+
+
+def _may_be(key: RowKey, row: RowKey) -> bool:
+    return all(own in (UNKNOWN, other) for own, other in zip(key, row, strict=True))
 
 
 def _is_base(head: PivotColumn, of: PivotColumn) -> bool:

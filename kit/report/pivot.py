@@ -100,7 +100,7 @@ def _text(table: Pivot, stream: IO[str]) -> str:
             console.print(one)
         console.print()
         for line in [*blanks.lines(), *_notes(table)]:
-            console.print(Text(line, style="dim"), soft_wrap=True)
+            console.print(Text(line, style="dim"), width=WIDTH)
     return text_of(capture)
 
 

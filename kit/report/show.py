@@ -25,6 +25,8 @@ Value = TypeVar("Value")
 
 def render_profile(profile: Profile, stream: IO[str], *, parity_tolerance: float) -> str:
     """Return every section of one profile for `stream`."""
+    if not profile.measured:
+        return _render_published(profile, stream)
     heading = f"{profile.id} · {moment(profile.created)} · kit {profile.kit.version} · {profile.schema}"
     notes = [*run_notes(profile.id, profile), *parity_notes(profile.cells, parity_tolerance)]
     launches = [(result, launch) for result in profile.cells for launch in result.launches]
@@ -52,6 +54,12 @@ def render_profile(profile: Profile, stream: IO[str], *, parity_tolerance: float
         or ["not measured"],
     }
     return render({title: lines for title, lines in sections.items() if lines}, stream)
+
+
+def _render_published(profile: Profile, stream: IO[str]) -> str:
+    rows = [[one.key, own.figure, number(own.value)] for one in profile.cells for own in one.published]
+    heading = one_line(f"{profile.id} · not measured: published in {profile.source} · {profile.schema}")
+    return render({heading: [], "Published": grid(rows, [False, False, True])}, stream)
 
 
 def _suite(profile: Profile) -> list[str]:

@@ -107,6 +107,7 @@ PLANTED = {
     "mlp": in_mlp,
     "cnn": in_cnn,
     "cnn_small": in_cnn,
+    "cnn_sgd": in_cnn,
     "rnn": in_rnn,
     "lstm": in_lstm,
     "autoencoder": in_autoencoder,

@@ -1,0 +1,128 @@
+"""A suite's own table: what stands in which row, under which device, and why a cell is blank."""
+
+import msgspec
+import profile_builder as b
+import pytest
+
+from kit.compare.pivot import pivot
+from kit.profile.launch import Fit
+from kit.profile.published import Published
+from kit.profile.reason import reason
+from kit.suites.suite import load_suite
+
+S = 1_000_000_000
+
+
+def fit(confusion=((90, 10), (20, 80)), epochs=2, updates=40, mse=None):
+    """Of 4 blocks: with the first step 1 + 4 × 10 steps would be too many; the builder's steps are planted below."""
+    return Fit(
+        epochs=epochs,
+        updates=updates,
+        reference_ns=[2e6] * 5,
+        test_ns=S // 10,
+        test_samples=200,
+        confusion=None if confusion is None else [list(row) for row in confusion],
+        mean_squared_error=mse,
+    )
+
+
+def planted(launch):
+    """Four blocks of 10, 9, 10 and 10 steps of 2.5 ms, and 100 ms between: two epochs of 20 with the first step."""
+    launch.blocks.steps = [10, 9, 10, 10]
+    launch.blocks.duration_ns = [25_000_000, 22_500_000, 25_000_000, 35_000_000]
+
+
+def fitted(backend="torch", device="cpu", **own):
+    return b.member(
+        backend,
+        2.5,
+        task="fit",
+        feed="host",
+        device=device,
+        launch={"fit": fit(**own), "turns": "whole"},
+        change=planted,
+    )
+
+
+def profile(*members, rounds=2, **fields):
+    return b.profile(b.group("g", *members), rounds=rounds, cycles=4, **fields)
+
+
+def entries(table, row, column=0):
+    return table.entries[table.rows.index(row)][column]
+
+
+def test_a_row_has_the_figures_of_all_its_tasks():
+    whole = profile(fitted(), b.member("torch", 2.0), b.member("torch", 0.5, task="infer"), drift=0)
+    table = pivot("t", ["workload", "backend"], ["train_time_s", "epoch_time_s", "test_time_s", "step_ns", "accuracy",
+                  "train_sample_ns", "infer_sample_ns", "f1"], [("mine", whole)])  # fmt: skip
+    assert table.rows == [("mlp", "torch")]
+    own = entries(table, ("mlp", "torch"))
+    assert own["train_time_s"].value == pytest.approx(0.1075)
+    assert own["epoch_time_s"].value == pytest.approx(0.060), "the first epoch is left out"
+    assert own["test_time_s"].value == pytest.approx(0.1)
+    assert own["step_ns"].value == pytest.approx(2e6, rel=0.05)
+    assert own["train_sample_ns"].value == pytest.approx(2e6 / 128, rel=0.05)
+    assert own["infer_sample_ns"].value == pytest.approx(0.5e6 / 128, rel=0.05)
+    assert (own["accuracy"].value, own["accuracy"].spread) == (pytest.approx(0.85), 0.0)
+    assert own["f1"].value == pytest.approx((2 * 90 / (2 * 90 + 30) + 2 * 80 / (2 * 80 + 30)) / 2)
+    assert table.epochs == 2
+
+
+def test_gains_are_the_cpus_time_over_the_devices():
+    cpu = profile(b.member("torch", 2.0), drift=0, rounds=3)
+    gpu = profile(b.member("torch", 0.1, device="gpu"), drift=0, rounds=3)
+    figures = ["train_sample_ns", "train_sample_gain_pct"]
+    table = pivot("t", ["backend"], figures, [("a", cpu), ("b", gpu)])
+    assert [(column.profile, column.device) for column in table.columns] == [("a", "cpu"), ("b", "gpu")]
+    assert entries(table, ("torch",), 0)["train_sample_gain_pct"].reason == reason("gains_are_over_this")
+    assert entries(table, ("torch",), 1)["train_sample_gain_pct"].value == pytest.approx(2000, rel=0.1)
+    alone = pivot("t", ["backend"], figures, [("b", gpu)])
+    assert entries(alone, ("torch",))["train_sample_gain_pct"].reason == reason("no_cpu_to_gain_over")
+
+
+@pytest.mark.parametrize(
+    ("member", "figure", "why"),
+    [
+        (b.member("torch", 2.0), "accuracy", reason("not_measured")),
+        (fitted(epochs=1), "epoch_time_s", reason("one_epoch")),
+        (fitted(confusion=None, mse=0.1), "accuracy", reason("no_classes")),
+        (b.member("torch", 2.0, failed_rounds={0: reason("eager"), 1: reason("eager")}), "step_ns", reason("eager")),
+    ],
+)
+def test_a_blank_says_why(member, figure, why):
+    table = pivot("t", ["backend"], [figure], [("a", profile(member))])
+    assert entries(table, ("torch",))[figure].reason == why
+
+
+def published(**fields):
+    made = profile(b.member("torch", 2.0))
+    cells = []
+    for result in made.cells:
+        cell = msgspec.structs.replace(result.cell, backend="unknown", device="gpu", **fields)
+        figures = [Published(figure="train_gain_pct", value=697.0)]
+        cells.append(msgspec.structs.replace(result, key=cell.key, cell=cell, launches=[], published=figures))
+    return msgspec.structs.replace(made, cells=cells, measured=False, source="a document")
+
+
+def test_what_a_document_leaves_open_stands_beside_every_row_that_it_may_be():
+    ours = profile(fitted("torch"), fitted("jax"))
+    table = pivot("t", ["workload", "backend"], ["train_time_s", "train_gain_pct"], [("a", ours), ("p", published())])
+    assert table.rows == [("mlp", "torch"), ("mlp", "jax")]
+    for row in table.rows:
+        assert entries(table, row, 1)["train_gain_pct"].value == 697.0
+        assert entries(table, row, 1)["train_time_s"].reason == reason("not_published")
+    assert [column.source for column in table.columns] == [None, "a document"]
+    other = pivot("t", ["workload", "backend"], ["train_gain_pct"], [("a", ours), ("p", published(workload="cnn"))])
+    assert other.rows == [("mlp", "torch"), ("mlp", "jax"), ("cnn", "unknown")]
+
+
+def test_rows_of_numbers_are_in_their_order():
+    members = [b.member("torch", 2.0, batch=batch) for batch in (100, 9, 1000, 10)]
+    table = pivot("t", ["batch"], ["step_ns"], [("a", profile(*members))])
+    assert table.rows == [("9",), ("10",), ("100",), ("1000",)]
+
+
+@pytest.mark.parametrize("name", ["five-nets", "dblstm-har", "cnn-batch", "batch-sweep", "frameworks-cnn"])
+def test_each_of_the_five_systems_has_a_table(name):
+    assert load_suite(name).table.figures
