@@ -18,6 +18,7 @@ from kit.profile.reason import Reason, reason
 from kit.profile.schema import Profile
 from kit.profile.sensor import SensorSummary
 from kit.stats.energy import DeviceEnergy, device_energy_j
+from kit.stats.level import level_interval
 from kit.stats.rounds import launch_step_ns
 
 COMPILE_PHASES = ("trace", "compile", "first_step")
@@ -49,6 +50,9 @@ def numbers_of(
     if not good:
         return Numbers(launches=0, failed=failed)
     steps_ns = [launch_step_ns(np.asarray(launch.blocks.median_ns)) for launch in good]
+    by_round = defaultdict(list)
+    for launch, step_ns in zip(good, steps_ns, strict=True):
+        by_round[launch.round].append(step_ns)
     duration_ns = sum(sum(launch.blocks.duration_ns) for launch in good)
     samples = cell.batch * sum(sum(launch.blocks.steps) for launch in good)
     compile_ns = [
@@ -58,6 +62,7 @@ def numbers_of(
         launches=len(good),
         failed=failed,
         step_ns=geometric_mean(steps_ns),
+        step_interval_ns=level_interval(by_round.values()),
         p95_ns=geometric_mean(launch.p95_ns for launch in good),
         p99_ns=geometric_mean(launch.p99_ns for launch in good),
         samples_per_s=1e9 * samples / duration_ns if duration_ns > 0 else None,
