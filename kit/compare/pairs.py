@@ -82,6 +82,21 @@ class Pairs:
             for number in sorted(mine.keys() & yours.keys())
         }
 
+    def cycle_ratios(self, one: str, other: str) -> dict[int, list[float]]:
+        """Return, of each common round, the log-ratio within each common cycle, in order of cycle.
+
+        Nothing of members of different parts, or of ones that did not take turns in blocks: no cycle has both.
+        """
+        together = [part.key for part in self._parts if one in part.cells and other in part.cells and self._paired]
+        found = {}
+        for key in together[:1]:
+            mine, yours = self._rounds.get((key, one), {}), self._rounds.get((key, other), {})
+            for number in sorted(mine.keys() & yours.keys()):
+                a, b = mine[number], yours[number]
+                _, in_a, in_b = np.intersect1d(a.cycle, b.cycle, return_indices=True)
+                found[number] = np.log(a.median_ns[in_a] / b.median_ns[in_b]).tolist()
+        return found
+
     def trends(self) -> dict[str, list[Reason]]:
         """Return the mark of the one cell of each part whose ratio to the others moves most.
 
