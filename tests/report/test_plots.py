@@ -266,8 +266,9 @@ def test_lines_are_told_apart_without_colour():
 
 def odd_profiles():
     mixed = [b.member("torch", 2.0, batch=4), b.member("torch", 3.0, batch=8, failed_rounds=DEAD)]
-    many = [b.member("torch", 0.01 * batch, batch=batch) for batch in range(1, 101)]
-    strange = b.profile(b.group("g", b.member("jax$x_^{", 2.0, "_net\n$", variant="_v")), id="\x1b[31m<&>")
+    many = [b.member("torch", 0.01 * batch, batch=batch) for batch in range(1, 61)]
+    names = ("plain", "_v", "$x_^{\n", "\x1b[31m<&>", *(f"{'long' * 40}{end}{'long' * 40}" for end in "ab"))
+    strange = b.group("g", *(b.member("jax$x_^{", 2.0, "_net\n$", variant=name) for name in names))
     return {
         "plain": b.profile(rounds=3),
         "one cell": b.profile(b.group("g", b.member())),
@@ -276,7 +277,7 @@ def odd_profiles():
         "many": b.profile(b.group("g", *many), rounds=2, cycles=2),
         "alike": b.profile(b.group("g", b.member(**EXACT), b.member("jax", **EXACT)), drift=0.0, rounds=2),
         "one after the other": b.profile(turns="whole"),
-        "names": strange,
+        "names": b.profile(strange, id="\x1b[31m<&>", compare=("variant",)),
         "parameters": layered(),
         "all failed": b.profile(b.group("g", b.member(failed_rounds=DEAD), b.member("jax", failed_rounds=DEAD))),
         "batch of zero": b.profile(b.group("g", b.member(batch=0), b.member(batch=2))),
@@ -284,7 +285,7 @@ def odd_profiles():
 
 
 # What has nothing to show of a kind says so instead.
-NOTHING = {"all failed": set(KINDS), "one cell": {"rounds"}, "names": {"rounds"}, "failed": {"rounds"}}
+NOTHING = {"all failed": set(KINDS), "one cell": {"rounds"}, "failed": {"rounds"}}
 
 
 @pytest.mark.parametrize("name", odd_profiles())
@@ -299,7 +300,10 @@ def test_odd_profiles_are_drawn_or_refused_in_one_line(name):
             assert str(refused.value).isprintable()
             continue
         figure, _ = drawn(kind, *profiles)
-        figure.draw_without_rendering()
+        legends = [text.get_text() for own in figure.legends for text in own.get_texts()]
+        assert len(set(legends)) == len(legends) and all(text.isprintable() for text in legends)
+        if name == "names":
+            assert len(legends) >= 5 and any("_v" in text for text in legends)
         assert all(one.get_ylim()[1] > one.get_ylim()[0] > 0 for one in figure.axes)
 
 

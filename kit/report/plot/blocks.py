@@ -17,14 +17,13 @@ from kit.profile.launch import Launch
 from kit.report.plot.axes import log_y, plain, time_unit
 from kit.report.plot.frame import Asked, Picture, PlotError, framed, panels
 from kit.report.plot.groups import HEIGHT_IN, PANELS_MAX, GroupPanel, beyond, columns_of, group_panels, shown_name
-from kit.report.plot.style import BAND, Look, looks
+from kit.report.plot.style import BAND, Look, looks, marker_size
 
 S = 1e9
 # Between two rounds, as a share of a round.
 GAP = 0.15
 # More ticks than these run into each other in half a page's width.
 TICKS_MAX = 6
-MARKER_PT = 2.0
 
 
 class Stretch(NamedTuple):
@@ -86,7 +85,7 @@ def _draw_group(axes: Axes, panel: GroupPanel, asked: Asked, own_looks: Mapping[
                 marker=look.marker,
                 linestyle=look.line,
                 linewidth=0.6,
-                markersize=MARKER_PT,
+                markersize=marker_size(len(stretches)) / 2,
             )
     log_y([axes], [ns / scale for ns in medians_ns])
     ticked = list(stretches.values())[:: -(-len(stretches) // TICKS_MAX)]

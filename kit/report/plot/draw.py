@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from kit.report.plot.frame import Asked, Picture, saved
+from kit.report.plot.frame import LABEL_CHARS, Asked, Picture, saved, short_names
 from kit.report.plot.kinds import KINDS
 from kit.report.plot.style import our_style
 
@@ -15,6 +15,11 @@ def draw(asked: Asked) -> Picture:
     Raises:
         KitError: there is nothing to draw, or no such baseline.
     """
+    labels = short_names((label for label, _ in asked.profiles), LABEL_CHARS)
+    asked = asked._replace(
+        profiles=[(labels[label], profile) for label, profile in asked.profiles],
+        baseline=labels.get(asked.baseline or "", asked.baseline),
+    )
     with our_style():
         picture: Picture = import_module(f"kit.report.plot.{KINDS[asked.kind]}").draw(asked)
         return picture

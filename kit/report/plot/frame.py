@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
@@ -25,6 +26,7 @@ from matplotlib.lines import Line2D
 from kit.compare.notes import headline_of
 from kit.compare.rows import Headline
 from kit.errors import KitError
+from kit.printable import printable_line
 from kit.profile.reason import Reason
 from kit.profile.schema import Profile
 from kit.report.plain import one_line
@@ -39,6 +41,8 @@ POINT_IN = 1 / 72
 LINE_SPACING = 1.35
 # Characters that fit across the picture.
 TITLE_CHARS, TEXT_CHARS, SMALL_CHARS = 78, 108, 132
+LEGEND_CHARS = 60
+LABEL_CHARS = 32
 LEGEND_COLUMNS_MAX = 6
 PROFILES_NAMED = 3
 LEFT_OUT_NAMED = 3
@@ -118,7 +122,7 @@ def framed(
         *(Line(_where(one, named=len(heads) > 1), TEXT_PT, TEXT_CHARS) for one in heads[:PROFILES_NAMED]),
     ]
     origins = [_origin(one, profile.id) for one, (_, profile) in zip(heads, asked.profiles, strict=True)]
-    missing = [f"not drawn: {'; '.join(_few(left_out, LEFT_OUT_NAMED))}"] if left_out else []
+    missing = [f"Not drawn: {'; '.join(_few(left_out, LEFT_OUT_NAMED))}"] if left_out else []
     sentences = [*small, *missing, *_few(origins, PROFILES_NAMED)]
     foot = [
         Line(part, SMALL_PT, SMALL_CHARS, color=GREY) for one in sentences for part in textwrap.wrap(one, SMALL_CHARS)
@@ -138,6 +142,18 @@ def framed(
     return Picture(figure, list(left_out))
 
 
+def short_names(names: Iterable[str], chars: int) -> dict[str, str]:
+    """Return each name in one line as it fits, cut in its middle; those that are then alike are numbered."""
+    found: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for name in dict.fromkeys(names):
+        whole, half = printable_line(name), chars // 2
+        short = whole if len(whole) <= chars else f"{whole[:half]}…{whole[-half:]}"
+        counts[short] += 1
+        found[name] = f"{short} #{counts[short]}" if counts[short] > 1 else short
+    return found
+
+
 def no_number(what: str, failure: Reason | None) -> str:
     """Return the line of a cell that has no number."""
     return one_line(f"{what}: {'has no number' if failure is None else sentence(failure)}")
@@ -154,8 +170,9 @@ def saved(figure: Figure, ending: str) -> bytes:
 def _legend(figure: Figure, looks: Mapping[str, Look]) -> Legend:
     """Return a legend in as many columns as the picture is wide."""
     handles = [Line2D([], [], color=own.colour, marker=own.marker, linestyle=own.line) for own in looks.values()]
+    names = list(short_names(looks, LEGEND_CHARS).values())
     for columns in range(min(len(looks), LEGEND_COLUMNS_MAX), 0, -1):
-        legend = figure.legend(handles, list(looks), loc="upper center", ncols=columns, borderaxespad=0)
+        legend = figure.legend(handles, names, loc="upper center", ncols=columns, borderaxespad=0)
         if columns == 1 or legend.get_window_extent().width <= (WIDTH_IN - 2 * EDGE_IN) * figure.dpi:
             break
         legend.remove()

@@ -11,12 +11,13 @@ from kit.compare.rows import GroupRows
 from kit.compare.within import compare_within
 from kit.profile.schema import Profile
 from kit.report.plain import one_line
-from kit.report.plot.frame import Asked, no_number
+from kit.report.plot.frame import Asked, no_number, short_names
 from kit.report.quantity import counted
 from kit.workloads.parity import PARITY_TOLERANCE
 
 HEIGHT_IN = 1.9
-TITLE_CHARS = 52
+TITLE_CHARS = 44
+LABEL_CHARS = 16  # of that, where several profiles are shown
 # A group of more rows than these takes the whole width.
 NARROW_ROWS_MAX = 6
 # Of a page, and of what a canvas can be high: the rest is named.
@@ -38,9 +39,10 @@ def group_panels(asked: Asked) -> tuple[list[GroupPanel], list[str]]:
         BaselineError: a profile has no such baseline.
     """
     found, left_out = [], []
+    short_labels = short_names((label for label, _ in asked.profiles), LABEL_CHARS)
     for label, profile in asked.profiles:
         compared = compare_within(label, profile, baseline=asked.baseline, parity_tolerance=PARITY_TOLERANCE)
-        of = f"{label} · " if len(asked.profiles) > 1 else ""
+        of = f"{short_labels[label]} · " if len(asked.profiles) > 1 else ""
         places = {result.key: place for place, result in enumerate(profile.cells)}
         for group in compared.groups:
             # A table has the fastest first; side by side, a member has its place and its look in all panels.

@@ -17,18 +17,20 @@ from kit.report.plot.axes import log_y
 from kit.report.plot.frame import Asked, Picture, PlotError, framed, panels
 from kit.report.plot.groups import HEIGHT_IN, PANELS_MAX, beyond, columns_of, group_panels, shown_name
 from kit.report.plot.series import Point, draw_line
-from kit.report.plot.style import GREY, Look, looks
+from kit.report.plot.style import GREY, Look, looks, marker_size
 
 # Of the width of a round: what all members take, and what the cycles of one do of its own part.
 MEMBERS_WIDTH = 0.8
 CYCLES_WIDTH = 0.7
+# What stands for the whole run, of the width of all rounds together; it is no narrower than one.
+WHOLE_WIDTH = 0.08
 CYCLE_PT = 1.5
 CYCLE_ALPHA = 0.45
-ROUND_PT = 3.5
 # More ticks than these run into each other in half a page's width.
 TICKS_MAX = 8
 
-SMALL = "Faint: within a cycle. Clear: of a round. All: of the run, with kit compare's interval. Below 1 is faster."
+FAINT = "Faint: within a cycle. "
+CLEAR = "Clear: of a round. All: of the run, with kit compare's interval. Below 1 is faster."
 
 
 def draw(asked: Asked) -> Picture:
@@ -57,7 +59,7 @@ def draw(asked: Asked) -> Picture:
         asked,
         title="Ratio of step times in each round",
         looks={name: look for name, look in own_looks.items() if name in compared},
-        small=[SMALL],
+        small=[(FAINT if any(one.by_cycle for _, own in shown for one in own) else "") + CLEAR],
         left_out=[*left_out, *beyond(len(ratios))],
     )
 
@@ -65,10 +67,11 @@ def draw(asked: Asked) -> Picture:
 def _draw_group(axes: Axes, members: Sequence[RoundRatios], own_looks: Sequence[Look]) -> None:
     numbers = sorted({number for one in members for number in one.by_round})
     places = {number: place for place, number in enumerate(numbers, 1)}
-    whole = len(numbers) + 1
+    width = max(1.0, WHOLE_WIDTH * len(numbers))
+    whole = len(numbers) + 0.5 + width / 2
     part = MEMBERS_WIDTH / len(members)
     axes.axhline(1.0, color=GREY, linewidth=1, linestyle="--", zorder=1)
-    axes.axvline(whole - 0.5, color=GREY, linewidth=0.5)
+    axes.axvline(len(numbers) + 0.5, color=GREY, linewidth=0.5)
     for at, (one, look) in enumerate(zip(members, own_looks, strict=True)):
         shift = (at - (len(members) - 1) / 2) * part
         for number, own in one.by_cycle.items():
@@ -89,12 +92,12 @@ def _draw_group(axes: Axes, members: Sequence[RoundRatios], own_looks: Sequence[
             color=look.colour,
             marker=look.marker,
             linestyle="none",
-            markersize=ROUND_PT,
+            markersize=marker_size(len(numbers)) - 0.5,  # smaller than the whole run's
             zorder=3,
         )
         low, high = one.versus.low, one.versus.high
         interval = None if low is None or high is None else (low, high)
-        draw_line(axes, [Point(whole + shift, one.versus.ratio or 1.0, interval)], look)
+        draw_line(axes, [Point(whole + shift * width, one.versus.ratio or 1.0, interval)], look)
     rounds = [ratio for one in members for ratio in one.by_round.values()]
     within = [ratio for one in members for own in one.by_cycle.values() for ratio in own]
     log_y(
@@ -102,5 +105,5 @@ def _draw_group(axes: Axes, members: Sequence[RoundRatios], own_looks: Sequence[
     )
     ticked = numbers[:: -(-len(numbers) // TICKS_MAX)]
     axes.set_xticks([*(places[number] for number in ticked), whole], [*(str(number + 1) for number in ticked), "all"])
-    axes.set_xlim(0.5, whole + 0.5)
+    axes.set_xlim(0.5, len(numbers) + 0.5 + width)
     axes.grid(visible=False, axis="x")

@@ -17,7 +17,6 @@ from kit.report.plot.frame import Asked, PlotError, no_number
 from kit.report.plot.style import Look, marker_size
 
 TASKS = {"train": "training", "infer": "inference"}
-NAME_MAX = 60
 INTERVALS = "Bars: 95 % intervals over rounds, the machine's drift in them. Whether two cells differ: kit compare."
 
 NO_INTERVALS = "No intervals: they need two rounds."
@@ -66,7 +65,7 @@ def series_of(asked: Asked, axis: str) -> tuple[list[Series], list[str]]:
         raise PlotError(f"nothing to draw by {axis}{why}; choose another --kind, or measure more")
     names = line_names({line: cells[0][1].cell for (line, _, _), cells in found.items()}, axis, asked)
     series = [
-        Series(one_line(f"{names[line]}{_with(label, asked)}", NAME_MAX), task, sorted(cells, key=lambda cell: cell[0]))
+        Series(one_line(f"{names[line]}{_with(label, asked)}"), task, sorted(cells, key=lambda cell: cell[0]))
         for (line, label, task), cells in found.items()
     ]
     return sorted(series, key=lambda one: list(TASKS).index(one.task)), left_out
