@@ -26,7 +26,7 @@ class Place(NamedTuple):
     name: str  # what tells it apart: the device, the profile's label, or both
     profile: Profile
     run: Run
-    cells: dict[str, CellRun]  # by their keys without the device
+    cells: dict[str, tuple[str, CellRun]]  # with their keys, by their keys without the device
 
 
 class Gain(NamedTuple):
@@ -57,11 +57,12 @@ def places_of(profiles: Sequence[tuple[str, Profile]], baseline: str | None) -> 
         for device in devices[run.label]:
             alone = all(len(own) == 1 for own in devices.values())
             name = device if len(runs) == 1 else run.label if alone else f"{run.label} {device}"
-            own = {one.cell.key_without(("device",)): one for one in run.cells.values() if one.cell.device == device}
+            here = [(key, one) for key, one in run.cells.items() if one.cell.device == device]
+            own = {one.cell.key_without(("device",)): (key, one) for key, one in here}
             places.append(Place(name, profile, run, own))
     if len(places) < 2:  # noqa: PLR2004 - one and another
         raise OnePlaceError("a gain needs two profiles, or a profile of two devices; give another profile")
-    called = [{one.name, one.run.label, *(own.cell.device for own in one.cells.values())} for one in places]
+    called = [{one.name, one.run.label, *(own.cell.device for _, own in one.cells.values())} for one in places]
     first = next((at for at, names in enumerate(called) if baseline is None or baseline in names), None)
     if first is None:
         raise BaselineError(f"no baseline {baseline!r}; choose from {', '.join(one.name for one in places)}")
@@ -75,9 +76,10 @@ def gains(places: Sequence[Place], parity_tolerance: float) -> list[Gain]:
     found = []
     for place in others:
         alike = base.run.hardware == place.run.hardware
-        for key, own in place.cells.items():
-            if (theirs := base.cells.get(key)) is None:
+        for name, (key, own) in place.cells.items():
+            if name not in base.cells:
                 continue
+            base_key, theirs = base.cells[name]
             facts = [(base.name, theirs.facts), (place.name, own.facts)]
             different = cell_mismatches(facts, like_hardware=alike, tolerance=parity_tolerance)
             blocked = next((one for one in different if one.grade == "blocks"), None)
@@ -88,7 +90,7 @@ def gains(places: Sequence[Place], parity_tolerance: float) -> list[Gain]:
                     if own.group not in taking_turns:
                         group = base.profile, own.group
                         taking_turns[own.group] = Pairs(parts_of(*group), launches_of(*group))
-                    gain = _paired(gain, taking_turns[own.group].versus(theirs.cell.key, own.cell.key))
+                    gain = _paired(gain, taking_turns[own.group].versus(base_key, key))
             found.append(gain)
     return found
 

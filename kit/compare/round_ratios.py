@@ -21,21 +21,18 @@ class RoundRatios(NamedTuple):
 
 
 def round_ratios(profile: Profile, group: GroupRows) -> list[RoundRatios]:
-    """Return them of every row of a group that has a ratio, in the group's order."""
+    """Return them of every row of a group that has a common round with the baseline, in the group's order."""
     base = next((row.cell.key for row in group.rows if row.is_baseline), None)
     if base is None:
         return []
     pairs = Pairs(parts_of(profile, group.key), launches_of(profile, group.key))
-    return [
-        RoundRatios(
-            name=row.name,
-            versus=row.versus,
-            by_round={number: math.exp(one.log_ratio) for number, one in pairs.ratios(row.cell.key, base).items()},
-            by_cycle={
-                number: [math.exp(log) for log in logs]
-                for number, logs in pairs.cycle_ratios(row.cell.key, base).items()
-            },
-        )
-        for row in group.rows
-        if row.versus is not None and row.versus.ratio is not None
-    ]
+    found = []
+    for row in group.rows:
+        if row.versus is None:
+            continue
+        pair = row.cell.key, base
+        by_round = {number: math.exp(one.log_ratio) for number, one in pairs.ratios(*pair).items()}
+        by_cycle = {number: [math.exp(log) for log in own] for number, own in pairs.cycle_ratios(*pair).items()}
+        if by_round:
+            found.append(RoundRatios(row.name, row.versus, by_round, by_cycle))
+    return found

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from itertools import pairwise
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -19,11 +20,13 @@ from matplotlib.colors import to_hex
 from kit.cli.app import app
 from kit.compare.within import compare_within
 from kit.errors import KitError
+from kit.profile.store import read_profile
 from kit.report.plot.draw import draw, file_of
 from kit.report.plot.frame import Asked
 from kit.report.plot.kinds import KINDS, usual_kind
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning is a line on a user's terminal
+ROOT = Path(__file__).parents[2]
 TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
 EXACT = {"sd": 0.0, "noise": 0.0}
 PLANTED_MS = {"torch": 4.0, "jax": 2.0, "tensorflow": 6.0}
@@ -266,17 +269,20 @@ def test_lines_are_told_apart_without_colour():
 
 def odd_profiles():
     mixed = [b.member("torch", 2.0, batch=4), b.member("torch", 3.0, batch=8, failed_rounds=DEAD)]
-    many = [b.member("torch", 0.01 * batch, batch=batch) for batch in range(1, 61)]
+    many = [b.member("torch", 0.01 * batch, batch=batch) for batch in range(1, 51)]
     names = ("plain", "_v", "$x_^{\n", "\x1b[31m<&>", *(f"{'long' * 40}{end}{'long' * 40}" for end in "ab"))
     strange = b.group("g", *(b.member("jax$x_^{", 2.0, "_net\n$", variant=name) for name in names))
+    renamed = b.profile(rounds=2, cycles=3)
+    renamed.cells[0].cell = b.cell("torch", batch=3)
     return {
+        "a key of another cell": renamed,
         "plain": b.profile(rounds=3),
         "one cell": b.profile(b.group("g", b.member())),
         "failed": b.profile(b.group("g", *mixed)),
         "one round": b.profile(rounds=1),
         "many": b.profile(b.group("g", *many), rounds=2, cycles=2),
         "alike": b.profile(b.group("g", b.member(**EXACT), b.member("jax", **EXACT)), drift=0.0, rounds=2),
-        "one after the other": b.profile(turns="whole"),
+        "one after the other": b.profile(turns="whole", rounds=2),
         "names": b.profile(strange, id="\x1b[31m<&>", compare=("variant",)),
         "parameters": layered(),
         "all failed": b.profile(b.group("g", b.member(failed_rounds=DEAD), b.member("jax", failed_rounds=DEAD))),
@@ -309,16 +315,16 @@ def test_odd_profiles_are_drawn_or_refused_in_one_line(name):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_an_svg_with_text_and_a_png(kind, tmp_path):
-    profile = layered() if kind in ("units", "layers") else sweep()
-    picture = drawn(kind, *([profile, sweep(factor=2.0)] if kind == "gain" else [profile]))
+    one = layered() if kind in ("units", "layers") else sweep(backends=("torch",))
+    profiles = [one, one] if kind == "gain" else [one]
+    picture = drawn(kind, *profiles)
     svg = file_of(picture, ".svg")
     texts = [one.text for one in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
     assert any("Example CPU 9000" in (text or "") for text in texts)
     (tmp_path / "p.png").write_bytes(file_of(picture, ".png"))
     pixels = image.imread(tmp_path / "p.png")
     assert pixels.shape[1] == 1300 and pixels.shape[0] > 500 and pixels.std() > 0.05
-    again = drawn(kind, *([profile, sweep(factor=2.0)] if kind == "gain" else [profile]))
-    assert file_of(again, ".svg") == svg and b"<dc:date>" not in svg
+    assert file_of(drawn(kind, *profiles), ".svg") == svg and b"<dc:date>" not in svg
 
 
 def test_nothing_is_written_over_another_or_beyond_the_edge():
@@ -383,3 +389,11 @@ def test_bad_input_is_one_line_and_leaves_no_file(folder, arguments, says):
 def test_only_drawing_imports_matplotlib():
     code = "import sys, kit.cli.app, kit.cli.plot, kit.report.plot.kinds; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_pictures_of_the_documentation_are_those_of_the_reference_profile():
+    profile = read_profile(ROOT / "profiles" / "reference" / "cpu-epyc-2-vcpu-quick.json")
+    for kind in ("rounds", "blocks"):  # the words: how lines are written is matplotlib's
+        svg = file_of(draw(Asked(kind, [("cpu-epyc-2-vcpu-quick", profile)], TITLES)), ".svg").decode()
+        committed = (ROOT / "docs" / "plots" / f"{kind}.svg").read_text()
+        assert re.findall("<text.*?</text>", svg) == re.findall("<text.*?</text>", committed)

@@ -41,7 +41,7 @@ def draw(asked: Asked) -> Picture:
         KitError: no member has blocks, or `asked.baseline` is not there.
     """
     found, left_out = group_panels(asked)
-    found = [one for one in found if any(row.numbers.step_ns for row in one.group.rows)]
+    found = [one for one in found if any(_blocks_of(one).values())]
     if not found:
         raise PlotError(f"nothing to draw: {left_out[0] if left_out else 'no group has blocks'}; measure anew")
     shown = found[:PANELS_MAX]
@@ -63,9 +63,7 @@ def draw(asked: Asked) -> Picture:
 
 
 def _draw_group(axes: Axes, panel: GroupPanel, asked: Asked, own_looks: Mapping[str, Look]) -> None:
-    good = {
-        key: [one for one in own if one.gave_number] for key, own in launches_of(panel.profile, panel.group.key).items()
-    }
+    good = _blocks_of(panel)
     first_ns = min(begin for own in panel.profile.cells for one in own.launches for begin in one.blocks.begin_ns)
     stretches = _stretches([one for own in good.values() for one in own], first_ns)
     medians_ns = [ns for own in good.values() for one in own for ns in one.blocks.median_ns]
@@ -73,9 +71,9 @@ def _draw_group(axes: Axes, panel: GroupPanel, asked: Asked, own_looks: Mapping[
     for number, one in enumerate(stretches.values()):
         if number % 2:
             axes.axvspan(one.at_s - GAP / 2 * one.length_s, one.at_s + (1 + GAP / 2) * one.length_s, color=BAND, lw=0)
-    for row in (row for row in panel.group.rows if row.numbers.step_ns):
-        look = own_looks[shown_name(row.name, asked)]
-        for launch in good[row.cell.key]:
+    for row in panel.group.rows:
+        for launch in good.get(row.cell.key, []):
+            look = own_looks[shown_name(row.name, asked)]
             stretch, blocks = stretches[launch.group, launch.round], launch.blocks
             shift_s = stretch.at_s - stretch.begin_s
             axes.plot(
@@ -93,6 +91,12 @@ def _draw_group(axes: Axes, panel: GroupPanel, asked: Asked, own_looks: Mapping[
     axes.grid(visible=False, axis="x")
     axes.set_title(panel.title)
     axes.set_ylabel(f"step ({unit})")
+
+
+def _blocks_of(panel: GroupPanel) -> dict[str, list[Launch]]:
+    """Return, by the keys of its cells, the launches that have blocks to show."""
+    launches = launches_of(panel.profile, panel.group.key)
+    return {key: [one for one in own if one.gave_number] for key, own in launches.items()}
 
 
 def _stretches(launches: Sequence[Launch], first_ns: int) -> dict[tuple[str, int], Stretch]:

@@ -143,15 +143,20 @@ def framed(
 
 
 def short_names(names: Iterable[str], chars: int) -> dict[str, str]:
-    """Return each name in one line as it fits, cut in its middle; those that are then alike are numbered."""
+    """Return each name `cut`; those that are then alike are numbered."""
     found: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for name in dict.fromkeys(names):
-        whole, half = printable_line(name), chars // 2
-        short = whole if len(whole) <= chars else f"{whole[:half]}…{whole[-half:]}"
+        short = cut(name, chars)
         counts[short] += 1
         found[name] = f"{short} #{counts[short]}" if counts[short] > 1 else short
     return found
+
+
+def cut(text: str, chars: int) -> str:
+    """Return `text` in one line as it fits, cut in its middle."""
+    whole, half = printable_line(text), chars // 2
+    return whole if len(whole) <= chars else f"{whole[:half]}…{whole[-half:]}"
 
 
 def no_number(what: str, failure: Reason | None) -> str:
@@ -164,6 +169,8 @@ def saved(figure: Figure, ending: str) -> bytes:
     metadata = {"Date": None} if ending == ".svg" else {"Software": None}
     file = io.BytesIO()
     figure.savefig(file, format=ending.removeprefix("."), dpi=DPI, metadata=metadata)
+    if ending == ".svg":  # matplotlib ends lines in spaces, which version control complains of
+        return b"".join(line.rstrip() + b"\n" for line in file.getvalue().splitlines())
     return file.getvalue()
 
 

@@ -11,7 +11,7 @@ from kit.compare.rows import GroupRows
 from kit.compare.within import compare_within
 from kit.profile.schema import Profile
 from kit.report.plain import one_line
-from kit.report.plot.frame import Asked, no_number, short_names
+from kit.report.plot.frame import Asked, cut, no_number, short_names
 from kit.report.quantity import counted
 from kit.workloads.parity import PARITY_TOLERANCE
 
@@ -43,11 +43,11 @@ def group_panels(asked: Asked) -> tuple[list[GroupPanel], list[str]]:
     for label, profile in asked.profiles:
         compared = compare_within(label, profile, baseline=asked.baseline, parity_tolerance=PARITY_TOLERANCE)
         of = f"{short_labels[label]} · " if len(asked.profiles) > 1 else ""
-        places = {result.key: place for place, result in enumerate(profile.cells)}
+        places = {result.cell.key: place for place, result in enumerate(profile.cells)}
         for group in compared.groups:
             # A table has the fastest first; side by side, a member has its place and its look in all panels.
             rows = sorted(group.rows, key=lambda row: places[row.cell.key])
-            title = one_line(of + " · ".join(group.title), TITLE_CHARS)
+            title = cut(of + " · ".join(group.title), TITLE_CHARS)
             found.append(GroupPanel(title, profile, msgspec.structs.replace(group, rows=rows)))
             left_out += [no_number(f"{of}{row.cell.key}", row.failure) for row in rows if not row.numbers.step_ns]
     return found, left_out

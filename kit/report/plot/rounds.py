@@ -100,9 +100,8 @@ def _draw_group(axes: Axes, members: Sequence[RoundRatios], own_looks: Sequence[
         draw_line(axes, [Point(whole + shift * width, one.versus.ratio or 1.0, interval)], look)
     rounds = [ratio for one in members for ratio in one.by_round.values()]
     within = [ratio for one in members for own in one.by_cycle.values() for ratio in own]
-    log_y(
-        [axes], [1.0, *rounds], [*within, *(end for one in members for end in (one.versus.low, one.versus.high) if end)]
-    )
+    ends = [end for one in members for end in (one.versus.low, one.versus.high) if end]
+    log_y([axes], [1.0, *rounds], [*within, *ends])
     ticked = numbers[:: -(-len(numbers) // TICKS_MAX)]
     axes.set_xticks([*(places[number] for number in ticked), whole], [*(str(number + 1) for number in ticked), "all"])
     axes.set_xlim(0.5, len(numbers) + 0.5 + width)
