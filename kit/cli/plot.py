@@ -39,7 +39,7 @@ def plot(*, profiles: tuple[Path, ...], out: Path, kind: str | None, baseline: s
     from kit.report.plot.frame import Asked
 
     picture = draw(Asked(kind, labelled, {name: entry.title for name, entry in CATALOG.items()}, baseline))
-    write_atomically(out, file_of(picture, out.suffix))
+    write_atomically(out, file_of(picture, out.suffix.lower()))
     for line in picture.left_out[:LEFT_OUT_NAMED]:
         click.echo(one_line(f"kit: not drawn: {line}"), err=True)
     if len(picture.left_out) > LEFT_OUT_NAMED:
@@ -48,7 +48,7 @@ def plot(*, profiles: tuple[Path, ...], out: Path, kind: str | None, baseline: s
 
 def _check_out(out: Path, *, force: bool) -> None:
     """Refuse a file that cannot or should not be written, before anything is read."""
-    if out.suffix not in ENDINGS:
+    if out.suffix.lower() not in ENDINGS:
         raise click.UsageError(f"--out {out}: the ending says what is drawn; name a file in .svg or .png")
     if out.is_dir():
         raise click.UsageError(f"--out {out}: a folder; name a file in it")

@@ -24,8 +24,8 @@ def draw(asked: Asked) -> Picture:
     """
     base, *others = places_of(asked.profiles, asked.baseline)
     every = [one for one in gains([base, *others], PARITY_TOLERANCE) if one.cell.task in TASKS]
-    drawn = [one for one in every if one.gain_pct is not None and one.cell.batch > 0]
-    left_out = [one_line(f"{one.place}: {one.cell.key}: {_why(one)}") for one in every if one not in drawn]
+    drawn = [one for one in every if _is_drawn(one)]
+    left_out = [one_line(f"{one.place}: {one.cell.key}: {_why(one)}") for one in every if not _is_drawn(one)]
     if not drawn:
         why = left_out[0] if left_out else f"no cell of {base.name} is in {others[0].name}, too"
         raise PlotError(f"nothing to draw: {why}; measure both with one suite")
@@ -63,6 +63,10 @@ def draw(asked: Asked) -> Picture:
         ],
         left_out=left_out,
     )
+
+
+def _is_drawn(one: Gain) -> bool:
+    return one.gain_pct is not None and one.cell.batch > 0
 
 
 def _why(one: Gain) -> str:

@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
-from kit.report.plain import one_line
 from kit.report.plot.axes import log_x, log_y, plain, time_unit
-from kit.report.plot.frame import Asked, Picture, PlotError, framed, panels
+from kit.report.plot.frame import Asked, Picture, PlotError, framed, no_number, panels
 from kit.report.plot.series import TASKS, Point, draw_line, series_of, workloads_of
 from kit.report.plot.style import looks
 
@@ -32,7 +31,7 @@ def draw(asked: Asked) -> Picture:
     known = []
     for one in series:
         cells = [own for own in one.cells if own[1].numbers.p95_ns and own[1].numbers.samples_per_s]
-        left_out += [one_line(f"{own[1].cell.key}: has no p95") for own in one.cells if own not in cells]
+        left_out += [no_number(run.cell.key, None) for _, run in one.cells if not run.numbers.p95_ns]
         if cells:
             known.append(one._replace(cells=cells))
     if not known:

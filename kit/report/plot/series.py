@@ -17,8 +17,8 @@ from kit.report.plot.frame import Asked, PlotError, no_number
 from kit.report.plot.style import Look, marker_size
 
 TASKS = {"train": "training", "infer": "inference"}
+NAMED_MAX = 3  # networks in a title
 INTERVALS = "Bars: 95 % intervals over rounds, the machine's drift in them. Whether two cells differ: kit compare."
-
 NO_INTERVALS = "No intervals: they need two rounds."
 
 
@@ -98,7 +98,7 @@ def draw_line(axes: Axes, points: Sequence[Point], look: Look) -> None:
 def workloads_of(cells: Sequence[Cell]) -> str:
     """Return the networks of the cells, named where they are few."""
     names = list(dict.fromkeys(cell.workload for cell in cells))
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004 - three fit
+    return ", ".join(names[:NAMED_MAX]) + (f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else "")
 
 
 def _without(cell: Cell, axis: str) -> Cell:
