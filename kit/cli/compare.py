@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from kit.cli.profiles import PROFILE, labels_of, profile_files
+
 if TYPE_CHECKING:
     from kit.compare.rows import Comparison
     from kit.profile.schema import Profile
 
-PROFILE = click.Path(exists=True, path_type=Path)
 # Each with the file of `kit.report` that renders it; none: as it is.
 FORMATS = {"text": "table", "markdown": "markdown", "csv": "csv", "json": None, "junit": "junit"}
 AGAINST = "--against"
@@ -74,7 +75,7 @@ def compare(
     """
     from kit.compare.gate import NotComparableError
 
-    before, after = list(_files(profiles)), list(_files(against))
+    before, after = list(profile_files(profiles)), list(profile_files(against))
     if why and len(before) + len(after) == 1:
         raise click.UsageError("--why explains what differs between runs; give two profiles")
     if table_name is not None:
@@ -128,36 +129,15 @@ def _table(name: str, paths: Sequence[Path], format_name: str) -> str:
     if suite.table is None:
         known = ", ".join(suites_with_a_table())
         raise click.UsageError(f"suite {name} has no table of its own; choose from {known}, or leave out --table")
-    profiles = [(label, read_profile(path)) for label, path in zip(_labels(paths), paths, strict=True)]
+    profiles = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
     return render(pivot(suite.title, suite.table.rows, suite.table.figures, profiles), format_name, sys.stdout)
-
-
-def _files(given: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files given, and of each folder its profiles in order of their names."""
-    for one in given:
-        found = sorted(one.glob("*.json")) if one.is_dir() else [one]
-        if not found:
-            raise click.UsageError(f"{one}: no profile in this folder: they end in .json")
-        yield from found
-
-
-def _labels(paths: Sequence[Path]) -> list[str]:
-    """Return file names without their ending; with the folder where names collide, numbered where that does, too."""
-    from kit.printable import printable_line
-
-    labels = [path.stem for path in paths]
-    if len(set(labels)) < len(labels):
-        labels = [f"{path.absolute().parent.name}/{path.stem}" for path in paths]
-    labels = [printable_line(label) for label in labels]
-    before = [labels[:place].count(label) for place, label in enumerate(labels)]
-    return [f"{label}#{count + 1}" if count else label for label, count in zip(labels, before, strict=True)]
 
 
 def _compared(before: Sequence[Path], after: Sequence[Path], baseline: str | None, *, force: bool) -> Comparison:
     from kit.workloads.parity import PARITY_TOLERANCE
 
     paths = [*before, *after]
-    labels = _labels(paths)
+    labels = labels_of(paths)
     if len(paths) == 1:
         from kit.audit.finding import audit
         from kit.compare.within import compare_within

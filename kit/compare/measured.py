@@ -19,6 +19,7 @@ from kit.profile.reason import Reason, reason
 from kit.profile.schema import Profile
 from kit.profile.sensor import SensorSummary
 from kit.stats.energy import DeviceEnergy, device_energy_j
+from kit.stats.level import level_interval
 from kit.stats.rounds import launch_step_ns
 
 COMPILE_PHASES = ("trace", "compile", "first_step")
@@ -50,6 +51,9 @@ def numbers_of(
     if not good:
         return Numbers(launches=0, failed=failed)
     steps_ns = [launch_step_ns(np.asarray(launch.blocks.median_ns)) for launch in good]
+    by_round = defaultdict(list)
+    for launch, own_ns in zip(good, steps_ns, strict=True):
+        by_round[launch.round].append(own_ns)
     duration_ns = sum(sum(launch.blocks.duration_ns) for launch in good)
     samples = cell.batch * sum(sum(launch.blocks.steps) for launch in good)
     compile_ns = [ns for one in good if (ns := compile_first_ns(one))]
@@ -58,7 +62,8 @@ def numbers_of(
         launches=len(good),
         failed=failed,
         step_ns=step_ns,
-        sample_ns=step_ns / cell.batch if step_ns is not None else None,
+        sample_ns=step_ns / cell.batch if step_ns is not None and cell.batch > 0 else None,
+        step_interval_ns=level_interval(by_round.values()),
         p95_ns=geometric_mean(launch.p95_ns for launch in good),
         p99_ns=geometric_mean(launch.p99_ns for launch in good),
         samples_per_s=1e9 * samples / duration_ns if duration_ns > 0 else None,

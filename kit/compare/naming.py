@@ -63,5 +63,5 @@ def _shown(cell: Cell, axis: str) -> str:
     if axis == "threads":
         return "all threads" if value is None else f"{value} {'thread' if value == 1 else 'threads'}"
     if axis not in AXES:
-        return f"{value} {axis}"
+        return f"{value} {axis.removesuffix('s') if value == 1 else axis}"
     return f"{PREFIX.get(axis, '')}{value}"

@@ -85,6 +85,22 @@ class Pairs:
             for number in sorted(mine.keys() & yours.keys())
         }
 
+    def cycle_ratios(self, one: str, other: str) -> dict[int, list[float]]:
+        """Return, of each common round, the log-ratio within each common cycle, in order of cycle.
+
+        Nothing of members of different parts, or of ones that did not take turns in blocks: no cycle has both.
+        """
+        together = [part.key for part in self._parts if one in part.cells and other in part.cells and self._paired]
+        found = {}
+        for key in together[:1]:
+            mine, yours = self._rounds.get((key, one), {}), self._rounds.get((key, other), {})
+            for number in sorted(mine.keys() & yours.keys()):
+                a, b = mine[number], yours[number]
+                _, in_a, in_b = np.intersect1d(a.cycle, b.cycle, return_indices=True)
+                logs = np.log(a.median_ns[in_a] / b.median_ns[in_b]) + self._per_sample_log(one, other)
+                found[number] = logs.tolist()
+        return found
+
     def trends(self) -> dict[str, list[Reason]]:
         """Return the mark of the one cell of each part whose ratio to the others moves most.
 
@@ -134,9 +150,13 @@ class Pairs:
 
     def _per_sample(self, one: str, other: str, ratio: RoundRatio) -> RoundRatio:
         """Steps of another batch do another amount of work; a fit is known by its whole time."""
-        mine, yours = self._cells[one], self._cells[other]
-        logs = ratio if mine.task != "fit" else RoundRatio(ratio.whole_log_ratio, ratio.whole_log_ratio)
-        return RoundRatio(*(log + math.log(yours.batch / mine.batch) for log in logs))
+        is_fit = self._cells[one].task == "fit"
+        logs = RoundRatio(ratio.whole_log_ratio, ratio.whole_log_ratio) if is_fit else ratio
+        return RoundRatio(*(log + self._per_sample_log(one, other) for log in logs))
+
+    def _per_sample_log(self, one: str, other: str) -> float:
+        mine, yours = self._cells[one].batch, self._cells[other].batch
+        return math.log(yours / mine) if mine > 0 and yours > 0 else 0.0
 
     def _relative(self, part: Group, key: str, others: Sequence[str]) -> list[NDArray[np.float64]]:
         """Return, of each round that all have, ln of a member's step over the others' in the same cycle, (cycles,)."""

@@ -74,6 +74,7 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     step_ns: float | None = None  # geometric mean over rounds of the launch's step
     sample_ns: float | None = None  # step over batch
+    step_interval_ns: tuple[float, float] | None = None  # 95 %, over rounds of this run: holds the machine's drift
     p95_ns: float | None = None
     p99_ns: float | None = None
     samples_per_s: float | None = None  # samples over the whole time of the timed steps: sees stalls

@@ -22,7 +22,7 @@ from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason
-from kit.profile.schema import PART, CellResult, Profile
+from kit.profile.schema import PART, CellResult, Group, Profile
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding
@@ -81,6 +81,21 @@ def whole_groups(profile: Profile) -> dict[str, list[CellResult]]:
     return {key: list(cells.values()) for key, cells in whole.items() if cells}
 
 
+def parts_of(profile: Profile, key: str) -> list[Group]:
+    """Return the parts that the whole group `key` was measured in; one where it was not split."""
+    return [group for group in profile.groups if _whole_key(group.key) == key]
+
+
+def launches_of(profile: Profile, key: str) -> dict[str, list[Launch]]:
+    """Return, by the key of each cell of the whole group `key`, its launches in that group."""
+    cells = {cell for part in parts_of(profile, key) for cell in part.cells}
+    return {
+        result.key: [launch for launch in result.launches if _whole_key(launch.group) == key]
+        for result in profile.cells
+        if result.key in cells
+    }
+
+
 def first_failure(launches: Sequence[Launch]) -> Reason | None:
     """Return why the first launch that failed did."""
     return next((launch.failure.reason for launch in launches if launch.failure is not None), None)
@@ -98,9 +113,8 @@ def _group(  # noqa: PLR0917 - what a group is made of
     wanted: str | None,
     findings: Sequence[Finding],
 ) -> GroupRows:
-    parts = [group for group in profile.groups if _whole_key(group.key) == key]
+    parts, launches = parts_of(profile, key), launches_of(profile, key)
     members = [result for result in profile.cells if result.key in names]
-    launches = {one.key: [launch for launch in one.launches if _whole_key(launch.group) == key] for one in members}
     found = {(one.group, one.cell.key): modes_of(one) for one in audited(profile) if _whole_key(one.group) == key}
     modes = {where: own for where, own in found.items() if own is not None}
     cells = {one.key: one.cell for one in members}

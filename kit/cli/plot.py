@@ -1,0 +1,58 @@
+"""`kit plot`: profiles as a picture."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from kit.cli.profiles import PROFILE, labels_of, profile_files
+from kit.report.plot.kinds import KINDS, usual_kind
+
+ENDINGS = (".svg", ".png")
+# Kinds in which something is compared.
+WITH_BASELINE = ("gain", "rounds")
+LEFT_OUT_NAMED = 20
+
+
+@click.command
+@click.argument("profiles", nargs=-1, required=True, type=PROFILE)
+@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="FILE.svg or .png.")
+@click.option("--kind", type=click.Choice(list(KINDS)), help="What is drawn; unasked, what the suite varies.")
+@click.option("--baseline", metavar="NAME", help="Device, profile or row that gain and rounds compare with.")
+@click.option("--force", is_flag=True, help="Replace FILE.")
+def plot(*, profiles: tuple[Path, ...], out: Path, kind: str | None, baseline: str | None, force: bool) -> None:
+    """Draw PROFILES. A folder stands for the profiles in it."""
+    _check_out(out, force=force)
+    from kit.profile.store import read_profile
+
+    paths = list(profile_files(profiles))
+    labelled = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
+    kind = kind or usual_kind([profile for _, profile in labelled])
+    if baseline is not None and kind not in WITH_BASELINE:
+        raise click.UsageError(f"--baseline: {kind} compares nothing; leave it out, or take --kind gain or rounds")
+    from kit.backends.catalog import CATALOG
+    from kit.profile.atomic import write_atomically
+    from kit.report.plain import one_line
+    from kit.report.plot.draw import draw, file_of
+    from kit.report.plot.frame import Asked
+
+    picture = draw(Asked(kind, labelled, {name: entry.title for name, entry in CATALOG.items()}, baseline))
+    write_atomically(out, file_of(picture, out.suffix.lower()))
+    for line in picture.left_out[:LEFT_OUT_NAMED]:
+        click.echo(one_line(f"kit: not drawn: {line}"), err=True)
+    if len(picture.left_out) > LEFT_OUT_NAMED:
+        click.echo(f"kit: … and {len(picture.left_out) - LEFT_OUT_NAMED:,} more", err=True)
+
+
+def _check_out(out: Path, *, force: bool) -> None:
+    """Refuse a file that cannot or should not be written, before anything is read."""
+    if out.suffix.lower() not in ENDINGS:
+        raise click.UsageError(f"--out {out}: the ending says what is drawn; name a file in .svg or .png")
+    if out.is_dir():
+        raise click.UsageError(f"--out {out}: a folder; name a file in it")
+    if not out.parent.is_dir():
+        raise click.UsageError(f"--out {out}: no such folder; create it, or choose another")
+    if os.path.lexists(out) and not force:
+        raise click.UsageError(f"--out {out}: is there already; choose another, or replace it with --force")

@@ -1,0 +1,31 @@
+"""One picture of some profiles, as the bytes of a file."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from kit.report.plot.frame import LABEL_CHARS, Asked, Picture, saved, short_names
+from kit.report.plot.kinds import KINDS
+from kit.report.plot.style import our_style
+
+
+def draw(asked: Asked) -> Picture:
+    """Return the picture of the kind asked for.
+
+    Raises:
+        KitError: there is nothing to draw, or no such baseline.
+    """
+    labels = short_names((label for label, _ in asked.profiles), LABEL_CHARS)
+    asked = asked._replace(
+        profiles=[(labels[label], profile) for label, profile in asked.profiles],
+        baseline=labels.get(asked.baseline or "", asked.baseline),
+    )
+    with our_style():
+        picture: Picture = import_module(f"kit.report.plot.{KINDS[asked.kind]}").draw(asked)
+        return picture
+
+
+def file_of(picture: Picture, ending: str) -> bytes:
+    """Return the picture as a file with this ending, .svg or .png."""
+    with our_style():
+        return saved(picture.figure, ending)

@@ -1,0 +1,61 @@
+"""`kit plot`: which file it writes, and its one line where it writes none."""
+
+import re
+import subprocess
+import sys
+
+import profile_builder as b
+import pytest
+from click import ClickException
+from click.testing import CliRunner
+
+from kit.cli.app import app
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    plan = b.group("g", *(b.member("torch", float(batch), batch=batch) for batch in (1, 8)))
+    b.write(tmp_path / "p.json", b.profile(plan, rounds=2, cycles=3, compare=("batch",)))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def kit(*arguments):
+    return CliRunner().invoke(app, ["plot", *arguments], standalone_mode=False)
+
+
+def test_the_command_writes_what_is_asked_for(folder):
+    assert kit("p.json", "-o", "a.svg").exit_code == 0
+    first = (folder / "a.svg").read_bytes()
+    assert b"time per sample" in first
+    refused = kit("p.json", "-o", "a.svg", "--kind", "blocks")
+    assert "--force" in str(refused.exception) and (folder / "a.svg").read_bytes() == first
+    assert kit("p.json", "-o", "a.svg", "--kind", "blocks", "--force").exit_code == 0
+    assert b"Medians of blocks" in (folder / "a.svg").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["-o", "a.pdf"], r"\.svg or \.png"),
+        (["-o", "a"], r"\.svg or \.png"),
+        (["-o", "none/a.svg"], "no such folder"),
+        (["-o", "a.svg", "--kind", "pie"], "pie"),
+        (["-o", "a.svg", "--kind", "layers"], "no cell has layers"),
+        (["-o", "a.svg", "--kind", "gain"], "two profiles"),
+        (["-o", "a.svg", "--kind", "batch", "--baseline", "jax"], "--baseline"),
+        (["-o", "a.svg", "--kind", "rounds", "--baseline", "numpy"], "no baseline 'numpy'"),
+        ([], "--out"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_no_file(folder, arguments, says):
+    result = kit("p.json", *arguments)
+    line = result.exception.format_message() if isinstance(result.exception, ClickException) else str(result.exception)
+    assert re.search(says, line) and "\n" not in line
+    assert getattr(result.exception, "exit_code", None) == 2
+    assert [one.name for one in folder.iterdir()] == ["p.json"]
+
+
+def test_only_drawing_imports_matplotlib():
+    code = "import sys, kit.cli.app, kit.cli.plot, kit.report.plot.kinds; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,83 @@
+"""Profiles for pictures, with planted steps and no noise; a picture of them, and what its artists show."""
+
+import profile_builder as b
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_hex
+
+from kit.report.plot.draw import draw
+from kit.report.plot.frame import Asked
+
+TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
+EXACT = {"sd": 0.0, "noise": 0.0}
+BATCHES = (1, 10, 100, 1000)
+DEAD = dict.fromkeys(range(8), b.reason("out_of_memory", signal="SIGKILL"))
+
+
+def sweep(batches=BATCHES, backends=("torch", "jax"), device="cpu", factor=1.0, rounds=4):
+    """Steps of `batch + 10` ms in training and half of it in inference, `jax` twice as fast, without any noise."""
+    plans = [
+        b.group(f"{name} {task}", *members)
+        for name in backends
+        for task in ("train", "infer")
+        for members in [
+            [
+                b.member(name, factor * step_ms(name, task, batch), task=task, batch=batch, device=device, **EXACT)
+                for batch in batches
+            ]
+        ]
+    ]
+    return b.profile(*plans, rounds=rounds, cycles=3, drift=0.0, suite="batch-sweep", compare=("batch",))
+
+
+def step_ms(name, task, batch):
+    return (batch + 10) / (2 if name == "jax" else 1) / (2 if task == "infer" else 1)
+
+
+def layered():
+    plans = [
+        b.group(
+            f"{name} {layers}",
+            *(
+                b.member(name, layers * units / 10, "dblstm", parameters={"layers": layers, "units": units}, **EXACT)
+                for units in (32, 64, 128, 256)
+            ),
+        )
+        for name in ("torch", "jax")
+        for layers in (1, 2, 3)
+    ]
+    return b.profile(*plans, rounds=3, cycles=3, drift=0.0, compare=("units",))
+
+
+def drawn(kind, *profiles, baseline=None):
+    labelled = [("p", profiles[0])] if len(profiles) == 1 else [(f"p{at}", one) for at, one in enumerate(profiles)]
+    return draw(Asked(kind, labelled, TITLES, baseline))
+
+
+def lines(axes):
+    """Name in the legend -> (x, y) of each line with that look."""
+    legend = axes.figure.legends[0]
+    looks = {
+        (to_hex(one.get_color()), one.get_marker()): text.get_text()
+        for one, text in zip(legend.legend_handles, legend.get_texts(), strict=True)
+    }
+    found = {}
+    for one in axes.lines:
+        name = looks.get((to_hex(one.get_color()), one.get_marker()))
+        if name is not None:
+            found.setdefault(name, []).append((list(one.get_xdata()), list(one.get_ydata())))
+    return found
+
+
+def line(axes, name):
+    (only,) = lines(axes)[name]
+    return only
+
+
+def bars(axes):
+    """The ends of each interval, by x."""
+    segments = [one for own in axes.collections if isinstance(own, LineCollection) for one in own.get_segments()]
+    return sorted((round(float(low[0]), 6), float(low[1]), float(high[1])) for low, high in segments)
+
+
+def words(figure):
+    return " ".join(text.get_text() for text in figure.texts)

@@ -1,0 +1,104 @@
+"""Every kind is a file in both formats, or one line that says why not, whatever the profile holds."""
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import matplotlib as mpl
+import profile_builder as b
+import pytest
+from matplotlib import image
+from planted_plots import DEAD, EXACT, TITLES, drawn, layered, sweep
+
+from kit.errors import KitError
+from kit.profile.store import read_profile
+from kit.report.plot.draw import draw, file_of
+from kit.report.plot.frame import Asked
+from kit.report.plot.kinds import KINDS
+
+pytestmark = pytest.mark.filterwarnings("error")  # a warning is a line on a user's terminal
+ROOT = Path(__file__).parents[2]
+
+
+def odd_profiles():
+    mixed = [b.member("torch", 2.0, batch=4), b.member("torch", 3.0, batch=8, failed_rounds=DEAD)]
+    many = [b.member("torch", 0.01 * batch, batch=batch) for batch in range(1, 51)]
+    names = ("plain", "_v", "$x_^{\n", "\x1b[31m<&>", *(f"{'long' * 40}{end}{'long' * 40}" for end in "ab"))
+    strange = b.group("g", *(b.member("jax$x_^{", 2.0, "_net\n$", variant=name) for name in names))
+    renamed = b.profile(rounds=2, cycles=3)
+    renamed.cells[0].cell = b.cell("torch", batch=3)
+    return {
+        "a key of another cell": renamed,
+        "plain": b.profile(rounds=3),
+        "one cell": b.profile(b.group("g", b.member())),
+        "failed": b.profile(b.group("g", *mixed)),
+        "one round": b.profile(rounds=1),
+        "many": b.profile(b.group("g", *many), rounds=2, cycles=2),
+        "alike": b.profile(b.group("g", b.member(**EXACT), b.member("jax", **EXACT)), drift=0.0, rounds=2),
+        "one after the other": b.profile(turns="whole", rounds=2),
+        "names": b.profile(strange, id="\x1b[31m<&>", compare=("variant",)),
+        "parameters": layered(),
+        "all failed": b.profile(b.group("g", b.member(failed_rounds=DEAD), b.member("jax", failed_rounds=DEAD))),
+        "batch of zero": b.profile(b.group("g", b.member(batch=0), b.member(batch=2))),
+    }
+
+
+# What has nothing to show of a kind says so instead.
+NOTHING = {"all failed": set(KINDS), "one cell": {"rounds"}, "failed": {"rounds"}}
+
+
+@pytest.mark.parametrize("name", odd_profiles())
+def test_odd_profiles_are_drawn_or_refused_in_one_line(name):
+    profile = odd_profiles()[name]
+    for kind in KINDS:
+        profiles = [profile, profile] if kind == "gain" else [profile]
+        expected = kind not in NOTHING.get(name, set()) and (kind not in ("units", "layers") or name == "parameters")
+        if not expected:
+            with pytest.raises(KitError) as refused:
+                drawn(kind, *profiles)
+            assert str(refused.value).isprintable()
+            continue
+        figure, _ = drawn(kind, *profiles)
+        legends = [text.get_text() for own in figure.legends for text in own.get_texts()]
+        assert len(set(legends)) == len(legends) and all(text.isprintable() for text in legends)
+        if name == "names":
+            assert len(legends) >= 5 and any("_v" in text for text in legends)
+        assert all(one.get_ylim()[1] > one.get_ylim()[0] > 0 for one in figure.axes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_an_svg_with_text_and_a_png(kind, tmp_path):
+    one = layered() if kind in ("units", "layers") else sweep(backends=("torch",))
+    profiles = [one, one] if kind == "gain" else [one]
+    picture = drawn(kind, *profiles)
+    svg = file_of(picture, ".svg")
+    texts = [one.text for one in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    assert any("Example CPU 9000" in (text or "") for text in texts)
+    (tmp_path / "p.png").write_bytes(file_of(picture, ".png"))
+    pixels = image.imread(tmp_path / "p.png")
+    assert pixels.shape[1] == 1300 and pixels.shape[0] > 500 and pixels.std() > 0.05
+    assert file_of(drawn(kind, *profiles), ".svg") == svg and b"<dc:date>" not in svg
+
+
+def test_nothing_is_written_over_another_or_beyond_the_edge():
+    figure, _ = drawn("rounds", b.profile(*b.six_cells(), b.group("g", b.member("jax", batch=2), b.member())))
+    texts = [*figure.texts, *figure.legends, *(axes.title for axes in figure.axes)]
+    boxes = [one.get_window_extent() for one in texts if not hasattr(one, "get_text") or one.get_text()]
+    boxes += [axes.get_tightbbox() for axes in figure.axes]
+    assert all(figure.bbox.x0 <= one.x0 and one.x1 <= figure.bbox.x1 and one.y0 >= figure.bbox.y0 for one in boxes)
+    assert not any(one.overlaps(other) for at, one in enumerate(boxes) for other in boxes[:at])
+
+
+def test_a_users_own_style_changes_nothing():
+    profile = sweep(batches=(1, 2))
+    plain = file_of(drawn("batch", profile), ".svg")
+    with mpl.rc_context({"axes.facecolor": "red", "svg.fonttype": "path", "lines.linewidth": 9}):
+        assert file_of(drawn("batch", profile), ".svg") == plain
+
+
+def test_the_pictures_of_the_documentation_are_those_of_the_reference_profile():
+    profile = read_profile(ROOT / "profiles" / "reference" / "cpu-epyc-2-vcpu-quick.json")
+    for kind in ("rounds", "blocks"):  # the words: how lines are written is matplotlib's
+        svg = file_of(draw(Asked(kind, [("cpu-epyc-2-vcpu-quick", profile)], TITLES)), ".svg").decode()
+        committed = (ROOT / "docs" / "plots" / f"{kind}.svg").read_text()
+        assert re.findall("<text.*?</text>", svg) == re.findall("<text.*?</text>", committed)
