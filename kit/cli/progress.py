@@ -68,8 +68,8 @@ class RunProgress:
         self._show(f"start {first.backend} {' + '.join(names)}", START_BLOCKS)
 
     def block_done(self, cell: Cell) -> None:
-        """Count a block."""
-        self._show(f"{cell.backend} {cell.workload} {cell.task}", 1)
+        """Count a block; how many a fit will have nobody knows."""
+        self._show(f"{cell.backend} {cell.workload} {cell.task}", 0 if cell.task == "fit" else 1)
 
     def round_done(self, number: int, launches: Sequence[Launch]) -> None:
         """Count the round; where nothing is drawn, say so in a line."""

@@ -66,7 +66,7 @@ def moment(written: str) -> str:
 
 def counted(count: int, noun: str) -> str:
     """Return ``1 round``, ``8 rounds``, ``3 launches``, ``2 processes``."""
-    ending = "es" if noun.endswith(("ch", "s")) else "s"
+    ending = "es" if noun.endswith(("nch", "s")) else "s"
     return f"{count:,} {noun}{'' if count == 1 else ending}"
 
 

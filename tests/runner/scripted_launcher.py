@@ -23,6 +23,7 @@ from kit.suites.suite import Axes, Measure, Suite, VariantTable
 from kit.worker.messages import BlockDone, Built, Concluded, Finished, Prepared, WarmedUp
 
 S = 1_000_000_000
+FIT_BLOCKS = 3
 MS = 1_000_000
 DIED = reason("signal", signal="SIGKILL")
 
@@ -96,6 +97,7 @@ class ScriptedMember:
         self.number = launcher.starts[name]
         launcher.starts[name] += 1
         self.counts = Counter()
+        self.fit_blocks = 0
         self.level = math.exp(launcher.draw.gauss(0, launcher.luck))
 
     def _call(self, what, place=None):
@@ -152,9 +154,13 @@ class ScriptedMember:
         # The first is the lead-in, which nothing may count.
         begin_ns, steps_ns = self.launcher.now_ns, [10 * step_ns, *[step_ns] * 4]
         self.launcher.now_ns += int(seconds * S)
-        return BlockDone(
+        done = BlockDone(
             begin_ns=begin_ns, span_ns=int(seconds * S), lead_in=1, step_ns=steps_ns, counters={"process.cpu_ns": 7}
         )
+        if self.programs[program].cell.task != "fit":
+            return done
+        self.fit_blocks += 1
+        return msgspec.structs.replace(done, lead_in=0, step_ns=steps_ns[1:], left=FIT_BLOCKS - self.fit_blocks)
 
     def conclude(self, program):
         self._call("conclude", program)
@@ -214,7 +220,7 @@ def suite(*, backends=("tensorflow", "torch", "jax"), tasks=("train",), rounds=3
     )
 
 
-def plan_of(suite, *, precision_pct=None, cycles=4, seed=0, energy_s=0.0, sensors=()):
+def plan_of(suite, *, precision_pct=None, cycles=4, seed=0, energy_s=0.0, sensors=(), fits=None):
     """The plan of a run of `suite`, on a machine with these sensors."""
     like = profile(rounds=1, cycles=1)
     cells = plan_cells(suite)
@@ -224,7 +230,9 @@ def plan_of(suite, *, precision_pct=None, cycles=4, seed=0, energy_s=0.0, sensor
         share=suite.measure.share,
         rounds=suite.measure.rounds,
         precision_pct=precision_pct,
-        plan=StepPlan(cycles=cycles, block_s=0.25, lead_in_s=0.02, warmup_s=1.0, warmup_steps=10, energy_s=energy_s),
+        plan=StepPlan(
+            cycles=cycles, block_s=0.25, lead_in_s=0.02, warmup_s=1.0, warmup_steps=10, energy_s=energy_s, fits=fits
+        ),
         variants=suite.all_variants(),
         seed=seed,
     )

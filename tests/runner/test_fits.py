@@ -1,0 +1,58 @@
+"""Fits run alone from their first to their last step, in as many rounds as they are repeated."""
+
+from itertools import groupby
+
+from scripted_launcher import FIT_BLOCKS, Death, ScriptedLauncher
+
+from kit.profile.reason import reason
+
+
+def launches_of(profile, backend, task):
+    (cell,) = [one for one in profile.cells if (one.cell.backend, one.cell.task) == (backend, task)]
+    return cell.launches
+
+
+def test_a_fit_is_not_interrupted_by_others(conducted):
+    run = conducted(backends=["torch", "jax"], tasks=["fit"], rounds=2)
+    profile = run.begin()
+    blocks = [key for what, key in run.launcher.calls if what == "block"]
+    assert [len(list(own)) for _, own in groupby(blocks)] in ([FIT_BLOCKS] * 4, [3, 6, 3])
+    for backend in ("torch", "jax"):
+        for launch in launches_of(profile, backend, "fit"):
+            assert launch.blocks.cycle == [0, 1, 2]
+            assert launch.blocks.lead_in == [0, 0, 0]
+            assert (launch.turns, launch.turns_reason) == ("whole", reason("fit_runs_alone"))
+
+
+def test_fits_are_repeated_in_the_first_rounds_from_other_seeds(conducted):
+    run = conducted(backends=["torch"], tasks=["train", "fit"], share=["task"], rounds=4, fits=2)
+    profile = run.begin()
+    assert [launch.round for launch in launches_of(profile, "torch", "fit")] == [0, 1]
+    assert [launch.round for launch in launches_of(profile, "torch", "train")] == [0, 1, 2, 3]
+    prepared = [request.prepare for request in run.launcher.requests]
+    assert [(one.seed, len(one.programs)) for one in prepared] == [(0, 2), (1, 2), (0, 1), (0, 1)]
+    assert not profile.interrupted
+
+
+def test_a_fit_that_fails_leaves_the_steps_of_its_process(conducted):
+    run = conducted(backends=["torch"], tasks=["train", "fit"], share=["task"], rounds=2)
+    # Four blocks of training come first.
+    profile = run.begin(ScriptedLauncher(deaths=[Death("torch", "block", nth=5, program=1, alone=True)]))
+    (failed,) = launches_of(profile, "torch", "fit")
+    assert len(failed.blocks.cycle) == 1
+    assert failed.failure is not None
+    assert [launch.failure for launch in launches_of(profile, "torch", "train")] == [None, None]
+
+
+def test_a_cell_that_two_parts_of_a_sweep_share_is_built_once(conducted):
+    run = conducted(backends=["torch"], batches=[1, 2, 3, 4, 5, 6], compare=["batch"], share=["batch"], rounds=1)
+    profile = run.begin()
+    built = [key for what, key in run.launcher.calls if what == "build"]
+    assert sorted(built) == sorted(set(built))
+    assert len(built) == 6
+    concluded = [key for what, key in run.launcher.calls if what == "conclude"]
+    assert sorted(concluded) == sorted(built)
+    # A part's cells are given back before the next part's are built, all but the one that both have.
+    order = [(what, key) for what, key in run.launcher.calls if what in ("build", "conclude")]
+    assert [what for what, _ in order] == ["build"] * 4 + ["conclude"] * 3 + ["build"] * 2 + ["conclude"] * 3
+    assert len({launch.process for cell in profile.cells for launch in cell.launches}) == 1
