@@ -15,7 +15,8 @@ from kit.backends.catalog import CATALOG
 from kit.errors import KitError
 from kit.profile.cell import AXES, Cell
 from kit.profile.schema import PART, Group
-from kit.suites.suite import Axes, Suite, check_choice
+from kit.suites.program import sources_of
+from kit.suites.suite import Suite, check_choice
 from kit.workloads.catalog import DATASETS, WORKLOADS, parameters_of
 from kit.workloads.catalog import workload as workload_of
 
@@ -52,14 +53,16 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
         named: backends that the user asked for by name: none of them may go without a cell.
 
     Raises:
-        KitError: a name that is not among its choices, a batch that no data set can fill, or no cell.
+        KitError: a name that is not among its choices, a batch that no data set can fill, a program that is not
+            there, or no cell.
     """
     _check(suite)
     axes = suite.cells
     threads_given: list[int | None] = [*axes.threads] or [None]
+    sources = sources_of(suite)
     cells: dict[str, Cell] = {}
     for (workload, parameters), device, batch, precision, feed, threads, task, backend, mode, variant in product(
-        _workloads(axes),
+        _workloads(suite),
         axes.devices,
         axes.batches,
         axes.precisions,
@@ -72,6 +75,8 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
     ):
         modes = CATALOG[backend].compile_modes
         if mode not in (*modes, DEFAULT_COMPILE_MODE):
+            continue
+        if workload in sources and not sources[workload].takes_task and task != axes.tasks[0]:
             continue
         cell = Cell(
             workload=workload,
@@ -178,33 +183,42 @@ def _key_without(cell: Cell, axes: Sequence[str], *, keep_mode: bool = False) ->
     return cell.key_without(left_out)
 
 
-def _workloads(axes: Axes) -> Iterator[tuple[str, dict[str, int]]]:
+def _workloads(suite: Suite) -> Iterator[tuple[str, dict[str, int]]]:
     """Yield each workload with each combination of its own parameters: what a suite does not give has its default."""
-    for name in axes.workloads:
-        values = {one: axes.parameters.get(one, [default]) for one, default in parameters_of(name).items()}
+    given = suite.cells.parameters
+    for name in suite.cells.workloads:
+        known = {} if suite.programs else parameters_of(name)
+        values = {one: given.get(one, [default]) for one, default in known.items()}
         for combination in product(*values.values()):
             yield name, dict(zip(values, combination, strict=True))
 
 
 def _check(suite: Suite) -> None:
-    axes = suite.cells
+    axes, is_own = suite.cells, bool(suite.programs)
     for workload in axes.workloads:
-        check_choice("workload", workload, list(WORKLOADS))
-    known = list(dict.fromkeys(one for workload in axes.workloads for one in parameters_of(workload)))
+        check_choice("workload", workload, list(suite.programs or WORKLOADS))
+    known = [] if is_own else list(dict.fromkeys(one for name in axes.workloads for one in parameters_of(name)))
     for parameter in axes.parameters:
         if parameter not in known:
             has = f"they have {', '.join(known)}" if known else "they have none"
             raise PlanError(f"{', '.join(axes.workloads)} have no parameter {parameter!r}; {has}")
     for axis in suite.compared:
         check_choice("axis to compare over", axis, [*AXES, *known])
+    entries = {name: entry for name, entry in CATALOG.items() if entry.builds_workloads != is_own}
     for backend in axes.backends:
-        check_choice("backend", backend, list(CATALOG))
-    for precision, backend in product(axes.precisions, axes.backends):
-        check_choice(f"precision of {backend}", precision, CATALOG[backend].precisions)
-    every_mode = dict.fromkeys(mode for entry in CATALOG.values() for mode in entry.compile_modes)
+        check_choice("backend", backend, list(entries))
+        for precision in axes.precisions:
+            check_choice(f"precision of {backend}", precision, CATALOG[backend].precisions)
+        for feed in axes.feeds:
+            check_choice(f"feed of {backend}", feed, CATALOG[backend].feeds)
+    every_mode = dict.fromkeys(mode for entry in entries.values() for mode in entry.compile_modes)
     for mode in axes.compile_modes:
         check_choice("compile mode", mode, [DEFAULT_COMPILE_MODE, *every_mode])
-    for (workload, parameters), task, batch in product(_workloads(axes), axes.tasks, axes.batches):
+    if is_own:
+        for task in axes.tasks:
+            check_choice("task of a program", task, ("train", "infer"))
+        return
+    for (workload, parameters), task, batch in product(_workloads(suite), axes.tasks, axes.batches):
         data = DATASETS[workload_of(workload, parameters).data]
         samples = data.samples("test" if task == "infer" else "train")
         if batch > samples:

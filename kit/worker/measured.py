@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kit import clock
+from kit.backends.program.backend import OwnProgram
 from kit.backends.protocol import Backend, Output, Program
 from kit.errors import KitError
 from kit.profile.clock import Calibration, Certificate, ClockSource
@@ -39,10 +40,10 @@ class Timing(NamedTuple):
 
 
 class MeasuredProgram:
-    """A cell, running and stamped."""
+    """A cell, running and stamped. Without inputs it is a user's own program, which brings them."""
 
     def __init__(
-        self, backend: Backend, asked: Prepare, own: ProgramRequest, inputs: Inputs, ledger: PhaseLedger
+        self, backend: Backend, asked: Prepare, own: ProgramRequest, inputs: Inputs | None, ledger: PhaseLedger
     ) -> None:
         self._backend = backend
         self._asked = asked
@@ -50,7 +51,6 @@ class MeasuredProgram:
         self._slowdown_pct = own.slowdown_pct
         self._inputs = inputs
         self.ledger = ledger
-        self._workload = workload(own.cell.workload, own.cell.parameters)
         self._steps_done = 0
         self._shortest_ns: float | None = None
         self._output: Output = None
@@ -59,9 +59,7 @@ class MeasuredProgram:
         """Build, trace, compile and make the first step; the framework's own exceptions pass."""
         self._timing = timing
         with self.ledger.phase("build"):
-            weights = initial_weights(self._workload, self._asked.seed)
-            self._program: Program = self._backend.build(self._workload, self._cell, weights, self._asked.seed)
-            self._batches = feed(self._program, self._inputs.pool, self._cell)
+            self._build()
         with self.ledger.phase("trace"):
             traced = self._program.trace()
         if not traced:
@@ -77,9 +75,11 @@ class MeasuredProgram:
         with self.ledger.phase("first_step"):
             first_ns, self._output = run_steps(self._program, self._batches, 1, stamps, timing.calibration)
         self._steps_done = 1
+        self._check(first_ns)
         self._compiled_before = self._program.compilations()
         self._stepping: Stepping = self._program
-        return PreparedProgram(phases=self.ledger.take(), data=self._inputs.used, first_step_ns=int(first_ns[0]))
+        used = None if self._inputs is None else self._inputs.used
+        return PreparedProgram(phases=self.ledger.take(), data=used, first_step_ns=int(first_ns[0]))
 
     def warm_up(self) -> WarmedUp:
         """Run the warm-up; the pace of its last steps decides how many steps the first block has."""
@@ -90,6 +90,7 @@ class MeasuredProgram:
                 self._program, self._batches, plan.warmup_s, plan.warmup_steps, stamps, self._timing.calibration
             )
         self._steps_done += len(self._last_ns)
+        self._check(self._last_ns)
         if self._slowdown_pct:
             pace_ns = float(np.median(self._last_ns))
             self._stepping = Planted(self._program, round(pace_ns * self._slowdown_pct / 100))
@@ -117,6 +118,7 @@ class MeasuredProgram:
         timed_ns = self._last_ns[steps.lead_in :]
         if timed_ns.min() <= 0:
             raise LaunchError("a step took no time by this clock: too coarse for steps this short; use larger batches")
+        self._check(timed_ns)
         self._shortest_ns = min(self._shortest_ns or np.inf, float(np.median(timed_ns)))
         found = {
             name: None if first is None or last is None else last - first
@@ -141,7 +143,7 @@ class MeasuredProgram:
             failure = Failure(phase="steady", reason=reason("output_not_finite"))
             return FinishedProgram(recompiles=recompiles, marks=[], phases=[], failure=failure)
         evaluation = parity = None
-        if self._asked.prove:
+        if self._asked.prove and self._inputs is not None and not isinstance(self._program, OwnProgram):
             if self._cell.task == "train":
                 with self.ledger.phase("evaluate"):
                     evaluation = evaluate(self._program, self._workload, self._inputs, self._steps_done)
@@ -154,6 +156,21 @@ class MeasuredProgram:
             parity=parity,
             evaluation=evaluation,
         )
+
+    def _build(self) -> None:
+        self._program: Program | OwnProgram
+        if self._inputs is None:
+            self._program = own = OwnProgram(self._asked.sources[self._cell.workload], self._cell)
+            self._batches = own.batches
+            return
+        self._workload = workload(self._cell.workload, self._cell.parameters)
+        weights = initial_weights(self._workload, self._asked.seed)
+        self._program = built = self._backend.build(self._workload, self._cell, weights, self._asked.seed)
+        self._batches = feed(built, self._inputs.pool, self._cell)
+
+    def _check(self, step_ns: StepTimes) -> None:
+        if isinstance(self._program, OwnProgram):
+            self._program.check(self._output, step_ns)
 
     @property
     def _planted_ns(self) -> int:

@@ -16,6 +16,7 @@ from kit import clock
 from kit.backends.protocol import Backend
 from kit.errors import KitError
 from kit.profile.launch import Failure, PhaseName, Threads
+from kit.profile.program import ProgramSource
 from kit.profile.reason import Reason, reason
 from kit.sensors.catalog import EdgeCounters
 from kit.sensors.process import peak_memory_b
@@ -47,6 +48,7 @@ class Member:
         self._encode = msgspec.json.Encoder().encode
         self._ledger = PhaseLedger(self._tell)
         self._programs: list[MeasuredProgram] = []
+        self._sources: list[ProgramSource] = []
         self._current: int | None = None
 
     def serve(self) -> int:
@@ -59,7 +61,9 @@ class Member:
             except Exception as error:
                 if not isinstance(error, KitError):
                     traceback.print_exc()
-                self._say(Failed(program=self._current, failure=Failure(phase=self._phase, reason=_reason_of(error))))
+                self._say(
+                    Failed(program=self._current, failure=Failure(phase=self._phase, reason=self._reason_of(error)))
+                )
                 return 1
             if isinstance(command, Finish):
                 return 0
@@ -82,16 +86,21 @@ class Member:
 
     def _prepare(self, asked: Prepare) -> Prepared:
         from kit.backends.catalog import load
+        from kit.backends.program.source import import_function
         from kit.worker.inputs import load_inputs
 
         self._current = 0 if len(asked.programs) == 1 else None
+        wanted = {own.cell.workload for own in asked.programs}
+        self._sources = [source for name, source in asked.sources.items() if name in wanted]
         source, _ = clock.choose_source(asked.clock)
         self._timing = Timing(source, clock.calibrate(source))
         with self._ledger.phase("import"):
             backend = load(asked.programs[0].cell.backend)
+            for own_source in self._sources:
+                import_function(own_source)
         threads = _set_threads(backend, asked)
         with self._ledger.phase("data"):
-            inputs = [load_inputs(own.cell, asked) for own in asked.programs]
+            inputs = [None if self._sources else load_inputs(own.cell, asked) for own in asked.programs]
         # Opened once the framework has its threads: what was before is no part of any block.
         self._counters = EdgeCounters(asked.cpus)
         prepared = []
@@ -123,6 +132,18 @@ class Member:
             finished.append(program.finish(certificate))
         return Finished(programs=finished, peak_memory_b=peak_b, calibration=end, certificate=certificate)
 
+    def _reason_of(self, error: Exception) -> Reason:
+        from kit.backends.program.source import line_in
+
+        message = " ".join(str(error).split())[:MESSAGE_LENGTH]
+        if isinstance(error, KitError):
+            return reason("refused", message=message)
+        name = type(error).__name__
+        for source in self._sources:
+            if (line := line_in(source, error)) is not None:
+                return reason("program_raised", type=name, message=message, file=source.path, line=line)
+        return reason("exception", type=name, message=message)
+
     @property
     def _phase(self) -> PhaseName:
         if self._current is not None and self._current < len(self._programs):
@@ -149,10 +170,3 @@ def _check_device(backend: Backend, device: str, wanted: int) -> None:
         raise LaunchError(
             f"{backend.name} sees {found.get(device, 0)} {device} of the {wanted} asked for; it sees: {seen}"
         )
-
-
-def _reason_of(error: Exception) -> Reason:
-    message = " ".join(str(error).split())[:MESSAGE_LENGTH]
-    if isinstance(error, KitError):
-        return reason("refused", message=message)
-    return reason("exception", type=type(error).__name__, message=message)

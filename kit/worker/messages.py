@@ -21,6 +21,7 @@ from kit.profile.launch import (
     StepPlan,
     Threads,
 )
+from kit.profile.program import ProgramSource
 from kit.profile.reason import Reason
 
 
@@ -35,6 +36,7 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="pr
     """Import, load data, build and compile every program, and run its first step."""
 
     programs: list[ProgramRequest]  # of one backend
+    sources: dict[str, ProgramSource] = {}  # workload -> where its function is, of users' own programs
     plan: StepPlan
     data: dict[str, str]  # data set -> what is used: itself, or "synthetic"
     seed: Int64
@@ -76,7 +78,7 @@ class PreparedProgram(msgspec.Struct, frozen=True, kw_only=True):
     """A program that has made its first step."""
 
     phases: list[Phase]
-    data: DataUsed
+    data: DataUsed | None  # null: a user's own program has its own
     first_step_ns: Int64
 
 
