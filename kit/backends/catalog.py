@@ -1,27 +1,41 @@
 """Which backends there are, named without importing any framework, and loading one.
 
 A backend is a folder in `kit/backends/`: `about.py` with its `BackendEntry`, importable without the framework, and
-`backend.py` with `BACKEND`, which imports it.
+`backend.py` with `BACKEND`, which imports it. Other distributions add such packages as entry points of the group
+`steadykit.backends`.
 """
 
 from __future__ import annotations
 
 import os
 from importlib import import_module
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, cast
 
 from kit import backends
 from kit.backends.entry import BackendEntry, BackendError
 from kit.workloads.catalog import discover
+from kit.workloads.installed import installed
 
 if TYPE_CHECKING:
     from kit.backends.protocol import Backend
 
 
-CATALOG: dict[str, BackendEntry] = dict(
-    sorted(discover(backends, BackendEntry, "about").items(), key=lambda item: (item[1].rank, item[0]))
-)
+def _about(point: EntryPoint) -> object:
+    return import_module(f"{point.value}.about").ENTRY
 
+
+_OWN = discover(backends, BackendEntry, "about")
+_INSTALLED = installed("backend", (BackendEntry,), _OWN, _about)
+_FOLDERS = {name: f"{backends.__name__}.{name}" for name in _OWN} | {
+    name: point.value for name, (_, point) in _INSTALLED.items()
+}
+CATALOG: dict[str, BackendEntry] = dict(
+    sorted(
+        (_OWN | {name: entry for name, (entry, _) in _INSTALLED.items()}).items(),
+        key=lambda item: (item[1].rank, item[0]),
+    )
+)
 # Those that a workload can be built in.
 FRAMEWORKS = [name for name, entry in CATALOG.items() if entry.builds_workloads]
 
@@ -37,7 +51,7 @@ def load(name: str) -> Backend:
     for variable, value in CATALOG[name].environment.items():
         os.environ.setdefault(variable, value)
     try:
-        module = import_module(f"kit.backends.{name}.backend")
+        module = import_module(f"{_FOLDERS[name]}.backend")
     except ImportError as error:
         raise BackendError(f"{CATALOG[name].title} cannot be imported ({error}); install it or leave it out") from error
     return cast("Backend", module.BACKEND)

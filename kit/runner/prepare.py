@@ -29,6 +29,7 @@ from kit.suites.suite import Suite
 from kit.version import __version__
 from kit.workloads.catalog import WORKLOADS
 from kit.workloads.data.choice import ensure
+from kit.workloads.installed import adding_distributions
 
 
 class MissingError(KitError):
@@ -115,7 +116,7 @@ def identify(backends: Sequence[str], variants: Sequence[Variant]) -> Identity:
     pythons = dict.fromkeys(interpreter_for(backend, variant) for variant in variants for backend in backends)
     return identity(
         tuple(pythons),
-        packages=[name for entry in CATALOG.values() for name in entry.packages],
+        packages=[*adding_distributions(), *(name for entry in CATALOG.values() for name in entry.packages)],
         prefixes=[prefix for entry in CATALOG.values() for prefix in entry.environment_prefixes],
     )
 
