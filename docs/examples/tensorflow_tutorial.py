@@ -45,12 +45,13 @@ def test_step(images):
 
 # So far the tutorial; from here on what makes it a program, of both tasks.
 def program(batch, device, task):
-    with tf.device(device):
+    place = {"cpu": "/CPU:0", "gpu": "/GPU:0"}[device]
+    with tf.device(place):
         images = tf.random.uniform((batch, 28, 28, 1))
         labels = tf.random.uniform((batch,), maxval=10, dtype=tf.int64)
 
     def step():
-        with tf.device(device):
+        with tf.device(place):
             return train_step(images, labels) if task == "train" else test_step(images)
 
     return step

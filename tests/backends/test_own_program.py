@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from kit.backends.program.source import ProgramError, line_in
 from kit.profile.cell import OWN, Cell
 from kit.profile.program import ProgramSource, file_sha256
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "programs.md"
 LONG_NS = np.array([50_000, 60_000])
 
 
@@ -163,7 +165,7 @@ def test_results_without_a_framework():
 
 
 WAITED = """
-import sys
+import itertools, sys
 import jax, jax.numpy as jnp, numpy as np, torch
 from kit.backends.program.backend import BACKEND, OwnProgram
 from kit.backends.program.source import ProgramError
@@ -183,6 +185,17 @@ for _ in range(3):
     program.synchronize()
     assert output["deep"][0].is_ready()
 np.testing.assert_allclose(program.to_host(output), [1.0] * 4)
+
+for path in sys.argv[2:]:
+    cell = Cell(workload="m", backend="program", device="cpu", task="train", batch=4, precision="own",
+                compile_mode="own", feed="own")
+    source = ProgramSource(path=path, function="program", takes_task="tasks" in path, sha256=file_sha256(path))
+    documented = OwnProgram(source, cell)
+    for batch in itertools.islice(documented.batches, 10):
+        output = documented.step(batch)
+        documented.synchronize()
+        documented.check(output, np.array([10_000]))
+    assert np.isfinite(documented.to_host(output)).all() and documented.to_host(output).size
 
 program = made("in_torch")
 output = program.step(None)
@@ -219,12 +232,17 @@ def in_torch(batch, device):
 
 
 @pytest.mark.frameworks
-def test_jax_is_waited_for_and_torch_has_its_threads(tmp_path):
+def test_what_is_documented_runs_jax_is_waited_for_and_torch_has_its_threads(tmp_path):
     pytest.importorskip("torch"), pytest.importorskip("jax")
     path = tmp_path / "model.py"
     path.write_text(IN_FRAMEWORKS)
+    documented = re.findall(r"```python\n# (\S+)\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    assert len(documented) == 3
+    for name, text in documented:
+        (tmp_path / name).write_text(text)
+    paths = [str(path), *(str(tmp_path / name) for name, _ in documented)]
     done = subprocess.run(
-        [sys.executable, "-c", WAITED, str(path)], capture_output=True, text=True, check=False, timeout=100
+        [sys.executable, "-c", WAITED, *paths], capture_output=True, text=True, check=False, timeout=100
     )
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"torch \S+, jax \S+", done.stdout.strip())
