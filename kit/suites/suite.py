@@ -171,7 +171,8 @@ def load_suite(name: str) -> Suite:
     try:
         data = path.read_bytes()
         tables = tomllib.loads(data.decode())
-        if isinstance(programs := tables.get("programs"), dict) and isinstance(cells := tables.get("cells", {}), dict):
+        programs, cells = tables.get("programs"), tables.get("cells", {})
+        if programs and isinstance(programs, dict) and isinstance(cells, dict):
             tables["cells"] = OWN_AXES | {"workloads": list(programs)} | cells
         suite = msgspec.convert(tables, Suite)
     except OSError as error:

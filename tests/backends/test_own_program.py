@@ -204,9 +204,10 @@ np.testing.assert_allclose(program.to_host(output), [1.5, 1.5])
 
 for name in ("in_jax", "in_torch"):
     program = made(name, "gpu")
-    program.step(None)
+    output = program.step(None)
+    program.synchronize()
     try:
-        program.synchronize()
+        program.check(output, np.array([10_000]))
     except ProgramError as error:
         assert "result lies on cpu, and gpu is measured" in str(error)
     else:

@@ -29,6 +29,7 @@ block_s = 0.05
 lead_in_s = 0.005
 warmup_s = 0.05
 warmup_steps = 3
+share = ["task"]
 """
 MODELS = """
 import numpy as np
@@ -147,3 +148,4 @@ def test_the_tensorflow_tutorial_runs_in_both_tasks(tmp_path):
     cells = read_profile(tmp_path / "run.json").cells
     assert [one.cell.task for one in cells] == ["train", "infer"]
     assert {one.launches[0].backend_version.split()[0] for one in cells} == {"tensorflow"}
+    assert len({one.launches[0].process for one in cells}) == 1

@@ -65,10 +65,11 @@ class OwnProgram:
             step_ns: times of the steps, shape (steps,).
 
         Raises:
-            ProgramError: it is of another shape than the first step's, or steps take no time.
+            ProgramError: it lies on another device, is of another shape than the first step's, or took no time.
         """
         found = shapes(output)
         if self._shapes is None:
+            self._check_device(output)
             self._shapes = found
         if found != self._shapes:
             raise ProgramError(
@@ -79,6 +80,14 @@ class OwnProgram:
             raise ProgramError(
                 f"a step takes {np.median(step_ns):.0f} ns, in which no framework computes anything; "
                 "let it run the model, and return what it computes"
+            )
+
+    def _check_device(self, output: Output) -> None:
+        places = {place for leaf in leaves(output) if (place := device_of(leaf)) not in (HOST, None)}
+        if places and self._device not in places:
+            raise ProgramError(
+                f"its step's result lies on {', '.join(sorted(map(str, places)))}, and {self._device} is measured; "
+                "put model and batches on the device that the function is given"
             )
 
     def trace(self) -> bool:
@@ -126,12 +135,6 @@ class OwnProgram:
             raise ProgramError(
                 f"its step returned {what}, which cannot be waited for; return the loss or the output on its device, "
                 'or give "synchronize"'
-            )
-        places = {device_of(leaf) for leaf in found} - {HOST}
-        if places and self._device not in places:
-            raise ProgramError(
-                f"its step's result lies on {', '.join(sorted(map(str, places)))}, and {self._device} is measured; "
-                "put model and batches on the device that the function is given"
             )
         return {wait for wait in waits if wait is not None}
 
