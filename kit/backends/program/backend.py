@@ -150,7 +150,9 @@ class ProgramBackend:
         found = [entry.module for entry in CATALOG.values() if entry is not ENTRY and entry.module in sys.modules]
         if "tensorflow" in found and "jax" in found:
             found.remove("jax")  # TensorFlow imports it, too, where it is installed
-        return ", ".join(f"{name} {sys.modules[name].__version__}" for name in found or [ENTRY.module])
+        return ", ".join(
+            f"{name} {getattr(sys.modules[name], '__version__', 'unknown')}" for name in found or [ENTRY.module]
+        )
 
     def set_threads(self, threads: int) -> ThreadSetting:
         """Set PyTorch's pools, where it is imported; others have read the variables that this process began with."""
