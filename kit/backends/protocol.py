@@ -18,7 +18,7 @@ from kit.workloads.data.batches import HostBatch
 from kit.workloads.weights import Weights
 from kit.workloads.workload import Workload
 
-__all__ = ["Backend", "Compilations", "DeviceBatch", "HostBatch", "Output", "Program", "ThreadSetting"]
+__all__ = ["Backend", "Compilations", "DeviceBatch", "HostBatch", "Output", "Program", "Runnable", "ThreadSetting"]
 
 DeviceBatch: TypeAlias = Any  # whatever the framework keeps a batch in
 Output: TypeAlias = Any  # a device handle: a loss or logits
@@ -31,11 +31,8 @@ class ThreadSetting(NamedTuple):
     reason: Reason | None  # why null
 
 
-class Program(Protocol):
-    """A cell, running. Built from initial weights, with the optimizer's state at zero."""
-
-    def put(self, batch: HostBatch) -> DeviceBatch:
-        """Copy one batch to the device and wait until it is there. What `step` takes under feed "device"."""
+class Runnable(Protocol):
+    """A cell, running: what is asked of a program whatever it computes."""
 
     def trace(self) -> bool:
         """Trace only. False: this framework cannot tell tracing apart here, nothing was done."""
@@ -57,11 +54,18 @@ class Program(Protocol):
     def to_host(self, output: Output) -> NDArray[np.float32]:
         """Copy what `step` returned: () for a loss, (batch, classes) for logits."""
 
-    def predict(self, batch: HostBatch) -> NDArray[np.float32]:
-        """Return the network's output for a batch, on the host, dropout off; the step is not compiled again for it."""
-
     def compilations(self) -> Compilations:
         """Ask the framework how often it has compiled or traced this program's step."""
+
+
+class Program(Runnable, Protocol):
+    """A workload, running. Built from initial weights, with the optimizer's state at zero."""
+
+    def put(self, batch: HostBatch) -> DeviceBatch:
+        """Copy one batch to the device and wait until it is there. What `step` takes under feed "device"."""
+
+    def predict(self, batch: HostBatch) -> NDArray[np.float32]:
+        """Return the network's output for a batch, on the host, dropout off; the step is not compiled again for it."""
 
 
 class Backend(Protocol):

@@ -32,6 +32,13 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
 @click.argument("suite", required=False)
 @click.option("--backend", "backends", multiple=True, metavar="NAME", help="Only this framework (repeatable).")
 @click.option("--workload", "workloads", multiple=True, metavar="NAME", help="Only this network (repeatable).")
+@click.option(
+    "--program",
+    "programs",
+    multiple=True,
+    metavar="FILE.py[:FUNCTION]",
+    help="Your own network (repeatable).",
+)
 @click.option("--device", "devices", multiple=True, type=click.Choice(["cpu", "gpu", "tpu"]), help="On this device.")
 @click.option("--task", "tasks", multiple=True, type=click.Choice(["train", "infer", "fit"]), help="Only this task.")
 @click.option("--batch", "batches", multiple=True, type=click.IntRange(min=1), help="Samples per step (repeatable).")
@@ -98,6 +105,7 @@ def _begin(options: dict[str, Any]) -> Run:
     from kit.runner.prepare import check_devices, ensure_data, keep_installed, prepare
     from kit.runner.run import Run, usable_cpus
     from kit.suites.plan import plan_cells
+    from kit.suites.program import programs_given
     from kit.suites.suite import DEFAULT_SUITE, changed, load_suite
     from kit.suites.variant import variants_given
 
@@ -111,6 +119,7 @@ def _begin(options: dict[str, Any]) -> Run:
         axes,
         compare=list(options["compare"]),
         variants=variants_given(options["variants"]),
+        programs=programs_given(options["programs"]),
         rounds=options["rounds"],
         quick=options["quick"],
     )

@@ -128,6 +128,7 @@ def _run(profile: Profile) -> Facts:
         kit=profile.kit.version,
         schema=profile.schema,
     )
+    found |= {("program", f"program {name}"): _short(one.sha256) for name, one in suite.programs.items()}
     return found | {("sensor", f"sensor {one.name}"): one.status for one in profile.sensors}
 
 

@@ -24,7 +24,7 @@ GRADES: dict[str, Grade] = {
     **dict.fromkeys(BLOCKING, "blocks"),
     **dict.fromkeys(("cpu", "accelerator", "memory_b", "hypervisor", "cpu_flags", "microcode"), "warns"),
     **dict.fromkeys(("cpu_limit", "memory_limit_b", "container", "kernel", "driver"), "warns"),
-    **dict.fromkeys(("package", "python", "environment", "kit", "plan"), "warns"),
+    **dict.fromkeys(("package", "python", "environment", "program", "kit", "plan"), "warns"),
     **dict.fromkeys(("governor", "turbo", "power_cap_w", "clock_limit_mhz"), "warns"),
     **dict.fromkeys(("load_1min", "frequency_mhz", "temperature_c", "stolen_pct", "waiting_pct"), "warns"),
     **dict.fromkeys(("host", "image", "libc", "os"), "noted"),

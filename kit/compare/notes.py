@@ -74,6 +74,8 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
     if turned is not None:
         notes.append(Note(what=reason("whole_turns"), because=turned.turns_reason))
     notes += [Note(what=reason("skipped", backend=one.backend), because=one.reason) for one in profile.suite.skipped]
+    if profile.suite.programs:
+        notes.append(Note(what=reason("own_programs")))
     if SYNTHETIC in profile.suite.data.values():
         notes.append(Note(what=reason("data_synthetic"), because=profile.suite.data_reason))
     return notes

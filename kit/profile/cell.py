@@ -10,7 +10,7 @@ import msgspec
 # "train" and "infer" are steps; "fit" is whole epochs over the training split, scored at the end.
 Task = Literal["train", "infer", "fit"]
 Device = Literal["cpu", "gpu", "tpu"]
-Feed = Literal["device", "host"]
+Feed = Literal["device", "host", "own"]
 
 # JSON has no largest integer, arithmetic has: a longer one overflows wherever it is divided. 2^63 ns are 292 years.
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -18,6 +18,8 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 DEFAULT_VARIANT = "default"
+# Precision, compile mode and feed of a user's own program: what it does in its steps is not known.
+OWN = "own"
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,8 +31,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     device: Device
     task: Task
     batch: Int64  # samples per step
-    precision: str  # "float32" | "bfloat16" | "tf32"
-    compile_mode: str  # the backend's own word: "graph" | "xla" | "eager" | "compile" | "jit"
+    precision: str  # "float32" | "bfloat16" | "tf32" | "own"
+    compile_mode: str  # the backend's own word: "graph" | "xla" | "eager" | "compile" | "jit" | "own"
     # "device": batches resident before the step; "host": handed over from NumPy in each step, as the framework does it.
     # To an accelerator that is a copy; on a CPU TensorFlow copies, PyTorch and JAX share the memory.
     feed: Feed

@@ -12,6 +12,7 @@ from kit.profile.cell import Cell, Int64, Variant
 from kit.profile.clock import Certificate
 from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch, StepPlan
+from kit.profile.program import ProgramSource
 from kit.profile.published import Published
 from kit.profile.reason import Reason
 from kit.profile.sensor import SensorReport
@@ -51,6 +52,7 @@ class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
     precision_pct: float | None = None  # asked for: rounds go on until each difference's interval is this narrow
     plan: StepPlan
     variants: list[Variant] = []
+    programs: dict[str, ProgramSource] = {}  # of the user's own, by the workload that their cells name
     data: dict[str, str]  # data set of the workloads -> what was used: itself, or "synthetic"
     data_reason: Reason | None = None  # why synthetic, when `auto` fell back
     seed: Int64

@@ -49,6 +49,7 @@ REASONS: Templates = {
     **MACHINE_REASONS,
     # Why a launch failed.
     "exception": "{type}: {message}",
+    "program_raised": "{type}: {message} ({file}, line {line})",
     "refused": "{message}",
     "output_not_finite": "a loss or an output is not finite",
     "out_of_memory": "killed for lack of memory ({signal})",
@@ -69,6 +70,8 @@ REASONS: Templates = {
     "not_installed": "{backend} is not installed",
     "pool_threads_not_listed": "its thread pool does not list its threads",
     "eager": "eager mode compiles nothing",
+    "own_program": "a program compiles as it likes",
+    "threads_by_environment": "set by environment variables, which its framework reads",
     "run_resumed": "the run was resumed: counters began anew",
     # Marks.
     "trending": "its ratio to the others moved by {change_pct} from the first to the last third of a round",
@@ -85,6 +88,7 @@ REASONS: Templates = {
     "parity_agrees": "parity: the first {losses} losses agree within {difference:.0e}",
     "parity_equal": "parity: the first {losses} losses are equal",
     "parity_differs": "PARITY FAILED: {cell} computes other losses than the rest ({difference:.0e} apart)",
+    "own_programs": "programs bring their own data and weights: that they compute the same is not proved",
     "energy_not_measured": "energy: not measured (kit doctor says why)",
     "data_synthetic": "SYNTHETIC DATA: the shapes of a real set, made up; times count, accuracy does not exist",
     "interrupted": "{profile} was interrupted: rounds are missing; `kit run --resume --out FILE` measures them",

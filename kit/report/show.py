@@ -71,8 +71,11 @@ def _suite(profile: Profile) -> list[str]:
         "rounds": f"{suite.rounds}" + (f", until ±{suite.precision_pct:g} %" if suite.precision_pct else ""),
         "plan": f"{plan.cycles} blocks of {plan.block_s:g} s, lead-in {plan.lead_in_s:g} s, "
         f"warm-up {plan.warmup_s:g} s and {plan.warmup_steps} steps, energy {plan.energy_s:g} s",
-        "data": ", ".join(f"{name}: {used}" for name, used in suite.data.items()) + f" · seed {suite.seed}",
+        "data": (", ".join(f"{name}: {used}" for name, used in suite.data.items()) or "the programs' own")
+        + f" · seed {suite.seed}",
     }
+    for name, source in suite.programs.items():
+        found[f"program {name}"] = f"{source.function} of {source.path} · {source.sha256[:8]}"
     for one in suite.variants:
         env = " ".join(f"{name}={value}" for name, value in one.env.items())
         planted = f" {one.slowdown_pct:g} % slower on purpose" if one.slowdown_pct else ""

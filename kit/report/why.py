@@ -21,6 +21,7 @@ EFFECTS = {
     "container": "Another engine may mean other limits, file systems and security filters.",
     "kernel": "Scheduling, memory management and mitigations are the kernel's.",
     "package": "What is measured, or what its arithmetic runs through.",
+    "program": "The file of a user's own program was another: it may compute something else.",
     "python": "What a framework does between kernels it does in Python: short steps feel it most.",
     "environment": "Libraries read it to choose kernels, threads or allocators.",
     "plan": "Shorter rounds scatter more; a shorter warm-up may not be enough.",

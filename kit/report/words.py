@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import IO, NamedTuple
 
 from kit.compare.rows import Comparison, GroupRows, Headline, Mismatch, Note
+from kit.profile.cell import OWN
 from kit.report.plain import one_line
 from kit.report.quantity import by_name, counted, moment
 from kit.report.reasons import sentence
@@ -63,7 +64,7 @@ def headline(comparison: Comparison, titles: Titles) -> list[str]:
         one.suite,
         f"{nets} × {frameworks} × {'+'.join(one.axes['task'])}",
         f"batch {', '.join(one.axes['batch'])}",
-        ", ".join(one.axes["precision"]),
+        ", ".join(precision for precision in one.axes["precision"] if precision != OWN),
         ", ".join(data.upper() if data == "mnist" else data for data in one.data),
         f"{counted(one.rounds, 'round')} × {counted(one.cycles, 'cycle')}",
     ]

@@ -6,7 +6,7 @@ from typing import get_args
 
 import msgspec
 
-from kit.backends.catalog import CATALOG
+from kit.backends.catalog import CATALOG, FRAMEWORKS
 from kit.clock import ClockError, choose_source
 from kit.errors import KitError
 from kit.fingerprint.container import container
@@ -53,7 +53,7 @@ def examine() -> Examination:
     return Examination(
         cpus=usable_cpus(),
         container=container(),
-        backends=[_backend(name) for name in CATALOG],
+        backends=[_backend(name) for name in FRAMEWORKS],
         data=[examine_data(name) for name in DATASETS],
         clocks=[_clock(source) for source in get_args(ClockSource)],
         sensors=probe_all(),

@@ -44,10 +44,9 @@ def find_backend(backend: str, variant: Variant = DEFAULT) -> Probe:
     command = [python, "-m", "kit.worker", "--probe", backend]
     who = f"{python} cannot run the worker for {backend}"
     named = variant.name != DEFAULT_VARIANT
+    needs = f"a Python in which steadykit and {CATALOG[backend].distributions[0]} are installed"
     remedy = (
-        f"give variant {variant.name} a Python in which steadykit and {backend} are installed"
-        if named
-        else f"set {CATALOG[backend].interpreter_variable} to a Python in which steadykit and {backend} are installed"
+        f"give variant {variant.name} {needs}" if named else f"set {CATALOG[backend].interpreter_variable} to {needs}"
     )
     try:
         answer = subprocess.run(

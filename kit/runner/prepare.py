@@ -24,10 +24,12 @@ from kit.runner.launchers.local import THREAD_VARIABLES
 from kit.sensors.catalog import probe_all
 from kit.stats.verdict import ROUNDS_PRELIMINARY
 from kit.suites.plan import plan_groups
+from kit.suites.program import sources_of
 from kit.suites.suite import Suite
 from kit.version import __version__
 from kit.workloads.catalog import WORKLOADS
 from kit.workloads.data.choice import ensure
+from kit.workloads.installed import adding_distributions
 
 
 class MissingError(KitError):
@@ -35,7 +37,7 @@ class MissingError(KitError):
 
 
 class OverruledError(KitError):
-    """A variant sets what every member is told otherwise: it would be the default under another name."""
+    """What was asked for would have no effect: every member is told otherwise."""
 
 
 def check_devices(cells: Sequence[Cell]) -> None:
@@ -90,14 +92,19 @@ def keep_installed(
 
 
 def ensure_data(cells: Sequence[Cell], choice: str) -> tuple[dict[str, str], Reason | None]:
-    """Fetch and prove the data of every workload; return data set -> what is used, and why synthetic where it is.
+    """Fetch and prove the data of every workload that has any.
+
+    Return data set -> what is used, and why synthetic where it is.
 
     Raises:
         DataError: a file that is there is wrong; or data that was asked for by name cannot be had.
     """
     used: dict[str, str] = {}
     why = None
-    for name in dict.fromkeys(WORKLOADS[cell.workload].data for cell in cells):
+    built = [cell.workload for cell in cells if CATALOG[cell.backend].builds_workloads]
+    if not built and choice != "auto":
+        raise OverruledError(f"programs bring their own data: leave out --data {choice}")
+    for name in dict.fromkeys(WORKLOADS[workload].data for workload in built):
         found = ensure(choice, name)
         used[name] = found.name
         why = why or found.reason
@@ -109,7 +116,7 @@ def identify(backends: Sequence[str], variants: Sequence[Variant]) -> Identity:
     pythons = dict.fromkeys(interpreter_for(backend, variant) for variant in variants for backend in backends)
     return identity(
         tuple(pythons),
-        packages=[name for entry in CATALOG.values() for name in entry.packages],
+        packages=[*adding_distributions(), *(name for entry in CATALOG.values() for name in entry.packages)],
         prefixes=[prefix for entry in CATALOG.values() for prefix in entry.environment_prefixes],
     )
 
@@ -156,6 +163,7 @@ def prepare(
             precision_pct=precision_pct,
             plan=suite.measure.plan(),
             variants=list(variants),
+            programs=sources_of(suite),
             data=data[0],
             data_reason=data[1],
             seed=seed,

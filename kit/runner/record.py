@@ -40,13 +40,14 @@ class LaunchRecord:
 
     def prepared(self, answer: Prepared) -> None:
         """Take what the member said when its framework was there."""
-        self.launch.python, self.launch.backend_version = answer.python, answer.backend_version
+        self.launch.python = answer.python
         self.launch.phases = list(answer.phases)
         self.launch.threads, self.launch.calibration_start = answer.threads, answer.calibration
 
     def built(self, answer: Built) -> None:
         """Take the program's build and first step, once."""
         if not self._first_ns:
+            self.launch.backend_version = answer.backend_version
             self.launch.phases += answer.phases
             self.launch.data = answer.data
             self._first_ns = [answer.first_step_ns]

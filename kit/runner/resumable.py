@@ -9,6 +9,7 @@ import msgspec
 from kit.errors import KitError
 from kit.fingerprint.software import kit_revision
 from kit.profile.identity import STATE_COUNTERS
+from kit.profile.program import file_sha256
 from kit.profile.reason import reason
 from kit.profile.unfinished import RunPlan
 from kit.runner.prepare import identify
@@ -34,6 +35,9 @@ def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
     ):
         if begun_on != here_now:
             raise _differs(what, begun_on, here_now)
+    for name, source in plan.suite.programs.items():
+        if (sha256 := file_sha256(source.path)) != source.sha256:
+            raise _differs(f"{source.path} of program {name}", source.sha256, sha256)
     if plan.cpus != cpus:
         raise _differs("usable CPUs", plan.cpus, cpus)
     here = identify(list(dict.fromkeys(cell.backend for cell in plan.cells)), plan.suite.variants)

@@ -146,6 +146,7 @@ def _request(plan: RunPlan, process: Process, number: int) -> MemberRequest:
     variant = variants.get(first.variant, Variant(name=first.variant))
     prepare = Prepare(
         programs=[ProgramRequest(cell=cell, slowdown_pct=variant.slowdown_pct) for cell in process.cells],
+        sources=plan.suite.programs,
         plan=plan.suite.plan,
         data=plan.suite.data,
         # The repeats of a fit are drawn anew; steps take as long from whatever weights.

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from kit.backends.catalog import CATALOG
 from kit.errors import KitError
-from kit.profile.cell import Cell, Variant
+from kit.profile.cell import Cell
 from kit.profile.schema import PART, Group
+from kit.suites.program import sources_of
 from kit.suites.suite import Axes, Suite, check_choice
 from kit.workloads.catalog import DATASETS, WORKLOADS, parameters_of
 from kit.workloads.catalog import workload as workload_of
@@ -52,12 +53,17 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
         named: backends that the user asked for by name: none of them may go without a cell.
 
     Raises:
-        KitError: a name that is not among its choices, a batch that no data set can fill, or no cell.
+        KitError: a name that is not among its choices, a batch that no data set can fill, a program that is not
+            there, or no cell.
     """
     _check(suite)
+    sources = sources_of(suite)
     cells: dict[str, Cell] = {}
     for axes in suite.axes:
-        cells |= {cell.key: cell for cell in _product(axes, suite.all_variants()) if cell.key not in cells}
+        for cell in _product(suite, axes):
+            single = cell.workload in sources and not sources[cell.workload].takes_task
+            if not single or cell.task == axes.tasks[0]:
+                cells.setdefault(cell.key, cell)
     if not cells:
         raise PlanError("these choices leave no cell to measure; widen --backend or --compile-mode")
     for name in named:
@@ -149,10 +155,10 @@ def _key_without(cell: Cell, axes: Sequence[str], *, keep_mode: bool = False) ->
     return cell.key_without(left_out)
 
 
-def _product(axes: Axes, variants: Sequence[Variant]) -> Iterator[Cell]:
+def _product(suite: Suite, axes: Axes) -> Iterator[Cell]:
     threads_given: list[int | None] = [*axes.threads] or [None]
     for (workload, parameters), device, batch, precision, feed, threads, task, backend, mode, variant in product(
-        _workloads(axes),
+        _workloads(suite, axes),
         axes.devices,
         axes.batches,
         axes.precisions,
@@ -161,7 +167,7 @@ def _product(axes: Axes, variants: Sequence[Variant]) -> Iterator[Cell]:
         axes.tasks,
         axes.backends,
         axes.compile_modes,
-        variants,
+        suite.all_variants(),
     ):
         modes = CATALOG[backend].compile_modes
         if mode in (*modes, DEFAULT_COMPILE_MODE):
@@ -180,32 +186,45 @@ def _product(axes: Axes, variants: Sequence[Variant]) -> Iterator[Cell]:
             )
 
 
-def _workloads(axes: Axes) -> Iterator[tuple[str, dict[str, int]]]:
+def _workloads(suite: Suite, axes: Axes) -> Iterator[tuple[str, dict[str, int]]]:
     """Yield each workload with each combination of its own parameters: what a suite does not give has its default."""
     for name in axes.workloads:
-        values = {one: axes.parameters.get(one, [default]) for one, default in parameters_of(name).items()}
+        known = {} if suite.programs else parameters_of(name)
+        values = {one: axes.parameters.get(one, [default]) for one, default in known.items()}
         for combination in product(*values.values()):
             yield name, dict(zip(values, combination, strict=True))
 
 
 def _check(suite: Suite) -> None:
+    is_own = bool(suite.programs)
+    entries = {name: entry for name, entry in CATALOG.items() if entry.builds_workloads != is_own}
+    every_mode = dict.fromkeys(mode for entry in entries.values() for mode in entry.compile_modes)
     for axes in suite.axes:
         for workload in axes.workloads:
-            check_choice("workload", workload, list(WORKLOADS))
-        known = list(dict.fromkeys(one for workload in axes.workloads for one in parameters_of(workload)))
+            check_choice("workload", workload, list(suite.programs or WORKLOADS))
+        known = [] if is_own else list(dict.fromkeys(one for name in axes.workloads for one in parameters_of(name)))
         for parameter in axes.parameters:
             if parameter not in known:
                 has = f"they have {', '.join(known)}" if known else "they have none"
                 raise PlanError(f"{', '.join(axes.workloads)} have no parameter {parameter!r}; {has}")
         for backend in axes.backends:
-            check_choice("backend", backend, list(CATALOG))
-        for precision, backend in product(axes.precisions, axes.backends):
-            check_choice(f"precision of {backend}", precision, CATALOG[backend].precisions)
-        every_mode = dict.fromkeys(mode for entry in CATALOG.values() for mode in entry.compile_modes)
+            check_choice("backend", backend, list(entries))
+            for precision in axes.precisions:
+                check_choice(f"precision of {backend}", precision, CATALOG[backend].precisions)
+            for feed in axes.feeds:
+                check_choice(f"feed of {backend}", feed, CATALOG[backend].feeds)
         for mode in axes.compile_modes:
             check_choice("compile mode", mode, [DEFAULT_COMPILE_MODE, *every_mode])
-        for (workload, parameters), task, batch in product(_workloads(axes), axes.tasks, axes.batches):
-            data = DATASETS[workload_of(workload, parameters).data]
-            samples = data.samples("test" if task == "infer" else "train")
-            if batch > samples:
-                raise PlanError(f"batch {batch} is more than the {samples} samples there are to {task} on; give fewer")
+        if is_own:
+            for task in axes.tasks:
+                check_choice("task of a program", task, ("train", "infer"))
+        else:
+            _check_batches(suite, axes)
+
+
+def _check_batches(suite: Suite, axes: Axes) -> None:
+    for (workload, parameters), task, batch in product(_workloads(suite, axes), axes.tasks, axes.batches):
+        data = DATASETS[workload_of(workload, parameters).data]
+        samples = data.samples("test" if task == "infer" else "train")
+        if batch > samples:
+            raise PlanError(f"batch {batch} is more than the {samples} samples there are to {task} on; give fewer")

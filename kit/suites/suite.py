@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from kit.backends.program.about import OWN_AXES
 from kit.errors import KitError
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Device, Feed, Task, Variant
 from kit.profile.launch import StepPlan
@@ -114,8 +115,17 @@ class VariantTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     env: dict[str, str] = {}
 
 
+class ProgramTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One ``[programs.NAME]`` of a suite file: a network of the user's own (`kit.suites.program`)."""
+
+    path: str  # my_model.py:function, or package.module:function
+
+
 class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One suite file. Without `compare`, variants are compared where there are any, else backends."""
+    """One suite file. Without `compare`, variants are compared where there are any, else programs, else backends.
+
+    Where there are programs, they are the workloads.
+    """
 
     name: str
     title: str
@@ -125,6 +135,8 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     measure: Measure = Measure()
     variants: dict[str, VariantTable] = {}
     table: TableShape | None = None
+    programs: dict[str, ProgramTable] = {}
+    folder: str = ""  # of the file: paths of programs are relative to it
     sha256: str = ""  # of the file
 
     def __post_init__(self) -> None:
@@ -133,9 +145,10 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for name in (*self.compare, *self.measure.share, *(self.table.rows if self.table else ())):
             if name not in known:
                 raise ValueError(f"no axis {name!r}; choose from {', '.join(dict.fromkeys(known))}")
-        for name in self.variants:
-            if not VARIANT_NAME.fullmatch(name):
-                raise ValueError(f"variants: {name!r} is no name; give letters, digits and . _ + -")
+        for table, names in (("variants", self.variants), ("programs", self.programs)):
+            for name in names:
+                if not VARIANT_NAME.fullmatch(name):
+                    raise ValueError(f"{table}: {name!r} is no name; give letters, digits and . _ + -")
 
     @property
     def axes(self) -> list[Axes]:
@@ -145,7 +158,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def compared(self) -> list[str]:
         """The axes that groups compare over."""
-        return self.compare or (["variant"] if self.variants else ["backend"])
+        return self.compare or (["variant"] if self.variants else ["workload"] if self.programs else ["backend"])
 
     def all_variants(self) -> list[Variant]:
         """Return the variants as members are started with them; one that stands alone is compared with the default."""
@@ -193,14 +206,18 @@ def load_suite(name: str) -> Suite:
         )
     try:
         data = path.read_bytes()
-        suite = msgspec.convert(tomllib.loads(data.decode()), Suite)
+        tables = tomllib.loads(data.decode())
+        programs, cells = tables.get("programs"), tables.get("cells", {})
+        if programs and isinstance(programs, dict) and isinstance(cells, dict):
+            tables["cells"] = OWN_AXES | {"workloads": list(programs)} | cells
+        suite = msgspec.convert(tables, Suite)
     except OSError as error:
         raise SuiteError(f"{path}: cannot be read: {error.strerror}; give the path of a suite's .toml file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SuiteError(f"{path}: not TOML: {error}; docs/suites.md has an example") from None
     except msgspec.ValidationError as error:
         raise SuiteError(f"{path}: not a suite: {error}; docs/suites.md has an example") from None
-    return msgspec.structs.replace(suite, sha256=hashlib.sha256(data).hexdigest())
+    return msgspec.structs.replace(suite, folder=str(path.parent), sha256=hashlib.sha256(data).hexdigest())
 
 
 def changed(
@@ -209,14 +226,24 @@ def changed(
     *,
     compare: list[str] | None = None,
     variants: dict[str, VariantTable] | None = None,
+    programs: dict[str, ProgramTable] | None = None,
     rounds: int | None = None,
     quick: bool = False,
 ) -> Suite:
     """Return `suite` as the command line narrows or changes it: what is given replaces the suite's own.
 
     Raises:
-        SuiteError: a value that is not among an axis's choices.
+        SuiteError: a value that is not among an axis's choices, or an axis that is a program's own.
     """
+    if programs:
+        for axis in ("workloads", *OWN_AXES):
+            if axes.get(axis):
+                raise SuiteError(f"a program brings its own {axis}: leave out --{axis.replace('_', '-').rstrip('s')}")
+        axes = axes | OWN_AXES | {"workloads": list(programs)}
+        own = msgspec.structs.replace(suite.axes[0], parameters={})
+        suite = msgspec.structs.replace(
+            suite, cells=own, table=None, compare=[], baseline=None, programs=programs, folder=""
+        )
     measure = load_suite(QUICK_SUITE).measure if quick else suite.measure
     name = suite.name if not quick or suite.name == QUICK_SUITE else f"{suite.name}-{QUICK_SUITE}"
     try:

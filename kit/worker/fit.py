@@ -13,12 +13,12 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from kit.backends.protocol import Backend, DeviceBatch
+from kit.backends.protocol import Backend, DeviceBatch, Program
 from kit.profile.launch import Fit
 from kit.sensors.catalog import EdgeCounters
 from kit.worker.inputs import Inputs
 from kit.worker.ledger import PhaseLedger
-from kit.worker.measured import MeasuredProgram, ParityCache, Timing
+from kit.worker.measured import MeasuredWorkload, ParityCache, Timing
 from kit.worker.messages import BlockDone, Built, Concluded, Prepare, ProgramRequest, WarmedUp
 from kit.worker.score import score
 from kit.workloads.data.batches import Epochs
@@ -27,7 +27,7 @@ from kit.workloads.data.batches import Epochs
 REFERENCE_S = 0.25
 
 
-class MeasuredFit(MeasuredProgram):
+class MeasuredFit(MeasuredWorkload):
     """A cell of task `fit`: its blocks are stretches of the fit."""
 
     def __init__(  # noqa: PLR0917
@@ -43,7 +43,7 @@ class MeasuredFit(MeasuredProgram):
         super().__init__(backend, asked, stepping, inputs, ledger, parities)
         resident = msgspec.structs.replace(stepping, cell=msgspec.structs.replace(stepping.cell, feed="device"))
         # Its phases are nobody's: what it costs stands in no launch.
-        self._reference = MeasuredProgram(backend, asked, resident, inputs, PhaseLedger(lambda *_: None), parities)
+        self._reference = MeasuredWorkload(backend, asked, resident, inputs, PhaseLedger(lambda *_: None), parities)
         self._reference_ns: list[float] = []
         self._epochs = Epochs(inputs.workload, inputs.data, inputs.samples("train"), own.cell.batch, seed=asked.seed)
         self._left = self.updates = asked.plan.epochs * self._epochs.steps
@@ -77,7 +77,7 @@ class MeasuredFit(MeasuredProgram):
         if concluded.failure is not None:
             return concluded
         with self.ledger.phase("evaluate"):
-            found = score(self._program, self._inputs)
+            found = score(self._fitted, self._inputs)
         fit = Fit(
             epochs=self._asked.plan.epochs,
             updates=self.updates - self._left,
@@ -90,9 +90,10 @@ class MeasuredFit(MeasuredProgram):
         )
         return msgspec.structs.replace(concluded, fit=fit, phases=[*concluded.phases, *self.ledger.take()])
 
-    def _feed(self) -> Iterator[DeviceBatch]:
+    def _feed(self, program: Program) -> Iterator[DeviceBatch]:
+        self._fitted = program
         if self._cell.feed == "device":
-            self._resident = [self._program.put(self._epochs.host_batch(place)) for place in range(self._epochs.steps)]
+            self._resident = [program.put(self._epochs.host_batch(place)) for place in range(self._epochs.steps)]
         return self._epoch()
 
     def _epoch(self) -> Iterator[DeviceBatch]:

@@ -6,6 +6,7 @@ build ─ trace ─ compile ─ first_step │ warmup │ block … block │ pa
 from __future__ import annotations
 
 import gc
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,11 +14,11 @@ import numpy as np
 import psutil
 
 from kit import clock
-from kit.backends.protocol import Backend, DeviceBatch, Output, Program
+from kit.backends.protocol import Backend, DeviceBatch, Output, Program, Runnable
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.clock import Calibration, ClockSource
-from kit.profile.launch import PLANTED_NS, Compilations, Failure, Parity
+from kit.profile.launch import PLANTED_NS, Compilations, DataUsed, Failure, Parity
 from kit.profile.reason import reason
 from kit.sensors.catalog import EdgeCounters
 from kit.worker.inputs import Inputs, feed
@@ -43,35 +44,21 @@ class Timing(NamedTuple):
     calibration: Calibration | None
 
 
-class MeasuredProgram:
+class MeasuredProgram(ABC):
     """A cell, running and stamped."""
 
-    def __init__(  # noqa: PLR0917
-        self,
-        backend: Backend,
-        asked: Prepare,
-        own: ProgramRequest,
-        inputs: Inputs,
-        ledger: PhaseLedger,
-        parities: ParityCache,
-    ) -> None:
-        self._backend = backend
+    def __init__(self, asked: Prepare, own: ProgramRequest, ledger: PhaseLedger) -> None:
         self._asked = asked
         self._cell: Cell = own.cell
         self._slowdown_pct = own.slowdown_pct
-        self._inputs = inputs
-        self._parities = parities
         self.ledger = ledger
         self._output: Output = None
 
     def build(self, timing: Timing) -> Built:
         """Build, trace, compile and make the first step; the framework's own exceptions pass."""
         self._timing = timing
-        workload = self._inputs.workload
         with self.ledger.phase("build"):
-            weights = initial_weights(workload, self._asked.seed)
-            self._program: Program = self._backend.build(workload, self._cell, weights, self._asked.seed)
-            self._batches = self._feed()
+            self._program, self._batches = self._make()
         with self.ledger.phase("trace"):
             traced = self._program.trace()
         if not traced:
@@ -87,11 +74,13 @@ class MeasuredProgram:
         with self.ledger.phase("first_step"):
             first_ns, self._output = run_steps(self._program, self._batches, 1, stamps, timing.calibration)
         self._last_ns: StepTimes = first_ns
+        self._check(first_ns)
         self._compiled_before = self._program.compilations()
         self._stepping: Stepping = self._program
         return Built(
+            backend_version="",
             phases=self.ledger.take(),
-            data=self._inputs.used,
+            data=self._used(),
             first_step_ns=int(first_ns[0]),
             resident_b=psutil.Process().memory_info().rss,
         )
@@ -103,6 +92,7 @@ class MeasuredProgram:
             self._last_ns, self._output = run_until(
                 self._program, self._batches, plan.warmup_s, plan.warmup_steps, stamps, self._timing.calibration
             )
+        self._check(self._last_ns)
         if self._slowdown_pct:
             pace_ns = float(np.median(self._last_ns))
             self._stepping = Planted(self._program, round(pace_ns * self._slowdown_pct / 100))
@@ -129,6 +119,7 @@ class MeasuredProgram:
         timed_ns = self._last_ns[steps.lead_in :]
         if timed_ns.min() <= 0:
             raise LaunchError("a step took no time by this clock: too coarse for steps this short; use larger batches")
+        self._check(timed_ns)
         found = {
             name: None if first is None or last is None else last - first
             for name, first, last in zip(counters.names, before, after, strict=True)
@@ -156,8 +147,58 @@ class MeasuredProgram:
                 parity = self._parity()
         return Concluded(recompiles=recompiles, marks=[], phases=self.ledger.take(), parity=parity)
 
-    def _feed(self) -> Iterator[DeviceBatch]:
-        return feed(self._program, self._inputs.pool, self._cell)
+    @abstractmethod
+    def _make(self) -> tuple[Runnable, Iterator[DeviceBatch]]:
+        """Build the program, and what its steps take."""
+
+    @abstractmethod
+    def _used(self) -> DataUsed | None:
+        """Return which data it runs on, where the kit knows."""
+
+    @abstractmethod
+    def _check(self, step_ns: StepTimes) -> None:
+        """Look at the last of some steps, outside of their times; raise a KitError where they cannot stand."""
+
+    @abstractmethod
+    def _parity(self) -> Parity | None:
+        """Record the parity losses, where there are any."""
+
+    @property
+    def _planted_ns(self) -> int:
+        return self._stepping.planted_ns if isinstance(self._stepping, Planted) else 0
+
+
+class MeasuredWorkload(MeasuredProgram):
+    """A workload in a framework."""
+
+    def __init__(  # noqa: PLR0917
+        self,
+        backend: Backend,
+        asked: Prepare,
+        own: ProgramRequest,
+        inputs: Inputs,
+        ledger: PhaseLedger,
+        parities: ParityCache,
+    ) -> None:
+        super().__init__(asked, own, ledger)
+        self._backend = backend
+        self._inputs = inputs
+        self._parities = parities
+
+    def _make(self) -> tuple[Program, Iterator[DeviceBatch]]:
+        workload = self._inputs.workload
+        weights = initial_weights(workload, self._asked.seed)
+        program = self._backend.build(workload, self._cell, weights, self._asked.seed)
+        return program, self._feed(program)
+
+    def _feed(self, program: Program) -> Iterator[DeviceBatch]:
+        return feed(program, self._inputs.pool, self._cell)
+
+    def _used(self) -> DataUsed:
+        return self._inputs.used
+
+    def _check(self, step_ns: StepTimes) -> None:
+        pass
 
     def _parity(self) -> Parity:
         small = parity_cell(self._cell)
@@ -166,10 +207,6 @@ class MeasuredProgram:
                 self._backend, self._inputs.workload, small, self._asked.seed, self._inputs.pool
             )
         return self._parities[small.key]
-
-    @property
-    def _planted_ns(self) -> int:
-        return self._stepping.planted_ns if isinstance(self._stepping, Planted) else 0
 
 
 def _since(before: Compilations, after: Compilations) -> Compilations:

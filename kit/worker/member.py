@@ -16,11 +16,12 @@ from kit import clock
 from kit.backends.protocol import Backend
 from kit.errors import KitError
 from kit.profile.launch import Failure, PhaseName, Threads
+from kit.profile.program import ProgramSource
 from kit.profile.reason import Reason, reason
 from kit.sensors.catalog import EdgeCounters
 from kit.sensors.process import peak_memory_b
 from kit.worker.ledger import PhaseLedger
-from kit.worker.measured import LaunchError, MeasuredProgram, ParityCache, Timing
+from kit.worker.measured import LaunchError, MeasuredProgram, MeasuredWorkload, ParityCache, Timing
 from kit.worker.messages import (
     Answer,
     Build,
@@ -33,6 +34,7 @@ from kit.worker.messages import (
     Finished,
     Prepare,
     Prepared,
+    ProgramRequest,
     RunBlock,
     WarmUp,
 )
@@ -52,6 +54,7 @@ class Member:
         self._programs: dict[int, MeasuredProgram] = {}
         self._ledgers: dict[int, PhaseLedger] = {}
         self._parities: ParityCache = {}
+        self._sources: list[ProgramSource] = []
         self._current: int | None = None
 
     def serve(self) -> int:
@@ -65,7 +68,7 @@ class Member:
             except Exception as error:
                 if not isinstance(error, KitError):
                     traceback.print_exc()
-                failure = Failure(phase=self._phase, reason=_reason_of(error))
+                failure = Failure(phase=self._phase, reason=self._reason_of(error))
                 if self._current is None:
                     self._say(Failed(program=None, failure=failure))
                     return 1
@@ -96,35 +99,47 @@ class Member:
 
     def _prepare(self, asked: Prepare) -> Prepared:
         from kit.backends.catalog import load
+        from kit.backends.program.source import import_function
 
         self._asked = asked
+        wanted = {own.cell.workload for own in asked.programs}
+        self._sources = [source for name, source in asked.sources.items() if name in wanted]
         source, _ = clock.choose_source(asked.clock)
         self._timing = Timing(source, clock.calibrate(source))
         with self._ledger.phase("import"):
             self._backend = load(asked.programs[0].cell.backend)
+            for own_source in self._sources:
+                import_function(own_source)
         threads = _set_threads(self._backend, asked)
         # Opened once the framework has its threads: what was before is no part of any block.
         self._counters = EdgeCounters(asked.cpus)
         return Prepared(
             python=platform.python_version(),
-            backend_version=self._backend.version,
             phases=self._ledger.take(),
             threads=threads,
             calibration=self._timing.calibration,
         )
 
     def _build(self, place: int) -> Built:
-        from kit.worker.fit import MeasuredFit
-        from kit.worker.inputs import load_inputs
-
         own = self._asked.programs[place]
         ledger = self._ledgers[place] = PhaseLedger(self._tell, place)
         _check_device(self._backend, own.cell.device, own.cell.devices)
+        self._programs[place] = self._measured(own, ledger)
+        built = self._programs[place].build(self._timing)
+        # A program may have imported its framework just now.
+        return msgspec.structs.replace(built, backend_version=self._backend.version)
+
+    def _measured(self, own: ProgramRequest, ledger: PhaseLedger) -> MeasuredProgram:
+        from kit.worker.fit import MeasuredFit
+        from kit.worker.inputs import load_inputs
+        from kit.worker.own import MeasuredOwn
+
+        if own.cell.workload in self._asked.sources:
+            return MeasuredOwn(self._asked, own, ledger)
         with ledger.phase("data"):
             inputs = load_inputs(own.cell, self._asked)
-        kind = MeasuredFit if own.cell.task == "fit" else MeasuredProgram
-        self._programs[place] = kind(self._backend, self._asked, own, inputs, ledger, self._parities)
-        return self._programs[place].build(self._timing)
+        kind = MeasuredFit if own.cell.task == "fit" else MeasuredWorkload
+        return kind(self._backend, self._asked, own, inputs, ledger, self._parities)
 
     def _release(self, place: int) -> None:
         """Give back what a program holds; what was frozen for its steps may be collected again."""
@@ -138,6 +153,18 @@ class Member:
             end = clock.calibrate(self._timing.source)
             certificate = clock.certify(self._timing.source, self._timing.calibration, end)
         return Finished(peak_memory_b=peak_b, calibration=end, certificate=certificate)
+
+    def _reason_of(self, error: Exception) -> Reason:
+        from kit.backends.program.source import line_in
+
+        message = " ".join(str(error).split())[:MESSAGE_LENGTH]
+        if isinstance(error, KitError):
+            return reason("refused", message=message)
+        name = type(error).__name__
+        for source in self._sources:
+            if (line := line_in(source, error)) is not None:
+                return reason("program_raised", type=name, message=message, file=source.path, line=line)
+        return reason("exception", type=name, message=message)
 
     @property
     def _phase(self) -> PhaseName:
@@ -163,10 +190,3 @@ def _check_device(backend: Backend, device: str, wanted: int) -> None:
         raise LaunchError(
             f"{backend.name} sees {found.get(device, 0)} {device} of the {wanted} asked for; it sees: {seen}"
         )
-
-
-def _reason_of(error: Exception) -> Reason:
-    message = " ".join(str(error).split())[:MESSAGE_LENGTH]
-    if isinstance(error, KitError):
-        return reason("refused", message=message)
-    return reason("exception", type=type(error).__name__, message=message)

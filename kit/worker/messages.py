@@ -23,6 +23,7 @@ from kit.profile.launch import (
     StepPlan,
     Threads,
 )
+from kit.profile.program import ProgramSource
 from kit.profile.reason import Reason
 
 
@@ -37,6 +38,7 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="pr
     """Import the framework; its programs are built one by one, when they are wanted."""
 
     programs: list[ProgramRequest]  # of one backend
+    sources: dict[str, ProgramSource] = {}  # workload -> where its function is, of users' own programs
     plan: StepPlan
     data: dict[str, str]  # data set -> what is used: itself, or "synthetic"
     seed: Int64
@@ -90,7 +92,6 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="
     """The framework is there."""
 
     python: str
-    backend_version: str
     phases: list[Phase]  # of the process: import
     threads: Threads
     calibration: Calibration | None
@@ -99,8 +100,9 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="
 class Built(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="built"):
     """A program has made its first step."""
 
+    backend_version: str
     phases: list[Phase]
-    data: DataUsed
+    data: DataUsed | None  # null: a user's own program has its own
     first_step_ns: Int64
     resident_b: Int64 | None  # of the process
 

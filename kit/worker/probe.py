@@ -32,8 +32,8 @@ def print_probe(backend: str) -> int:
 
 
 def _version(backend: str) -> str | None:
-    entry = CATALOG[backend]
-    if importlib.util.find_spec(entry.module) is None:
+    entry = CATALOG.get(backend)  # one that another distribution adds may be missing here
+    if entry is None or importlib.util.find_spec(entry.module) is None:
         return None
     for distribution in entry.distributions:
         try:

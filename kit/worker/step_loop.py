@@ -35,7 +35,7 @@ StepTimes = NDArray[np.int64]
 class Stepping(Protocol):
     """What the loop needs of a program (`kit.backends.protocol.Program`)."""
 
-    def step(self, batch: DeviceBatch) -> Output:
+    def step(self, batch: DeviceBatch, /) -> Output:
         """Begin one step."""
 
     def synchronize(self) -> None:

@@ -1,8 +1,12 @@
-"""The networks and data sets there are, by name: whatever stands in `networks/` and `datasets/`, one file each."""
+"""The networks and data sets there are, by name: whatever stands in `networks/` and `datasets/`, one file each.
+
+Other distributions add theirs as entry points of the groups `steadykit.workloads` and `steadykit.datasets`.
+"""
 
 from __future__ import annotations
 
 import pkgutil
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
@@ -11,7 +15,12 @@ from typing import Protocol, TypeVar
 from kit.errors import KitError
 from kit.workloads import datasets, networks
 from kit.workloads.data.dataset import Dataset
+from kit.workloads.installed import installed
 from kit.workloads.workload import Family, Workload
+
+
+class MissingWorkloadError(KitError):
+    """This interpreter lacks the distribution that adds a workload."""
 
 
 class ParameterError(KitError):
@@ -40,7 +49,9 @@ def discover(package: ModuleType, kind: type[_Kind], file: str = "") -> dict[str
 
 
 WORKLOADS: dict[str, Workload | Family] = {**discover(networks, Workload), **discover(networks, Family)}
+WORKLOADS |= {name: found for name, (found, _) in installed("workload", (Workload, Family), WORKLOADS).items()}
 DATASETS: dict[str, Dataset] = discover(datasets, Dataset)
+DATASETS |= {name: found for name, (found, _) in installed("dataset", (Dataset,), DATASETS).items()}
 
 
 def parameters_of(name: str) -> Mapping[str, int]:
@@ -53,8 +64,11 @@ def workload(name: str, parameters: Mapping[str, int]) -> Workload:
     """Return the workload called `name`; parameters that are not given have their defaults.
 
     Raises:
+        MissingWorkloadError: there is none of that name.
         ParameterError: it has no such parameter, or is no network with this value.
     """
+    if name not in WORKLOADS:
+        raise MissingWorkloadError(f"{sys.executable} has no workload {name!r}; install what adds it there, too")
     found, known = WORKLOADS[name], parameters_of(name)
     for parameter, value in parameters.items():
         if parameter not in known:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from kit.backends.catalog import CATALOG
+from kit.backends.catalog import CATALOG, FRAMEWORKS
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
@@ -45,7 +45,7 @@ def _start(name, out):
 def exercise_of(tmp_path_factory):
     """Name -> Exercised; skips the test where the framework is not installed. They run at the same time."""
     folder = tmp_path_factory.mktemp("exercised")
-    started = {name: _start(name, folder / f"{name}.npz") for name in CATALOG}
+    started = {name: _start(name, folder / f"{name}.npz") for name in FRAMEWORKS}
 
     @functools.cache
     def collected(name):
@@ -66,7 +66,7 @@ def exercise_of(tmp_path_factory):
         process.communicate()
 
 
-@pytest.fixture(params=list(CATALOG))
+@pytest.fixture(params=FRAMEWORKS)
 def exercised(request, exercise_of):
     """Each backend in turn."""
     return exercise_of(request.param)

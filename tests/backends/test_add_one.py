@@ -55,7 +55,7 @@ for package in (backends, datasets, networks):
     package.__path__.append(f"{sys.argv[1]}/{package.__name__.rsplit('.')[-1]}")
 
 import numpy as np
-from kit.backends.catalog import CATALOG, BackendError, load
+from kit.backends.catalog import FRAMEWORKS, load
 from kit.profile.cell import Cell
 from kit.workloads.catalog import DATASETS, WORKLOADS
 from kit.workloads.data.batches import batch_pool
@@ -73,7 +73,7 @@ for choice in ("auto", "synthetic"):
     program = load("plain").build(workload, cell, weights, 0)
     answers[choice] = {"data": data.name, "logits": program.step(program.put(batch)).tolist(),
                        "inputs": batch.inputs.tolist()}
-print(json.dumps({"answers": answers, "backends": list(CATALOG), "quiet": os.environ.get("PLAIN_QUIET"),
+print(json.dumps({"answers": answers, "backends": FRAMEWORKS, "quiet": os.environ.get("PLAIN_QUIET"),
                   "weights": {name: array.tolist() for name, array in weights.items()},
                   "sets": sorted(DATASETS), "networks": sorted(WORKLOADS)}))
 """

@@ -17,7 +17,7 @@ import numpy as np
 from measuring import printed
 
 from kit import clock
-from kit.backends.catalog import CATALOG, load
+from kit.backends.catalog import FRAMEWORKS, load
 from kit.runner.run import usable_cpus
 from kit.sensors.catalog import EdgeCounters
 from kit.suites.suite import BLOCK_S
@@ -52,7 +52,7 @@ def stamp_ns():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reads", type=int, default=2000)
-    parser.add_argument("--backend", choices=list(CATALOG))
+    parser.add_argument("--backend", choices=FRAMEWORKS)
     arguments = parser.parse_args()
     if arguments.backend:
         load(arguments.backend).set_threads(len(usable_cpus()))

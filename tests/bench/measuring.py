@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kit.backends.catalog import CATALOG
+from kit.backends.catalog import FRAMEWORKS
 from kit.cli.progress import RunProgress
 from kit.profile.cell import Cell, Variant
 from kit.profile.launch import Launch, StepPlan
@@ -45,7 +45,7 @@ class Interval(NamedTuple):
 def case_parser(description: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options that choose cells."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backend", choices=list(CATALOG), action="append")
+    parser.add_argument("--backend", choices=FRAMEWORKS, action="append")
     parser.add_argument("--workload", choices=["mlp", "cnn"], action="append")
     parser.add_argument("--task", choices=["train", "infer"], action="append")
     parser.add_argument("--batch", type=int, default=128)
@@ -54,7 +54,7 @@ def case_parser(description: str | None) -> argparse.ArgumentParser:
 
 def chosen_cells(arguments: argparse.Namespace, **defaults: list[str]) -> list[Cell]:
     """Return every combination of what was asked for; what was not is as in `defaults`, or taken whole."""
-    whole = {"workload": ["mlp", "cnn"], "backend": list(CATALOG), "task": ["train", "infer"]} | defaults
+    whole = {"workload": ["mlp", "cnn"], "backend": FRAMEWORKS, "task": ["train", "infer"]} | defaults
     taken = {f"{axis}s": getattr(arguments, axis) or names for axis, names in whole.items()}
     return plan_cells(Suite(name="bench", title="", cells=Axes(**taken, batches=[arguments.batch])))
 

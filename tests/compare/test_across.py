@@ -7,6 +7,7 @@ from kit.compare.gate import NotComparableError
 from kit.compare.regression import limit_slow_downs
 from kit.compare.runs import reduce_run
 from kit.compare.within import BaselineError
+from kit.profile.program import ProgramSource
 
 
 def run(label, ms=2.0, *, seed=0, drift=0.0, **more):
@@ -172,3 +173,14 @@ def test_a_limit_is_never_passed_in_silence():
     more = [reduce_run(f"m{n}", b.profile(both, id=f"m{n}", seed=n)) for n in range(3)]
     gone = limit_slow_downs(compared(more, [run(f"a{n}", seed=n) for n in range(3)]), 50)
     assert gone.exit_code == 5 and any("jax" in row for row in gone.unresolved)
+
+
+def test_another_program_under_the_same_name_is_said():
+    runs = []
+    for label, sha256 in (("before", "a" * 64), ("after", "b" * 64)):
+        profile = b.profile(b.group("mine train", b.member("program", 2.0)), id=label, rounds=3, cycles=4)
+        source = ProgramSource(path="/mine.py", function="program", takes_task=False, sha256=sha256)
+        profile.suite = msgspec.structs.replace(profile.suite, programs={"mine": source})
+        runs.append(reduce_run(label, profile))
+    found = [one for one in compared(runs).mismatches if one.kind == "program"]
+    assert [(one.name, one.grade) for one in found] == [("program mine", "warns")]

@@ -121,7 +121,6 @@ class ScriptedMember:
         plan = self.request.prepare
         return Prepared(
             python="3.11.0",
-            backend_version="1.0",
             phases=[self._phase("import", 1.0)],
             threads=Threads(requested=plan.threads, reported=plan.threads, reason=None, cpus=plan.cpus),
             calibration=None,
@@ -130,6 +129,7 @@ class ScriptedMember:
     def build(self, program):
         self._call("build", program)
         return Built(
+            backend_version="1.0",
             phases=[self._phase("build", 0.01)],
             data=DataUsed(name="mnist", sha256="d" * 64, pool_batches=16),
             first_step_ns=50 * MS,

@@ -8,6 +8,7 @@ from scripted_launcher import plan_of, suite
 from kit.errors import KitError
 from kit.fingerprint.software import kit_revision
 from kit.profile.identity import STATE_COUNTERS, Container
+from kit.profile.program import ProgramSource, file_sha256
 from kit.profile.schema import Kit
 from kit.profile.unfinished import folder_of
 from kit.runner import resumable
@@ -85,6 +86,19 @@ def test_what_has_changed_is_named(here):
     assert "memory_b" in refused(check_resumable, begun(), [0, 1])
     here(hostname_sha256="f" * 64)
     assert "hostname" in refused(check_resumable, begun(), [0, 1])
+
+
+def test_a_program_that_was_edited_does_not_go_on(here, tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text("def program(batch, device): ...")
+    source = ProgramSource(path=str(path), function="program", takes_task=False, sha256=file_sha256(path))
+    plan = begun()
+    plan = msgspec.structs.replace(plan, suite=msgspec.structs.replace(plan.suite, programs={"mine": source}))
+    check_resumable(plan, [0, 1])
+    path.write_text("def program(batch, device, task): ...")
+    assert "model.py of program mine was" in refused(check_resumable, plan, [0, 1])
+    path.unlink()
+    assert "is None now" in refused(check_resumable, plan, [0, 1])
 
 
 def test_another_kit_does_not_go_on(here):

@@ -1,6 +1,6 @@
 """JAX, before it is imported."""
 
-from kit.backends.catalog import BackendEntry
+from kit.backends.entry import BackendEntry
 
 ENTRY = BackendEntry(
     name="jax",

@@ -1,6 +1,6 @@
 """A backend that starts at once: the faults are not a framework's."""
 
-from kit.backends.catalog import BackendEntry
+from kit.backends.entry import BackendEntry
 
 ENTRY = BackendEntry(
     name="plain",

@@ -1,0 +1,13 @@
+"""NumPy as a backend, before it is imported."""
+
+from kit.backends.entry import BackendEntry
+
+ENTRY = BackendEntry(
+    name="plain",
+    title="Plain NumPy",
+    rank=8,
+    module="numpy",
+    distributions=("numpy",),
+    packages=("numpy",),
+    compile_modes=("eager",),
+)

@@ -1,0 +1,14 @@
+"""A network of layers that the kit has: every backend runs it."""
+
+from kit.workloads.layers import Dense
+from kit.workloads.optimizers import SGD
+from kit.workloads.workload import Workload
+
+WIDE = Workload(
+    name="wide",
+    data="blobs",
+    input_shape=(16,),
+    classes=3,
+    layers=(Dense(1024, "relu"), Dense(3)),
+    optimizer=SGD(learning_rate=0.1),
+)

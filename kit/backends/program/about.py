@@ -1,0 +1,28 @@
+"""A user's own program: it brings its framework, whichever that is."""
+
+from kit.backends.entry import BackendEntry
+from kit.backends.jax.about import ENTRY as JAX
+from kit.backends.tensorflow.about import ENTRY as TENSORFLOW
+from kit.profile.cell import OWN
+
+ENTRY = BackendEntry(
+    name="program",
+    title="program",
+    rank=9,
+    module="numpy",  # what every interpreter has that runs members
+    distributions=("numpy",),
+    packages=(),
+    compile_modes=(OWN,),
+    precisions=(OWN,),
+    feeds=(OWN,),
+    environment={**TENSORFLOW.environment, **JAX.environment},
+    builds_workloads=False,
+)
+
+# Of a suite of programs.
+OWN_AXES = {
+    "backends": [ENTRY.name],
+    "compile_modes": list(ENTRY.compile_modes),
+    "precisions": list(ENTRY.precisions),
+    "feeds": list(ENTRY.feeds),
+}

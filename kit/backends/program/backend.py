@@ -1,0 +1,233 @@
+"""A user's own program: a function of theirs makes a step, and this runs it as any other program's.
+
+function(batch, device) ─► step, or {"step", "synchronize", "batches"} ─► first step: how is it waited for? ─► step …
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.backends.catalog import CATALOG
+from kit.backends.program.about import ENTRY
+from kit.backends.program.results import HOST, Wait, device_of, floats, leaves, shapes, wait_for
+from kit.backends.program.source import ProgramError, import_function
+from kit.backends.protocol import Compilations, DeviceBatch, Output, ThreadSetting
+from kit.profile.cell import Cell
+from kit.profile.program import ProgramSource
+from kit.profile.reason import reason
+
+PARTS = ("step", "synchronize", "batches")
+# No framework starts one operation in less: a step below it has done nothing, or nothing has been waited for.
+STEP_LEAST_NS = 500
+
+
+class OwnProgram:
+    """What a user's function has made: `kit.backends.protocol.Runnable`.
+
+    Args:
+        source: where the function is.
+        cell: whose batch, device and, where the function takes it, task the function is told.
+
+    Attributes:
+        batches: what the steps take, without end.
+        step: one step, given a batch.
+        synchronize: waits until the last step is done.
+
+    Raises:
+        ProgramError: the function cannot be called so, or made no step.
+    """
+
+    def __init__(self, source: ProgramSource, cell: Cell) -> None:
+        self._device = cell.device
+        self._shapes: list[tuple[int, ...]] | None = None
+        self._last: Output = None
+        made = _made(source, cell)
+        own: Callable[..., Output] = made["step"]
+        self._call: Callable[[DeviceBatch], Output] = own if "batches" in made else lambda _: own()
+        self.batches: Iterator[DeviceBatch] = _again(made["batches"]) if "batches" in made else repeat(None)
+        self._synchronizes = "synchronize" in made
+        self.step: Callable[[DeviceBatch], Output] = self._call if self._synchronizes else self._kept_step
+        self.synchronize: Callable[[], None] = made["synchronize"] if self._synchronizes else self._first_wait
+
+    def check(self, output: Output, step_ns: NDArray[np.int64]) -> None:
+        """Look at the last of some steps, outside of their times.
+
+        Args:
+            output: what it returned.
+            step_ns: times of the steps, shape (steps,).
+
+        Raises:
+            ProgramError: it lies on another device, is of another shape than the first step's, or took no time.
+        """
+        found = shapes(output)
+        if self._shapes is None:
+            self._check_device(output)
+            self._shapes = found
+        if found != self._shapes:
+            raise ProgramError(
+                f"its first step returned {_shown(self._shapes)} and a later one {_shown(found)}: a step must do the "
+                "same work each time; leave out a last batch that is smaller"
+            )
+        if np.median(step_ns) < STEP_LEAST_NS:
+            raise ProgramError(
+                f"a step takes {np.median(step_ns):.0f} ns, in which no framework computes anything; "
+                "let it run the model, and return what it computes"
+            )
+
+    def _check_device(self, output: Output) -> None:
+        places = {place for leaf in leaves(output) if (place := device_of(leaf)) not in (HOST, None)}
+        if places and self._device not in places:
+            raise ProgramError(
+                f"its step's result lies on {', '.join(sorted(map(str, places)))}, and {self._device} is measured; "
+                "put model and batches on the device that the function is given"
+            )
+
+    def trace(self) -> bool:
+        """Left to the first step."""
+        return False
+
+    def compile(self) -> bool:
+        """Left to the first step."""
+        return False
+
+    def to_host(self, output: Output) -> NDArray[np.float32]:
+        """Copy the floating-point numbers of what a step returned; shape (elements,)."""
+        return floats(output)
+
+    def compilations(self) -> Compilations:
+        """Not known: a program may compile as it likes."""
+        return Compilations(count=None, reason=reason("own_program"))
+
+    def _kept_step(self, batch: DeviceBatch) -> Output:
+        self._last = self._call(batch)
+        return self._last
+
+    def _first_wait(self) -> None:
+        """Find out how steps are waited for, and wait for the first; each later one does no more than it must."""
+        waits = self._waits()
+        if not waits:
+            self.step, self.synchronize = self._call, _nothing
+            return
+
+        def synchronize() -> None:
+            for wait in waits:
+                wait(self._last)
+
+        synchronize()
+        self.synchronize = synchronize
+
+    def _waits(self) -> set[Wait]:
+        found = leaves(self._last)
+        try:
+            waits = {wait_for(leaf) for leaf in found}
+            what = "" if found else _kind(self._last)
+        except TypeError as error:
+            what = str(error)
+        if what:
+            raise ProgramError(
+                f"its step returned {what}, which cannot be waited for; return the loss or the output on its device, "
+                'or give "synchronize"'
+            )
+        return {wait for wait in waits if wait is not None}
+
+
+class ProgramBackend:
+    """What members ask of a backend that builds no workload: the frameworks that the program has imported."""
+
+    name = ENTRY.name
+
+    @property
+    def version(self) -> str:
+        """The frameworks that are imported by now, each with its version: "torch 2.13.0"."""
+        found = [entry.module for entry in CATALOG.values() if entry is not ENTRY and entry.module in sys.modules]
+        if "tensorflow" in found and "jax" in found:
+            found.remove("jax")  # TensorFlow imports it, too, where it is installed
+        return ", ".join(
+            f"{name} {getattr(sys.modules[name], '__version__', 'unknown')}" for name in found or [ENTRY.module]
+        )
+
+    def set_threads(self, threads: int) -> ThreadSetting:
+        """Set PyTorch's pools, where it is imported; others have read the variables that this process began with."""
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return ThreadSetting(None, reason("threads_by_environment"))
+        torch.set_num_threads(threads)
+        with suppress(RuntimeError):  # refused once work has begun: the program's file may have
+            torch.set_num_interop_threads(threads)
+        return ThreadSetting(torch.get_num_threads(), None)
+
+    def devices(self) -> dict[str, int]:
+        """Return every kind: that the program has run on its device is seen on what its first step returns."""
+        return {"cpu": 1, "gpu": 1, "tpu": 1}
+
+
+def _made(source: ProgramSource, cell: Cell) -> dict[str, Any]:
+    """Call the user's function; return its parts, of which "step" is one."""
+    function = import_function(source)
+    given: dict[str, Any] = {"batch": cell.batch, "device": cell.device}
+    if source.takes_task:
+        given["task"] = cell.task
+    signature = inspect.signature(function)
+    try:
+        signature.bind(**given)
+    except TypeError:
+        wanted = ", ".join(given)
+        raise ProgramError(
+            f"{source.function}{signature} cannot be given {wanted}; write def {source.function}({wanted})"
+        ) from None
+    made = function(**given)
+    parts = made if isinstance(made, dict) else {"step": made}
+    for name, part in parts.items():
+        if name not in PARTS:
+            raise ProgramError(f"{source.function} returned {name!r}; choose from {', '.join(PARTS)}")
+        if not (isinstance(part, Iterable) if name == "batches" else callable(part)):
+            wanted = "an iterable" if name == "batches" else "a callable"
+            raise ProgramError(f"{source.function} returned {_kind(part)} for {name}; give {wanted}")
+    if "step" not in parts:
+        raise ProgramError(f"{source.function} returned no step; return a callable that runs one")
+    return parts
+
+
+def _again(batches: Iterable[DeviceBatch]) -> Iterator[DeviceBatch]:
+    """Yield the batches over and over; what it costs to get one is in its step.
+
+    Raises:
+        ProgramError: there is none (an iterator has none the second time), or the last is of another shape.
+    """
+    while True:
+        own = iter(batches)
+        try:
+            last = first = next(own)
+        except StopIteration:
+            why = "its batches are empty, or can be gone through only once; give a list, or what begins anew"
+            raise ProgramError(why) from None
+        yield first
+        for last in own:
+            yield last
+        if (wanted := shapes(first)) != (found := shapes(last)):
+            raise ProgramError(
+                f"its first batch is {_shown(wanted)} and its last {_shown(found)}; leave out what fills no batch"
+            )
+
+
+def _shown(found: list[tuple[int, ...]]) -> str:
+    return " and ".join(map(str, found)) or "nothing"
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else type(value).__name__
+
+
+def _nothing() -> None:
+    """What was returned is done."""
+
+
+BACKEND = ProgramBackend()

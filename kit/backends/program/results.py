@@ -1,0 +1,108 @@
+"""What a user's step returns: its arrays, where they lie, and how to wait for them.
+
+No framework is imported here: what a step returns is of a framework that the program has imported.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Shape = tuple[int, ...]
+Wait = Callable[[Any], None]  # takes what the step returned
+
+# Where a result is that was copied to the host, or made there: it is done.
+HOST = "host"
+# TensorFlow: "/job:localhost/replica:0/task:0/device:GPU:0".
+_TF_DEVICE = re.compile(r"device:([A-Za-z]+)")
+_KINDS = {"cuda": "gpu", "rocm": "gpu"}
+
+
+def leaves(result: Any) -> list[Any]:  # noqa: ANN401 - whatever a user's step returns
+    """Return what a tree of dicts, lists and tuples holds; with JAX, of whatever else it knows as a tree."""
+    jax = sys.modules.get("jax")
+    return list(jax.tree.leaves(result) if jax is not None else _leaves(result))
+
+
+def _leaves(result: Any) -> Iterator[Any]:  # noqa: ANN401
+    if isinstance(result, Mapping | list | tuple):
+        for own in result.values() if isinstance(result, Mapping) else result:
+            yield from _leaves(own)
+    elif result is not None:
+        yield result
+
+
+def shapes(result: Any) -> list[Shape]:  # noqa: ANN401
+    """Return the shape of each leaf; () for what has none."""
+    return [tuple(int(size) for size in getattr(leaf, "shape", ())) for leaf in leaves(result)]
+
+
+def device_of(leaf: Any) -> str | None:  # noqa: ANN401
+    """Return "cpu", "gpu", "tpu" or another device's own name; HOST for NumPy and numbers; None for no array."""
+    if isinstance(leaf, np.ndarray | np.generic | int | float):
+        return HOST
+    if _is(leaf, "jax", "Array"):
+        kind = next(iter(leaf.devices())).platform
+    elif _is(leaf, "torch", "Tensor"):
+        kind = leaf.device.type
+    elif _is(leaf, "tensorflow", "Tensor", "Variable"):
+        found = _TF_DEVICE.search(leaf.device)
+        kind = found[1].lower() if found else "cpu"
+    else:
+        return None
+    return _KINDS.get(kind, str(kind))
+
+
+def wait_for(leaf: Any) -> Wait | None:  # noqa: ANN401
+    """Return the call that waits until the leaf's device has made it; None where it was done when it was returned.
+
+    Raises:
+        TypeError: nothing here can wait for it.
+    """
+    device = device_of(leaf)
+    if device == HOST or (device == "cpu" and not _is(leaf, "jax", "Array")):
+        # On a CPU PyTorch and TensorFlow return from an operation when it is done; JAX does not.
+        return None
+    if _is(leaf, "jax", "Array"):
+        return _block_until_ready
+    if device == "gpu" and _is(leaf, "torch", "Tensor"):
+        return _synchronize_cuda
+    if _is(leaf, "tensorflow", "Tensor", "Variable"):
+        return _sync_devices
+    raise TypeError(f"{type(leaf).__name__} on {device}" if device else type(leaf).__name__)
+
+
+def floats(result: Any) -> NDArray[np.float32]:  # noqa: ANN401
+    """Copy all floating-point leaves to the host; shape (elements,)."""
+    found = [np.ravel(_on_host(leaf)) for leaf in leaves(result) if _is_float(leaf)]
+    return np.concatenate([np.empty(0), *found]).astype(np.float32)
+
+
+def _is_float(leaf: Any) -> bool:  # noqa: ANN401
+    return isinstance(leaf, float) or (device_of(leaf) is not None and "float" in str(getattr(leaf, "dtype", "")))
+
+
+def _on_host(leaf: Any) -> NDArray[np.float32]:  # noqa: ANN401
+    return np.asarray(leaf.detach().float().cpu() if _is(leaf, "torch", "Tensor") else leaf, np.float32)
+
+
+def _is(leaf: Any, module: str, *names: str) -> bool:  # noqa: ANN401
+    framework = sys.modules.get(module)
+    return framework is not None and isinstance(leaf, tuple(getattr(framework, name) for name in names))
+
+
+def _block_until_ready(result: Any) -> None:  # noqa: ANN401
+    sys.modules["jax"].block_until_ready(result)
+
+
+def _synchronize_cuda(_result: Any) -> None:  # noqa: ANN401
+    sys.modules["torch"].cuda.synchronize()
+
+
+def _sync_devices(_result: Any) -> None:  # noqa: ANN401
+    sys.modules["tensorflow"].test.experimental.sync_devices()

@@ -1,0 +1,125 @@
+"""Programs as they are named: ``my_model.py``, ``my_model.py:function``, ``package.module:function``.
+
+They are found and read here, never run: only a member imports a user's code, and the framework with it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import symtable
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import decode_source
+from itertools import accumulate
+from pathlib import Path
+
+from kit.profile.program import ProgramSource, file_sha256
+from kit.suites.suite import ProgramTable, Suite, SuiteError
+
+DEFAULT_FUNCTION = "program"
+_NAMED = re.compile(r"(?P<where>.+?)(?::(?P<function>[A-Za-z_]\w*))?")
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
+_FORMS = "give my_model.py, my_model.py:function or package.module:function"
+
+
+class ProgramNotFoundError(SuiteError):
+    """There is no such file, module or function; or a text names none."""
+
+
+def programs_given(texts: Sequence[str]) -> dict[str, ProgramTable]:
+    """Return the programs of the command line by name, in their order.
+
+    A program is called as its function is, or as its file where the function is `program`; where two would be called
+    alike, folders are added until they differ.
+
+    Raises:
+        ProgramNotFoundError: one is given twice, or a text names no program.
+    """
+    parts = [_parts(text) for text in texts]
+    for place, own in enumerate(parts):
+        if own in parts[:place]:
+            raise ProgramNotFoundError(f"--program {texts[place]}: given twice; give it once")
+    names: list[str] = []
+    for depth in range(1, max(map(len, parts), default=0) + 1):
+        names = [_UNFIT.sub("_", ".".join(own[-depth:])).lstrip("._+-") or "_" for own in parts]
+        if len({*names}) == len(names):
+            break
+    return {name: ProgramTable(path=text) for name, text in zip(names, texts, strict=True)}
+
+
+def sources_of(suite: Suite) -> dict[str, ProgramSource]:
+    """Return where each program of the suite is, by its name.
+
+    Raises:
+        ProgramNotFoundError: a file, module or function is not there, or a file is not Python.
+    """
+    return {name: _source(name, table.path, suite.folder) for name, table in suite.programs.items()}
+
+
+def _split(text: str) -> tuple[str, str]:
+    found = _NAMED.fullmatch(text)
+    if found is None or not (_is_file(found["where"]) or _MODULE.fullmatch(found["where"])):
+        raise ProgramNotFoundError(f"{text!r} names no program; {_FORMS}")
+    return found["where"], found["function"] or DEFAULT_FUNCTION
+
+
+def _is_file(where: str) -> bool:
+    return where.endswith(".py") or os.sep in where
+
+
+def _parts(text: str) -> list[str]:
+    where, function = _split(text)
+    path = Path(os.path.abspath(where)).with_suffix("").parts[1:] if _is_file(where) else where.split(".")  # noqa: PTH100
+    return [*path, function] if function != DEFAULT_FUNCTION else [*path]
+
+
+def _source(name: str, text: str, folder: str) -> ProgramSource:
+    where, function = _split(text)
+    # Not resolved: a link may stand for another file tomorrow, and its own folder is where its imports are.
+    path = os.path.abspath(Path(folder, where)) if _is_file(where) else _module_file(where)  # noqa: PTH100
+    sha256 = None if path is None else file_sha256(path)
+    if path is None or sha256 is None:
+        missing = f"{path}: no such file" if path else f"no module {where} here"
+        raise ProgramNotFoundError(f"program {name}: {missing}; {_FORMS}")
+    return ProgramSource(
+        path=path,
+        function=function,
+        module=None if _is_file(where) else where,
+        takes_task=_takes_task(name, path, function),
+        sha256=sha256,
+    )
+
+
+def _module_file(module: str) -> str | None:
+    """Return a module's file; no package is imported on the way, as a package may import its framework."""
+    folders: Sequence[str] | None = [str(Path.cwd())]
+    spec: ModuleSpec | None = None
+    for name in accumulate(module.split("."), "{}.{}".format):
+        spec = None if folders is None else PathFinder.find_spec(name, folders)
+        if spec is None and "." not in name:
+            spec = next((found for finder in sys.meta_path if (found := finder.find_spec(name, None))), None)
+        if spec is None:
+            return None
+        folders = spec.submodule_search_locations
+    return spec.origin if spec is not None and spec.has_location else None
+
+
+def _takes_task(name: str, path: str, function: str) -> bool:
+    """Whether the function has a parameter `task`; one that is not defined in the file itself is taken to have none."""
+    try:
+        table = symtable.symtable(decode_source(Path(path).read_bytes()), path, "exec")
+    except (SyntaxError, ValueError) as error:
+        # A SyntaxError says its line; one of the file's encoding has none, and a ValueError neither.
+        line = getattr(error, "lineno", None)
+        where = f", line {line}," if line else ""
+        raise ProgramNotFoundError(f"program {name}: {path}{where} is no Python: {error}; mend it") from None
+    defined = {own.get_name(): own for own in table.get_children() if isinstance(own, symtable.Function)}
+    if function in defined:
+        return "task" in defined[function].get_parameters()
+    if function in {own.get_name() for own in table.get_symbols() if own.is_assigned() or own.is_imported()}:
+        return False
+    has = f"it has {', '.join(defined)}" if defined else "it has none"
+    raise ProgramNotFoundError(f"program {name}: {path} has no function {function!r}; {has}")

@@ -1,0 +1,27 @@
+"""A user's own program: it brings its batches, and what it returns is looked at after its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kit.backends.program.backend import OwnProgram
+from kit.backends.protocol import DeviceBatch
+from kit.worker.measured import MeasuredProgram
+from kit.worker.step_loop import StepTimes
+
+
+class MeasuredOwn(MeasuredProgram):
+    """A cell whose workload is a function of the user's."""
+
+    def _make(self) -> tuple[OwnProgram, Iterator[DeviceBatch]]:
+        self._own = OwnProgram(self._asked.sources[self._cell.workload], self._cell)
+        return self._own, self._own.batches
+
+    def _used(self) -> None:
+        return None
+
+    def _check(self, step_ns: StepTimes) -> None:
+        self._own.check(self._output, step_ns)
+
+    def _parity(self) -> None:
+        return None

@@ -1,0 +1,76 @@
+"""What other installed distributions add through Python entry points (packaging.python.org, "Entry points")."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+from collections.abc import Callable, Collection
+from importlib.metadata import EntryPoint, EntryPoints
+from typing import Any
+
+from kit.errors import KitError
+
+KINDS = ("workload", "dataset", "backend")
+
+
+class EntryPointError(KitError):
+    """An installed distribution adds what cannot be added."""
+
+
+@functools.cache
+def _entry_points() -> Any:  # noqa: ANN401 - of another type in each Python; both have `select`
+    """Read the metadata of all distributions, once: of a hundred it takes 5 ms."""
+    return importlib.metadata.entry_points()
+
+
+def _of_kind(kind: str) -> EntryPoints:
+    return _entry_points().select(group=f"steadykit.{kind}s")  # type: ignore[no-any-return]
+
+
+def installed(
+    kind: str,
+    types: tuple[type, ...],
+    taken: Collection[str],
+    load: Callable[[EntryPoint], Any] = EntryPoint.load,
+) -> dict[str, tuple[Any, EntryPoint]]:
+    """Return what the group ``steadykit.<kind>s`` adds, by its own `name`, each with its entry point.
+
+    Args:
+        kind: one of KINDS.
+        types: what each is one of.
+        taken: names of the kit's own.
+        load: imports what an entry point names.
+
+    Raises:
+        EntryPointError: one cannot be imported, is of another type, or has a name that is taken.
+    """
+    found: dict[str, tuple[Any, EntryPoint]] = {}
+    for point in _of_kind(kind):
+        who = f"{distribution_of(point)}: entry point {point.name} = {point.value}"
+        try:
+            value = load(point)
+            is_one = isinstance(value, types)
+        except Exception as error:
+            raise EntryPointError(
+                f"{who} cannot be loaded: {type(error).__name__}: {error}; mend or uninstall {distribution_of(point)}"
+            ) from error
+        if not is_one:
+            wanted = " or ".join(one.__name__ for one in types)
+            raise EntryPointError(f"{who} is a {type(value).__name__}; {kind}s are {wanted}")
+        if value.name in taken or value.name in found:
+            other = distribution_of(found[value.name][1]) if value.name in found else "steadykit"
+            raise EntryPointError(
+                f"{other} and {distribution_of(point)} both have a {kind} {value.name!r}; rename or uninstall one"
+            )
+        found[value.name] = value, point
+    return found
+
+
+def distribution_of(point: EntryPoint) -> str:
+    """Return the name of the distribution that an entry point comes from."""
+    return point.dist.name if point.dist is not None else point.value
+
+
+def adding_distributions() -> list[str]:
+    """Return the distributions that add anything: what they add is measured."""
+    return sorted({distribution_of(point) for kind in KINDS for point in _of_kind(kind)})

@@ -1,0 +1,249 @@
+"""A user's own program as a backend runs it: what it may return, how it is waited for, and what is refused."""
+
+import re
+import subprocess
+import sys
+import textwrap
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kit.backends.program.backend import OwnProgram
+from kit.backends.program.results import device_of, floats, leaves, shapes
+from kit.backends.program.source import ProgramError, line_in
+from kit.profile.cell import OWN, Cell
+from kit.profile.program import ProgramSource, file_sha256
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "programs.md"
+LONG_NS = np.array([50_000, 60_000])
+
+
+@pytest.fixture
+def made(tmp_path):
+    """From the body of a function, the program that is made of it."""
+
+    def make(body, device="cpu", takes_task=False):
+        path = tmp_path / "model.py"
+        parameters = "batch, device, task" if takes_task else "batch, device"
+        path.write_text(f"import numpy as np\ndef program({parameters}):\n{textwrap.indent(body, '    ')}\n")
+        source = ProgramSource(
+            path=str(path), function="program", takes_task=takes_task, sha256=file_sha256(path) or ""
+        )
+        cell = Cell(
+            workload="model",
+            backend="program",
+            device=device,
+            task="infer",
+            batch=4,
+            precision=OWN,
+            compile_mode=OWN,
+            feed=OWN,
+        )
+        return OwnProgram(source, cell)
+
+    return make
+
+
+def run(program, steps=1):
+    output = None
+    for batch in islice(program.batches, steps):
+        output = program.step(batch)
+        program.synchronize()
+    return output
+
+
+def test_the_function_is_told_batch_device_and_task(made):
+    program = made("return lambda: np.array([batch, len(device), len(task)])", device="gpu", takes_task=True)
+    assert run(program, 3).tolist() == [4, len("gpu"), len("infer")]
+
+
+def test_a_users_own_synchronize_is_called_after_each_step(made):
+    program = made(
+        'done = []\nreturn {"step": lambda: float(len(done)) or None, "synchronize": lambda: done.append(1)}\n'
+    )
+    # A step that returns nothing is waited for all the same.
+    assert run(program) is None
+    assert [run(program), run(program, 3)] == [1, 4]
+    assert program.to_host(None).size == 0
+
+
+@pytest.mark.parametrize("batches", ["[1.0, 2.0, 3.0]", "range(1, 4)", "(np.float32(x) for x in (1, 2, 3))"])
+def test_batches_are_gone_through_again(made, batches):
+    program = made(f'return {{"step": lambda batch: np.float32(10 * batch), "batches": {batches}}}')
+    if "for" in batches:
+        with pytest.raises(ProgramError, match="only once"):
+            run(program, 4)
+    else:
+        assert [float(program.step(batch)) for batch in islice(program.batches, 5)] == [10, 20, 30, 10, 20]
+
+
+@pytest.mark.parametrize("batches", ["[]", "iter(())"])
+def test_no_batch_is_refused(made, batches):
+    with pytest.raises(ProgramError, match="batches are empty"):
+        run(made(f'return {{"step": lambda batch: batch, "batches": {batches}}}'))
+
+
+def test_a_last_batch_that_is_smaller_is_refused(made):
+    program = made(
+        'return {"step": lambda b: b[0].sum(), "batches": [(np.ones((n, 3)), np.ones(n)) for n in (4, 4, 1)]}'
+    )
+    run(program, 3)
+    with pytest.raises(ProgramError, match=r"first batch is \(4, 3\) and \(4,\) and its last \(1, 3\) and \(1,\)"):
+        run(program)
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("return None", "returned None for step; give a callable"),
+        ("return {}", "returned no step"),
+        ('return {"step": 3}', "returned int for step"),
+        ('return {"step": print, "sync": print}', "returned 'sync'; choose from step, synchronize, batches"),
+        ('return {"step": print, "synchronize": 1}', "returned int for synchronize; give a callable"),
+        ('return {"step": print, "batches": 1}', "returned int for batches; give an iterable"),
+        ("return lambda: None", "returned None, which cannot be waited for"),
+        ("return lambda: []", "returned list, which cannot be waited for"),
+        ('return lambda: {"loss": object()}', "returned object, which cannot be waited for"),
+    ],
+)
+def test_what_is_no_program_is_one_line(made, body, line):
+    with pytest.raises(ProgramError, match=line):
+        run(made(body))
+
+
+def test_shapes_that_change_are_seen_between_blocks(made):
+    program = made(
+        "sizes = iter([4, 4, 3])\nreturn lambda: {'logits': np.ones((next(sizes), 2)), 'loss': np.float32(1)}"
+    )
+    program.check(run(program), LONG_NS)
+    program.check(run(program), LONG_NS)
+    with pytest.raises(ProgramError, match=r"returned \(4, 2\) and \(\) and a later one \(3, 2\) and \(\)"):
+        program.check(run(program), LONG_NS)
+
+
+def test_a_step_that_takes_no_time_is_refused(made):
+    program = made("return lambda: 0.0")
+    with pytest.raises(ProgramError, match="a step takes 90 ns"):
+        program.check(run(program), np.array([90, 90, 5000]))
+
+
+def test_numbers_that_are_not_finite_come_to_the_host(made):
+    program = made("return lambda: (np.array([1.0, np.nan]), 3, float('inf'), np.arange(3))")
+    np.testing.assert_array_equal(program.to_host(run(program)), [1, np.nan, np.inf])
+
+
+def test_the_line_of_an_exception_is_the_programs_own(made, tmp_path):
+    program = made("def step():\n    return np.ones(3) @ np.ones(4)\nreturn step")
+    with pytest.raises(ValueError, match="matmul") as error:
+        run(program)
+    source = ProgramSource(path=str(tmp_path / "model.py"), function="program", takes_task=False, sha256="")
+    assert line_in(source, error.value) == 4
+    assert line_in(source, ValueError("elsewhere")) is None
+
+
+def test_a_file_that_has_changed_since_the_run_began_is_refused(made, tmp_path):
+    run(made("return lambda: 1.0"))
+    path = tmp_path / "model.py"
+    source = ProgramSource(path=str(path), function="program", takes_task=False, sha256=file_sha256(path) or "")
+    path.write_text("def program(batch, device): return lambda: 2.0")
+    cell = Cell(
+        workload="m", backend="program", device="cpu", task="train", batch=4, precision=OWN, compile_mode=OWN, feed=OWN
+    )
+    with pytest.raises(ProgramError, match="is not what"):
+        OwnProgram(source, cell)
+
+
+def test_results_without_a_framework():
+    tree = {"a": [np.ones((2, 3)), 1.5], "b": (None, np.float32(2))}
+    assert [type(leaf).__name__ for leaf in leaves(tree)] == ["ndarray", "float", "float32"]
+    assert shapes(tree) == [(2, 3), (), ()]
+    assert {device_of(leaf) for leaf in leaves(tree)} == {"host"}
+    assert device_of("text") is None
+    assert floats(tree).tolist() == [1] * 6 + [1.5, 2]
+
+
+WAITED = """
+import itertools, sys
+import jax, jax.numpy as jnp, numpy as np, torch
+from kit.backends.program.backend import BACKEND, OwnProgram
+from kit.backends.program.source import ProgramError
+from kit.profile.cell import Cell
+from kit.profile.program import ProgramSource, file_sha256
+
+def made(function, device="cpu"):
+    path = sys.argv[1]
+    source = ProgramSource(path=path, function=function, takes_task=False, sha256=file_sha256(path))
+    return OwnProgram(source, Cell(workload="m", backend="program", device=device, task="train", batch=4,
+                                   precision="own", compile_mode="own", feed="own"))
+
+program = made("in_jax")
+for _ in range(3):
+    output = program.step(None)
+    assert not output["deep"][0].is_ready(), "the step is too short to show whether it is waited for"
+    program.synchronize()
+    assert output["deep"][0].is_ready()
+np.testing.assert_allclose(program.to_host(output), [1.0] * 4)
+
+for path in sys.argv[2:]:
+    cell = Cell(workload="m", backend="program", device="cpu", task="train", batch=4, precision="own",
+                compile_mode="own", feed="own")
+    source = ProgramSource(path=path, function="program", takes_task="tasks" in path, sha256=file_sha256(path))
+    documented = OwnProgram(source, cell)
+    for batch in itertools.islice(documented.batches, 10):
+        output = documented.step(batch)
+        documented.synchronize()
+        documented.check(output, np.array([10_000]))
+    assert np.isfinite(documented.to_host(output)).all() and documented.to_host(output).size
+
+program = made("in_torch")
+output = program.step(None)
+program.synchronize()
+np.testing.assert_allclose(program.to_host(output), [1.5, 1.5])
+
+for name in ("in_jax", "in_torch"):
+    program = made(name, "gpu")
+    output = program.step(None)
+    program.synchronize()
+    try:
+        program.check(output, np.array([10_000]))
+    except ProgramError as error:
+        assert "result lies on cpu, and gpu is measured" in str(error)
+    else:
+        raise AssertionError(name)
+assert BACKEND.set_threads(1).reported == torch.get_num_threads() == 1
+print(BACKEND.version)
+"""
+IN_FRAMEWORKS = """
+import jax, jax.numpy as jnp, torch
+
+@jax.jit
+def long(x):
+    return jax.lax.fori_loop(0, 200, lambda _, x: jnp.tanh(x @ x), x)[0, :4] * 0 + 1
+
+def in_jax(batch, device):
+    x = jnp.ones((512, 512))
+    long(x).block_until_ready()
+    return lambda: {"deep": [long(x)]}
+
+def in_torch(batch, device):
+    return lambda: torch.full((2,), 1.5, dtype=torch.bfloat16, requires_grad=True)
+"""
+
+
+@pytest.mark.frameworks
+def test_what_is_documented_runs_jax_is_waited_for_and_torch_has_its_threads(tmp_path):
+    pytest.importorskip("torch"), pytest.importorskip("jax")
+    path = tmp_path / "model.py"
+    path.write_text(IN_FRAMEWORKS)
+    documented = re.findall(r"```python\n# (\S+)\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    assert len(documented) == 3
+    for name, text in documented:
+        (tmp_path / name).write_text(text)
+    paths = [str(path), *(str(tmp_path / name) for name, _ in documented)]
+    done = subprocess.run(
+        [sys.executable, "-c", WAITED, *paths], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"torch \S+, jax \S+", done.stdout.strip())

@@ -1,0 +1,151 @@
+"""`kit run --program`: real members run users' files, the tutorials' models among them, and two are an A/B test."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kit.profile.program import file_sha256
+from kit.profile.store import read_profile
+
+REPOSITORY = Path(__file__).parents[2]
+EXAMPLES = REPOSITORY / "docs" / "examples"
+RUN_S = 200
+# Seconds long; its own programs are one that works and one for each fault that only running shows.
+SHORT = """
+name = "short"
+title = "Short"
+[cells]
+batches = [16]
+[programs]
+{programs}
+[measure]
+rounds = {rounds}
+cycles = 2
+block_s = 0.05
+lead_in_s = 0.005
+warmup_s = 0.05
+warmup_steps = 3
+share = ["task"]
+"""
+MODELS = """
+import numpy as np
+
+def works(batch, device):
+    weights = [np.ones((64, 64))] * 4
+    return {"step": lambda weight: np.ones((batch, 64)) @ weight, "batches": weights}
+
+def raises(batch, device):
+    def step():
+        return np.ones((batch, 3)) @ np.ones((4, 3))
+    return step
+
+def nothing(batch, device):
+    return lambda: None
+
+def shrinks(batch, device):
+    sizes = [batch] * 20
+    return lambda: np.ones((sizes.pop() if sizes else 1, 1000))
+
+def instant(batch, device):
+    return lambda: 0.0
+
+def diverges(batch, device):
+    return lambda: np.full((batch, 1000), np.inf)
+"""
+
+
+def kit(folder, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "kit", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=RUN_S,
+    )
+
+
+def short_suite(folder, rounds, *paths):
+    programs = "\n".join(f'p{number}.path = "{path}"' for number, path in enumerate(paths))
+    (folder / "short.toml").write_text(SHORT.format(programs=programs, rounds=rounds))
+    return "short.toml"
+
+
+def test_a_program_is_measured_and_a_bad_one_is_one_line(tmp_path):
+    (tmp_path / "models.py").write_text(MODELS)
+    names = ("works", "raises", "nothing", "shrinks", "instant", "diverges")
+    suite = short_suite(tmp_path, 1, *(f"models.py:{name}" for name in names))
+    done = kit(tmp_path, "run", suite, "--json", "--out", "run.json")
+    assert done.returncode == 3, done.stderr
+    failed = {names[int(key[1])]: one for key, one in json.loads(done.stdout)["failed"].items()}
+    assert {name: (one["phase"], one["reason"]["code"]) for name, one in failed.items()} == {
+        "raises": ("first_step", "program_raised"),
+        "nothing": ("first_step", "refused"),
+        "shrinks": ("warmup", "refused"),
+        "instant": ("warmup", "refused"),
+        "diverges": ("steady", "output_not_finite"),
+    }
+    raised = failed["raises"]["reason"]["values"]
+    assert (raised["type"], raised["file"]) == ("ValueError", str(tmp_path / "models.py"))
+    assert MODELS.splitlines()[raised["line"] - 1] == "        return np.ones((batch, 3)) @ np.ones((4, 3))"
+    profile = read_profile(tmp_path / "run.json")
+    source = profile.suite.programs["p0"]
+    assert (source.path, source.sha256) == (str(tmp_path / "models.py"), file_sha256(tmp_path / "models.py"))
+    launch = next(one for one in profile.cells if one.cell.workload == "p0").launches[0]
+    assert launch.gave_number and launch.backend_version.startswith("numpy ")
+    # There is none of these, and nothing stands for them.
+    assert (launch.data, launch.parity, launch.fit, profile.suite.data) == (None, None, None, {})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--program", "gone.py"], "gone.py: no such file"),
+        (["--program", "models.py:gone"], "models.py has no function 'gone'; it has works, raises"),
+        (["--program", "models.py:works", "--workload", "mlp"], "leave out --workload"),
+        (["--program", "models.py:works", "--data", "mnist"], "leave out --data mnist"),
+    ],
+)
+def test_what_is_known_before_measuring_ends_it(tmp_path, options, said):
+    (tmp_path / "models.py").write_text(MODELS)
+    done = kit(tmp_path, "run", *options, "--out", "run.json")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert said in line
+    assert {entry.name for entry in tmp_path.iterdir()} == {"models.py"}
+
+
+@pytest.mark.frameworks
+def test_two_tutorials_are_an_a_b_test(tmp_path):
+    pytest.importorskip("torch"), pytest.importorskip("jax")
+    suite = short_suite(tmp_path, 2, "models.py")
+    programs = [f"--program={EXAMPLES / name}_tutorial.py" for name in ("torch", "jax")]
+    done = kit(tmp_path, "run", suite, *programs, "--batch", "8", "--out", "run.json")
+    assert done.returncode == 0, done.stderr
+    profile = read_profile(tmp_path / "run.json")
+    (group,) = profile.groups
+    assert group.cells == [f"{name}_tutorial/program/cpu/train/b8/own/own/own/x1" for name in ("torch", "jax")]
+    versions = [result.launches[0].backend_version.split()[0] for result in profile.cells]
+    assert versions == ["torch", "jax"]
+    assert profile.cells[0].launches[0].threads.reported == len(os.sched_getaffinity(0))
+    compared = kit(tmp_path, "compare", "run.json", "--format", "json")
+    assert compared.returncode == 0, compared.stderr
+    (rows,) = [one["rows"] for one in json.loads(compared.stdout)["groups"]]
+    assert [row["name"] for row in rows if row["versus"] is not None] == ["jax_tutorial"]
+
+
+@pytest.mark.frameworks
+def test_the_tensorflow_tutorial_runs_in_both_tasks(tmp_path):
+    pytest.importorskip("tensorflow")
+    suite = short_suite(tmp_path, 1, EXAMPLES / "tensorflow_tutorial.py")
+    done = kit(tmp_path, "run", suite, "--out", "run.json")
+    assert done.returncode == 0, done.stderr
+    cells = read_profile(tmp_path / "run.json").cells
+    assert [one.cell.task for one in cells] == ["train", "infer"]
+    assert {one.launches[0].backend_version.split()[0] for one in cells} == {"tensorflow"}
+    assert len({one.launches[0].process for one in cells}) == 1

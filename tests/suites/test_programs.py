@@ -1,0 +1,143 @@
+"""Programs as they are named: found, told apart and read, never run."""
+
+import hashlib
+import sys
+
+import pytest
+
+from kit.errors import KitError
+from kit.suites.plan import plan_cells, plan_groups
+from kit.suites.program import programs_given, sources_of
+from kit.suites.suite import changed, load_suite
+
+# To import it is an error.
+MODEL = """
+raise ImportError("run by a member only")
+
+def program(batch, device):
+    pass
+
+def both(batch, device, task):
+    pass
+
+alias = both
+"""
+
+
+@pytest.fixture
+def models(tmp_path, monkeypatch):
+    for name in ("model.py", "old/model.py", "new/model.py", "pack/__init__.py", "pack/deep.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(MODEL)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def suite_of(*texts, **axes):
+    return changed(load_suite("quick"), axes, programs=programs_given(texts))
+
+
+def cells_of(*texts, **axes):
+    return [(cell.workload, cell.task) for cell in plan_cells(suite_of(*texts, **axes))]
+
+
+def refused(call, *arguments, **options):
+    with pytest.raises(KitError) as error:
+        call(*arguments, **options)
+    assert str(error.value).isprintable()
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("texts", "names"),
+    [
+        (["model.py"], ["model"]),
+        (["model.py", "model.py:both"], ["model", "both"]),
+        (["old/model.py", "new/model.py"], ["old.model", "new.model"]),
+        (["old/model.py:both", "new/model.py:both", "model.py"], ["old.model.both", "new.model.both", None]),
+        (["pack.deep", "pack.deep:both"], ["deep", "both"]),
+        (["a b/ü.py"], ["_"]),
+        (["pack.deep:f", "pack.other:f"], ["deep.f", "other.f"]),
+    ],
+)
+def test_names_are_short_and_tell_apart(models, texts, names):
+    names = [f"{models.parent.name}.{models.name}.model" if name is None else name for name in names]
+    assert list(programs_given(texts)) == names
+
+
+def test_each_is_found_with_its_path_and_hash(models):
+    found = sources_of(suite_of("old/model.py:both", "pack.deep"))
+    assert found["both"].path == str(models / "old" / "model.py")
+    assert (found["both"].function, found["both"].module, found["both"].takes_task) == ("both", None, True)
+    assert (found["deep"].function, found["deep"].module, found["deep"].takes_task) == ("program", "pack.deep", False)
+    assert found["deep"].path == str(models / "pack" / "deep.py")
+    assert found["deep"].sha256 == hashlib.sha256(MODEL.encode()).hexdigest()
+    assert not {"pack", "pack.deep", "model"} & set(sys.modules)
+
+
+def test_a_program_that_takes_no_task_has_one(models):
+    assert cells_of("model.py") == [("model", "train")]
+    assert cells_of("model.py", tasks=["infer"]) == [("model", "infer")]
+    assert cells_of("model.py:both") == [("both", "train"), ("both", "infer")]
+    # What the file does not define itself is not looked into.
+    assert cells_of("model.py:alias") == [("alias", "train")]
+
+
+def test_two_are_a_group_and_batches_have_no_limit(models):
+    suite = suite_of("model.py", "model.py:both", tasks=["train"], batches=[1, 10**6])
+    groups = plan_groups(plan_cells(suite), suite.compared)
+    assert [len(group.cells) for group in groups] == [2, 2]
+
+
+def test_a_suite_file_names_them_beside_itself(models, tmp_path_factory, monkeypatch):
+    (models / "mine.toml").write_text(
+        'name = "mine"\ntitle = "Mine"\n[cells]\nbatches = [8]\n[programs.mlp]\npath = "new/model.py"\n'
+        '[programs.other]\npath = "new/model.py:both"\n'
+    )
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    suite = load_suite(str(models / "mine.toml"))
+    assert sources_of(suite)["mlp"].path == str(models / "new" / "model.py")
+    assert [(cell.workload, cell.task) for cell in plan_cells(suite)] == [
+        ("mlp", "train"),
+        ("other", "train"),
+        ("other", "infer"),
+    ]
+    assert [cell.workload for cell in plan_cells(changed(suite, {"workloads": ["mlp"]}))] == ["mlp"]
+    assert "choose from mlp, other" in refused(plan_cells, changed(suite, {"workloads": ["cnn"]}))
+    assert "choose from program" in refused(plan_cells, changed(suite, {"backends": ["torch"]}))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("gone.py", "gone.py: no such file"),
+        ("old", "no module old here"),
+        ("pack.gone", "no module pack.gone here"),
+        ("model.deep", "no module model.deep here"),
+        ("model.py:gone", "model.py has no function 'gone'; it has program, both"),
+        ("broken.py", "broken.py, line 2, is no Python: invalid syntax"),
+        ("binary.py", "binary.py is no Python"),
+    ],
+)
+def test_what_is_not_there_is_one_line(models, text, line):
+    (models / "broken.py").write_text("x = 1\ndef program(:\n")
+    (models / "binary.py").write_bytes(b"\xff\xfe\0\0")
+    assert line in refused(cells_of, text)
+
+
+@pytest.mark.parametrize("text", ["", ":f", "a b", "..model", "-x"])
+def test_what_names_no_program_is_refused(text):
+    assert "names no program; give my_model.py" in refused(programs_given, [text])
+
+
+def test_what_cannot_be_is_refused(models):
+    assert "given twice" in refused(programs_given, ["model.py", "./model.py"])
+    for axis in ("workloads", "backends", "compile_modes", "precisions", "feeds"):
+        assert f"leave out --{axis.replace('_', '-')[:-1]}" in refused(suite_of, "model.py", **{axis: ["x"]})
+    assert "'program'; choose from tensorflow" in refused(
+        plan_cells, changed(load_suite("quick"), {"backends": ["program"]})
+    )
+    assert "no feed of torch 'own'; choose from device, host" in refused(
+        plan_cells, changed(load_suite("quick"), {"backends": ["torch"], "feeds": ["own"]})
+    )
+    assert "no task of a program 'fit'" in refused(plan_cells, suite_of("model.py", tasks=["fit"]))
