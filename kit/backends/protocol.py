@@ -60,6 +60,13 @@ class Program(Protocol):
     def predict(self, batch: HostBatch) -> NDArray[np.float32]:
         """Return the network's output for a batch, on the host, dropout off; the step is not compiled again for it."""
 
+    def kernels(self) -> list[str]:
+        """Return the framework's own names of what decides the speed of recurrent, attention and convolution layers.
+
+        As found in what runs, in alphabetical order; called after a step, may make another one, and leaves the program
+        good for nothing else.
+        """
+
     def compilations(self) -> Compilations:
         """Ask the framework how often it has compiled or traced this program's step."""
 
