@@ -67,6 +67,13 @@ class Program(Runnable, Protocol):
     def predict(self, batch: HostBatch) -> NDArray[np.float32]:
         """Return the network's output for a batch, on the host, dropout off; the step is not compiled again for it."""
 
+    def kernels(self) -> list[str]:
+        """Return the framework's own names of what decides the speed of recurrent, attention and convolution layers.
+
+        As found in what runs, in alphabetical order; called after a step, may make another one, and leaves the program
+        good for nothing else.
+        """
+
 
 class Backend(Protocol):
     """One framework, imported with its module."""

@@ -177,6 +177,7 @@ class Launch(msgspec.Struct, kw_only=True):
     planted_pct: float = 0.0  # slow-down asked for; what was planted is the counter "planted_ns"
     fit: Fit | None = None
     parity: Parity | None = None
+    kernels: list[str] = []  # with parity: the framework's own names of the kernels that its layers run on
     marks: list[Reason] = []
     failure: Failure | None = None
 

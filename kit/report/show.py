@@ -92,7 +92,8 @@ def _member(result: CellResult) -> list[str]:
         for one in result.launches
         if one.threads is not None
     }
-    return [result.key, " / ".join(versions) or NONE, " / ".join(threads) or NONE]
+    kernels = {one_line(", ".join(one.kernels)): None for one in result.launches if one.kernels}
+    return [result.key, *(" / ".join(each) or NONE for each in (versions, threads, kernels))]
 
 
 def _head(result: CellResult, launch: Launch) -> list[str]:

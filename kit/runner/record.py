@@ -84,7 +84,8 @@ class LaunchRecord:
         launch.recompiles = answer.recompiles
         launch.marks += answer.marks
         launch.phases += answer.phases
-        launch.parity, launch.fit, launch.failure = answer.parity, answer.fit, answer.failure
+        launch.parity, launch.kernels = answer.parity, answer.kernels
+        launch.fit, launch.failure = answer.fit, answer.failure
 
     def finished(self, answer: Finished) -> None:
         """Take what was known at the member's end."""

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import psutil
 
@@ -18,19 +19,19 @@ from kit.backends.protocol import Backend, DeviceBatch, Output, Program, Runnabl
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.clock import Calibration, ClockSource
-from kit.profile.launch import PLANTED_NS, Compilations, DataUsed, Failure, Parity
+from kit.profile.launch import PLANTED_NS, Compilations, DataUsed, Failure
 from kit.profile.reason import reason
 from kit.sensors.catalog import EdgeCounters
 from kit.worker.inputs import Inputs, feed
 from kit.worker.ledger import PhaseLedger
 from kit.worker.messages import BlockDone, Built, Concluded, Prepare, ProgramRequest, WarmedUp
-from kit.worker.parity import parity_cell, record_parity
+from kit.worker.parity import Proof, parity_cell, record_parity
 from kit.worker.planted import Planted
 from kit.worker.step_loop import STEPS_MAX, BlockSteps, Stepping, StepTimes, block_steps, run_steps, run_until
 from kit.workloads.weights import initial_weights
 
 # The points of a sweep share a proof: it is of small batches, whatever the cell's own.
-ParityCache = dict[str, Parity]
+ParityCache = dict[str, Proof]
 
 
 class LaunchError(KitError):
@@ -135,17 +136,19 @@ class MeasuredProgram(ABC):
         )
 
     def conclude(self) -> Concluded:
-        """Look at what was computed; in a proving launch, record the parity losses."""
+        """Look at what was computed; in a proving launch, record the parity losses, and what ran."""
         recompiles = _since(self._compiled_before, self._program.compilations())
         if not np.isfinite(self._program.to_host(self._output)).all():
             # Nonsense is not timed: a network that diverged skips work on some hardware.
             failure = Failure(phase="steady", reason=reason("output_not_finite"))
             return Concluded(recompiles=recompiles, marks=[], phases=[], failure=failure)
-        parity = None
+        concluded = Concluded(recompiles=recompiles, marks=[], phases=[])
         if self._asked.prove:
             with self.ledger.phase("parity"):
-                parity = self._parity()
-        return Concluded(recompiles=recompiles, marks=[], phases=self.ledger.take(), parity=parity)
+                proof = self._proof()
+            if proof is not None:
+                concluded = msgspec.structs.replace(concluded, parity=proof.parity, kernels=proof.kernels)
+        return msgspec.structs.replace(concluded, phases=self.ledger.take())
 
     @abstractmethod
     def _make(self) -> tuple[Runnable, Iterator[DeviceBatch]]:
@@ -160,8 +163,8 @@ class MeasuredProgram(ABC):
         """Look at the last of some steps, outside of their times; raise a KitError where they cannot stand."""
 
     @abstractmethod
-    def _parity(self) -> Parity | None:
-        """Record the parity losses, where there are any."""
+    def _proof(self) -> Proof | None:
+        """Record the parity losses and the kernels, where there are any."""
 
     @property
     def _planted_ns(self) -> int:
@@ -200,7 +203,7 @@ class MeasuredWorkload(MeasuredProgram):
     def _check(self, step_ns: StepTimes) -> None:
         pass
 
-    def _parity(self) -> Parity:
+    def _proof(self) -> Proof:
         small = parity_cell(self._cell)
         if small.key not in self._parities:
             self._parities[small.key] = record_parity(

@@ -132,6 +132,7 @@ class Concluded(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag=
     marks: list[Reason]
     phases: list[Phase]  # evaluate, parity
     parity: Parity | None = None
+    kernels: list[str] = []
     fit: Fit | None = None
     failure: Failure | None = None  # it measured, and what it measured cannot stand
 

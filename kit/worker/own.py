@@ -23,5 +23,5 @@ class MeasuredOwn(MeasuredProgram):
     def _check(self, step_ns: StepTimes) -> None:
         self._own.check(self._output, step_ns)
 
-    def _parity(self) -> None:
+    def _proof(self) -> None:
         return None

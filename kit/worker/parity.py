@@ -6,6 +6,7 @@ Two cells whose losses agree ran the same arithmetic; the comparison itself is `
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -30,8 +31,15 @@ def parity_cell(cell: Cell) -> Cell:
     return msgspec.structs.replace(cell, batch=min(PARITY_BATCH, cell.batch))
 
 
-def record_parity(backend: Backend, workload: Workload, cell: Cell, seed: int, pool: list[HostBatch]) -> Parity:
-    """Run `PARITY_STEPS` steps of a `parity_cell` on a fresh program and keep their losses.
+class Proof(NamedTuple):
+    """What a program of the cell's own task, apart from the timed one, has shown."""
+
+    parity: Parity
+    kernels: list[str]  # as `kit.backends.protocol.Program` names them
+
+
+def record_parity(backend: Backend, workload: Workload, cell: Cell, seed: int, pool: list[HostBatch]) -> Proof:
+    """Run `PARITY_STEPS` steps of a `parity_cell` on a fresh program and keep their losses, and what ran.
 
     Raises:
         ParityError: a loss is not finite.
@@ -50,7 +58,8 @@ def record_parity(backend: Backend, workload: Workload, cell: Cell, seed: int, p
         losses.append(float(values) if values.ndim == 0 else loss_of(workload, values, batch))
         if not math.isfinite(losses[-1]):
             raise ParityError(f"parity loss of step {len(losses) - 1} is {losses[-1]}: this program computes nonsense")
-    return Parity(losses=losses, weights_sha256=weights_sha256(weights), batches_sha256=pool_sha256(batches))
+    parity = Parity(losses=losses, weights_sha256=weights_sha256(weights), batches_sha256=pool_sha256(batches))
+    return Proof(parity, program.kernels())
 
 
 def loss_of(workload: Workload, outputs: NDArray[np.float32], batch: HostBatch) -> float:

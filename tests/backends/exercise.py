@@ -59,10 +59,7 @@ class Exercise:
 
         for name in WORKLOADS:
             of = workload(name, {})
-            if of.data in DATASETS:
-                pool = batch_pool(of, *samples_of(of.data), PARITY_BATCH, seed=0)[:PARITY_STEPS]
-            else:
-                pool = small.random_batches(of, PARITY_STEPS, PARITY_BATCH)
+            pool = batch_pool(of, *samples_of(of.data), PARITY_BATCH, seed=0)[:PARITY_STEPS]
             self.arrays[f"parity/{name}"] = self.run(self.build(of.without_dropout(), batch=PARITY_BATCH), pool)
             if self.name == "torch":  # one backend that is wrong is enough to be caught
                 for error, (wrong, weights, patched) in PLANTED[name](of).items():
@@ -87,12 +84,15 @@ class Exercise:
                 program = self.build(cnn, task=task, feed=feed)
                 self.arrays[f"feed/{task}/{feed}"] = self.run(program, batches, put=feed == "device")
             if task == "infer":
+                self.facts["convolution"] = program.kernels()
                 self.arrays["predicted"] = np.array([program.predict(batch) for batch in batches])
 
     def sequences(self):
-        for of in (small.SMALL_RNN, small.SMALL_LSTM, small.SMALL_TRANSFORMER):
+        self.facts["kernels"] = {}
+        for of in small.SEQUENCES:
             program = self.build(of, small.moved_weights(of), task="infer")
             self.arrays[f"sequences/{of.name}"] = self.run(program, small.random_batches(of))
+            self.facts["kernels"][of.name] = program.kernels()
         of = small.SMALL_AUTOENCODER
         self.arrays["reconstruction/train"] = self.run(self.build(of), small.random_batches(of))[:1]
         self.arrays["reconstruction/infer"] = self.run(self.build(of, task="infer"), small.random_batches(of))[0]

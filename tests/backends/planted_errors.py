@@ -45,7 +45,7 @@ def in_cnn(of):
         return kernel.reshape(*flatten.input_shape, -1).transpose(2, 0, 1, 3).reshape(kernel.shape)
 
     return {
-        "learning_rate": another(of, learning_rate=0.0011),
+        "learning_rate": another(of, learning_rate=1.1 * of.optimizer.learning_rate),
         "flattened channels first": changed(of, channels_first, "dense_2.kernel"),
     }
 
@@ -91,14 +91,15 @@ def in_dblstm(of):
 def in_transformer(of):
     import torch.nn.functional as F  # noqa: N812
 
-    attention, gelu = F.scaled_dot_product_attention, F.gelu
+    from kit.backends.torch import attention
 
-    def unmasked(query, key, value, is_causal):
-        return attention(query, key, value)
+    def unmasked(query, key, value):
+        return F.scaled_dot_product_attention(query, key, value)
 
+    gelu = partial(F.gelu, approximate="tanh")
     return {
-        "mask missing": (of, None, mock.patch.object(F, "scaled_dot_product_attention", unmasked)),
-        "other GELU": (of, None, mock.patch.object(F, "gelu", partial(gelu, approximate="tanh"))),
+        "mask missing": (of, None, mock.patch.object(attention, "attend", unmasked)),
+        "other GELU": (of, None, mock.patch.object(F, "gelu", gelu)),
         "positions missing": changed(of, np.zeros_like, "positions_1.table"),
     }
 
@@ -106,8 +107,8 @@ def in_transformer(of):
 PLANTED = {
     "mlp": in_mlp,
     "cnn": in_cnn,
-    "cnn_small": in_cnn,
     "cnn_sgd": in_cnn,
+    "cnn_small": in_cnn,
     "rnn": in_rnn,
     "lstm": in_lstm,
     "autoencoder": in_autoencoder,

@@ -81,6 +81,9 @@ SMALL_TRANSFORMER = workload(
     4,
     RULES["adam"],
 )
+# More tokens than the products of attention are written out for.
+LONG_TRANSFORMER = workload("long_transformer", (120, 3), SMALL_TRANSFORMER.layers, 4, RULES["adam"])
+SEQUENCES = (SMALL_RNN, SMALL_LSTM, SMALL_TRANSFORMER, LONG_TRANSFORMER)
 SMALL_AUTOENCODER = replace(small_mlp("adam"), layers=(Dense(4, "relu"), Dense(12)), loss="reconstruction")
 
 # One feature into two classes through dropout alone: the mean loss is known in closed form (see test_dropout).

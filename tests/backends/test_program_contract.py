@@ -5,6 +5,7 @@ import pytest
 import small_workloads as small
 
 from kit.backends.catalog import CATALOG
+from kit.backends.hlo import telling
 
 pytestmark = pytest.mark.frameworks
 
@@ -52,3 +53,30 @@ def test_threads_and_devices(exercised):
 def test_a_layer_without_a_translation_is_refused_by_name(exercised):
     message = exercised.facts["refusal"]
     assert "NewLayer" in message and CATALOG[exercised.name].title in message
+
+
+def test_kernels_are_named_as_the_framework_names_them(exercised):
+    kernels = exercised.facts["kernels"] | {"small_cnn": exercised.facts["convolution"]}
+    wanted = {
+        "tensorflow": {"small_cnn": "Conv2D", "small_rnn": "MatMul", "long_transformer": "BatchMatMulV2"},
+        "torch": {
+            "small_cnn": "aten::mkldnn_convolution",
+            "small_lstm": "aten::mkldnn_rnn_layer",
+            "small_transformer": "aten::bmm",
+            "long_transformer": "aten::_scaled_dot_product_flash_attention_for_cpu",
+        },
+        "jax": {"small_cnn": "convolution", "small_rnn": "while", "small_lstm": "while"},
+    }[exercised.name]
+    assert all(kernel in kernels[name] for name, kernel in wanted.items())
+    assert all(names == sorted(set(names)) for names in kernels.values())
+    assert "aten::mkldnn_rnn_layer" not in kernels["small_transformer"] and "while" not in kernels["small_transformer"]
+
+
+def test_loops_products_and_library_calls_of_an_hlo_module():
+    text = """
+  %while.7 = (s32[], f32[8,5]{1,0}) while((s32[], f32[8,5]{1,0}) %tuple.3), condition=%c, body=%b
+  %calls.1 = f32[8,20]{1,0} custom-call(%a, %b), custom_call_target="__onednn$matmul", api_version=API_VERSION
+  %dot.2 = f32[8,4]{1,0} dot(%x, %y), lhs_contracting_dims={1}
+  %dot.3 = f32[8,4]{1,0} dot(%y, %x), metadata={op_name="jit(f)/convolution_like"}
+"""
+    assert telling(text) == ["__onednn$matmul", "dot", "while"]

@@ -95,9 +95,7 @@ def forward(of, weights, x):
     return x
 
 
-@pytest.mark.parametrize(
-    "of", [small.SMALL_RNN, small.SMALL_LSTM, small.SMALL_TRANSFORMER], ids=lambda of: of.name.removeprefix("small_")
-)
+@pytest.mark.parametrize("of", small.SEQUENCES, ids=lambda of: of.name)
 def test_logits(exercised, of):
     by_hand = [forward(of, small.moved_weights(of), batch.inputs) for batch in small.random_batches(of)]
     np.testing.assert_allclose(exercised.arrays[f"sequences/{of.name}"], by_hand, atol=FLOAT32_TOLERANCE)

@@ -249,6 +249,7 @@ def test_a_real_run_of_a_real_framework(tmp_path):
     assert len({(launch.round, launch.process) for launch in launches}) == 2
     # The first round proves.
     assert [launch.parity is not None for launch in launches] == [True, False] * 2
+    assert [bool(launch.kernels) for launch in launches] == [True, False] * 2
     steps = read_steps(tmp_path / "run.json", profile)
     for launch in launches:
         (own,) = [found for name, found in steps.items() if name.startswith(f"r{launch.round} {launch.cell_key} ")]

@@ -131,6 +131,7 @@ def test_a_proving_member_records_parity(told):
         assert len(own.parity.losses) == PARITY_STEPS
         assert np.isfinite(own.parity.losses).all()
         assert own.recompiles.count in (0, None)
+        assert own.kernels
     assert train.parity.losses[-1] < train.parity.losses[0]
 
 
@@ -139,7 +140,7 @@ def test_one_that_need_not_prove_does_not():
         member.done(prepare(cell("plain"), prove=False))
         member.done(Build(program=0))
         own = member.done(Conclude(program=0))
-    assert (own.parity, own.fit) == (None, None)
+    assert (own.parity, own.fit, own.kernels) == (None, None, [])
     assert not {"evaluate", "parity"} & {phase for phase, _ in member.entered}
 
 

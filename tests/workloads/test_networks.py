@@ -53,9 +53,8 @@ def test_layers_with_weights_are_named_by_their_place():
 def test_every_workload_fits_its_data_and_ends_in_what_its_loss_takes(name):
     of = workload(name, {})
     assert of.name == WORKLOADS[name].name == name and of.data == WORKLOADS[name].data
-    if of.data in DATASETS:
-        assert of.classes == DATASETS[of.data].classes
-        assert math.prod(of.input_shape) == math.prod(DATASETS[of.data].sample_shape)
+    assert of.classes == DATASETS[of.data].classes
+    assert math.prod(of.input_shape) == math.prod(DATASETS[of.data].sample_shape)
     *_, last = of.placed_layers()
     wanted = of.input_shape if of.loss == "reconstruction" else (of.classes,)
     assert last.layer.output_shape(last.input_shape) == wanted

@@ -18,6 +18,7 @@ import optax
 from flax import nnx
 from numpy.typing import NDArray
 
+from kit.backends.hlo import telling
 from kit.backends.jax.about import ENTRY
 from kit.backends.jax.layers import build_modules, build_optimizer
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, ThreadSetting
@@ -97,6 +98,10 @@ class JaxProgram:
     def predict(self, batch: HostBatch) -> NDArray[np.float32]:
         """Return the output of a function of its own."""
         return self.to_host(self._logits(self._leaves, *self.put(batch)))
+
+    def kernels(self) -> list[str]:
+        """Name loops, products and library calls of the executable."""
+        return telling(self._executable.as_text())
 
     def compilations(self) -> Compilations:
         """Count the executable, the only thing that `step` calls."""

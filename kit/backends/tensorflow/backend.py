@@ -6,6 +6,7 @@ The step is the one of the guide "Writing a training loop from scratch in Tensor
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from kit.backends.hlo import telling
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
 from kit.backends.tensorflow.about import ENTRY
 from kit.backends.tensorflow.layers import build_model, build_optimizer
@@ -24,6 +26,9 @@ from kit.workloads.weights import Weights
 from kit.workloads.workload import Workload
 
 TensorFlowBatch = tuple[tf.Tensor, tf.Tensor]
+
+# Operations in a graph that loop, multiply or call a library.
+TELLING = ("While", "StatelessWhile", "CudnnRNN", "Conv2D", "MatMul", "BatchMatMul", "Einsum")
 
 DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0"}
 
@@ -37,6 +42,7 @@ class TensorFlowProgram(Program):
         self._asynchronous = cell.device != "cpu"
         self._host_feed = cell.feed == "host"
         self._train = cell.task == "train"
+        self._xla = cell.compile_mode == "xla"
         inputs = tf.TensorSpec((cell.batch, *workload.input_shape), tf.float32)
         self._specs = [inputs, tf.TensorSpec((cell.batch,), tf.int32)] if self._train else [inputs]
         self._reconstruction = workload.loss == "reconstruction"
@@ -51,7 +57,7 @@ class TensorFlowProgram(Program):
                 self._optimizer = build_optimizer(workload.optimizer)
                 self._optimizer.build(self._model.trainable_variables)
         step = self._train_step if self._train else self._infer_step
-        self._function = tf.function(step, jit_compile=cell.compile_mode == "xla")
+        self._function = tf.function(step, jit_compile=self._xla)
         self._logits = tf.function(self._infer_step)
 
     def put(self, batch: HostBatch) -> TensorFlowBatch:
@@ -82,6 +88,14 @@ class TensorFlowProgram(Program):
     def predict(self, batch: HostBatch) -> NDArray[np.float32]:
         """Return the output of a function of its own."""
         return self.to_host(self._logits(self._tensors(batch)[0]))
+
+    def kernels(self) -> list[str]:
+        """Name the telling operations of the traced function; under XLA, of what XLA made of it."""
+        if self._xla:
+            return telling(self._function.experimental_get_compiler_ir(*self._specs)(stage="optimized_hlo"))
+        graph = self._call.graph.as_graph_def()
+        nodes = itertools.chain(graph.node, *(function.node_def for function in graph.library.function))
+        return sorted({node.op for node in nodes if node.op.startswith(TELLING)})
 
     def compilations(self) -> Compilations:
         """Return how often the step has been traced; under XLA each trace is compiled once."""

@@ -61,7 +61,7 @@ def _translate(placed: PlacedLayer, cell: Cell, seed: int) -> keras.layers.Layer
         case Positions():
             return attention.Positions()
         case LayerNorm():
-            return keras.layers.LayerNormalization(epsilon=layer.epsilon)
+            return attention.LayerNorm(epsilon=layer.epsilon)
         case DecoderBlock():
             return attention.DecoderBlock(layer)
         case LastToken():

@@ -26,6 +26,22 @@ from kit.workloads.workload import Workload
 
 TorchBatch = tuple[torch.Tensor, torch.Tensor]
 
+# Operators that are one fused kernel of a library, or the product that a loop or an attention is made of.
+TELLING = (
+    "mkldnn_rnn_layer",
+    "_cudnn_rnn",
+    "_scaled_dot_product",
+    "mkldnn_convolution",
+    "cudnn_convolution",
+    "convolution_backward",
+    "_convolution_pointwise",
+    "_linear_pointwise",
+    "addmm",
+    "mm",
+    "bmm",
+    "baddbmm",
+)
+
 
 class TorchProgram(Program):
     """A cell in PyTorch. torch.compile traces and compiles in its first call."""
@@ -33,6 +49,7 @@ class TorchProgram(Program):
     def __init__(self, workload: Workload, cell: Cell, weights: Weights) -> None:
         self._device = torch.device("cuda" if cell.device == "gpu" else "cpu")
         self._host_feed = cell.feed == "host"
+        self._batch_shape = (cell.batch, *workload.input_shape)
         self._train = cell.task == "train"
         self._reconstruction = workload.loss == "reconstruction"
         self._image = len(workload.input_shape) == 3  # noqa: PLR2004
@@ -89,6 +106,15 @@ class TorchProgram(Program):
             output = self._model(self._tensors(batch)[0])
         self._model.train(self._train)
         return self.to_host(output)
+
+    def kernels(self) -> list[str]:
+        """Name the telling operators of one more step, as PyTorch's own profiler sees them."""
+        batch = HostBatch(np.zeros(self._batch_shape, np.float32), np.zeros(self._batch_shape[0], np.int32))
+        with torch.autograd.profiler.profile() as profiled:
+            self.step(batch if self._host_feed else self.put(batch))
+            self.synchronize()
+        found = {event.key for event in profiled.key_averages()}
+        return sorted(name for name in found if name.partition("::")[2].startswith(TELLING))
 
     def compilations(self) -> Compilations:
         """Count what TorchDynamo has compiled for the step, and graph breaks in this process since it was built."""
