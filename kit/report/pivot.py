@@ -13,7 +13,7 @@ from rich.text import Text
 
 from kit.compare.pivot import GAINS, Entry, Pivot, PivotColumn
 from kit.profile.published import FigureName
-from kit.profile.reason import Reason
+from kit.profile.reason import Reason, reason
 from kit.report.plain import ascii_json, markdown, one_line, spreadsheet
 from kit.report.quantity import counted, duration, number
 from kit.report.reasons import sentence
@@ -21,6 +21,7 @@ from kit.report.sections import UNLIMITED, console_for, text_of
 
 WIDTH = 100
 GAP = 2
+NOT_PUBLISHED = reason("not_published")
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -86,12 +87,13 @@ def render(table: Pivot, format_name: str, stream: IO[str] = sys.stdout) -> str:
 
 def _text(table: Pivot, stream: IO[str]) -> str:
     console = console_for(stream, UNLIMITED)
-    blanks, places = _Blanks(), range(len(table.columns))
-    drawn = [_drawn(table, list(places), blanks)]
-    if console.measure(drawn[0]).maximum > WIDTH:
-        # One under the other, where they do not fit beside each other.
-        blanks = _Blanks()
-        drawn = [_drawn(table, [place], blanks) for place in places]
+    beside: list[list[int]] = [[]]
+    for place in range(len(table.columns)):
+        # What does not fit beside the others stands under them.
+        fits = console.measure(_drawn(table, [*beside[-1], place], _Blanks())).maximum <= WIDTH
+        beside = [*beside[:-1], [*beside[-1], place]] if fits or not beside[-1] else [*beside, [place]]
+    blanks = _Blanks()
+    drawn = [_drawn(table, places, blanks) for places in beside]
     with console.capture() as capture:
         for line in _headline(table):
             console.print(Text(line, style="bold"))
@@ -115,12 +117,14 @@ def _drawn(table: Pivot, places: list[int], blanks: _Blanks) -> Table:
 
 
 def _cells(table: Pivot, places: list[int], blanks: _Blanks, split: str = "\n") -> tuple[list[str], list[list[str]]]:
-    """Return the titles, each under its device, and the rows; figures that a device has nothing of are left out."""
+    """Return the titles, each under its device, and the rows; what a device or document has nothing of is left out."""
     shown = [(place, name) for place in places for name in _figures(table, place)]
     titles = [f"{_head(table.columns[place])}{split}{FIGURES[name].title}" for place, name in shown]
     rows = [
         [*map(one_line, key), *(_entry(entries[place][name], name, blanks) for place, name in shown)]
         for key, entries in zip(table.rows, table.entries, strict=True)
+        if any(entries[place][name].value is not None for place, name in shown)
+        or all(entries[place][name].reason != NOT_PUBLISHED for place, name in shown)
     ]
     return [*table.axes, *titles], rows
 

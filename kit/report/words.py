@@ -63,7 +63,7 @@ def headline(comparison: Comparison, titles: Titles) -> list[str]:
     what = [
         one.suite,
         f"{nets} × {frameworks} × {'+'.join(one.axes['task'])}",
-        f"batch {', '.join(one.axes['batch'])}",
+        f"batch {_listed(one.axes['batch'])}",
         ", ".join(precision for precision in one.axes["precision"] if precision != OWN),
         ", ".join(data.upper() if data == "mnist" else data for data in one.data),
         f"{counted(one.rounds, 'round')} × {counted(one.cycles, 'cycle')}",
@@ -80,6 +80,10 @@ def headline(comparison: Comparison, titles: Titles) -> list[str]:
 def _run_line(one: Headline) -> str:
     rounds = f"{counted(one.rounds, 'round')} of {counted(one.cycles, 'cycle')}"
     return one_line(f"{one.label}: {one.suite} · {one.cpu} · {rounds} · {moment(one.created)} · kit {one.kit}")
+
+
+def _listed(values: Sequence[str]) -> str:
+    return ", ".join(values) if len(values) <= LISTED_MAX else f"{values[0]} to {values[-1]} ({len(values)} sizes)"
 
 
 def _counted_or_named(names: Sequence[str], noun: str) -> str:
