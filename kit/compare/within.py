@@ -175,7 +175,7 @@ def _payback(
 
 def _recommended(axis: str, rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Recommendation | None:
     measured = [row for row in rows if row.numbers.sample_ns is not None]
-    if not measured:
+    if not any(row.is_baseline for row in measured):
         return None
     # By what the rounds say against the baseline: points of two parts of a round lie too far apart for their own times.
     best = min(measured, key=lambda row: 1.0 if row.versus is None else row.versus.ratio or math.inf)
