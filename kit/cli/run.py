@@ -22,7 +22,7 @@ SEED_MAX = 2**31 - 1
 FREE_WHEN_RESUMED = frozenset({"resume", "out", "budget", "as_json"})
 STDERR_LINES_SHOWN = 5
 # Options that choose among a suite's cells.
-AXES = ("backends", "workloads", "devices", "tasks", "batches", "compile_modes", "feeds")
+AXES = ("backends", "workloads", "devices", "tasks", "batches", "threads", "compile_modes", "feeds")
 
 
 POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
@@ -42,6 +42,10 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
 @click.option("--device", "devices", multiple=True, type=click.Choice(["cpu", "gpu", "tpu"]), help="On this device.")
 @click.option("--task", "tasks", multiple=True, type=click.Choice(["train", "infer", "fit"]), help="Only this task.")
 @click.option("--batch", "batches", multiple=True, type=click.IntRange(min=1), help="Samples per step (repeatable).")
+@click.option(
+    "--parameter", "parameters", multiple=True, metavar="NAME=N,…", help="Of the network, as units=64 (repeatable)."
+)
+@click.option("--threads", multiple=True, type=click.IntRange(min=1), help="Compute threads (repeatable).")
 @click.option("--compile-mode", "compile_modes", multiple=True, metavar="MODE", help="graph, xla, eager, compile, jit.")
 @click.option("--feed", "feeds", multiple=True, type=click.Choice(["device", "host"]), help="Resident, or copied.")
 @click.option(
@@ -104,9 +108,10 @@ def _begin(options: dict[str, Any]) -> Run:
     from kit.runner.output import profile_path
     from kit.runner.prepare import check_devices, ensure_data, keep_installed, prepare
     from kit.runner.run import Run, usable_cpus
+    from kit.suites.changed import changed, parameters_given
     from kit.suites.plan import plan_cells
     from kit.suites.program import programs_given
-    from kit.suites.suite import DEFAULT_SUITE, changed, load_suite
+    from kit.suites.suite import DEFAULT_SUITE, load_suite
     from kit.suites.variant import variants_given
 
     if options["rounds"] is not None and options["precision"] is not None:
@@ -119,6 +124,7 @@ def _begin(options: dict[str, Any]) -> Run:
         axes,
         compare=list(options["compare"]),
         variants=variants_given(options["variants"]),
+        parameters=parameters_given(options["parameters"]),
         programs=programs_given(options["programs"]),
         rounds=options["rounds"],
         quick=options["quick"],

@@ -10,8 +10,9 @@ from kit.profile.cell import Cell, Variant
 from kit.profile.unfinished import RunPlan
 from kit.runner.prepare import check_devices, ensure_data, keep_installed, prepare
 from kit.runner.run import usable_cpus
+from kit.suites.changed import changed
 from kit.suites.plan import plan_cells
-from kit.suites.suite import DEFAULT_SUITE, changed, load_suite
+from kit.suites.suite import DEFAULT_SUITE, load_suite
 
 SUITE_NAME = "selftest"
 BASE = "base"

@@ -65,7 +65,7 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
             if not single or cell.task == axes.tasks[0]:
                 cells.setdefault(cell.key, cell)
     if not cells:
-        raise PlanError("these choices leave no cell to measure; widen --backend or --compile-mode")
+        raise PlanError(f"{suite.name} names no cell: its axes leave none; widen them, --backend or --compile-mode")
     for name in named:
         if name not in {cell.backend for cell in cells.values()}:
             own = ", ".join(CATALOG[name].compile_modes)

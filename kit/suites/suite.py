@@ -7,7 +7,7 @@ import math
 import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -168,20 +168,6 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return named or [Variant(name=DEFAULT_VARIANT)]
 
 
-def _narrowed(tables: list[Axes], axis: str, values: list[Any]) -> list[Axes]:
-    """Return the tables with these values alone; where a table has none of them and others have all, without it."""
-    own: list[list[Any]] = [getattr(table, axis) for table in tables]
-    if all(any(value in have for have in own) for value in values):
-        kept = [[value for value in values if value in have] for have in own]
-    else:
-        kept = [values for _ in tables]
-    return [
-        msgspec.convert(msgspec.to_builtins(table) | {axis: left}, Axes)
-        for table, left in zip(tables, kept, strict=True)
-        if left
-    ]
-
-
 def builtin_suites() -> list[str]:
     """Return the names of the suites that come with the kit."""
     return sorted(path.stem for path in Path(__file__).parent.glob("*.toml"))
@@ -218,49 +204,3 @@ def load_suite(name: str) -> Suite:
     except msgspec.ValidationError as error:
         raise SuiteError(f"{path}: not a suite: {error}; docs/suites.md has an example") from None
     return msgspec.structs.replace(suite, folder=str(path.parent), sha256=hashlib.sha256(data).hexdigest())
-
-
-def changed(
-    suite: Suite,
-    axes: dict[str, list[Any]],
-    *,
-    compare: list[str] | None = None,
-    variants: dict[str, VariantTable] | None = None,
-    programs: dict[str, ProgramTable] | None = None,
-    rounds: int | None = None,
-    quick: bool = False,
-) -> Suite:
-    """Return `suite` as the command line narrows or changes it: what is given replaces the suite's own.
-
-    Raises:
-        SuiteError: a value that is not among an axis's choices, or an axis that is a program's own.
-    """
-    if programs:
-        for axis in ("workloads", *OWN_AXES):
-            if axes.get(axis):
-                raise SuiteError(f"a program brings its own {axis}: leave out --{axis.replace('_', '-').rstrip('s')}")
-        axes = axes | OWN_AXES | {"workloads": list(programs)}
-        own = msgspec.structs.replace(suite.axes[0], parameters={})
-        suite = msgspec.structs.replace(
-            suite, cells=own, table=None, compare=[], baseline=None, programs=programs, folder=""
-        )
-    measure = load_suite(QUICK_SUITE).measure if quick else suite.measure
-    name = suite.name if not quick or suite.name == QUICK_SUITE else f"{suite.name}-{QUICK_SUITE}"
-    try:
-        # Converted, not replaced: types and choices are checked as those of a file are.
-        cells = suite.axes
-        for axis, values in axes.items():
-            cells = _narrowed(cells, axis, values) if values else cells
-    except msgspec.ValidationError as error:
-        raise SuiteError(f"{error}; `kit run --help` lists the choices") from None
-    try:
-        return msgspec.structs.replace(
-            suite,
-            name=name,
-            cells=cells,
-            compare=compare or ([] if variants else suite.compare),
-            variants=variants or suite.variants,
-            measure=measure if rounds is None else msgspec.structs.replace(measure, rounds=rounds),
-        )
-    except ValueError as error:
-        raise SuiteError(f"{error}; `kit run --help` lists the options") from None

@@ -6,9 +6,10 @@ import sys
 import pytest
 
 from kit.errors import KitError
+from kit.suites.changed import changed
 from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.program import programs_given, sources_of
-from kit.suites.suite import changed, load_suite
+from kit.suites.suite import load_suite
 
 # To import it is an error.
 MODEL = """

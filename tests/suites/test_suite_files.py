@@ -4,8 +4,9 @@ import pytest
 
 from kit.errors import KitError
 from kit.profile.cell import Variant
+from kit.suites.changed import changed, parameters_given
 from kit.suites.plan import MEMBERS_MAX, plan_bundles, plan_cells, plan_groups
-from kit.suites.suite import VariantTable, builtin_suites, changed, load_suite
+from kit.suites.suite import VariantTable, builtin_suites, load_suite
 from kit.suites.variant import variants_given
 
 MINE = """
@@ -207,3 +208,27 @@ def test_options_narrow_each_table_of_cells(tmp_path, axes, expected):
     cells = plan_cells(suite)
     assert {f"{cell.workload} {cell.task} {cell.feed}" for cell in cells} == expected
     assert {cell.batch for cell in cells} == set(axes.get("batches", [128]))
+
+
+def test_quick_shortens_a_suite_and_leaves_its_cells_and_sharing():
+    whole, quick = load_suite("five-nets"), changed(load_suite("five-nets"), {}, quick=True)
+    assert quick.name == "five-nets-quick"
+    assert plan_cells(quick) == plan_cells(whole)
+    assert quick.measure.share == whole.measure.share
+    assert (quick.measure.epochs, quick.measure.fits) == (1, 1)
+
+
+@pytest.mark.parametrize("text", ["units", "units=0", "units=-1", "units=x", "=3", "units=3,,4"])
+def test_a_parameter_that_is_no_number_is_refused(text):
+    assert "whole numbers of 1 and more" in refused(parameters_given, [text])
+
+
+def test_parameters_of_the_command_line_replace_the_suites():
+    cells = plan_cells(changed(load_suite("dblstm-har"), {}, parameters=parameters_given(["units=32,64", "layers=1"])))
+    assert {tuple(cell.parameters.items()) for cell in cells} == {
+        (("layers", 1), ("units", 32)),
+        (("layers", 1), ("units", 64)),
+    }
+    assert "no parameter 'depth'" in refused(
+        lambda: plan_cells(changed(load_suite("dblstm-har"), {}, parameters={"depth": [2]}))
+    )
