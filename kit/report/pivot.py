@@ -21,7 +21,8 @@ from kit.report.sections import UNLIMITED, console_for, text_of
 
 WIDTH = 100
 GAP = 2
-NOT_PUBLISHED = reason("not_published")
+# What a profile has no cell of stands in another's rows.
+NOTHING = (reason("not_published"), reason("not_measured"))
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -124,7 +125,7 @@ def _cells(table: Pivot, places: list[int], blanks: _Blanks, split: str = "\n") 
         [*map(one_line, key), *(_entry(entries[place][name], name, blanks) for place, name in shown)]
         for key, entries in zip(table.rows, table.entries, strict=True)
         if any(entries[place][name].value is not None for place, name in shown)
-        or all(entries[place][name].reason != NOT_PUBLISHED for place, name in shown)
+        or any(entries[place][name].reason not in NOTHING for place, name in shown)
     ]
     return [*table.axes, *titles], rows
 
