@@ -16,6 +16,7 @@ from kit.report.plain import NONE, one_line
 from kit.report.quantity import by_name, duration, energy, moment, number, size
 from kit.report.reasons import sentence
 from kit.report.sections import facts, grid, render
+from kit.report.show_fits import class_lines, fit_lines
 from kit.report.words import note_line
 
 LAUNCH_TITLES = ("cell", "round", "step", "p95", "p99", "blocks ±", "samples/s", "memory", "marks")
@@ -45,6 +46,8 @@ def render_profile(profile: Profile, stream: IO[str], *, parity_tolerance: float
         ),
         "Members": grid([_member(result) for result in profile.cells]),
         "Launches": grid([LAUNCH_TITLES, *(_launch(*one) for one in launches)], [False, *[True] * 7]),
+        "Fits": fit_lines(profile),
+        "Classes, over the repeats of a fit": class_lines(profile),
         "Counters per step": _table([(_head(*one), counters_per_step([one[1]])) for one in launches], by_name),
         "Sampled, mean and max": _table(
             [(_head(*one), one[1].sensors) for one in launches],

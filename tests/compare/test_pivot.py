@@ -1,5 +1,7 @@
 """A suite's own table: what stands in which row, under which device, and why a cell is blank."""
 
+import io
+
 import msgspec
 import profile_builder as b
 import pytest
@@ -8,6 +10,7 @@ from kit.compare.pivot import pivot
 from kit.profile.launch import Fit
 from kit.profile.published import Published
 from kit.profile.reason import reason
+from kit.report.show import render_profile
 from kit.suites.suite import load_suite
 
 S = 1_000_000_000
@@ -46,6 +49,16 @@ def fitted(backend="torch", device="cpu", **own):
 
 def profile(*members, rounds=2, **fields):
     return b.profile(b.group("g", *members), rounds=rounds, cycles=4, **fields)
+
+
+def test_show_has_fits_and_every_class():
+    shown = render_profile(profile(fitted()), io.StringIO(), parity_tolerance=1e-5)
+    fits = shown.partition("\nFits\n")[2].splitlines()
+    assert fits[1].split()[1:4] == ["0", "2", "40"] and fits[1].endswith("accuracy 85.00 %")
+    classes = shown.partition("over the repeats of a fit\n")[2].splitlines()
+    # Of what was called class 0, 90 of 110 are; two repeats alike change nothing.
+    assert classes[1].split()[1:] == ["0", "81.82", "90.00", "85.71"]
+    assert classes[3].split()[1:] == ["macro", "85.35", "85.00", "84.96"]
 
 
 def entries(table, row, column=0):
