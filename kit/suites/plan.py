@@ -201,6 +201,8 @@ def _check(suite: Suite) -> None:
             check_choice("backend", backend, list(CATALOG))
         for precision, backend in product(axes.precisions, axes.backends):
             check_choice(f"precision of {backend}", precision, CATALOG[backend].precisions)
+        if "tf32" in axes.precisions and set(axes.devices) != {"gpu"}:
+            raise PlanError("precision tf32 is a GPU's; leave it out, or measure on --device gpu alone")
         every_mode = dict.fromkeys(mode for entry in CATALOG.values() for mode in entry.compile_modes)
         for mode in axes.compile_modes:
             check_choice("compile mode", mode, [DEFAULT_COMPILE_MODE, *every_mode])
