@@ -9,7 +9,8 @@ ENTRY = BackendEntry(
     module="tensorflow",
     distributions=("tensorflow", "tensorflow-cpu"),
     packages=("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-keras", "keras"),
-    compile_modes=("graph", "xla"),
+    compile_modes=("graph", "eager", "xla"),
+    precisions=("float32", "bfloat16", "tf32"),
     environment_prefixes=("TF_", "KERAS_", "XLA_"),
     environment={
         "TF_CPP_MIN_LOG_LEVEL": "2",  # errors only: chatter would push the message that matters out of a failure's tail
