@@ -193,7 +193,9 @@ def _print_outcome(running: Run, profile: Profile, *, as_json: bool) -> None:
         return
     for cell_key, failure in ((one.cell_key, one.failure) for one in running.failed if one.failure is not None):
         click.echo(f"kit: failed: {cell_key}: {failure.phase}: {sentence(failure.reason)}", err=True)
-        for line in failure.stderr_tail.splitlines()[-STDERR_LINES_SHOWN:]:
+        # Of a user's program its own line has been named.
+        tail = [] if failure.reason.code == "program_raised" else failure.stderr_tail.splitlines()
+        for line in tail[-STDERR_LINES_SHOWN:]:
             click.echo(f"  {line}", err=True)
     _print_table(profile, running.path.stem)
     click.echo(str(running.path))
