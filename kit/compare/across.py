@@ -20,6 +20,7 @@ from kit.compare.runs import CellRun, Run, Side, sides_of
 from kit.profile.reason import reason
 from kit.stats.runs import RUNS_FOR_SPREAD, over_runs
 from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, adjusted_p, verdict_of
+from kit.workloads.parity import TOLERANCE_FACTORS
 
 Differing = Mapping[tuple[str, str], list[Mismatch]]  # label of a later side, key of a cell -> from the baseline's
 
@@ -79,7 +80,9 @@ def compare_runs(
 
 def _cell_mismatches(base: Side, side: Side, key: str, tolerance: float) -> list[Mismatch]:
     cells = [(run.label, run.cells[key].facts) for run in [*base.runs, *side.runs] if key in run.cells]
-    return cell_mismatches(cells, like_hardware=_like_hardware(base, side), tolerance=tolerance)
+    precision = next(run.cells[key].cell.precision for run in base.runs if key in run.cells)
+    factor = TOLERANCE_FACTORS.get(precision, 1.0)
+    return cell_mismatches(cells, like_hardware=_like_hardware(base, side), tolerance=factor * tolerance)
 
 
 def _like_hardware(base: Side, side: Side) -> bool:

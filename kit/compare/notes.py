@@ -9,8 +9,9 @@ from kit.profile.cell import AXES
 from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import reason
 from kit.profile.schema import CellResult, Profile
-from kit.stats.parity import agreeing
+from kit.stats.parity import Agreement, agreeing
 from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
+from kit.workloads.parity import TOLERANCE_FACTORS
 
 # More notes of one kind than these are a list nobody reads.
 ALIKE_MAX = 6
@@ -111,10 +112,12 @@ def parity_notes(cells: Sequence[CellResult], tolerance: float) -> list[Note]:
         parity = next((one.parity for one in result.launches if one.parity is not None), None)
         if parity is not None and parity.losses:
             cell = result.cell
-            work = (cell.workload, str(cell.parameters), cell.task, cell.batch, cell.precision)
+            work = (cell.workload, str(cell.parameters), cell.task, cell.batch)
             start = (parity.weights_sha256, parity.batches_sha256, len(parity.losses))
-            works.setdefault((*work, *start), {})[result.key] = parity.losses
-    found = {key: one for losses in works.values() for key, one in agreeing(losses, tolerance).items()}
+            works.setdefault((*work, *start, cell.precision), {})[result.key] = parity.losses
+    found: dict[str, Agreement] = {}
+    for (*_, precision), alike in works.items():
+        found |= agreeing(alike, tolerance * TOLERANCE_FACTORS.get(str(precision), 1.0))
     odd = [
         Note(what=reason("parity_differs", cell=key, difference=one.max_relative_difference or float("inf")))
         for key, one in found.items()

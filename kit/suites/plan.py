@@ -213,6 +213,8 @@ def _check(suite: Suite) -> None:
                 check_choice(f"precision of {backend}", precision, CATALOG[backend].precisions)
             for feed in axes.feeds:
                 check_choice(f"feed of {backend}", feed, CATALOG[backend].feeds)
+        if "tf32" in axes.precisions and set(axes.devices) != {"gpu"}:
+            raise PlanError("precision tf32 is a GPU's; leave it out, or measure on --device gpu alone")
         for mode in axes.compile_modes:
             check_choice("compile mode", mode, [DEFAULT_COMPILE_MODE, *every_mode])
         if is_own:

@@ -26,6 +26,22 @@ from kit.workloads.weights import initial_weights
 THREADS = 2
 
 
+def torch_switch():
+    import torch
+
+    return torch.backends.cudnn.allow_tf32 and torch.get_float32_matmul_precision() == "high"
+
+
+def tensorflow_switch():
+    import tensorflow as tf
+
+    return tf.config.experimental.tensor_float_32_execution_enabled()
+
+
+# JAX sets nothing where the device is a CPU.
+ALLOWS_TF32 = {"torch": torch_switch, "tensorflow": tensorflow_switch}
+
+
 class Exercise:
     def __init__(self, name):
         self.name = name
@@ -93,6 +109,9 @@ class Exercise:
             program = self.build(of, small.moved_weights(of), task="infer")
             self.arrays[f"sequences/{of.name}"] = self.run(program, small.random_batches(of))
             self.facts["kernels"][of.name] = program.kernels()
+            if "bfloat16" in CATALOG[self.name].precisions:
+                program = self.build(of, small.moved_weights(of), task="infer", precision="bfloat16")
+                self.arrays[f"bfloat16/{of.name}"] = self.run(program, small.random_batches(of))
         of = small.SMALL_AUTOENCODER
         self.arrays["reconstruction/train"] = self.run(self.build(of), small.random_batches(of))[:1]
         self.arrays["reconstruction/infer"] = self.run(self.build(of, task="infer"), small.random_batches(of))[0]
@@ -118,6 +137,15 @@ class Exercise:
         self.run(infer, small.random_batches(of, batch=5))
         train.predict(small.random_batches(of, batch=3)[0])
         self.facts["compile_mode"] = train.compilations(), infer.compilations()
+
+    def lower_precision(self):
+        of = small.SMALL_CNN.without_dropout()
+        for precision in ("bfloat16", "float32"):
+            losses = self.run(self.build(of, precision=precision), small.random_batches(of))
+            self.arrays[f"precision/{precision}"] = losses
+        if self.name in ALLOWS_TF32:
+            switch = ALLOWS_TF32[self.name]
+            self.facts["tf32"] = [self.build(of, precision=each) and switch() for each in ("tf32", "float32")]
 
     def refusal(self):
         of = small.small_mlp("sgd")
@@ -148,6 +176,7 @@ def main():
     exercise.optimizers()
     exercise.layers_and_feeds()
     exercise.sequences()
+    exercise.lower_precision()
     exercise.dropout()
     exercise.refusal()
     exercise.state_is_ready()

@@ -121,14 +121,14 @@ def moved_weights(of):
     }
 
 
-def cell(backend, of, *, task="train", batch=BATCH, feed="device", compile_mode=None):
+def cell(backend, of, *, task="train", batch=BATCH, feed="device", compile_mode=None, precision="float32"):
     return Cell(
         workload=of.name,
         backend=backend,
         device="cpu",
         task=task,
         batch=batch,
-        precision="float32",
+        precision=precision,
         compile_mode=compile_mode or CATALOG[backend].compile_modes[0],
         feed=feed,
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kit.errors import KitError
 from kit.profile.cell import AXES
 from kit.suites.changed import changed
-from kit.suites.plan import MEMBERS_MAX, plan_bundles, plan_cells, plan_groups
+from kit.suites.plan import MEMBERS_MAX, PlanError, plan_bundles, plan_cells, plan_groups
 from kit.suites.suite import UNSHAREABLE, Axes, Suite, VariantTable, load_suite
 from kit.workloads.catalog import WORKLOADS
 from kit.workloads.workload import Family
@@ -103,6 +103,13 @@ def test_the_baseline_is_the_one_named_or_the_first(baseline, expected):
     groups, by_key = groups_of(suite(["batch"], backends=["torch"], batches=[1, 2, 3, 4, 5, 6, 7, 8]), baseline)
     assert {by_key[group.baseline].batch for group in groups} == {expected}
     assert all(group.baseline in group.cells for group in groups)
+
+
+@pytest.mark.parametrize("devices", [["cpu"], ["cpu", "gpu"]])
+def test_tf32_is_refused_where_there_is_none(devices):
+    with pytest.raises(PlanError, match=r"tf32.*gpu"):
+        plan_cells(suite(precisions=["float32", "tf32"], devices=devices))
+    assert {cell.precision for cell in plan_cells(suite(precisions=["tf32"], devices=["gpu"]))} == {"tf32"}
 
 
 def test_a_baseline_that_no_cell_has_is_refused_with_the_choices():

@@ -20,6 +20,7 @@ ENTRY = BackendEntry(
         "optax",
     ),
     compile_modes=("jit",),
+    precisions=("float32", "bfloat16", "tf32"),
     environment_prefixes=("JAX_", "XLA_", "LIBTPU_"),
     # Members share a GPU: each takes what it needs, not three quarters of the memory at its start.
     environment={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},

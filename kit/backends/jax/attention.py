@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from kit.backends.jax.weighted import dense, norm
+from kit.backends.jax.weighted import Dtype, dense, norm
 from kit.workloads import attention as kinds
 from kit.workloads.weights import Weights
 
@@ -19,26 +19,28 @@ from kit.workloads.weights import Weights
 class Positions(nnx.Module):  # type: ignore[misc]
     """Adds a table of (tokens, width)."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, dtype: Dtype) -> None:
         self.table = nnx.Param(jnp.array(weights["table"]))
+        self._dtype = dtype
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Return (batch, tokens, width)."""
-        return x + self.table[...]
+        return x + self.table[...].astype(self._dtype)
 
 
 class DecoderBlock(nnx.Module):  # type: ignore[misc]
     """See `kit.workloads.attention.DecoderBlock`."""
 
-    def __init__(self, layer: kinds.DecoderBlock, weights: Weights, rngs: nnx.Rngs) -> None:
+    def __init__(self, layer: kinds.DecoderBlock, weights: Weights, rngs: nnx.Rngs, dtype: Dtype) -> None:
         self.heads = layer.heads
-        self.norm_1 = norm(weights, layer.epsilon, rngs, "norm_1_")
-        parts = zip(np.split(weights["qkv_kernel"], 3, axis=1), np.split(weights["qkv_bias"], 3), strict=True)
-        self.query, self.key, self.value = (dense({"kernel": kernel, "bias": bias}, rngs) for kernel, bias in parts)
-        self.projection = dense(weights, rngs, "projection_")
-        self.norm_2 = norm(weights, layer.epsilon, rngs, "norm_2_")
-        self.up = dense(weights, rngs, "up_")
-        self.down = dense(weights, rngs, "down_")
+        self.norm_1 = norm(weights, layer.epsilon, rngs, dtype, "norm_1_")
+        kernels, biases = np.split(weights["qkv_kernel"], 3, axis=1), np.split(weights["qkv_bias"], 3)
+        parts = ({"kernel": kernel, "bias": bias} for kernel, bias in zip(kernels, biases, strict=True))
+        self.query, self.key, self.value = (dense(part, rngs, dtype) for part in parts)
+        self.projection = dense(weights, rngs, dtype, "projection_")
+        self.norm_2 = norm(weights, layer.epsilon, rngs, dtype, "norm_2_")
+        self.up = dense(weights, rngs, dtype, "up_")
+        self.down = dense(weights, rngs, dtype, "down_")
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Return (batch, tokens, width)."""

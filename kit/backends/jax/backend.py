@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
@@ -30,6 +31,8 @@ from kit.workloads.workload import Workload
 JaxBatch = tuple[jax.Array, jax.Array]
 Leaves = list[jax.Array]
 
+COMPUTED_IN = {"float32": jnp.float32, "tf32": jnp.float32, "bfloat16": jnp.bfloat16}
+
 
 class JaxProgram:
     """A cell in JAX. See `kit.backends.protocol.Program`."""
@@ -42,7 +45,7 @@ class JaxProgram:
         self._loss = _reconstruction if workload.loss == "reconstruction" else _cross_entropy
         self._optimizer = build_optimizer(workload.optimizer)
         with jax.default_device(self._device):
-            model = build_modules(workload, weights, seed)
+            model = build_modules(workload, weights, seed, COMPUTED_IN[cell.precision])
             model.train()
             self._graph, params, rest = nnx.split(model, nnx.Param, ...)
             model.eval()
@@ -154,16 +157,17 @@ class JaxBackend:
         jax.config.update("jax_enable_compilation_cache", False)  # a compile is a compile, whatever is on disk
         if cell.device != "cpu":
             # float32 is float32: no TensorFloat-32 on a GPU, no bfloat16 passes on a TPU.
-            jax.config.update("jax_default_matmul_precision", "highest")
+            precision = "tensorfloat32" if cell.precision == "tf32" else "highest"
+            jax.config.update("jax_default_matmul_precision", precision)
         return JaxProgram(workload, cell, weights, seed)
 
 
 def _cross_entropy(model: nnx.Sequential, inputs: jax.Array, targets: jax.Array) -> jax.Array:
-    return optax.softmax_cross_entropy_with_integer_labels(model(inputs), targets).mean()
+    return optax.softmax_cross_entropy_with_integer_labels(model(inputs).astype(jnp.float32), targets).mean()
 
 
 def _reconstruction(model: nnx.Sequential, inputs: jax.Array, _targets: jax.Array) -> jax.Array:
-    return optax.squared_error(model(inputs), inputs).mean()
+    return optax.squared_error(model(inputs).astype(jnp.float32), inputs).mean()
 
 
 def _plain(leaf: jax.Array) -> jax.Array:

@@ -16,7 +16,7 @@ from flax import nnx
 
 from kit.backends.jax import attention, recurrent
 from kit.backends.jax.about import ENTRY
-from kit.backends.jax.weighted import dense, given, norm
+from kit.backends.jax.weighted import Dtype, dense, given, norm
 from kit.workloads import optimizers as rules
 from kit.workloads.attention import DecoderBlock, LastToken, LayerNorm, Positions
 from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, MaxPool2D
@@ -30,23 +30,26 @@ Tree: TypeAlias = Any  # parameters, or anything of their structure
 ACTIVATIONS: dict[str, list[Step]] = {"linear": [], "relu": [nnx.relu], "tanh": [nnx.tanh], "sigmoid": [nnx.sigmoid]}
 
 
-def build_modules(workload: Workload, weights: Weights, seed: int) -> nnx.Sequential:
-    """Return the network with `weights` in it; `seed` is for dropout."""
+def build_modules(workload: Workload, weights: Weights, seed: int, dtype: Dtype) -> nnx.Sequential:
+    """Return the network with `weights` in it, computing in `dtype`; `seed` is for dropout."""
     rngs = nnx.Rngs(seed)
     steps: list[Step] = []
     for placed in workload.placed_layers():
         own = {name: weights[f"{placed.name}.{name}"] for name in placed.weights}
-        steps += _translate(placed, rngs, own)
+        steps += _translate(placed, rngs, own, dtype)
     return nnx.Sequential(*steps)
 
 
-def _translate(placed: PlacedLayer, rngs: nnx.Rngs, own: Weights) -> list[Step]:  # noqa: PLR0911 - one a kind of layer
+def _translate(  # noqa: PLR0911 - one a kind of layer
+    placed: PlacedLayer, rngs: nnx.Rngs, own: Weights, dtype: Dtype
+) -> list[Step]:
     match layer := placed.layer:
         case Dense():
-            return [dense(own, rngs), *ACTIVATIONS[layer.activation]]
+            return [dense(own, rngs, dtype), *ACTIVATIONS[layer.activation]]
         case Conv2D():
-            inputs, begin = placed.input_shape[-1], {f"{name}_init": given(own[name]) for name in own}
-            conv = nnx.Conv(inputs, layer.filters, layer.kernel, padding=layer.padding.upper(), rngs=rngs, **begin)
+            begin = {f"{name}_init": given(own[name]) for name in own}
+            shape = placed.input_shape[-1], layer.filters, layer.kernel
+            conv = nnx.Conv(*shape, padding=layer.padding.upper(), dtype=dtype, rngs=rngs, **begin)
             return [conv, *ACTIVATIONS[layer.activation]]
         case MaxPool2D(size=size):
             return [lambda x: nnx.max_pool(x, window_shape=(size, size), strides=(size, size))]
@@ -55,15 +58,15 @@ def _translate(placed: PlacedLayer, rngs: nnx.Rngs, own: Weights) -> list[Step]:
         case Flatten():
             return [lambda x: x.reshape(x.shape[0], -1)]
         case SimpleRNN():
-            return [recurrent.SimpleRNN(own)]
+            return [recurrent.SimpleRNN(own, dtype)]
         case LSTM():
-            return [recurrent.LSTM(layer, own)]
+            return [recurrent.LSTM(layer, own, dtype)]
         case Positions():
-            return [attention.Positions(own)]
+            return [attention.Positions(own, dtype)]
         case LayerNorm():
-            return [norm(own, layer.epsilon, rngs)]
+            return [norm(own, layer.epsilon, rngs, dtype)]
         case DecoderBlock():
-            return [attention.DecoderBlock(layer, own, rngs)]
+            return [attention.DecoderBlock(layer, own, rngs, dtype)]
         case LastToken():
             return [lambda x: x[:, -1]]
         case _:

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from kit.backends.jax.weighted import Dtype
 from kit.workloads import recurrent as kinds
 from kit.workloads.weights import Weights
 
@@ -27,39 +28,45 @@ class _Cell(nnx.Module):  # type: ignore[misc]
         self.recurrent_kernel = nnx.Param(jnp.array(weights[f"{prefix}recurrent_kernel"]))
         self.bias = nnx.Param(jnp.array(weights[f"{prefix}bias"]))
 
+    def arrays(self) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Return kernel, recurrent kernel and bias."""
+        return self.kernel[...], self.recurrent_kernel[...], self.bias[...]
+
 
 class SimpleRNN(nnx.Module):  # type: ignore[misc]
     """See `kit.workloads.recurrent.SimpleRNN`."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, dtype: Dtype) -> None:
         self.cell = _Cell(weights)
+        self._dtype = dtype
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Return (batch, units) for (batch, steps, features)."""
 
-        def step(state: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
-            cell = self.cell
-            return jnp.tanh(x @ cell.kernel[...] + state @ cell.recurrent_kernel[...] + cell.bias[...]), None
+        x, kernel, recurrent, bias = (each.astype(self._dtype) for each in (x, *self.cell.arrays()))
 
-        units = self.cell.bias.shape[0]
-        return jax.lax.scan(step, jnp.zeros((x.shape[0], units), x.dtype), x.swapaxes(0, 1))[0]
+        def step(state: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
+            return jnp.tanh(x @ kernel + state @ recurrent + bias), None
+
+        return jax.lax.scan(step, jnp.zeros((x.shape[0], *bias.shape), x.dtype), x.swapaxes(0, 1))[0]
 
 
 class LSTM(nnx.Module):  # type: ignore[misc]
     """See `kit.workloads.recurrent.LSTM`."""
 
-    def __init__(self, layer: kinds.LSTM, weights: Weights) -> None:
+    def __init__(self, layer: kinds.LSTM, weights: Weights, dtype: Dtype) -> None:
         self.layer = layer
+        self._dtype = dtype
         self.cells = nnx.List([_Cell(weights, prefix) for prefix in layer.prefixes])
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Return (batch, steps, units) or (batch, units) for (batch, steps, features); both directions side by side."""
-        steps = x.swapaxes(0, 1)
-        zeros = jnp.zeros((x.shape[0], self.layer.units), x.dtype)
+        steps = x.swapaxes(0, 1).astype(self._dtype)
+        zeros = jnp.zeros((x.shape[0], self.layer.units), steps.dtype)
         found = []
         for index, cell in enumerate(self.cells):
-            kernel = jnp.concatenate([cell.kernel[...], cell.recurrent_kernel[...]])
-            step = partial(_lstm_step, kernel, cell.bias[...], keep=self.layer.sequences)
+            own, recurrent, bias = (each.astype(self._dtype) for each in cell.arrays())
+            step = partial(_lstm_step, jnp.concatenate([own, recurrent]), bias, keep=self.layer.sequences)
             (last, _), states = jax.lax.scan(step, (zeros, zeros), steps, reverse=index == 1)
             found.append(states.swapaxes(0, 1) if self.layer.sequences else last)
         return jnp.concatenate(found, axis=-1) if len(found) > 1 else found[0]

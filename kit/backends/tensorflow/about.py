@@ -10,6 +10,7 @@ ENTRY = BackendEntry(
     distributions=("tensorflow", "tensorflow-cpu"),
     packages=("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-keras", "keras"),
     compile_modes=("graph", "xla"),
+    precisions=("float32", "bfloat16", "tf32"),
     environment_prefixes=("TF_", "KERAS_", "XLA_"),
     environment={
         "TF_CPP_MIN_LOG_LEVEL": "2",  # errors only: chatter would push the message that matters out of a failure's tail

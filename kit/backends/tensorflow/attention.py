@@ -39,9 +39,11 @@ class LayerNorm(keras.layers.LayerNormalization):  # type: ignore[misc]
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Return `x` in its shape."""
-        centred = x - tf.reduce_mean(x, axis=-1, keepdims=True)
+        whole = tf.cast(x, tf.float32)  # the mean of many squares is not to be one of bfloat16
+        centred = whole - tf.reduce_mean(whole, axis=-1, keepdims=True)
         variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
-        return centred * tf.math.rsqrt(variance + self.epsilon) * self.gamma + self.beta
+        normed = tf.cast(centred * tf.math.rsqrt(variance + self.epsilon), x.dtype)
+        return normed * self.gamma + self.beta
 
 
 class DecoderBlock(keras.layers.Layer):  # type: ignore[misc]
@@ -72,7 +74,8 @@ class DecoderBlock(keras.layers.Layer):  # type: ignore[misc]
         qkv = tf.reshape(self.qkv(self.norm_1(x)), (-1, tokens, 3, heads, width // heads))
         query, key, value = tf.unstack(tf.transpose(qkv, (2, 0, 3, 1, 4)))
         scores = tf.matmul(query * (width // heads) ** -0.5, key, transpose_b=True)
-        future = tf.constant(np.triu(np.full((tokens, tokens), scores.dtype.min), 1), scores.dtype)
-        seen = tf.matmul(tf.nn.softmax(scores + future), value)
+        future = np.triu(np.full((tokens, tokens), -1e30, np.float32), 1)
+        shares = tf.nn.softmax(tf.cast(scores, tf.float32) + future)
+        seen = tf.matmul(tf.cast(shares, value.dtype), value)
         x = x + self.projection(tf.reshape(tf.transpose(seen, (0, 2, 1, 3)), (-1, tokens, width)))
         return x + self.down(tf.nn.gelu(self.up(self.norm_2(x)), approximate=False))

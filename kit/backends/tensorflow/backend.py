@@ -138,9 +138,9 @@ class TensorFlowBackend:
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> TensorFlowProgram:
         """Build the program."""
         # float32 is float32: no TensorFloat-32 on a GPU. No other default from a user's keras.json.
-        tf.config.experimental.enable_tensor_float_32_execution(False)
+        tf.config.experimental.enable_tensor_float_32_execution(cell.precision == "tf32")
         keras.config.set_floatx("float32")
-        keras.config.set_dtype_policy("float32")
+        keras.config.set_dtype_policy("mixed_bfloat16" if cell.precision == "bfloat16" else "float32")
         keras.config.set_image_data_format("channels_last")
         return TensorFlowProgram(workload, cell, weights, seed)
 

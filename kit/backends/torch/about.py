@@ -10,5 +10,6 @@ ENTRY = BackendEntry(
     distributions=("torch",),
     packages=("torch", "torch-xla", "torchvision", "triton", "pytorch-triton"),
     compile_modes=("eager", "compile"),
+    precisions=("float32", "bfloat16", "tf32"),
     environment_prefixes=("TORCH", "PYTORCH_", "TRITON_", "ATEN_"),
 )

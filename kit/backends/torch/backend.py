@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
 from kit.backends.torch.about import ENTRY
+from kit.backends.torch.bfloat16 import InBfloat16
 from kit.backends.torch.layers import build_modules, build_optimizer
 from kit.profile.cell import Cell
 from kit.profile.reason import reason
@@ -54,7 +55,8 @@ class TorchProgram(Program):
         self._reconstruction = workload.loss == "reconstruction"
         self._image = len(workload.input_shape) == 3  # noqa: PLR2004
         self._channels_first = (-1, workload.input_shape[-1], *workload.input_shape[:-1])
-        self._model = build_modules(workload, weights)
+        network = build_modules(workload, weights)
+        self._model = InBfloat16(network, self._device.type) if cell.precision == "bfloat16" else network
         self._layout = torch.channels_last if cell.device == "cpu" else torch.contiguous_format
         self._model.to(self._device, memory_format=self._layout).train(self._train)
         if self._train:
@@ -159,8 +161,8 @@ class TorchBackend:
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> TorchProgram:
         """Build the program."""
         # float32 is float32: no TensorFloat-32 on a GPU.
-        torch.set_float32_matmul_precision("highest")
-        torch.backends.cudnn.allow_tf32 = False
+        torch.set_float32_matmul_precision("high" if cell.precision == "tf32" else "highest")
+        torch.backends.cudnn.allow_tf32 = cell.precision == "tf32"
         torch.manual_seed(seed)
         return TorchProgram(workload, cell, weights)
 
