@@ -147,6 +147,14 @@ class Exercise:
             switch = ALLOWS_TF32[self.name]
             self.facts["tf32"] = [self.build(of, precision=each) and switch() for each in ("tf32", "float32")]
 
+    def eager(self):
+        """TensorFlow only: its default is a graph."""
+        if self.name == "tensorflow":
+            of = small.small_mlp("adam")
+            program = self.build(of, compile_mode="eager")
+            self.arrays["eager"] = self.run(program, small.random_batches(of))
+            self.facts["eager"] = program.kernels(), program.compilations()
+
     def refusal(self):
         of = small.small_mlp("sgd")
         try:
@@ -177,6 +185,7 @@ def main():
     exercise.layers_and_feeds()
     exercise.sequences()
     exercise.lower_precision()
+    exercise.eager()
     exercise.dropout()
     exercise.refusal()
     exercise.state_is_ready()

@@ -30,6 +30,14 @@ def test_the_mode_that_compiles_computes_the_same_and_compiles_once(exercised):
     assert breaks == ({0} if exercised.name == "torch" else {None})
 
 
+def test_tensorflow_without_a_graph_computes_the_same(exercise_of):
+    exercised = exercise_of("tensorflow")
+    np.testing.assert_allclose(exercised.arrays["eager"], exercised.arrays["rule/adam"], rtol=SAME_PROGRAM_TOLERANCE)
+    kernels, compiled = exercised.facts["eager"]
+    assert kernels == ["MatMul"]
+    assert compiled["count"] is None and compiled["reason"]["code"] == "eager"
+
+
 def test_compilations_of_the_default_mode(exercised):
     built, run = exercised.facts["compilations"]
     if exercised.name == "torch":

@@ -1,4 +1,4 @@
-"""TensorFlow: Keras layers and optimizers in a training step of our own under tf.function; XLA as a compile mode.
+"""TensorFlow: Keras layers and optimizers in a training step of our own under tf.function; eager and XLA as modes.
 
 The step is the one of the guide "Writing a training loop from scratch in TensorFlow"
 (https://keras.io/guides/writing_a_custom_training_loop_in_tensorflow/), without its metrics.
@@ -16,12 +16,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
+from tensorflow.python.framework import op_callbacks
 
 from kit.backends.hlo import telling
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
 from kit.backends.tensorflow.about import ENTRY
 from kit.backends.tensorflow.layers import build_model, build_optimizer
 from kit.profile.cell import Cell
+from kit.profile.reason import reason
 from kit.workloads.weights import Weights
 from kit.workloads.workload import Workload
 
@@ -57,6 +59,8 @@ class TensorFlowProgram(Program):
                 self._optimizer = build_optimizer(workload.optimizer)
                 self._optimizer.build(self._model.trainable_variables)
         step = self._train_step if self._train else self._infer_step
+        self._eager = cell.compile_mode == "eager"
+        self._call: Any = step  # until it is traced
         self._function = tf.function(step, jit_compile=self._xla)
         self._logits = tf.function(self._infer_step)
 
@@ -67,9 +71,10 @@ class TensorFlowProgram(Program):
         return resident
 
     def trace(self) -> bool:
-        """Trace to a concrete function. `step` calls that, which cannot retrace."""
-        self._call: Any = self._function.get_concrete_function(*self._specs)
-        return True
+        """Trace to a concrete function. `step` calls that, which cannot retrace; in eager mode nothing is traced."""
+        if not self._eager:
+            self._call = self._function.get_concrete_function(*self._specs)
+        return not self._eager
 
     def step(self, batch: DeviceBatch) -> tf.Tensor:
         """Run one optimizer update or one forward pass."""
@@ -90,7 +95,9 @@ class TensorFlowProgram(Program):
         return self.to_host(self._logits(self._tensors(batch)[0]))
 
     def kernels(self) -> list[str]:
-        """Name the telling operations of the traced function; under XLA, of what XLA made of it."""
+        """Name the telling operations of the traced function; of what XLA made of it; or of an eager step."""
+        if self._eager:
+            return self._kernels_of_a_step()
         if self._xla:
             return telling(self._function.experimental_get_compiler_ir(*self._specs)(stage="optimized_hlo"))
         graph = self._call.graph.as_graph_def()
@@ -99,7 +106,22 @@ class TensorFlowProgram(Program):
 
     def compilations(self) -> Compilations:
         """Return how often the step has been traced; under XLA each trace is compiled once."""
+        if self._eager:
+            return Compilations(count=None, reason=reason("eager"))
         return Compilations(count=self._function.experimental_get_tracing_count())
+
+    def _kernels_of_a_step(self) -> list[str]:
+        found: set[str] = set()
+
+        def note(op_type: str | bytes, *_: object, **__: object) -> None:
+            found.add(op_type.decode() if isinstance(op_type, bytes) else op_type)
+
+        op_callbacks.add_op_callback(note)
+        try:
+            self._call(*(tf.zeros(spec.shape, spec.dtype) for spec in self._specs))
+        finally:
+            op_callbacks.remove_op_callback(note)
+        return sorted(name for name in found if name.startswith(TELLING))
 
     def _train_step(self, inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
         with tf.device(self._device):
