@@ -149,13 +149,14 @@ def test_what_differs_is_explained_with_its_effect():
 
 
 def test_show_has_every_launch_and_whatever_was_sensed():
-    launch = {"sensors": b.sampled(oddity=(2.0, 3.0, "W")), "energy": b.energy(None)}
+    launch = {"sensors": b.sampled(oddity=(2.0, 3.0, "W")), "energy": b.energy(None), "kernels": ["a::fused_layer"]}
     dead = {1: b.reason("exit_code", exit_code=3, message="no luck")}
     built = b.profile(
         b.group("g", b.member("torch", 2.0, launch=launch, failed_rounds=dead, counters={"new.one": 7.0}))
     )
     shown = render_profile(built, io.StringIO(), parity_tolerance=1e-5)
     assert shown.count("mlp/torch/cpu/train") >= 8
+    assert "a::fused_layer" in shown
     for word in ("oddity", "2.00 / 3.00 W", "new.one", "no luck", "null interval", "Example CPU 9000", "unavailable"):
         assert word in shown
 
