@@ -27,13 +27,13 @@ def label_members(by_key: Mapping[str, Cell], compared: Sequence[str]) -> dict[s
 
 def axes_of(cells: Sequence[Cell]) -> list[str]:
     """Return all axes, the parameters of these cells' workloads first."""
-    return [*dict.fromkeys(name for cell in cells for name in cell.parameters), *AXES]
+    return [*_parameters(cells), *AXES]
 
 
 def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
     """Return the title of each group in parts: workload and task, then what its cells share and others' do not."""
     cells = [cell for own in groups for cell in own]
-    parameters = list(dict.fromkeys(name for cell in cells for name in cell.parameters))
+    parameters = _parameters(cells)
     varying = {axis for axis in (*parameters, *TITLED) if _differ_in(cells, axis)}
     if len({(cell.backend, cell.compile_mode) for cell in cells}) == len({cell.backend for cell in cells}):
         varying.discard("compile_mode")  # each backend has its own
@@ -50,6 +50,10 @@ def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
     return found
 
 
+def _parameters(cells: Sequence[Cell]) -> list[str]:
+    return sorted({name for cell in cells for name in cell.parameters})
+
+
 def _differ_in(cells: Sequence[Cell], axis: str) -> bool:
     return len({cell.value(axis) for cell in cells}) > 1
 
@@ -63,5 +67,5 @@ def _shown(cell: Cell, axis: str) -> str:
     if axis == "threads":
         return "all threads" if value is None else f"{value} {'thread' if value == 1 else 'threads'}"
     if axis not in AXES:
-        return f"{value} {axis.removesuffix('s') if value == 1 else axis}"
+        return f"{axis} {value}"
     return f"{PREFIX.get(axis, '')}{value}"

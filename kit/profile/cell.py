@@ -54,7 +54,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         def shown(axis: str, text: str) -> str:
             return "*" if axis in axes else text
 
-        own = ",".join(f"{name}={shown(name, str(value))}" for name, value in self.parameters.items())
+        # By name: a profile's JSON has its keys so.
+        own = ",".join(f"{name}={shown(name, str(value))}" for name, value in sorted(self.parameters.items()))
         fields = [
             shown("workload", f"{self.workload}({own})" if own else self.workload),
             shown("backend", self.backend),

@@ -6,6 +6,7 @@ import pytest
 
 from kit.audit.finding import audit
 from kit.compare.within import BaselineError, compare_within
+from kit.profile.store import read_profile
 
 TOLERANCE = 1e-5
 
@@ -290,3 +291,13 @@ def test_false_verdicts_are_as_rare_as_promised():
     wrong = sum(row.versus.verdict in ("faster", "slower") for group in groups for row in group.rows if row.versus)
     assert wrong <= 16  # of 150 at 5 %: more come by chance twice in a thousand times
     assert math.isfinite(np.mean([row.versus.ratio for group in groups for row in group.rows if row.versus]))
+
+
+def test_a_workload_with_parameters_is_itself_when_it_is_read_again(tmp_path):
+    members = [b.member("torch", 2.0, "transformer", parameters={"width": 64, "depth": depth}) for depth in (1, 2)]
+    b.write(tmp_path / "a.json", b.profile(b.group("g", *members), compare=["depth"]))
+    profile = read_profile(tmp_path / "a.json")
+    assert [result.key == result.cell.key for result in profile.cells] == [True, True]
+    (group,) = compared(profile).groups
+    assert [row.name for row in group.rows] == ["depth 1", "depth 2"]
+    assert group.title == ["transformer train", "torch"]

@@ -57,7 +57,7 @@ def test_one_round_has_points_and_no_bars():
 def test_units_and_layers_have_a_line_for_each_value_of_the_other(kind, values, other):
     (axes,) = drawn(kind, layered()).figure.axes
     others = {"units": [1, 2, 3], "layers": [32, 64, 128, 256]}[kind]
-    names = {one: f"{one} {other.removesuffix('s') if one == 1 else other}" for one in others}
+    names = {one: f"{other} {one}" for one in others}
     assert set(lines(axes)) == {f"{title} {name}" for title in ("PyTorch", "JAX") for name in names.values()}
     for one, name in names.items():
         x, y = line(axes, f"JAX {name}")
