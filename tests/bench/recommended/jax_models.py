@@ -1,9 +1,8 @@
 """The networks in Flax NNX' own modules.
 
-Recurrent ones are nnx.RNN around the cells of
-https://flax.readthedocs.io/en/stable/api_reference/flax.nnx/nn/recurrent.html, whose OptimizedLSTMCell is the one that
-is said to be faster. The transformer's block is that of the vision transformer in https://docs.jaxstack.ai, pre-norm,
-with the causal mask of its miniGPT.
+Recurrent ones are nnx.RNN around a cell, https://flax.readthedocs.io/en/stable/api_reference/flax.nnx/nn/recurrent.html
+(of the two LSTM cells the optimized one). The transformer is made like the one of
+https://flax.readthedocs.io/en/latest/examples/vit_training.html, with nnx.make_causal_mask.
 """
 
 from functools import partial
