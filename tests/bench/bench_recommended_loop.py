@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
+import statistics
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -67,13 +68,8 @@ class Judged(NamedTuple):
     """A cell against each of its loops."""
 
     rows: list[tuple]
-    ratio: float  # the largest; infinite where a loop has no interval
-    high: float  # the largest upper end, likewise
-
-
-def alone(logs):
-    """Return what too few rounds for an interval say."""
-    return f"{math.exp(logs[0]):.4f}" if logs else "–"
+    ratio: float  # the largest; infinite where a loop has no round
+    high: float  # the largest upper end; infinite where a loop has too few rounds for an interval
 
 
 def judge(profile, group):
@@ -81,14 +77,18 @@ def judge(profile, group):
     cells = {result.key: result.cell for result in profile.cells}
     pairs = Pairs([group], cells, launches_of(profile, group))
     ours, *loops = group.cells
-    rows, found = [], []
+    rows, ratios, highs = [], [], []
     for loop in loops:
         logs = [ratio.log_ratio for ratio in pairs.ratios(ours, loop).values()]
-        one = over_rounds(logs)
-        found.append((one.ratio, one.high) if one else (float("inf"), float("inf")))
-        shown = (Interval(one.ratio, one.low, one.high), f"{100 * one.sd:.1f}") if one else (alone(logs), "–")
+        found = over_rounds(logs)
+        ratios.append(math.exp(statistics.fmean(logs)) if logs else math.inf)
+        highs.append(found.high if found else math.inf)
+        shown = (
+            (Interval(found.ratio, found.low, found.high), f"{100 * found.sd:.1f}")
+            if found
+            else (f"{ratios[-1]:.4f}", "–")
+        )
         rows.append((name_of(cells[ours]), cells[loop].variant, shown[0], len(logs), shown[1]))
-    ratios, highs = zip(*found, strict=True)
     return Judged(rows, max(ratios), max(highs))
 
 
