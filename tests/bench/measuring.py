@@ -25,6 +25,7 @@ from kit.runner.stop import StopFlag
 from kit.suites.plan import plan_cells
 from kit.suites.suite import Axes, Measure, Suite
 from kit.worker.messages import BlockDone, Prepare, ProgramRequest
+from kit.workloads.catalog import WORKLOADS
 
 BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[3] / "shared" / "data"
 if BESIDE_THE_REPOSITORY.is_dir():
@@ -46,7 +47,7 @@ def case_parser(description: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options that choose cells."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", choices=FRAMEWORKS, action="append")
-    parser.add_argument("--workload", choices=["mlp", "cnn"], action="append")
+    parser.add_argument("--workload", choices=list(WORKLOADS), action="append")
     parser.add_argument("--task", choices=["train", "infer"], action="append")
     parser.add_argument("--batch", type=int, default=128)
     return parser

@@ -15,6 +15,7 @@ from kit.backends import catalog
 from kit.profile.launch import Compilations
 from kit.profile.reason import reason
 from kit.worker.__main__ import main
+from kit.worker.measured import LaunchError
 
 load_own = catalog.load
 
@@ -22,8 +23,12 @@ load_own = catalog.load
 class RecommendedProgram:
     """A recommended loop. See `kit.backends.protocol.Program`; it traces and compiles in its first step."""
 
-    def __init__(self, loops, cell) -> None:
+    def __init__(self, loops, cell, parameters) -> None:
         loop = loops.loops(cell.workload, cell.task)[cell.variant]
+        if loop.parameters != parameters:
+            raise LaunchError(
+                f"{cell.variant} trains {loop.parameters} parameters of {cell.workload}, not {parameters}"
+            )
         self._put, self._wait = loops.put, loop.wait
         self._step = loop.step
         self._output = None
@@ -50,6 +55,9 @@ class RecommendedProgram:
     def compilations(self) -> Compilations:
         return Compilations(count=None, reason=reason("not_counted"))
 
+    def kernels(self) -> list[str]:
+        return []  # of a first round's proof the benchmark reads nothing
+
 
 class RecommendedBackend:
     """The kit's backend, which imports the framework and sets its threads, with other programs."""
@@ -61,7 +69,8 @@ class RecommendedBackend:
         return getattr(self._own, name)
 
     def build(self, workload, cell, weights, seed):
-        return RecommendedProgram(importlib.import_module(f"recommended.{cell.backend}_loops"), cell)
+        loops = importlib.import_module(f"recommended.{cell.backend}_loops")
+        return RecommendedProgram(loops, cell, sum(one.size for one in weights.values()))
 
 
 catalog.load = lambda name: RecommendedBackend(load_own(name))

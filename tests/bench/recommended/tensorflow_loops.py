@@ -6,34 +6,10 @@ https://www.tensorflow.org/guide/keras/writing_a_training_loop_from_scratch, its
 import keras
 import tensorflow as tf
 from recommended.loop import Loop
+from recommended.tensorflow_models import MODELS
 
-
-def models():
-    return {
-        "mlp": lambda: keras.Sequential(
-            [
-                keras.Input((784,)),
-                keras.layers.Dense(512, activation="relu"),
-                keras.layers.Dropout(0.2),
-                keras.layers.Dense(512, activation="relu"),
-                keras.layers.Dropout(0.2),
-                keras.layers.Dense(10),
-            ]
-        ),
-        "cnn": lambda: keras.Sequential(
-            [
-                keras.Input((28, 28, 1)),
-                keras.layers.Conv2D(32, 3, activation="relu"),
-                keras.layers.Conv2D(64, 3, activation="relu"),
-                keras.layers.MaxPooling2D(2),
-                keras.layers.Dropout(0.25),
-                keras.layers.Flatten(),
-                keras.layers.Dense(128, activation="relu"),
-                keras.layers.Dropout(0.5),
-                keras.layers.Dense(10),
-            ]
-        ),
-    }
+# Keras' defaults are the workloads' hyperparameters.
+OPTIMIZERS = {"mlp": keras.optimizers.RMSprop, "cnn": keras.optimizers.Adadelta, "rnn": keras.optimizers.SGD}
 
 
 def put(inputs, targets):
@@ -41,15 +17,20 @@ def put(inputs, targets):
 
 
 def loops(workload, task):
-    model = models()[workload]()
-    optimizer = {"mlp": keras.optimizers.RMSprop, "cnn": keras.optimizers.Adadelta}[workload]()
-    loss_fn = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model = MODELS[workload]()
+    optimizer = OPTIMIZERS.get(workload, keras.optimizers.Adam)()
+    reconstructs = workload == "autoencoder"
+    loss_fn = (
+        keras.losses.MeanSquaredError()
+        if reconstructs
+        else keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    )
 
     @tf.function
     def train_step(x, y):
         with tf.GradientTape() as tape:
-            logits = model(x, training=True)
-            loss_value = loss_fn(y, logits)
+            outputs = model(x, training=True)
+            loss_value = loss_fn(x if reconstructs else y, outputs)
         grads = tape.gradient(loss_value, model.trainable_weights)
         optimizer.apply(grads, model.trainable_weights)
         return loss_value
@@ -59,6 +40,5 @@ def loops(workload, task):
         return model(x, training=False)
 
     # On a CPU a tf.function returns when it is done: nothing is waited for on either side.
-    if task == "train":
-        return {"tf.function": Loop(lambda batch: train_step(*batch), lambda output: None)}
-    return {"tf.function": Loop(lambda batch: test_step(batch[0]), lambda output: None)}
+    step = (lambda batch: train_step(*batch)) if task == "train" else (lambda batch: test_step(batch[0]))
+    return {"tf.function": Loop(step, lambda output: None, sum(one.numpy().size for one in model.trainable_weights))}

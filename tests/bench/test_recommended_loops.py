@@ -1,0 +1,54 @@
+"""The recommended loops do the work of the kit's networks: as many parameters, outputs of their shape, a falling loss.
+
+What is compared is printed: `python -m pytest -s tests/bench/test_recommended_loops.py -m slow`.
+"""
+
+import importlib
+
+import numpy as np
+import pytest
+from bench_recommended_loop import LOOPS, NETWORKS
+
+from kit.backends.catalog import load
+from kit.workloads.catalog import DATASETS, workload
+from kit.workloads.data.batches import batch_pool
+from kit.workloads.data.synthetic import synthetic
+from kit.workloads.weights import initial_weights
+
+# A loss that is read as a number needs no gradient any more.
+pytestmark = [
+    pytest.mark.frameworks,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad"),
+]
+
+BATCH = 32
+# On one batch, over and over; Adadelta at its rate of 0.001 is by far the slowest.
+STEPS, ADADELTA_STEPS = 40, 150
+
+
+@pytest.fixture(scope="module", params=NETWORKS)
+def network(request):
+    """Return a network and a batch of it."""
+    found = workload(request.param, {})
+    data = synthetic(DATASETS[found.data])
+    return found, batch_pool(found, data, data.load("test"), BATCH, seed=0)[0]
+
+
+@pytest.mark.parametrize(("backend", "loop"), [(backend, loop) for backend, loops in LOOPS.items() for loop in loops])
+def test_a_recommended_loop_does_the_same_work(backend, loop, network):
+    found, batch = network
+    load(backend)
+    own = importlib.import_module(f"recommended.{backend}_loops")
+    train, infer = (own.loops(found.name, task)[loop] for task in ("train", "infer"))
+    resident = own.put(batch.inputs, batch.targets)
+    shape = tuple(infer.step(resident).shape)
+    steps = ADADELTA_STEPS if found.name == "cnn" else STEPS
+    losses = [float(train.step(resident)) for _ in range(steps)]
+    ends = np.mean(losses[: steps // 4]), np.mean(losses[-steps // 4 :])
+    print(f"\n{backend} {found.name} {loop}: {train.parameters} parameters, loss {ends[0]:.4f} to {ends[1]:.4f}")
+    *_, last = found.placed_layers()
+    assert train.parameters == infer.parameters == sum(one.size for one in initial_weights(found, 0).values())
+    assert shape == (BATCH, *last.layer.output_shape(last.input_shape))
+    assert np.isfinite(losses).all()
+    assert ends[1] < ends[0]
