@@ -43,7 +43,9 @@ def headline_of(label: str, profile: Profile) -> Headline:
 def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], parity_tolerance: float) -> list[Note]:
     """Return what must be said of one profile's table."""
     numbers = [row.numbers for group in groups for row in group.rows]
-    rounds = min((one.launches for one in numbers if one.launches), default=ROUNDS_PRELIMINARY)
+    # Fits are repeated in fewer rounds than steps, and say so in their rows.
+    repeated = [one for one in numbers if one.fit is None] or numbers
+    rounds = min((one.launches for one in repeated if one.launches), default=ROUNDS_PRELIMINARY)
     notes = run_notes(label, profile)
     if rounds < ROUNDS_FOR_VERDICT:
         notes.append(Note(what=reason("too_few_rounds", rounds=rounds, needed=ROUNDS_FOR_VERDICT)))

@@ -85,7 +85,7 @@ MAIN = (
     Column("fit", _of_fit("total_ns", duration)),
     Column("pipeline", _of_fit("pipeline_ratio", lambda ratio: f"{100 * (ratio - 1):+.1f} %")),
     Column("accuracy %", _score("accuracy", lambda share: f"{100 * share:.2f}")),
-    Column("mean squared error", _score("mean_squared_error", number)),
+    Column("MSE", _score("mean_squared_error", number)),
     Column("test pass", _of_fit("test_ns", duration)),
     Column("samples/s", _number("samples_per_s", number)),
     Column("compile+1st", lambda row: _starred(row, row.numbers.compile_first_ns, seconds)),
@@ -106,10 +106,20 @@ WIDE = (
 )
 
 
-def columns_of(comparison: Comparison, *, wide: bool) -> list[Column]:
+def alike(comparison: Comparison) -> list[list[GroupRows]]:
+    """Return the groups of steps and those of fits, which have other columns."""
+    of_fits = [any(row.cell.task == "fit" for row in group.rows) for group in comparison.groups]
+    parted = [
+        [group for group, own in zip(comparison.groups, of_fits, strict=True) if own is wanted]
+        for wanted in (False, True)
+    ]
+    return [own for own in parted if own]
+
+
+def columns_of(groups: Sequence[GroupRows], *, wide: bool) -> list[Column]:
     """Return those that any row has something in; time per sample only where batches differ, in place of the rate."""
-    rows = [row for group in comparison.groups for row in group.rows]
-    differ = any(len({row.cell.batch for row in group.rows}) > 1 for group in comparison.groups)
+    rows = [row for group in groups for row in group.rows]
+    differ = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
     unwanted = () if wide else ("samples/s",) if differ else ("time/sample",)
     between = [one for one in [*MAIN, *(WIDE if wide else ())] if one.title not in unwanted]
     return [NAME, *(one for one in between if any(one.show(row) != NONE for row in rows)), ANSWER]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kit.compare.rows import Comparison, GroupRows
-from kit.report.columns import Column, columns_of, titles_of
+from kit.report.columns import Column, alike, columns_of, titles_of
 from kit.report.conclusions import group_sentences
 from kit.report.plain import markdown
 from kit.report.words import Asked, headline, mismatch_lines, note_lines, why_lines
@@ -14,9 +14,9 @@ from kit.report.words import Asked, headline, mismatch_lines, note_lines, why_li
 def render(comparison: Comparison, asked: Asked) -> str:
     """Return headline, tables, sentences and notes."""
     titles, wide = asked.titles, asked.wide
-    columns = columns_of(comparison, wide=wide)
     lines = ["  \n".join(markdown(line) for line in headline(comparison, titles))]
-    for group in comparison.groups:
+    parted = [(group, columns_of(own, wide=wide)) for own in alike(comparison) for group in own]
+    for group, columns in parted:
         lines.append("\n".join(_table(group, columns)))
         said = group_sentences(group, titles)
         lines += map(markdown, said)

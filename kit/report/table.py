@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kit.compare.rows import Comparison, GroupRows, Row
-from kit.report.columns import ANSWER, NAME, Column, columns_of, titles_of
+from kit.report.columns import ANSWER, NAME, Column, alike, columns_of, titles_of
 from kit.report.conclusions import group_sentences
 from kit.report.sections import UNLIMITED, console_for, text_of
 from kit.report.words import Asked, Titles, headline, mismatch_lines, note_lines, why_lines
@@ -47,30 +47,32 @@ def render(comparison: Comparison, asked: Asked) -> str:
     if stream.isatty():
         width = max(WIDTH_MIN, min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns))
     console = console_for(stream, UNLIMITED if wide else width)
-    every = columns_of(comparison, wide=wide)
-    columns, widths = _fitted(comparison, every, UNLIMITED if wide else width)
+    left_out: dict[str, None] = {}
     with console.capture() as capture:
         for line in headline(comparison, titles):
             console.print(Text(line, style="bold"))
-        for group in comparison.groups:
-            _print_group(console, group, columns, widths, titles, wide=wide)
+        for groups in alike(comparison):
+            every = columns_of(groups, wide=wide)
+            columns, widths = _fitted(groups, every, UNLIMITED if wide else width)
+            left_out |= {column.title: None for column in every if column not in columns}
+            for group in groups:
+                _print_group(console, group, columns, widths, titles, wide=wide)
         console.print()
         for line in [*note_lines(comparison), *mismatch_lines(comparison)]:
             console.print(Text(line, style="bold yellow" if line.split(" ")[0].isupper() else "dim"))
-        if len(columns) < len(every):
-            left_out = ", ".join(column.title for column in every if column not in columns)
-            console.print(Text(f"left out for lack of width: {left_out} (--wide has all)", style="dim"))
+        if left_out:
+            console.print(Text(f"left out for lack of width: {', '.join(left_out)} (--wide has all)", style="dim"))
         if comparison.kind == "cells":
             console.print(Text(HINT, style="dim"))
     return text_of(capture)
 
 
-def _fitted(comparison: Comparison, columns: Sequence[Column], room: int) -> tuple[list[Column], list[int]]:
+def _fitted(groups: Sequence[GroupRows], columns: Sequence[Column], room: int) -> tuple[list[Column], list[int]]:
     """Return the columns that fit, and their widths: names are cut, then columns left out, then answers folded."""
     left = list(columns)
     for title in ("", *DISPENSABLE):
         left = [column for column in left if not title or column.title != title]
-        widths = _widths(comparison, left)
+        widths = _widths(groups, left)
         widths[0] = max(min(widths[0], NAME_MIN), widths[0] - max(0, _total_width(widths) - room))
         if _total_width(widths) <= room:
             return left, widths
@@ -82,11 +84,11 @@ def _total_width(widths: Sequence[int]) -> int:
     return sum(widths) + GAP * (len(widths) - 1)
 
 
-def _widths(comparison: Comparison, columns: Sequence[Column]) -> list[int]:
+def _widths(groups: Sequence[GroupRows], columns: Sequence[Column]) -> list[int]:
     """Return the widths of the columns, alike in all groups."""
-    titles = [titles_of(columns, group) for group in comparison.groups]
+    titles = [titles_of(columns, group) for group in groups]
     titles = [[*others, last[:BASELINE_MAX]] for *others, last in titles]
-    rows = [row for group in comparison.groups for row in group.rows[:ROWS_MAX]]
+    rows = [row for group in groups for row in group.rows[:ROWS_MAX]]
     cells = [[_cell(row, column).plain for column in columns] for row in rows]
     widths = [max(map(cell_len, shown)) for shown in zip(*titles, *cells, strict=True)] or [0] * len(columns)
     return [min(widths[0], NAME_MAX), *widths[1:]]
