@@ -1,6 +1,6 @@
 """The recommended loops do the work of the kit's networks: as many parameters, outputs of their shape, a falling loss.
 
-What is compared is printed: `python -m pytest -s tests/bench/test_recommended_loops.py -m slow`.
+What is compared is printed: `python -m pytest -s tests/bench/check_recommended_loops.py`. Three minutes.
 """
 
 import importlib
@@ -18,7 +18,6 @@ from kit.workloads.weights import initial_weights
 # A loss that is read as a number needs no gradient any more.
 pytestmark = [
     pytest.mark.frameworks,
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad"),
 ]
 
