@@ -44,7 +44,7 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     agrees: bool  # the interval holds 0
 
 
-class Payback(msgspec.Struct, frozen=True, kw_only=True):
+class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
     """After how many steps a cell has paid for what it takes to compile more than its baseline."""
 
     outcome: Literal["pays", "at_once", "never", "unresolved"]
@@ -136,7 +136,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     is_baseline: bool = False
     versus: Versus | None = None  # null: the baseline, failed, or nothing to compare with
     agreement: Agreement | None = None  # of the scores of fits
-    payback: Payback | None = None  # of another compile mode than its baseline's
+    break_even: BreakEven | None = None  # of another compile mode than its baseline's
     blocked: list[Mismatch] = []  # why the gate keeps it from its baseline; with `versus`, compared by force
     marks: list[Reason] = []  # with `launches`, how many of them have it
     failure: Reason | None = None  # of the first launch that failed

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from kit.compare.measured import compile_first_ns
-from kit.compare.rows import Payback, Recommendation, Row, Versus
+from kit.compare.rows import BreakEven, Recommendation, Row, Versus
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
-from kit.stats.break_even import break_even
+from kit.stats.break_even import break_even as over_rounds
 from kit.stats.rounds import launch_step_ns
 
 # Axes on which less is cheaper: memory and latency grow with the batch, threads are taken from others.
@@ -50,16 +50,16 @@ def recommendation(axis: str, rows: Sequence[Row], against: Mapping[str, Versus]
     )
 
 
-def payback(own: Sequence[Launch], baseline: Sequence[Launch]) -> Payback | None:
+def break_even(own: Sequence[Launch], baseline: Sequence[Launch]) -> BreakEven | None:
     """Return after how many steps a cell has paid for what it takes to compile more than its baseline."""
     ours, theirs = ({one.round: one for one in launches if one.gave_number} for launches in (own, baseline))
     common = sorted(ours.keys() & theirs.keys())
     extra_ns = [compile_first_ns(ours[number]) - compile_first_ns(theirs[number]) for number in common]
     saving_ns = [_step_ns(theirs[number]) - _step_ns(ours[number]) for number in common]
-    found = break_even(extra_ns, saving_ns)
+    found = over_rounds(extra_ns, saving_ns)
     if found is None:
         return None
-    return Payback(outcome=found.outcome, steps=found.steps, low=found.low, high=found.high)
+    return BreakEven(outcome=found.outcome, steps=found.steps, low=found.low, high=found.high)
 
 
 def _step_ns(launch: Launch) -> float:

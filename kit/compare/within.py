@@ -17,8 +17,8 @@ from kit.compare.measured import counted_marks, launch_marks, numbers_of, proces
 from kit.compare.naming import label_members, titles
 from kit.compare.notes import few, headline_of, notes_within
 from kit.compare.pairs import Pairs
-from kit.compare.rows import Comparison, GroupRows, Leaders, Payback, Recommendation, Row
-from kit.compare.swept import payback, recommendation, swept_axis
+from kit.compare.rows import BreakEven, Comparison, GroupRows, Leaders, Recommendation, Row
+from kit.compare.swept import break_even, recommendation, swept_axis
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
@@ -138,7 +138,7 @@ def _group(  # noqa: PLR0917 - what a group is made of
                 is_baseline=member.key == baseline,
                 versus=pairs.versus(member.key, baseline) if judged else None,
                 agreement=agreement(own, launches[baseline]) if judged else None,
-                payback=_payback(cells, launches, member.key, baseline) if judged else None,
+                break_even=_break_even(cells, launches, member.key, baseline) if judged else None,
                 marks=[*marks, *trends.get(member.key, []), *pairs.modes_mark(member.key)],
                 failure=first_failure(own),
             )
@@ -164,13 +164,13 @@ def _once(findings: Iterable[Finding]) -> list[Finding]:
     return list({(one.cell_key, one.code): one for one in findings}.values())
 
 
-def _payback(
+def _break_even(
     cells: Mapping[str, Cell], launches: Mapping[str, Sequence[Launch]], key: str, baseline: str
-) -> Payback | None:
+) -> BreakEven | None:
     """Return it for another compile mode of the same framework; what else is compared compiles something else."""
     own, theirs = cells[key], cells[baseline]
     is_other_mode = own.compile_mode != theirs.compile_mode and own.backend == theirs.backend and own.task != "fit"
-    return payback(launches[key], launches[baseline]) if is_other_mode else None
+    return break_even(launches[key], launches[baseline]) if is_other_mode else None
 
 
 def _recommended(axis: str, rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Recommendation | None:

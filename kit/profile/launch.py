@@ -116,7 +116,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
         reference 0 │ block 0 │ reference 1 │ block 1 │ … │ reference n
 
     A reference is a short run of a second program of the cell, its batches resident on the device: the pace at which
-    steps alone would have gone, on a machine whose speed changes.
+    steps alone would have gone, on a machine whose speed changes. The launch's warm-up is the reference's, too.
     """
 
     epochs: Int64

@@ -88,6 +88,7 @@ MAIN = (
     Column("MSE", _score("mean_squared_error", number)),
     Column("test pass", _of_fit("test_ns", duration)),
     Column("samples/s", _number("samples_per_s", number)),
+    Column("p95", _number("p95_ns", duration)),
     Column("compile+1st", lambda row: _starred(row, row.numbers.compile_first_ns, seconds)),
     Column("memory", lambda row: _starred(row, row.numbers.peak_memory_b, size)),
     Column("energy/sample", _number("energy_per_sample_j", energy)),
@@ -96,7 +97,6 @@ ANSWER = Column("against", answer, right=False)
 WIDE = (
     Column("ratio of step times", _interval),
     Column("of whole times", _whole),
-    Column("p95", _number("p95_ns", duration)),
     Column("p99", _number("p99_ns", duration)),
     Column("drift of the machine", _number("drift_pct", lambda pct: f"{pct:.1f} %")),
     Column("CPUs used", _number("cpus", lambda cpus: f"{cpus:.2f}")),
@@ -117,10 +117,10 @@ def alike(comparison: Comparison) -> list[list[GroupRows]]:
 
 
 def columns_of(groups: Sequence[GroupRows], *, wide: bool) -> list[Column]:
-    """Return those that any row has something in; time per sample only where batches differ, in place of the rate."""
+    """Return those that any row has something in; latency and time per sample only where batches differ."""
     rows = [row for group in groups for row in group.rows]
     differ = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
-    unwanted = () if wide else ("samples/s",) if differ else ("time/sample",)
+    unwanted = () if wide or differ else ("time/sample", "p95")
     between = [one for one in [*MAIN, *(WIDE if wide else ())] if one.title not in unwanted]
     return [NAME, *(one for one in between if any(one.show(row) != NONE for row in rows)), ANSWER]
 

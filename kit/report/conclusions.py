@@ -11,7 +11,7 @@ from kit.report.words import Titles
 
 def group_sentences(group: GroupRows, titles: Titles) -> list[str]:
     """Return what is concluded of a group: ``JAX is the fastest: 1.8 × TensorFlow, 2.4 × PyTorch.``, and what else."""
-    said = [*_recommended(group), *_paid_back(group), *_agreeing(group)]
+    said = [*_recommended(group), *_broken_even(group), *_agreeing(group)]
     return [*_fastest(group, titles), *said]
 
 
@@ -28,11 +28,11 @@ def _recommended(group: GroupRows) -> list[str]:
     return [f"{best} The smallest within 5 % of it: {one_line(one.smallest)}, {one.ratio:.3f}{interval} × the time."]
 
 
-def _paid_back(group: GroupRows) -> list[str]:
+def _broken_even(group: GroupRows) -> list[str]:
     """Return after how many steps each compile mode has paid for its compilation."""
     lines = []
-    for row in (row for row in group.rows if row.payback is not None and group.baseline):
-        own, against = row.payback, one_line(group.baseline or "")
+    for row in (row for row in group.rows if row.break_even is not None and group.baseline):
+        own, against = row.break_even, one_line(group.baseline or "")
         if own is None:
             continue
         if own.outcome == "pays" and own.low is not None and own.high is not None:

@@ -41,7 +41,7 @@ def _fields(group: GroupRows, row: Row) -> dict[str, object]:
     fields["not_compared"] = _joined(one.kind for one in row.blocked)
     fields["marks"] = _joined(mark.code for mark in row.marks)
     fields["failure"] = None if row.failure is None else sentence(row.failure)
-    for own in (numbers.fit, row.agreement, row.payback):
+    for own in (numbers.fit, row.agreement, row.break_even):
         if own is not None:
             prefix = type(own).__name__.removesuffix("Numbers").lower()
             fields |= {f"{prefix}_{name}": value for name, value in msgspec.structs.asdict(own).items()}

@@ -82,7 +82,6 @@ class LaunchRecord:
         """Take what was known at the program's end."""
         launch = self.launch
         launch.recompiles = answer.recompiles
-        launch.marks += answer.marks
         launch.phases += answer.phases
         launch.parity, launch.kernels = answer.parity, answer.kernels
         launch.fit, launch.failure = answer.fit, answer.failure

@@ -13,13 +13,12 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from kit.backends.protocol import Backend, DeviceBatch, Program
+from kit.backends.protocol import DeviceBatch, Program
 from kit.profile.launch import Fit
 from kit.sensors.catalog import EdgeCounters
-from kit.worker.inputs import Inputs
 from kit.worker.ledger import PhaseLedger
-from kit.worker.measured import MeasuredWorkload, ParityCache, Timing
-from kit.worker.messages import BlockDone, Built, Concluded, Prepare, ProgramRequest, WarmedUp
+from kit.worker.measured import MeasuredWorkload, Timing
+from kit.worker.messages import BlockDone, Built, Concluded, ProgramRequest, WarmedUp
 from kit.worker.score import score
 from kit.workloads.data.batches import Epochs
 
@@ -30,27 +29,18 @@ REFERENCE_S = 0.25
 class MeasuredFit(MeasuredWorkload):
     """A cell of task `fit`: its blocks are stretches of the fit."""
 
-    def __init__(  # noqa: PLR0917
-        self,
-        backend: Backend,
-        asked: Prepare,
-        own: ProgramRequest,
-        inputs: Inputs,
-        ledger: PhaseLedger,
-        parities: ParityCache,
-    ) -> None:
-        stepping = msgspec.structs.replace(own, cell=msgspec.structs.replace(own.cell, task="train"))
-        super().__init__(backend, asked, stepping, inputs, ledger, parities)
-        resident = msgspec.structs.replace(stepping, cell=msgspec.structs.replace(stepping.cell, feed="device"))
-        # Its phases are nobody's: what it costs stands in no launch.
-        self._reference = MeasuredWorkload(backend, asked, resident, inputs, PhaseLedger(lambda *_: None), parities)
-        self._reference_ns: list[float] = []
-        self._epochs = Epochs(inputs.workload, inputs.data, inputs.samples("train"), own.cell.batch, seed=asked.seed)
-        self._left = self.updates = asked.plan.epochs * self._epochs.steps
-        self._resident: list[DeviceBatch] = []
-
     def build(self, timing: Timing) -> Built:
         """Build both programs; the first step is the first update of the fit."""
+        self._cell = msgspec.structs.replace(self._cell, task="train")
+        inputs, asked = self._inputs, self._asked
+        self._epochs = Epochs(inputs.workload, inputs.data, inputs.samples("train"), self._cell.batch, seed=asked.seed)
+        self._left = self.updates = asked.plan.epochs * self._epochs.steps
+        self._resident: list[DeviceBatch] = []
+        self._reference_ns: list[float] = []
+        # Its phases are nobody's: what it costs stands in no launch.
+        resident = ProgramRequest(cell=msgspec.structs.replace(self._cell, feed="device"))
+        unseen = PhaseLedger(lambda *_: None)
+        self._reference = MeasuredWorkload(self._backend, asked, resident, inputs, unseen, self._parities)
         self._reference.build(timing)
         built = super().build(timing)
         self._left -= 1

@@ -141,8 +141,8 @@ class MeasuredProgram(ABC):
         if not np.isfinite(self._program.to_host(self._output)).all():
             # Nonsense is not timed: a network that diverged skips work on some hardware.
             failure = Failure(phase="steady", reason=reason("output_not_finite"))
-            return Concluded(recompiles=recompiles, marks=[], phases=[], failure=failure)
-        concluded = Concluded(recompiles=recompiles, marks=[], phases=[])
+            return Concluded(recompiles=recompiles, phases=[], failure=failure)
+        concluded = Concluded(recompiles=recompiles, phases=[])
         if self._asked.prove:
             with self.ledger.phase("parity"):
                 proof = self._proof()

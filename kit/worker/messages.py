@@ -24,7 +24,6 @@ from kit.profile.launch import (
     Threads,
 )
 from kit.profile.program import ProgramSource
-from kit.profile.reason import Reason
 
 
 class ProgramRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,7 +128,6 @@ class Concluded(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag=
     """What is known of a program at its end."""
 
     recompiles: Compilations
-    marks: list[Reason]
     phases: list[Phase]  # evaluate, parity
     parity: Parity | None = None
     kernels: list[str] = []

@@ -164,7 +164,7 @@ class ScriptedMember:
 
     def conclude(self, program):
         self._call("conclude", program)
-        return Concluded(recompiles=Compilations(count=0), marks=[], phases=[])
+        return Concluded(recompiles=Compilations(count=0), phases=[])
 
     def finish(self):
         self._call("finish")
