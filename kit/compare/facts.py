@@ -101,7 +101,7 @@ def _state(profile: Profile) -> Facts:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _share_pct(span: StateSpan, counter: str, cpus: int) -> float | None:
+def _share_pct(span: StateSpan, counter: str, cpus: int | None) -> float | None:
     """Return by how much a time counter grew, in percent of the run's time; null where that is not known."""
     if span.after is None:
         return None
@@ -110,7 +110,7 @@ def _share_pct(span: StateSpan, counter: str, cpus: int) -> float | None:
         span_s = (datetime.fromisoformat(span.after.taken) - datetime.fromisoformat(span.before.taken)).total_seconds()
     except (ValueError, TypeError):  # no times, or one without its zone
         return None
-    if first is None or last is None or last < first or span_s <= 0 or cpus < 1:
+    if first is None or last is None or last < first or span_s <= 0 or not cpus:
         return None
     return float(100 * (last - first) / (1e9 * span_s * cpus))
 

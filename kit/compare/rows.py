@@ -179,7 +179,7 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
     cycles: int
     cpu: str
-    cpus: int
+    cpus: int | None
     accelerators: list[str]
     hypervisor: str | None
     power_sensor: bool

@@ -15,7 +15,7 @@ class Cpu(msgspec.Struct, frozen=True, kw_only=True):
     vendor: str | None
     architecture: str
     cores_physical: Int64 | None
-    cores_logical: Int64
+    cores_logical: Int64 | None
     flags_sha256: str | None  # over the sorted instruction-set flags
     microcode: str | None
     caches: dict[str, Int64] = {}  # name -> bytes
@@ -56,7 +56,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """What is hashed into the hardware fingerprint. Null means not readable here; `reasons` says why."""
 
     cpu: Cpu
-    memory_b: Int64
+    memory_b: Int64 | None
     hypervisor: str | None
     accelerators: list[Accelerator]
     container: Container

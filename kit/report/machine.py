@@ -24,6 +24,7 @@ NO_GAUGES = (*STATE_COUNTERS, "taken", "accelerators", "reasons")
 def identity_lines(identity: Identity) -> list[str]:
     """Return name and value, a line each; what could not be read with its reason."""
     cpu, software = identity.cpu, identity.software
+    logical = counted(cpu.cores_logical, "CPU") if cpu.cores_logical else "CPUs not known"
     physical = f", {cpu.cores_physical} physical cores" if cpu.cores_physical else ""
     accelerators = {
         f"{one.kind} {index}": f"{one.model} · driver {one.driver or 'unknown'}"
@@ -31,8 +32,8 @@ def identity_lines(identity: Identity) -> list[str]:
     }
     packages = (f"{name} {version}" for name, version in software.packages.items())
     found = {
-        "CPU": f"{cpu.model} · {counted(cpu.cores_logical, 'CPU')}{physical} · {cpu.architecture}",
-        "memory": size(identity.memory_b),
+        "CPU": f"{cpu.model} · {logical}{physical} · {cpu.architecture}",
+        "memory": "not known" if identity.memory_b is None else size(identity.memory_b),
         "hypervisor": identity.hypervisor or "none seen",
         **accelerators,
         "container": _container(identity.container),

@@ -59,7 +59,7 @@ def headline(comparison: Comparison, titles: Titles) -> list[str]:
     one = comparison.headlines[0]
     nets = _counted_or_named(one.axes["workload"], "network")
     frameworks = _counted_or_named([titles.get(name, name) for name in one.axes["backend"]], "framework")
-    virtual = f"{one.cpus} virtual CPUs ({one.hypervisor})" if one.hypervisor else counted(one.cpus, "CPU")
+    virtual = f"{one.cpus} virtual CPUs ({one.hypervisor})" if one.hypervisor else counted(one.cpus or 0, "CPU")
     what = [
         one.suite,
         f"{nets} × {frameworks} × {'+'.join(one.axes['task'])}",

@@ -59,10 +59,10 @@ def write(suite: str, source: str, title: str, cells: list[CellResult]) -> None:
 
 IDENTITY = Identity(
     cpu=Cpu(
-        model=UNKNOWN, vendor=None, architecture=UNKNOWN, cores_physical=None, cores_logical=0, flags_sha256=None,
+        model=UNKNOWN, vendor=None, architecture=UNKNOWN, cores_physical=None, cores_logical=None, flags_sha256=None,
         microcode=None,
     ),
-    memory_b=0,
+    memory_b=None,
     hypervisor=None,
     accelerators=[],
     container=Container(engine=None, cpu_limit=None, memory_limit_b=None, image=None),

@@ -195,7 +195,8 @@ def _write(figure: Figure, lines: Sequence[Line], top_in: float) -> None:
 
 
 def _where(head: Headline, *, named: bool) -> str:
-    machine = ", ".join((head.cpu, counted(head.cpus, "CPU"), *head.accelerators))
+    cpus = [counted(head.cpus, "CPU")] if head.cpus else []
+    machine = ", ".join((head.cpu, *cpus, *head.accelerators))
     return f"{head.label}: {head.suite} on {machine}" if named else f"{head.suite} on {machine}"
 
 
