@@ -151,7 +151,16 @@ def profile(
             Group(key=plan.key, cells=[one.cell.key for one in plan.members], baseline=plan.members[0].cell.key)
             for plan in groups
         ],
-        "cells": [CellResult(key=key, cell=cells[key], launches=made) for key, made in launches.items()],
+        "cells": [
+            CellResult(
+                key=key,
+                cell=cells[key],
+                launches=made,
+                p95_ns=max((one.p95_ns for one in made if one.p95_ns is not None), default=None),
+                p99_ns=max((one.p99_ns for one in made if one.p99_ns is not None), default=None),
+            )
+            for key, made in launches.items()
+        ],
     }
     return Profile(**(plain | fields))
 

@@ -86,6 +86,10 @@ def compare(
     try:
         comparison = _compared(before, after, baseline, force=force or why)
     except PublishedError as published:
+        if after or allowed_pct is not None or why or format_name == "junit":
+            raise click.UsageError(
+                f"{published.label} was published, not measured: it is never judged; leave it out"
+            ) from None
         click.echo(_table(published.suite, before, format_name), nl=False)
         return 0
     except NotComparableError as error:
@@ -96,9 +100,9 @@ def compare(
         raise
     from kit.backends.catalog import CATALOG
     from kit.report.plain import ascii_json
-    from kit.report.words import Asked
+    from kit.report.words import RenderOptions
 
-    asked = Asked(
+    options = RenderOptions(
         titles={name: entry.title for name, entry in CATALOG.items()},
         wide=wide,
         allowed_pct=allowed_pct,
@@ -106,7 +110,8 @@ def compare(
     )
     module = "why" if why and format_name == "text" else FORMATS[format_name]
     click.echo(
-        import_module(f"kit.report.{module}").render(comparison, asked) if module else ascii_json(comparison), nl=False
+        import_module(f"kit.report.{module}").render(comparison, options) if module else ascii_json(comparison),
+        nl=False,
     )
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
 
@@ -114,15 +119,16 @@ def compare(
 class PublishedError(Exception):
     """A profile was not measured: there is no verdict on it, only its suite's table."""
 
-    def __init__(self, suite: str) -> None:
+    def __init__(self, suite: str, label: str) -> None:
         super().__init__(suite)
         self.suite = suite
+        self.label = label
 
 
 def _table(name: str, paths: Sequence[Path], format_name: str) -> str:
-    from kit.compare.pivot import pivot
+    from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
-    from kit.report.pivot import render
+    from kit.report.suite_table import render
     from kit.suites.suite import load_suite, suites_with_a_table
 
     suite = load_suite(name)
@@ -130,7 +136,7 @@ def _table(name: str, paths: Sequence[Path], format_name: str) -> str:
         known = ", ".join(suites_with_a_table())
         raise click.UsageError(f"suite {name} has no table of its own; choose from {known}, or leave out --table")
     profiles = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
-    return render(pivot(suite.title, suite.table.rows, suite.table.figures, profiles), format_name, sys.stdout)
+    return render(suite_table(suite.title, suite.table.rows, suite.table.figures, profiles), format_name, sys.stdout)
 
 
 def _compared(before: Sequence[Path], after: Sequence[Path], baseline: str | None, *, force: bool) -> Comparison:
@@ -162,7 +168,7 @@ def _measured(path: Path) -> Profile:
 
     profile = read_profile(path)
     if not profile.measured:
-        raise PublishedError(profile.suite.name)
+        raise PublishedError(profile.suite.name, str(path))
     return profile
 
 

@@ -36,9 +36,9 @@ def plot(*, profiles: tuple[Path, ...], out: Path, kind: str | None, baseline: s
     from kit.profile.atomic import write_atomically
     from kit.report.plain import one_line
     from kit.report.plot.draw import draw, file_of
-    from kit.report.plot.frame import Asked
+    from kit.report.plot.frame import PlotRequest
 
-    picture = draw(Asked(kind, labelled, {name: entry.title for name, entry in CATALOG.items()}, baseline))
+    picture = draw(PlotRequest(kind, labelled, {name: entry.title for name, entry in CATALOG.items()}, baseline))
     write_atomically(out, file_of(picture, out.suffix.lower()))
     for line in picture.left_out[:LEFT_OUT_NAMED]:
         click.echo(one_line(f"kit: not drawn: {line}"), err=True)

@@ -206,9 +206,9 @@ def _print_table(profile: Profile, label: str) -> None:
     from pathlib import Path
     from sys import stdout
 
-    from kit.compare.pivot import pivot
+    from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
-    from kit.report.pivot import render
+    from kit.report.suite_table import render
     from kit.suites.suite import load_suite, suites_with_a_table
 
     name = profile.suite.name.removesuffix("-quick")
@@ -217,4 +217,4 @@ def _print_table(profile: Profile, label: str) -> None:
     suite, beside = load_suite(name), Path(__file__).parents[2] / "profiles" / "published" / f"{name}.json"
     profiles = [(label, profile), *([(name, read_profile(beside))] if beside.is_file() else [])]
     if suite.table is not None:
-        click.echo(render(pivot(suite.title, suite.table.rows, suite.table.figures, profiles), "text", stdout))
+        click.echo(render(suite_table(suite.title, suite.table.rows, suite.table.figures, profiles), "text", stdout))

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from kit.compare.gate import NotComparableError, cell_mismatches, merged, run_mismatches
-from kit.compare.measured import combined, counted_marks
+from kit.compare.measured import combined, counted_marks, judged_ns
 from kit.compare.naming import titles
-from kit.compare.notes import few
-from kit.compare.rows import Comparison, GroupRows, Mismatch, Note, Numbers, Row, Versus
+from kit.compare.notes import deduplicated
+from kit.compare.rows import Comparison, GroupRows, Mismatch, Note, Row, Versus
 from kit.compare.runs import CellRun, Run, Side, sides_of
 from kit.profile.reason import reason
 from kit.stats.runs import RUNS_FOR_SPREAD, over_runs
@@ -74,7 +74,7 @@ def compare_runs(
             for side in [base, *later]
         ],
         mismatches=[*in_cells, *run_mismatches([(run.label, run.facts) for run in everyone])],
-        notes=few([*notes, *(note for run in everyone for note in run.notes)]),
+        notes=deduplicated([*notes, *(note for run in everyone for note in run.notes)]),
     )
 
 
@@ -144,7 +144,8 @@ def _row(side: Side, key: str, name: str, *, is_baseline: bool = False) -> Row:
 def _versus(base: Side, side: Side, key: str) -> Versus | None:
     """Return what the runs of two sides say of a cell, p not yet adjusted; null where either has no number."""
     ours, theirs = (
-        [math.log(time_ns) for one in own.of_cell(key) if (time_ns := _time_ns(one.numbers))] for own in (side, base)
+        [math.log(time_ns) for one in own.of_cell(key) if (time_ns := judged_ns(one.cell, one.numbers))]
+        for own in (side, base)
     )
     if not ours or not theirs:
         return None
@@ -162,11 +163,6 @@ def _versus(base: Side, side: Side, key: str) -> Versus | None:
         se_log=found.se,
         df=found.df,
     )
-
-
-def _time_ns(numbers: Numbers) -> float | None:
-    """Return what runs are compared by: the whole time of a fit, else the step."""
-    return numbers.step_ns if numbers.fit is None else numbers.fit.total_ns
 
 
 def _adjusted(rows: Sequence[Row]) -> list[Row]:

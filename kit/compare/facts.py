@@ -26,6 +26,7 @@ class CellFacts(NamedTuple):
 
     data: str
     threads: str
+    epochs: str  # of fits
     losses: tuple[float, ...]
     start: str  # hashes of the first weights and batches: losses from others do not compare
 
@@ -42,6 +43,7 @@ def cell_facts(launches: Iterable[Launch]) -> CellFacts:
     return CellFacts(
         data=_joined(f"{one.data.name} {one.data.sha256[:HASH_DIGITS]}" for one in own if one.data is not None),
         threads=_joined(str(one.threads.requested) for one in own if one.threads is not None),
+        epochs=_joined(str(one.fit.epochs) for one in own if one.fit is not None),
         losses=tuple(parity.losses) if parity is not None else (),
         start=f"{parity.weights_sha256} {parity.batches_sha256}" if parity is not None else "",
     )

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 
-from kit.compare.rows import Agreement, FitNumbers
+from kit.compare.rows import FitNumbers, ScoreDifference
 from kit.profile.launch import Fit, Launch
 from kit.stats.difference import mean_interval
+
+# Scores agree within one point of accuracy, or 1 % of the baseline's squared error: what papers call the same result.
+SCORE_MARGIN = 0.01
+
+Verdict = Literal["agrees", "differs", "unresolved"]
 
 
 def fit_numbers(launches: Iterable[Launch]) -> FitNumbers | None:
@@ -59,14 +65,20 @@ def score_of(fit: Fit) -> float | None:
     return float(np.trace(counts) / counts.sum())
 
 
-def agreement(own: Sequence[Launch], baseline: Sequence[Launch]) -> Agreement | None:
+def score_difference(own: Sequence[Launch], baseline: Sequence[Launch]) -> ScoreDifference | None:
     """Return whether two cells' scores agree, repeat by repeat: those of one round began alike."""
-    ours, theirs = (
-        {one.round: score for one in launches if one.fit is not None and (score := score_of(one.fit)) is not None}
-        for launches in (own, baseline)
-    )
-    found = mean_interval([ours[number] - theirs[number] for number in sorted(ours.keys() & theirs.keys())])
+    ours, theirs = ({one.round: one.fit for one in launches if one.fit is not None} for launches in (own, baseline))
+    pairs = [(score_of(ours[number]), score_of(theirs[number])) for number in sorted(ours.keys() & theirs.keys())]
+    known = [(mine, yours) for mine, yours in pairs if mine is not None and yours is not None]
+    found = mean_interval([mine - yours for mine, yours in known])
     if found is None:
         return None
     mean, low, high = found
-    return Agreement(difference=mean, low=low, high=high, agrees=low <= 0 <= high)
+    reconstructs = any(fit.mean_squared_error is not None for fit in theirs.values())
+    margin = SCORE_MARGIN * (statistics.fmean(yours for _, yours in known) if reconstructs else 1)
+    verdict: Verdict = "unresolved"
+    if -margin <= low and high <= margin:
+        verdict = "agrees"
+    elif low > 0 or high < 0:
+        verdict = "differs"
+    return ScoreDifference(verdict=verdict, difference=mean, low=low, high=high, margin=margin, repeats=len(known))

@@ -18,6 +18,7 @@ from kit.compare.within import BaselineError, launches_of, parts_of
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.schema import Profile
+from kit.workloads.parity import TOLERANCE_FACTORS
 
 
 class Place(NamedTuple):
@@ -61,7 +62,7 @@ def places_of(profiles: Sequence[tuple[str, Profile]], baseline: str | None) -> 
             own = {one.cell.key_without(("device",)): (key, one) for key, one in here}
             places.append(Place(name, profile, run, own))
     if len(places) < 2:  # noqa: PLR2004 - one and another
-        raise OnePlaceError("a gain needs two profiles, or a profile of two devices; give another profile")
+        raise OnePlaceError("a gain needs two measured profiles, or one of two devices; give another")
     called = [{one.name, one.run.label, *(own.cell.device for _, own in one.cells.values())} for one in places]
     first = next((at for at, names in enumerate(called) if baseline is None or baseline in names), None)
     if first is None:
@@ -81,7 +82,8 @@ def gains(places: Sequence[Place], parity_tolerance: float) -> list[Gain]:
                 continue
             base_key, theirs = base.cells[name]
             facts = [(base.name, theirs.facts), (place.name, own.facts)]
-            different = cell_mismatches(facts, like_hardware=alike, tolerance=parity_tolerance)
+            tolerance = parity_tolerance * TOLERANCE_FACTORS.get(own.cell.precision, 1.0)
+            different = cell_mismatches(facts, like_hardware=alike, tolerance=tolerance)
             blocked = next((one for one in different if one.grade == "blocks"), None)
             gain = Gain(place.name, own.cell, None, blocked=blocked)
             if blocked is None and own.numbers.step_ns and theirs.numbers.step_ns:

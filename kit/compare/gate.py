@@ -18,7 +18,7 @@ from kit.errors import KitError
 from kit.profile.reason import Value
 from kit.stats.parity import max_relative_difference
 
-BLOCKING = ("data", "arithmetic", "threads")
+BLOCKING = ("data", "arithmetic", "threads", "epochs")
 # In the order in which they are told.
 GRADES: dict[str, Grade] = {
     **dict.fromkeys(BLOCKING, "blocks"),

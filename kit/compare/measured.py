@@ -16,7 +16,7 @@ from kit.compare.rows import FitNumbers, Numbers
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
-from kit.profile.schema import Profile
+from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import SensorSummary
 from kit.stats.energy import DeviceEnergy, device_energy_j
 from kit.stats.level import level_interval
@@ -36,17 +36,17 @@ def processes_shared(profile: Profile) -> set[tuple[int, str]]:
 
 
 def numbers_of(
-    cell: Cell, launches: Sequence[Launch], shared: set[tuple[int, str]], *, details: bool = True
+    result: CellResult, launches: Sequence[Launch], shared: set[tuple[int, str]], *, details: bool = True
 ) -> Numbers:
     """Return the numbers of a cell; those that no launch gave are null.
 
     Args:
-        cell: whose launches they are.
-        launches: of all rounds, the failed included.
+        result: the cell.
+        launches: of it, in one group, of all rounds, the failed included.
         shared: from `processes_shared`.
         details: phases, counters and sensors, too; they take half of the time.
     """
-    good = [launch for launch in launches if launch.gave_number]
+    cell, good = result.cell, [launch for launch in launches if launch.gave_number]
     failed = sum(launch.failure is not None for launch in launches)
     if not good:
         return Numbers(launches=0, failed=failed)
@@ -64,8 +64,8 @@ def numbers_of(
         step_ns=step_ns,
         sample_ns=step_ns / cell.batch if step_ns is not None and cell.batch > 0 else None,
         step_interval_ns=level_interval(by_round.values()),
-        p95_ns=geometric_mean(launch.p95_ns for launch in good),
-        p99_ns=geometric_mean(launch.p99_ns for launch in good),
+        p95_ns=result.p95_ns,
+        p99_ns=result.p99_ns,
         samples_per_s=1e9 * samples / duration_ns if duration_ns > 0 else None,
         compile_first_ns=statistics.median(compile_ns) if compile_ns else None,
         peak_memory_b=max((one.peak_memory_b for one in good if one.peak_memory_b is not None), default=None),
@@ -78,6 +78,13 @@ def numbers_of(
         counters=counters_per_step(good) if details else {},
         sensors=_sensors(good) if details else {},
     )
+
+
+def judged_ns(cell: Cell, numbers: Numbers) -> float | None:
+    """Return what cells and runs are compared by: the whole time of a fit, else the time per sample, or per step."""
+    if numbers.fit is not None and cell.task == "fit":
+        return numbers.fit.total_ns
+    return numbers.step_ns if numbers.sample_ns is None else numbers.sample_ns
 
 
 def combined(runs: Sequence[Numbers]) -> Numbers:
@@ -156,7 +163,7 @@ def geometric_mean(values: Iterable[float | None]) -> float | None:
 
 
 def _combined_fits(fits: Sequence[FitNumbers]) -> FitNumbers | None:
-    """Return the means of the runs' fits; their spread is that of the first."""
+    """Return the means of the runs' fits; their spread is that within runs, the root of the mean of squares."""
     if not fits:
         return None
     means = {
@@ -164,7 +171,13 @@ def _combined_fits(fits: Sequence[FitNumbers]) -> FitNumbers | None:
         for name in ("total_ns", "pipeline_ratio", "test_ns", "score")
         if (known := [value for one in fits if (value := getattr(one, name)) is not None])
     }
-    return msgspec.structs.replace(fits[0], **means, repeats=sum(one.repeats for one in fits))
+    spreads = [one.score_sd**2 for one in fits if one.score_sd is not None]
+    return msgspec.structs.replace(
+        fits[0],
+        **means,
+        score_sd=math.sqrt(statistics.fmean(spreads)) if spreads else None,
+        repeats=sum(one.repeats for one in fits),
+    )
 
 
 def _drift_pct(steps_ns: Sequence[float]) -> float | None:

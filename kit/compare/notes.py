@@ -97,7 +97,7 @@ def _versions(profile: Profile) -> list[Note]:
     ]
 
 
-def few(notes: Sequence[Note]) -> list[Note]:
+def deduplicated(notes: Sequence[Note]) -> list[Note]:
     """Return each note once, and of one kind no more than anybody reads."""
     kept: dict[str, list[Note]] = {}
     for note in notes:

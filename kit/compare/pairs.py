@@ -134,7 +134,8 @@ class Pairs:
                 theirs = dict(zip(yours[number].cycle.tolist(), yours[number].median_ns.tolist(), strict=True))
                 for cycle, step_ns in zip(mine[number].cycle.tolist(), mine[number].median_ns.tolist(), strict=True):
                     if cycle in theirs and (number, cycle) in slow:
-                        logs[bool(slow[number, cycle])].append(math.log(step_ns / theirs[cycle]))
+                        ratio_log = math.log(step_ns / theirs[cycle]) + self._per_sample_log(key, other)
+                        logs[bool(slow[number, cycle])].append(ratio_log)
         if not logs[False] or not logs[True]:
             return None
         low, high = sorted(math.exp(np.median(found)) for found in logs.values())

@@ -35,19 +35,23 @@ class FitNumbers(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int
 
 
-class Agreement(msgspec.Struct, frozen=True, kw_only=True):
+class ScoreDifference(msgspec.Struct, frozen=True, kw_only=True):
     """The mean difference of a cell's score from its baseline's over repeats that began alike, with its interval."""
 
+    verdict: Literal["agrees", "differs", "unresolved"]  # the interval lies within ± margin; leaves 0 out; neither
     difference: float
     low: float
     high: float
-    agrees: bool  # the interval holds 0
+    margin: float
+    repeats: int
 
 
 class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
-    """After how many steps a cell has paid for what it takes to compile more than its baseline."""
+    """After how many steps the one of two cells that compiles for longer has paid for it: the row or its baseline."""
 
     outcome: Literal["pays", "at_once", "never", "unresolved"]
+    of_baseline: bool
+    process_shared: bool  # other cells of the process may have compiled before
     steps: float | None
     low: float | None
     high: float | None
@@ -135,7 +139,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     numbers: Numbers
     is_baseline: bool = False
     versus: Versus | None = None  # null: the baseline, failed, or nothing to compare with
-    agreement: Agreement | None = None  # of the scores of fits
+    score_difference: ScoreDifference | None = None  # of fits
     break_even: BreakEven | None = None  # of another compile mode than its baseline's
     blocked: list[Mismatch] = []  # why the gate keeps it from its baseline; with `versus`, compared by force
     marks: list[Reason] = []  # with `launches`, how many of them have it

@@ -72,7 +72,7 @@ def reduce_run(label: str, profile: Profile, *, details: bool = True) -> Run:
                 cell=one.cell,
                 group=group,
                 name=names[one.key],
-                numbers=numbers_of(one.cell, one.launches, shared, details=details),
+                numbers=numbers_of(one, one.launches, shared, details=details),
                 facts=cell_facts(one.launches),
                 marks=[mark for launch in one.launches for mark in launch_marks(launch)] if details else [],
                 failure=first_failure(one.launches),

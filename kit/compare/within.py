@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from kit.audit.member import members as audited
 from kit.audit.two_modes import modes_of
-from kit.compare.fits import agreement
-from kit.compare.measured import counted_marks, launch_marks, numbers_of, processes_shared
+from kit.compare.fits import score_difference
+from kit.compare.measured import counted_marks, judged_ns, launch_marks, numbers_of, processes_shared
 from kit.compare.naming import label_members, titles
-from kit.compare.notes import few, headline_of, notes_within
+from kit.compare.notes import deduplicated, headline_of, notes_within
 from kit.compare.pairs import Pairs
 from kit.compare.rows import BreakEven, Comparison, GroupRows, Leaders, Recommendation, Row
-from kit.compare.swept import break_even, recommendation, swept_axis
+from kit.compare.sweep import break_even, recommendation, swept_axis
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
@@ -68,7 +68,7 @@ def compare_within(
         kind="cells",
         groups=groups,
         headlines=[headline_of(label, profile)],
-        notes=few(notes_within(label, profile, groups, parity_tolerance)),
+        notes=deduplicated(notes_within(label, profile, groups, parity_tolerance)),
     )
 
 
@@ -126,7 +126,7 @@ def _group(  # noqa: PLR0917 - what a group is made of
     rows = []
     for member in members:
         own = launches[member.key]
-        numbers = numbers_of(member.cell, own, shared)
+        numbers = numbers_of(member, own, shared)
         judged = member.key != baseline and numbers.step_ns is not None and baseline in names
         marks = counted_marks(mark for launch in own for mark in launch_marks(launch))
         rows.append(
@@ -137,14 +137,16 @@ def _group(  # noqa: PLR0917 - what a group is made of
                 numbers=numbers,
                 is_baseline=member.key == baseline,
                 versus=pairs.versus(member.key, baseline) if judged else None,
-                agreement=agreement(own, launches[baseline]) if judged else None,
-                break_even=_break_even(cells, launches, member.key, baseline) if judged else None,
+                score_difference=score_difference(own, launches[baseline]) if judged else None,
+                break_even=_break_even(cells, launches, member.key, baseline, process_shared=numbers.process_shared)
+                if judged
+                else None,
                 marks=[*marks, *trends.get(member.key, []), *pairs.modes_mark(member.key)],
                 failure=first_failure(own),
             )
         )
     if axis is None:
-        rows.sort(key=lambda row: (row.numbers.step_ns is None, row.numbers.step_ns or 0))
+        rows.sort(key=lambda row: judged_ns(row.cell, row.numbers) or math.inf)
     else:
         rows.sort(key=lambda row: row.cell.value(axis) or 0)
     keys = {name: key for key, name in names.items()}
@@ -165,12 +167,19 @@ def _once(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _break_even(
-    cells: Mapping[str, Cell], launches: Mapping[str, Sequence[Launch]], key: str, baseline: str
+    cells: Mapping[str, Cell],
+    launches: Mapping[str, Sequence[Launch]],
+    key: str,
+    baseline: str,
+    *,
+    process_shared: bool,
 ) -> BreakEven | None:
     """Return it for another compile mode of the same framework; what else is compared compiles something else."""
-    own, theirs = cells[key], cells[baseline]
-    is_other_mode = own.compile_mode != theirs.compile_mode and own.backend == theirs.backend and own.task != "fit"
-    return break_even(launches[key], launches[baseline]) if is_other_mode else None
+    own, theirs, axis = cells[key], cells[baseline], ("compile_mode",)
+    is_other_mode = own.key != theirs.key and own.key_without(axis) == theirs.key_without(axis) and own.task != "fit"
+    if not is_other_mode:
+        return None
+    return break_even(launches[key], launches[baseline], process_shared=process_shared)
 
 
 def _recommended(axis: str, rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Recommendation | None:
@@ -199,5 +208,7 @@ def _leaders(rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Lead
         for name, versus in against.items()
         if name not in slower and versus.modes is not None and versus.modes[0] > 1
     ]
+    if any(versus.verdict == "faster" for versus in against.values()):
+        return None
     level = [name for name in against if name not in {*slower, *(one[0] for one in in_modes)}]
     return Leaders(names=[first.name, *level], beaten=beaten, modes=in_modes) if beaten else None

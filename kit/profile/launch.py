@@ -45,7 +45,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     warmup_s: float
     warmup_steps: Int64  # at least
     epochs: Int64 = 1  # of a fit
-    fits: Int64 | None = None  # rounds in which fits are repeated; null: all
+    fit_rounds: Int64 | None = None  # in which fits are repeated; null: all
     energy_s: float  # one long block at the end of a round, where an energy sensor answers; 0: none
 
 
@@ -123,7 +123,6 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     updates: Int64  # optimizer updates, the first step included
     reference_ns: list[float]  # mean step of each reference
     test_ns: Positive | None  # one pass over the test split: from host memory to outputs back on the host
-    test_samples: Int64
     confusion: list[list[Int64]] | None = None  # [true class][predicted class], over the test split
     mean_squared_error: float | None = None  # of a network that reconstructs its input
     reason: Reason | None = None  # why there is no score
@@ -163,8 +162,8 @@ class Launch(msgspec.Struct, kw_only=True):
     phases: list[Phase] = []
     warmup_steps: Int64 = 0
     blocks: Blocks = msgspec.field(default_factory=Blocks)
-    p95_ns: Int64 | None = None  # over all timed steps
-    p99_ns: Int64 | None = None
+    p95_ns: Int64 | None = None  # over all timed steps; null: of fewer than 20
+    p99_ns: Int64 | None = None  # null: of fewer than 100
     recompiles: Compilations | None = None
     threads: Threads | None = None
     data: DataUsed | None = None

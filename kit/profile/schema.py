@@ -80,6 +80,8 @@ class CellResult(msgspec.Struct, kw_only=True):
     key: str
     cell: Cell
     launches: list[Launch]
+    p95_ns: Int64 | None = None  # over the timed steps of all launches; null: of fewer than 20
+    p99_ns: Int64 | None = None  # null: of fewer than 100
     published: list[Published] = []  # of a profile that was not measured
 
 

@@ -38,6 +38,15 @@ def launch_id(launch: Launch) -> str:
     return f"r{launch.round} {launch.cell_key} in {launch.group}"
 
 
+def timed_steps(launch: Launch, steps: Steps) -> Steps:
+    """Return those of a launch's raw steps that its blocks timed."""
+    blocks = launch.blocks
+    sizes = np.add(blocks.lead_in, blocks.steps, dtype=np.int64)
+    own = np.split(steps[steps.size - int(sizes.sum()) :], np.cumsum(sizes)[:-1])
+    parts = [block[lead_in:] for block, lead_in in zip(own, blocks.lead_in, strict=True)]
+    return np.concatenate(parts)
+
+
 def pack_steps(profile_path: Path, steps: Mapping[str, Steps]) -> tuple[Sidecar, bytes]:
     """Return the sidecar's entry in the profile, and its bytes."""
     packed = io.BytesIO()

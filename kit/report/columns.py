@@ -95,7 +95,7 @@ MAIN = (
 )
 ANSWER = Column("against", answer, right=False)
 WIDE = (
-    Column("ratio of step times", _interval),
+    Column("ratio of times", _interval),
     Column("of whole times", _whole),
     Column("p99", _number("p99_ns", duration)),
     Column("drift of the machine", _number("drift_pct", lambda pct: f"{pct:.1f} %")),

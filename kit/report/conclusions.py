@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.compare.rows import GroupRows
+from kit.compare.rows import FitNumbers, GroupRows, ScoreDifference
 from kit.report.answer import times
 from kit.report.plain import one_line
 from kit.report.quantity import counted, number
@@ -11,7 +11,7 @@ from kit.report.words import Titles
 
 def group_sentences(group: GroupRows, titles: Titles) -> list[str]:
     """Return what is concluded of a group: ``JAX is the fastest: 1.8 × TensorFlow, 2.4 × PyTorch.``, and what else."""
-    said = [*_recommended(group), *_broken_even(group), *_agreeing(group)]
+    said = [*_recommended(group), *_broken_even(group), *_scores(group)]
     return [*_fastest(group, titles), *said]
 
 
@@ -25,47 +25,51 @@ def _recommended(group: GroupRows) -> list[str]:
     if one.ratio is None:
         return [f"{best} No smaller one is within 5 % of it."]
     interval = "" if one.low is None or one.high is None else f" [{one.low:.3f}, {one.high:.3f}]"
-    return [f"{best} The smallest within 5 % of it: {one_line(one.smallest)}, {one.ratio:.3f}{interval} × the time."]
+    smallest = f"{one_line(one.smallest)}, {one.ratio:.3f}{interval} × the time per sample"
+    return [f"{best} The smallest within 5 % of it: {smallest}."]
 
 
 def _broken_even(group: GroupRows) -> list[str]:
-    """Return after how many steps each compile mode has paid for its compilation."""
+    """Return after how many steps the compile mode that compiles for longer has paid for it."""
     lines = []
-    for row in (row for row in group.rows if row.break_even is not None and group.baseline):
-        own, against = row.break_even, one_line(group.baseline or "")
-        if own is None:
+    for row in group.rows:
+        found = row.break_even
+        if found is None:
             continue
-        if own.outcome == "pays" and own.low is not None and own.high is not None:
-            interval = f"{own.steps:,.0f} [{own.low:,.0f}, {own.high:,.0f}]"
-            lines.append(
-                f"{one_line(row.name)} has paid for its compilation after {interval} steps, against {against}."
-            )
-        elif own.outcome == "at_once":
-            lines.append(f"{one_line(row.name)} is ahead of {against} from the first step.")
-        elif own.outcome == "never":
-            lines.append(f"{one_line(row.name)} never pays for its compilation: its steps are no shorter.")
+        one, other = one_line(row.name), one_line(group.baseline or "")
+        if found.of_baseline:
+            one, other = other, one
+        if found.outcome == "pays" and found.low is not None and found.high is not None:
+            interval = f"{found.steps:,.0f} [{found.low:,.0f}, {found.high:,.0f}]"
+            line = f"{one} has paid for its compilation after {interval} steps, against {other}"
+        elif found.outcome == "at_once":
+            line = f"{one} is ahead of {other} from the first step"
+        elif found.outcome == "never":
+            line = f"{one} never pays for its compilation: its steps are no shorter than those of {other}"
         else:
-            point = "" if own.steps is None else f" (about {own.steps:,.0f} steps, if so)"
-            lines.append(f"Whether {one_line(row.name)} pays for its compilation is unresolved{point}.")
+            point = "" if found.steps is None else f" (about {found.steps:,.0f} steps, if so)"
+            line = f"Whether {one} pays for its compilation, against {other}, is unresolved{point}"
+        lines.append(f"{line}{'*' if found.process_shared else ''}.")
     return lines
 
 
-def _agreeing(group: GroupRows) -> list[str]:
-    """Return whose scores agree with the baseline's, and by how much the others' differ."""
-    own = [(row, row.agreement, row.numbers.fit) for row in group.rows if row.agreement is not None]
-    agree = [one_line(row.name) for row, one, _ in own if one.agrees]
-    lines = []
-    if agree:
-        verb = "agrees" if len(agree) == 1 else "agree"
-        repeats = min(fit.repeats for _, _, fit in own if fit is not None)
-        what = f"{verb} with {one_line(group.baseline or '')}"
-        lines.append(f"Scores: {' and '.join(agree)} {what} within the spread of {counted(repeats, 'repeat')}.")
-    for row, one, fit in own:
-        if not one.agrees:
-            scale, unit = (100, " points") if fit is not None and fit.metric == "accuracy" else (1, "")
-            interval = f"{scale * one.difference:+.3g} [{scale * one.low:+.3g}, {scale * one.high:+.3g}]{unit}"
-            lines.append(f"Scores: {one_line(row.name)} differs from {one_line(group.baseline or '')} by {interval}.")
-    return lines
+def _scores(group: GroupRows) -> list[str]:
+    """Return by how much scores differ from the baseline's, and whether that is nothing."""
+    said = [
+        f"{one_line(row.name)} {_difference(row.score_difference, row.numbers.fit)}"
+        for row in group.rows
+        if row.score_difference is not None
+    ]
+    return [f"Scores against {one_line(group.baseline or '')}: {', '.join(said)}."] if said else []
+
+
+def _difference(one: ScoreDifference, fit: FitNumbers | None) -> str:
+    points = fit is not None and fit.metric == "accuracy"
+    scale, unit = (100, " points") if points else (1, "")
+    numbers = f"{scale * one.difference:+.2g} [{scale * one.low:+.2g}, {scale * one.high:+.2g}]{unit}"
+    margin = f"{100 * one.margin:g} point" if points else f"{number(one.margin)}"
+    said = f"agrees within {margin}" if one.verdict == "agrees" else one.verdict
+    return f"{numbers} over {counted(one.repeats, 'repeat')}: {said}"
 
 
 def _fastest(group: GroupRows, titles: Titles) -> list[str]:

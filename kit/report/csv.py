@@ -12,14 +12,14 @@ from kit.compare.rows import Comparison, GroupRows, Numbers, Row, Versus
 from kit.profile.cell import AXES
 from kit.report.plain import spreadsheet
 from kit.report.reasons import sentence
-from kit.report.words import Asked
+from kit.report.words import RenderOptions
 
 OWN_COLUMNS = ("phases_ns", "counters", "sensors", "modes", "fit")
 NUMBERS = [name for name in Numbers.__struct_fields__ if name not in OWN_COLUMNS]
 VERSUS = [name for name in Versus.__struct_fields__ if name not in OWN_COLUMNS]
 
 
-def render(comparison: Comparison, _: Asked) -> str:
+def render(comparison: Comparison, _: RenderOptions) -> str:
     """Return the header and all rows. What any cell has a phase, counter or sensor of has columns of its own."""
     rows = [_fields(group, row) | {"rule": comparison.rule} for group in comparison.groups for row in group.rows]
     names = dict.fromkeys(name for row in rows for name in row)
@@ -41,9 +41,9 @@ def _fields(group: GroupRows, row: Row) -> dict[str, object]:
     fields["not_compared"] = _joined(one.kind for one in row.blocked)
     fields["marks"] = _joined(mark.code for mark in row.marks)
     fields["failure"] = None if row.failure is None else sentence(row.failure)
-    for own in (numbers.fit, row.agreement, row.break_even):
+    parts = {"fit": numbers.fit, "score_difference": row.score_difference, "break_even": row.break_even}
+    for prefix, own in parts.items():
         if own is not None:
-            prefix = type(own).__name__.removesuffix("Numbers").lower()
             fields |= {f"{prefix}_{name}": value for name, value in msgspec.structs.asdict(own).items()}
     fields |= {f"phase {name}_ns": value for name, value in numbers.phases_ns.items()}
     fields |= {f"{name} per step": value for name, value in numbers.counters.items()}

@@ -18,7 +18,7 @@ from kit.compare.rows import Comparison, Row
 from kit.report.answer import answer
 from kit.report.plain import one_line
 from kit.report.quantity import duration
-from kit.report.words import Asked, mismatch_lines, note_lines
+from kit.report.words import RenderOptions, mismatch_lines, note_lines
 
 SUITE = "kit compare"
 
@@ -30,9 +30,9 @@ class _Seconds(float):
         return f"{self:.9f}"
 
 
-def render(comparison: Comparison, asked: Asked) -> str:
+def render(comparison: Comparison, options: RenderOptions) -> str:
     """Return one suite, with the rule and the notes in its properties; without a limit a verdict "slower" fails."""
-    allowed_pct = asked.allowed_pct
+    allowed_pct = options.allowed_pct
     suite = TestSuite(SUITE)
     suite.add_property("rule", one_line(comparison.rule))
     if allowed_pct is not None:

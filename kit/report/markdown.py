@@ -8,12 +8,12 @@ from kit.compare.rows import Comparison, GroupRows
 from kit.report.columns import Column, alike, columns_of, titles_of
 from kit.report.conclusions import group_sentences
 from kit.report.plain import markdown
-from kit.report.words import Asked, headline, mismatch_lines, note_lines, why_lines
+from kit.report.words import RenderOptions, headline, mismatch_lines, note_lines, why_lines
 
 
-def render(comparison: Comparison, asked: Asked) -> str:
+def render(comparison: Comparison, options: RenderOptions) -> str:
     """Return headline, tables, sentences and notes."""
-    titles, wide = asked.titles, asked.wide
+    titles, wide = options.titles, options.wide
     lines = ["  \n".join(markdown(line) for line in headline(comparison, titles))]
     parted = [(group, columns_of(own, wide=wide)) for own in alike(comparison) for group in own]
     for group, columns in parted:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, TypeVar, get_args
 
 from kit.compare.measured import counters_per_step, launch_marks, numbers_of, phases_ns
-from kit.compare.notes import few, parity_notes, run_notes
+from kit.compare.notes import deduplicated, parity_notes, run_notes
 from kit.profile.launch import Launch, PhaseName
 from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy
@@ -32,7 +32,7 @@ def render_profile(profile: Profile, stream: IO[str], *, parity_tolerance: float
     notes = [*run_notes(profile.id, profile), *parity_notes(profile.cells, parity_tolerance)]
     launches = [(result, launch) for result in profile.cells for launch in result.launches]
     sections = {
-        one_line(heading): [one_line(note_line(note)) for note in few(notes)],
+        one_line(heading): [one_line(note_line(note)) for note in deduplicated(notes)],
         "Machine": identity_lines(profile.identity),
         "State": state_lines(profile.state),
         "Clock": clock_lines(profile.clock),
@@ -122,12 +122,12 @@ def _launch(result: CellResult, launch: Launch) -> list[str]:
         return [*_head(result, launch), *[NONE] * 6, ": ".join([said, *stderr])]
     if not launch.gave_number:
         return [*_head(result, launch), *[NONE] * 6, "no blocks"]
-    numbers, medians = numbers_of(result.cell, [launch], set(), details=False), launch.blocks.median_ns
+    numbers, medians = numbers_of(result, [launch], set(), details=False), launch.blocks.median_ns
     spread = statistics.stdev(medians) / statistics.mean(medians) if len(medians) > 1 else None
     values = [
         duration(numbers.step_ns or 0, 4),
-        NONE if numbers.p95_ns is None else duration(numbers.p95_ns),
-        NONE if numbers.p99_ns is None else duration(numbers.p99_ns),
+        NONE if launch.p95_ns is None else duration(launch.p95_ns),
+        NONE if launch.p99_ns is None else duration(launch.p99_ns),
         NONE if spread is None else f"{100 * spread:.1f} %",
         NONE if numbers.samples_per_s is None else number(numbers.samples_per_s),
         NONE if numbers.peak_memory_b is None else size(numbers.peak_memory_b),

@@ -19,7 +19,7 @@ from kit.compare.rows import Comparison, GroupRows, Row
 from kit.report.columns import ANSWER, NAME, Column, alike, columns_of, titles_of
 from kit.report.conclusions import group_sentences
 from kit.report.sections import UNLIMITED, console_for, text_of
-from kit.report.words import Asked, Titles, headline, mismatch_lines, note_lines, why_lines
+from kit.report.words import RenderOptions, Titles, headline, mismatch_lines, note_lines, why_lines
 
 WIDTH = 100
 # No terminal is narrower and read.
@@ -40,9 +40,9 @@ VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": 
 ROWS_MAX = 40
 
 
-def render(comparison: Comparison, asked: Asked) -> str:
+def render(comparison: Comparison, options: RenderOptions) -> str:
     """Return the comparison laid out for the stream: its width, and colours where it is a terminal."""
-    titles, stream, wide = asked.titles, asked.stream, asked.wide
+    titles, stream, wide = options.titles, options.stream, options.wide
     width = WIDTH
     if stream.isatty():
         width = max(WIDTH_MIN, min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns))

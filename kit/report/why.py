@@ -5,11 +5,12 @@ from __future__ import annotations
 from kit.compare.rows import Comparison
 from kit.report.answer import answer
 from kit.report.plain import one_line
-from kit.report.words import Asked, mismatch, note_lines
+from kit.report.words import RenderOptions, mismatch, note_lines
 
 # Of what does not explain itself.
 EFFECTS = {
     "data": "Steps were fed with other samples: accuracy and losses are another experiment's.",
+    "epochs": "The time of a fit is that of its epochs.",
     "arithmetic": "From the same weights and batches they compute other losses: they are not the same program.",
     "threads": "Work is divided otherwise: one number of threads says little of another.",
     "memory_b": "Another size usually means other modules or channels, and so other bandwidth.",
@@ -35,7 +36,7 @@ EFFECTS = {
 }
 
 
-def render(comparison: Comparison, _: Asked) -> str:
+def render(comparison: Comparison, _: RenderOptions) -> str:
     """Return the rows' answers, then every difference, gravest first, with its effect."""
     lines = [
         one_line(f"{' · '.join(group.title)}: {row.name}: {answer(row)}")

@@ -42,7 +42,7 @@ GRADES = {"blocks": "not comparable", "warns": "could explain a difference"}
 Titles = Mapping[str, str]  # backend -> as people write it
 
 
-class Asked(NamedTuple):
+class RenderOptions(NamedTuple):
     """What a format is asked for besides the comparison; each takes what concerns it."""
 
     titles: Titles = MappingProxyType({})

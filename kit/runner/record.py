@@ -11,6 +11,7 @@ from kit.profile.launch import Launch
 from kit.profile.sensor import Energy, SensorSummary
 from kit.profile.unfinished import KeptLaunch
 from kit.sensors.sampling import Samples
+from kit.stats.percentile import percentile_ns
 from kit.worker.messages import BlockDone, Built, Concluded, Finished, Prepared, WarmedUp
 
 
@@ -107,7 +108,6 @@ class LaunchRecord:
 
     def kept(self) -> KeptLaunch:
         """Return the launch with all its steps."""
-        if self._timed_ns:
-            p95, p99 = np.percentile(self._timed_ns, [95, 99])
-            self.launch.p95_ns, self.launch.p99_ns = round(float(p95)), round(float(p99))
+        timed_ns = np.asarray(self._timed_ns, np.int64)
+        self.launch.p95_ns, self.launch.p99_ns = percentile_ns(timed_ns, 95), percentile_ns(timed_ns, 99)
         return KeptLaunch(launch=self.launch, step_ns=[*self._first_ns, *self._warmup_ns, *self._step_ns])

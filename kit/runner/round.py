@@ -145,12 +145,13 @@ def _request(plan: RunPlan, process: Process, number: int) -> MemberRequest:
     variants = {variant.name: variant for variant in plan.suite.variants}
     variant = variants.get(first.variant, Variant(name=first.variant))
     prepare = Prepare(
-        programs=[ProgramRequest(cell=cell, slowdown_pct=variant.slowdown_pct) for cell in process.cells],
+        programs=[
+            ProgramRequest(cell=cell, slowdown_pct=variant.slowdown_pct, repeat=number) for cell in process.cells
+        ],
         sources=plan.suite.programs,
         plan=plan.suite.plan,
         data=plan.suite.data,
-        # The repeats of a fit are drawn anew; steps take as long from whatever weights.
-        seed=plan.suite.seed + (number if any(cell.task == "fit" for cell in process.cells) else 0),
+        seed=plan.suite.seed,
         threads=first.threads or len(plan.cpus),
         cpus=plan.cpus,
         clock=plan.clock,

@@ -76,8 +76,8 @@ def _bundles_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[
 
 def _fitted_often_enough(plan: RunPlan, number: int) -> set[str]:
     """Return the fits that this round no longer repeats."""
-    fits = plan.suite.plan.fits
-    return {cell.key for cell in plan.cells if cell.task == "fit" and fits is not None and number >= fits}
+    fit_rounds = plan.suite.plan.fit_rounds
+    return {cell.key for cell in plan.cells if cell.task == "fit" and fit_rounds is not None and number >= fit_rounds}
 
 
 def _is_whole(bundle: Bundle, launches: Iterable[Launch], number: int) -> bool:

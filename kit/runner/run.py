@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, Self
@@ -21,7 +21,7 @@ from kit.errors import KitError
 from kit.fingerprint.state import state
 from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
-from kit.profile.steps import launch_id
+from kit.profile.steps import Steps, launch_id, timed_steps
 from kit.profile.store import write_profile
 from kit.profile.unfinished import RunPlan, UnfinishedRun
 from kit.runner.launchers.local import LocalLauncher
@@ -30,6 +30,7 @@ from kit.runner.resumable import check_resumable, without_counters
 from kit.runner.round import Context, Watcher, run_round
 from kit.runner.rounds import failed_cells, next_round
 from kit.runner.stop import StopFlag
+from kit.stats.percentile import percentile_ns
 from kit.suites.plan import Bundle
 from kit.workloads.data.choice import ensure
 
@@ -159,6 +160,8 @@ class Run:
     def _write(self, *, interrupted: bool) -> Profile:
         profile = self._assembled(interrupted=interrupted)
         steps = {launch_id(one.launch): np.array(one.step_ns, np.int64) for one in self._kept.launches()}
+        for result in profile.cells:
+            result.p95_ns, result.p99_ns = _percentiles_ns(result.launches, steps)
         write_profile(self.path, profile, steps)
         return profile
 
@@ -182,6 +185,13 @@ class Run:
             cells=[CellResult(key=cell.key, cell=cell, launches=of_cell[cell.key]) for cell in plan.cells],
             interrupted=interrupted,
         )
+
+
+def _percentiles_ns(launches: Iterable[Launch], steps: Mapping[str, Steps]) -> tuple[int | None, int | None]:
+    """Return p95 and p99 of the timed steps of all launches: one alone has few where steps are long."""
+    timed = [timed_steps(one, steps[launch_id(one)]) for one in launches if one.gave_number]
+    together = np.concatenate([*timed, np.array([], np.int64)])
+    return percentile_ns(together, 95), percentile_ns(together, 99)
 
 
 def usable_cpus() -> list[int]:

@@ -35,14 +35,12 @@ class BreakEven:
         steps: point estimate; None where it never pays.
         low: lower end of the 95 % interval.
         high: upper end; None where the rounds set none.
-        rounds: in which both were measured.
     """
 
     outcome: Outcome
     steps: float | None
     low: float | None
     high: float | None
-    rounds: int
 
 
 def break_even(extra_ns: Sequence[float], saving_ns: Sequence[float]) -> BreakEven | None:
@@ -59,14 +57,14 @@ def break_even(extra_ns: Sequence[float], saving_ns: Sequence[float]) -> BreakEv
     extra, saving = float(x.mean()), float(y.mean())
     steps = 1 + extra / saving if saving > 0 and extra > 0 else None
     if rounds < ROUNDS_FOR_VERDICT:
-        return BreakEven("unresolved", steps, None, None, rounds)
+        return BreakEven("unresolved", steps, None, None)
     t = float(stdtrit(rounds - 1, 1 - ALPHA / 2))
     (v_x, cov), (_, v_y) = (np.cov(x, y) / rounds).tolist()
     reach = t * math.sqrt(v_y)
     if saving + reach <= 0:
-        return BreakEven("never", None, None, None, rounds)
+        return BreakEven("never", None, None, None)
     if saving - reach <= 0:
-        return BreakEven("unresolved", steps, None, None, rounds)
+        return BreakEven("unresolved", steps, None, None)
     # Both ends r of extra / saving with (extra - r saving)^2 = t^2 (v_x - 2 r cov + r^2 v_y).
     a = saving**2 - t**2 * v_y
     b = extra * saving - t**2 * cov
@@ -74,5 +72,5 @@ def break_even(extra_ns: Sequence[float], saving_ns: Sequence[float]) -> BreakEv
     root = math.sqrt(max(0.0, b**2 - a * c))
     low, high = 1 + (b - root) / a, 1 + (b + root) / a
     if high <= 1:
-        return BreakEven("at_once", 1.0, 1.0, 1.0, rounds)
-    return BreakEven("pays", steps or 1.0, max(1.0, low), high, rounds)
+        return BreakEven("at_once", 1.0, 1.0, 1.0)
+    return BreakEven("pays", steps or 1.0, max(1.0, low), high)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from kit.backends.program.about import OWN_AXES
+from kit.suites.plan import plan_cells
 from kit.suites.suite import QUICK_SUITE, Axes, Measure, ProgramTable, Suite, SuiteError, VariantTable, load_suite
 from kit.workloads.catalog import WORKLOADS, parameters_of
 
@@ -48,7 +49,7 @@ def changed(
     except msgspec.ValidationError as error:
         raise SuiteError(f"{error}; `kit run --help` lists the choices") from None
     try:
-        return msgspec.structs.replace(
+        new = msgspec.structs.replace(
             suite,
             name=name,
             cells=cells,
@@ -58,6 +59,15 @@ def changed(
         )
     except ValueError as error:
         raise SuiteError(f"{error}; `kit run --help` lists the options") from None
+    is_narrowed = any(axes.values()) or bool(compare or variants or parameters)
+    return _without_lost_baseline(new) if is_narrowed else new
+
+
+def _without_lost_baseline(suite: Suite) -> Suite:
+    """Return the suite compared with the first of its cells where none of them has its baseline any more."""
+    cells = plan_cells(suite) if suite.baseline is not None else []
+    lost = not any(str(cell.value(axis)) == suite.baseline for cell in cells for axis in suite.compare)
+    return msgspec.structs.replace(suite, baseline=None) if lost else suite
 
 
 def _narrowed(tables: list[Axes], axis: str, values: list[Any]) -> list[Axes]:
@@ -113,6 +123,6 @@ def _quick(measure: Measure) -> Measure:
         cycles=min(measure.cycles, quick.cycles),
         energy_s=0.0,
         epochs=1,
-        fits=1,
+        fit_rounds=1,
         share=measure.share or quick.share,
     )

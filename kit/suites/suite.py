@@ -82,7 +82,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     warmup_s: Seconds = WARMUP_S
     warmup_steps: Count = WARMUP_STEPS
     epochs: Count = 1
-    fits: Count | None = None  # rounds in which fits are repeated; null: all
+    fit_rounds: Count | None = None  # in which fits are repeated; null: all
     energy_s: Seconds = 0.0
     share: list[str] = []
 

@@ -17,24 +17,34 @@ from kit.backends.protocol import DeviceBatch, Program
 from kit.profile.launch import Fit
 from kit.sensors.catalog import EdgeCounters
 from kit.worker.ledger import PhaseLedger
-from kit.worker.measured import MeasuredWorkload, Timing
+from kit.worker.measured import LaunchError, MeasuredWorkload, Timing, raised
 from kit.worker.messages import BlockDone, Built, Concluded, ProgramRequest, WarmedUp
-from kit.worker.score import score
+from kit.worker.score import Score, score
 from kit.workloads.data.batches import Epochs
 
 # Long enough for its own lead-in not to count, short against a stretch of the fit.
 REFERENCE_S = 0.25
+# A reference has three steps or more. Where they are long, stretches are so many times as long as it was: else the
+# references would cost more than the fit.
+STRETCH_REFERENCES = 4
 
 
 class MeasuredFit(MeasuredWorkload):
     """A cell of task `fit`: its blocks are stretches of the fit."""
 
+    PHASE_BY_TIME = "steady"
+
     def build(self, timing: Timing) -> Built:
         """Build both programs; the first step is the first update of the fit."""
         self._cell = msgspec.structs.replace(self._cell, task="train")
+        self._asked = msgspec.structs.replace(self._asked, seed=self._asked.seed + self._repeat)
         inputs, asked = self._inputs, self._asked
         self._epochs = Epochs(inputs.workload, inputs.data, inputs.samples("train"), self._cell.batch, seed=asked.seed)
         self._left = self.updates = asked.plan.epochs * self._epochs.steps
+        if self.updates == 1:
+            raise LaunchError(
+                "a fit of one update: its only step is the first, which is not timed; take a smaller batch"
+            )
         self._resident: list[DeviceBatch] = []
         self._reference_ns: list[float] = []
         # Its phases are nobody's: what it costs stands in no launch.
@@ -51,11 +61,11 @@ class MeasuredFit(MeasuredWorkload):
         return self._reference.warm_up()
 
     def block(self, seconds: float, counters: EdgeCounters, *, by_time: bool = False) -> BlockDone:  # noqa: ARG002
-        """Run the reference, then the fit until `seconds` are over or its epoch ends."""
-        self._refer(counters)
+        """Run the reference, then the fit until `seconds`, or several references' time, are over or its epoch ends."""
+        reference_s = self._refer(counters)
         if self._left % self._epochs.steps == 0:
             self._batches = self._epoch()
-        done = super().block(seconds, counters, by_time=True)
+        done = super().block(max(seconds, STRETCH_REFERENCES * reference_s), counters, by_time=True)
         self._left -= len(done.step_ns)
         if not self._left:
             self._refer(counters)
@@ -67,18 +77,23 @@ class MeasuredFit(MeasuredWorkload):
         if concluded.failure is not None:
             return concluded
         with self.ledger.phase("evaluate"):
-            found = score(self._fitted, self._inputs)
+            found = self._score()
         fit = Fit(
             epochs=self._asked.plan.epochs,
             updates=self.updates - self._left,
             reference_ns=self._reference_ns,
             test_ns=found.test_ns,
-            test_samples=found.samples,
             confusion=found.confusion,
             mean_squared_error=found.mean_squared_error,
             reason=found.reason,
         )
         return msgspec.structs.replace(concluded, fit=fit, phases=[*concluded.phases, *self.ledger.take()])
+
+    def _score(self) -> Score:
+        try:
+            return score(self._fitted, self._inputs)
+        except Exception as error:
+            return Score(reason=raised(error))
 
     def _feed(self, program: Program) -> Iterator[DeviceBatch]:
         self._fitted = program
@@ -94,6 +109,8 @@ class MeasuredFit(MeasuredWorkload):
             return (self._resident[place] for place in order)
         return (epochs.host_batch(place) for place in order)
 
-    def _refer(self, counters: EdgeCounters) -> None:
+    def _refer(self, counters: EdgeCounters) -> float:
+        """Run the reference once; return how long it took, in seconds."""
         done = self._reference.block(REFERENCE_S, counters)
         self._reference_ns.append(float(np.mean(done.step_ns[done.lead_in :])))
+        return done.span_ns / 1e9

@@ -19,8 +19,8 @@ from kit.backends.protocol import Backend, DeviceBatch, Output, Program, Runnabl
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.clock import Calibration, ClockSource
-from kit.profile.launch import PLANTED_NS, Compilations, DataUsed, Failure
-from kit.profile.reason import reason
+from kit.profile.launch import PLANTED_NS, Compilations, DataUsed, Failure, PhaseName
+from kit.profile.reason import Reason, reason
 from kit.sensors.catalog import EdgeCounters
 from kit.worker.inputs import Inputs, feed
 from kit.worker.ledger import PhaseLedger
@@ -30,12 +30,20 @@ from kit.worker.planted import Planted
 from kit.worker.step_loop import STEPS_MAX, BlockSteps, Stepping, StepTimes, block_steps, run_steps, run_until
 from kit.workloads.weights import initial_weights
 
+# Of a framework's message; XLA's can fill pages, and the stack stands in the tail of standard error.
+MESSAGE_LENGTH = 500
 # The points of a sweep share a proof: it is of small batches, whatever the cell's own.
 ParityCache = dict[str, Proof]
 
 
 class LaunchError(KitError):
     """A program ran, but what it measured cannot stand."""
+
+
+def raised(error: Exception) -> Reason:
+    """Return an exception that is not the kit's own as a reason, in one line."""
+    message = " ".join(str(error).split())[:MESSAGE_LENGTH]
+    return reason("exception", type=type(error).__name__, message=message)
 
 
 class Timing(NamedTuple):
@@ -48,10 +56,13 @@ class Timing(NamedTuple):
 class MeasuredProgram(ABC):
     """A cell, running and stamped."""
 
+    PHASE_BY_TIME: PhaseName = "energy"  # of a block that is run by time
+
     def __init__(self, asked: Prepare, own: ProgramRequest, ledger: PhaseLedger) -> None:
         self._asked = asked
         self._cell: Cell = own.cell
         self._slowdown_pct = own.slowdown_pct
+        self._repeat = own.repeat
         self.ledger = ledger
         self._output: Output = None
 
@@ -105,7 +116,7 @@ class MeasuredProgram(ABC):
         steps = BlockSteps(0, STEPS_MAX) if by_time else block_steps(self._last_ns, self._asked.plan.lead_in_s, seconds)
         stamps = clock.stamps(steps.lead_in + steps.timed + 1, self._timing.source)
         running = self._stepping, self._batches
-        self.ledger.current = "energy" if by_time else "steady"
+        self.ledger.current = self.PHASE_BY_TIME if by_time else "steady"
         planted_before = self._planted_ns
         before = counters.read()
         begin_ns = clock.now_ns()

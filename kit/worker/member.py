@@ -21,7 +21,7 @@ from kit.profile.reason import Reason, reason
 from kit.sensors.catalog import EdgeCounters
 from kit.sensors.process import peak_memory_b
 from kit.worker.ledger import PhaseLedger
-from kit.worker.measured import LaunchError, MeasuredProgram, MeasuredWorkload, ParityCache, Timing
+from kit.worker.measured import LaunchError, MeasuredProgram, MeasuredWorkload, ParityCache, Timing, raised
 from kit.worker.messages import (
     Answer,
     Build,
@@ -38,9 +38,6 @@ from kit.worker.messages import (
     RunBlock,
     WarmUp,
 )
-
-# Of a framework's message; XLA's can fill pages, and the stack stands in the tail of standard error.
-MESSAGE_LENGTH = 500
 
 
 class Member:
@@ -157,14 +154,13 @@ class Member:
     def _reason_of(self, error: Exception) -> Reason:
         from kit.backends.program.source import line_in
 
-        message = " ".join(str(error).split())[:MESSAGE_LENGTH]
+        known = raised(error)
         if isinstance(error, KitError):
-            return reason("refused", message=message)
-        name = type(error).__name__
+            return reason("refused", message=known.values["message"])
         for source in self._sources:
             if (line := line_in(source, error)) is not None:
-                return reason("program_raised", type=name, message=message, file=source.path, line=line)
-        return reason("exception", type=name, message=message)
+                return reason("program_raised", **known.values, file=source.path, line=line)
+        return known
 
     @property
     def _phase(self) -> PhaseName:

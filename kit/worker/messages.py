@@ -31,6 +31,7 @@ class ProgramRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     cell: Cell
     slowdown_pct: float = 0.0  # planted in every timed step
+    repeat: int = 0  # of a fit: which one; each is drawn anew
 
 
 class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="prepare"):

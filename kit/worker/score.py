@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from kit.profile.reason import Reason, reason
 from kit.worker.inputs import Inputs
 from kit.workloads.data.batches import scoring_batches
 
-# Divides the 10,000 test samples of MNIST; its activations fit beside any cell's own.
+# At most: its activations fit beside any cell's own.
 SCORING_BATCH = 500
 
 
@@ -28,8 +29,7 @@ class Score(NamedTuple):
         reason: why there is neither.
     """
 
-    test_ns: int
-    samples: int
+    test_ns: int | None = None
     confusion: list[list[int]] | None = None
     mean_squared_error: float | None = None
     reason: Reason | None = None
@@ -39,20 +39,20 @@ def score(program: Program, inputs: Inputs) -> Score:
     """Predict every test sample, dropout off, and count."""
     samples = inputs.samples("test")
     total, workload = len(samples.targets), inputs.workload
-    batches = scoring_batches(workload, inputs.data, samples, min(SCORING_BATCH, total))
+    batches = scoring_batches(workload, inputs.data, samples, ceil(total / ceil(total / SCORING_BATCH)))
     for batch in batches[:1]:
         program.predict(batch)
     begin_ns = now_ns()
     outputs = np.concatenate([program.predict(batch) for batch in batches])[:total]
     test_ns = now_ns() - begin_ns
     if inputs.used.name == SYNTHETIC:
-        return Score(test_ns, total, reason=reason("synthetic_data"))
+        return Score(test_ns, reason=reason("synthetic_data"))
     if not np.isfinite(outputs).all():
-        return Score(test_ns, total, reason=reason("output_not_finite"))
+        return Score(test_ns, reason=reason("output_not_finite"))
     if workload.loss == "reconstruction":
         wanted = np.concatenate([batch.inputs for batch in batches])[:total]
-        return Score(test_ns, total, mean_squared_error=float(np.mean((outputs - wanted) ** 2, dtype=np.float64)))
-    return Score(test_ns, total, confusion=_confusion(samples.targets, outputs.argmax(1), workload.classes).tolist())
+        return Score(test_ns, mean_squared_error=float(np.mean((outputs - wanted) ** 2, dtype=np.float64)))
+    return Score(test_ns, confusion=_confusion(samples.targets, outputs.argmax(1), workload.classes).tolist())
 
 
 def _confusion(true: NDArray[np.integer], predicted: NDArray[np.integer], classes: int) -> NDArray[np.int64]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import profile_builder as b
 import pytest
 from click.testing import CliRunner
@@ -154,3 +155,11 @@ print(*sorted(sys.modules), file=sys.stderr)
 def test_nothing_slow_is_imported_that_is_not_needed(folder, words, allowed):
     done = subprocess.run([sys.executable, "-c", PROBE, *words], cwd=folder, capture_output=True, text=True, check=True)
     assert done.stdout and len(SLOW & set(done.stderr.split())) <= allowed
+
+
+@pytest.mark.parametrize("words", [["--fail-if-slower", "3"], ["--format", "junit"], ["--against", "before0.json"]])
+def test_published_figures_are_never_judged(folder, words):
+    published = Path(__file__).parents[2] / "profiles" / "published" / "five-nets.json"
+    result = kit(folder, "compare", "same0.json", str(published), *words)
+    assert isinstance(result.exception, click.UsageError)
+    assert "published, not measured" in result.exception.message

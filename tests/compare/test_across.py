@@ -7,6 +7,7 @@ from kit.compare.gate import NotComparableError
 from kit.compare.regression import limit_slow_downs
 from kit.compare.runs import reduce_run
 from kit.compare.within import BaselineError
+from kit.profile.launch import Fit
 from kit.profile.program import ProgramSource
 
 
@@ -69,16 +70,25 @@ def blocked_run(kind):
                 "launch": {"parity": b.Parity(losses=[1.0] * 20, weights_sha256="a" * 64, batches_sha256="b" * 64)}
             }
         },
+        "epochs": {"member": {"change": fitted(2)}},
     }
     return run("after", seed=1, **fields[kind])
 
 
-@pytest.mark.parametrize("kind", ["data", "threads", "arithmetic"])
+def fitted(epochs):
+    def change(launch):
+        launch.fit = Fit(epochs=epochs, updates=9, reference_ns=[], test_ns=None)
+
+    return change
+
+
+@pytest.mark.parametrize("kind", ["data", "threads", "arithmetic", "epochs"])
 def test_what_answers_another_question_is_kept_apart_unless_forced(kind):
+    before = run("before", member={"change": fitted(1)} if kind == "epochs" else {})
     with pytest.raises(NotComparableError) as refused:
-        compared([run("before"), blocked_run(kind)])
+        compared([before, blocked_run(kind)])
     assert refused.value.exit_code == 4
-    forced = compared([run("before"), blocked_run(kind)], force=True)
+    forced = compared([before, blocked_run(kind)], force=True)
     row = next(row for row in forced.groups[0].rows if not row.is_baseline)
     assert row.versus is not None and [one.kind for one in row.blocked] == [kind]
     assert forced.mismatches[0].grade == "blocks"

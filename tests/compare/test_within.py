@@ -6,6 +6,7 @@ import pytest
 
 from kit.audit.finding import audit
 from kit.compare.within import BaselineError, compare_within
+from kit.profile.launch import Fit, Phase
 from kit.profile.store import read_profile
 
 TOLERANCE = 1e-5
@@ -81,7 +82,7 @@ def test_modes_of_one_part_say_nothing_of_another():
     parts = b.profile(b.group("k", *batches[:4]), b.group("k#2", moody, *batches[4:]), compare=["batch"], drift=0.02)
     modes = {row.cell.batch: row.versus and row.versus.modes for row in compared(parts).groups[0].rows}
     assert [modes[batch] for batch in (1, 2, 4, 8)] == [None] * 4
-    assert modes[16] == pytest.approx((2.0 / 1.8, 2.0), rel=0.06)
+    assert modes[16] == pytest.approx((2.0 / 1.8 / 16, 2.0 / 16), rel=0.06)
 
 
 def test_nobody_is_the_fastest_of_cells_that_are_alike():
@@ -301,3 +302,56 @@ def test_a_workload_with_parameters_is_itself_when_it_is_read_again(tmp_path):
     (group,) = compared(profile).groups
     assert [row.name for row in group.rows] == ["depth 1", "depth 2"]
     assert group.title == ["transformer train", "torch"]
+
+
+def test_rows_are_in_the_order_of_what_is_judged():
+    batches = [b.member("torch", 1.0, batch=1), b.member("torch", 2.0, batch=100), b.member("jax", 3.0, batch=1)]
+    group = compared(b.profile(b.group("g", *batches), compare=["backend", "batch"])).groups[0]
+    assert [(row.cell.backend, row.cell.batch) for row in group.rows] == [("torch", 100), ("torch", 1), ("jax", 1)]
+    assert group.leaders.names == ["torch batch 100"]
+
+
+def modes(*members, **fields):
+    return b.profile(b.group("g", *members), compare=["compile_mode"], drift=0.02, **fields)
+
+
+def compiling(compile_ns, step_ms, mode, **more):
+    phases = [Phase(name="compile", begin_ns=0, duration_ns=compile_ns)]
+    return b.member("torch", step_ms, compile_mode=mode, launch={"phases": phases}, **more)
+
+
+@pytest.mark.parametrize("dear_first", [False, True])
+def test_break_even_is_of_the_mode_that_compiles_for_longer(dear_first):
+    both = [compiling(10**8, 4.0, "eager"), compiling(2_100_000_000, 3.0, "compile")]
+    (row,) = (row for row in rows_of(modes(*both[:: -1 if dear_first else 1])).values() if row.break_even)
+    assert row.break_even.of_baseline is dear_first
+    assert row.break_even.outcome == "pays" and row.break_even.steps == pytest.approx(2000, rel=0.1)
+
+
+def test_there_is_no_break_even_with_a_cell_that_differs_in_more():
+    other = compiling(2_100_000_000, 3.0, "compile", batch=7)
+    found = b.profile(b.group("g", compiling(10**8, 4.0, "eager"), other), compare=["compile_mode", "batch"])
+    assert not any(row.break_even for row in rows_of(found).values())
+
+
+def fitting(backend, accuracies):
+    def score(launch):
+        right = round(1000 * accuracies[launch.round])
+        launch.fit = Fit(
+            epochs=1, updates=9, reference_ns=[2e6] * 13, test_ns=10**8, confusion=[[right, 1000 - right], [0, 0]]
+        )
+
+    return b.member(backend, 2.0, task="fit", feed="host", launch={"turns": "whole"}, change=score)
+
+
+@pytest.mark.parametrize(
+    ("other", "verdict"),
+    [
+        ([0.901, 0.909, 0.895], "agrees"),
+        ([0.78, 0.94, 0.85], "unresolved"),
+        ([0.80, 0.811, 0.79], "differs"),
+    ],
+)
+def test_scores_agree_only_where_their_interval_says_so(other, verdict):
+    found = b.profile(b.group("g", fitting("tensorflow", [0.9, 0.91, 0.895]), fitting("torch", other)), rounds=3)
+    assert rows_of(found)["torch"].score_difference.verdict == verdict

@@ -5,7 +5,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 
 from kit.report.plot.draw import draw
-from kit.report.plot.frame import Asked
+from kit.report.plot.frame import PlotRequest
 
 TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
 EXACT = {"sd": 0.0, "noise": 0.0}
@@ -50,7 +50,7 @@ def layered():
 
 def drawn(kind, *profiles, baseline=None):
     labelled = [("p", profiles[0])] if len(profiles) == 1 else [(f"p{at}", one) for at, one in enumerate(profiles)]
-    return draw(Asked(kind, labelled, TITLES, baseline))
+    return draw(PlotRequest(kind, labelled, TITLES, baseline))
 
 
 def lines(axes):

@@ -19,7 +19,7 @@ from kit.report import junit, markdown, table, why
 from kit.report.plain import ascii_json
 from kit.report.reasons import sentence
 from kit.report.show import render_profile
-from kit.report.words import Asked
+from kit.report.words import RenderOptions
 
 TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
 FAULTS = {"process.minor_faults": 87_341.0, "process.user_ns": 50e6, "process.system_ns": 50e6}
@@ -30,7 +30,7 @@ def within(profile):
 
 
 def text(comparison, **more):
-    return table.render(comparison, Asked(TITLES, stream=io.StringIO(), **more))
+    return table.render(comparison, RenderOptions(TITLES, stream=io.StringIO(), **more))
 
 
 class Terminal(io.StringIO):
@@ -72,7 +72,7 @@ def test_energy_has_a_column_where_any_row_has_it():
 
 def test_wide_has_the_rest():
     shown, usual = (text(example(), wide=wide).rpartition("kit compare")[0] for wide in (True, False))
-    for title in ("p95", "p99", "drift of the machine", "CPUs used", "ratio of step times", "of whole times"):
+    for title in ("p95", "p99", "drift of the machine", "CPUs used", "ratio of times", "of whole times"):
         assert title in shown and title not in usual
 
 
@@ -80,7 +80,7 @@ def test_wide_has_the_rest():
 def test_a_narrow_terminal_gets_fewer_columns_and_whole_answers(columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("NO_COLOR", "1")
-    shown = table.render(example(), Asked(TITLES, stream=Terminal()))
+    shown = table.render(example(), RenderOptions(TITLES, stream=Terminal()))
     assert max(map(len, shown.splitlines())) <= columns
     assert ("left out for lack of width" in shown) is (columns < 100)
     rows = [line for line in shown.splitlines() if line.startswith("  jax ")]
@@ -90,9 +90,9 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_answers(columns, monkeyp
 def test_colours_are_for_terminals_that_want_them(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[" in table.render(example(), Asked(TITLES, stream=Terminal()))
+    assert "\x1b[" in table.render(example(), RenderOptions(TITLES, stream=Terminal()))
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[" not in table.render(example(), Asked(TITLES, stream=Terminal()))
+    assert "\x1b[" not in table.render(example(), RenderOptions(TITLES, stream=Terminal()))
 
 
 def test_csv_has_a_row_a_cell_and_columns_for_whatever_was_sensed():
@@ -100,7 +100,7 @@ def test_csv_has_a_row_a_cell_and_columns_for_whatever_was_sensed():
     comparison = within(
         b.profile(b.group("g", b.member("torch", 2.0, launch=launch, counters={"new.one": 7.0}), b.member("jax", 4.0)))
     )
-    rows = list(csv.DictReader(io.StringIO(csv_report.render(comparison, Asked()))))
+    rows = list(csv.DictReader(io.StringIO(csv_report.render(comparison, RenderOptions()))))
     assert [row["name"] for row in rows] == ["torch", "jax"]
     assert float(rows[1]["ratio"]) == pytest.approx(2.0, rel=0.05) and rows[1]["verdict"] == "slower"
     assert rows[0]["oddity mean W"] == "2.0" and rows[0]["oddity max W"] == "3.0" and rows[1]["oddity mean W"] == ""
@@ -121,20 +121,20 @@ def test_junit_fails_what_is_slower_and_skips_what_is_not_resolved():
             b.group("g", b.member("tensorflow", 2.0), b.member("torch", 3.0), b.member("jax", 2.2, sd=0.3)), seed=1
         )
     )
-    limited = junit.render(comparison, Asked(allowed_pct=10.0))
+    limited = junit.render(comparison, RenderOptions(allowed_pct=10.0))
     cases = {case.get("name").split()[0]: case for case in ET.fromstring(limited).iter("testcase")}
     assert cases["torch"].find("failure") is not None
     assert cases["jax"].find("skipped") is not None
     assert len(cases["tensorflow"].findall("*")) == 1 and cases["tensorflow"].find("system-out") is not None
-    lenient = ET.fromstring(junit.render(comparison, Asked(allowed_pct=100.0)))
+    lenient = ET.fromstring(junit.render(comparison, RenderOptions(allowed_pct=100.0)))
     assert lenient.get("failures") == "0"
-    assert 'value="rounds-1"' in junit.render(comparison, Asked())
-    broken = ET.fromstring(junit.render(example(), Asked(allowed_pct=10.0)))
+    assert 'value="rounds-1"' in junit.render(comparison, RenderOptions())
+    broken = ET.fromstring(junit.render(example(), RenderOptions(allowed_pct=10.0)))
     assert broken.get("errors") == "1"
 
 
 def test_markdown_has_a_table_a_group():
-    shown = markdown.render(example(), Asked(TITLES))
+    shown = markdown.render(example(), RenderOptions(TITLES))
     assert shown.count("| :--- | ---: |") == 2 and "JAX is the fastest" in shown
 
 
@@ -144,7 +144,7 @@ def test_what_differs_is_explained_with_its_effect():
         for n, (label, kernel) in enumerate((("a", "6.1"), ("b", "6.6")))
     ]
     comparison = compare_runs(runs, parity_tolerance=1e-5)
-    shown = why.render(comparison, Asked())
+    shown = why.render(comparison, RenderOptions())
     assert "kernel: 6.1 (a), 6.6 (b)" in shown and "Scheduling" in shown
 
 
@@ -195,17 +195,17 @@ def test_no_text_from_a_profile_controls_what_shows_it(name, code, version):
     runs = compare_runs([reduce_run(label, built) for label in ("a", "b")], force=True, parity_tolerance=1e-5)
     for shown in (
         *(show(one) for one in (comparison, runs) for show in (text, ascii_json)),
-        *(format.render(one, Asked()) for one in (comparison, runs) for format in (csv_report, junit)),
+        *(format.render(one, RenderOptions()) for one in (comparison, runs) for format in (csv_report, junit)),
         text(comparison, wide=True),
-        markdown.render(comparison, Asked(TITLES, wide=True)),
-        why.render(runs, Asked()),
+        markdown.render(comparison, RenderOptions(TITLES, wide=True)),
+        why.render(runs, RenderOptions()),
         render_profile(built, io.StringIO(), parity_tolerance=1e-5),
     ):
         bad = [
             c for c in shown if c != "\n" and (unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Cs") or c == "\x1b")
         ]
         assert not bad
-    for row in csv.reader(io.StringIO(csv_report.render(comparison, Asked()))):
+    for row in csv.reader(io.StringIO(csv_report.render(comparison, RenderOptions()))):
         assert not any(field[:1] in "=+@\t\r|" for field in row if field)
-    ET.fromstring(junit.render(comparison, Asked()))
+    ET.fromstring(junit.render(comparison, RenderOptions()))
     json.loads(ascii_json(runs))

@@ -13,8 +13,8 @@ from planted_plots import DEAD, EXACT, TITLES, drawn, layered, sweep
 from kit.errors import KitError
 from kit.profile.store import read_profile
 from kit.report.plot.draw import draw, file_of
-from kit.report.plot.frame import Asked
-from kit.report.plot.kinds import KINDS
+from kit.report.plot.frame import PlotRequest
+from kit.report.plot.kinds import KINDS, SWEPT
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning is a line on a user's terminal
 ROOT = Path(__file__).parents[2]
@@ -43,6 +43,9 @@ def odd_profiles():
     }
 
 
+PARAMETERS = ("units", "layers")
+# Sweeps over other parameters are drawn as these are.
+DRAWN = [kind for kind in KINDS if kind not in SWEPT or kind in ("batch", *PARAMETERS)]
 # What has nothing to show of a kind says so instead.
 NOTHING = {"all failed": set(KINDS), "one cell": {"rounds"}, "failed": {"rounds"}}
 
@@ -50,9 +53,9 @@ NOTHING = {"all failed": set(KINDS), "one cell": {"rounds"}, "failed": {"rounds"
 @pytest.mark.parametrize("name", odd_profiles())
 def test_odd_profiles_are_drawn_or_refused_in_one_line(name):
     profile = odd_profiles()[name]
-    for kind in KINDS:
+    for kind in DRAWN:
         profiles = [profile, profile] if kind == "gain" else [profile]
-        expected = kind not in NOTHING.get(name, set()) and (kind not in ("units", "layers") or name == "parameters")
+        expected = kind not in NOTHING.get(name, set()) and (kind not in PARAMETERS or name == "parameters")
         if not expected:
             with pytest.raises(KitError) as refused:
                 drawn(kind, *profiles)
@@ -66,9 +69,9 @@ def test_odd_profiles_are_drawn_or_refused_in_one_line(name):
         assert all(one.get_ylim()[1] > one.get_ylim()[0] > 0 for one in figure.axes)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DRAWN)
 def test_every_kind_is_an_svg_with_text_and_a_png(kind, tmp_path):
-    one = layered() if kind in ("units", "layers") else sweep(backends=("torch",))
+    one = layered() if kind in PARAMETERS else sweep(backends=("torch",))
     profiles = [one, one] if kind == "gain" else [one]
     picture = drawn(kind, *profiles)
     svg = file_of(picture, ".svg")
@@ -99,6 +102,6 @@ def test_a_users_own_style_changes_nothing():
 def test_the_pictures_of_the_documentation_are_those_of_the_reference_profile():
     profile = read_profile(ROOT / "profiles" / "reference" / "cpu-epyc-2-vcpu-quick.json")
     for kind in ("rounds", "blocks"):  # the words: how lines are written is matplotlib's
-        svg = file_of(draw(Asked(kind, [("cpu-epyc-2-vcpu-quick", profile)], TITLES)), ".svg").decode()
+        svg = file_of(draw(PlotRequest(kind, [("cpu-epyc-2-vcpu-quick", profile)], TITLES)), ".svg").decode()
         committed = (ROOT / "docs" / "plots" / f"{kind}.svg").read_text()
         assert re.findall("<text.*?</text>", svg) == re.findall("<text.*?</text>", committed)

@@ -17,7 +17,7 @@ from kit.profile.schema import Profile
 from kit.report import csv, junit, markdown, table, why
 from kit.report.plain import ascii_json
 from kit.report.show import render_profile
-from kit.report.words import Asked
+from kit.report.words import RenderOptions
 
 PLAIN = msgspec.to_builtins(
     b.profile(
@@ -82,6 +82,6 @@ def test_odd_numbers_and_short_lists_are_shown_or_refused(changes):
         return
     for one in comparisons:
         for wide in (True, False):
-            assert table.render(one, Asked(stream=io.StringIO(), wide=wide))
-        assert all(format.render(one, Asked(allowed_pct=5.0)) for format in (csv, junit, markdown, why))
+            assert table.render(one, RenderOptions(stream=io.StringIO(), wide=wide))
+        assert all(format.render(one, RenderOptions(allowed_pct=5.0)) for format in (csv, junit, markdown, why))
         assert ascii_json(one)

@@ -5,7 +5,7 @@ from kit.profile.unfinished import UnfinishedRun
 from kit.runner.run import Run
 from kit.runner.stop import StopFlag
 
-PLAN_FIELDS = ("precision_pct", "cycles", "seed", "energy_s", "sensors", "fits")
+PLAN_FIELDS = ("precision_pct", "cycles", "seed", "energy_s", "sensors", "fit_rounds")
 
 
 class Conducted:

@@ -220,7 +220,7 @@ def suite(*, backends=("tensorflow", "torch", "jax"), tasks=("train",), rounds=3
     )
 
 
-def plan_of(suite, *, precision_pct=None, cycles=4, seed=0, energy_s=0.0, sensors=(), fits=None):
+def plan_of(suite, *, precision_pct=None, cycles=4, seed=0, energy_s=0.0, sensors=(), fit_rounds=None):
     """The plan of a run of `suite`, on a machine with these sensors."""
     like = profile(rounds=1, cycles=1)
     cells = plan_cells(suite)
@@ -231,7 +231,13 @@ def plan_of(suite, *, precision_pct=None, cycles=4, seed=0, energy_s=0.0, sensor
         rounds=suite.measure.rounds,
         precision_pct=precision_pct,
         plan=StepPlan(
-            cycles=cycles, block_s=0.25, lead_in_s=0.02, warmup_s=1.0, warmup_steps=10, energy_s=energy_s, fits=fits
+            cycles=cycles,
+            block_s=0.25,
+            lead_in_s=0.02,
+            warmup_s=1.0,
+            warmup_steps=10,
+            energy_s=energy_s,
+            fit_rounds=fit_rounds,
         ),
         variants=suite.all_variants(),
         seed=seed,

@@ -24,13 +24,15 @@ def test_a_fit_is_not_interrupted_by_others(conducted):
             assert (launch.turns, launch.turns_reason) == ("whole", reason("fit_runs_alone"))
 
 
-def test_fits_are_repeated_in_the_first_rounds_from_other_seeds(conducted):
-    run = conducted(backends=["torch"], tasks=["train", "fit"], share=["task"], rounds=4, fits=2)
+def test_fits_are_repeated_in_the_first_rounds_and_steps_keep_their_data(conducted):
+    run = conducted(backends=["torch"], tasks=["train", "fit"], share=["task"], rounds=4, fit_rounds=2)
     profile = run.begin()
     assert [launch.round for launch in launches_of(profile, "torch", "fit")] == [0, 1]
     assert [launch.round for launch in launches_of(profile, "torch", "train")] == [0, 1, 2, 3]
     prepared = [request.prepare for request in run.launcher.requests]
-    assert [(one.seed, len(one.programs)) for one in prepared] == [(0, 2), (1, 2), (0, 1), (0, 1)]
+    assert [(one.seed, one.programs[0].repeat, len(one.programs)) for one in prepared] == [
+        (0, 0, 2), (0, 1, 2), (0, 2, 1), (0, 3, 1)
+    ]  # fmt: skip
     assert not profile.interrupted
 
 

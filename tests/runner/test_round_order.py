@@ -63,7 +63,8 @@ def test_every_launch_has_its_blocks_without_the_lead_in(conducted):
             assert blocks.median_ns == pytest.approx([expected * 1e6] * 5, rel=0.06)
             assert blocks.duration_ns == [4 * median for median in blocks.median_ns]
             assert blocks.counters == {"process.cpu_ns": [7] * 5}
-            assert max(blocks.median_ns) >= launch.p99_ns >= launch.p95_ns
+            assert max(blocks.median_ns) >= launch.p95_ns
+            assert launch.p99_ns is None, "of 20 steps nobody knows it"
             assert (launch.turns, launch.turns_reason, launch.failure) == ("blocks", None, None)
     assert run.launcher.most_alive == 3
     assert run.launcher.alive == []

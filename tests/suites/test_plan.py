@@ -231,3 +231,11 @@ def test_a_parameter_that_no_workload_has_or_takes_is_refused(monkeypatch, param
     monkeypatch.setitem(WORKLOADS, "deep", DEEP)
     with pytest.raises(KitError, match=line):
         plan_cells(suite(workloads=["deep"], parameters=parameters))
+
+
+def test_a_baseline_that_was_narrowed_away_is_the_first_cell():
+    narrowed = changed(load_suite("batch-sweep"), {"workloads": ["mlp"], "batches": [1, 1000]})
+    groups = plan_groups(plan_cells(narrowed), narrowed.compare, narrowed.baseline)
+    assert all("/b1/" in group.baseline for group in groups)
+    kept = changed(load_suite("batch-sweep"), {"backends": ["torch"]})
+    assert kept.baseline == "100"

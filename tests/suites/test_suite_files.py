@@ -215,7 +215,7 @@ def test_quick_shortens_a_suite_and_leaves_its_cells_and_sharing():
     assert quick.name == "five-nets-quick"
     assert plan_cells(quick) == plan_cells(whole)
     assert quick.measure.share == whole.measure.share
-    assert (quick.measure.epochs, quick.measure.fits) == (1, 1)
+    assert (quick.measure.epochs, quick.measure.fit_rounds) == (1, 1)
 
 
 @pytest.mark.parametrize("text", ["units", "units=0", "units=-1", "units=x", "=3", "units=3,,4"])

@@ -1,5 +1,6 @@
 """A real member over its pipes: PyTorch's mlp, trained and used in one process."""
 
+import shutil
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -188,7 +189,7 @@ def test_a_fit_runs_its_epochs_and_scores_every_test_sample(mnist_dir):
         fit = member.done(Conclude(program=0)).fit
     # The first step is the first update.
     assert sum(len(block.step_ns) for block in blocks) == 2 * (60_000 // 512) - 1
-    assert (fit.epochs, fit.updates, fit.test_samples) == (2, 234, 10_000)
+    assert (fit.epochs, fit.updates) == (2, 234)
     assert len(fit.reference_ns) == len(blocks) + 1
     assert all(block.lead_in == 0 for block in blocks)
     counts = np.array(fit.confusion)
@@ -196,3 +197,28 @@ def test_a_fit_runs_its_epochs_and_scores_every_test_sample(mnist_dir):
     # MNIST's test split has so many of each digit.
     assert counts.sum(axis=1).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     assert np.trace(counts) > 9_000
+
+
+def test_a_fit_whose_only_update_would_be_the_first_step_is_refused():
+    with MemberProcess() as member:
+        member.done(prepare(cell(task="fit", batch=40_000, feed="host")))
+        answer = member.ask(Build(program=0))
+        assert isinstance(answer, Failed)
+        assert "one update" in answer.failure.reason.values["message"]
+
+
+def test_a_score_that_fails_leaves_the_times_of_the_fit(mnist_dir, tmp_path):
+    data = tmp_path / "data"
+    shutil.copytree(mnist_dir, data)
+    with MemberProcess(KIT_DATA=str(data)) as member:
+        member.done(prepare(cell(task="fit", batch=10_000, feed="host"), data="mnist"))
+        member.done(Build(program=0))
+        member.done(WarmUp(program=0))
+        while member.done(RunBlock(program=0, seconds=0.5)).left:
+            pass
+        for file in data.rglob("t10k*"):
+            file.unlink()
+        fit = member.done(Conclude(program=0)).fit
+    assert fit.updates == 6 and len(fit.reference_ns) >= 2
+    assert fit.confusion is None and fit.test_ns is None
+    assert fit.reason.code == "exception"

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from kit.compare.within import launches_of
 from kit.profile.launch import Launch
 from kit.report.plot.axes import log_y, plain, time_unit
-from kit.report.plot.frame import Asked, Picture, PlotError, framed, panels
+from kit.report.plot.frame import Picture, PlotError, PlotRequest, framed, panels
 from kit.report.plot.groups import HEIGHT_IN, PANELS_MAX, GroupPanel, beyond, columns_of, group_panels, shown_name
 from kit.report.plot.style import BAND, Look, looks, marker_size
 
@@ -34,27 +34,27 @@ class Stretch(NamedTuple):
     at_s: float  # where it stands in the picture
 
 
-def draw(asked: Asked) -> Picture:
+def draw(request: PlotRequest) -> Picture:
     """Return the median step of each block against its begin, a panel for each group.
 
     Raises:
-        KitError: no member has blocks, or `asked.baseline` is not there.
+        KitError: no member has blocks, or `request.baseline` is not there.
     """
-    found, left_out = group_panels(asked)
+    found, left_out = group_panels(request)
     found = [one for one in found if any(_blocks_of(one).values())]
     if not found:
         raise PlotError(f"nothing to draw: {left_out[0] if left_out else 'no group has blocks'}; measure anew")
     shown = found[:PANELS_MAX]
-    own_looks = looks(shown_name(row.name, asked) for one in shown for row in one.group.rows if row.numbers.step_ns)
+    own_looks = looks(shown_name(row.name, request) for one in shown for row in one.group.rows if row.numbers.step_ns)
     columns = columns_of(shown)
     figure, axes = panels(len(shown), columns, HEIGHT_IN)
     for own_axes, panel in zip(axes, shown, strict=True):
-        _draw_group(own_axes, panel, asked, own_looks)
+        _draw_group(own_axes, panel, request, own_looks)
     for own_axes in axes[-columns:]:
         own_axes.set_xlabel("time since the first block (s)")
     return framed(
         figure,
-        asked,
+        request,
         title="Medians of blocks over time",
         looks=own_looks,
         small=["Shaded by turns: rounds; the time between them is cut out, ticks say when each began."],
@@ -62,7 +62,7 @@ def draw(asked: Asked) -> Picture:
     )
 
 
-def _draw_group(axes: Axes, panel: GroupPanel, asked: Asked, own_looks: Mapping[str, Look]) -> None:
+def _draw_group(axes: Axes, panel: GroupPanel, request: PlotRequest, own_looks: Mapping[str, Look]) -> None:
     good = _blocks_of(panel)
     first_ns = min(begin for own in panel.profile.cells for one in own.launches for begin in one.blocks.begin_ns)
     stretches = _stretches([one for own in good.values() for one in own], first_ns)
@@ -73,7 +73,7 @@ def _draw_group(axes: Axes, panel: GroupPanel, asked: Asked, own_looks: Mapping[
             axes.axvspan(one.at_s - GAP / 2 * one.length_s, one.at_s + (1 + GAP / 2) * one.length_s, color=BAND, lw=0)
     for row in panel.group.rows:
         for launch in good.get(row.cell.key, []):
-            look = own_looks[shown_name(row.name, asked)]
+            look = own_looks[shown_name(row.name, request)]
             stretch, blocks = stretches[launch.group, launch.round], launch.blocks
             shift_s = stretch.at_s - stretch.begin_s
             axes.plot(

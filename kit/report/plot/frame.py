@@ -54,7 +54,7 @@ class PlotError(KitError):
     """A picture that has nothing to show."""
 
 
-class Asked(NamedTuple):
+class PlotRequest(NamedTuple):
     """What a kind is drawn from."""
 
     kind: str
@@ -99,7 +99,7 @@ def panels(count: int, columns: int, height_in: float, **more: Any) -> tuple[Fig
 
 def framed(
     figure: Figure,
-    asked: Asked,
+    request: PlotRequest,
     *,
     title: str,
     looks: Mapping[str, Look],
@@ -110,18 +110,18 @@ def framed(
 
     Args:
         figure: with panels.
-        asked: whose machines and kit are named.
+        request: whose machines and kit are named.
         title: what is shown.
         looks: of each line; with more than one there is a legend, a single one is named in the title.
         small: sentences in small print.
         left_out: what is not shown, a line each.
     """
-    heads = [headline_of(label, profile) for label, profile in asked.profiles]
+    heads = [headline_of(label, profile) for label, profile in request.profiles]
     head = [
         Line(", ".join((title, *looks)) if len(looks) == 1 else title, TITLE_PT, TITLE_CHARS, weight="bold"),
         *(Line(_where(one, named=len(heads) > 1), TEXT_PT, TEXT_CHARS) for one in heads[:PROFILES_NAMED]),
     ]
-    origins = [_origin(one, profile.id) for one, (_, profile) in zip(heads, asked.profiles, strict=True)]
+    origins = [_origin(one, profile.id) for one, (_, profile) in zip(heads, request.profiles, strict=True)]
     missing = [f"Not drawn: {'; '.join(_few(left_out, LEFT_OUT_NAMED))}"] if left_out else []
     sentences = [*small, *missing, *_few(origins, PROFILES_NAMED)]
     foot = [

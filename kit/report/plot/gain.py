@@ -5,7 +5,7 @@ from __future__ import annotations
 from kit.compare.gains import Gain, gains, places_of
 from kit.report.plain import one_line
 from kit.report.plot.axes import log_x, log_y, ticks_at
-from kit.report.plot.frame import Asked, Picture, PlotError, framed, panels
+from kit.report.plot.frame import Picture, PlotError, PlotRequest, framed, panels
 from kit.report.plot.series import TASKS, Point, draw_line, line_names, workloads_of
 from kit.report.plot.style import GREY, looks
 from kit.workloads.parity import PARITY_TOLERANCE
@@ -16,20 +16,20 @@ PAIRED = "Bars: intervals over rounds in which both took turns, as kit compare h
 UNPAIRED = "No intervals: cells that did not take turns cannot be paired."
 
 
-def draw(asked: Asked) -> Picture:
+def draw(request: PlotRequest) -> Picture:
     """Return the step of the first place in percent of each later one's, training beside inference.
 
     Raises:
         KitError: there is one place only, none is the baseline, or no cell is in two of them with a number.
     """
-    base, *others = places_of(asked.profiles, asked.baseline)
+    base, *others = places_of(request.profiles, request.baseline)
     every = [one for one in gains([base, *others], PARITY_TOLERANCE) if one.cell.task in TASKS]
     drawn = [one for one in every if _is_drawn(one)]
     left_out = [one_line(f"{one.place}: {one.cell.key}: {_why(one)}") for one in every if not _is_drawn(one)]
     if not drawn:
         why = left_out[0] if left_out else f"no cell of {base.name} is in {others[0].name}, too"
         raise PlotError(f"nothing to draw: {why}; measure both with one suite")
-    names = line_names({one.cell.key_without(("batch", "task", "device")): one.cell for one in drawn}, "batch", asked)
+    names = line_names({one.cell.key_without(("batch", "task", "device")): one.cell for one in drawn}, "batch", request)
     lines: dict[tuple[str, str], list[Gain]] = {}
     for one in drawn:
         name = names[one.cell.key_without(("batch", "task", "device"))]
@@ -54,7 +54,7 @@ def draw(asked: Asked) -> Picture:
     other = others[0].name if len(others) == 1 else "the other"
     return framed(
         figure,
-        asked,
+        request,
         title=f"Gain over {base.name} by batch: {workloads_of([one.cell for one in drawn])}",
         looks=own_looks,
         small=[

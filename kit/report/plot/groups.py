@@ -11,7 +11,7 @@ from kit.compare.rows import GroupRows
 from kit.compare.within import compare_within
 from kit.profile.schema import Profile
 from kit.report.plain import one_line
-from kit.report.plot.frame import Asked, cut, no_number, short_names
+from kit.report.plot.frame import PlotRequest, cut, no_number, short_names
 from kit.report.quantity import counted
 from kit.workloads.parity import PARITY_TOLERANCE
 
@@ -32,17 +32,17 @@ class GroupPanel(NamedTuple):
     group: GroupRows
 
 
-def group_panels(asked: Asked) -> tuple[list[GroupPanel], list[str]]:
+def group_panels(request: PlotRequest) -> tuple[list[GroupPanel], list[str]]:
     """Return every group of every profile, and a line for each row that has no number.
 
     Raises:
         BaselineError: a profile has no such baseline.
     """
     found, left_out = [], []
-    short_labels = short_names((label for label, _ in asked.profiles), LABEL_CHARS)
-    for label, profile in asked.profiles:
-        compared = compare_within(label, profile, baseline=asked.baseline, parity_tolerance=PARITY_TOLERANCE)
-        of = f"{short_labels[label]} · " if len(asked.profiles) > 1 else ""
+    short_labels = short_names((label for label, _ in request.profiles), LABEL_CHARS)
+    for label, profile in request.profiles:
+        compared = compare_within(label, profile, baseline=request.baseline, parity_tolerance=PARITY_TOLERANCE)
+        of = f"{short_labels[label]} · " if len(request.profiles) > 1 else ""
         places = {result.cell.key: place for place, result in enumerate(profile.cells)}
         for group in compared.groups:
             # A table has the fastest first; side by side, a member has its place and its look in all panels.
@@ -63,6 +63,6 @@ def beyond(count: int) -> list[str]:
     return [f"{counted(count - PANELS_MAX, 'group')} more than a picture has room for"] if count > PANELS_MAX else []
 
 
-def shown_name(name: str, asked: Asked) -> str:
+def shown_name(name: str, request: PlotRequest) -> str:
     """Return the name of a row as people write it."""
-    return one_line(asked.titles.get(name, name))
+    return one_line(request.titles.get(name, name))

@@ -6,18 +6,16 @@ from collections.abc import Sequence
 
 from kit.profile.schema import Profile
 
+# Axes whose picture has their name.
+SWEPT = ("batch", "threads", "units", "layers", "width", "depth", "heads", "length")
 # Each with the file beside this one that draws it.
 KINDS = {
-    "batch": "sweep",
-    "units": "sweep",
-    "layers": "sweep",
+    **dict.fromkeys(SWEPT, "sweep"),
     "gain": "gain",
     "latency": "latency",
     "blocks": "blocks",
     "rounds": "rounds",
 }
-# Axes whose picture has their name.
-SWEPT = ("batch", "units", "layers")
 USUAL = "rounds"
 
 

@@ -9,7 +9,7 @@ from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
 from kit.report.plot.axes import log_x, log_y, plain, time_unit
-from kit.report.plot.frame import Asked, Picture, PlotError, framed, no_number, panels
+from kit.report.plot.frame import Picture, PlotError, PlotRequest, framed, no_number, panels
 from kit.report.plot.series import TASKS, Point, draw_line, series_of, workloads_of
 from kit.report.plot.style import looks
 
@@ -21,13 +21,13 @@ LABEL_ROOM = 0.18
 OFFSET_PT = (4, -7)
 
 
-def draw(asked: Asked) -> Picture:
+def draw(request: PlotRequest) -> Picture:
     """Return throughput against the 95th percentile of the step, joined in order of batch and labelled with it.
 
     Raises:
         PlotError: no cell of training or inference has both.
     """
-    series, left_out = series_of(asked, "batch")
+    series, left_out = series_of(request, "batch")
     known = []
     for one in series:
         cells = [own for own in one.cells if own[1].numbers.p95_ns and own[1].numbers.samples_per_s]
@@ -60,7 +60,7 @@ def draw(asked: Asked) -> Picture:
     axes[0].set_ylabel("throughput (samples/s)")
     picture = framed(
         figure,
-        asked,
+        request,
         title=f"Throughput against latency: {workloads_of([run.cell for one in known for _, run in one.cells])}",
         looks=own_looks,
         small=["Numbers at points: batch. Up and to the left is better."],

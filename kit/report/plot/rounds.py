@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 
 from kit.compare.round_ratios import RoundRatios, round_ratios
 from kit.report.plot.axes import log_y
-from kit.report.plot.frame import Asked, Picture, PlotError, framed, panels
-from kit.report.plot.groups import HEIGHT_IN, PANELS_MAX, beyond, columns_of, group_panels, shown_name
+from kit.report.plot.frame import Picture, PlotError, PlotRequest, framed, panels
+from kit.report.plot.groups import HEIGHT_IN, PANELS_MAX, GroupPanel, beyond, columns_of, group_panels, shown_name
 from kit.report.plot.series import Point, draw_line
 from kit.report.plot.style import GREY, Look, looks, marker_size
 
@@ -33,35 +33,42 @@ FAINT = "Faint: within a cycle. "
 CLEAR = "Clear: of a round. All: of the run, with kit compare's interval. Below 1 is faster."
 
 
-def draw(asked: Asked) -> Picture:
-    """Return the ratio of step times of each member to the baseline of its group, a panel for each group.
+def draw(request: PlotRequest) -> Picture:
+    """Return the ratio of times of each member to the baseline of its group, a panel for each group.
 
     Raises:
-        KitError: no group has two members with a number, or `asked.baseline` is in none.
+        KitError: no group has two members with a number, or `request.baseline` is in none.
     """
-    found, left_out = group_panels(asked)
+    found, left_out = group_panels(request)
     ratios = [(panel, own) for panel in found if (own := round_ratios(panel.profile, panel.group))]
     if not ratios:
         raise PlotError("nothing to draw: no group has two cells with a number in one round; take --kind blocks")
     shown = ratios[:PANELS_MAX]
-    own_looks = looks(shown_name(row.name, asked) for panel, _ in shown for row in panel.group.rows)
-    compared = {shown_name(one.name, asked) for _, own in shown for one in own}
+    own_looks = looks(shown_name(row.name, request) for panel, _ in shown for row in panel.group.rows)
+    compared = {shown_name(one.name, request) for _, own in shown for one in own}
     columns = columns_of([panel for panel, _ in shown])
     figure, axes = panels(len(shown), columns, HEIGHT_IN)
     for own_axes, (panel, own) in zip(axes, shown, strict=True):
-        _draw_group(own_axes, own, [own_looks[shown_name(one.name, asked)] for one in own])
+        _draw_group(own_axes, own, [own_looks[shown_name(one.name, request)] for one in own])
         own_axes.set_title(panel.title)
-        own_axes.set_ylabel(f"step ÷ {shown_name(panel.group.baseline or '', asked)}")
+        own_axes.set_ylabel(f"{_compared(panel)} ÷ {shown_name(panel.group.baseline or '', request)}")
     for own_axes in axes[-columns:]:
         own_axes.set_xlabel("round")
     return framed(
         figure,
-        asked,
-        title="Ratio of step times in each round",
+        request,
+        title="Ratio of times in each round",
         looks={name: look for name, look in own_looks.items() if name in compared},
         small=[(FAINT if any(one.by_cycle for _, own in shown for one in own) else "") + CLEAR],
         left_out=[*left_out, *beyond(len(ratios))],
     )
+
+
+def _compared(panel: GroupPanel) -> str:
+    cells = [row.cell for row in panel.group.rows]
+    if cells[0].task == "fit":
+        return "fit"
+    return "step" if len({cell.batch for cell in cells}) == 1 else "time per sample"
 
 
 def _draw_group(axes: Axes, members: Sequence[RoundRatios], own_looks: Sequence[Look]) -> None:

@@ -13,7 +13,7 @@ from kit.compare.naming import label_members
 from kit.compare.runs import CellRun, reduce_run
 from kit.profile.cell import Cell
 from kit.report.plain import one_line
-from kit.report.plot.frame import Asked, PlotError, no_number
+from kit.report.plot.frame import PlotError, PlotRequest, no_number
 from kit.report.plot.style import Look, marker_size
 
 TASKS = {"train": "training", "infer": "inference"}
@@ -42,7 +42,7 @@ class Series(NamedTuple):
     cells: list[tuple[int, CellRun]]
 
 
-def series_of(asked: Asked, axis: str) -> tuple[list[Series], list[str]]:
+def series_of(request: PlotRequest, axis: str) -> tuple[list[Series], list[str]]:
     """Return the series of training and inference of all profiles along `axis`, and a line for each cell left out.
 
     Raises:
@@ -50,33 +50,33 @@ def series_of(asked: Asked, axis: str) -> tuple[list[Series], list[str]]:
     """
     found: dict[tuple[str, str, str], list[tuple[int, CellRun]]] = {}
     left_out = []
-    for label, profile in asked.profiles:
+    for label, profile in request.profiles:
         for key, one in reduce_run(label, profile, details=False).cells.items():
             value = one.cell.value(axis)
             if one.cell.task not in TASKS or not isinstance(value, int):
                 continue
             if one.numbers.step_ns is None or value < 1 or one.cell.batch < 1:
-                left_out.append(no_number(f"{_of(label, asked)}{key}", one.failure))
+                left_out.append(no_number(f"{_of(label, request)}{key}", one.failure))
                 continue
             line = one.cell.key_without((axis, "task"))
             found.setdefault((line, label, one.cell.task), []).append((value, one))
     if not found:
         why = f": {left_out[0]}" if left_out else f", for no cell has {axis}"
         raise PlotError(f"nothing to draw by {axis}{why}; choose another --kind, or measure more")
-    names = line_names({line: cells[0][1].cell for (line, _, _), cells in found.items()}, axis, asked)
+    names = line_names({line: cells[0][1].cell for (line, _, _), cells in found.items()}, axis, request)
     series = [
-        Series(one_line(f"{names[line]}{_with(label, asked)}"), task, sorted(cells, key=lambda cell: cell[0]))
+        Series(one_line(f"{names[line]}{_with(label, request)}"), task, sorted(cells, key=lambda cell: cell[0]))
         for (line, label, task), cells in found.items()
     ]
     return sorted(series, key=lambda one: list(TASKS).index(one.task)), left_out
 
 
-def line_names(cells: dict[str, Cell], axis: str, asked: Asked) -> dict[str, str]:
+def line_names(cells: dict[str, Cell], axis: str, request: PlotRequest) -> dict[str, str]:
     """Return what tells the lines apart; of one only, its framework."""
     plain = {key: _without(cell, axis) for key, cell in cells.items()}
     named = label_members(plain, ["backend"])
     return {
-        key: asked.titles.get(cell.backend, cell.backend) + named[key].removeprefix(cell.backend)
+        key: request.titles.get(cell.backend, cell.backend) + named[key].removeprefix(cell.backend)
         for key, cell in cells.items()
     }
 
@@ -109,9 +109,9 @@ def _without(cell: Cell, axis: str) -> Cell:
     return msgspec.structs.replace(same, **{axis: 0})
 
 
-def _of(label: str, asked: Asked) -> str:
-    return f"{label}: " if len(asked.profiles) > 1 else ""
+def _of(label: str, request: PlotRequest) -> str:
+    return f"{label}: " if len(request.profiles) > 1 else ""
 
 
-def _with(label: str, asked: Asked) -> str:
-    return f" · {label}" if len(asked.profiles) > 1 else ""
+def _with(label: str, request: PlotRequest) -> str:
+    return f" · {label}" if len(request.profiles) > 1 else ""

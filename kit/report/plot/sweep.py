@@ -1,6 +1,6 @@
-"""`batch`, `units` and `layers`: time against the axis that a sweep varies, training beside inference.
+"""`batch`, `threads`, `units` and so on: time against the axis that a sweep varies, training beside inference.
 
-By batch it is the time of a sample, as steps of different batches do not compare; by units and layers that of a step.
+By batch it is the time of a sample, as steps of different batches do not compare; by other axes that of a step.
 """
 
 from __future__ import annotations
@@ -9,23 +9,25 @@ import math
 
 from kit.compare.rows import Numbers
 from kit.report.plot.axes import log_x, log_y, ticks_at, time_unit, whole_x
-from kit.report.plot.frame import Asked, Picture, framed, panels
+from kit.report.plot.frame import Picture, PlotRequest, framed, panels
 from kit.report.plot.series import INTERVALS, NO_INTERVALS, TASKS, Point, draw_line, series_of, workloads_of
 from kit.report.plot.style import looks
 
 HEIGHT_IN = 3.0
-AXES = {"batch": "batch (samples per step)", "units": "units (per layer)", "layers": "layers"}
+LABELS = {"batch": "batch (samples per step)", "units": "units (per layer)"}
+# Counted, not doubled.
+LINEAR = ("layers", "depth", "heads")
 
 
-def draw(asked: Asked) -> Picture:
+def draw(request: PlotRequest) -> Picture:
     """Return the picture of the kind that is asked for.
 
     Raises:
         PlotError: no cell has the axis, or none has a number.
     """
-    axis = asked.kind
+    axis = request.kind
     what = "time per sample" if axis == "batch" else "step time"
-    series, left_out = series_of(asked, axis)
+    series, left_out = series_of(request, axis)
     lines = [[_point_ns(value, run.numbers, axis) for value, run in one.cells] for one in series]
     scale, unit = time_unit(point.y for own in lines for point in own)
     lines = [[point.over(scale) for point in own] for own in lines]
@@ -37,18 +39,18 @@ def draw(asked: Asked) -> Picture:
     every = [point for own in lines for point in own]
     ends = [end for one in every for end in one.ends or ()]
     log_y(axes, [one.y for one in every], ends)
-    if axis == "layers":
+    if axis in LINEAR:
         whole_x(axes)
     else:
         log_x(axes, [one.x for one in every])
         ticks_at(axes, [one.x for one in every])
     for one_axes, task in zip(axes, tasks, strict=True):
         one_axes.set_title(TASKS[task])
-        one_axes.set_xlabel(AXES[axis])
+        one_axes.set_xlabel(LABELS.get(axis, axis))
     axes[0].set_ylabel(f"{what} ({unit})")
     return framed(
         figure,
-        asked,
+        request,
         title=f"{what.capitalize()} by {axis}: {workloads_of([run.cell for one in series for _, run in one.cells])}",
         looks=own_looks,
         small=[INTERVALS if ends else NO_INTERVALS],

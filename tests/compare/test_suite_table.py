@@ -6,7 +6,7 @@ import msgspec
 import profile_builder as b
 import pytest
 
-from kit.compare.pivot import pivot
+from kit.compare.suite_table import suite_table
 from kit.profile.launch import Fit
 from kit.profile.published import Published
 from kit.profile.reason import reason
@@ -23,7 +23,6 @@ def fit(confusion=((90, 10), (20, 80)), epochs=2, updates=40, mse=None):
         updates=updates,
         reference_ns=[2e6] * 5,
         test_ns=S // 10,
-        test_samples=200,
         confusion=None if confusion is None else [list(row) for row in confusion],
         mean_squared_error=mse,
     )
@@ -62,13 +61,13 @@ def test_show_has_fits_and_every_class():
 
 
 def entries(table, row, column=0):
-    return table.entries[table.rows.index(row)][column]
+    return table.values[table.rows.index(row)][column]
 
 
 def test_a_row_has_the_figures_of_all_its_tasks():
     whole = profile(fitted(), b.member("torch", 2.0), b.member("torch", 0.5, task="infer"), drift=0)
-    table = pivot("t", ["workload", "backend"], ["train_time_s", "epoch_time_s", "test_time_s", "step_ns", "accuracy",
-                  "train_sample_ns", "infer_sample_ns", "f1"], [("mine", whole)])  # fmt: skip
+    table = suite_table("t", ["workload", "backend"], ["train_time_s", "epoch_time_s", "test_time_s", "step_ns",
+                  "accuracy", "train_sample_ns", "infer_sample_ns", "f1"], [("mine", whole)])  # fmt: skip
     assert table.rows == [("mlp", "torch")]
     own = entries(table, ("mlp", "torch"))
     assert own["train_time_s"].value == pytest.approx(0.1075)
@@ -79,18 +78,18 @@ def test_a_row_has_the_figures_of_all_its_tasks():
     assert own["infer_sample_ns"].value == pytest.approx(0.5e6 / 128, rel=0.05)
     assert (own["accuracy"].value, own["accuracy"].spread) == (pytest.approx(0.85), 0.0)
     assert own["f1"].value == pytest.approx((2 * 90 / (2 * 90 + 30) + 2 * 80 / (2 * 80 + 30)) / 2)
-    assert table.epochs == 2
+    assert table.columns[0].epochs == 2
 
 
 def test_gains_are_the_cpus_time_over_the_devices():
     cpu = profile(b.member("torch", 2.0), drift=0, rounds=3)
     gpu = profile(b.member("torch", 0.1, device="gpu"), drift=0, rounds=3)
     figures = ["train_sample_ns", "train_sample_gain_pct"]
-    table = pivot("t", ["backend"], figures, [("a", cpu), ("b", gpu)])
+    table = suite_table("t", ["backend"], figures, [("a", cpu), ("b", gpu)])
     assert [(column.profile, column.device) for column in table.columns] == [("a", "cpu"), ("b", "gpu")]
     assert entries(table, ("torch",), 0)["train_sample_gain_pct"].reason == reason("gains_are_over_this")
     assert entries(table, ("torch",), 1)["train_sample_gain_pct"].value == pytest.approx(2000, rel=0.1)
-    alone = pivot("t", ["backend"], figures, [("b", gpu)])
+    alone = suite_table("t", ["backend"], figures, [("b", gpu)])
     assert entries(alone, ("torch",))["train_sample_gain_pct"].reason == reason("no_cpu_to_gain_over")
 
 
@@ -104,7 +103,7 @@ def test_gains_are_the_cpus_time_over_the_devices():
     ],
 )
 def test_a_blank_says_why(member, figure, why):
-    table = pivot("t", ["backend"], [figure], [("a", profile(member))])
+    table = suite_table("t", ["backend"], [figure], [("a", profile(member))])
     assert entries(table, ("torch",))[figure].reason == why
 
 
@@ -120,22 +119,40 @@ def published(**fields):
 
 def test_what_a_document_leaves_open_stands_beside_every_row_that_it_may_be():
     ours = profile(fitted("torch"), fitted("jax"))
-    table = pivot("t", ["workload", "backend"], ["train_time_s", "train_gain_pct"], [("a", ours), ("p", published())])
+    table = suite_table(
+        "t", ["workload", "backend"], ["train_time_s", "train_gain_pct"], [("a", ours), ("p", published())]
+    )
     assert table.rows == [("mlp", "torch"), ("mlp", "jax")]
     for row in table.rows:
         assert entries(table, row, 1)["train_gain_pct"].value == 697.0
         assert entries(table, row, 1)["train_time_s"].reason == reason("not_published")
     assert [column.source for column in table.columns] == [None, "a document"]
-    other = pivot("t", ["workload", "backend"], ["train_gain_pct"], [("a", ours), ("p", published(workload="cnn"))])
+    other = suite_table(
+        "t", ["workload", "backend"], ["train_gain_pct"], [("a", ours), ("p", published(workload="cnn"))]
+    )
     assert other.rows == [("mlp", "torch"), ("mlp", "jax"), ("cnn", "unknown")]
 
 
 def test_rows_of_numbers_are_in_their_order():
     members = [b.member("torch", 2.0, batch=batch) for batch in (100, 9, 1000, 10)]
-    table = pivot("t", ["batch"], ["step_ns"], [("a", profile(*members))])
+    table = suite_table("t", ["batch"], ["step_ns"], [("a", profile(*members))])
     assert table.rows == [("9",), ("10",), ("100",), ("1000",)]
 
 
 @pytest.mark.parametrize("name", ["five-nets", "dblstm-har", "cnn-batch", "batch-sweep", "frameworks-cnn"])
 def test_each_of_the_five_systems_has_a_table(name):
     assert load_suite(name).table.figures
+
+
+def test_cells_that_no_row_tells_apart_get_an_axis_of_their_own():
+    both = profile(*(b.member("torch", batch / 64, batch=batch) for batch in (64, 256)), drift=0)
+    table = suite_table("t", ["workload", "backend"], ["step_ns"], [("a", both)])
+    assert table.axes == ["workload", "backend", "batch"]
+    assert [entries(table, row)["step_ns"].value for row in table.rows] == pytest.approx([1e6, 4e6], rel=0.05)
+
+
+def test_fits_of_other_epochs_have_no_gain():
+    ours, theirs = profile(fitted(epochs=1)), profile(fitted(device="gpu"))
+    table = suite_table("t", ["backend"], ["train_time_s", "train_gain_pct"], [("a", ours), ("b", theirs)])
+    assert [column.epochs for column in table.columns] == [1, 2]
+    assert entries(table, ("torch",), 1)["train_gain_pct"].reason == reason("other_epochs")

@@ -50,16 +50,28 @@ def recommendation(axis: str, rows: Sequence[Row], against: Mapping[str, Versus]
     )
 
 
-def break_even(own: Sequence[Launch], baseline: Sequence[Launch]) -> BreakEven | None:
-    """Return after how many steps a cell has paid for what it takes to compile more than its baseline."""
-    ours, theirs = ({one.round: one for one in launches if one.gave_number} for launches in (own, baseline))
-    common = sorted(ours.keys() & theirs.keys())
-    extra_ns = [compile_first_ns(ours[number]) - compile_first_ns(theirs[number]) for number in common]
-    saving_ns = [_step_ns(theirs[number]) - _step_ns(ours[number]) for number in common]
-    found = over_rounds(extra_ns, saving_ns)
+def break_even(own: Sequence[Launch], baseline: Sequence[Launch], *, process_shared: bool) -> BreakEven | None:
+    """Return after how many steps the one that compiles for longer has paid for it."""
+    # By part, too: where a group was split its baseline ran in a process of each.
+    ours, theirs = (
+        {(one.group, one.round): one for one in launches if one.gave_number} for launches in (own, baseline)
+    )
+    pairs = [(ours[place], theirs[place]) for place in sorted(ours.keys() & theirs.keys())]
+    extra_ns = [compile_first_ns(mine) - compile_first_ns(yours) for mine, yours in pairs]
+    saving_ns = [_step_ns(yours) - _step_ns(mine) for mine, yours in pairs]
+    of_baseline = sum(extra_ns) < 0
+    sign = -1 if of_baseline else 1
+    found = over_rounds([sign * one for one in extra_ns], [sign * one for one in saving_ns])
     if found is None:
         return None
-    return BreakEven(outcome=found.outcome, steps=found.steps, low=found.low, high=found.high)
+    return BreakEven(
+        outcome=found.outcome,
+        of_baseline=of_baseline,
+        process_shared=process_shared,
+        steps=found.steps,
+        low=found.low,
+        high=found.high,
+    )
 
 
 def _step_ns(launch: Launch) -> float:

@@ -11,11 +11,12 @@ from typing import IO, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from kit.compare.pivot import GAINS, Entry, Pivot, PivotColumn
+from kit.compare.suite_table import GAINS, Figure, SuiteTable, TableColumn
+from kit.profile.launch import SYNTHETIC
 from kit.profile.published import FigureName
 from kit.profile.reason import Reason, reason
 from kit.report.plain import ascii_json, markdown, one_line, spreadsheet
-from kit.report.quantity import counted, duration, number
+from kit.report.quantity import duration, number
 from kit.report.reasons import sentence
 from kit.report.sections import UNLIMITED, console_for, text_of
 
@@ -79,14 +80,14 @@ class _Blanks:
         return [f"– {letter}  {said}" for letter, said in zip(LETTERS, self.seen, strict=False)]
 
 
-def render(table: Pivot, format_name: str, stream: IO[str] = sys.stdout) -> str:
+def render(table: SuiteTable, format_name: str, stream: IO[str] = sys.stdout) -> str:
     """Return the table in a format: "text", "markdown", "csv" or "json"."""
     if format_name == "json":
         return ascii_json(table)
     return {"text": _text, "markdown": _markdown, "csv": _csv}[format_name](table, stream)
 
 
-def _text(table: Pivot, stream: IO[str]) -> str:
+def _text(table: SuiteTable, stream: IO[str]) -> str:
     console = console_for(stream, UNLIMITED)
     beside: list[list[int]] = [[]]
     for place in range(len(table.columns)):
@@ -107,7 +108,7 @@ def _text(table: Pivot, stream: IO[str]) -> str:
     return text_of(capture)
 
 
-def _drawn(table: Pivot, places: list[int], blanks: _Blanks) -> Table:
+def _drawn(table: SuiteTable, places: list[int], blanks: _Blanks) -> Table:
     drawn = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold")
     titles, rows = _cells(table, places, blanks)
     for at, title in enumerate(titles):
@@ -117,56 +118,67 @@ def _drawn(table: Pivot, places: list[int], blanks: _Blanks) -> Table:
     return drawn
 
 
-def _cells(table: Pivot, places: list[int], blanks: _Blanks, split: str = "\n") -> tuple[list[str], list[list[str]]]:
+def _cells(
+    table: SuiteTable, places: list[int], blanks: _Blanks, split: str = "\n"
+) -> tuple[list[str], list[list[str]]]:
     """Return the titles, each under its device, and the rows; what a device or document has nothing of is left out."""
     shown = [(place, name) for place in places for name in _figures(table, place)]
     titles = [f"{_head(table.columns[place])}{split}{FIGURES[name].title}" for place, name in shown]
     rows = [
-        [*map(one_line, key), *(_entry(entries[place][name], name, blanks) for place, name in shown)]
-        for key, entries in zip(table.rows, table.entries, strict=True)
-        if any(entries[place][name].value is not None for place, name in shown)
-        or any(entries[place][name].reason not in NOTHING for place, name in shown)
+        [*map(one_line, key), *(_written(values[place][name], name, blanks) for place, name in shown)]
+        for key, values in zip(table.rows, table.values, strict=True)
+        if any(values[place][name].value is not None for place, name in shown)
+        or any(values[place][name].reason not in NOTHING for place, name in shown)
     ]
     return [*table.axes, *titles], rows
 
 
-def _figures(table: Pivot, place: int) -> list[FigureName]:
-    return [name for name in table.figures if any(row[place][name].value is not None for row in table.entries)]
+def _figures(table: SuiteTable, place: int) -> list[FigureName]:
+    return [name for name in table.figures if any(row[place][name].value is not None for row in table.values)]
 
 
-def _head(column: PivotColumn) -> str:
+def _head(column: TableColumn) -> str:
     return one_line(f"{column.device} · {'published' if column.source else column.profile}")
 
 
-def _entry(entry: Entry, name: FigureName, blanks: _Blanks) -> str:
-    if entry.value is None:
-        return blanks.mark(entry.reason)
+def _written(one: Figure, name: FigureName, blanks: _Blanks) -> str:
+    if one.value is None:
+        return blanks.mark(one.reason)
     words = FIGURES[name].words
-    return words(entry.value) if entry.spread is None else f"{words(entry.value)} ± {words(entry.spread)}"
+    return words(one.value) if one.spread is None else f"{words(one.value)} ± {words(one.spread)}"
 
 
-def _headline(table: Pivot) -> list[str]:
-    epochs = "" if table.epochs is None else f" · fits of {counted(table.epochs, 'epoch')}"
+def _headline(table: SuiteTable) -> list[str]:
+    found = dict.fromkeys(one.epochs for one in table.columns if one.epochs is not None)
+    epochs = f" · fits of {' and '.join(map(str, found))} epoch{'' if list(found) == [1] else 's'}" if found else ""
     return [one_line(f"{table.title}{epochs}"), *map(one_line, table.cpus)]
 
 
-def _notes(table: Pivot) -> list[str]:
+def _notes(table: SuiteTable) -> list[str]:
     """Return which figures a device has nothing of, what gains are, and where published figures come from."""
     notes = []
     for place, column in enumerate(table.columns):
         missing: dict[str, list[str]] = {}
         for name in table.figures:
-            why = table.entries[0][place][name].reason if table.entries else None
+            why = table.values[0][place][name].reason if table.values else None
             if name not in _figures(table, place) and why is not None and why.code != "gains_are_over_this":
                 missing.setdefault(sentence(why), []).append(FIGURES[name].title)
         notes += [f"{_head(column)}: no {', '.join(names)}: {why}" for why, names in missing.items()]
     if any(_figures(table, place) and name in GAINS for place in range(len(table.columns)) for name in table.figures):
         notes.append("gain: the CPU's time over the device's; 100 % is as fast")
+    if any(
+        _figures(table, place) and "train_time_s" in table.figures
+        for place, one in enumerate(table.columns)
+        if not one.source
+    ):
+        notes.append("train time: all steps of the fit but the first, compilation left out")
+    synthetic = sentence(reason("data_synthetic"))
+    notes += [f"{_head(one)}: {synthetic}" for one in table.columns if SYNTHETIC in one.data]
     sources = dict.fromkeys(one.source for one in table.columns if one.source is not None)
     return [*notes, *(one_line(f"published: not measured with this kit; from {source}") for source in sources)]
 
 
-def _markdown(table: Pivot, _: IO[str]) -> str:
+def _markdown(table: SuiteTable, _: IO[str]) -> str:
     blanks = _Blanks()
     titles, rows = _cells(table, list(range(len(table.columns))), blanks, " · ")
     align = [":---" if at < len(table.axes) else "---:" for at in range(len(titles))]
@@ -179,14 +191,14 @@ def _markdown(table: Pivot, _: IO[str]) -> str:
     return "\n\n".join(parts).rstrip() + "\n"
 
 
-def _csv(table: Pivot, _: IO[str]) -> str:
+def _csv(table: SuiteTable, _: IO[str]) -> str:
     """Return a row for each figure, plain numbers in the unit that its name ends in."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     own_titles = ["device", "profile", "source", "figure", "value", "spread", "reason"]
     writer.writerow([*map(spreadsheet, table.axes), *own_titles])
-    for key, entries in zip(table.rows, table.entries, strict=True):
-        for column, own in zip(table.columns, entries, strict=True):
+    for key, values in zip(table.rows, table.values, strict=True):
+        for column, own in zip(table.columns, values, strict=True):
             for name in table.figures:
                 one = own[name]
                 why = "" if one.reason is None else sentence(one.reason)

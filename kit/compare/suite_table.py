@@ -16,7 +16,7 @@ import msgspec
 from kit.compare.fits import epoch_ns, fit_numbers
 from kit.compare.measured import numbers_of
 from kit.compare.within import first_failure
-from kit.profile.cell import Cell, Device
+from kit.profile.cell import AXES, Cell, Device
 from kit.profile.published import FigureName
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
@@ -36,7 +36,7 @@ GAINS: dict[FigureName, FigureName] = {
 UNKNOWN = "unknown"
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """One figure; null with the reason."""
 
     value: float | None = None
@@ -44,42 +44,44 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason | None = None
 
 
-class PivotColumn(msgspec.Struct, frozen=True, kw_only=True):
+class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
     """One device of one profile."""
 
     profile: str  # label
     device: Device
     source: str | None  # document of figures that were not measured
+    epochs: int | None  # of its fits
+    data: list[str]  # that its cells ran on
 
 
-class Pivot(msgspec.Struct, frozen=True, kw_only=True):
+class SuiteTable(msgspec.Struct, frozen=True, kw_only=True):
     """The whole table."""
 
     title: str
     axes: list[str]
     figures: list[FigureName]
     rows: list[RowKey]
-    columns: list[PivotColumn]
-    entries: list[list[dict[FigureName, Entry]]]  # of row and column
-    epochs: int | None  # of the fits
+    columns: list[TableColumn]
+    values: list[list[dict[FigureName, Figure]]]  # of row and column
     cpus: list[str]  # models, of the profiles that were measured
 
 
-Column = dict[RowKey, dict[FigureName, Entry]]
+Column = dict[RowKey, dict[FigureName, Figure]]
 
 
-def pivot(
+def suite_table(
     title: str, axes: Sequence[str], figures: Sequence[FigureName], profiles: Iterable[tuple[str, Profile]]
-) -> Pivot:
+) -> SuiteTable:
     """Return the table of some profiles.
 
     Args:
         title: of the suite.
-        axes: whose combinations are the rows, in order of their first appearance.
+        axes: whose combinations are the rows, in order of their first appearance. One more where cells differ in it.
         figures: under each device.
         profiles: with their labels, measured and published.
     """
     given = list(profiles)
+    axes = [*axes, *_untold(given, axes)]
     keys = dict.fromkeys(_row_key(one.cell, axes) for _, profile in given for one in profile.cells)
     rows = [key for key in keys if UNKNOWN not in key]
     # What a document leaves open stands beside every row that it may be.
@@ -89,27 +91,54 @@ def pivot(
         for device in get_args(Device):
             own = [(_row_key(one.cell, axes), one) for one in profile.cells if one.cell.device == device]
             if own:
-                heads.append(PivotColumn(profile=label, device=device, source=profile.source))
+                heads.append(_head(label, device, profile, [one for _, one in own]))
                 of_row = {row: [one for key, one in own if _may_be(key, row)] for row in rows}
-                columns.append({row: _entries(profile, cells, figures) for row, cells in of_row.items()})
+                columns.append({row: _figures(profile, cells, figures) for row, cells in of_row.items()})
     for place, column in enumerate(columns):
         base = next((at for at, head in enumerate(heads) if _is_base(head, heads[place])), None)
-        _add_gains(column, None if base is None else columns[base], figures, is_base=base == place)
-    fits = [one.fit for _, profile in given for result in profile.cells for one in result.launches if one.fit]
-    return Pivot(
+        same_epochs = base is None or heads[base].epochs == heads[place].epochs
+        _add_gains(
+            column, None if base is None else columns[base], figures, same_epochs=same_epochs, is_base=base == place
+        )
+    return SuiteTable(
         title=title,
         axes=list(axes),
         figures=list(figures),
         rows=rows,
         columns=heads,
-        entries=[[column[key] for column in columns] for key in rows],
-        epochs=fits[0].epochs if fits else None,
+        values=[[column[key] for column in columns] for key in rows],
         cpus=list(dict.fromkeys(profile.identity.cpu.model for _, profile in given if profile.measured)),
     )
 
 
+def _untold(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str]) -> list[str]:
+    """Return the other axes in which cells of one task differ that would stand in one row of one column."""
+    alike: dict[tuple[object, ...], list[Cell]] = {}
+    for label, profile in profiles:
+        for cell in (one.cell for one in profile.cells):
+            alike.setdefault((label, cell.device, cell.task, _row_key(cell, axes)), []).append(cell)
+    names = dict.fromkeys([*(name for own in alike.values() for one in own for name in one.parameters), *AXES])
+    return [
+        name
+        for name in names
+        if name not in axes and any(len({one.value(name) for one in own}) > 1 for own in alike.values())
+    ]
+
+
+def _head(label: str, device: Device, profile: Profile, cells: Sequence[CellResult]) -> TableColumn:
+    launches = [launch for result in cells for launch in result.launches]
+    return TableColumn(
+        profile=label,
+        device=device,
+        source=profile.source,
+        epochs=next((launch.fit.epochs for launch in launches if launch.fit is not None), None),
+        data=sorted({launch.data.name for launch in launches if launch.data is not None}),
+    )
+
+
 def _row_key(cell: Cell, axes: Sequence[str]) -> RowKey:
-    return tuple(UNKNOWN if (value := cell.value(axis)) is None else str(value) for axis in axes)
+    # A batch of 0 is a document's that does not say.
+    return tuple(UNKNOWN if (value := cell.value(axis)) in (None, 0) else str(value) for axis in axes)
 
 
 def _in_order(rows: Sequence[RowKey]) -> list[RowKey]:
@@ -126,50 +155,50 @@ def _may_be(key: RowKey, row: RowKey) -> bool:
     return all(own in (UNKNOWN, other) for own, other in zip(key, row, strict=True))
 
 
-def _is_base(head: PivotColumn, of: PivotColumn) -> bool:
+def _is_base(head: TableColumn, of: TableColumn) -> bool:
     """Whether gains of a column are over this one: a CPU's, of the same document or measured like it."""
     return head.device == "cpu" and head.source == of.source
 
 
-def _entries(profile: Profile, cells: Sequence[CellResult], figures: Sequence[FigureName]) -> dict[FigureName, Entry]:
+def _figures(profile: Profile, cells: Sequence[CellResult], figures: Sequence[FigureName]) -> dict[FigureName, Figure]:
     wanted = dict.fromkeys([*figures, *(GAINS[name] for name in figures if name in GAINS)])
     if not profile.measured:
         given = {one.figure: one.value for result in cells for one in result.published}
-        nothing = Entry(reason=reason("not_published"))
-        return {name: Entry(value=given[name]) if name in given else nothing for name in wanted}
+        nothing = Figure(reason=reason("not_published"))
+        return {name: Figure(value=given[name]) if name in given else nothing for name in wanted}
     measured = _measured(cells)
     failed = next((why for result in cells if (why := first_failure(result.launches)) is not None), None)
-    missing = Entry(reason=failed or reason("not_measured"))
+    missing = Figure(reason=failed or reason("not_measured"))
     return {name: measured.get(name, missing) for name in wanted}
 
 
-def _measured(cells: Sequence[CellResult]) -> dict[FigureName, Entry]:
-    """Return the figures of cells that differ in their task, and in what no row tells apart: the first of each task."""
-    found: dict[FigureName, Entry] = {}
+def _measured(cells: Sequence[CellResult]) -> dict[FigureName, Figure]:
+    """Return the figures of cells that differ in their task alone."""
+    found: dict[FigureName, Figure] = {}
     for result in reversed(cells):
         task = result.cell.task
-        numbers = numbers_of(result.cell, result.launches, set(), details=False)
+        numbers = numbers_of(result, result.launches, set(), details=False)
         if task == "fit":
             found |= _of_fit(result)
         elif numbers.sample_ns is not None and numbers.step_ns is not None:
-            found["infer_sample_ns" if task == "infer" else "train_sample_ns"] = Entry(value=numbers.sample_ns)
+            found["infer_sample_ns" if task == "infer" else "train_sample_ns"] = Figure(value=numbers.sample_ns)
             if task == "train":
-                found["step_ns"] = Entry(value=numbers.step_ns)
+                found["step_ns"] = Figure(value=numbers.step_ns)
     return found
 
 
-def _of_fit(result: CellResult) -> dict[FigureName, Entry]:
+def _of_fit(result: CellResult) -> dict[FigureName, Figure]:
     fits = [(launch, launch.fit) for launch in result.launches if launch.gave_number and launch.fit is not None]
     numbers = fit_numbers(result.launches)
     if numbers is None:
         return {}
     epochs = [own for launch, fit in fits if (own := epoch_ns(launch, fit)) is not None]
-    found: dict[FigureName, Entry] = {
-        "train_time_s": Entry(value=numbers.total_ns / 1e9),
-        "epoch_time_s": Entry(value=statistics.fmean(epochs) / 1e9) if epochs else Entry(reason=reason("one_epoch")),
+    found: dict[FigureName, Figure] = {
+        "train_time_s": Figure(value=numbers.total_ns / 1e9),
+        "epoch_time_s": Figure(value=statistics.fmean(epochs) / 1e9) if epochs else Figure(reason=reason("one_epoch")),
     }
     if numbers.test_ns is not None:
-        found["test_time_s"] = Entry(value=numbers.test_ns / 1e9)
+        found["test_time_s"] = Figure(value=numbers.test_ns / 1e9)
     counted = [fit.confusion for _, fit in fits if fit.confusion is not None]
     if counted:
         scores = [metrics(one) for one in counted]
@@ -179,26 +208,30 @@ def _of_fit(result: CellResult) -> dict[FigureName, Entry]:
         found["f1"] = _over_repeats([one.macro_f1 for one in scores])
     else:
         why = next((fit.reason for _, fit in fits if fit.reason is not None), reason("no_classes"))
-        found |= dict.fromkeys(("accuracy", "precision", "recall", "f1"), Entry(reason=why))
+        found |= dict.fromkeys(("accuracy", "precision", "recall", "f1"), Figure(reason=why))
     return found
 
 
-def _over_repeats(values: Sequence[float]) -> Entry:
-    return Entry(value=statistics.fmean(values), spread=statistics.stdev(values) if len(values) > 1 else None)
+def _over_repeats(values: Sequence[float]) -> Figure:
+    return Figure(value=statistics.fmean(values), spread=statistics.stdev(values) if len(values) > 1 else None)
 
 
-def _add_gains(column: Column, base: Column | None, figures: Sequence[FigureName], *, is_base: bool) -> None:
-    for key, entries in column.items():
+def _add_gains(
+    column: Column, base: Column | None, figures: Sequence[FigureName], *, same_epochs: bool, is_base: bool
+) -> None:
+    for key, own in column.items():
         for gain, time in ((name, GAINS[name]) for name in figures if name in GAINS):
-            if entries[gain].value is None:
-                entries[gain] = _gain(entries[time], None if base is None else base[key][time], is_base=is_base)
+            if own[gain].value is None and time == "train_time_s" and not same_epochs:
+                own[gain] = Figure(reason=reason("other_epochs"))
+            elif own[gain].value is None:
+                own[gain] = _gain(own[time], None if base is None else base[key][time], is_base=is_base)
 
 
-def _gain(own: Entry, base: Entry | None, *, is_base: bool) -> Entry:
+def _gain(own: Figure, base: Figure | None, *, is_base: bool) -> Figure:
     if is_base:
-        return Entry(reason=reason("gains_are_over_this"))
+        return Figure(reason=reason("gains_are_over_this"))
     if own.value is None:
         return own
     if base is None or base.value is None:
-        return Entry(reason=reason("no_cpu_to_gain_over"))
-    return Entry(value=100 * base.value / own.value)
+        return Figure(reason=reason("no_cpu_to_gain_over"))
+    return Figure(value=100 * base.value / own.value)
