@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.compare.rows import FitNumbers, GroupRows, ScoreDifference
+from kit.compare.rows import GroupRows
 from kit.report.answer import times
 from kit.report.plain import one_line
 from kit.report.quantity import counted, number
@@ -54,22 +54,25 @@ def _broken_even(group: GroupRows) -> list[str]:
 
 
 def _scores(group: GroupRows) -> list[str]:
-    """Return by how much scores differ from the baseline's, and whether that is nothing."""
-    said = [
-        f"{one_line(row.name)} {_difference(row.score_difference, row.numbers.fit)}"
-        for row in group.rows
-        if row.score_difference is not None
-    ]
-    return [f"Scores against {one_line(group.baseline or '')}: {', '.join(said)}."] if said else []
-
-
-def _difference(one: ScoreDifference, fit: FitNumbers | None) -> str:
-    points = fit is not None and fit.metric == "accuracy"
-    scale, unit = (100, " points") if points else (1, "")
-    numbers = f"{scale * one.difference:+.2g} [{scale * one.low:+.2g}, {scale * one.high:+.2g}]{unit}"
-    margin = f"{100 * one.margin:g} point" if points else f"{number(one.margin)}"
-    said = f"agrees within {margin}" if one.verdict == "agrees" else one.verdict
-    return f"{numbers} over {counted(one.repeats, 'repeat')}: {said}"
+    """Return whether scores are the baseline's, and by how much they differ."""
+    base = one_line(group.baseline or "")
+    lines = []
+    for row in group.rows:
+        found, fit = row.score_difference, row.numbers.fit
+        if found is None or fit is None:
+            continue
+        name, margin, numbers = one_line(row.name), number(found.margin), (found.difference, found.low, found.high)
+        mean, low, high = (f"{one:+.2g}" for one in numbers)
+        if fit.metric == "accuracy":
+            margin = f"{100 * found.margin:g} point"
+            mean, low, high = (f"{100 * one:+.2f}" for one in numbers)
+        said = {
+            "agrees": f"{name} agrees with {base} within {margin}",
+            "differs": f"{name} differs from {base}",
+            "unresolved": f"whether {name} agrees with {base} is unresolved",
+        }[found.verdict]
+        lines.append(f"Score: {said}: {mean} [{low}, {high}], {counted(found.repeats, 'repeat')}.")
+    return lines
 
 
 def _fastest(group: GroupRows, titles: Titles) -> list[str]:

@@ -123,7 +123,7 @@ def _cells(
 ) -> tuple[list[str], list[list[str]]]:
     """Return the titles, each under its device, and the rows; what a device or document has nothing of is left out."""
     shown = [(place, name) for place in places for name in _figures(table, place)]
-    titles = [f"{_head(table.columns[place])}{split}{FIGURES[name].title}" for place, name in shown]
+    titles = [f"{_head(table, table.columns[place])}{split}{FIGURES[name].title}" for place, name in shown]
     rows = [
         [*map(one_line, key), *(_written(values[place][name], name, blanks) for place, name in shown)]
         for key, values in zip(table.rows, table.values, strict=True)
@@ -137,8 +137,10 @@ def _figures(table: SuiteTable, place: int) -> list[FigureName]:
     return [name for name in table.figures if any(row[place][name].value is not None for row in table.values)]
 
 
-def _head(column: TableColumn) -> str:
-    return one_line(f"{column.device} · {'published' if column.source else column.profile}")
+def _head(table: SuiteTable, column: TableColumn) -> str:
+    measured = {one.profile for one in table.columns if not one.source}
+    name = column.profile if len(measured) > 1 else "measured"
+    return one_line(f"{column.device} · {'published' if column.source else name}")
 
 
 def _written(one: Figure, name: FigureName, blanks: _Blanks) -> str:
@@ -163,7 +165,7 @@ def _notes(table: SuiteTable) -> list[str]:
             why = table.values[0][place][name].reason if table.values else None
             if name not in _figures(table, place) and why is not None and why.code != "gains_are_over_this":
                 missing.setdefault(sentence(why), []).append(FIGURES[name].title)
-        notes += [f"{_head(column)}: no {', '.join(names)}: {why}" for why, names in missing.items()]
+        notes += [f"{_head(table, column)}: no {', '.join(names)}: {why}" for why, names in missing.items()]
     if any(_figures(table, place) and name in GAINS for place in range(len(table.columns)) for name in table.figures):
         notes.append("gain: the CPU's time over the device's; 100 % is as fast")
     if any(
@@ -173,7 +175,7 @@ def _notes(table: SuiteTable) -> list[str]:
     ):
         notes.append("train time: all steps of the fit but the first, compilation left out")
     synthetic = sentence(reason("data_synthetic"))
-    notes += [f"{_head(one)}: {synthetic}" for one in table.columns if SYNTHETIC in one.data]
+    notes += [f"{_head(table, one)}: {synthetic}" for one in table.columns if SYNTHETIC in one.data]
     sources = dict.fromkeys(one.source for one in table.columns if one.source is not None)
     return [*notes, *(one_line(f"published: not measured with this kit; from {source}") for source in sources)]
 

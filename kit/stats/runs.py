@@ -32,7 +32,6 @@ class RunDifference:
         low: lower end of the 95 % interval of the ratio.
         high: upper end.
         p: two-sided, against a ratio of 1.
-        runs_needed: further runs, at least, before there can be a verdict.
     """
 
     verdict: Verdict
@@ -43,7 +42,6 @@ class RunDifference:
     low: float | None = None
     high: float | None = None
     p: float | None = None
-    runs_needed: int = 0
 
 
 def over_runs(
@@ -63,7 +61,7 @@ def over_runs(
     missing = [max(0, RUNS_FOR_SPREAD - side.size) for side in sides]
     needed = min(missing) if same_hardware else sum(missing)
     if needed:
-        return RunDifference("unresolved", bounded_exp(mean_log), mean_log, runs_needed=needed)
+        return RunDifference("unresolved", bounded_exp(mean_log), mean_log)
     se, df = _pooled(sides) if same_hardware else _welch(sides)
     low, high = log_interval(mean_log, se, df, 1 - ALPHA)
     p = two_sided_p(mean_log, se, df)

@@ -18,7 +18,7 @@ def test_on_one_kind_of_hardware_three_runs_of_a_side_are_enough_and_false_alarm
     rng = np.random.default_rng(10 * a + b)
     judged = [over_runs(runs(rng, a), runs(rng, b), same_hardware=True) for _ in range(1500)]
     assert 0.03 < np.mean([one.p <= 0.05 for one in judged]) < 0.07
-    assert all(one.runs_needed == 0 for one in judged)
+    assert all(one.low is not None for one in judged)
 
 
 def test_on_other_hardware_each_side_needs_its_own_spread():
@@ -26,14 +26,14 @@ def test_on_other_hardware_each_side_needs_its_own_spread():
     many, one = runs(rng, 9, 2.0), runs(rng, 1)
     assert over_runs(many, one, same_hardware=True).verdict == "slower"
     found = over_runs(many, one, same_hardware=False)
-    assert (found.verdict, found.runs_needed, found.low) == ("unresolved", 2, None)
+    assert (found.verdict, found.low) == ("unresolved", None)
     assert found.ratio == pytest.approx(2, rel=0.1)
 
 
-@pytest.mark.parametrize(("a", "b", "same_hardware", "needed"), [(1, 1, True, 2), (2, 2, True, 1), (1, 2, False, 3)])
-def test_with_fewer_runs_the_difference_is_shown_and_unresolved(a, b, same_hardware, needed):
+@pytest.mark.parametrize(("a", "b", "same_hardware"), [(1, 1, True), (2, 2, True), (1, 2, False)])
+def test_with_fewer_runs_the_difference_is_shown_and_unresolved(a, b, same_hardware):
     found = over_runs([LEVEL + 1] * a, [LEVEL] * b, same_hardware=same_hardware)
-    assert (found.verdict, found.runs_needed, found.se) == ("unresolved", needed, None)
+    assert (found.verdict, found.se) == ("unresolved", None)
     assert found.ratio == pytest.approx(math.e)
 
 
