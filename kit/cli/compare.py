@@ -136,7 +136,10 @@ def _table(name: str, paths: Sequence[Path], format_name: str) -> str:
         known = ", ".join(suites_with_a_table())
         raise click.UsageError(f"suite {name} has no table of its own; choose from {known}, or leave out --table")
     profiles = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
-    return render(suite_table(suite.title, suite.table.rows, suite.table.figures, profiles), format_name, sys.stdout)
+    table = suite_table(suite.title, suite.table.rows, suite.table.figures, profiles)
+    if not any(one.value is not None for row in table.values for own in row for one in own.values()):
+        raise click.UsageError(f"nothing of the table of {name} is in these profiles; measure it: kit run {name}")
+    return render(table, format_name, sys.stdout)
 
 
 def _compared(before: Sequence[Path], after: Sequence[Path], baseline: str | None, *, force: bool) -> Comparison:

@@ -19,10 +19,11 @@ def suites(*, as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.encode(loaded))
         return
+    width = max(len(suite.name) for suite in loaded)
     for suite in loaded:
         cells = plan_cells(suite)
         groups = counted(len(plan_groups(cells, suite.compared)), "group")
         click.echo(
-            f"{suite.name:<10} {suite.title}: {counted(len(cells), 'cell')} in {groups}, "
+            f"{suite.name:<{width}} {suite.title}: {counted(len(cells), 'cell')} in {groups}, "
             f"comparing {', '.join(suite.compared)}, {counted(suite.measure.rounds, 'round')}"
         )

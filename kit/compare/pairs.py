@@ -72,18 +72,18 @@ class Pairs:
         )
 
     def ratios(self, one: str, other: str) -> dict[int, RoundRatio]:
-        """Return the ratio in each common round; of members of different parts by the baseline that both have."""
+        """Return the ratio in each common round; of members of different parts by whole rounds: no cycle has both.
+
+        Not by the baseline that both parts have: beside other members it may take another time, as caches and
+        allocators differ, and that would stand in the ratio.
+        """
         for part in self._parts:
             if one in part.cells and other in part.cells:
-                return self._within(part.key, one, other)
+                return self._between((part.key, one), (part.key, other), paired=self._paired)
         own, theirs = (next((part for part in self._parts if key in part.cells), None) for key in (one, other))
-        if own is None or theirs is None or own.baseline != theirs.baseline:
+        if own is None or theirs is None:
             return {}
-        mine, yours = self._within(own.key, one, own.baseline), self._within(theirs.key, other, theirs.baseline)
-        return {
-            number: RoundRatio(*(a - b for a, b in zip(mine[number], yours[number], strict=True)))
-            for number in sorted(mine.keys() & yours.keys())
-        }
+        return self._between((own.key, one), (theirs.key, other), paired=False)
 
     def cycle_ratios(self, one: str, other: str) -> dict[int, list[float]]:
         """Return, of each common round, the log-ratio within each common cycle, in order of cycle.
@@ -141,13 +141,16 @@ class Pairs:
         low, high = sorted(math.exp(np.median(found)) for found in logs.values())
         return low, high
 
-    def _within(self, part: str, one: str, other: str) -> dict[int, RoundRatio]:
-        mine, yours = self._rounds.get((part, one), {}), self._rounds.get((part, other), {})
+    def _between(self, one: tuple[str, str], other: tuple[str, str], *, paired: bool) -> dict[int, RoundRatio]:
+        """Return the ratio in each round that two cells, each of a part, have."""
+        mine, yours = self._rounds.get(one, {}), self._rounds.get(other, {})
         found = {
-            number: round_ratio(mine[number], yours[number], paired=self._paired)
+            number: round_ratio(mine[number], yours[number], paired=paired)
             for number in sorted(mine.keys() & yours.keys())
         }
-        return {number: self._per_sample(one, other, ratio) for number, ratio in found.items() if ratio is not None}
+        return {
+            number: self._per_sample(one[1], other[1], ratio) for number, ratio in found.items() if ratio is not None
+        }
 
     def _per_sample(self, one: str, other: str, ratio: RoundRatio) -> RoundRatio:
         """Steps of another batch do another amount of work; a fit is known by its whole time."""

@@ -52,6 +52,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
     source: str | None  # document of figures that were not measured
     epochs: int | None  # of its fits
     data: list[str]  # that its cells ran on
+    states_all: bool  # the row of each cell is known: not so where a document does not name, say, its framework
 
 
 class SuiteTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +92,7 @@ def suite_table(
         for device in get_args(Device):
             own = [(_row_key(one.cell, axes), one) for one in profile.cells if one.cell.device == device]
             if own:
-                heads.append(_head(label, device, profile, [one for _, one in own]))
+                heads.append(_head(label, device, profile, [one for _, one in own], axes))
                 of_row = {row: [one for key, one in own if _may_be(key, row)] for row in rows}
                 columns.append({row: _figures(profile, cells, figures) for row, cells in of_row.items()})
     for place, column in enumerate(columns):
@@ -125,7 +126,9 @@ def _untold(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str]) -> lis
     ]
 
 
-def _head(label: str, device: Device, profile: Profile, cells: Sequence[CellResult]) -> TableColumn:
+def _head(
+    label: str, device: Device, profile: Profile, cells: Sequence[CellResult], axes: Sequence[str]
+) -> TableColumn:
     launches = [launch for result in cells for launch in result.launches]
     return TableColumn(
         profile=label,
@@ -133,6 +136,7 @@ def _head(label: str, device: Device, profile: Profile, cells: Sequence[CellResu
         source=profile.source,
         epochs=next((launch.fit.epochs for launch in launches if launch.fit is not None), None),
         data=sorted({launch.data.name for launch in launches if launch.data is not None}),
+        states_all=not any(UNKNOWN in _row_key(result.cell, axes) for result in cells),
     )
 
 

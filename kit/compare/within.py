@@ -186,8 +186,7 @@ def _recommended(axis: str, rows: Sequence[Row], pairs: Pairs, keys: Mapping[str
     measured = [row for row in rows if row.numbers.sample_ns is not None]
     if not any(row.is_baseline for row in measured):
         return None
-    # By what the rounds say against the baseline: points of two parts of a round lie too far apart for their own times.
-    best = min(measured, key=lambda row: 1.0 if row.versus is None else row.versus.ratio or math.inf)
+    best = min(measured, key=lambda row: row.numbers.sample_ns or math.inf)
     against = {row.name: pairs.versus(keys[row.name], keys[best.name]) for row in measured if row is not best}
     return recommendation(axis, measured, against)
 

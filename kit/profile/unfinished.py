@@ -109,7 +109,9 @@ class UnfinishedRun:
             plan = msgspec.json.decode(data, type=RunPlan)
         except FileNotFoundError:
             raise UnfinishedError(
-                f"{folder}: there is no unfinished run to resume; leave out --resume to begin one"
+                f"{path}: this run is complete; nothing is left to resume"
+                if path.exists()
+                else f"{path}: there is no such run to resume; leave out --resume to begin one"
             ) from None
         except OSError as error:
             raise UnfinishedError(f"{folder}: cannot be read: {error.strerror}; resume as the run's own user") from None

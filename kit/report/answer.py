@@ -5,7 +5,8 @@
 3.1 ± 0.5 % slower          near 1, as a percentage
 same, within ±0.8 %         shown to be less apart than what matters
 within ±4 %                 not resolved: what the interval says
-9.6 × faster to 1.1 × slower    the same, where that is much
+unresolved: 2.6 × faster to 1.1 × slower   the same, where that is much
+unresolved: rounds disagree    the same, where that is no answer
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ from kit.stats.verdict import SMALLEST_DIFFERENCE
 PERCENT_BELOW = 0.1
 # Halves of an interval that differ by more than this are both shown.
 LOPSIDED = 1.3
+# Ends that lie further apart say nothing of the difference: some round was disturbed, or a cell has another mode.
+DISAGREEING = 10.0
 # A difference that may be larger than this in percent is read as "times", in both directions.
 PERCENT_UNWIELDY = 100.0
 
 
 def answer(row: Row) -> str:
     """Return what stands in the answering column of a row."""
+    if row.is_baseline and row.failure is not None and row.numbers.step_ns is None:
+        return f"failed: {sentence(row.failure)}"
     if row.is_baseline:
         return NONE
     if row.blocked and row.versus is None:
@@ -101,7 +106,9 @@ def _with_ends(point: float, low: float, high: float, places: int, *, nothing: f
 def _within(low: float, high: float) -> str:
     """Return ``within ±4 %``, rounded away from zero: what it is not to be more than."""
     widest = round(100 * (max(high, 1 / low) - 1), 9) if low > 0 else math.inf
+    if low <= 0 or high / low > DISAGREEING:
+        return "unresolved: rounds disagree"
     if widest > PERCENT_UNWIELDY:
-        return f"{_end(low)} to {_end(high)}" if widest < 1e6 else "unresolved"  # noqa: PLR2004
+        return f"unresolved: {_end(low)} to {_end(high)}"
     shown = math.ceil(10 * widest) / 10 if widest < 3 else math.ceil(widest)  # noqa: PLR2004 - a digit more when small
     return f"within ±{shown:g} %"

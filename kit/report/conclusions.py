@@ -26,7 +26,7 @@ def _recommended(group: GroupRows) -> list[str]:
         return [f"{best} No smaller one is within 5 % of it."]
     interval = "" if one.low is None or one.high is None else f" [{one.low:.3f}, {one.high:.3f}]"
     smallest = f"{one_line(one.smallest)}, {one.ratio:.3f}{interval} × the time per sample"
-    return [f"{best} The smallest within 5 % of it: {smallest}."]
+    return [f"{best} The smallest within about 5 % of it: {smallest}."]
 
 
 def _broken_even(group: GroupRows) -> list[str]:

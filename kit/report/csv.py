@@ -14,7 +14,7 @@ from kit.report.plain import spreadsheet
 from kit.report.reasons import sentence
 from kit.report.words import RenderOptions
 
-OWN_COLUMNS = ("phases_ns", "counters", "sensors", "modes", "fit")
+OWN_COLUMNS = ("phases_ns", "counters", "sensors", "modes", "fit", "step_interval_ns")
 NUMBERS = [name for name in Numbers.__struct_fields__ if name not in OWN_COLUMNS]
 VERSUS = [name for name in Versus.__struct_fields__ if name not in OWN_COLUMNS]
 
@@ -35,6 +35,7 @@ def _fields(group: GroupRows, row: Row) -> dict[str, object]:
     fields: dict[str, object] = {"group": group.key, "name": row.name, "profiles": " ".join(row.profiles)}
     fields |= {axis: row.cell.value(axis) for axis in [*row.cell.parameters, *AXES]}
     fields |= {name: getattr(numbers, name) for name in NUMBERS}
+    fields["step_low_ns"], fields["step_high_ns"] = numbers.step_interval_ns or (None, None)
     fields |= {"baseline": group.baseline, "is_baseline": row.is_baseline}
     fields |= {name: getattr(versus, name, None) for name in VERSUS}
     fields["two_modes"] = _joined(f"{one:.6g}" for one in (versus and versus.modes) or ())

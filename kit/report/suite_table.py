@@ -176,6 +176,8 @@ def _notes(table: SuiteTable) -> list[str]:
         notes.append("train time: all steps of the fit but the first, compilation left out")
     synthetic = sentence(reason("data_synthetic"))
     notes += [f"{_head(table, one)}: {synthetic}" for one in table.columns if SYNTHETIC in one.data]
+    if not all(one.states_all for one in table.columns):
+        notes.append("published figures stand in every row that their document leaves open")
     sources = dict.fromkeys(one.source for one in table.columns if one.source is not None)
     return [*notes, *(one_line(f"published: not measured with this kit; from {source}") for source in sources)]
 

@@ -65,7 +65,7 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
             if not single or cell.task == axes.tasks[0]:
                 cells.setdefault(cell.key, cell)
     if not cells:
-        raise PlanError(f"{suite.name} names no cell: its axes leave none; widen them, --backend or --compile-mode")
+        raise PlanError(f"{suite.name} names no cell: {_why_none(suite)}")
     for name in named:
         if name not in {cell.backend for cell in cells.values()}:
             own = ", ".join(CATALOG[name].compile_modes)
@@ -74,6 +74,16 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
                 f"or leave out --backend {name}"
             )
     return list(cells.values())
+
+
+def _why_none(suite: Suite) -> str:
+    """Return which axis leaves no cell: an empty one, else compile modes that none of the backends has."""
+    for axes in suite.axes:
+        for name in ("workloads", "backends", "devices", "tasks", "batches", "precisions", "compile_modes", "feeds"):
+            if not getattr(axes, name):
+                return f"{name} is empty; give one"
+    own = "; ".join(f"{name} has {', '.join(CATALOG[name].compile_modes)}" for name in suite.axes[0].backends)
+    return f"no backend has the compile mode {' or '.join(suite.axes[0].compile_modes)}: {own}"
 
 
 def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | None = None) -> list[Group]:

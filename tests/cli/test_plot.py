@@ -42,7 +42,7 @@ def test_the_command_writes_what_is_asked_for(folder):
         (["-o", "none/a.svg"], "no such folder"),
         (["-o", "a.svg", "--kind", "pie"], "pie"),
         (["-o", "a.svg", "--kind", "layers"], "no cell has layers"),
-        (["-o", "a.svg", "--kind", "gain"], "two profiles"),
+        (["-o", "a.svg", "--kind", "gain"], "two measured profiles"),
         (["-o", "a.svg", "--kind", "batch", "--baseline", "jax"], "--baseline"),
         (["-o", "a.svg", "--kind", "rounds", "--baseline", "numpy"], "no baseline 'numpy'"),
         ([], "--out"),

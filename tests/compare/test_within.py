@@ -355,3 +355,18 @@ def fitting(backend, accuracies):
 def test_scores_agree_only_where_their_interval_says_so(other, verdict):
     found = b.profile(b.group("g", fitting("tensorflow", [0.9, 0.91, 0.895]), fitting("torch", other)), rounds=3)
     assert rows_of(found)["torch"].score_difference.verdict == verdict
+
+
+def test_a_baseline_that_is_slower_in_one_part_does_not_rank_the_points():
+    # Per sample: 8, 4, 2, 1.5 µs, and 1.2 in the other part, in which the baseline took 20 % longer.
+    batches = [b.member("torch", 0.008, batch=1), *(
+        b.member("torch", ms, batch=batch) for ms, batch in ((0.04, 10), (0.2, 100), (1.5, 1000))
+    )]  # fmt: skip
+    slow = b.member("torch", 0.0096, batch=1)
+    last = b.member("torch", 12.0, batch=10_000)
+    parts = b.profile(b.group("k", *batches), b.group("k#2", slow, last), compare=["batch"], drift=0.0)
+    (group,) = compared(parts).groups
+    assert group.recommendation.best == "batch 10000"
+    assert group.recommendation.smallest == "batch 10000"
+    ratio = next(row for row in group.rows if row.cell.batch == 10_000).versus.ratio
+    assert ratio == pytest.approx(1.2 / 9.6, rel=0.05), "the baseline beside it is what it took turns with"

@@ -116,7 +116,7 @@ def test_begin_refuses_what_is_there_and_where_it_cannot_write(path, kept):
 
 
 def test_reopen_refuses_what_is_not_there_and_what_is_damaged(path, kept):
-    with pytest.raises(UnfinishedError, match="no unfinished run"):
+    with pytest.raises(UnfinishedError, match="no such run"):
         UnfinishedRun.reopen(path.parent / "other.json")
     for damage in (b"", b'{"id": 3}', b"\xff\xfe", b"[" * 99_999):
         (folder_of(path) / PLAN).write_bytes(damage)

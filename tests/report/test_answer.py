@@ -23,7 +23,7 @@ def versus(verdict, ratio, low=None, high=None, **more):
         (versus("faster", 1 / 1.04, 1 / 1.081, 1 / 1.002), "4.0 [0.2, 8.1] % faster"),
         (versus("faster", 1 / 1.12, 1 / 1.14, 1 / 1.10), "1.12 ± 0.02 × faster"),
         (versus("unresolved", 1.01, 0.98, 1.038), "within ±4 %"),
-        (versus("unresolved", 1.2, 0.5, 2.9), "2.0 × faster to 2.9 × slower"),
+        (versus("unresolved", 1.2, 0.5, 2.9), "unresolved: 2.0 × faster to 2.9 × slower"),
         (versus("same", 1.001, 0.995, 1.007), "same, within ±0.7 %"),
         (versus("same", 1.0, 0.9885, 1.0115), "same, within ±1 %"),  # the 90 % interval is within
         (versus("slower", 1.8, 1.2, 2.5, modes=(1.3, 2.4)), "two modes: 1.3 and 2.4 × slower"),
