@@ -16,6 +16,7 @@ from kit.printable import printable
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.unfinished import RunPlan
+from kit.report.quantity import counted
 from kit.runner.rounds import failed_cells
 from kit.suites.plan import Bundle, Process, plan_bundles
 
@@ -34,6 +35,7 @@ class RunProgress:
         self._rounds = plan.suite.rounds if plan.suite.precision_pct is None else None
         self._of = "" if self._rounds is None else f" of {self._rounds}"
         self._number = rounds_done
+        self._cells = f"{counted(len(plan.cells), 'cell')} in {counted(len(plan.groups), 'group')}"
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -50,6 +52,8 @@ class RunProgress:
 
     def __enter__(self) -> Self:
         self._bar.start()
+        rounds = "as many rounds as it takes" if self._rounds is None else counted(self._rounds, "round")
+        self._say(f"{self._cells}, {rounds}")
         return self
 
     def __exit__(
@@ -75,9 +79,13 @@ class RunProgress:
         """Count the round; where nothing is drawn, say so in a line."""
         if self._rounds is not None:
             self._bar.update(self._task, completed=self._round_units * (number + 1))
+        failed = ", ".join(sorted(failed_cells(launches)))
+        done = counted(len(launches), "launch")
+        self._say(f"round {number + 1}{self._of} done: {done}{failed and f', failed: {failed}'}")
+
+    def _say(self, line: str) -> None:
+        """Print a line where nothing is drawn."""
         if not self._console.is_terminal:
-            failed = ", ".join(sorted(failed_cells(launches)))
-            line = f"round {number + 1}{self._of} done: {len(launches)} launches{failed and f', failed: {failed}'}"
             self._console.print(printable(line), markup=False, soft_wrap=True)
 
     def _show(self, what: str, units: int) -> None:

@@ -30,8 +30,10 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
 
 @click.command(short_help="Measure a suite and write its profile.")
 @click.argument("suite", required=False)
-@click.option("--backend", "backends", multiple=True, metavar="NAME", help="Only this framework (repeatable).")
-@click.option("--workload", "workloads", multiple=True, metavar="NAME", help="Only this network (repeatable).")
+@click.option("--backend", "backends", multiple=True, metavar="NAME", help="This framework alone (repeatable).")
+@click.option(
+    "--workload", "workloads", multiple=True, metavar="NAME", help="This network, in place of the suite's (repeatable)."
+)
 @click.option(
     "--program",
     "programs",
@@ -40,14 +42,20 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
     help="Your own network (repeatable).",
 )
 @click.option("--device", "devices", multiple=True, type=click.Choice(["cpu", "gpu", "tpu"]), help="On this device.")
-@click.option("--task", "tasks", multiple=True, type=click.Choice(["train", "infer", "fit"]), help="Only this task.")
+@click.option("--task", "tasks", multiple=True, type=click.Choice(["train", "infer", "fit"]), help="This task alone.")
 @click.option("--batch", "batches", multiple=True, type=click.IntRange(min=1), help="Samples per step (repeatable).")
 @click.option(
     "--parameter", "parameters", multiple=True, metavar="NAME=N,…", help="Of the network, as units=64 (repeatable)."
 )
 @click.option("--threads", multiple=True, type=click.IntRange(min=1), help="Compute threads (repeatable).")
 @click.option("--compile-mode", "compile_modes", multiple=True, metavar="MODE", help="graph, xla, eager, compile, jit.")
-@click.option("--feed", "feeds", multiple=True, type=click.Choice(["device", "host"]), help="Resident, or copied.")
+@click.option(
+    "--feed",
+    "feeds",
+    multiple=True,
+    type=click.Choice(["device", "host"]),
+    help="Batches on the device, or copied in each step.",
+)
 @click.option(
     "--variant", "variants", multiple=True, metavar="NAME:SET", help="python=PATH or env=NAME=VALUE; compared."
 )
@@ -66,7 +74,7 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
 )
 @click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
 @click.option("--resume", is_flag=True, help="Go on with the unfinished run of --out.")
-@click.option("--quick", is_flag=True, help="Measure as the quick suite does: a look in minutes.")
+@click.option("--quick", is_flag=True, help="A shorter run: fewer rounds, one fit of one epoch.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
     """Measure SUITE (default: standard; a built-in name or a .toml file) and write a profile."""

@@ -237,7 +237,9 @@ def test_a_real_run_of_a_real_framework(tmp_path):
     )
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout == "run.json\n"
-    assert answer.stderr.splitlines() == ["round 1 of 2 done: 2 launches", "round 2 of 2 done: 2 launches"]
+    assert answer.stderr.splitlines() == [
+        "2 cells in 2 groups, 2 rounds", "round 1 of 2 done: 2 launches", "round 2 of 2 done: 2 launches"
+    ]  # fmt: skip
     profile = read_profile(tmp_path / "run.json")
     launches = [launch for cell in profile.cells for launch in cell.launches]
     assert [(launch.round, launch.failure) for launch in launches] == [(0, None), (1, None)] * 2
