@@ -196,7 +196,7 @@ def main() -> None:
     write(
         "frameworks-cnn",
         "004_c91011b379f72de2.txt",
-        "Acceleration of Deep Neural Network",
+        "Ragab and Ragab: Acceleration of Deep Neural Network",
         [
             cell({"train_time_s": time_s, "accuracy": accuracy}, workload="cnn_sgd", backend=backend, device=device)
             for (backend, device), (time_s, accuracy) in FRAMEWORKS_CNN.items()
