@@ -104,7 +104,9 @@ def measure(running: Run, budget: float | None) -> Profile | None:
             plan = running.plan.suite
             of = "" if plan.precision_pct is not None else f" of {plan.rounds}"
             go_on = f"go on with `kit run --resume --out {running.path}`"
-            click.echo(f"kit: {why}; {running.rounds_done}{of} rounds kept; {go_on}", err=True)
+            begun = sum(launch.round >= running.rounds_done for launch in running.launches)
+            more = f" and {begun} launches of the next" if begun else ""
+            click.echo(f"kit: {why}; {running.rounds_done}{of} rounds{more} kept; {go_on}", err=True)
     return profile
 
 
