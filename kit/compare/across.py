@@ -144,8 +144,7 @@ def _row(side: Side, key: str, name: str, *, is_baseline: bool = False) -> Row:
 def _versus(base: Side, side: Side, key: str) -> Versus | None:
     """Return what the runs of two sides say of a cell, p not yet adjusted; null where either has no number."""
     ours, theirs = (
-        [math.log(time_ns) for one in own.of_cell(key) if (time_ns := judged_ns(one.cell, one.numbers))]
-        for own in (side, base)
+        [math.log(time_ns) for one in own.of_cell(key) if (time_ns := judged_ns(one.numbers))] for own in (side, base)
     )
     if not ours or not theirs:
         return None

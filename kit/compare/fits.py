@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 import numpy as np
 
-from kit.compare.rows import FitNumbers, ScoreDifference
+from kit.compare.rows import FitNumbers, ScoreDifference, ScoreVerdict
 from kit.profile.launch import Fit, Launch
 from kit.stats.difference import mean_interval
 
 # Scores agree within one point of accuracy, or 1 % of the baseline's squared error: what papers call the same result.
 SCORE_MARGIN = 0.01
-
-Verdict = Literal["agrees", "differs", "unresolved"]
 
 
 def fit_numbers(launches: Iterable[Launch]) -> FitNumbers | None:
@@ -76,7 +73,7 @@ def score_difference(own: Sequence[Launch], baseline: Sequence[Launch]) -> Score
     mean, low, high = found
     reconstructs = any(fit.mean_squared_error is not None for fit in theirs.values())
     margin = SCORE_MARGIN * (statistics.fmean(yours for _, yours in known) if reconstructs else 1)
-    verdict: Verdict = "unresolved"
+    verdict: ScoreVerdict = "unresolved"
     if -margin <= low and high <= margin:
         verdict = "agrees"
     elif low > 0 or high < 0:

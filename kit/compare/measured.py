@@ -80,9 +80,9 @@ def numbers_of(
     )
 
 
-def judged_ns(cell: Cell, numbers: Numbers) -> float | None:
+def judged_ns(numbers: Numbers) -> float | None:
     """Return what cells and runs are compared by: the whole time of a fit, else the time per sample, or per step."""
-    if numbers.fit is not None and cell.task == "fit":
+    if numbers.fit is not None:
         return numbers.fit.total_ns
     return numbers.step_ns if numbers.sample_ns is None else numbers.sample_ns
 

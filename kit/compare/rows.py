@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # blocks: not compared, unless by force; warns: could explain a difference; noted: explains nothing by itself.
 Grade = Literal["blocks", "warns", "noted"]
+ScoreVerdict = Literal["agrees", "differs", "unresolved"]
 
 
 class FitNumbers(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +39,7 @@ class FitNumbers(msgspec.Struct, frozen=True, kw_only=True):
 class ScoreDifference(msgspec.Struct, frozen=True, kw_only=True):
     """The mean difference of a cell's score from its baseline's over repeats that began alike, with its interval."""
 
-    verdict: Literal["agrees", "differs", "unresolved"]  # the interval lies within ± margin; leaves 0 out; neither
+    verdict: ScoreVerdict  # the interval lies within ± margin; leaves 0 out; neither
     difference: float
     low: float
     high: float
@@ -51,7 +52,6 @@ class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
 
     outcome: Literal["pays", "at_once", "never", "unresolved"]
     of_baseline: bool
-    process_shared: bool  # other cells of the process may have compiled before
     steps: float | None
     low: float | None
     high: float | None

@@ -82,7 +82,7 @@ def suite_table(
         profiles: with their labels, measured and published.
     """
     given = list(profiles)
-    axes = [*axes, *_untold(given, axes)]
+    axes = [*axes, *_axes_left_out(given, axes)]
     keys = dict.fromkeys(_row_key(one.cell, axes) for _, profile in given for one in profile.cells)
     rows = [key for key in keys if UNKNOWN not in key]
     # What a document leaves open stands beside every row that it may be.
@@ -112,7 +112,7 @@ def suite_table(
     )
 
 
-def _untold(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str]) -> list[str]:
+def _axes_left_out(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str]) -> list[str]:
     """Return the other axes in which cells of one task differ that would stand in one row of one column."""
     alike: dict[tuple[object, ...], list[Cell]] = {}
     for label, profile in profiles:

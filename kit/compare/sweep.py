@@ -50,7 +50,7 @@ def recommendation(axis: str, rows: Sequence[Row], against: Mapping[str, Versus]
     )
 
 
-def break_even(own: Sequence[Launch], baseline: Sequence[Launch], *, process_shared: bool) -> BreakEven | None:
+def break_even(own: Sequence[Launch], baseline: Sequence[Launch]) -> BreakEven | None:
     """Return after how many steps the one that compiles for longer has paid for it."""
     # By part, too: where a group was split its baseline ran in a process of each.
     ours, theirs = (
@@ -67,7 +67,6 @@ def break_even(own: Sequence[Launch], baseline: Sequence[Launch], *, process_sha
     return BreakEven(
         outcome=found.outcome,
         of_baseline=of_baseline,
-        process_shared=process_shared,
         steps=found.steps,
         low=found.low,
         high=found.high,

@@ -138,15 +138,13 @@ def _group(  # noqa: PLR0917 - what a group is made of
                 is_baseline=member.key == baseline,
                 versus=pairs.versus(member.key, baseline) if judged else None,
                 score_difference=score_difference(own, launches[baseline]) if judged else None,
-                break_even=_break_even(cells, launches, member.key, baseline, process_shared=numbers.process_shared)
-                if judged
-                else None,
+                break_even=_break_even(cells, launches, member.key, baseline) if judged else None,
                 marks=[*marks, *trends.get(member.key, []), *pairs.modes_mark(member.key)],
                 failure=first_failure(own),
             )
         )
     if axis is None:
-        rows.sort(key=lambda row: judged_ns(row.cell, row.numbers) or math.inf)
+        rows.sort(key=lambda row: judged_ns(row.numbers) or math.inf)
     else:
         rows.sort(key=lambda row: row.cell.value(axis) or 0)
     keys = {name: key for key, name in names.items()}
@@ -167,19 +165,12 @@ def _once(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _break_even(
-    cells: Mapping[str, Cell],
-    launches: Mapping[str, Sequence[Launch]],
-    key: str,
-    baseline: str,
-    *,
-    process_shared: bool,
+    cells: Mapping[str, Cell], launches: Mapping[str, Sequence[Launch]], key: str, baseline: str
 ) -> BreakEven | None:
     """Return it for another compile mode of the same framework; what else is compared compiles something else."""
     own, theirs, axis = cells[key], cells[baseline], ("compile_mode",)
     is_other_mode = own.key != theirs.key and own.key_without(axis) == theirs.key_without(axis) and own.task != "fit"
-    if not is_other_mode:
-        return None
-    return break_even(launches[key], launches[baseline], process_shared=process_shared)
+    return break_even(launches[key], launches[baseline]) if is_other_mode else None
 
 
 def _recommended(axis: str, rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Recommendation | None:

@@ -49,7 +49,7 @@ def _broken_even(group: GroupRows) -> list[str]:
         else:
             point = "" if found.steps is None else f" (about {found.steps:,.0f} steps, if so)"
             line = f"Whether {one} pays for its compilation, against {other}, is unresolved{point}"
-        lines.append(f"{line}{'*' if found.process_shared else ''}.")
+        lines.append(f"{line}{'*' if row.numbers.process_shared else ''}.")
     return lines
 
 
