@@ -215,8 +215,8 @@ def _check(suite: Suite) -> None:
         known = [] if is_own else list(dict.fromkeys(one for name in axes.workloads for one in parameters_of(name)))
         for parameter in axes.parameters:
             if parameter not in known:
-                has = f"they have {', '.join(known)}" if known else "they have none"
-                raise PlanError(f"{', '.join(axes.workloads)} have no parameter {parameter!r}; {has}")
+                names, choices = ", ".join(axes.workloads), ", ".join(known) or "nothing: leave it out"
+                raise PlanError(f"no parameter {parameter!r} of {names}; choose from {choices}")
         for backend in axes.backends:
             check_choice("backend", backend, list(entries))
             for precision in axes.precisions:

@@ -16,6 +16,7 @@ from kit.errors import KitError
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Device, Feed, Task, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.published import FigureName
+from kit.suites.refusal import refusal
 from kit.workloads.catalog import WORKLOADS, parameters_of
 
 DEFAULT_SUITE = "standard"
@@ -192,7 +193,8 @@ def load_suite(name: str) -> Suite:
         )
     try:
         data = path.read_bytes()
-        tables = tomllib.loads(data.decode())
+        text = data.decode()
+        tables = tomllib.loads(text)
         programs, cells = tables.get("programs"), tables.get("cells", {})
         if programs and isinstance(programs, dict) and isinstance(cells, dict):
             tables["cells"] = OWN_AXES | {"workloads": list(programs)} | cells
@@ -202,5 +204,6 @@ def load_suite(name: str) -> Suite:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SuiteError(f"{path}: not TOML: {error}; docs/suites.md has an example") from None
     except msgspec.ValidationError as error:
-        raise SuiteError(f"{path}: not a suite: {error}; docs/suites.md has an example") from None
+        why = refusal(error, text, Suite)
+        raise SuiteError(f"{path}: not a suite: {why}; docs/suites.md has an example") from None
     return msgspec.structs.replace(suite, folder=str(path.parent), sha256=hashlib.sha256(data).hexdigest())

@@ -225,7 +225,10 @@ def test_parameters_are_axes_of_the_workloads_that_have_them(monkeypatch):
 
 @pytest.mark.parametrize(
     ("parameters", "line"),
-    [({"depth": [2]}, "no parameter 'depth'; they have layers, units"), ({"layers": [9]}, "deep: at most 3 layers")],
+    [
+        ({"depth": [2]}, "no parameter 'depth' of deep; choose from layers, units"),
+        ({"layers": [9]}, "deep: at most 3 layers"),
+    ],
 )
 def test_a_parameter_that_no_workload_has_or_takes_is_refused(monkeypatch, parameters, line):
     monkeypatch.setitem(WORKLOADS, "deep", DEEP)

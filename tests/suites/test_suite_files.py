@@ -97,6 +97,34 @@ def test_a_file_that_is_no_suite_is_one_line(tmp_path, text, said):
     assert said in refused(load_suite, suite_file(tmp_path, text))
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ('"infer"]', '"trian"]', "line 10: cells.tasks: invalid enum value 'trian'; choose from fit, infer, train;"),
+        ("tasks", "taks", "line 10: cells: object contains unknown field `taks`; choose from workloads, backends,"),
+        ("[64]", "[0]", "line 9: cells.batches: expected `int` >= 1;"),
+        ("rounds", "runds", "line 12: measure: object contains unknown field `runds`; choose from rounds, cycles,"),
+        ("rounds = 4", "block_s = 0", "line 11: measure: block_s 0.0 leaves no time"),
+        ('title = "two"\n', "", "not a suite: object missing required field `title`;"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line_and_the_choices(tmp_path, right, wrong, said):
+    text = """name = "two"
+title = "two"
+[[cells]]
+workloads = ["mlp"]
+backends = ["torch"]
+[[cells]]
+workloads = ["cnn"]
+backends = ["torch"]
+batches = [64]
+tasks = ["train", "infer"]
+[measure]
+rounds = 4
+"""
+    assert said in refused(load_suite, suite_file(tmp_path, text.replace(right, wrong)))
+
+
 def test_a_suite_that_is_not_there_is_one_line_with_the_choices(tmp_path):
     assert "frameworks-cnn, quick, standard" in refused(load_suite, "fast")
     assert "No such file" in refused(load_suite, str(tmp_path / "gone.toml"))
