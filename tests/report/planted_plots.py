@@ -33,7 +33,7 @@ def step_ms(name, task, batch):
     return (batch + 10) / (2 if name == "jax" else 1) / (2 if task == "infer" else 1)
 
 
-def layered():
+def layered(backends=("torch", "jax")):
     plans = [
         b.group(
             f"{name} {layers}",
@@ -42,7 +42,7 @@ def layered():
                 for units in (32, 64, 128, 256)
             ),
         )
-        for name in ("torch", "jax")
+        for name in backends
         for layers in (1, 2, 3)
     ]
     return b.profile(*plans, rounds=3, cycles=3, drift=0.0, compare=("units",))

@@ -66,6 +66,14 @@ def test_units_and_layers_have_a_line_for_each_value_of_the_other(kind, values, 
     assert axes.get_ylabel() == "step time (ms)" and axes.get_xlabel().startswith(kind)
 
 
+def test_lines_that_nobody_could_tell_apart_get_panels():
+    axes = drawn("units", layered(("torch", "jax", "tensorflow"))).figure.axes
+    assert [own.get_title("left") for own in axes] == [f"training · layers {one}" for one in (1, 2, 3)]
+    for layers, own in enumerate(axes, start=1):
+        assert set(lines(own)) == {"PyTorch", "JAX", "TensorFlow"}
+        assert line(own, "JAX")[1] == pytest.approx([layers * units / 10 for units in (32, 64, 128, 256)])
+
+
 def test_gain_is_the_first_profiles_time_in_percent_of_the_others():
     cpu, gpu = sweep(), sweep(device="gpu", factor=0.25)
     figure, _ = drawn("gain", cpu, gpu)

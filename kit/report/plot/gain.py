@@ -29,7 +29,9 @@ def draw(request: PlotRequest) -> Picture:
     if not drawn:
         why = left_out[0] if left_out else f"no cell of {base.name} is in {others[0].name}, too"
         raise PlotError(f"nothing to draw: {why}; measure both with one suite")
-    names = line_names({one.cell.key_without(("batch", "task", "device")): one.cell for one in drawn}, "batch", request)
+    names = line_names(
+        {one.cell.key_without(("batch", "task", "device")): one.cell for one in drawn}, ("batch",), request
+    )
     lines: dict[tuple[str, str], list[Gain]] = {}
     for one in drawn:
         name = names[one.cell.key_without(("batch", "task", "device"))]

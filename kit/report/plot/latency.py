@@ -10,10 +10,11 @@ from matplotlib.transforms import Bbox
 
 from kit.report.plot.axes import log_x, log_y, plain, time_unit
 from kit.report.plot.frame import Picture, PlotError, PlotRequest, framed, no_number, panels
-from kit.report.plot.series import TASKS, Point, draw_line, series_of, workloads_of
+from kit.report.plot.series import Point, draw_line, series_of, workloads_of
 from kit.report.plot.style import looks
 
 HEIGHT_IN = 3.2
+COLUMNS = 2
 LABEL_PT = 6
 # To the right of the last point, as a share of the axis.
 LABEL_ROOM = 0.18
@@ -38,26 +39,27 @@ def draw(request: PlotRequest) -> Picture:
         raise PlotError("nothing to draw: no cell has a p95 of its steps; choose another --kind")
     numbers = [run.numbers for one in known for _, run in one.cells]
     scale, unit = time_unit(one.p95_ns or 0 for one in numbers)
-    tasks = list(dict.fromkeys(one.task for one in known))
-    figure, axes = panels(len(tasks), 2, HEIGHT_IN, sharey=True)
+    titles = list(dict.fromkeys(one.panel for one in known))
+    figure, axes = panels(len(titles), COLUMNS, HEIGHT_IN, sharey=True)
     own_looks = looks(one.name for one in known)
     labels: dict[Axes, list[list[Annotation]]] = {one: [] for one in axes}
     for one in known:
-        own_axes, look = axes[tasks.index(one.task)], own_looks[one.name]
+        own_axes, look = axes[titles.index(one.panel)], own_looks[one.name]
         points = [Point((run.numbers.p95_ns or 0) / scale, run.numbers.samples_per_s or 0) for _, run in one.cells]
         draw_line(own_axes, points, look)
         labels[own_axes].append(
             [_label(own_axes, batch, point, look.colour) for (batch, _), point in zip(one.cells, points, strict=True)]
         )
     log_y(axes, [one.samples_per_s or 0 for one in numbers])
-    for own_axes, task in zip(axes, tasks, strict=True):
-        drawn = [run.numbers for one in known if one.task == task for _, run in one.cells]
+    for own_axes, title in zip(axes, titles, strict=True):
+        drawn = [run.numbers for one in known if one.panel == title for _, run in one.cells]
         p95 = [(one.p95_ns or 0) / scale for one in drawn]
         log_x([own_axes], p95)
         own_axes.set_xlim(right=max(p95) * max((max(p95) / min(p95)) ** LABEL_ROOM, 1.1))
-        own_axes.set_title(TASKS[task])
+        own_axes.set_title(title)
         own_axes.set_xlabel(f"p95 of a step ({unit})")
-    axes[0].set_ylabel("throughput (samples/s)")
+    for own_axes in axes[::COLUMNS]:
+        own_axes.set_ylabel("throughput (samples/s)")
     picture = framed(
         figure,
         request,

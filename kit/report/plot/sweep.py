@@ -10,10 +10,11 @@ import math
 from kit.compare.rows import Numbers
 from kit.report.plot.axes import log_x, log_y, ticks_at, time_unit, whole_x
 from kit.report.plot.frame import Picture, PlotRequest, framed, panels
-from kit.report.plot.series import INTERVALS, NO_INTERVALS, TASKS, Point, draw_line, series_of, workloads_of
+from kit.report.plot.series import INTERVALS, NO_INTERVALS, Point, draw_line, series_of, workloads_of
 from kit.report.plot.style import looks
 
 HEIGHT_IN = 3.0
+COLUMNS = 2
 LABELS = {"batch": "batch (samples per step)", "units": "units (per layer)"}
 # Counted, not doubled.
 LINEAR = ("layers", "depth", "heads")
@@ -31,11 +32,11 @@ def draw(request: PlotRequest) -> Picture:
     lines = [[_point_ns(value, run.numbers, axis) for value, run in one.cells] for one in series]
     scale, unit = time_unit(point.y for own in lines for point in own)
     lines = [[point.over(scale) for point in own] for own in lines]
-    tasks = list(dict.fromkeys(one.task for one in series))
-    figure, axes = panels(len(tasks), 2, HEIGHT_IN, sharey=True)
+    titles = list(dict.fromkeys(one.panel for one in series))
+    figure, axes = panels(len(titles), COLUMNS, HEIGHT_IN, sharey=True)
     own_looks = looks(one.name for one in series)
     for one, own in zip(series, lines, strict=True):
-        draw_line(axes[tasks.index(one.task)], own, own_looks[one.name])
+        draw_line(axes[titles.index(one.panel)], own, own_looks[one.name])
     every = [point for own in lines for point in own]
     ends = [end for one in every for end in one.ends or ()]
     log_y(axes, [one.y for one in every], ends)
@@ -44,10 +45,12 @@ def draw(request: PlotRequest) -> Picture:
     else:
         log_x(axes, [one.x for one in every])
         ticks_at(axes, [one.x for one in every])
-    for one_axes, task in zip(axes, tasks, strict=True):
-        one_axes.set_title(TASKS[task])
+    for one_axes, title in zip(axes, titles, strict=True):
+        one_axes.set_title(title)
+    for one_axes in axes[-COLUMNS:]:
         one_axes.set_xlabel(LABELS.get(axis, axis))
-    axes[0].set_ylabel(f"{what} ({unit})")
+    for one_axes in axes[::COLUMNS]:
+        one_axes.set_ylabel(f"{what} ({unit})")
     return framed(
         figure,
         request,
