@@ -114,7 +114,7 @@ def _begin(options: dict[str, Any]) -> Run:
     """Decide everything, or raise a KitError."""
     from kit.clock import choose_source
     from kit.report.reasons import sentence
-    from kit.runner.launchers.local import phase_limit_s
+    from kit.runner.launchers.conversation import phase_limit_s
     from kit.runner.output import profile_path
     from kit.runner.prepare import check_devices, ensure_data, keep_installed, prepare
     from kit.runner.run import Run, usable_cpus

@@ -13,8 +13,9 @@ import pytest
 from kit.errors import KitError
 from kit.profile.cell import Cell, Variant
 from kit.profile.launch import StepPlan
-from kit.runner.launchers import local
-from kit.runner.launchers.local import LocalLauncher, phase_limit_s
+from kit.runner.launchers import conversation, local
+from kit.runner.launchers.conversation import phase_limit_s
+from kit.runner.launchers.local import LocalLauncher
 from kit.runner.launchers.protocol import MemberFailedError, MemberRequest
 from kit.runner.stop import StopFlag
 from kit.worker.messages import Prepare, ProgramRequest
@@ -56,7 +57,7 @@ def start(monkeypatch):
 
     def make(asked=None, stop=None, limit_s=None):
         if limit_s is not None:
-            monkeypatch.setenv(local.LIMIT_VARIABLE, str(limit_s))
+            monkeypatch.setenv(conversation.LIMIT_VARIABLE, str(limit_s))
         started.append(LocalLauncher(stop or StopFlag()).start(asked or request()))
         return started[-1]
 
@@ -169,7 +170,7 @@ def test_one_that_says_nothing_is_given_up_at_the_limit(start, tmp_path):
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "ten"])
 def test_a_limit_that_is_no_number_of_seconds_is_refused(monkeypatch, text):
-    monkeypatch.setenv(local.LIMIT_VARIABLE, text)
+    monkeypatch.setenv(conversation.LIMIT_VARIABLE, text)
     with pytest.raises(KitError, match="KIT_PHASE_LIMIT_S is"):
         phase_limit_s()
 
