@@ -211,22 +211,22 @@ def _check(suite: Suite) -> None:
     every_mode = dict.fromkeys(mode for entry in entries.values() for mode in entry.compile_modes)
     for axes in suite.axes:
         for workload in axes.workloads:
-            check_choice("workload", workload, list(suite.programs or WORKLOADS))
+            check_choice("workload", workload, list(suite.programs or WORKLOADS), suite.place(workload))
         known = [] if is_own else list(dict.fromkeys(one for name in axes.workloads for one in parameters_of(name)))
         for parameter in axes.parameters:
             if parameter not in known:
                 names, choices = ", ".join(axes.workloads), ", ".join(known) or "nothing: leave it out"
-                raise PlanError(f"no parameter {parameter!r} of {names}; choose from {choices}")
+                raise PlanError(f"{suite.place(parameter)}no parameter {parameter!r} of {names}; choose from {choices}")
         for backend in axes.backends:
-            check_choice("backend", backend, list(entries))
+            check_choice("backend", backend, list(entries), suite.place(backend))
             for precision in axes.precisions:
-                check_choice(f"precision of {backend}", precision, CATALOG[backend].precisions)
+                check_choice(f"precision of {backend}", precision, CATALOG[backend].precisions, suite.place(precision))
             for feed in axes.feeds:
                 check_choice(f"feed of {backend}", feed, CATALOG[backend].feeds)
         if "tf32" in axes.precisions and set(axes.devices) != {"gpu"}:
             raise PlanError("precision tf32 is a GPU's; leave it out, or measure on --device gpu alone")
         for mode in axes.compile_modes:
-            check_choice("compile mode", mode, [DEFAULT_COMPILE_MODE, *every_mode])
+            check_choice("compile mode", mode, [DEFAULT_COMPILE_MODE, *every_mode], suite.place(mode))
         if is_own:
             for task in axes.tasks:
                 check_choice("task of a program", task, ("train", "infer"))

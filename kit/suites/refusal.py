@@ -61,7 +61,7 @@ def _choices(what: str, steps: list[str], shape: type) -> list[str]:
     if what.startswith("Invalid enum value") and isinstance(at, LiteralType):
         return [str(value) for value in at.values]
     if "unknown field" in what and isinstance(at, StructType):
-        return [field.encode_name for field in at.fields]
+        return [name for field in at.fields if not (name := field.encode_name).startswith("_")]  # _: not the user's
     return []
 
 

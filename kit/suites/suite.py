@@ -48,10 +48,10 @@ class SuiteError(KitError):
     """There is no such suite, or its file is not one."""
 
 
-def check_choice(kind: str, name: str, choices: list[str] | tuple[str, ...]) -> None:
-    """Raise SuiteError with the choices if `name` is none of them."""
+def check_choice(kind: str, name: str, choices: list[str] | tuple[str, ...], place: str = "") -> None:
+    """Raise SuiteError with the choices if `name` is none of them; `place` is where it stands."""
     if name not in choices:
-        raise SuiteError(f"no {kind} {name!r}; choose from {', '.join(choices)}")
+        raise SuiteError(f"{place}no {kind} {name!r}; choose from {', '.join(choices)}")
 
 
 class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -137,8 +137,10 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     variants: dict[str, VariantTable] = {}
     table: TableShape | None = None
     programs: dict[str, ProgramTable] = {}
-    folder: str = ""  # of the file: paths of programs are relative to it
-    sha256: str = ""  # of the file
+    folder: str = msgspec.field(default="", name="_folder")  # of the file: paths of programs are relative to it
+    sha256: str = msgspec.field(default="", name="_sha256")  # of the file
+    file: str = msgspec.field(default="", name="_file")  # the user's own; empty: built in
+    text: str = msgspec.field(default="", name="_text")  # of that file
 
     def __post_init__(self) -> None:
         workloads = [name for own in self.axes for name in own.workloads if name in WORKLOADS]
@@ -160,6 +162,14 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def compared(self) -> list[str]:
         """The axes that groups compare over."""
         return self.compare or (["variant"] if self.variants else ["workload"] if self.programs else ["backend"])
+
+    def place(self, word: str) -> str:
+        """Return ``mine.toml: line 4: ``, where the user's file has the word; nothing where it came from elsewhere."""
+        lines = (line.partition("#")[0] for line in self.text.splitlines())
+        found = next(
+            (number for number, line in enumerate(lines, 1) if re.search(rf"\b{re.escape(word)}\b", line)), None
+        )
+        return f"{self.file}: line {found}: " if found else ""
 
     def all_variants(self) -> list[Variant]:
         """Return the variants as members are started with them; one that stands alone is compared with the default."""
@@ -206,4 +216,5 @@ def load_suite(name: str) -> Suite:
     except msgspec.ValidationError as error:
         why = refusal(error, text, Suite)
         raise SuiteError(f"{path}: not a suite: {why}; docs/suites.md has an example") from None
-    return msgspec.structs.replace(suite, folder=str(path.parent), sha256=hashlib.sha256(data).hexdigest())
+    own = {"file": str(path), "text": text} if is_path else {}
+    return msgspec.structs.replace(suite, folder=str(path.parent), sha256=hashlib.sha256(data).hexdigest(), **own)

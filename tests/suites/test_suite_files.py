@@ -105,6 +105,7 @@ def test_a_file_that_is_no_suite_is_one_line(tmp_path, text, said):
         ("[64]", "[0]", "line 9: cells.batches: expected `int` >= 1;"),
         ("rounds", "runds", "line 12: measure: object contains unknown field `runds`; choose from rounds, cycles,"),
         ("rounds = 4", "block_s = 0", "line 11: measure: block_s 0.0 leaves no time"),
+        ('title = "two"', 'title = "two"\nrows = 2', "measure, variants, table, programs; docs/suites.md"),
         ('title = "two"\n', "", "not a suite: object missing required field `title`;"),
     ],
 )
@@ -123,6 +124,28 @@ tasks = ["train", "infer"]
 rounds = 4
 """
     assert said in refused(load_suite, suite_file(tmp_path, text.replace(right, wrong)))
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ('"cnn"', '"cmm"', "line 6: no workload 'cmm'; choose from"),
+        ('"jax"', '"jacks"', "line 7: no backend 'jacks'; choose from tensorflow"),
+        ("units", "unit", "line 8: no parameter 'unit' of cnn, dblstm; choose from layers, units"),
+    ],
+)
+def test_a_name_that_nothing_has_is_told_with_its_line(tmp_path, right, wrong, said):
+    text = """name = "one"
+title = "one"
+
+# cmm, jacks and unit are in no value of this line
+[cells]
+workloads = ["cnn", "dblstm"]
+backends = ["torch", "jax"]
+parameters = { units = [64] }
+"""
+    assert plan_cells(load_suite(suite_file(tmp_path, text)))
+    assert said in refused(plan_cells, load_suite(suite_file(tmp_path, text.replace(right, wrong))))
 
 
 def test_a_suite_that_is_not_there_is_one_line_with_the_choices(tmp_path):
