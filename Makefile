@@ -28,14 +28,13 @@ endif
 unexport TORCH_INDEX
 
 DOCKER ?= docker
-IMAGE_CPU ?= steadykit:cpu
 PYTEST := $(BIN)/python -m pytest
 # --no-deps: the locks are complete, so there is nothing to resolve. --no-compile: compileall does it on every core.
 # Compiling at a framework's first import would be measured as import time. (-x: files for newer Pythons than this one.)
 COMPILE = $(BIN)/python -m compileall -q -j 0 -x '/py3[0-9]*_' $(VENV)/lib
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps
 
-.PHONY: help setup setup-dev bench test test-long lint format lock image-cpu clean
+.PHONY: help setup setup-dev bench test test-long lint format lock image-cpu image-gpu image-tpu docs package clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -65,15 +64,26 @@ format: setup-dev ## Rewrite the code as `make lint` wants it
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-lock: setup-dev ## Write the lock files from pyproject.toml and images/cpu/*.in (LOCK_FLAGS=--upgrade for newer versions)
+lock: setup-dev ## Write the lock files from pyproject.toml and images/*/*.in (LOCK_FLAGS=--upgrade for newer versions)
 	$(BIN)/python images/lock.py $(LOCK_FLAGS)
 
 image-cpu: ## The Docker image for CPUs (DOCKER_BUILD_FLAGS is passed on to docker build)
-	DOCKER_BUILDKIT=1 $(DOCKER) build --build-arg KIT_REVISION="$$(git rev-parse HEAD 2>/dev/null)" $(DOCKER_BUILD_FLAGS) \
-		--build-arg TORCH_INDEX="$(TORCH_INDEX)" --tag $(IMAGE_CPU) --file Dockerfile.cpu .
+image-gpu: ## The one for NVIDIA GPUs
+image-tpu: ## The one for TPUs
+
+image-cpu image-gpu image-tpu: image-%:
+	DOCKER_BUILDKIT=1 $(DOCKER) build --build-arg KIT_REVISION="$$(git rev-parse HEAD 2>/dev/null)" \
+		--build-arg LOCK_SHA256="$$(cat $(LOCKS)/kit.txt images/$*/*.txt | sha256sum | cut -d' ' -f1)" $(DOCKER_BUILD_FLAGS) \
+		$(if $(filter cpu tpu,$*),--build-arg TORCH_INDEX="$(TORCH_INDEX)") --tag $(or $(IMAGE),steadykit:$*) --file Dockerfile.$* .
+
+docs: setup-dev ## The documentation as a site, in site/; no link may be broken
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+package: setup-dev ## An sdist and a wheel, in dist/
+	$(BIN)/python -m build --outdir dist .
 
 clean: ## Remove the environment and everything built (measured profiles stay)
-	rm -rf $(VENV) build dist *.egg-info kit/*.so kit/_clock.c .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info kit/*.so kit/_clock.c .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find kit tests native images -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for each step, so that a second make repeats none.

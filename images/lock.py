@@ -1,10 +1,13 @@
-"""Writes the lock files: `make lock`, or `python images/lock.py [--upgrade] [TARGET]`.
+"""Writes the lock files: `make lock`, or `python images/lock.py [--upgrade] [TARGET …]`.
 
     pyproject.toml ─┐
-    TARGET/*.in  ───┴─► one resolution of everything ─► constraints ─► TARGET/{kit,tensorflow,torch,jax,dev}.txt
+    cpu/*.in ───────┴─► one resolution of everything ─► constraints ─► cpu/{kit,tensorflow,torch,jax,dev}.txt
 
-Everything is resolved together first, so that all the files install into one environment and a package has the same
-version in each of them. `universal` resolution writes markers for Python 3.11 to 3.13 and for every platform.
+    FRAMEWORK.in, worker.in ─► a resolution each ─► {gpu,tpu}/FRAMEWORK.txt      the kit's own: cpu/kit.txt
+
+On a CPU all the files install into one environment, so a package has the same version in each of them; `universal`
+resolution writes markers for Python 3.11 to 3.13 and for every platform. On GPUs and TPUs the frameworks pin runtimes
+that clash: an environment each, for the Python and the platform of the images.
 """
 
 from __future__ import annotations
@@ -19,13 +22,16 @@ from pathlib import Path
 IMAGES = Path(__file__).resolve().parent
 ROOT = IMAGES.parent
 NAMES = ("kit", "tensorflow", "torch", "jax", "dev")
+FRAMEWORKS = ("tensorflow", "torch", "jax")
 OLDEST_PYTHON = "3.11"
+# libtpu's wheels ask for glibc 2.31; CUDA's for older ones.
+PLATFORMS = {"gpu": "x86_64-manylinux_2_28", "tpu": "x86_64-manylinux_2_31"}
 
-# PyTorch's wheels have the same version and different contents on each of its indexes. pip takes hashes for all of a
-# file or for none of it, so this one file has none.
+# PyTorch's CPU wheels have the same version and different contents on each index. pip takes hashes for all of a file
+# or for none of it, so this one file has none.
 WITHOUT_HASHES = {"torch"}
 
-# What only a CUDA build of PyTorch asks for. Left out of the resolution: these are the CPU locks.
+# What only a CUDA build of PyTorch asks for. Left out of the CPU locks.
 CUDA_ONLY = (
     "cuda-bindings",
     "cuda-toolkit",
@@ -51,17 +57,16 @@ def kit_requirements(pyproject: Path) -> list[str]:
 def compile_lock(work: Path, sources: list[str], output: str, *options: str) -> None:
     """Resolve `sources` (file names in `work`) into `work/output`. Raises CalledProcessError with uv's own message."""
     command = [
-        sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--python-version", OLDEST_PYTHON,
-        # One version of a package for every Python: a benchmark on 3.13 differs from one on 3.11 by Python alone.
-        "--fork-strategy", "fewest",
-        "--excludes", "cuda_only.txt", "--custom-compile-command", "make lock",
-        *options, *sources, "--output-file", output,
+        sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--python-version", OLDEST_PYTHON,
+        "--custom-compile-command", "make lock", *options, *sources, "--output-file", output,
     ]  # fmt: skip
     subprocess.run(command, cwd=work, check=True)
 
 
-def lock(target: Path, *, upgrade: bool) -> None:
-    """Write `target`/*.txt. Pins that still satisfy the .in files are kept unless `upgrade`."""
+def lock_together(target: Path, *, upgrade: bool) -> None:
+    """Write `target`/*.txt for one environment. Pins that still satisfy the .in files are kept unless `upgrade`."""
+    # One version of a package for every Python: a benchmark on 3.13 differs from one on 3.11 by Python alone.
+    everywhere = ("--universal", "--fork-strategy", "fewest", "--excludes", "cuda_only.txt")
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         (work / "cuda_only.txt").write_text("\n".join(CUDA_ONLY), encoding="utf-8")
@@ -72,22 +77,44 @@ def lock(target: Path, *, upgrade: bool) -> None:
             kept = [path.read_text(encoding="utf-8") for name in NAMES if (path := target / f"{name}.txt").exists()]
             (work / "constraints.txt").write_text("\n".join(kept), encoding="utf-8")
         sources = [f"{name}.in" for name in NAMES]
-        compile_lock(work, sources, "constraints.txt", "--no-annotate", "--no-header")
+        compile_lock(work, sources, "constraints.txt", "--no-annotate", "--no-header", *everywhere)
         for name in NAMES:
             hashes = () if name in WITHOUT_HASHES else ("--generate-hashes",)
-            compile_lock(work, [f"{name}.in"], f"{name}.txt", "--constraints", "constraints.txt", *hashes)
+            compile_lock(work, [f"{name}.in"], f"{name}.txt", "--constraints", "constraints.txt", *hashes, *everywhere)
             text = (work / f"{name}.txt").read_text(encoding="utf-8").replace("    #   -c constraints.txt\n", "")
             (target / f"{name}.txt").write_text(NOTES.get(name, "") + text, encoding="utf-8")
 
 
+def lock_apart(target: Path, *, upgrade: bool) -> None:
+    """Write `target`/FRAMEWORK.txt, for an environment each. Pins that still fit are kept unless `upgrade`."""
+    for name in FRAMEWORKS:
+        with tempfile.TemporaryDirectory() as folder:
+            work, locked = Path(folder), target / f"{name}.txt"
+            for source in (target / f"{name}.in", IMAGES / "worker.in"):
+                (work / source.name).write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+            if locked.exists() and not upgrade:
+                (work / locked.name).write_text(locked.read_text(encoding="utf-8"), encoding="utf-8")
+            options = ["--python-platform", PLATFORMS[target.name]]
+            is_cpu_torch = (target.name, name) == ("tpu", "torch")
+            if is_cpu_torch:
+                (work / "cuda_only.txt").write_text("\n".join(CUDA_ONLY), encoding="utf-8")
+            options += ["--excludes", "cuda_only.txt"] if is_cpu_torch else ["--generate-hashes"]
+            compile_lock(work, [f"{name}.in", "worker.in"], locked.name, *options)
+            text = (work / locked.name).read_text(encoding="utf-8")
+            locked.write_text((NOTES[name] if is_cpu_torch else "") + text, encoding="utf-8")
+
+
 def main() -> int:
     """Command line: exit status 0, or uv's."""
-    parser = argparse.ArgumentParser(description="Write the lock files of a target.")
-    parser.add_argument("target", nargs="?", default="cpu", help="folder under images/ (default: cpu)")
+    parser = argparse.ArgumentParser(description="Write the lock files of the targets.")
+    parser.add_argument(
+        "targets", nargs="*", default=["cpu", "gpu", "tpu"], help="folders under images/ (default: all)"
+    )
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions that the .in files allow")
     arguments = parser.parse_args()
     try:
-        lock(IMAGES / arguments.target, upgrade=arguments.upgrade)
+        for target in arguments.targets:
+            (lock_apart if target in PLATFORMS else lock_together)(IMAGES / target, upgrade=arguments.upgrade)
     except subprocess.CalledProcessError as error:
         return int(error.returncode)
     return 0

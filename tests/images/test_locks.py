@@ -82,6 +82,27 @@ def test_no_gpu_runtime_is_locked_for_the_cpu(locks, name):
     assert [pin for pin in pins if pin.startswith(("nvidia", "cuda", "triton", "rocm"))] == []
 
 
+APART = [(target, name) for target in ("gpu", "tpu") for name in ("tensorflow", "torch", "jax")]
+
+
+@pytest.mark.parametrize(("target", "name"), APART)
+def test_an_environment_of_its_own_is_locked_with_hashes_and_what_a_worker_imports(root, target, name):
+    folder = root / "images"
+    text = (folder / target / f"{name}.txt").read_text()
+    lines, pins = lines_of(folder / target / f"{name}.txt"), pins_of(folder / target / f"{name}.txt")
+    assert [line for line in lines if not PIN.match(line)] == []
+    assert (target, name) == ("tpu", "torch") or all(line.endswith("\\") for line in lines)  # a CPU build has none
+    asked = (folder / target / f"{name}.in").read_text() + (folder / "worker.in").read_text()
+    wanted = [Requirement(line) for line in asked.splitlines() if line and not line.startswith("#")]
+    outside = [
+        str(one)
+        for one in wanted
+        if canonical(one.name) not in pins or not one.specifier.contains(pins[canonical(one.name)])
+    ]
+    assert outside == [], "run make lock"
+    assert not re.search(r"https?://|--(extra-)?index-url|--find-links", text)
+
+
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
 @pytest.mark.parametrize(
     ("machine", "package"), [("x86_64", "tensorflow-cpu"), ("aarch64", "tensorflow"), ("arm64", "tensorflow")]
