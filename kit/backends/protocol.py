@@ -31,6 +31,13 @@ class ThreadSetting(NamedTuple):
     reason: Reason | None  # why null
 
 
+class Event(Protocol):
+    """A time stamp on a device."""
+
+    def elapsed_time(self, later: Event, /) -> float:
+        """Return the milliseconds to a later one; both have come to pass."""
+
+
 class Runnable(Protocol):
     """A cell, running: what is asked of a program whatever it computes."""
 
@@ -53,6 +60,14 @@ class Runnable(Protocol):
 
     def to_host(self, output: Output) -> NDArray[np.float32]:
         """Copy what `step` returned: () for a loss, (batch, classes) for logits."""
+
+    def device_event(self) -> Event | None:
+        """Record a time stamp on the device, behind all that it has been given. None: the framework has none."""
+        return None
+
+    def settings(self) -> dict[str, str]:
+        """Return what this framework was set to that decides arithmetic and kernels on its accelerator."""
+        return {}
 
     def compilations(self) -> Compilations:
         """Ask the framework how often it has compiled or traced this program's step."""
@@ -87,6 +102,12 @@ class Backend(Protocol):
 
     def devices(self) -> dict[str, int]:
         """Return how many devices of each kind ("cpu", "gpu", "tpu") the framework sees and this backend can use."""
+
+    def share_gpu_memory(self, share: float) -> None:
+        """Take no more than that share of a GPU's memory. Called once where a GPU is measured, before `set_threads`."""
+
+    def peak_memory_b(self, device: str) -> int | None:
+        """Return the most bytes that the framework's allocator has held on the device; None: it does not tell."""
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> Program:
         """Build the program: layers, loss, optimizer, initial weights on the device. Compiles nothing.

@@ -54,8 +54,6 @@ def numbers_of(
     by_round = defaultdict(list)
     for launch, own_ns in zip(good, steps_ns, strict=True):
         by_round[launch.round].append(own_ns)
-    duration_ns = sum(sum(launch.blocks.duration_ns) for launch in good)
-    samples = cell.batch * sum(sum(launch.blocks.steps) for launch in good)
     compile_ns = [ns for one in good if (ns := compile_first_ns(one))]
     step_ns = geometric_mean(steps_ns)
     return Numbers(
@@ -66,9 +64,9 @@ def numbers_of(
         step_interval_ns=level_interval(by_round.values()),
         p95_ns=result.p95_ns,
         p99_ns=result.p99_ns,
-        samples_per_s=1e9 * samples / duration_ns if duration_ns > 0 else None,
+        samples_per_s=_samples_per_s(cell, good),
         compile_first_ns=statistics.median(compile_ns) if compile_ns else None,
-        peak_memory_b=max((one.peak_memory_b for one in good if one.peak_memory_b is not None), default=None),
+        peak_memory_b=_peak_memory_b(cell, good),
         process_shared=any((launch.round, launch.process) in shared for launch in good),
         energy_per_sample_j=_energy_per_sample_j(cell, good),
         cpus=_growth(good, {CPU_COUNTER: [launch.blocks.span_ns for launch in good]}).get(CPU_COUNTER),
@@ -162,6 +160,19 @@ def geometric_mean(values: Iterable[float | None]) -> float | None:
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
+def _samples_per_s(cell: Cell, launches: Sequence[Launch]) -> float | None:
+    """Return the throughput: on an accelerator of steps that are not waited for one by one."""
+    own = [launch.throughput or launch.blocks for launch in launches]
+    duration_ns, steps = (sum(sum(getattr(one, name)) for one in own) for name in ("duration_ns", "steps"))
+    return 1e9 * cell.batch * steps / duration_ns if duration_ns > 0 else None
+
+
+def _peak_memory_b(cell: Cell, launches: Sequence[Launch]) -> int | None:
+    """Return the most memory of the cell's device that any launch held: of a CPU its process' resident set."""
+    peaks = [one.peak_memory_b if cell.device == "cpu" else one.peak_device_memory_b for one in launches]
+    return max((peak for peak in peaks if peak is not None), default=None)
+
+
 def _combined_fits(fits: Sequence[FitNumbers]) -> FitNumbers | None:
     """Return the means of the runs' fits; their spread is that within runs, the root of the mean of squares."""
     if not fits:
@@ -223,7 +234,11 @@ def _energy_per_sample_j(cell: Cell, launches: Sequence[Launch]) -> float | None
     """Return joules per sample of the cell's device: of all launches whose sensors together are that device."""
     joules = samples = 0.0
     for launch in launches:
-        sensors = {one.sensor: DeviceEnergy(one.joules_j, one.window_ns, one.block_ns) for one in launch.energy}
+        sensors = {
+            one.sensor: DeviceEnergy(one.joules_j, one.window_ns, one.block_ns)
+            for one in launch.energy
+            if one.device_id is None or not launch.device_ids or one.device_id in launch.device_ids
+        }
         found = device_energy_j(cell.device, cell.devices, sensors)
         if isinstance(found, float) and launch.energy:
             joules, samples = joules + found, samples + launch.energy[0].samples

@@ -82,6 +82,26 @@ class Blocks(msgspec.Struct, kw_only=True):
             raise ValueError("the lists of blocks differ in length")
 
 
+class Throughput(msgspec.Struct, kw_only=True):
+    """Steps on an accelerator of which only each k-th was waited for, entry i of every list of block i.
+
+    block: ├ lead-in ┤├ step, wait ┤├ step, wait ┤ … ├ k steps, wait ┤├ k steps, wait ┤ …
+                       └── `Blocks`: latency ──────┘  └── throughput ──────────────────┘
+    """
+
+    per_wait: list[Positive] = []  # k: the wait is under 1 % of k steps
+    steps: list[Positive] = []
+    duration_ns: list[Positive] = []
+
+
+class DeviceEvents(msgspec.Struct, frozen=True, kw_only=True):
+    """The same steps by the host's clock and by the device's own event timers."""
+
+    steps: Int64
+    host_ns: float  # median step with its wait
+    device_ns: float  # median time between events recorded before and after a step
+
+
 class DataUsed(msgspec.Struct, frozen=True, kw_only=True):
     """Which data the launch ran on, and the proof."""
 
@@ -173,6 +193,11 @@ class Launch(msgspec.Struct, kw_only=True):
     calibration_end: Calibration | None = None
     certificate: Certificate | None = None
     peak_memory_b: Int64 | None = None  # high-water resident set of the process
+    peak_device_memory_b: Int64 | None = None  # of the framework's own allocator on its accelerator
+    device_ids: list[str] = []  # PCI bus ids of the accelerators that the cell used
+    settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
+    throughput: Throughput | None = None  # on an accelerator
+    device_events: DeviceEvents | None = None  # where the framework has them
     planted_pct: float = 0.0  # slow-down asked for; what was planted is the counter "planted_ns"
     fit: Fit | None = None
     parity: Parity | None = None

@@ -23,6 +23,7 @@ class SensorReport(msgspec.Struct, frozen=True, kw_only=True):
     status: SensorStatus
     counter: bool = False  # cumulative: a difference of two readings says what happened between them
     sampled: bool = False  # read beside the steps by the sampler; else by the member at the edges of its blocks
+    device_id: str | None = None  # PCI bus id, of a board's sensor
     reason: Reason | None = None  # always set when unavailable: which obstacle there is
     update_period_ns: Int64 | None = None  # measured or documented period between fresh values
 
@@ -44,4 +45,5 @@ class Energy(msgspec.Struct, frozen=True, kw_only=True):
     window_ns: Int64 | None  # from one update of the sensor to another, within the block
     samples: Int64  # trained or inferred in the block
     block_ns: Int64
+    device_id: str | None = None  # PCI bus id, of a board's sensor
     reason: Reason | None = None

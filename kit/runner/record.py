@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from kit.profile.cell import Cell
-from kit.profile.launch import Launch
+from kit.profile.launch import Launch, Throughput
 from kit.profile.sensor import Energy, SensorSummary
 from kit.profile.unfinished import KeptLaunch
 from kit.sensors.sampling import Samples
@@ -51,6 +51,7 @@ class LaunchRecord:
             self.launch.backend_version = answer.backend_version
             self.launch.phases += answer.phases
             self.launch.data = answer.data
+            self.launch.settings = answer.settings
             self._first_ns = [answer.first_step_ns]
 
     def warmed_up(self, answer: WarmedUp) -> None:
@@ -72,6 +73,11 @@ class LaunchRecord:
         blocks.median_ns.append(round(float(np.median(timed_ns))))
         for name, difference in answer.counters.items():
             blocks.counters.setdefault(name, []).append(difference)
+        if answer.grouped is not None:
+            if self.launch.throughput is None:
+                self.launch.throughput = Throughput()
+            for name in answer.grouped.__struct_fields__:
+                getattr(self.launch.throughput, name).append(getattr(answer.grouped, name))
         self._timed_ns += timed_ns
         self._step_ns += answer.step_ns
 
@@ -86,10 +92,12 @@ class LaunchRecord:
         launch.phases += answer.phases
         launch.parity, launch.kernels = answer.parity, answer.kernels
         launch.fit, launch.failure = answer.fit, answer.failure
+        launch.device_events = answer.device_events
 
     def finished(self, answer: Finished) -> None:
         """Take what was known at the member's end."""
         self.launch.peak_memory_b = answer.peak_memory_b
+        self.launch.peak_device_memory_b, self.launch.device_ids = answer.peak_device_memory_b, answer.device_ids
         self.launch.calibration_end, self.launch.certificate = answer.calibration, answer.certificate
 
     def sampled(self, samples: Samples | None) -> None:

@@ -16,6 +16,7 @@ from kit.profile.cell import Cell, Variant
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
 from kit.profile.unfinished import KeptLaunch, RunPlan
+from kit.runner.cpus import default_threads
 from kit.runner.launchers.protocol import Launcher, MemberRequest
 from kit.runner.live_member import LiveMember
 from kit.runner.stop import StopFlag
@@ -24,6 +25,8 @@ from kit.sensors.sampling import Sampling
 from kit.suites.plan import Bundle, Process
 from kit.worker.messages import Prepare, ProgramRequest
 
+# Of a GPU's memory; the rest is for contexts and libraries, which no framework's limit counts.
+GPU_SHARE = 0.9
 # A fit is cut only for progress, an interrupt, and the reference between its blocks.
 FIT_BLOCK_S = 1.0
 
@@ -101,7 +104,7 @@ def _in_blocks(
             lack = lack_of_memory(left_b) if len(order) > 1 and left_b else None
             if lack is not None:
                 raise _LackOfMemoryError(lack)
-            members.append(_started(context, bundle, number, process, None))
+            members.append(_started(context, bundle, number, process, None, share=1 / len(order)))
             _build(context, bundle.groups[0], members[-1:])
         for place, group in enumerate(bundle.groups):
             _measure(context, group, members, draw, later=bundle.groups[place + 1 :])
@@ -126,10 +129,12 @@ def _whole(  # noqa: PLR0917
     return live
 
 
-def _started(context: Context, bundle: Bundle, number: int, process: Process, why_whole: Reason | None) -> LiveMember:
+def _started(  # noqa: PLR0917
+    context: Context, bundle: Bundle, number: int, process: Process, why_whole: Reason | None, share: float = 1.0
+) -> LiveMember:
     """Start a member and leave it stopped, its framework imported; one that fails says why in its records."""
     context.watcher.starting(process)
-    request = _request(context.plan, process, number)
+    request = _request(context.plan, process, number, share)
     live = LiveMember(process, context.launcher.start(request), bundle.groups, number)
     for (key, _), record in live.records.items():
         why = reason("fit_runs_alone") if live.cell(key).task == "fit" else why_whole
@@ -140,7 +145,7 @@ def _started(context: Context, bundle: Bundle, number: int, process: Process, wh
     return live
 
 
-def _request(plan: RunPlan, process: Process, number: int) -> MemberRequest:
+def _request(plan: RunPlan, process: Process, number: int, share: float) -> MemberRequest:
     first = process.cells[0]
     variants = {variant.name: variant for variant in plan.suite.variants}
     variant = variants.get(first.variant, Variant(name=first.variant))
@@ -152,9 +157,10 @@ def _request(plan: RunPlan, process: Process, number: int) -> MemberRequest:
         plan=plan.suite.plan,
         data=plan.suite.data,
         seed=plan.suite.seed,
-        threads=first.threads or len(plan.cpus),
+        threads=first.threads or default_threads(plan.cpus, plan.identity.container.cpu_limit),
         cpus=plan.cpus,
         clock=plan.clock,
+        memory_share=GPU_SHARE * share,
         prove=number == 0,
     )
     return MemberRequest(first.backend, variant, prepare)

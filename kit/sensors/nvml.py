@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
+from kit.sensors.cuda import bus_id
 from kit.sensors.protocol import Sensor, now_ns, unavailable
 
 # Of the energy counter: fine against the 20 to 100 ms of known boards, and coarse enough to leave the CPU to others.
@@ -94,7 +95,12 @@ def open_sampled() -> list[Sensor]:
         )
         return [Sensor(unavailable(report, boards))]
     nvml, handles = boards
-    sensors = [_open(nvml, index, one) for index, handle in enumerate(handles) for one in _questions(nvml, handle)]
+    sensors = [
+        _open(nvml, index, place, one)
+        for index, handle in enumerate(handles)
+        for place in [_bus_id(nvml, handle)]
+        for one in _questions(nvml, handle)
+    ]
     energy = sensors[0]
     period_ns = update_period_ns(lambda: energy.read().value) if energy.is_available else None
     for sensor in sensors:
@@ -133,7 +139,15 @@ def _questions(nvml: ModuleType, handle: object) -> list[Question]:
     ]
 
 
-def _open(nvml: ModuleType, index: int, question: Question) -> Sensor:
+def _bus_id(nvml: ModuleType, handle: object) -> str | None:
+    try:
+        found = nvml.nvmlDeviceGetPciInfo(handle).busId
+    except nvml.NVMLError:
+        return None
+    return bus_id(found if isinstance(found, str) else found.decode())
+
+
+def _open(nvml: ModuleType, index: int, place: str | None, question: Question) -> Sensor:
     """Ask now; what a board does not answer is unavailable for the whole run."""
     report = SensorReport(
         name=f"nvml.{index}.{question.name}",
@@ -144,6 +158,7 @@ def _open(nvml: ModuleType, index: int, question: Question) -> Sensor:
         status="measured",
         counter=question.name == "energy",
         update_period_ns=question.update_period_ns,
+        device_id=place,
     )
     try:
         question.read()

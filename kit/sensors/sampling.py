@@ -98,7 +98,12 @@ class Samples:
             measure = counter_energy if report.counter else power_energy
             found = measure(at_ns, values, begin_ns, end_ns, report.update_period_ns)
             entry = Energy(
-                sensor=report.name, joules_j=None, window_ns=None, samples=samples, block_ns=end_ns - begin_ns
+                sensor=report.name,
+                joules_j=None,
+                window_ns=None,
+                samples=samples,
+                block_ns=end_ns - begin_ns,
+                device_id=report.device_id,
             )
             if isinstance(found, Joules):
                 entries.append(replace(entry, joules_j=found.joules_j, window_ns=found.window_ns))

@@ -15,6 +15,7 @@ import numpy as np
 import psutil
 
 from kit import clock
+from kit.backends.program.results import HOST, device_of, leaves
 from kit.backends.protocol import Backend, DeviceBatch, Output, Program, Runnable
 from kit.errors import KitError
 from kit.profile.cell import Cell
@@ -22,6 +23,8 @@ from kit.profile.clock import Calibration, ClockSource
 from kit.profile.launch import PLANTED_NS, Compilations, DataUsed, Failure, PhaseName
 from kit.profile.reason import Reason, reason
 from kit.sensors.catalog import EdgeCounters
+from kit.worker.device_events import timed_on_device
+from kit.worker.grouped import run_grouped, steps_per_wait
 from kit.worker.inputs import Inputs, feed
 from kit.worker.ledger import PhaseLedger
 from kit.worker.messages import BlockDone, Built, Concluded, Prepare, ProgramRequest, WarmedUp
@@ -30,6 +33,8 @@ from kit.worker.planted import Planted
 from kit.worker.step_loop import STEPS_MAX, BlockSteps, Stepping, StepTimes, block_steps, run_steps, run_until
 from kit.workloads.weights import initial_weights
 
+# Where a step has returned when it is done, or its wait costs next to nothing.
+HOST_DEVICE = "cpu"
 # Of a framework's message; XLA's can fill pages, and the stack stands in the tail of standard error.
 MESSAGE_LENGTH = 500
 # The points of a sweep share a proof: it is of small batches, whatever the cell's own.
@@ -87,12 +92,14 @@ class MeasuredProgram(ABC):
             first_ns, self._output = run_steps(self._program, self._batches, 1, stamps, timing.calibration)
         self._last_ns: StepTimes = first_ns
         self._check(first_ns)
+        self._check_place()
         self._compiled_before = self._program.compilations()
         self._stepping: Stepping = self._program
         return Built(
             backend_version="",
             phases=self.ledger.take(),
             data=self._used(),
+            settings=self._program.settings() if self._cell.device != HOST_DEVICE else {},
             first_step_ns=int(first_ns[0]),
             resident_b=psutil.Process().memory_info().rss,
         )
@@ -108,12 +115,17 @@ class MeasuredProgram(ABC):
         if self._slowdown_pct:
             pace_ns = float(np.median(self._last_ns))
             self._stepping = Planted(self._program, round(pace_ns * self._slowdown_pct / 100))
+        if self._cell.device != HOST_DEVICE:
+            self._per_wait = steps_per_wait(self._stepping, self._batches, float(np.median(self._last_ns)))
         (phase,) = self.ledger.take()
         return WarmedUp(phase=phase, step_ns=self._last_ns.tolist())
 
     def block(self, seconds: float, counters: EdgeCounters, *, by_time: bool = False) -> BlockDone:
         """Run one block. Counters are read before its first step and after its last."""
-        steps = BlockSteps(0, STEPS_MAX) if by_time else block_steps(self._last_ns, self._asked.plan.lead_in_s, seconds)
+        grouping = self._cell.device != HOST_DEVICE and not by_time
+        latency_s = seconds / 2 if grouping else seconds
+        lead_in_s = self._asked.plan.lead_in_s
+        steps = BlockSteps(0, STEPS_MAX) if by_time else block_steps(self._last_ns, lead_in_s, latency_s)
         stamps = clock.stamps(steps.lead_in + steps.timed + 1, self._timing.source)
         running = self._stepping, self._batches
         self.ledger.current = self.PHASE_BY_TIME if by_time else "steady"
@@ -126,6 +138,7 @@ class MeasuredProgram(ABC):
             self._last_ns, self._output = run_steps(
                 *running, steps.lead_in + steps.timed, stamps, self._timing.calibration
             )
+        grouped = run_grouped(*running, self._per_wait, seconds - latency_s) if grouping else None
         span_ns = clock.now_ns() - begin_ns
         after = counters.read()
         timed_ns = self._last_ns[steps.lead_in :]
@@ -144,6 +157,7 @@ class MeasuredProgram(ABC):
             lead_in=steps.lead_in,
             step_ns=self._last_ns.tolist(),
             counters=found,
+            grouped=grouped,
         )
 
     def conclude(self) -> Concluded:
@@ -153,13 +167,22 @@ class MeasuredProgram(ABC):
             # Nonsense is not timed: a network that diverged skips work on some hardware.
             failure = Failure(phase="steady", reason=reason("output_not_finite"))
             return Concluded(recompiles=recompiles, phases=[], failure=failure)
-        concluded = Concluded(recompiles=recompiles, phases=[])
+        events = None if self._cell.device == HOST_DEVICE else timed_on_device(self._program, self._batches)
+        concluded = Concluded(recompiles=recompiles, phases=[], device_events=events)
         if self._asked.prove:
             with self.ledger.phase("parity"):
                 proof = self._proof()
             if proof is not None:
                 concluded = msgspec.structs.replace(concluded, parity=proof.parity, kernels=proof.kernels)
         return msgspec.structs.replace(concluded, phases=self.ledger.take())
+
+    def _check_place(self) -> None:
+        """Raise a LaunchError where the first step's result lies on another device than the cell's."""
+        found = {device_of(leaf) for leaf in leaves(self._output)} - {None}
+        places = {HOST_DEVICE if place == HOST else str(place) for place in found}
+        if places and self._cell.device not in places:
+            where = " and ".join(sorted(places))
+            raise LaunchError(f"its first step ran on the {where}, not on the {self._cell.device} that was asked for")
 
     @abstractmethod
     def _make(self) -> tuple[Runnable, Iterator[DeviceBatch]]:

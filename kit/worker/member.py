@@ -18,10 +18,11 @@ from kit.errors import KitError
 from kit.profile.launch import Failure, PhaseName, Threads
 from kit.profile.program import ProgramSource
 from kit.profile.reason import Reason, reason
+from kit.sensors import cuda
 from kit.sensors.catalog import EdgeCounters
 from kit.sensors.process import peak_memory_b
 from kit.worker.ledger import PhaseLedger
-from kit.worker.measured import LaunchError, MeasuredProgram, MeasuredWorkload, ParityCache, Timing, raised
+from kit.worker.measured import HOST_DEVICE, LaunchError, MeasuredProgram, MeasuredWorkload, ParityCache, Timing, raised
 from kit.worker.messages import (
     Answer,
     Build,
@@ -107,6 +108,10 @@ class Member:
             self._backend = load(asked.programs[0].cell.backend)
             for own_source in self._sources:
                 import_function(own_source)
+        self._device = asked.programs[0].cell.device
+        # A backend that knows no GPU need not share one; it says so when its first program is built.
+        if self._device == "gpu" and hasattr(self._backend, "share_gpu_memory"):
+            self._backend.share_gpu_memory(asked.memory_share)
         threads = _set_threads(self._backend, asked)
         # Opened once the framework has its threads: what was before is no part of any block.
         self._counters = EdgeCounters(asked.cpus)
@@ -145,11 +150,20 @@ class Member:
         gc.collect()
 
     def _finish(self) -> Finished:
-        peak_b = peak_memory_b()
+        peak_b, device_peak_b, device_ids = peak_memory_b(), None, list[str]()
+        if self._device != HOST_DEVICE:
+            device_peak_b = self._backend.peak_memory_b(self._device)
+            device_ids = cuda.pci_bus_ids(self._asked.programs[0].cell.devices) if self._device == "gpu" else []
         with self._ledger.phase("finish"):
             end = clock.calibrate(self._timing.source)
             certificate = clock.certify(self._timing.source, self._timing.calibration, end)
-        return Finished(peak_memory_b=peak_b, calibration=end, certificate=certificate)
+        return Finished(
+            peak_memory_b=peak_b,
+            peak_device_memory_b=device_peak_b,
+            device_ids=device_ids,
+            calibration=end,
+            certificate=certificate,
+        )
 
     def _reason_of(self, error: Exception) -> Reason:
         from kit.backends.program.source import line_in

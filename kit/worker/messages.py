@@ -15,6 +15,7 @@ from kit.profile.clock import Calibration, Certificate, ClockChoice
 from kit.profile.launch import (
     Compilations,
     DataUsed,
+    DeviceEvents,
     Failure,
     Fit,
     Parity,
@@ -45,6 +46,7 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="pr
     threads: Int64  # compute threads that the framework is told to use
     cpus: list[Int64]  # the worker pins itself to these
     clock: ClockChoice
+    memory_share: float = 1.0  # of a GPU's memory that the process may take: the members of a round share it equally
     prove: bool  # at the end, record parity losses and score the test split
 
 
@@ -103,6 +105,7 @@ class Built(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="bui
     backend_version: str
     phases: list[Phase]
     data: DataUsed | None  # null: a user's own program has its own
+    settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
     first_step_ns: Int64
     resident_b: Int64 | None  # of the process
 
@@ -114,6 +117,14 @@ class WarmedUp(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="
     step_ns: list[Int64]
 
 
+class GroupedSteps(msgspec.Struct, frozen=True, kw_only=True):
+    """Steps of which only each `per_wait`-th was waited for."""
+
+    per_wait: Int64
+    steps: Int64
+    duration_ns: Int64
+
+
 class BlockDone(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="block_done"):
     """One block: `kit.profile.launch.Blocks` has the picture."""
 
@@ -122,6 +133,7 @@ class BlockDone(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag=
     lead_in: Int64
     step_ns: list[Int64]  # lead-in and timed
     counters: dict[str, Int64 | None]
+    grouped: GroupedSteps | None = None  # on an accelerator: the second half of the block
     left: Int64 | None = None  # steps that a fit still has to do; null: no fit
 
 
@@ -132,6 +144,7 @@ class Concluded(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag=
     phases: list[Phase]  # evaluate, parity
     parity: Parity | None = None
     kernels: list[str] = []
+    device_events: DeviceEvents | None = None
     fit: Fit | None = None
     failure: Failure | None = None  # it measured, and what it measured cannot stand
 
@@ -140,6 +153,8 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="
     """The last answer."""
 
     peak_memory_b: Int64 | None
+    peak_device_memory_b: Int64 | None = None
+    device_ids: list[str] = []
     calibration: Calibration | None
     certificate: Certificate
 

@@ -6,28 +6,41 @@ from pathlib import Path
 
 import pytest
 
+STANDINS = Path(__file__).parents[1] / "standins"
 
-@pytest.fixture(scope="session")
-def nvml_folder(tmp_path_factory):
-    """Folder with a libnvidia-ml.so.1 that has one board of known power."""
+
+def compiled(folder, *flags):
+    """Build the stand-ins into a folder."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler")
-    folder = tmp_path_factory.mktemp("nvml")
-    source = Path(__file__).with_name("nvml_stand_in.c")
-    command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-Wno-stringop-truncation"]
-    subprocess.run([*command, "-o", str(folder / "libnvidia-ml.so.1"), str(source)], check=True)
+    command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-Wno-stringop-truncation", *flags]
+    for source, library in (("nvml.c", "libnvidia-ml.so.1"), ("cuda.c", "libcuda.so.1")):
+        subprocess.run([*command, "-o", str(folder / library), str(STANDINS / source)], check=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def nvml_folder(tmp_path_factory):
+    """Folder with a libnvidia-ml.so.1 that has boards of known power, and a libcuda.so.1 of the same boards."""
+    return compiled(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture(scope="session")
+def old_nvml_folder(tmp_path_factory):
+    """The same of a driver that lacks the functions that came last."""
+    return compiled(tmp_path_factory.mktemp("old_nvml"), "-DOLD_DRIVER")
 
 
 @pytest.fixture
 def in_nvml_process(nvml_folder):
-    """Run Python code where the loader finds the stand-in; its standard output."""
+    """Run Python code where the loader finds the stand-ins; its standard output."""
 
-    def run(code, wrong=""):
-        environment = os.environ | {"LD_LIBRARY_PATH": str(nvml_folder), "NVML_STAND_IN": wrong}
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    def run(code, wrong="", folder=nvml_folder, **settings):
+        environment = os.environ | {"LD_LIBRARY_PATH": str(folder), "NVML_STAND_IN": wrong} | settings
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import kit
-from kit.report.reasons_machine import MACHINE_REASONS
+from kit.report.reasons import REASONS
 from kit.sensors import catalog, frequency, nvml, tpu
 
 
@@ -86,4 +86,4 @@ def test_every_reason_has_a_sentence_for_its_values():
     given = list(reasons_given())
     assert len(given) > 25
     for code, values in given:
-        assert set(re.findall(r"\{(\w+)", MACHINE_REASONS[code])) <= values, code
+        assert set(re.findall(r"\{(\w+)", REASONS[code])) <= values, code

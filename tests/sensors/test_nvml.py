@@ -173,3 +173,91 @@ def test_what_a_board_does_not_tell_is_null_and_where_none_is_listed_there_is_no
     _, (state,) = identify(in_nvml_process, "no_application_clock")
     assert (state.clock_limit_mhz, state.power_cap_w) == (None, 230.0)
     assert identify(in_nvml_process, "no_gpu") == ([], [])
+
+
+SAMPLED = """
+import sys, time
+from kit.sensors.catalog import probe_all
+from kit.sensors.protocol import now_ns
+from kit.sensors.sampling import Sampling
+sampling = Sampling.start([one for one in probe_all() if one.name.startswith("nvml")])
+begin_ns = now_ns()
+time.sleep(float(sys.argv[1]) if len(sys.argv) > 1 else 11.0)
+end_ns = now_ns()
+samples = sampling.stop()
+for one in samples.energy(begin_ns, end_ns, 1):
+    watts = None if one.joules_j is None else one.joules_j / (one.window_ns / 1e9)
+    print(one.sensor, one.device_id, watts, None if one.reason is None else one.reason.code)
+"""
+
+
+@pytest.mark.slow
+def test_joules_of_several_boards_are_each_boards_own_whatever_the_counters_period(in_nvml_process):
+    said = in_nvml_process(SAMPLED, NVML_BOARDS="2", NVML_WATTS="150", NVML_PERIOD_MS="20", NVML_QUANTUM_MJ="500")
+    found = {line.split()[0]: line.split()[1:] for line in said.splitlines()}
+    for sensor, bus, watts in (("nvml.0.energy", "0000:65:00.0", 150), ("nvml.1.energy", "0000:66:00.0", 300)):
+        assert found[sensor][0] == bus
+        assert float(found[sensor][1]) == pytest.approx(watts, rel=0.005)
+
+
+@pytest.mark.slow
+def test_a_board_that_is_lost_in_mid_block_gives_no_joules_and_says_why(in_nvml_process):
+    said = in_nvml_process(SAMPLED, NVML_LOST_AFTER_MS="3000")
+    found = {line.split()[0]: line.split()[2:] for line in said.splitlines()}
+    assert found["nvml.0.energy"] == ["None", "energy_low_coverage"]
+
+
+def test_a_driver_that_lacks_a_function_keeps_the_rest(in_nvml_process, old_nvml_folder):
+    code = """
+from kit.sensors.nvml import open_sampled
+for one in open_sampled():
+    print(one.report.name, one.report.status)
+"""
+    found = dict(line.split() for line in in_nvml_process(code, folder=old_nvml_folder).splitlines())
+    assert found.pop("nvml.0.throttled") == "unavailable"
+    assert set(found.values()) == {"measured"}
+
+
+def test_cuda_and_nvml_call_a_board_by_the_same_bus_id(in_nvml_process):
+    code = """
+from kit.sensors import cuda
+from kit.sensors.nvml import open_sampled
+print(cuda.pci_bus_ids(1) == [open_sampled()[0].report.device_id], cuda.memory_b(0) == 80 << 30)
+print(len(cuda.pci_bus_ids(3)))
+"""
+    assert in_nvml_process(code).split() == ["True", "True", "0"]
+
+
+def test_without_a_driver_there_are_no_bus_ids(in_nvml_process):
+    code = "from kit.sensors import cuda\nprint(cuda.pci_bus_ids(1), cuda.memory_b(0))"
+    assert in_nvml_process(code, CUDA_STAND_IN="none").split() == ["[]", "None"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "subject", "says"),
+    [("exclusive", "GPU 0 compute mode", "nvidia-smi -i 0 -c DEFAULT"), ("mig", "GPU 0 MIG", "-mig 0")],
+)
+def test_the_doctor_tells_a_mode_that_bounds_measurements(in_nvml_process, wrong, subject, says):
+    code = """
+from kit.fingerprint.conditions import conditions
+from kit.report.reasons import sentence
+for one in conditions([0], 1):
+    if not one.fine:
+        print(one.subject, sentence(one.what), sep=": ")
+"""
+    (line,) = [line for line in in_nvml_process(code, wrong).splitlines() if line.startswith("GPU")]
+    assert line.startswith(subject)
+    assert says in line
+
+
+def test_members_take_whole_turns_on_a_gpu_that_only_one_process_may_hold(in_nvml_process):
+    code = """
+from kit.runner.turns import exclusive_device
+from kit.suites.plan import plan_cells
+from kit.suites.suite import Axes, Suite
+cells = plan_cells(Suite(name="x", title="", cells=Axes(workloads=["mlp"], backends=["torch"], devices=["gpu"])))
+why = exclusive_device(cells)
+print(None if why is None else why.code)
+"""
+    assert in_nvml_process(code, "exclusive").split() == ["exclusive_device"]
+    assert in_nvml_process(code).split() == ["None"]

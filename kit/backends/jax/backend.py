@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kit.backends.hlo import telling
 from kit.backends.jax.about import ENTRY
 from kit.backends.jax.layers import build_modules, build_optimizer
-from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, ThreadSetting
+from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
 from kit.profile.cell import Cell
 from kit.profile.reason import reason
 from kit.workloads.weights import Weights
@@ -34,7 +34,7 @@ Leaves = list[jax.Array]
 COMPUTED_IN = {"float32": jnp.float32, "tf32": jnp.float32, "bfloat16": jnp.bfloat16}
 
 
-class JaxProgram:
+class JaxProgram(Program):
     """A cell in JAX. See `kit.backends.protocol.Program`."""
 
     def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> None:
@@ -106,6 +106,10 @@ class JaxProgram:
         """Name loops, products and library calls of the executable."""
         return telling(self._executable.as_text())
 
+    def settings(self) -> dict[str, str]:
+        """Return the precision of matrix products; XLA chooses kernels by trying them."""
+        return {"jax_default_matmul_precision": str(jax.config.jax_default_matmul_precision), "autotuning": "XLA's"}
+
     def compilations(self) -> Compilations:
         """Count the executable, the only thing that `step` calls."""
         return Compilations(count=int(self._executable is not None))
@@ -151,6 +155,15 @@ class JaxBackend:
             with suppress(RuntimeError):  # JAX's answer where it has no such platform
                 found[kind] = len(jax.local_devices(backend=kind))
         return found
+
+    def share_gpu_memory(self, share: float) -> None:
+        """Set the part of the GPU's memory that XLA reserves when it starts."""
+        os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{share:.3f}"
+
+    def peak_memory_b(self, device: str) -> int | None:
+        """Return what the device's own allocator says."""
+        stats = jax.local_devices(backend=device)[0].memory_stats()
+        return None if stats is None else stats.get("peak_bytes_in_use")
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> JaxProgram:
         """Build the program."""

@@ -98,6 +98,14 @@ class OwnProgram:
         """Left to the first step."""
         return False
 
+    def device_event(self) -> None:
+        """Left to the program."""
+        return
+
+    def settings(self) -> dict[str, str]:
+        """Not known: a program sets what it likes."""
+        return {}
+
     def to_host(self, output: Output) -> NDArray[np.float32]:
         """Copy the floating-point numbers of what a step returned; shape (elements,)."""
         return floats(output)
@@ -163,6 +171,14 @@ class ProgramBackend:
         with suppress(RuntimeError):  # refused once work has begun: the program's file may have
             torch.set_num_interop_threads(threads)
         return ThreadSetting(torch.get_num_threads(), None)
+
+    def share_gpu_memory(self, share: float) -> None:
+        """Left to the program: its framework is not imported yet."""
+
+    def peak_memory_b(self, device: str) -> int | None:
+        """Ask PyTorch, where it is imported; others tell their own devices' alone."""
+        torch = sys.modules.get("torch")
+        return int(torch.cuda.max_memory_allocated()) if torch is not None and device == "gpu" else None
 
     def devices(self) -> dict[str, int]:
         """Return every kind: that the program has run on its device is seen on what its first step returns."""

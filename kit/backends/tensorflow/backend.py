@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 os.environ["KERAS_BACKEND"] = "tensorflow"  # before Keras is imported, whatever keras.json says
@@ -20,6 +22,7 @@ from tensorflow.python.framework import op_callbacks
 
 from kit.backends.hlo import telling
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
+from kit.backends.tensorflow import on_tpu
 from kit.backends.tensorflow.about import ENTRY
 from kit.backends.tensorflow.layers import build_model, build_optimizer
 from kit.profile.cell import Cell
@@ -32,7 +35,7 @@ TensorFlowBatch = tuple[tf.Tensor, tf.Tensor]
 # Operations in a graph that loop, multiply or call a library.
 TELLING = ("While", "StatelessWhile", "CudnnRNN", "Conv2D", "MatMul", "BatchMatMul", "Einsum")
 
-DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0"}
+DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0", "tpu": "/TPU:0"}
 
 
 class TensorFlowProgram(Program):
@@ -42,6 +45,7 @@ class TensorFlowProgram(Program):
         self._device = DEVICES[cell.device]
         # On a CPU a tf.function returns when it is done; only an accelerator is left running behind it.
         self._asynchronous = cell.device != "cpu"
+        self._tpu = cell.device == "tpu"
         self._host_feed = cell.feed == "host"
         self._train = cell.task == "train"
         self._xla = cell.compile_mode == "xla"
@@ -53,7 +57,7 @@ class TensorFlowProgram(Program):
             if self._reconstruction
             else keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         )
-        with tf.device(self._device):
+        with on_tpu.strategy().scope() if self._tpu else tf.device(self._device):
             self._model = build_model(workload, cell, weights, seed)
             if self._train:
                 self._optimizer = build_optimizer(workload.optimizer)
@@ -61,8 +65,10 @@ class TensorFlowProgram(Program):
         step = self._train_step if self._train else self._infer_step
         self._eager = cell.compile_mode == "eager"
         self._call: Any = step  # until it is traced
-        self._function = tf.function(step, jit_compile=self._xla)
-        self._logits = tf.function(self._infer_step)
+        # What a TPUStrategy runs is compiled by XLA whatever the mode.
+        self._function = tf.function(self._on_device(step), jit_compile=self._xla and not self._tpu)
+        self._logits = tf.function(self._on_device(self._infer_step))
+        self._output: tf.Tensor | None = None
 
     def put(self, batch: HostBatch) -> TensorFlowBatch:
         """Copy one batch to the device."""
@@ -79,11 +85,14 @@ class TensorFlowProgram(Program):
     def step(self, batch: DeviceBatch) -> tf.Tensor:
         """Run one optimizer update or one forward pass."""
         inputs, targets = self._tensors(batch) if self._host_feed else batch
-        return self._call(inputs, targets) if self._train else self._call(inputs)
+        self._output = self._call(inputs, targets) if self._train else self._call(inputs)
+        return self._output
 
     def synchronize(self) -> None:
         """Wait for the accelerator; on a CPU the step has returned when it is done."""
-        if self._asynchronous:
+        if self._tpu and self._output is not None:
+            on_tpu.wait_for(self._output)
+        elif self._asynchronous:
             tf.test.experimental.sync_devices()
 
     def to_host(self, output: tf.Tensor) -> NDArray[np.float32]:
@@ -104,6 +113,13 @@ class TensorFlowProgram(Program):
         nodes = itertools.chain(graph.node, *(function.node_def for function in graph.library.function))
         return sorted({node.op for node in nodes if node.op.startswith(TELLING)})
 
+    def settings(self) -> dict[str, str]:
+        """Return the switches of TensorFloat-32 and of cuDNN's search for the fastest kernel."""
+        return {
+            "tensor_float_32": str(tf.config.experimental.tensor_float_32_execution_enabled()),
+            "cudnn_autotune": os.environ.get("TF_CUDNN_USE_AUTOTUNE", "1"),
+        }
+
     def compilations(self) -> Compilations:
         """Return how often the step has been traced; under XLA each trace is compiled once."""
         if self._eager:
@@ -123,8 +139,15 @@ class TensorFlowProgram(Program):
             op_callbacks.remove_op_callback(note)
         return sorted(name for name in found if name.startswith(TELLING))
 
+    def _on_device(self, step: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+        return (lambda *batch: on_tpu.strategy().run(step, args=batch)) if self._tpu else step
+
+    def _place(self) -> AbstractContextManager[object]:
+        """Return the device of a step; a replica has its own."""
+        return nullcontext() if self._tpu else tf.device(self._device)
+
     def _train_step(self, inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-        with tf.device(self._device):
+        with self._place():
             with tf.GradientTape() as tape:
                 wanted = inputs if self._reconstruction else targets
                 loss = self._loss(wanted, self._model(inputs, training=True))
@@ -133,7 +156,7 @@ class TensorFlowProgram(Program):
             return loss
 
     def _infer_step(self, inputs: tf.Tensor) -> tf.Tensor:
-        with tf.device(self._device):
+        with self._place():
             return self._model(inputs, training=False)
 
     def _tensors(self, batch: HostBatch) -> TensorFlowBatch:
@@ -154,8 +177,22 @@ class TensorFlowBackend:
         return ThreadSetting(tf.config.threading.get_intra_op_parallelism_threads(), None)
 
     def devices(self) -> dict[str, int]:
-        """Count CPUs and GPUs; TPUs are not used here."""
-        return {kind: len(tf.config.list_physical_devices(kind.upper())) for kind in DEVICES} | {"tpu": 0}
+        """Count CPUs, GPUs and cores of TPUs."""
+        found = {kind: len(tf.config.list_physical_devices(kind.upper())) for kind in ("cpu", "gpu")}
+        return found | {"tpu": on_tpu.count()}
+
+    def share_gpu_memory(self, share: float) -> None:
+        """Bound what TensorFlow's allocator takes of the first GPU, the one that cells are put on."""
+        from kit.sensors.cuda import memory_b
+
+        gpus, whole_b = tf.config.list_physical_devices("GPU"), memory_b(0)
+        if gpus and whole_b is not None:
+            limit = tf.config.LogicalDeviceConfiguration(memory_limit=int(share * whole_b / 2**20))
+            tf.config.set_logical_device_configuration(gpus[0], [limit])
+
+    def peak_memory_b(self, device: str) -> int | None:
+        """Return what TensorFlow's allocator held on the GPU."""
+        return int(tf.config.experimental.get_memory_info("GPU:0")["peak"]) if device == "gpu" else None
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> TensorFlowProgram:
         """Build the program."""

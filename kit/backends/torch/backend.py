@@ -43,12 +43,14 @@ TELLING = (
     "baddbmm",
 )
 
+DEVICES = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
+
 
 class TorchProgram(Program):
     """A cell in PyTorch. torch.compile traces and compiles in its first call."""
 
     def __init__(self, workload: Workload, cell: Cell, weights: Weights) -> None:
-        self._device = torch.device("cuda" if cell.device == "gpu" else "cpu")
+        self._device = torch.device(DEVICES[cell.device])
         self._host_feed = cell.feed == "host"
         self._batch_shape = (cell.batch, *workload.input_shape)
         self._train = cell.task == "train"
@@ -93,9 +95,11 @@ class TorchProgram(Program):
         return loss
 
     def synchronize(self) -> None:
-        """Wait for the GPU; on a CPU the step has returned when it is done."""
+        """Wait for the accelerator; on a CPU the step has returned when it is done."""
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
+        elif self._device.type == "tpu":
+            torch.accelerator.synchronize()
 
     def to_host(self, output: torch.Tensor) -> NDArray[np.float32]:
         """Copy a loss or logits."""
@@ -117,6 +121,22 @@ class TorchProgram(Program):
             self.synchronize()
         found = {event.key for event in profiled.key_averages()}
         return sorted(name for name in found if name.partition("::")[2].startswith(TELLING))
+
+    def device_event(self) -> torch.cuda.Event | None:
+        """Record a CUDA event."""
+        if self._device.type != "cuda":
+            return None
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def settings(self) -> dict[str, str]:
+        """Return the switches of TensorFloat-32 and of cuDNN's search for the fastest kernel."""
+        return {
+            "float32_matmul_precision": torch.get_float32_matmul_precision(),
+            "cudnn.allow_tf32": str(torch.backends.cudnn.allow_tf32),
+            "cudnn.benchmark": str(torch.backends.cudnn.benchmark),
+        }
 
     def compilations(self) -> Compilations:
         """Count what TorchDynamo has compiled for the step, and graph breaks in this process since it was built."""
@@ -155,11 +175,22 @@ class TorchBackend:
         return ThreadSetting(torch.get_num_threads(), None)
 
     def devices(self) -> dict[str, int]:
-        """Count CPU and CUDA devices; TPUs would need torch_xla, which is not used here."""
-        return {"cpu": 1, "gpu": torch.cuda.device_count(), "tpu": 0}
+        """Count CPU, CUDA and TPU devices; torch-tpu, where it is installed, has come with PyTorch's own import."""
+        return {"cpu": 1, "gpu": torch.cuda.device_count(), "tpu": _tpus()}
+
+    def share_gpu_memory(self, share: float) -> None:
+        """Bound what the caching allocator takes of the GPU."""
+        if torch.cuda.is_available():
+            torch.cuda.set_per_process_memory_fraction(share)
+
+    def peak_memory_b(self, device: str) -> int | None:
+        """Return what the caching allocator's tensors took of the GPU."""
+        return torch.cuda.max_memory_allocated() if device == "gpu" else None
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> TorchProgram:
         """Build the program."""
+        # Shapes are fixed: cuDNN's fastest kernel for them is found once, as XLA and TensorFlow do by themselves.
+        torch.backends.cudnn.benchmark = True
         # float32 is float32: no TensorFloat-32 on a GPU.
         torch.set_float32_matmul_precision("high" if cell.precision == "tf32" else "highest")
         torch.backends.cudnn.allow_tf32 = cell.precision == "tf32"
@@ -175,6 +206,11 @@ def _with_own_code(method: MethodType) -> MethodType:
     """
     function = FunctionType(method.__func__.__code__.replace(), method.__func__.__globals__)
     return MethodType(function, method.__self__)
+
+
+def _tpus() -> int:
+    found = torch.accelerator.current_accelerator(check_available=True)
+    return torch.accelerator.device_count() if found is not None and found.type == "tpu" else 0
 
 
 def _count_graph_breaks() -> int:

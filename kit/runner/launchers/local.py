@@ -32,6 +32,9 @@ THREAD_VARIABLES = (
     "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS",
 )  # fmt: skip
 
+# CUDA counts GPUs as NVML does: by bus id, not fastest first.
+MEMBER_ENVIRONMENT = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
 
 class LocalLauncher:
     """Starts members of one run.
@@ -66,6 +69,7 @@ class LocalProcess:
                 env={
                     **os.environ,
                     **dict.fromkeys(THREAD_VARIABLES, str(prepare.threads)),
+                    **MEMBER_ENVIRONMENT,
                     "TMPDIR": self._folder.name,
                     **request.variant.env,
                 },

@@ -1,12 +1,19 @@
-/* Stands in for libnvidia-ml.so.1 where there is no GPU: one board, 200 W, energy counter fresh every 100 ms.
+/* Stands in for libnvidia-ml.so.1 where there is no GPU.
+   NVML_BOARDS (1)            boards; board i draws (i + 1) times NVML_WATTS and has bus id 65 + i
+   NVML_WATTS (200)
+   NVML_PERIOD_MS (100)       the energy counter is fresh so often
+   NVML_QUANTUM_MJ (1)        and rises in multiples of this
+   NVML_LOST_AFTER_MS (never) after the first call: every board is lost
    NVML_STAND_IN names what goes wrong: no_driver, no_permission, mismatch, no_gpu, no_energy, no_instant, power_capped,
-   no_clock_events, no_application_clock. */
+   no_clock_events, no_application_clock, exclusive, mig.
+   Compiled with -DOLD_DRIVER it lacks the functions that came last. */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { SUCCESS = 0, NOT_SUPPORTED = 3, NO_PERMISSION = 4, DRIVER_NOT_LOADED = 9, MISMATCH = 18 };
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, NO_PERMISSION = 4, DRIVER_NOT_LOADED = 9, LOST = 15, MISMATCH = 18 };
 
 typedef struct { unsigned int fieldId, scopeId; int64_t timestamp, latencyUsec; int valueType, nvmlReturn;
                  union { double d; unsigned int ui; unsigned long long ull; } value; } field_t;
@@ -19,6 +26,17 @@ static uint64_t milliseconds(void) {
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+static uint64_t setting(const char *name, uint64_t otherwise) {
+    const char *m = getenv(name); return m ? strtoull(m, NULL, 10) : otherwise;
+}
+static int lost(void) {
+    static uint64_t first;
+    if (!first) first = milliseconds();
+    return milliseconds() - first > setting("NVML_LOST_AFTER_MS", UINT64_MAX);
+}
+static unsigned board(void *device) { return (unsigned)(uintptr_t)device - 1; }
+static uint64_t watts(void *device) { return setting("NVML_WATTS", 200) * (board(device) + 1); }
+
 int nvmlInitWithFlags(unsigned int flags) {
     (void)flags;
     if (wrong("no_driver")) return DRIVER_NOT_LOADED;
@@ -28,24 +46,39 @@ int nvmlInitWithFlags(unsigned int flags) {
 }
 int nvmlShutdown(void) { return SUCCESS; }
 const char *nvmlErrorString(int code) { (void)code; return "stand-in error"; }
-int nvmlDeviceGetCount_v2(unsigned int *count) { *count = wrong("no_gpu") ? 0 : 1; return SUCCESS; }
+int nvmlDeviceGetCount_v2(unsigned int *count) { *count = wrong("no_gpu") ? 0 : (unsigned)setting("NVML_BOARDS", 1); return SUCCESS; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device) { *device = (void *)(uintptr_t)(index + 1); return SUCCESS; }
 int nvmlDeviceGetName(void *device, char *name, unsigned int length) { (void)device; strncpy(name, "Stand-in H100", length); return SUCCESS; }
 int nvmlDeviceGetUUID(void *device, char *uuid, unsigned int length) { (void)device; strncpy(uuid, "GPU-stand-in", length); return SUCCESS; }
 int nvmlSystemGetDriverVersion(char *version, unsigned int length) { strncpy(version, "570.1", length); return SUCCESS; }
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *energy_mj) {
-    (void)device;
+    uint64_t period = setting("NVML_PERIOD_MS", 100), quantum = setting("NVML_QUANTUM_MJ", 1);
     if (wrong("no_energy")) return NOT_SUPPORTED;
-    *energy_mj = milliseconds() / 100 * 20000; /* 200 W x 100 ms = 20 J */
+    if (lost()) return LOST;
+    *energy_mj = milliseconds() / period * period * watts(device) / quantum * quantum; /* W x ms = mJ */
     return SUCCESS;
 }
-int nvmlDeviceGetPowerUsage(void *device, unsigned int *power_mw) { (void)device; *power_mw = 190000; return SUCCESS; }
+typedef struct { char legacy[16]; unsigned int domain, bus, device, id, subsystem; char bus_id[32]; } pci_t;
+int nvmlDeviceGetPciInfo_v3(void *device, pci_t *pci) {
+    memset(pci, 0, sizeof *pci);
+    snprintf(pci->bus_id, sizeof pci->bus_id, "00000000:%02X:00.0", 0x65 + board(device));
+    return SUCCESS;
+}
+int nvmlDeviceGetMigMode(void *device, unsigned int *now, unsigned int *later) {
+    (void)device; *now = *later = wrong("mig"); return SUCCESS;
+}
+int nvmlDeviceGetPersistenceMode(void *device, unsigned int *mode) { (void)device; *mode = 1; return SUCCESS; }
+int nvmlDeviceGetComputeMode(void *device, unsigned int *mode) { (void)device; *mode = wrong("exclusive") ? 3 : 0; return SUCCESS; }
+int nvmlDeviceGetPowerUsage(void *device, unsigned int *power_mw) {
+    if (lost()) return LOST;
+    *power_mw = (unsigned)watts(device) * 950; /* a mean that lags */
+    return SUCCESS;
+}
 int nvmlDeviceGetFieldValues(void *device, int count, field_t *fields) {
-    (void)device;
     for (int i = 0; i < count; i++) {
-        fields[i].nvmlReturn = wrong("no_instant") || fields[i].fieldId != 186 ? NOT_SUPPORTED : SUCCESS;
+        fields[i].nvmlReturn = lost() ? LOST : wrong("no_instant") || fields[i].fieldId != 186 ? NOT_SUPPORTED : SUCCESS;
         fields[i].valueType = 1;
-        fields[i].value.ui = 200000;
+        fields[i].value.ui = (unsigned)watts(device) * 1000;
     }
     return SUCCESS;
 }
@@ -55,12 +88,14 @@ int nvmlDeviceGetMemoryInfo(void *device, memory_t *memory) {
 }
 int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz) { (void)device; *mhz = type == 1 ? 1755 : 0; return SUCCESS; }
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned int *celsius) { (void)device; (void)sensor; *celsius = 54; return SUCCESS; }
+#ifndef OLD_DRIVER
 int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *mask) {
     (void)device;
     if (wrong("no_clock_events")) return NOT_SUPPORTED;
     *mask = wrong("power_capped") ? 0x4 : 0x1; /* else idle */
     return SUCCESS;
 }
+#endif
 int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned int *mw) { (void)device; *mw = 230000; return SUCCESS; }
 int nvmlDeviceGetPowerManagementDefaultLimit(void *device, unsigned int *mw) { (void)device; *mw = 700000; return SUCCESS; }
 int nvmlDeviceGetApplicationsClock(void *device, int type, unsigned int *mhz) {

@@ -1,0 +1,65 @@
+"""Throughput of an accelerator: many steps, then one wait, as a training loop runs that looks at no step's result.
+
+    step wait step wait step wait …    latency: what a step takes, and its wait
+    step step step … step wait  …      throughput: k steps a wait, k so large that the wait is under 1 % of them
+
+Between waits the device never idles: the host is ahead of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import islice
+
+from kit.backends.protocol import DeviceBatch
+from kit.clock import now_ns
+from kit.worker.messages import GroupedSteps
+from kit.worker.step_loop import Stepping
+
+# What a wait may cost of its steps.
+WAIT_SHARE = 0.01
+# So many steps show what one costs without its wait, to some percent.
+PROBE_STEPS = 50
+# Steps of seconds are not gathered by the hundred: a group takes this long at most, and its wait is nothing beside it.
+GROUP_MAX_S = 1.0
+
+
+def steps_per_wait(program: Stepping, batches: Iterator[DeviceBatch], latency_ns: float) -> int:
+    """Return k: so many steps that waiting for the last of them costs less than WAIT_SHARE.
+
+    A wait costs what a waited-for step takes longer than one that is not. What that takes is the difference of two
+    groups, which both have one wait.
+
+    Args:
+        program: warm.
+        batches: of its steps.
+        latency_ns: of one step and its wait.
+    """
+    probe = max(1, min(PROBE_STEPS, int(GROUP_MAX_S * 1e9 / latency_ns)))
+    once_ns, thrice_ns = _run(program, batches, probe), _run(program, batches, 3 * probe)
+    step_ns = (thrice_ns - once_ns) / (2 * probe) if thrice_ns > once_ns else thrice_ns / (3 * probe)
+    wait_ns = max(0.0, latency_ns - step_ns)
+    return max(1, min(math.ceil(wait_ns / WAIT_SHARE / step_ns), int(GROUP_MAX_S * 1e9 / step_ns)))
+
+
+def run_grouped(program: Stepping, batches: Iterator[DeviceBatch], each: int, seconds: float) -> GroupedSteps:
+    """Run groups of `each` steps, one at least, until `seconds` are over.
+
+    A group that would end later is begun all the same where less than half of it would be late.
+    """
+    duration_ns = steps = 0
+    while steps == 0 or duration_ns * (1 + each / steps / 2) < seconds * 1e9:
+        duration_ns += _run(program, batches, each)
+        steps += each
+    return GroupedSteps(per_wait=each, steps=steps, duration_ns=duration_ns)
+
+
+def _run(program: Stepping, batches: Iterator[DeviceBatch], steps: int) -> int:
+    """Return how long so many steps and one wait took, in nanoseconds; nothing is left to do when they begin."""
+    step = program.step
+    begin_ns = now_ns()
+    for batch in islice(batches, steps):
+        step(batch)
+    program.synchronize()
+    return now_ns() - begin_ns
