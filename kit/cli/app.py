@@ -20,6 +20,7 @@ VERBS = {
     "suites": "List the built-in suites.",
     "clock": "Measure and print the clock certificate.",
     "data": "Show the data sets, or fetch them.",
+    "launch": "Measure in a target's Docker image, here or on other hosts.",
     "doctor": "Say what can and cannot be measured here, and why.",
     "selftest": "Find planted slow-downs, here and now.",
 }

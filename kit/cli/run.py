@@ -57,7 +57,11 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
     help="Batches on the device, or copied in each step.",
 )
 @click.option(
-    "--variant", "variants", multiple=True, metavar="NAME:SET", help="python=PATH or env=NAME=VALUE; compared."
+    "--variant",
+    "variants",
+    multiple=True,
+    metavar="NAME:SET",
+    help="python=PATH, image=NAME or env=NAME=VALUE; compared.",
 )
 @click.option("--compare", multiple=True, metavar="AXIS", help="Compare over this axis (repeatable).")
 @click.option("--rounds", type=click.IntRange(min=1), metavar="N", help="Fresh starts of every cell.")
@@ -89,6 +93,7 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
 def measure(running: Run, budget: float | None) -> Profile | None:
     """Measure what remains and return the profile, which is written; null where the run was interrupted."""
     from kit.cli.progress import RunProgress
+    from kit.command import run_command
     from kit.runner.stop import StopFlag
 
     stop, profile, why = StopFlag(), None, "interrupted"
@@ -103,7 +108,7 @@ def measure(running: Run, budget: float | None) -> Profile | None:
         if why:
             plan = running.plan.suite
             of = "" if plan.precision_pct is not None else f" of {plan.rounds}"
-            go_on = f"go on with `kit run --resume --out {running.path}`"
+            go_on = f"go on with `{run_command()} --resume --out {running.path}`"
             begun = sum(launch.round >= running.rounds_done for launch in running.launches)
             more = f" and {begun} launches of the next" if begun else ""
             click.echo(f"kit: {why}; {running.rounds_done}{of} rounds{more} kept; {go_on}", err=True)
@@ -114,10 +119,11 @@ def _begin(options: dict[str, Any]) -> Run:
     """Decide everything, or raise a KitError."""
     from kit.clock import choose_source
     from kit.report.reasons import sentence
+    from kit.runner.cpus import threads_here, usable_cpus
     from kit.runner.launchers.conversation import phase_limit_s
     from kit.runner.output import profile_path
-    from kit.runner.prepare import check_devices, ensure_data, keep_installed, prepare
-    from kit.runner.run import Run, usable_cpus
+    from kit.runner.prepare import check_devices, ensure_data, keep_installed, prepare, with_digests
+    from kit.runner.run import Run
     from kit.suites.changed import changed, parameters_given
     from kit.suites.plan import plan_cells
     from kit.suites.program import programs_given
@@ -139,14 +145,14 @@ def _begin(options: dict[str, Any]) -> Run:
         rounds=options["rounds"],
         quick=options["quick"],
     )
-    variants = suite.all_variants()
+    variants = with_digests(suite.all_variants())
     planned = plan_cells(suite, named=axes["backends"])
     check_devices(planned)
     cells, skipped = keep_installed(planned, variants, axes["backends"])
     for entry in skipped:
         click.echo(f"kit: skipped: {sentence(entry.reason)}", err=True)
     cpus = usable_cpus()
-    _say_overruled(len(cpus))
+    _say_overruled(threads_here())
     data = ensure_data(cells, options["data"])
     if data[1] is not None:
         click.echo(f"kit: {sentence(data[1])}; synthetic data of the same shapes is used", err=True)
@@ -179,7 +185,7 @@ def _resume(options: dict[str, Any]) -> Run:
 
 
 def _say_overruled(threads: int) -> None:
-    """Tell which thread variables do not count: every member gets a thread for each usable CPU."""
+    """Tell which thread variables do not count: every member is told how many threads it has."""
     import os
 
     from kit.runner.launchers.local import THREAD_VARIABLES
@@ -187,7 +193,7 @@ def _say_overruled(threads: int) -> None:
     asked = {name: os.environ[name] for name in THREAD_VARIABLES if os.environ.get(name, str(threads)) != str(threads)}
     if asked:
         said = ", ".join(f"{name}={value}" for name, value in asked.items())
-        why = f"frameworks get a thread for each usable CPU ({threads}); choose CPUs with taskset"
+        why = f"frameworks get a thread for each usable CPU ({threads}); choose CPUs with taskset, or give --threads"
         click.echo(f"kit: {said} does not count: {why}", err=True)
 
 
@@ -213,18 +219,18 @@ def _print_outcome(running: Run, profile: Profile, *, as_json: bool) -> None:
 
 def _print_table(profile: Profile, label: str) -> None:
     """Print the table that a built-in suite answers, beside what its document published where that is at hand."""
-    from pathlib import Path
     from sys import stdout
 
     from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
     from kit.report.suite_table import render
+    from kit.suites.published import published_file
     from kit.suites.suite import load_suite, suites_with_a_table
 
     name = profile.suite.name.removesuffix("-quick")
     if name not in suites_with_a_table():
         return
-    suite, beside = load_suite(name), Path(__file__).parents[2] / "profiles" / "published" / f"{name}.json"
-    profiles = [(label, profile), *([(name, read_profile(beside))] if beside.is_file() else [])]
+    suite, beside = load_suite(name), published_file(name)
+    profiles = [(label, profile), *([(name, read_profile(beside))] if beside is not None else [])]
     if suite.table is not None:
         click.echo(render(suite_table(suite.title, suite.table.rows, suite.table.figures, profiles), "text", stdout))

@@ -67,6 +67,7 @@ def _hardware(identity: Identity) -> Facts:
         hypervisor=identity.hypervisor or NONE,
         container=container.engine or NONE,
         image=container.image or NONE,
+        image_digest=container.image_digest or NONE,
         cpu_limit=NONE if container.cpu_limit is None else container.cpu_limit,
         memory_limit_b=NONE if container.memory_limit_b is None else container.memory_limit_b,
     )

@@ -27,7 +27,7 @@ GRADES: dict[str, Grade] = {
     **dict.fromkeys(("package", "python", "environment", "program", "kit", "plan"), "warns"),
     **dict.fromkeys(("governor", "turbo", "power_cap_w", "clock_limit_mhz"), "warns"),
     **dict.fromkeys(("load_1min", "frequency_mhz", "temperature_c", "stolen_pct", "waiting_pct"), "warns"),
-    **dict.fromkeys(("host", "image", "libc", "os"), "noted"),
+    **dict.fromkeys(("host", "image", "image_digest", "libc", "os"), "noted"),
     **dict.fromkeys(("clock", "sensor", "seed", "suite", "rounds", "schema"), "noted"),
 }
 # By how much two profiles may differ in a quantity before it is called a difference.

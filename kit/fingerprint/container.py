@@ -15,7 +15,7 @@ def container(root: Path = Path("/"), environment: Mapping[str, str] = os.enviro
 
     Args:
         root: where /proc, /run, /sys and /.dockerenv are looked for.
-        environment: KIT_IMAGE names the image we run in; no engine tells it to those inside.
+        environment: KIT_IMAGE and KIT_IMAGE_DIGEST name the image we run in; no engine tells it to those inside.
     """
     groups = root / "sys/fs/cgroup"
     cpu, memory = (cgroup.locate(controller, groups, root / "proc") for controller in ("cpu", "memory"))
@@ -32,4 +32,5 @@ def container(root: Path = Path("/"), environment: Mapping[str, str] = os.enviro
         cpu_limit=None if cpu is None else cgroup.cpu_limit(cpu),
         memory_limit_b=None if memory is None else cgroup.memory_limit_b(memory),
         image=environment.get("KIT_IMAGE") or None,
+        image_digest=environment.get("KIT_IMAGE_DIGEST") or None,
     )

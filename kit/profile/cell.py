@@ -99,5 +99,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     python: str | None = None  # the interpreter of its members; null: the backend's
+    image: str | None = None  # its members run in containers of this Docker image; null: on this machine as it is
+    image_digest: str | None = None  # of the image's configuration, sha256:…, as it was when the run began
     env: dict[str, str] = {}  # set for its members
     slowdown_pct: float = 0.0  # planted in every step of its members, as `kit selftest` does; stamped by itself

@@ -38,6 +38,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
     cpu_limit: float | None  # CPUs by quota; null: no quota
     memory_limit_b: Int64 | None
     image: str | None
+    image_digest: str | None = None  # of its configuration, sha256:…, as who started the container said
 
 
 class Software(msgspec.Struct, frozen=True, kw_only=True):

@@ -98,7 +98,13 @@ def render_examination(found: Examination, stream: IO[str]) -> str:
     cpus = f"{len(found.cpus)} usable: {', '.join(map(str, found.cpus))}"
     sections = {
         "Where": facts({"CPUs": cpus, "container": _container(found.container)}),
-        "Frameworks": finding_lines(found.backends),
+        "Conditions": [
+            *grid([[one.subject, "ok" if one.fine else "note", sentence(one.what)] for one in found.conditions])
+        ],
+        "Frameworks": [
+            *finding_lines(found.backends),
+            *(sentence(clash) for one in found.backends for clash in one.clashes),
+        ],
         "Data": finding_lines(found.data),
         "Clocks": finding_lines(found.clocks),
         "Sensors": sensor_lines(found.sensors),

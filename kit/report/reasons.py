@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kit.profile.reason import Reason, Value
 from kit.report.plain import one_line
 from kit.report.quantity import by_name
+from kit.report.reasons_conditions import CONDITION_REASONS
 from kit.report.reasons_machine import MACHINE_REASONS
 
 # Templates name values; `{needed_b}` is shown in the unit that its name ends in, `{needed_b:,}` as Python formats it.
@@ -47,6 +48,7 @@ def sentence(reason: Reason) -> str:
 
 REASONS: Templates = {
     **MACHINE_REASONS,
+    **CONDITION_REASONS,
     # Why a launch failed.
     "exception": "{type}: {message}",
     "program_raised": "{type}: {message} ({file}, line {line})",

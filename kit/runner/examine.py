@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import get_args
 
 import msgspec
@@ -9,12 +10,14 @@ import msgspec
 from kit.backends.catalog import CATALOG, FRAMEWORKS
 from kit.clock import ClockError, choose_source
 from kit.errors import KitError
+from kit.fingerprint.conditions import Condition, conditions
 from kit.fingerprint.container import container
 from kit.profile.clock import ClockSource
 from kit.profile.identity import Container
+from kit.profile.reason import Reason
 from kit.profile.sensor import SensorReport
+from kit.runner.cpus import threads_here, usable_cpus
 from kit.runner.interpreters import find_backend, interpreter_for
-from kit.runner.run import usable_cpus
 from kit.sensors.catalog import probe_all
 from kit.workloads.catalog import DATASETS
 from kit.workloads.data.dataset import SPLITS, Split
@@ -27,6 +30,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     here: bool
     detail: str
+
+
+class BackendFinding(Finding, frozen=True, kw_only=True):
+    """One framework."""
+
+    devices: dict[str, int] | None = None  # kind -> how many it sees
+    clashes: list[Reason] = []
 
 
 class DataFinding(Finding, frozen=True, kw_only=True):
@@ -42,34 +52,42 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
 
     cpus: list[int]
     container: Container
-    backends: list[Finding]
+    conditions: list[Condition]
+    backends: list[BackendFinding]
     data: list[DataFinding]
     clocks: list[Finding]
     sensors: list[SensorReport]
 
 
 def examine() -> Examination:
-    """Look, without downloading or importing a framework."""
-    return Examination(
-        cpus=usable_cpus(),
-        container=container(),
-        backends=[_backend(name) for name in FRAMEWORKS],
-        data=[examine_data(name) for name in DATASETS],
-        clocks=[_clock(source) for source in get_args(ClockSource)],
-        sensors=probe_all(),
-    )
+    """Look, without downloading; each framework is imported by its own interpreter, all at once: it takes seconds."""
+    with ThreadPoolExecutor() as together:
+        return Examination(
+            cpus=usable_cpus(),
+            container=container(),
+            conditions=conditions(usable_cpus(), threads_here()),
+            backends=list(together.map(_backend, FRAMEWORKS)),
+            data=[examine_data(name) for name in DATASETS],
+            clocks=[_clock(source) for source in get_args(ClockSource)],
+            sensors=probe_all(),
+        )
 
 
-def _backend(name: str) -> Finding:
+def _backend(name: str) -> BackendFinding:
     python = interpreter_for(name)
     try:
-        version = find_backend(name).version
+        found = find_backend(name, devices=True)
     except KitError as error:
-        return Finding(subject=name, here=False, detail=str(error))
-    if version is None:
+        return BackendFinding(subject=name, here=False, detail=str(error))
+    if found.version is None:
         mend = f"install it there, or set {CATALOG[name].interpreter_variable} to a Python that has it"
-        return Finding(subject=name, here=False, detail=f"not installed for {python}; {mend}")
-    return Finding(subject=name, here=True, detail=f"{version}, run by {python}")
+        return BackendFinding(subject=name, here=False, detail=f"not installed for {python}; {mend}")
+    if found.devices is None:
+        detail = f"{found.version}, run by {python}, cannot be imported: {found.why_no_devices}"
+        return BackendFinding(subject=name, here=False, detail=detail)
+    sees = ", ".join(f"{count} {kind}" for kind, count in found.devices.items() if count) or "no device"
+    detail = f"{found.version}, run by {python}; sees {sees}"
+    return BackendFinding(subject=name, here=True, detail=detail, devices=found.devices, clashes=found.clashes)
 
 
 def examine_data(name: str) -> DataFinding:

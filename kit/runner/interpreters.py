@@ -9,6 +9,8 @@ import sys
 import msgspec
 
 from kit.backends.catalog import CATALOG
+from kit.engine.connection import local_engine
+from kit.engine.image import ask, need_image
 from kit.errors import KitError
 from kit.profile.cell import DEFAULT_VARIANT, Variant
 from kit.version import __version__
@@ -33,15 +35,14 @@ def member_command(backend: str, variant: Variant) -> list[str]:
     return [interpreter_for(backend, variant), "-m", "kit.worker", "--runner", str(os.getpid())]
 
 
-def find_backend(backend: str, variant: Variant = DEFAULT) -> Probe:
-    """Ask the interpreter, in the variant's environment, for the framework.
+def find_backend(backend: str, variant: Variant = DEFAULT, *, devices: bool = False) -> Probe:
+    """Ask the interpreter, in the variant's environment, for the framework; with `devices`, import it and ask it, too.
 
     Raises:
         InterpreterError: it is missing, lacks the kit or has another version of it, or a library of LD_PRELOAD was
             not loaded.
     """
-    python = interpreter_for(backend, variant)
-    command = [python, "-m", "kit.worker", "--probe", backend]
+    python = variant.image or interpreter_for(backend, variant)
     who = f"{python} cannot run the worker for {backend}"
     named = variant.name != DEFAULT_VARIANT
     needs = f"a Python in which steadykit and {CATALOG[backend].distributions[0]} are installed"
@@ -49,10 +50,7 @@ def find_backend(backend: str, variant: Variant = DEFAULT) -> Probe:
         f"give variant {variant.name} {needs}" if named else f"set {CATALOG[backend].interpreter_variable} to {needs}"
     )
     try:
-        answer = subprocess.run(
-            command, capture_output=True, timeout=PROBE_TIMEOUT_S, check=True, env={**os.environ, **variant.env}
-        )
-        found = msgspec.json.decode(answer.stdout, type=Probe)
+        found = msgspec.json.decode(_answer(backend, variant, devices=devices).strip().rpartition(b"\n")[2], type=Probe)
     except OSError as error:
         raise InterpreterError(f"{who}: {error.strerror or error}; {remedy}") from None
     except subprocess.TimeoutExpired:
@@ -70,3 +68,15 @@ def find_backend(backend: str, variant: Variant = DEFAULT) -> Probe:
             "install the library, or give its full path"
         )
     return found
+
+
+def _answer(backend: str, variant: Variant, *, devices: bool) -> bytes:
+    """Return what the probe says. OSError, SubprocessError and EngineError pass."""
+    arguments = ["-m", "kit.worker", "--probe", backend, *(["--devices"] if devices else [])]
+    if variant.image is not None:
+        client = local_engine()
+        python = need_image(client, variant.image).python(backend)
+        return ask(client, variant.image, [python, *arguments], variant.env)
+    command = [interpreter_for(backend, variant), *arguments]
+    environment = {**os.environ, **variant.env}
+    return subprocess.run(command, capture_output=True, timeout=PROBE_TIMEOUT_S, check=True, env=environment).stdout

@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import get_args
 
+from msgspec.structs import replace
+
 from kit.backends.catalog import CATALOG
+from kit.engine.connection import local_engine
+from kit.engine.image import need_image
 from kit.errors import KitError
 from kit.fingerprint.accelerators import absence
 from kit.fingerprint.identity import identity
@@ -58,6 +62,21 @@ def check_devices(cells: Sequence[Cell]) -> None:
             )
 
 
+def with_digests(variants: Sequence[Variant]) -> list[Variant]:
+    """Return the variants, those of images with what the engine has under that name now.
+
+    Raises:
+        EngineError: no engine answers on this machine, or it has no such image.
+    """
+    if all(variant.image is None for variant in variants):
+        return list(variants)
+    engine = local_engine()
+    return [
+        variant if variant.image is None else replace(variant, image_digest=need_image(engine, variant.image).digest)
+        for variant in variants
+    ]
+
+
 def keep_installed(
     cells: Sequence[Cell], variants: Sequence[Variant], asked_for: Sequence[str]
 ) -> tuple[list[Cell], list[Skipped]]:
@@ -78,8 +97,8 @@ def keep_installed(
         variant = by_name[name]
         if find_backend(backend, variant).version is not None:
             continue
-        if variant.python is not None:
-            raise MissingError(f"variant {name}: {backend} is not installed for {variant.python}; install it there")
+        if (where := variant.python or variant.image) is not None:
+            raise MissingError(f"variant {name}: {backend} is not installed for {where}; install it there")
         if backend in asked_for:
             raise MissingError(
                 f"{backend} is not installed; `make setup` installs it, or leave out --backend {backend}"
@@ -113,7 +132,8 @@ def ensure_data(cells: Sequence[Cell], choice: str) -> tuple[dict[str, str], Rea
 
 def identify(backends: Sequence[str], variants: Sequence[Variant]) -> Identity:
     """Return the machine and the software of every interpreter that members run in. Takes about a second."""
-    pythons = dict.fromkeys(interpreter_for(backend, variant) for variant in variants for backend in backends)
+    here = [variant for variant in variants if variant.image is None]
+    pythons = dict.fromkeys(interpreter_for(backend, variant) for variant in here for backend in backends)
     return identity(
         tuple(pythons),
         packages=[*adding_distributions(), *(name for entry in CATALOG.values() for name in entry.packages)],

@@ -12,7 +12,7 @@ from kit.profile.identity import STATE_COUNTERS
 from kit.profile.program import file_sha256
 from kit.profile.reason import reason
 from kit.profile.unfinished import RunPlan
-from kit.runner.prepare import identify
+from kit.runner.prepare import identify, with_digests
 from kit.version import __version__
 
 # Hashes say that something differs; the fields under them say what.
@@ -38,6 +38,11 @@ def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
     for name, source in plan.suite.programs.items():
         if (sha256 := file_sha256(source.path)) != source.sha256:
             raise _differs(f"{source.path} of program {name}", source.sha256, sha256)
+    for variant, present in zip(plan.suite.variants, with_digests(plan.suite.variants), strict=True):
+        if variant.image_digest != present.image_digest:
+            raise _differs(
+                f"image {variant.image} of variant {variant.name}", variant.image_digest, present.image_digest
+            )
     if plan.cpus != cpus:
         raise _differs("usable CPUs", plan.cpus, cpus)
     here = identify(list(dict.fromkeys(cell.backend for cell in plan.cells)), plan.suite.variants)

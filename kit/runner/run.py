@@ -8,7 +8,6 @@ resume ◄───────────────────┘    the fo
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from kit.clock import now_ns
+from kit.command import run_command
 from kit.errors import KitError
 from kit.fingerprint.state import state
 from kit.profile.launch import Launch
@@ -24,7 +24,8 @@ from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
 from kit.profile.steps import Steps, launch_id, timed_steps
 from kit.profile.store import write_profile
 from kit.profile.unfinished import RunPlan, UnfinishedRun
-from kit.runner.launchers.local import LocalLauncher
+from kit.runner.cpus import usable_cpus
+from kit.runner.launchers.mixed import MixedLauncher
 from kit.runner.launchers.protocol import Launcher
 from kit.runner.resumable import check_resumable, without_counters
 from kit.runner.round import Context, Watcher, run_round
@@ -110,7 +111,7 @@ class Run:
         """
         bounded = budget_s is not None and budget_s < math.inf  # nor NaN, which click lets pass
         deadline_ns = now_ns() + int((budget_s or 0) * 1e9) if bounded else None
-        context = Context(self.plan, launcher or LocalLauncher(stop), watcher, stop, {})
+        context = Context(self.plan, launcher or MixedLauncher(stop), watcher, stop, {})
         try:
             complete = self._rounds(context, watcher, deadline_ns)
             return self._close(interrupted=not complete)
@@ -123,7 +124,7 @@ class Run:
             self._kept.close()
             raise StoppedError(
                 f"{error.filename or self.path}: {error.strerror or error}; mend that, then go on with "
-                f"`kit run --resume --out {self.path}`"
+                f"`{run_command()} --resume --out {self.path}`"
             ) from error
 
     def _rounds(self, context: Context, watcher: RunWatcher, deadline_ns: int | None) -> bool:
@@ -192,8 +193,3 @@ def _percentiles_ns(launches: Iterable[Launch], steps: Mapping[str, Steps]) -> t
     timed = [timed_steps(one, steps[launch_id(one)]) for one in launches if one.gave_number]
     together = np.concatenate([*timed, np.array([], np.int64)])
     return percentile_ns(together, 95), percentile_ns(together, 99)
-
-
-def usable_cpus() -> list[int]:
-    """Return the CPUs that this process may run on: what affinity allows."""
-    return sorted(os.sched_getaffinity(0))

@@ -8,8 +8,8 @@ import msgspec
 
 from kit.profile.cell import Cell, Variant
 from kit.profile.unfinished import RunPlan
+from kit.runner.cpus import usable_cpus
 from kit.runner.prepare import check_devices, ensure_data, keep_installed, prepare
-from kit.runner.run import usable_cpus
 from kit.suites.changed import changed
 from kit.suites.plan import plan_cells
 from kit.suites.suite import DEFAULT_SUITE, load_suite

@@ -113,6 +113,7 @@ class VariantTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """One ``[variants.NAME]`` of a suite file."""
 
     python: str | None = None
+    image: str | None = None
     env: dict[str, str] = {}
 
 
@@ -173,7 +174,10 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def all_variants(self) -> list[Variant]:
         """Return the variants as members are started with them; one that stands alone is compared with the default."""
-        named = [Variant(name=name, python=table.python, env=table.env) for name, table in self.variants.items()]
+        named = [
+            Variant(name=name, python=table.python, image=table.image, env=table.env)
+            for name, table in self.variants.items()
+        ]
         if len(named) == 1 and named[0].name != DEFAULT_VARIANT:
             return [Variant(name=DEFAULT_VARIANT), *named]
         return named or [Variant(name=DEFAULT_VARIANT)]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from kit.suites.suite import VARIANT_NAME, SuiteError, VariantTable
 
 # A comma begins the next setting only before one: values may have commas of their own.
-_NEXT_SETTING = re.compile(r",(?=(?:python|env)=)")
+_NEXT_SETTING = re.compile(r",(?=(?:python|image|env)=)")
 _EXAMPLE = "as in --variant tcmalloc:env=LD_PRELOAD=libtcmalloc_minimal.so.4"
 
 
@@ -33,16 +33,21 @@ def variants_given(texts: Iterable[str]) -> dict[str, VariantTable]:
 
 
 def _table(text: str, settings: str) -> VariantTable:
-    python, env = None, {}
+    python, image, env = None, None, {}
     for setting in _NEXT_SETTING.split(settings) if settings else []:
         kind, _, value = setting.partition("=")
         if kind == "python" and value:
             python = value
+        elif kind == "image" and value:
+            image = value
         elif kind == "env" and "=" in value and not value.startswith("="):
             name, _, content = value.partition("=")
             env[name] = content
         else:
             raise SuiteError(
-                f"--variant {text!r}: {setting!r} sets nothing; give python=PATH or env=NAME=VALUE, {_EXAMPLE}"
+                f"--variant {text!r}: {setting!r} sets nothing; give python=PATH, image=NAME or env=NAME=VALUE, "
+                f"{_EXAMPLE}"
             )
-    return VariantTable(python=python, env=env)
+    if python and image:
+        raise SuiteError(f"--variant {text!r}: an image has its own interpreters; give python or image")
+    return VariantTable(python=python, image=image, env=env)

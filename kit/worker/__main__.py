@@ -20,11 +20,12 @@ def main() -> int:
     parser.add_argument("--runner", type=int, metavar="PID", help="end when this process does")
     parser.add_argument("--cpus", default="", metavar="0,1", help="run on these only")
     parser.add_argument("--probe", metavar="BACKEND")
+    parser.add_argument("--devices", action="store_true", help="with --probe: import the framework, and ask it")
     arguments = parser.parse_args()
     if arguments.probe:
         from kit.worker.probe import print_probe
 
-        return print_probe(arguments.probe)
+        return print_probe(arguments.probe, devices=arguments.devices)
     if not arguments.runner:
         parser.error("--runner is needed, or --probe alone")
     _die_with(arguments.runner)

@@ -18,7 +18,7 @@ from measuring import printed
 
 from kit import clock
 from kit.backends.catalog import FRAMEWORKS, load
-from kit.runner.run import usable_cpus
+from kit.runner.cpus import usable_cpus
 from kit.sensors.catalog import EdgeCounters
 from kit.suites.suite import BLOCK_S
 

@@ -17,10 +17,11 @@ from kit.profile.cell import Cell, Variant
 from kit.profile.launch import Launch, StepPlan
 from kit.profile.schema import Group, Profile
 from kit.profile.unfinished import folder_of
+from kit.runner.cpus import usable_cpus
 from kit.runner.launchers.local import LocalLauncher
 from kit.runner.launchers.protocol import MemberRequest
 from kit.runner.prepare import ensure_data, prepare
-from kit.runner.run import Run, usable_cpus
+from kit.runner.run import Run
 from kit.runner.stop import StopFlag
 from kit.suites.plan import plan_cells
 from kit.suites.suite import Axes, Measure, Suite

@@ -45,7 +45,7 @@ def image(client):
     named = os.environ.get("KIT_TEST_IMAGE")
     if named:
         return client.images.get(named).tags[0]
-    subprocess.run(["make", "image-cpu", "IMAGE_CPU=steadykit:test"], cwd=ROOT, check=True, timeout=BUILD_S)
+    subprocess.run(["make", "image-cpu", "IMAGE=steadykit:test"], cwd=ROOT, check=True, timeout=BUILD_S)
     return client.images.get("steadykit:test").tags[0]
 
 

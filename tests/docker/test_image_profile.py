@@ -11,8 +11,8 @@ pytestmark = pytest.mark.docker
 SMALL = ("run", "--quick", "--workload", "mlp", "--task", "train", "--rounds", "1", "--data", "synthetic")
 
 
-@pytest.mark.parametrize("uid", [1000, 12345], ids=["the image's own user", "a user without a name"])
-def test_a_profile_of_three_frameworks_is_written_by_a_user_that_is_not_root(run, folder_of, uid):
+def test_a_profile_of_three_frameworks_is_written_by_a_user_that_the_image_does_not_know(run, folder_of):
+    uid = 12345
     folder, volumes = folder_of(uid)
     ended = run(*SMALL, "--out", "/profiles/", user=f"{uid}:{uid}", volumes=volumes)
     assert ended.status == 0, ended.stderr

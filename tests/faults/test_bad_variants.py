@@ -41,7 +41,7 @@ def test_an_interpreter_that_cannot(place, tmp_path, text, said):
         (["new:python=/gone/bin/python"], "No such file"),
         (["new:env=LD_PRELOAD=libnobody-has-this.so.7"], "libnobody-has-this.so.7, which was not loaded"),
         (["new:env=A=1", "new:env=A=2"], "two variants of one name"),
-        (["new:image=x"], "sets nothing"),
+        (["new:picture=x"], "sets nothing"),
         (["new"], "sets nothing"),
         (["new:env=OMP_NUM_THREADS=1"], "OMP_NUM_THREADS does not count"),
     ],

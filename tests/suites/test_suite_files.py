@@ -89,7 +89,7 @@ def test_variants_of_a_file_are_compared_in_its_order(tmp_path):
         (MINE + "[measure]\nblock_s = 0\n", "block_s"),
         (MINE + "[measure]\nwarmup_s = inf\n", "warmup_s"),
         (MINE + "[measure]\nlead_in_s = 0.3\n", "lead_in_s"),
-        (MINE + '[variants.x]\nimage = "y"\n', "image"),
+        (MINE + '[variants.x]\npicture = "y"\n', "picture"),
         (MINE + '[variants."a b/c"]\n', "a b/c"),
     ],
 )
@@ -219,7 +219,8 @@ def test_what_a_variant_may_say():
         (["a:python="], "sets nothing"),
         (["a:env=X"], "sets nothing"),
         (["a:env==1"], "sets nothing"),
-        (["a:image=x"], "sets nothing"),
+        (["a:picture=x"], "sets nothing"),
+        (["a:image=x,python=y"], "give python or image"),
     ],
 )
 def test_what_names_no_variant_is_one_line(texts, said):

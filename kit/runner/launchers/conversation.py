@@ -1,6 +1,8 @@
-"""The conversation with a member: a command out, answers back, each phase with a deadline; whatever carries its lines.
+"""The conversation with a member: a command out, answers back, each phase with a deadline. Whatever carries its lines.
 
-LocalLauncher ─► a process on this machine: a Channel ─► Conversation, a Member
+LocalLauncher ─► a process on this machine ─┐
+                                            ├─► Channel ─► Conversation, a Member
+ImageLauncher ─► a container of an image ───┘
 """
 
 from __future__ import annotations

@@ -1,0 +1,143 @@
+"""One container from its creation to its end, its output passed on as it comes; the engine removes it when it ends.
+
+create ─ watch its events ─ attach ─ start ─► output … ─► die (exit status; oom before it) ─► removed
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from kit.engine.connection import EngineError
+from kit.engine.options import ContainerOptions
+
+if TYPE_CHECKING:
+    import docker
+
+READ_B = 1 << 16
+HEADER_B = 8
+STDERR = 2
+# What marks a container as ours.
+LABEL = "io.steadykit"
+
+
+class Output(NamedTuple):
+    """Some bytes of a container's output."""
+
+    is_error: bool
+    data: bytes
+
+
+class Ended(NamedTuple):
+    """How a container ended."""
+
+    status: int
+    out_of_memory: bool  # the kernel killed a process in it
+
+
+class Contained:
+    """A container that runs for as long as this object is open.
+
+    Its input stays open as long, too; the supervisor in it ends it when that closes, as at this process' death.
+
+    Raises:
+        EngineError: the engine refuses, with what would mend it.
+    """
+
+    def __init__(self, client: docker.DockerClient, options: ContainerOptions) -> None:
+        import docker
+
+        try:
+            self._container = client.containers.create(
+                **options.for_engine(), stdin_open=True, auto_remove=True, labels={LABEL: "run"}
+            )
+            self._events = client.events(
+                decode=True, filters={"container": self._container.id, "event": ["die", "oom"]}
+            )
+            wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+            self._socket: Any = client.api.attach_socket(self._container.id, params=wanted)
+            self._container.start()
+        except (docker.errors.DockerException, OSError) as error:
+            self.close()
+            raise EngineError(explained(error)) from None
+        self._raw = getattr(self._socket, "_sock", self._socket)
+        self._unread = b""
+        self._output_ended = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def send(self, data: bytes) -> None:
+        """Write to the container's input. OSError where it has gone."""
+        self._raw.sendall(data)
+
+    def receive(self, wait_s: float) -> list[Output] | None:
+        """Return what has come within `wait_s`, maybe nothing; None: its output has ended."""
+        if self._output_ended:
+            return None
+        if select.select([self._raw], [], [], wait_s)[0]:
+            data = self._raw.recv(READ_B)
+            self._output_ended = not data
+            self._unread += data
+        return list(self._frames()) or (None if self._output_ended else [])
+
+    def signal(self, name: str) -> None:
+        """Send a signal to its first process; nothing where it has ended."""
+        import docker
+
+        with suppress(docker.errors.APIError):
+            self._container.kill(signal=name)
+
+    def wait(self) -> Ended:
+        """Return how it ended, once its output has.
+
+        Raises:
+            EngineError: the engine has gone.
+        """
+        out_of_memory = False
+        try:
+            for event in self._events:
+                if event["Action"] == "die":
+                    return Ended(int(event["Actor"]["Attributes"]["exitCode"]), out_of_memory)
+                out_of_memory = True
+        except Exception:  # requests, urllib3 and http.client each have their own for a connection that has ended
+            pass
+        raise EngineError("the engine has stopped while the container ran; start it")
+
+    def close(self) -> None:
+        """Remove the container, running or not."""
+        import docker
+
+        for stream in (getattr(self, "_events", None), getattr(self, "_socket", None)):
+            if stream is not None:
+                stream.close()
+        if (container := getattr(self, "_container", None)) is not None:
+            with suppress(docker.errors.DockerException, OSError):  # gone already, or the engine is
+                container.remove(force=True, v=True)  # its anonymous volumes with it
+
+    def _frames(self) -> Iterator[Output]:
+        """Docker Engine API, "Attach to a container": a header of stream, three zeros, length (big-endian); data."""
+        while len(self._unread) >= HEADER_B:
+            end = HEADER_B + int.from_bytes(self._unread[4:HEADER_B], "big")
+            if len(self._unread) < end:
+                return
+            yield Output(self._unread[0] == STDERR, self._unread[HEADER_B:end])
+            self._unread = self._unread[end:]
+
+
+def explained(error: Exception) -> str:
+    """Return an engine's refusal in one line, with what would mend it where that is known."""
+    said = " ".join(str(getattr(error, "explanation", None) or error).split())
+    if "could not select device driver" in said or "nvidia-container-cli" in said:
+        return (
+            f"the engine cannot give a GPU ({said}); install the NVIDIA Container Toolkit and the driver, "
+            "or measure with `kit launch cpu`"
+        )
+    if "Requested CPUs are not available" in said:
+        return f"{said}; give CPUs that this host has with --cpus"
+    return said

@@ -1,0 +1,51 @@
+"""What a container needs to reach a target's hardware, as the engine and its host have it."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from kit.engine.connection import EngineError
+from kit.engine.image import ask
+from kit.engine.options import Bind, ContainerOptions
+
+if TYPE_CHECKING:
+    import docker
+
+# Cloud TPU documentation, "Run a container on a TPU VM": up to v4 /dev/accel*, from v5 on VFIO groups and unlimited
+# locked memory.
+TPU_FILES = ("accel[0-9]*", "vfio/vfio", "vfio/[0-9]*")
+DEV = Bind("/dev", PurePosixPath("/host-dev"))
+LIST_TPU_FILES = f"""
+from pathlib import Path
+folder = Path("{DEV.inside}")
+print(*(Path("/dev", file.relative_to(folder)) for name in {TPU_FILES} for file in sorted(folder.glob(name))))
+"""
+
+
+def with_devices(client: docker.DockerClient, target: str, options: ContainerOptions) -> ContainerOptions:
+    """Return the options with the target's devices.
+
+    Raises:
+        EngineError: they are not there, or the engine cannot give them.
+    """
+    if target == "gpu":
+        info = client.info()
+        # Since Docker 28.3 devices may come by the Container Device Interface, without a runtime of its own.
+        if "nvidia" not in info["Runtimes"] and not any(
+            "nvidia" in str(one) for one in info.get("DiscoveredDevices") or ()
+        ):
+            raise EngineError(
+                "the engine has no NVIDIA runtime; install the NVIDIA Container Toolkit on its host and run "
+                "`sudo nvidia-ctk runtime configure --runtime=docker`, or measure with `kit launch cpu`"
+            )
+        return options._replace(gpus=options.gpus or "all")
+    if target == "tpu":
+        files = ask(client, options.image, ["python3", "-c", LIST_TPU_FILES], binds=(DEV,)).decode().split()
+        if not files:
+            raise EngineError(
+                "no TPU on the engine's host: neither /dev/accel* nor /dev/vfio/*; run on a TPU VM, or name one with "
+                "--host ssh://…"
+            )
+        return options._replace(devices=tuple(files), unlimited_memlock=True)
+    return options

@@ -1,0 +1,108 @@
+"""`kit run …` in a container of a target's image: its options, and one launch on this machine's engine.
+
+Launch ─► container options ─► with folders ─► with devices ─► attended ─► streamed ─► how it ended
+                            └► the equal `docker run` line
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+
+from kit.engine.connection import connect, engine_url
+from kit.engine.devices import with_devices
+from kit.engine.folders import with_folders
+from kit.engine.image import Image, find_or_build, need_image
+from kit.engine.options import Bind, ContainerOptions
+from kit.engine.streamed import Stop, streamed
+from kit.engine.target import Target
+
+if TYPE_CHECKING:
+    import docker
+
+    from kit.engine.contained import Ended
+
+# The engine masks the kernel's own path to it in every container.
+POWERCAP = Bind("/sys/devices/virtual/powercap", PurePosixPath("/powercap"))
+# Settings that are this user's, not the machine's.
+PASSED_ON = ("NO_COLOR", "KIT_PHASE_LIMIT_S")
+# Between an interrupt and the end by force: a block ends, and what there is is written.
+GRACE_S = 60
+
+
+class Limits(NamedTuple):
+    """What a container is given of the machine; null: all that there is."""
+
+    cpus: str | None = None
+    memory: str | None = None
+    gpus: str | None = None
+    rapl: bool = False
+
+
+class Launch(NamedTuple):
+    """What is to run where."""
+
+    target: Target
+    arguments: tuple[str, ...]  # of `kit run`
+    out: str | None  # among them
+    files: tuple[Path, ...]  # that they name
+    image: str | None  # null: the target's
+    limits: Limits
+    resume: bool = False
+
+
+def launch_here(launch: Launch, stop: Stop) -> Ended:
+    """Run it on this machine's engine; its output to ours, an interrupt to it.
+
+    Raises:
+        EngineError: there is no engine, no image, no such device; or the engine refuses or goes away.
+    """
+    options = with_folders(container_options(launch), launch.out, launch.files)
+    client = connect()
+    image = image_of(client, engine_url(), launch)
+    return streamed(client, attended(with_devices(client, launch.target.name, options), image), stop)
+
+
+def as_line(launch: Launch) -> str:
+    """Return the `docker run` line that does the same; the shell asks the engine for the image's digest."""
+    options = with_folders(container_options(launch), launch.out, launch.files)
+    image = shlex.quote(options.image)
+    digest = f'"$(docker image inspect --format {{{{.Id}}}} {image})"'
+    return options.as_line(more=f"--env KIT_IMAGE={image} --env KIT_IMAGE_DIGEST={digest}")
+
+
+def image_of(client: docker.DockerClient, url: str, launch: Launch) -> Image:
+    """Return the image that was asked for, or the target's, which is built where it is missing."""
+    return need_image(client, launch.image) if launch.image else find_or_build(client, url, launch.target)
+
+
+def container_options(launch: Launch) -> ContainerOptions:
+    """Return the container that measures, as yet without folders and devices."""
+    limits, target = launch.limits, launch.target
+    environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    environment |= {"KIT_POWERCAP_ROOT": str(POWERCAP.inside)} if limits.rapl else {}
+    return ContainerOptions(
+        image=launch.image or target.image,
+        command=["run", *launch.arguments],
+        binds=(POWERCAP,) if limits.rapl else (),
+        environment=(("KIT_COMMAND", f"kit launch {target.name}"), *environment.items()),
+        cpuset=limits.cpus or ",".join(map(str, sorted(os.sched_getaffinity(0)))),
+        memory=limits.memory,
+        gpus=(limits.gpus or "all") if target.name == "gpu" else None,
+    )
+
+
+def attended(options: ContainerOptions, image: Image) -> ContainerOptions:
+    """Return the same with the supervisor as its first process, so that it ends when its client does."""
+    environment = {"KIT_IMAGE": image.name, "KIT_IMAGE_DIGEST": image.digest}
+    if sys.stderr.isatty() and sys.stdout.isatty():
+        # What rich asks for in place of a terminal: the output goes to one.
+        environment |= {"TTY_COMPATIBLE": "1", "COLUMNS": str(os.get_terminal_size(2).columns)}
+    return options._replace(
+        image=image.digest,
+        entrypoint=("python3", "-m", "kit.worker.supervisor", "--grace", str(GRACE_S), *image.entrypoint),
+        environment=(*options.environment, *environment.items()),
+    )

@@ -1,0 +1,134 @@
+"""The image launcher: a member is a container of its variant's image; its first process stops and continues it."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from pathlib import Path, PurePosixPath
+
+from kit.clock import now_ns
+from kit.engine.connection import local_engine
+from kit.engine.contained import Contained
+from kit.engine.devices import with_devices
+from kit.engine.folders import data_bind
+from kit.engine.image import need_image
+from kit.engine.options import Bind, ContainerOptions
+from kit.profile.reason import Reason, reason
+from kit.runner.launchers.conversation import SIGNAL_LIMIT_S, Conversation, phase_limit_s
+from kit.runner.launchers.local import MEMBER_ENVIRONMENT, STDERR_TAIL_LINES, THREAD_VARIABLES
+from kit.runner.launchers.protocol import MemberRequest
+from kit.runner.stop import StopFlag
+from kit.worker.supervisor import PAUSE, RESUME, STOPPED
+
+
+class ImageLauncher:
+    """Starts members of one run, each in a container of the engine that `kit.engine.connection` finds.
+
+    Args:
+        stop: looked at while a member works.
+
+    Raises:
+        EngineError: none answers.
+    """
+
+    def __init__(self, stop: StopFlag) -> None:
+        self._stop = stop
+        self._limit_s = phase_limit_s()
+        self._client = local_engine()
+
+    def start(self, request: MemberRequest) -> Conversation:
+        """Start a member's container. EngineError where the engine refuses."""
+        device = request.prepare.programs[0].cell.device
+        options = with_devices(self._client, device, self._options(request))
+        return Conversation(request, ContainedMember(Contained(self._client, options)), self._stop, self._limit_s)
+
+    def _options(self, request: MemberRequest) -> ContainerOptions:
+        prepare, digest = request.prepare, request.variant.image_digest
+        assert digest is not None
+        cpus = ",".join(map(str, prepare.cpus))
+        python = need_image(self._client, digest).python(request.backend)
+        folders = {str(Path(source.path).parent) for source in prepare.sources.values()}
+        threads = dict.fromkeys(THREAD_VARIABLES, str(prepare.threads))
+        environment = threads | MEMBER_ENVIRONMENT | request.variant.env
+        return ContainerOptions(
+            image=digest,
+            user=f"{os.getuid()}:{os.getgid()}",
+            entrypoint=(python, "-m", "kit.worker.supervisor"),
+            command=[python, "-m", "kit.worker", "--runner", "1", "--cpus", cpus],
+            binds=(*data_bind(), *(Bind(folder, PurePosixPath(folder)) for folder in sorted(folders))),
+            environment=tuple(environment.items()),
+            cpuset=cpus,
+        )
+
+
+class ContainedMember:
+    """See `kit.runner.launchers.conversation.Channel`."""
+
+    def __init__(self, contained: Contained) -> None:
+        self._contained = contained
+        self._unread = b""
+        self._errors: deque[bytes] = deque(maxlen=STDERR_TAIL_LINES)
+        self._error_line = b""
+        self._ended = False
+
+    def send(self, line: bytes) -> None:
+        """Write a line to it."""
+        self._contained.send(line)
+
+    def receive(self, wait_s: float) -> bytes | None:
+        """Return what it has written."""
+        if not self._unread:
+            self._take(wait_s)
+        data, self._unread = self._unread, b""
+        return data or (b"" if self._ended else None)
+
+    def pause(self) -> bool:
+        """Ask the supervisor to stop it."""
+        self._contained.send(PAUSE)
+        deadline_ns = now_ns() + int(SIGNAL_LIMIT_S * 1e9)
+        while not self._unread.endswith(STOPPED):
+            if self._ended:
+                return False
+            if now_ns() > deadline_ns:
+                raise TimeoutError
+            self._take(SIGNAL_LIMIT_S)
+        self._unread = self._unread.removesuffix(STOPPED)
+        return True
+
+    def resume(self) -> None:
+        """Ask the supervisor to continue it."""
+        self._contained.send(RESUME)
+
+    def wait(self, limit_s: float) -> None:
+        """Read on until its output has ended."""
+        deadline_ns = now_ns() + int(limit_s * 1e9)
+        while not self._ended and (left_ns := deadline_ns - now_ns()) > 0:
+            self._take(left_ns / 1e9)
+
+    def how_it_ended(self) -> Reason:
+        """Return its exit status, or that the kernel killed it for want of memory."""
+        if not self._ended:
+            return reason("closed_its_pipes")
+        ended = self._contained.wait()
+        if ended.out_of_memory:
+            return reason("out_of_memory", signal="SIGKILL")
+        last_words = (self.stderr_tail().splitlines() or [""])[-1]
+        return reason("exit_code", exit_code=ended.status, message=last_words)
+
+    def stderr_tail(self) -> str:
+        """Return the last lines of its standard error."""
+        return b"\n".join((*self._errors, self._error_line)).decode(errors="replace").strip()
+
+    def kill(self) -> None:
+        """Remove the container."""
+        self._contained.close()
+
+    def _take(self, wait_s: float) -> None:
+        outputs = self._contained.receive(wait_s)
+        self._ended = outputs is None
+        for output in outputs or ():
+            if output.is_error:
+                *whole, self._error_line = (self._error_line + output.data).split(b"\n")
+                self._errors += whole
+            else:
+                self._unread += output.data

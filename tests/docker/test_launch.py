@@ -1,0 +1,186 @@
+"""`kit launch` as a user runs it: a process of its own, the real engine, the real image."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from kit.engine.contained import LABEL
+from kit.profile.store import read_profile
+
+pytestmark = pytest.mark.docker
+
+ONE = ("--workload", "mlp", "--task", "infer", "--backend", "torch", "--data", "synthetic")
+SHORT = ("--quick", *ONE, "--rounds", "1")
+ENDS_S = 120
+
+
+@pytest.fixture
+def launch(image, tmp_path):
+    """Run `kit launch cpu --image IMAGE …` in an empty folder: `launch(*arguments) -> CompletedProcess`."""
+
+    def once(*arguments, **environment):
+        return subprocess.run(
+            command(image, *arguments), cwd=tmp_path, env=os.environ | environment, capture_output=True, text=True,
+            timeout=ENDS_S, check=False,
+        )  # fmt: skip
+
+    return once
+
+
+@pytest.fixture
+def begun(image, tmp_path):
+    """Begin a run of many rounds and wait until one is kept: `begun(out, *arguments) -> Popen`."""
+    started = []
+
+    def begin(out, *arguments):
+        process = subprocess.Popen(
+            command(image, *arguments, "--quick", *ONE, "--rounds", "50", "--out", out),
+            cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        started.append(process)
+        wait_for(lambda: list((tmp_path / f"{out}.rounds").glob("r0*.json")))
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def command(image, *arguments):
+    return [sys.executable, "-m", "kit", "launch", "cpu", "--image", image, *arguments]
+
+
+def wait_for(done, seconds=60):
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.1)
+
+
+def containers(client):
+    return client.containers.list(all=True, filters={"label": LABEL})
+
+
+def test_the_profile_lands_here_is_the_callers_and_names_the_image_by_digest(launch, client, image, tmp_path):
+    ended = launch(*SHORT, "--out", "one.json")
+    assert ended.returncode == 0, ended.stderr
+    path = tmp_path / "one.json"
+    assert path.stat().st_uid == os.getuid()
+    container = read_profile(path).identity.container
+    assert (container.image, container.image_digest) == (image, client.images.get(image).id)
+    assert ended.stdout.strip().endswith("one.json")
+    assert containers(client) == []
+
+
+def test_the_printed_line_does_the_same_by_itself(launch, client, image, tmp_path):
+    printed = launch("--print", *SHORT, "--out", "line.json")
+    assert printed.returncode == 0, printed.stderr
+    if not shutil.which("docker"):
+        pytest.skip("no docker command")
+    ended = subprocess.run(printed.stdout, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert read_profile(tmp_path / "line.json").identity.container.image_digest == client.images.get(image).id
+
+
+def test_an_interrupt_leaves_a_run_that_resume_finishes(begun, launch, client, tmp_path):
+    process = begun("run.json")
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=ENDS_S)
+    assert process.returncode == 130
+    assert "`kit launch cpu --resume --out" in said
+    assert containers(client) == []
+    ended = launch("--resume", "--out", "run.json", "--budget", "1")
+    assert ended.returncode == 0, ended.stderr
+    assert len({one.round for one in read_profile(tmp_path / "run.json").cells[0].launches}) > 1
+
+
+def test_a_killed_client_takes_its_container_with_it_and_nothing_finished_is_lost(begun, launch, client, tmp_path):
+    process = begun("run.json")
+    process.kill()
+    wait_for(lambda: containers(client) == [])
+    kept = len(list((tmp_path / "run.json.rounds").glob("r0*.json")))
+    ended = launch("--resume", "--out", "run.json", "--budget", "1")
+    assert ended.returncode == 0, ended.stderr
+    assert len(read_profile(tmp_path / "run.json").cells[0].launches) > kept
+
+
+def test_too_little_memory_is_named_with_what_to_do(launch, tmp_path):
+    ended = launch("--memory", "200m", *SHORT, "--out", "run.json")
+    assert ended.returncode not in (0, 2)
+    assert "memory" in ended.stderr
+
+
+def test_two_images_take_turns(client, image, tmp_path):
+    client.images.get(image).tag("steadykit", "test-other")
+    variants = ("--variant", f"old:image={image}", "--variant", "new:image=steadykit:test-other")
+    done = subprocess.run(
+        [sys.executable, "-m", "kit", "run", "--quick", *ONE, *variants, "--rounds", "1", "--out", "ab.json"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=ENDS_S, check=False,
+    )  # fmt: skip
+    client.images.remove("steadykit:test-other")
+    assert done.returncode == 0, done.stderr
+    profile = read_profile(tmp_path / "ab.json")
+    launches = [launch for cell in profile.cells for launch in cell.launches]
+    assert {launch.turns for launch in launches} == {"blocks"}
+    assert all(launch.gave_number for launch in launches)
+    assert {variant.image_digest for variant in profile.suite.variants} == {client.images.get(image).id}
+    assert containers(client) == []
+
+
+def test_two_hosts_are_measured_and_compared(image, tmp_path):
+    socket = tmp_path / "other.sock"
+    socket.symlink_to("/var/run/docker.sock")
+    hosts = ("--host", "unix:///var/run/docker.sock", "--host", f"unix://{socket}")
+    done = subprocess.run(
+        command(image, *hosts, *SHORT, "--out", "both.json"),
+        cwd=tmp_path, capture_output=True, text=True, timeout=ENDS_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["both-docker.json", "both-other.json"]
+    assert "both-other" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "says"),
+    [
+        (("cpu",), {"DOCKER_HOST": "unix:///nowhere.sock"}, "no Docker engine answers"),
+        (("cpu", "--image", "no-such:image"), {}, "the engine has no image no-such:image"),
+        (("cpu", "--cpus", "4096"), {}, "--cpus"),
+        (("gpu",), {}, "NVIDIA runtime"),
+        (("tpu",), {}, "no TPU on the engine's host"),
+        (("cpu", "--out", "/proc/nothing/x.json"), {}, "no such folder"),
+        (("cpu", "--host", "ssh://127.0.0.1:1"), {}, "ssh://127.0.0.1:1"),
+        (("cpu", "--rounds", "none"), {}, "--rounds"),
+    ],
+    ids=["engine", "image", "cpuset", "gpu", "tpu", "folder", "ssh", "run's own option"],
+)
+def test_what_cannot_be_is_one_line(image, tmp_path, words, environment, says):
+    named = () if "--image" in words else ("--image", image)
+    done = subprocess.run(
+        [sys.executable, "-m", "kit", "launch", *words, *named],
+        cwd=tmp_path, env=os.environ | environment, capture_output=True, text=True, timeout=ENDS_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("target", ["gpu", "tpu"])
+def test_a_lean_image_without_frameworks_says_what_it_lacks(client, request, target):
+    flags = shlex.split(os.environ.get("DOCKER_BUILD_FLAGS", ""))
+    name = f"steadykit:test-lean-{target}"
+    docker = os.environ.get("DOCKER", "docker")
+    subprocess.run(
+        [docker, "build", *flags, "--build-arg", "FRAMEWORKS=none", "--tag", name, "-f", f"Dockerfile.{target}", "."],
+        cwd=request.config.rootpath, env={**os.environ, "DOCKER_BUILDKIT": "1"}, check=True,
+    )  # fmt: skip
+    said = client.containers.run(name, ["doctor"], remove=True, network_mode="none", read_only=True).decode()
+    assert said.count("not installed") >= 3
+    client.images.remove(name)
