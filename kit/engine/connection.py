@@ -47,14 +47,12 @@ def connect(host: str | None = None) -> docker.DockerClient:
     try:
         client = docker.from_env(timeout=TIMEOUT_S, environment={**os.environ, "DOCKER_HOST": reached})
         version = client.version()
+    except docker.errors.InvalidVersion:  # the SDK's own least
+        raise _too_old(url) from None
     except (docker.errors.DockerException, OSError) as error:
         raise _unreachable(url, error) from None
     if tuple(int(part) for part in str(version["ApiVersion"]).split(".")) < API_MIN:
-        need = ".".join(map(str, API_MIN))
-        raise EngineError(
-            f"{url}: the engine ({version['Version']}) has API {version['ApiVersion']}, and {need} is needed: "
-            "install Docker 19.03 or later there"
-        )
+        raise _too_old(url)
     return client
 
 
@@ -89,6 +87,11 @@ def _context_host() -> str | None:
             f"the current Docker context cannot be read ({error}); choose one with `docker context use`"
         ) from None
     return None if context is None else context.Host
+
+
+def _too_old(url: str) -> EngineError:
+    need = ".".join(map(str, API_MIN))
+    return EngineError(f"{url}: the engine is too old: API {need} is needed; install Docker 19.03 or later there")
 
 
 def _unreachable(url: str, error: Exception) -> EngineError:

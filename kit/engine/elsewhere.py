@@ -25,7 +25,7 @@ from kit.engine.connection import EngineError, connect, engine_url
 from kit.engine.contained import LABEL, explained
 from kit.engine.devices import with_devices
 from kit.engine.folders import DATA
-from kit.engine.launched import Launch, attended, container_options, image_of
+from kit.engine.launched import Launch, attended, command_of, container_options, image_of
 from kit.engine.options import Bind
 from kit.engine.streamed import Stop, streamed
 from kit.profile.unfinished import folder_of
@@ -65,8 +65,11 @@ def on_host(launch: Launch, hosts: Sequence[str]) -> dict[str, Launch]:
         elif len(hosts) > 1:
             name = name.with_stem(f"{name.stem}-{label}")
         for path in (name, *launch.files):
-            if not (Path.cwd() / path).resolve().is_relative_to(Path.cwd()):
-                raise EngineError(f"{path}: not below this folder; with --host, files are at the same place there")
+            if not (Path.cwd() / path).resolve().is_relative_to(Path.cwd().resolve()):
+                raise EngineError(f"{path}: not below this folder; --host puts files at the same place there")
+        for path in launch.files:
+            if path.is_absolute():
+                raise EngineError(f"{path}: an absolute path is not there on another host; give it relative to here")
         own = Path(os.path.relpath(name))
         if own.exists() and not launch.resume:
             raise EngineError(f"{own}: is there already; choose another --out, measured data is not overwritten")
@@ -104,7 +107,9 @@ def launch_there(launch: Launch, host: str, stop: Stop) -> Ended:
     rounds = folder_of(Path(launch.out))
     volumes.make(own)
     volumes.fill(own, PROFILES, Path.cwd(), [*launch.files, *([rounds] if rounds.is_dir() else [])])
-    options = container_options(launch)._replace(
+    options = container_options(launch)
+    options = options._replace(
+        environment=(*options.environment, ("KIT_COMMAND", command_of(launch, host))),
         cpuset=launch.limits.cpus,
         workdir=str(PROFILES),
         binds=(Bind(DATA_VOLUME, DATA), Bind(own, PROFILES, writable=True)),

@@ -88,11 +88,20 @@ def container_options(launch: Launch) -> ContainerOptions:
         image=launch.image or target.image,
         command=["run", *launch.arguments],
         binds=(POWERCAP,) if limits.rapl else (),
-        environment=(("KIT_COMMAND", f"kit launch {target.name}"), *environment.items()),
+        environment=(("KIT_COMMAND", command_of(launch)), *environment.items()),
         cpuset=limits.cpus or ",".join(map(str, sorted(os.sched_getaffinity(0)))),
         memory=limits.memory,
         gpus=(limits.gpus or "all") if target.name == "gpu" else None,
     )
+
+
+def command_of(launch: Launch, host: str | None = None) -> str:
+    """Return what was typed but for the arguments of `kit run`: a resumed run needs the same."""
+    limits = launch.limits
+    given = {"--host": host, "--image": launch.image, "--cpus": limits.cpus, "--memory": limits.memory}
+    given |= {"--gpus": limits.gpus}
+    words = [word for option, value in given.items() if value for word in (option, value)]
+    return shlex.join(["kit", "launch", launch.target.name, *words, *(["--rapl"] if limits.rapl else [])])
 
 
 def attended(options: ContainerOptions, image: Image) -> ContainerOptions:

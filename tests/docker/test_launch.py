@@ -89,12 +89,12 @@ def test_the_printed_line_does_the_same_by_itself(launch, client, image, tmp_pat
     assert read_profile(tmp_path / "line.json").identity.container.image_digest == client.images.get(image).id
 
 
-def test_an_interrupt_leaves_a_run_that_resume_finishes(begun, launch, client, tmp_path):
+def test_an_interrupt_leaves_a_run_that_resume_finishes(begun, launch, client, image, tmp_path):
     process = begun("run.json")
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=ENDS_S)
     assert process.returncode == 130
-    assert "`kit launch cpu --resume --out" in said
+    assert f"`kit launch cpu --image {image} --resume --out" in said
     assert containers(client) == []
     ended = launch("--resume", "--out", "run.json", "--budget", "1")
     assert ended.returncode == 0, ended.stderr
