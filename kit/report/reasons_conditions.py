@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 CONDITION_REASONS: dict[str, str] = {
-    "no_quota": "none below the {cpus} usable: frameworks get {threads} threads",
-    "quota": "{limit:g} CPUs on {cpus}: frameworks get {threads} threads and may be throttled; take the quota away, "
-    "and pin with taskset",
-    "quota_in_container": "{limit:g} CPUs on {cpus}: frameworks get {threads} threads and may be throttled; give "
-    "--cpuset-cpus in place of --cpus",
+    "no_quota": "none below the {cpus} usable; threads of a framework: {threads}",
+    "quota": "{limit:g} CPUs on {cpus}; threads of a framework: {threads}, as one more would be throttled; take the "
+    "quota away, and pin with taskset",
+    "quota_in_container": "{limit:g} CPUs on {cpus}; threads of a framework: {threads}, as one more would be throttled; "
+    "give --cpuset-cpus in place of --cpus",
     "no_shared_cores": "each usable CPU is a core of its own, as far as is shown",
     "shared_cores": "the {cpus} usable CPUs are {cores} cores: two threads share one; pin to one CPU of each core: "
     "{first} (taskset -c, docker run --cpuset-cpus)",
