@@ -6,8 +6,8 @@ CONDITION_REASONS: dict[str, str] = {
     "no_quota": "none below the {cpus} usable; threads of a framework: {threads}",
     "quota": "{limit:g} CPUs on {cpus}; threads of a framework: {threads}, as one more would be throttled; take the "
     "quota away, and pin with taskset",
-    "quota_in_container": "{limit:g} CPUs on {cpus}; threads of a framework: {threads}, as one more would be throttled; "
-    "give --cpuset-cpus in place of --cpus",
+    "quota_in_container": "{limit:g} CPUs on {cpus}; threads of a framework: {threads}, as one more would be "
+    "throttled; give --cpuset-cpus in place of --cpus",
     "no_shared_cores": "each usable CPU is a core of its own, as far as is shown",
     "shared_cores": "the {cpus} usable CPUs are {cores} cores: two threads share one; pin to one CPU of each core: "
     "{first} (taskset -c, docker run --cpuset-cpus)",
