@@ -46,7 +46,7 @@ MACHINE_REASONS: dict[str, str] = {
     "GPUs and MIG slices often none)",
     # TPU
     "no_tpu": "no TPU: neither /dev/accel* (v4 and earlier) nor a /dev/vfio group (v5 and later) belongs to one",
-    "tpu_without_library": "a TPU is here ({devices}) but libtpu is not installed: pip install 'jax[tpu]'",
+    "tpu_without_library": "a TPU is here ({devices}) but the kit's own Python has no libtpu: pip install libtpu",
     "tpu_without_counter": "a TPU is here ({devices}), and libtpu gives its user no energy or power counter: joules "
     "can only come from the provider's own monitoring",
     # Sampler and energy

@@ -1,9 +1,14 @@
-"""TPUs: whether one is here, and that it offers no power reading to its user."""
+"""TPUs: whether one is here; duty cycle and memory of each chip by libtpu's monitoring, which has no power reading.
+
+libtpu's "LibTPU SDK monitoring library": `get_metric(name).data()` is a list with a text for each chip, which is empty
+while no process uses them.
+"""
 
 from __future__ import annotations
 
-import importlib.util
+from itertools import product
 from pathlib import Path
+from types import ModuleType
 
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
@@ -11,15 +16,18 @@ from kit.sensors.protocol import Sensor, unavailable
 
 DEV = Path("/dev")
 PCI = Path("/sys/bus/pci/devices")
+ACCEL_FILES = "accel[0-9]*"
 # PCI vendor id of Google, by which a VFIO device is told from any other that is passed through.
 GOOGLE_PCI_VENDOR = "0x1ae0"
 # Google's network cards carry the same vendor id: this class is "processing accelerator".
 ACCELERATOR_PCI_CLASS = "0x12"
+# Quantity -> its unit and libtpu's name of it.
+METRICS = {"utilization": ("%", "duty_cycle_pct"), "memory": ("B", "hbm_capacity_usage")}
 
 
 def devices(dev: Path = DEV, pci: Path = PCI) -> list[str]:
     """Return device files and PCI addresses of the TPUs of this machine."""
-    return [str(file) for file in sorted(dev.glob("accel[0-9]*"))] + [
+    return [str(file) for file in sorted(dev.glob(ACCEL_FILES))] + [
         vendor.parent.name
         for vendor in sorted(pci.glob("*/vendor"))
         if vendor.read_text().strip() == GOOGLE_PCI_VENDOR
@@ -28,15 +36,31 @@ def devices(dev: Path = DEV, pci: Path = PCI) -> list[str]:
 
 
 def open_sampled(dev: Path = DEV, pci: Path = PCI) -> list[Sensor]:
-    """Return one energy sensor, never available, with the reason that holds here."""
-    found = ", ".join(devices(dev, pci))
-    if not found:
-        why = reason("no_tpu")
-    elif importlib.util.find_spec("libtpu") is None:
-        why = reason("tpu_without_library", devices=found)
-    else:
-        why = reason("tpu_without_counter", devices=found)
+    """Return an energy sensor, never available, with the reason that holds here; and what libtpu tells of each chip."""
+    chips = devices(dev, pci)
     report = SensorReport(
         name="tpu.energy", quantity="energy", unit="J", scope="TPU chips", source="libtpu", status="measured"
     )
-    return [Sensor(unavailable(report, why))]
+    if not chips:
+        return [Sensor(unavailable(report, reason("no_tpu")))]
+    try:
+        from libtpu.sdk import tpumonitoring
+    except ImportError:
+        return [Sensor(unavailable(report, reason("tpu_without_library", devices=", ".join(chips))))]
+    energy = Sensor(unavailable(report, reason("tpu_without_counter", devices=", ".join(chips))))
+    # A chip up to v4 has a device file and is a PCI device as well.
+    count = len(list(dev.glob(ACCEL_FILES))) or len(chips)
+    return [energy, *(_chip(tpumonitoring, *one) for one in product(range(count), METRICS))]
+
+
+def _chip(monitoring: ModuleType, chip: int, quantity: str) -> Sensor:
+    unit, metric = METRICS[quantity]
+    report = SensorReport(
+        name=f"tpu.{chip}.{quantity}",
+        quantity=quantity,
+        unit=unit,
+        scope=f"TPU chip {chip}, all processes",
+        source=f"libtpu.sdk.tpumonitoring: {metric}",
+        status="measured",
+    )
+    return Sensor(report, lambda: float(monitoring.get_metric(metric).data()[chip]))

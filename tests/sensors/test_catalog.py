@@ -2,6 +2,7 @@
 
 import ast
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,25 @@ def test_tpu_absent_and_present(tmp_path):
     (present,) = tpu.open_sampled(tmp_path, tmp_path)
     assert "accel0" in present.probe().reason.values["devices"]
     assert not present.is_available
+
+
+@pytest.fixture
+def libtpu(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "standins"))
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "libtpu"]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(("state", "told"), [("", [87.5, 1 << 30]), ("idle", [None, None])])
+def test_each_chip_tells_its_duty_cycle_and_memory_while_it_is_used(libtpu, monkeypatch, tmp_path, state, told):
+    monkeypatch.setenv("TPU_STAND_IN", state)
+    for name in ("accel0", "accel1"):
+        (tmp_path / name).touch()
+    sensors = {one.report.name: one for one in tpu.open_sampled(tmp_path, tmp_path)}
+    assert sensors["tpu.energy"].report.reason.code == "tpu_without_counter"
+    assert [sensors[f"tpu.0.{name}"].read().value for name in ("utilization", "memory")] == told
+    assert {"tpu.1.utilization", "tpu.1.memory"} <= set(sensors)
 
 
 def test_google_network_card_is_no_tpu(tmp_path):
