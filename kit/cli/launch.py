@@ -42,6 +42,8 @@ def launch(
     from kit.engine.target import TARGETS
 
     asked = _launch(TARGETS[target], arguments, options.pop("image"), Limits(**options))
+    if as_line and hosts:
+        raise click.UsageError("--print shows a line for this machine; leave out --host")
     if as_line:
         from kit.engine.launched import as_line as line_of
 
@@ -88,14 +90,20 @@ def _there(asked: Launch, hosts: tuple[str, ...]) -> int:
     """Measure on one host after the other, and compare what came of it."""
     from kit.cli.compare import compare
     from kit.engine.elsewhere import launch_there, on_host
+    from kit.errors import KitError
     from kit.runner.stop import StopFlag
 
     codes, profiles, stop = [], [], StopFlag()
     for host, own in on_host(asked, hosts).items():
         if len(hosts) > 1:
             click.echo(f"kit: {host}", err=True)
-        with stop.deferring_interrupts():
-            ended = launch_there(own, host, stop)
+        try:
+            with stop.deferring_interrupts():
+                ended = launch_there(own, host, stop)
+        except KitError as error:
+            click.echo(f"kit: {error}", err=True)
+            codes.append(error.exit_code)
+            continue
         out = Path(own.out or "")
         codes.append(_checked(ended, {out} if out.is_file() else set()))
         profiles += [out] if out.is_file() else []

@@ -6,6 +6,7 @@ create ─ watch its events ─ attach ─ start ─► output … ─► die (e
 from __future__ import annotations
 
 import select
+import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -86,12 +87,10 @@ class Contained:
             self._unread += data
         return list(self._frames()) or (None if self._output_ended else [])
 
-    def signal(self, name: str) -> None:
-        """Send a signal to its first process; nothing where it has ended."""
-        import docker
-
-        with suppress(docker.errors.APIError):
-            self._container.kill(signal=name)
+    def end_input(self) -> None:
+        """Close its input: the supervisor in it ends the command, with its grace. Nothing where it has ended."""
+        with suppress(OSError):
+            self._raw.shutdown(socket.SHUT_WR)
 
     def wait(self) -> Ended:
         """Return how it ended, once its output has.

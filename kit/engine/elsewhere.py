@@ -102,20 +102,25 @@ def launch_there(launch: Launch, host: str, stop: Stop) -> Ended:
     image = image_of(client, engine_url(host), launch)
     volumes = _Volumes(client, image.digest)
     own = f"steadykit-{hashlib.sha256(f'{os.getuid()} {Path.cwd()} {launch.out}'.encode()).hexdigest()[:12]}"
-    if volumes.make(DATA_VOLUME) and data_folder().is_dir():
-        volumes.fill(DATA_VOLUME, DATA, data_folder(), [Path()])
+    options = with_devices(client, launch.target.name, container_options(launch))
+    has_data = data_folder().is_dir()
+    if has_data and volumes.make(DATA_VOLUME):
+        try:
+            volumes.fill(DATA_VOLUME, DATA, data_folder(), [Path()])
+        except EngineError:
+            volumes.remove(DATA_VOLUME)
+            raise
     rounds = folder_of(Path(launch.out))
     volumes.make(own)
     volumes.fill(own, PROFILES, Path.cwd(), [*launch.files, *([rounds] if rounds.is_dir() else [])])
-    options = container_options(launch)
     options = options._replace(
         environment=(*options.environment, ("KIT_COMMAND", command_of(launch, host))),
         cpuset=launch.limits.cpus,
         workdir=str(PROFILES),
-        binds=(Bind(DATA_VOLUME, DATA), Bind(own, PROFILES, writable=True)),
+        binds=(*([Bind(DATA_VOLUME, DATA)] if has_data else []), Bind(own, PROFILES, writable=True)),
     )
     try:
-        ended = streamed(client, attended(with_devices(client, launch.target.name, options), image), stop)
+        ended = streamed(client, attended(options, image), stop)
     finally:
         still_there = volumes.bring_home(own, PROFILES, Path.cwd(), without=launch.files)
     if rounds not in still_there:

@@ -44,7 +44,7 @@ class ContainerOptions(NamedTuple):
 
     def for_engine(self) -> dict[str, Any]:
         """Return the arguments of `containers.create`."""
-        from docker.types import Ulimit
+        from docker.types import LogConfig, Ulimit
 
         return {
             "image": self.image,
@@ -56,6 +56,10 @@ class ContainerOptions(NamedTuple):
             "working_dir": self.workdir,
             "cpuset_cpus": self.cpuset,
             "mem_limit": self.memory,
+            # No swap: a cell that does not fit is to fail, not to page.
+            "memswap_limit": self.memory,
+            # A member's answers would be written to disk beside the next one's steps.
+            "log_config": LogConfig(type="none"),
             "device_requests": [_gpus(self.gpus)] if self.gpus else None,
             "devices": [f"{device}:{device}:rwm" for device in self.devices],
             "ulimits": [Ulimit(name="memlock", soft=-1, hard=-1)] if self.unlimited_memlock else None,
@@ -70,10 +74,23 @@ class ContainerOptions(NamedTuple):
 
     def as_line(self, more: str = "") -> str:
         """Return the `docker run` line that does the same; `more` are further options, for the shell as they are."""
-        words = ["docker", "run", "--rm", "--init", "--read-only", "--tmpfs", f"/tmp:{TMP}", "--shm-size", SHM]
+        words = [
+            "docker",
+            "run",
+            "--rm",
+            "--init",
+            "--read-only",
+            "--tmpfs",
+            f"/tmp:{TMP}",
+            "--shm-size",
+            SHM,
+            "--log-driver",
+            "none",
+        ]
         words += ["--network", "none", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
         for option, value in (
             ("--user", self.user), ("--cpuset-cpus", self.cpuset), ("--memory", self.memory),
+            ("--memory-swap", self.memory),
             ("--gpus", self.gpus if self.gpus in (None, "all") else f'"device={self.gpus}"'),
             ("--workdir", self.workdir),
         ):  # fmt: skip

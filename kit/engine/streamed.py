@@ -34,6 +34,6 @@ def streamed(client: docker.DockerClient, options: ContainerOptions, stop: Stop)
                 stream.write(output.data)
                 stream.flush()
             if stop.requested and not passed_on:
-                contained.signal("SIGTERM")
+                contained.end_input()
                 passed_on = True
         return contained.wait()

@@ -89,6 +89,9 @@ class MeasuredFit(MeasuredWorkload):
         )
         return msgspec.structs.replace(concluded, fit=fit, phases=[*concluded.phases, *self.ledger.take()])
 
+    def _device_events(self) -> None:
+        """None: further steps would be further updates of what is scored."""
+
     def _score(self) -> Score:
         try:
             return score(self._fitted, self._inputs)

@@ -37,10 +37,12 @@ def steps_per_wait(program: Stepping, batches: Iterator[DeviceBatch], latency_ns
         latency_ns: of one step and its wait.
     """
     probe = max(1, min(PROBE_STEPS, int(GROUP_MAX_S * 1e9 / latency_ns)))
-    once_ns, thrice_ns = _run(program, batches, probe), _run(program, batches, 3 * probe)
-    step_ns = (thrice_ns - once_ns) / (2 * probe) if thrice_ns > once_ns else thrice_ns / (3 * probe)
+    # The least of three: what a stall adds to one would decide k.
+    once_ns, thrice_ns = (min(_run(program, batches, steps) for _ in range(3)) for steps in (probe, 3 * probe))
+    with_wait_ns = thrice_ns / (3 * probe)
+    step_ns = (thrice_ns - once_ns) / (2 * probe) if thrice_ns > once_ns else with_wait_ns
     wait_ns = max(0.0, latency_ns - step_ns)
-    return max(1, min(math.ceil(wait_ns / WAIT_SHARE / step_ns), int(GROUP_MAX_S * 1e9 / step_ns)))
+    return max(1, min(math.ceil(wait_ns / WAIT_SHARE / step_ns), int(GROUP_MAX_S * 1e9 / with_wait_ns)))
 
 
 def run_grouped(program: Stepping, batches: Iterator[DeviceBatch], each: int, seconds: float) -> GroupedSteps:

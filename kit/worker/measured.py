@@ -20,7 +20,7 @@ from kit.backends.protocol import Backend, DeviceBatch, Output, Program, Runnabl
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.clock import Calibration, ClockSource
-from kit.profile.launch import PLANTED_NS, Compilations, DataUsed, Failure, PhaseName
+from kit.profile.launch import PLANTED_NS, Compilations, DataUsed, DeviceEvents, Failure, PhaseName
 from kit.profile.reason import Reason, reason
 from kit.sensors.catalog import EdgeCounters
 from kit.worker.device_events import timed_on_device
@@ -112,11 +112,11 @@ class MeasuredProgram(ABC):
                 self._program, self._batches, plan.warmup_s, plan.warmup_steps, stamps, self._timing.calibration
             )
         self._check(self._last_ns)
+        if self._cell.device != HOST_DEVICE:
+            self._per_wait = steps_per_wait(self._program, self._batches, float(np.median(self._last_ns)))
         if self._slowdown_pct:
             pace_ns = float(np.median(self._last_ns))
             self._stepping = Planted(self._program, round(pace_ns * self._slowdown_pct / 100))
-        if self._cell.device != HOST_DEVICE:
-            self._per_wait = steps_per_wait(self._stepping, self._batches, float(np.median(self._last_ns)))
         (phase,) = self.ledger.take()
         return WarmedUp(phase=phase, step_ns=self._last_ns.tolist())
 
@@ -138,9 +138,11 @@ class MeasuredProgram(ABC):
             self._last_ns, self._output = run_steps(
                 *running, steps.lead_in + steps.timed, stamps, self._timing.calibration
             )
-        grouped = run_grouped(*running, self._per_wait, seconds - latency_s) if grouping else None
         span_ns = clock.now_ns() - begin_ns
         after = counters.read()
+        planted_ns = self._planted_ns - planted_before
+        # After the counters: they are per step of the others.
+        grouped = run_grouped(*running, self._per_wait, seconds - latency_s) if grouping else None
         timed_ns = self._last_ns[steps.lead_in :]
         if timed_ns.min() <= 0:
             raise LaunchError("a step took no time by this clock: too coarse for steps this short; use larger batches")
@@ -150,7 +152,7 @@ class MeasuredProgram(ABC):
             for name, first, last in zip(counters.names, before, after, strict=True)
         }
         if self._slowdown_pct:
-            found[PLANTED_NS] = self._planted_ns - planted_before
+            found[PLANTED_NS] = planted_ns
         return BlockDone(
             begin_ns=begin_ns,
             span_ns=span_ns,
@@ -167,14 +169,16 @@ class MeasuredProgram(ABC):
             # Nonsense is not timed: a network that diverged skips work on some hardware.
             failure = Failure(phase="steady", reason=reason("output_not_finite"))
             return Concluded(recompiles=recompiles, phases=[], failure=failure)
-        events = None if self._cell.device == HOST_DEVICE else timed_on_device(self._program, self._batches)
-        concluded = Concluded(recompiles=recompiles, phases=[], device_events=events)
+        concluded = Concluded(recompiles=recompiles, phases=[], device_events=self._device_events())
         if self._asked.prove:
             with self.ledger.phase("parity"):
                 proof = self._proof()
             if proof is not None:
                 concluded = msgspec.structs.replace(concluded, parity=proof.parity, kernels=proof.kernels)
         return msgspec.structs.replace(concluded, phases=self.ledger.take())
+
+    def _device_events(self) -> DeviceEvents | None:
+        return None if self._cell.device == HOST_DEVICE else timed_on_device(self._program, self._batches)
 
     def _check_place(self) -> None:
         """Raise a LaunchError where the first step's result lies on another device than the cell's."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from kit.clock import now_ns
@@ -84,7 +85,8 @@ class ContainedMember:
 
     def pause(self) -> bool:
         """Ask the supervisor to stop it."""
-        self._contained.send(PAUSE)
+        with suppress(OSError):  # it has ended, as its output will tell
+            self._contained.send(PAUSE)
         deadline_ns = now_ns() + int(SIGNAL_LIMIT_S * 1e9)
         while not self._unread.endswith(STOPPED):
             if self._ended:
@@ -97,7 +99,8 @@ class ContainedMember:
 
     def resume(self) -> None:
         """Ask the supervisor to continue it."""
-        self._contained.send(RESUME)
+        with suppress(OSError):  # it has ended, as the next command will find
+            self._contained.send(RESUME)
 
     def wait(self, limit_s: float) -> None:
         """Read on until its output has ended."""
