@@ -36,6 +36,8 @@ CATALOG: dict[str, BackendEntry] = dict(
         key=lambda item: (item[1].rank, item[0]),
     )
 )
+# Of the environment variables that any of them reads.
+ENVIRONMENT_PREFIXES = [prefix for entry in CATALOG.values() for prefix in entry.environment_prefixes]
 # Those that a workload can be built in.
 FRAMEWORKS = [name for name, entry in CATALOG.items() if entry.builds_workloads]
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from kit.engine.contained import Ended
-    from kit.engine.launched import Launch, Limits
-    from kit.engine.target import Target
+    from collections.abc import Iterable
+
+    from kit.engine.container import Ended
+    from kit.engine.container_run import ContainerRun, Limits
 
 
 @click.command(
@@ -38,33 +39,32 @@ def launch(
 
     Several --host gather a profile each, one host after the other, and compare them.
     """
-    from kit.engine.launched import Limits
-    from kit.engine.target import TARGETS
+    from kit.engine.container_run import Limits
 
-    asked = _launch(TARGETS[target], arguments, options.pop("image"), Limits(**options))
+    asked = _asked(target, arguments, options.pop("image"), Limits(**options))
     if as_line and hosts:
         raise click.UsageError("--print shows a line for this machine; leave out --host")
     if as_line:
-        from kit.engine.launched import as_line as line_of
+        from kit.engine.container_run import as_line as line_of
 
         click.echo(line_of(asked))
         return 0
     return _there(asked, hosts) if hosts else _here(asked)
 
 
-def _launch(target: Target, arguments: tuple[str, ...], image: str | None, limits: Limits) -> Launch:
+def _asked(target: str, arguments: tuple[str, ...], image: str | None, limits: Limits) -> ContainerRun:
     """Check the arguments as `kit run` does, and find the files among them."""
     from kit.cli.run import run
-    from kit.engine.launched import Launch
+    from kit.engine.container_run import ContainerRun
 
     asked = run.make_context("kit launch", list(arguments)).params
     if asked["resume"] and not asked["out"]:
         raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
-    own_device = asked["devices"] or asked["resume"] or target.name == "cpu"
+    own_device = asked["devices"] or asked["resume"] or target == "cpu"
     programs = [text if text.endswith(".py") else text.rpartition(":")[0] for text in asked["programs"]]
-    return Launch(
+    return ContainerRun(
         target=target,
-        arguments=arguments if own_device else (*arguments, "--device", target.name),
+        arguments=arguments if own_device else (*arguments, "--device", target),
         out=asked["out"],
         files=tuple(Path(name) for name in (asked["suite"] or "", *programs) if name.endswith((".toml", ".py"))),
         image=image,
@@ -73,39 +73,51 @@ def _launch(target: Target, arguments: tuple[str, ...], image: str | None, limit
     )
 
 
-def _here(asked: Launch) -> int:
-    from kit.engine.launched import launch_here
+def _here(asked: ContainerRun) -> int:
+    from kit.engine.connection import EngineError
+    from kit.engine.container_run import command_of, run_here
+    from kit.profile.unfinished import SUFFIX
     from kit.runner.stop import StopFlag
 
-    folder = Path(asked.out or ".")
-    folder = folder if folder.is_dir() else folder.parent
-    before = {*folder.glob("*.json")}
-    stop = StopFlag()
-    with stop.deferring_interrupts():
-        ended = launch_here(asked, stop)
-    return _checked(ended, {*folder.glob("*.json")} - before)
+    before, begun_before, stop = _written(asked.out), _written(asked.out, SUFFIX), StopFlag()
+    try:
+        with stop.deferring_interrupts():
+            ended = run_here(asked, stop)
+    except EngineError as error:
+        begun = _written(asked.out, SUFFIX)
+        grown = [path.with_suffix("") for path, at_ns in begun.items() if at_ns != begun_before.get(path)]
+        again = [f"`{command_of(asked)} --resume --out {path}` goes on with what was measured" for path in grown]
+        raise EngineError("; ".join([str(error), *again])) from None
+    return _checked(ended, [path for path, at_ns in _written(asked.out).items() if at_ns != before.get(path)])
 
 
-def _there(asked: Launch, hosts: tuple[str, ...]) -> int:
+def _written(out: str | None, suffix: str = "") -> dict[Path, int]:
+    """Return the profiles at `out`, or what lies beside them, each with when it was written."""
+    path = Path(out or ".")
+    found = path.glob(f"*.json{suffix}") if path.is_dir() else [path.with_name(path.name + suffix)]
+    return {one: one.stat().st_mtime_ns for one in found if one.exists()}
+
+
+def _there(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
     """Measure on one host after the other, and compare what came of it."""
     from kit.cli.compare import compare
-    from kit.engine.elsewhere import launch_there, on_host
+    from kit.engine.remote import for_hosts, run_remote
     from kit.errors import KitError
     from kit.runner.stop import StopFlag
 
     codes, profiles, stop = [], [], StopFlag()
-    for host, own in on_host(asked, hosts).items():
+    for host, own in for_hosts(asked, hosts):
         if len(hosts) > 1:
             click.echo(f"kit: {host}", err=True)
         try:
             with stop.deferring_interrupts():
-                ended = launch_there(own, host, stop)
+                ended = run_remote(own, host, stop)
         except KitError as error:
             click.echo(f"kit: {error}", err=True)
             codes.append(error.exit_code)
             continue
         out = Path(own.out or "")
-        codes.append(_checked(ended, {out} if out.is_file() else set()))
+        codes.append(_checked(ended, [out] if out.is_file() else []))
         profiles += [out] if out.is_file() else []
         if stop.requested:
             break
@@ -114,7 +126,7 @@ def _there(asked: Launch, hosts: tuple[str, ...]) -> int:
     return max(codes, default=0)
 
 
-def _checked(ended: Ended, profiles: set[Path]) -> int:
+def _checked(ended: Ended, profiles: Iterable[Path]) -> int:
     """Return the exit status, what came of it read and proved; say where the kernel ended it for want of memory."""
     from kit.profile.store import read_profile
 

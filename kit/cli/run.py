@@ -193,7 +193,7 @@ def _say_overruled(threads: int) -> None:
     asked = {name: os.environ[name] for name in THREAD_VARIABLES if os.environ.get(name, str(threads)) != str(threads)}
     if asked:
         said = ", ".join(f"{name}={value}" for name, value in asked.items())
-        why = f"frameworks get a thread for each usable CPU ({threads}); choose CPUs with taskset, or give --threads"
+        why = f"frameworks get {threads} here, of CPUs and quota; choose CPUs with taskset, or give --threads"
         click.echo(f"kit: {said} does not count: {why}", err=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kit.engine.tunnel import forwarded
 from kit.errors import KitError
@@ -24,13 +24,12 @@ class EngineError(KitError):
 
 
 def engine_url(host: str | None = None) -> str:
-    """Return where the engine is: `host`, else DOCKER_HOST, else the current context's, else the default socket.
+    """Return where the engine is: `host`, else DOCKER_HOST, else DOCKER_CONTEXT's, else the current context's.
 
     Raises:
         EngineError: the docker package is missing, or the context cannot be read.
     """
-    _need_package()
-    return host or os.environ.get("DOCKER_HOST") or _context_host() or DEFAULT_SOCKET
+    return str(_address(host)["base_url"])
 
 
 def connect(host: str | None = None) -> docker.DockerClient:
@@ -40,12 +39,13 @@ def connect(host: str | None = None) -> docker.DockerClient:
         EngineError: the docker package is missing, nothing answers there, it may not be used, or it is too old.
         TunnelError: ssh does not get there.
     """
-    url = engine_url(host)
+    address = _address(host)
     import docker
 
+    url = str(address["base_url"])
     reached = forwarded(url) if url.startswith("ssh://") else url
     try:
-        client = docker.from_env(timeout=TIMEOUT_S, environment={**os.environ, "DOCKER_HOST": reached})
+        client = docker.DockerClient(**{**address, "base_url": reached}, timeout=TIMEOUT_S)
         version = client.version()
     except docker.errors.InvalidVersion:  # the SDK's own least
         raise _too_old(url) from None
@@ -71,22 +71,26 @@ def local_engine() -> docker.DockerClient:
     return connect()
 
 
-def _need_package() -> None:
+def _address(host: str | None) -> dict[str, Any]:
+    """Return `base_url`, and `tls` where the environment or the context has certificates."""
     if importlib.util.find_spec("docker") is None:
         raise EngineError("the docker package is missing; pip install 'steadykit[docker]'")
-
-
-def _context_host() -> str | None:
-    """Return where the current context's engine is; None: at the default socket."""
     from docker.context import ContextAPI
+    from docker.utils import kwargs_from_env
 
+    if named := host or os.environ.get("DOCKER_HOST"):
+        return dict(kwargs_from_env({**os.environ, "DOCKER_HOST": named}))
+    chosen = os.environ.get("DOCKER_CONTEXT")
     try:
-        context = ContextAPI.get_current_context()
+        address = ContextAPI.kwargs_from_context()
+        unknown = bool(chosen) and ContextAPI.get_context(chosen) is None
     except Exception as error:  # the SDK raises a bare Exception for a context file that it cannot read
         raise EngineError(
             f"the current Docker context cannot be read ({error}); choose one with `docker context use`"
         ) from None
-    return None if context is None else context.Host
+    if unknown:
+        raise EngineError(f"DOCKER_CONTEXT: there is no context {chosen}; `docker context ls` lists them")
+    return {"base_url": DEFAULT_SOCKET, **address}
 
 
 def _too_old(url: str) -> EngineError:
@@ -100,4 +104,4 @@ def _unreachable(url: str, error: Exception) -> EngineError:
             f"{url}: no permission for this user; join the group docker (`sudo usermod -aG docker $USER`, then log in "
             "anew), or use a rootless engine"
         )
-    return EngineError(f"{url}: no Docker engine answers; start it, or give another with --host or DOCKER_HOST")
+    return EngineError(f"{url}: no Docker engine answers; start it, or choose another by DOCKER_HOST or DOCKER_CONTEXT")

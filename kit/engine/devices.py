@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from kit.engine.connection import EngineError
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 # Cloud TPU documentation, "Run a container on a TPU VM": up to v4 /dev/accel*, from v5 on VFIO groups and unlimited
 # locked memory.
 TPU_FILES = ("accel[0-9]*", "vfio/vfio", "vfio/[0-9]*")
+# Of a v5 or later, where no TPU is here to look at.
+TPU_FOLDER = "/dev/vfio"
 DEV = Bind("/dev", PurePosixPath("/host-dev"))
 LIST_TPU_FILES = f"""
 from pathlib import Path
@@ -47,5 +50,18 @@ def with_devices(client: docker.DockerClient, target: str, options: ContainerOpt
                 "no TPU on the engine's host: neither /dev/accel* nor /dev/vfio/*; run on a TPU VM, or name one with "
                 "--host ssh://…"
             )
-        return options._replace(devices=tuple(files), unlimited_memlock=True)
+        return _with_tpu(options, files)
     return options
+
+
+def with_devices_here(target: str, options: ContainerOptions) -> ContainerOptions:
+    """Return the options with the target's devices as this machine has them; no engine is asked."""
+    if target == "tpu":
+        dev = Path(DEV.source)
+        files = [str(file) for name in TPU_FILES for file in sorted(dev.glob(name))]
+        return _with_tpu(options, files or [TPU_FOLDER])
+    return options
+
+
+def _with_tpu(options: ContainerOptions, files: Iterable[str]) -> ContainerOptions:
+    return options._replace(devices=tuple(files), unlimited_memlock=True)

@@ -10,8 +10,8 @@ from kit.engine.connection import EngineError
 from kit.engine.options import Bind, ContainerOptions
 from kit.workloads.data.files import data_folder
 
-# Where images look for data sets.
-DATA = PurePosixPath("/data")
+# Each is something else in the container.
+NOT_MOUNTED_AT = (PurePosixPath("/"), PurePosixPath("/tmp"))
 
 
 def with_folders(options: ContainerOptions, out: str | None, files: Iterable[Path]) -> ContainerOptions:
@@ -23,29 +23,40 @@ def with_folders(options: ContainerOptions, out: str | None, files: Iterable[Pat
         files: that are read, relative to the working directory or absolute.
 
     Raises:
-        EngineError: the folder of `out` is not there, or cannot be written to.
+        EngineError: the folder of `out` is not there, cannot be written to, or has no place in a container.
     """
     here = Path.cwd()
-    target = here / (out or ".")
-    folder = (target if target.is_dir() else target.parent).resolve()
+    target = _absolute(out or ".")
+    folder = target if target.is_dir() else target.parent
     if not folder.is_dir():
         raise EngineError(f"{folder}: no such folder; create it, or choose another --out")
     if not os.access(folder, os.W_OK):
         raise EngineError(f"{folder}: not writable by you; choose another --out")
-    read = sorted({(here / file).resolve().parent for file in files} - {folder})
+    data, variables = data_bind()
+    read = {_absolute(file).parent for file in files} - {folder}
+    binds = [*data, *(_at_same_path(one) for one in sorted(read)), _at_same_path(folder, writable=True)]
+    for bind in binds:
+        if bind.inside in NOT_MOUNTED_AT:
+            raise EngineError(f"{bind.inside}: a container has its own; keep profile, suites and programs elsewhere")
     return options._replace(
         user=f"{os.getuid()}:{os.getgid()}",
         workdir=str(here),
-        binds=(
-            *options.binds,
-            *data_bind(),
-            *(Bind(str(one), PurePosixPath(one)) for one in read),
-            Bind(str(folder), PurePosixPath(folder), writable=True),
-        ),
+        # Of two mounts at one path, the writable.
+        binds=(*options.binds, *{bind.inside: bind for bind in binds}.values()),
+        environment=(*options.environment, *variables.items()),
     )
 
 
-def data_bind() -> tuple[Bind, ...]:
-    """Return the mount of this user's data sets; none where there are none."""
-    folder = data_folder()
-    return (Bind(str(folder.resolve()), DATA),) if folder.is_dir() else ()
+def data_bind() -> tuple[list[Bind], dict[str, str]]:
+    """Return the mount of this user's data sets and the variable that names it; none where there are none."""
+    folder = data_folder().absolute()
+    return ([_at_same_path(folder)], {"KIT_DATA": str(folder)}) if folder.is_dir() else ([], {})
+
+
+def _absolute(path: str | Path) -> Path:
+    """Return it without dots, but with its links: what was typed is to be found inside."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
+def _at_same_path(folder: Path, *, writable: bool = False) -> Bind:
+    return Bind(str(folder.resolve()), PurePosixPath(folder), writable)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kit.backends.catalog import CATALOG
 from kit.engine.connection import EngineError
-from kit.engine.contained import Contained
+from kit.engine.container import Container
 from kit.engine.options import Bind, ContainerOptions
-from kit.engine.target import Target
+from kit.fingerprint.software import kit_revision
 from kit.version import __version__
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # A probe takes a second where the engine is at rest.
 ASK_TIMEOUT_S = 60.0
 VERSION_LABEL = "org.opencontainers.image.version"
+REVISION_LABEL = "org.opencontainers.image.revision"
 CHECKOUT = Path(__file__).parents[2]
 
 
@@ -37,6 +38,11 @@ class Image(NamedTuple):
     def python(self, backend: str) -> str:
         """Return the interpreter in it that has the framework."""
         return self.environment.get(CATALOG[backend].interpreter_variable) or "python"
+
+
+def target_image(target: str) -> str:
+    """Return the name of a target's image where none is given."""
+    return f"steadykit:{target}"
 
 
 def find_image(client: docker.DockerClient, name: str) -> Image | None:
@@ -60,38 +66,44 @@ def need_image(client: docker.DockerClient, name: str) -> Image:
     return found
 
 
-def find_or_build(client: docker.DockerClient, url: str, target: Target) -> Image:
-    """Return the target's image, built from this checkout where the engine has none of this kit's version.
+def find_or_build(client: docker.DockerClient, host: str | None, target: str) -> Image:
+    """Return the target's image, built from this checkout where the engine's is not of this kit.
 
     Args:
         client: of the engine.
-        url: where the engine is, for the docker command that builds.
-        target: whose image.
+        host: as the engine was asked for, for the docker command that builds.
+        target: cpu, gpu or tpu.
 
     Raises:
         EngineError: there is none, and it cannot be built.
     """
-    found = find_image(client, target.image)
-    if found is not None and found.labels.get(VERSION_LABEL) == __version__:
+    name = target_image(target)
+    found = find_image(client, name)
+    if found is not None and _is_this_kit(found):
         return found
-    if not (CHECKOUT / target.dockerfile).is_file():
-        had = (
-            "no image"
-            if found is None
-            else f"another version ({found.labels.get(VERSION_LABEL)}, not {__version__}) of"
-        )
+    if not (CHECKOUT / f"Dockerfile.{target}").is_file():
+        other = found and f"another version ({found.labels.get(VERSION_LABEL)}, not {__version__}) of"
         raise EngineError(
-            f"the engine has {had} {target.image}, and no {target.dockerfile} is here to build it from; "
-            f"run `make image-{target.name}` in a checkout, or name an image with --image"
+            f"the engine has {other or 'no image'} {name}, and no Dockerfile.{target} is here to build it from; "
+            f"run `make image-{target}` in a checkout, or name an image with --image"
         )
-    environment = {**os.environ, "DOCKER_HOST": url}
-    built = subprocess.run(["make", f"image-{target.name}"], cwd=CHECKOUT, env=environment, stdout=2, check=False)
-    if built.returncode or (found := find_image(client, target.image)) is None:
+    environment = {**os.environ, "DOCKER_HOST": host} if host else None
+    built = subprocess.run(["make", f"image-{target}"], cwd=CHECKOUT, env=environment, stdout=2, check=False)
+    if built.returncode or (built_image := find_image(client, name)) is None:
+        old = f"; --image {name} measures in the one of another revision that is there" if found else ""
         raise EngineError(
-            f"{target.dockerfile} could not be built, as the lines above say; where the base image or the packages "
-            "cannot be reached, give make BASE_IMAGE=… or load a built image with `docker load`"
+            f"Dockerfile.{target} could not be built, as the lines above say; where the base image or the packages "
+            f"cannot be reached, give make BASE_IMAGE=… or load a built image with `docker load`{old}"
         )
-    return found
+    return built_image
+
+
+def _is_this_kit(image: Image) -> bool:
+    """Return whether it was built from what is here; nothing is said of the unknown."""
+    if image.labels.get(VERSION_LABEL) != __version__:
+        return False
+    of_image, here = image.labels.get(REVISION_LABEL), kit_revision()
+    return not of_image or here is None or (of_image == here and not here.endswith("-dirty"))
 
 
 def ask(
@@ -115,13 +127,13 @@ def ask(
     )
     output, errors = b"", b""
     deadline = time.monotonic() + ASK_TIMEOUT_S
-    with Contained(client, options) as contained:
-        while (outputs := contained.receive(1.0)) is not None:
+    with Container(client, options) as container:
+        while (outputs := container.receive(1.0)) is not None:
             output += b"".join(one.data for one in outputs if not one.is_error)
             errors += b"".join(one.data for one in outputs if one.is_error)
             if time.monotonic() > deadline:
                 raise EngineError(f"image {image}: {command[0]} has not ended within {ASK_TIMEOUT_S:.0f} s")
-        status = contained.wait().status
+        status = container.wait().status
     if status:
         last = (errors.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
         raise EngineError(f"image {image}: {command[0]} failed: {last}")

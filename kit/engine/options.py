@@ -40,7 +40,6 @@ class ContainerOptions(NamedTuple):
     gpus: str | None = None  # "all", or "0,1"
     devices: tuple[str, ...] = ()
     unlimited_memlock: bool = False
-    groups: tuple[str, ...] = ()
 
     def for_engine(self) -> dict[str, Any]:
         """Return the arguments of `containers.create`."""
@@ -63,7 +62,6 @@ class ContainerOptions(NamedTuple):
             "device_requests": [_gpus(self.gpus)] if self.gpus else None,
             "devices": [f"{device}:{device}:rwm" for device in self.devices],
             "ulimits": [Ulimit(name="memlock", soft=-1, hard=-1)] if self.unlimited_memlock else None,
-            "group_add": list(self.groups) or None,
             "read_only": True,
             "tmpfs": {"/tmp": TMP},
             "shm_size": SHM,
@@ -102,8 +100,6 @@ class ContainerOptions(NamedTuple):
         for device in self.devices:
             words += ["--device", device]
         words += ["--ulimit", "memlock=-1"] if self.unlimited_memlock else []
-        for group in self.groups:
-            words += ["--group-add", group]
         for name, value in self.environment:
             words += ["--env", f"{name}={value}"]
         return " ".join([shlex.join(words), *([more] if more else []), shlex.join([self.image, *self.command])])

@@ -49,6 +49,13 @@ def render_profile(profile: Profile, stream: IO[str], *, parity_tolerance: float
         "Fits": fit_lines(profile),
         "Classes, over the repeats of a fit": class_lines(profile),
         "Counters per step": _table([(_head(*one), counters_per_step([one[1]])) for one in launches], by_name),
+        "Median step by the host's clock and by the device's events": grid(
+            [
+                [*_head(*one), duration(own.host_ns, 4), duration(own.device_ns, 4)]
+                for one in launches
+                if (own := one[1].device_events) is not None
+            ]
+        ),
         "Sampled, mean and max": _table(
             [(_head(*one), one[1].sensors) for one in launches],
             lambda _, own: f"{number(own.mean)} / {number(own.max)} {own.unit}",
@@ -95,8 +102,13 @@ def _member(result: CellResult) -> list[str]:
         for one in result.launches
         if one.threads is not None
     }
+    settings = {
+        one_line(", ".join(f"{name} {value}" for name, value in one.settings.items())): None
+        for one in result.launches
+        if one.settings
+    }
     kernels = {one_line(", ".join(one.kernels)): None for one in result.launches if one.kernels}
-    return [result.key, *(" / ".join(each) or NONE for each in (versions, threads, kernels))]
+    return [result.key, *(" / ".join(each) or NONE for each in (versions, threads, settings, kernels))]
 
 
 def _head(result: CellResult, launch: Launch) -> list[str]:

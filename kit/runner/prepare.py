@@ -9,7 +9,7 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from kit.backends.catalog import CATALOG
+from kit.backends.catalog import CATALOG, ENVIRONMENT_PREFIXES
 from kit.engine.connection import local_engine
 from kit.engine.image import need_image
 from kit.errors import KitError
@@ -137,7 +137,7 @@ def identify(backends: Sequence[str], variants: Sequence[Variant]) -> Identity:
     return identity(
         tuple(pythons),
         packages=[*adding_distributions(), *(name for entry in CATALOG.values() for name in entry.packages)],
-        prefixes=[prefix for entry in CATALOG.values() for prefix in entry.environment_prefixes],
+        prefixes=ENVIRONMENT_PREFIXES,
     )
 
 

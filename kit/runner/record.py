@@ -111,7 +111,8 @@ class LaunchRecord:
         summaries: dict[str, SensorSummary] = samples.summaries(windows) if windows else {}
         energy: list[Energy] = []
         for long in self._long_blocks:
-            energy += samples.energy(long.begin_ns, long.begin_ns + long.span_ns, len(long.step_ns) * self._batch)
+            steps = len(long.step_ns) if long.grouped is None else long.grouped.steps
+            energy += samples.energy(long.begin_ns, long.begin_ns + long.span_ns, steps * self._batch)
         self.launch.sensors, self.launch.energy = summaries, energy
 
     def kept(self) -> KeptLaunch:

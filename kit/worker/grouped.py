@@ -45,13 +45,21 @@ def steps_per_wait(program: Stepping, batches: Iterator[DeviceBatch], latency_ns
     return max(1, min(math.ceil(wait_ns / WAIT_SHARE / step_ns), int(GROUP_MAX_S * 1e9 / with_wait_ns)))
 
 
-def run_grouped(program: Stepping, batches: Iterator[DeviceBatch], each: int, seconds: float) -> GroupedSteps:
+def run_grouped(
+    program: Stepping, batches: Iterator[DeviceBatch], each: int, seconds: float, *, no_less: bool = False
+) -> GroupedSteps:
     """Run groups of `each` steps, one at least, until `seconds` are over.
 
-    A group that would end later is begun all the same where less than half of it would be late.
+    Args:
+        program: warm.
+        batches: of its steps.
+        each: how many steps a group has.
+        seconds: to fill; the last group ends less than half of itself before or after.
+        no_less: never before.
     """
     duration_ns = steps = 0
-    while steps == 0 or duration_ns * (1 + each / steps / 2) < seconds * 1e9:
+    share = 0.0 if no_less else 0.5
+    while steps == 0 or duration_ns * (1 + each / steps * share) < seconds * 1e9:
         duration_ns += _run(program, batches, each)
         steps += each
     return GroupedSteps(per_wait=each, steps=steps, duration_ns=duration_ns)

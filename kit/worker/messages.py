@@ -133,7 +133,7 @@ class BlockDone(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag=
     lead_in: Int64
     step_ns: list[Int64]  # lead-in and timed
     counters: dict[str, Int64 | None]
-    grouped: GroupedSteps | None = None  # on an accelerator: the second half of the block
+    grouped: GroupedSteps | None = None  # on an accelerator: the second half, or all of a block by time
     left: Int64 | None = None  # steps that a fit still has to do; null: no fit
 
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from kit.engine.contained import LABEL
+from kit.engine.container import LABEL
 from kit.profile.store import read_profile
 
 pytestmark = pytest.mark.docker

@@ -1,5 +1,6 @@
 """An engine that is not there, may not be used, is too old, or is none: each one line that says what to do."""
 
+import hashlib
 import json
 import socket
 import threading
@@ -44,7 +45,7 @@ def answering(tmp_path):
 
 
 def test_no_engine_says_how_to_name_another(tmp_path):
-    with pytest.raises(EngineError, match="no Docker engine answers; start it, or give another with --host"):
+    with pytest.raises(EngineError, match="no Docker engine answers; start it"):
         connect(f"unix://{tmp_path}/none.sock")
 
 
@@ -71,6 +72,21 @@ def test_what_is_named_comes_before_the_variable(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "tcp://other:2375")
     assert engine_url("unix:///mine.sock") == "unix:///mine.sock"
     assert engine_url() == "tcp://other:2375"
+
+
+def test_a_context_is_followed_as_the_docker_command_does(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    (tmp_path / "config.json").write_text("{}")
+    meta = tmp_path / "contexts" / "meta" / hashlib.sha256(b"far").hexdigest()
+    meta.mkdir(parents=True)
+    endpoint = {"Host": "tcp://far:2376", "SkipTLSVerify": False}
+    (meta / "meta.json").write_text(json.dumps({"Name": "far", "Metadata": {}, "Endpoints": {"docker": endpoint}}))
+    monkeypatch.setenv("DOCKER_CONTEXT", "far")
+    assert engine_url() == "tcp://far:2376"
+    monkeypatch.setenv("DOCKER_CONTEXT", "nowhere")
+    with pytest.raises(EngineError, match="there is no context nowhere"):
+        engine_url()
 
 
 def test_without_ssh_a_host_is_one_line(monkeypatch, tmp_path):

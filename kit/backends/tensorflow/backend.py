@@ -114,7 +114,9 @@ class TensorFlowProgram(Program):
         return sorted({node.op for node in nodes if node.op.startswith(TELLING)})
 
     def settings(self) -> dict[str, str]:
-        """Return the switches of TensorFloat-32 and of cuDNN's search for the fastest kernel."""
+        """Return the switches of TensorFloat-32 and of cuDNN's search for the fastest kernel; a TPU has neither."""
+        if self._tpu:
+            return {}
         return {
             "tensor_float_32": str(tf.config.experimental.tensor_float_32_execution_enabled()),
             "cudnn_autotune": os.environ.get("TF_CUDNN_USE_AUTOTUNE", "1"),

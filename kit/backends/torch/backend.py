@@ -131,12 +131,12 @@ class TorchProgram(Program):
         return event
 
     def settings(self) -> dict[str, str]:
-        """Return the switches of TensorFloat-32 and of cuDNN's search for the fastest kernel."""
-        return {
-            "float32_matmul_precision": torch.get_float32_matmul_precision(),
-            "cudnn.allow_tf32": str(torch.backends.cudnn.allow_tf32),
-            "cudnn.benchmark": str(torch.backends.cudnn.benchmark),
-        }
+        """Return the switches of TensorFloat-32, and of cuDNN's search for the fastest kernel."""
+        found = {"float32_matmul_precision": torch.get_float32_matmul_precision()}
+        if self._device.type == "cuda":
+            cudnn = torch.backends.cudnn
+            found |= {"cudnn.allow_tf32": str(cudnn.allow_tf32), "cudnn.benchmark": str(cudnn.benchmark)}
+        return found
 
     def compilations(self) -> Compilations:
         """Count what TorchDynamo has compiled for the step, and graph breaks in this process since it was built."""

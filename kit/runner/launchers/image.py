@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import deque
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
+from kit.backends.catalog import ENVIRONMENT_PREFIXES
 from kit.clock import now_ns
 from kit.engine.connection import local_engine
-from kit.engine.contained import Contained
+from kit.engine.container import Container
 from kit.engine.devices import with_devices
 from kit.engine.folders import data_bind
 from kit.engine.image import need_image
 from kit.engine.options import Bind, ContainerOptions
+from kit.fingerprint.software import relevant_environment
 from kit.profile.reason import Reason, reason
 from kit.runner.launchers.conversation import SIGNAL_LIMIT_S, Conversation, phase_limit_s
 from kit.runner.launchers.local import MEMBER_ENVIRONMENT, STDERR_TAIL_LINES, THREAD_VARIABLES
 from kit.runner.launchers.protocol import MemberRequest
 from kit.runner.stop import StopFlag
 from kit.worker.supervisor import PAUSE, RESUME, STOPPED
+
+# What the supervisor adds to the number of a signal that ended its command.
+SIGNALLED = 128
+# Libraries of this host, which the image has not.
+OF_THE_HOST = ("LD_PRELOAD", "LD_LIBRARY_PATH")
 
 
 class ImageLauncher:
@@ -41,7 +49,7 @@ class ImageLauncher:
         """Start a member's container. EngineError where the engine refuses."""
         device = request.prepare.programs[0].cell.device
         options = with_devices(self._client, device, self._options(request))
-        return Conversation(request, ContainedMember(Contained(self._client, options)), self._stop, self._limit_s)
+        return Conversation(request, ContainerMember(Container(self._client, options)), self._stop, self._limit_s)
 
     def _options(self, request: MemberRequest) -> ContainerOptions:
         prepare, digest = request.prepare, request.variant.image_digest
@@ -49,24 +57,28 @@ class ImageLauncher:
         cpus = ",".join(map(str, prepare.cpus))
         python = need_image(self._client, digest).python(request.backend)
         folders = {str(Path(source.path).parent) for source in prepare.sources.values()}
+        data, data_variables = data_bind()
+        # As a process beside it would have them: what decides a number is the same, but for the image.
+        own = relevant_environment(os.environ, ENVIRONMENT_PREFIXES)
+        own = {name: value for name, value in own.items() if name not in OF_THE_HOST}
         threads = dict.fromkeys(THREAD_VARIABLES, str(prepare.threads))
-        environment = threads | MEMBER_ENVIRONMENT | request.variant.env
+        environment = MEMBER_ENVIRONMENT | own | threads | data_variables | request.variant.env
         return ContainerOptions(
             image=digest,
             user=f"{os.getuid()}:{os.getgid()}",
             entrypoint=(python, "-m", "kit.worker.supervisor"),
             command=[python, "-m", "kit.worker", "--runner", "1", "--cpus", cpus],
-            binds=(*data_bind(), *(Bind(folder, PurePosixPath(folder)) for folder in sorted(folders))),
+            binds=(*data, *(Bind(folder, PurePosixPath(folder)) for folder in sorted(folders))),
             environment=tuple(environment.items()),
             cpuset=cpus,
         )
 
 
-class ContainedMember:
+class ContainerMember:
     """See `kit.runner.launchers.conversation.Channel`."""
 
-    def __init__(self, contained: Contained) -> None:
-        self._contained = contained
+    def __init__(self, container: Container) -> None:
+        self._container = container
         self._unread = b""
         self._errors: deque[bytes] = deque(maxlen=STDERR_TAIL_LINES)
         self._error_line = b""
@@ -74,7 +86,7 @@ class ContainedMember:
 
     def send(self, line: bytes) -> None:
         """Write a line to it."""
-        self._contained.send(line)
+        self._container.send(line)
 
     def receive(self, wait_s: float) -> bytes | None:
         """Return what it has written."""
@@ -86,7 +98,7 @@ class ContainedMember:
     def pause(self) -> bool:
         """Ask the supervisor to stop it."""
         with suppress(OSError):  # it has ended, as its output will tell
-            self._contained.send(PAUSE)
+            self._container.send(PAUSE)
         deadline_ns = now_ns() + int(SIGNAL_LIMIT_S * 1e9)
         while not self._unread.endswith(STOPPED):
             if self._ended:
@@ -100,7 +112,7 @@ class ContainedMember:
     def resume(self) -> None:
         """Ask the supervisor to continue it."""
         with suppress(OSError):  # it has ended, as the next command will find
-            self._contained.send(RESUME)
+            self._container.send(RESUME)
 
     def wait(self, limit_s: float) -> None:
         """Read on until its output has ended."""
@@ -112,9 +124,13 @@ class ContainedMember:
         """Return its exit status, or that the kernel killed it for want of memory."""
         if not self._ended:
             return reason("closed_its_pipes")
-        ended = self._contained.wait()
+        ended = self._container.wait()
         if ended.out_of_memory:
             return reason("out_of_memory", signal="SIGKILL")
+        if ended.status > SIGNALLED:
+            number = ended.status - SIGNALLED
+            name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+            return reason("signal", signal=name)
         last_words = (self.stderr_tail().splitlines() or [""])[-1]
         return reason("exit_code", exit_code=ended.status, message=last_words)
 
@@ -124,10 +140,10 @@ class ContainedMember:
 
     def kill(self) -> None:
         """Remove the container."""
-        self._contained.close()
+        self._container.close()
 
     def _take(self, wait_s: float) -> None:
-        outputs = self._contained.receive(wait_s)
+        outputs = self._container.receive(wait_s)
         self._ended = outputs is None
         for output in outputs or ():
             if output.is_error:

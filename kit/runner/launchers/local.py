@@ -32,7 +32,7 @@ THREAD_VARIABLES = (
     "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS",
 )  # fmt: skip
 
-# CUDA counts GPUs as NVML does: by bus id, not fastest first.
+# CUDA counts GPUs as NVML does: by bus id, not fastest first; unless the user has chosen.
 MEMBER_ENVIRONMENT = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
@@ -67,9 +67,9 @@ class LocalProcess:
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 env={
+                    **MEMBER_ENVIRONMENT,
                     **os.environ,
                     **dict.fromkeys(THREAD_VARIABLES, str(prepare.threads)),
-                    **MEMBER_ENVIRONMENT,
                     "TMPDIR": self._folder.name,
                     **request.variant.env,
                 },

@@ -1,7 +1,7 @@
-"""`kit run …` in a container of a target's image: its options, and one launch on this machine's engine.
+"""`kit run …` in a container of a target's image: its options, and one such run on this machine's engine.
 
-Launch ─► container options ─► with folders ─► with devices ─► attended ─► streamed ─► how it ended
-                            └► the equal `docker run` line
+ContainerRun ─► container options ─► with folders ─► with devices ─► attended ─► streamed ─► how it ended
+                                  └► the equal `docker run` line
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ import sys
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from kit.engine.connection import connect, engine_url
-from kit.engine.devices import with_devices
+from kit.engine.connection import connect
+from kit.engine.devices import with_devices, with_devices_here
 from kit.engine.folders import with_folders
-from kit.engine.image import Image, find_or_build, need_image
+from kit.engine.image import Image, find_or_build, need_image, target_image
 from kit.engine.options import Bind, ContainerOptions
-from kit.engine.streamed import Stop, streamed
-from kit.engine.target import Target
+from kit.engine.stream import Stop, run_streamed
 
 if TYPE_CHECKING:
     import docker
 
-    from kit.engine.contained import Ended
+    from kit.engine.container import Ended
 
 # The engine masks the kernel's own path to it in every container.
 POWERCAP = Bind("/sys/devices/virtual/powercap", PurePosixPath("/powercap"))
@@ -42,10 +41,10 @@ class Limits(NamedTuple):
     rapl: bool = False
 
 
-class Launch(NamedTuple):
+class ContainerRun(NamedTuple):
     """What is to run where."""
 
-    target: Target
+    target: str  # cpu, gpu or tpu
     arguments: tuple[str, ...]  # of `kit run`
     out: str | None  # among them
     files: tuple[Path, ...]  # that they name
@@ -54,54 +53,54 @@ class Launch(NamedTuple):
     resume: bool = False
 
 
-def launch_here(launch: Launch, stop: Stop) -> Ended:
+def run_here(run: ContainerRun, stop: Stop) -> Ended:
     """Run it on this machine's engine; its output to ours, an interrupt to it.
 
     Raises:
         EngineError: there is no engine, no image, no such device; or the engine refuses or goes away.
     """
-    options = with_folders(container_options(launch), launch.out, launch.files)
+    options = with_folders(container_options(run), run.out, run.files)
     client = connect()
-    image = image_of(client, engine_url(), launch)
-    return streamed(client, attended(with_devices(client, launch.target.name, options), image), stop)
+    image = image_of(client, None, run)
+    return run_streamed(client, attended(with_devices(client, run.target, options), image), stop)
 
 
-def as_line(launch: Launch) -> str:
+def as_line(run: ContainerRun) -> str:
     """Return the `docker run` line that does the same; the shell asks the engine for the image's digest."""
-    options = with_folders(container_options(launch), launch.out, launch.files)
+    options = with_devices_here(run.target, with_folders(container_options(run), run.out, run.files))
     image = shlex.quote(options.image)
     digest = f'"$(docker image inspect --format {{{{.Id}}}} {image})"'
     return options.as_line(more=f"--env KIT_IMAGE={image} --env KIT_IMAGE_DIGEST={digest}")
 
 
-def image_of(client: docker.DockerClient, url: str, launch: Launch) -> Image:
+def image_of(client: docker.DockerClient, host: str | None, run: ContainerRun) -> Image:
     """Return the image that was asked for, or the target's, which is built where it is missing."""
-    return need_image(client, launch.image) if launch.image else find_or_build(client, url, launch.target)
+    return need_image(client, run.image) if run.image else find_or_build(client, host, run.target)
 
 
-def container_options(launch: Launch) -> ContainerOptions:
+def container_options(run: ContainerRun) -> ContainerOptions:
     """Return the container that measures, as yet without folders and devices."""
-    limits, target = launch.limits, launch.target
+    limits = run.limits
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     environment |= {"KIT_POWERCAP_ROOT": str(POWERCAP.inside)} if limits.rapl else {}
     return ContainerOptions(
-        image=launch.image or target.image,
-        command=["run", *launch.arguments],
+        image=run.image or target_image(run.target),
+        command=["run", *run.arguments],
         binds=(POWERCAP,) if limits.rapl else (),
-        environment=(("KIT_COMMAND", command_of(launch)), *environment.items()),
+        environment=(("KIT_COMMAND", command_of(run)), *environment.items()),
         cpuset=limits.cpus or ",".join(map(str, sorted(os.sched_getaffinity(0)))),
         memory=limits.memory,
-        gpus=(limits.gpus or "all") if target.name == "gpu" else None,
+        gpus=(limits.gpus or "all") if run.target == "gpu" else None,
     )
 
 
-def command_of(launch: Launch, host: str | None = None) -> str:
+def command_of(run: ContainerRun, host: str | None = None) -> str:
     """Return what was typed but for the arguments of `kit run`: a resumed run needs the same."""
-    limits = launch.limits
-    given = {"--host": host, "--image": launch.image, "--cpus": limits.cpus, "--memory": limits.memory}
+    limits = run.limits
+    given = {"--host": host, "--image": run.image, "--cpus": limits.cpus, "--memory": limits.memory}
     given |= {"--gpus": limits.gpus}
     words = [word for option, value in given.items() if value for word in (option, value)]
-    return shlex.join(["kit", "launch", launch.target.name, *words, *(["--rapl"] if limits.rapl else [])])
+    return shlex.join(["kit", "launch", run.target, *words, *(["--rapl"] if limits.rapl else [])])
 
 
 def attended(options: ContainerOptions, image: Image) -> ContainerOptions:

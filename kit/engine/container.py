@@ -38,7 +38,7 @@ class Ended(NamedTuple):
     out_of_memory: bool  # the kernel killed a process in it
 
 
-class Contained:
+class Container:
     """A container that runs for as long as this object is open.
 
     Its input stays open as long, too; the supervisor in it ends it when that closes, as at this process' death.
@@ -106,7 +106,7 @@ class Contained:
                 out_of_memory = True
         except Exception:  # requests, urllib3 and http.client each have their own for a connection that has ended
             pass
-        raise EngineError("the engine has stopped while the container ran; start it")
+        raise EngineError("the engine has stopped, or the connection to it broke, while the container ran")
 
     def close(self) -> None:
         """Remove the container, running or not."""

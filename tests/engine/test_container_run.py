@@ -1,0 +1,86 @@
+"""What a container run is given: paths as they were typed, devices of this machine, and only what it may have."""
+
+import shlex
+from itertools import pairwise
+
+import pytest
+
+from kit.engine import image as image_module
+from kit.engine.connection import EngineError
+from kit.engine.container_run import ContainerRun, Limits, as_line
+from kit.engine.image import Image
+from kit.engine.remote import for_hosts
+from kit.version import __version__
+
+pytest.importorskip("docker", reason="the docker package is missing: make setup-dev")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KIT_DATA", str(tmp_path / "data"))
+    return tmp_path
+
+
+def a_run(target="cpu", out=None, files=(), **more):
+    return ContainerRun(target, (), out, files, None, Limits(), **more)
+
+
+def mounts(line):
+    found = [value for option, value in pairwise(shlex.split(line)) if option == "--mount"]
+    return [dict(part.partition("=")[::2] for part in value.split(",")) for value in found]
+
+
+def test_a_links_own_name_is_found_inside(folder):
+    (folder / "real").mkdir()
+    (folder / "link").symlink_to("real")
+    (mount,) = mounts(as_line(a_run(out="link/run.json")))
+    assert (mount["source"], mount["target"]) == (str(folder / "real"), str(folder / "link"))
+
+
+def test_data_are_mounted_where_they_lie_and_named(folder):
+    (folder / "data").mkdir()
+    line = as_line(a_run())
+    assert {mount["target"]: "readonly" in mount for mount in mounts(line)} == {
+        str(folder / "data"): True,
+        str(folder): False,
+    }
+    assert f"KIT_DATA={folder / 'data'}" in shlex.split(line)
+
+
+def test_profiles_beside_the_data_are_one_writable_mount(folder):
+    (folder / "data").mkdir()
+    assert [("readonly" in mount) for mount in mounts(as_line(a_run(out="data/run.json")))] == [False]
+
+
+@pytest.mark.parametrize("out", ["/", "/tmp/", "/tmp/../tmp/run.json"])
+def test_what_is_the_containers_own_cannot_be_mounted_over(out):
+    with pytest.raises(EngineError, match="keep profile, suites and programs elsewhere"):
+        as_line(a_run(out=out))
+
+
+def test_a_printed_line_for_a_tpu_has_its_devices():
+    words = shlex.split(as_line(a_run("tpu")))
+    assert "--device" in words
+    assert ("--ulimit", "memlock=-1") in set(pairwise(words))
+
+
+def test_one_host_given_twice_is_measured_twice():
+    runs = for_hosts(a_run(out="run.json"), ["ssh://one", "ssh://one"])
+    assert [run.out for _, run in runs] == ["run-one-1.json", "run-one-2.json"]
+
+
+@pytest.mark.parametrize(
+    ("of_image", "here", "same"),
+    [
+        ("1" * 40, "1" * 40, True),
+        ("1" * 40, "2" * 40, False),
+        ("1" * 40 + "-dirty", "1" * 40 + "-dirty", False),  # two changes of one revision look alike
+        ("", "1" * 40, True),
+        ("1" * 40, None, True),
+    ],
+)
+def test_an_image_of_another_revision_is_not_this_kit(monkeypatch, of_image, here, same):
+    labels = {image_module.VERSION_LABEL: __version__, image_module.REVISION_LABEL: of_image}
+    monkeypatch.setattr(image_module, "kit_revision", lambda: here)
+    assert image_module._is_this_kit(Image("steadykit:cpu", "sha256:1", {}, labels, ())) is same
