@@ -123,7 +123,7 @@ def test_what_is_known_before_measuring_ends_it(tmp_path, options, said):
 @pytest.mark.frameworks
 def test_two_tutorials_are_an_a_b_test(tmp_path):
     pytest.importorskip("torch"), pytest.importorskip("jax")
-    suite = short_suite(tmp_path, 2, "models.py")
+    suite = short_suite(tmp_path, 1, "models.py")
     programs = [f"--program={EXAMPLES / name}_tutorial.py" for name in ("torch", "jax")]
     done = kit(tmp_path, "run", suite, *programs, "--batch", "8", "--out", "run.json")
     assert done.returncode == 0, done.stderr
