@@ -34,11 +34,11 @@ def prepare(*cells, slowdown_pct=0.0, data="synthetic", prove=False, epochs=1):
 
 
 class MemberProcess:
-    """Of this process; killed at the end of the `with`."""
+    """Of this process; killed at the end of the `with`. `program`: what is run in place of `-m kit.worker`."""
 
-    def __init__(self, **environment):
+    def __init__(self, *program, **environment):
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "kit.worker", "--runner", str(os.getpid())],
+            [sys.executable, *(program or ("-m", "kit.worker")), "--runner", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

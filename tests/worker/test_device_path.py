@@ -1,0 +1,61 @@
+"""What a member does on an accelerator: JAX' forced host devices stand for one; the program, its waits and times are real."""
+
+from pathlib import Path
+
+import pytest
+from member_process import MemberProcess, cell, prepare
+
+from kit.worker.grouped import WAIT_SHARE
+from kit.worker.messages import Build, Conclude, Failed, Finish, RunBlock, WarmUp
+
+pytestmark = pytest.mark.frameworks
+
+MEMBER = str(Path(__file__).parents[1] / "standins" / "host_as_tpu.py")
+ON_TPU = cell("jax", "train", device="tpu", compile_mode="jit")
+
+
+@pytest.fixture(scope="module")
+def told():
+    pytest.importorskip("jax")
+    with MemberProcess(MEMBER, KIT_TEST_PLACE="tpu") as member:
+        member.done(prepare(ON_TPU))
+        built = member.done(Build(program=0))
+        member.done(WarmUp(program=0))
+        block = member.done(RunBlock(program=0, seconds=0.4))
+        long = member.done(RunBlock(program=0, seconds=0.3, by_time=True))
+        concluded = member.done(Conclude(program=0))
+        member.done(Finish())
+        return built, block, long, concluded
+
+
+def test_arithmetic_is_fixed_and_stated(told):
+    assert told[0].settings["jax_default_matmul_precision"] == "highest"
+
+
+def test_a_block_is_half_latency_and_half_throughput(told):
+    block = told[1]
+    latency_ns = sum(block.step_ns[block.lead_in :]) / len(block.step_ns[block.lead_in :])
+    assert 0.1e9 < sum(block.step_ns) < 0.4e9
+    assert 0.1e9 < block.grouped.duration_ns < 0.4e9
+    assert block.grouped.steps % block.grouped.per_wait == 0
+    # Waits for one step in many: no slower than with each step's own, within what a shared machine adds.
+    assert block.grouped.duration_ns / block.grouped.steps < latency_ns * (1 + WAIT_SHARE) * 1.5
+
+
+def test_energy_is_of_steps_as_throughput_has_them(told):
+    long = told[2]
+    assert long.step_ns == []
+    assert 0.3e9 <= long.grouped.duration_ns <= long.span_ns
+
+
+def test_it_concludes_without_failure(told):
+    assert told[3].failure is None
+
+
+def test_a_program_that_fell_back_to_the_cpu_fails_by_name():
+    pytest.importorskip("jax")
+    with MemberProcess(MEMBER, KIT_TEST_PLACE="cpu") as member:
+        member.done(prepare(ON_TPU))
+        failed = member.ask(Build(program=0))
+        assert isinstance(failed, Failed)
+        assert "ran on the cpu, not on the tpu" in str(failed)
