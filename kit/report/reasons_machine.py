@@ -45,7 +45,8 @@ MACHINE_REASONS: dict[str, str] = {
     "nvml_no_energy_counter": "the board or its driver does not offer it (the energy counter: Volta and later; virtual "
     "GPUs and MIG slices often none)",
     # TPU
-    "no_tpu": "no TPU: neither /dev/accel* (v4 and earlier) nor a /dev/vfio group (v5 and later) belongs to one",
+    "no_tpu": "no TPU: neither /dev/accel* (v4 and earlier) nor a /dev/vfio group (v5 and later) belongs to one; "
+    "in a container on a TPU host give --device /dev/vfio (or /dev/accel0 …) and --ulimit memlock=-1",
     "tpu_without_library": "a TPU is here ({devices}) but the kit's own Python has no libtpu: pip install libtpu",
     "tpu_without_counter": "a TPU is here ({devices}), and libtpu gives its user no energy or power counter: joules "
     "can only come from the provider's own monitoring",
