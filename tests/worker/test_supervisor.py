@@ -13,9 +13,9 @@ from kit.worker.supervisor import PAUSE, RESUME, STOPPED
 COUNTING = "import time\nwhile True:\n    print('tick', flush=True)\n    time.sleep(0.01)\n"
 ECHO = "import sys\nfor line in sys.stdin:\n    print(line, end='', flush=True)\n"
 STUBBORN = """
-import signal, time
-signal.signal(signal.SIGTERM, lambda *_: print("asked", flush=True))
-print(flush=True)
+import os, signal, time
+signal.signal(signal.SIGTERM, lambda *_: os.write(1, b"asked\\n"))
+os.write(1, b"\\n")
 while True:
     time.sleep(0.01)
 """
