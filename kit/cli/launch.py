@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kit.engine.container import Ended
     from kit.engine.container_run import ContainerRun, Limits
+
+
+def _like(form: str, examples: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """Return a check of an option's text: the engine's own words for what is wrong with it name no option."""
+
+    def check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(form, value):
+            raise click.BadParameter(f"{value!r}; give it as {examples}")
+        return value
+
+    return check
+
+
+CPUS = _like(r"\d+(-\d+)?(,\d+(-\d+)?)*", "0,1 or 0-3")
+MEMORY = _like(r"\d+[bkmgBKMG]?", "8g or 500m")
+GPUS = _like(r"\d+(,\d+)*", "0,1")
 
 
 @click.command(
@@ -22,9 +39,14 @@ if TYPE_CHECKING:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SUITE] [OPTIONS OF kit run]")
 @click.option("--host", "hosts", multiple=True, metavar="URL", help="An engine elsewhere: ssh://me@node (repeatable).")
 @click.option("--image", metavar="NAME", help="Default: steadykit:TARGET, built where it is missing.")
-@click.option("--cpus", metavar="0,1", help="Pin to these; default: all that this process may use.")
-@click.option("--memory", metavar="8g", help="No more than this.")
-@click.option("--gpus", metavar="0,1", help="These GPUs; default: all.")
+@click.option(
+    "--cpus",
+    callback=CPUS,
+    metavar="0,1",
+    help="Pin to these; default: all that this process may use.",
+)
+@click.option("--memory", callback=MEMORY, metavar="8g", help="No more than this.")
+@click.option("--gpus", callback=GPUS, metavar="0,1", help="These GPUs; default: all.")
 @click.option("--rapl", is_flag=True, help="Mount the host's energy counters.")
 @click.option("--print", "as_line", is_flag=True, help="Print the equal docker run line, and run nothing.")
 def launch(
@@ -37,11 +59,14 @@ def launch(
 ) -> int:
     """Run `kit run` in the image of TARGET, hardened; the profile lands here and is yours.
 
-    Several --host gather a profile each, one host after the other, and compare them.
+    Whatever else `kit run --help` lists may follow, --out and --resume, too. Several --host gather a profile each, one
+    host after the other, and compare them.
     """
     from kit.engine.container_run import Limits
 
     asked = _asked(target, arguments, options.pop("image"), Limits(**options))
+    if asked.limits.gpus and target != "gpu":
+        raise click.UsageError(f"--gpus is for the target gpu, not for {target}")
     if as_line and hosts:
         raise click.UsageError("--print shows a line for this machine; leave out --host")
     if as_line:
@@ -60,6 +85,8 @@ def _asked(target: str, arguments: tuple[str, ...], image: str | None, limits: L
     asked = run.make_context("kit launch", list(arguments)).params
     if asked["resume"] and not asked["out"]:
         raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
+    if any(":image=" in text for text in asked["variants"]):
+        raise click.UsageError("images as variants take turns with each other on this machine: give them to `kit run`")
     own_device = asked["devices"] or asked["resume"] or target == "cpu"
     programs = [text if text.endswith(".py") else text.rpartition(":")[0] for text in asked["programs"]]
     return ContainerRun(
@@ -74,6 +101,7 @@ def _asked(target: str, arguments: tuple[str, ...], image: str | None, limits: L
 
 
 def _here(asked: ContainerRun) -> int:
+    from kit.command import resuming
     from kit.engine.connection import EngineError
     from kit.engine.container_run import command_of, run_here
     from kit.profile.unfinished import SUFFIX
@@ -86,7 +114,7 @@ def _here(asked: ContainerRun) -> int:
     except EngineError as error:
         begun = _written(asked.out, SUFFIX)
         grown = [path.with_suffix("") for path, at_ns in begun.items() if at_ns != begun_before.get(path)]
-        again = [f"`{command_of(asked)} --resume --out {path}` goes on with what was measured" for path in grown]
+        again = [f"`{resuming(path, command_of(asked))}` goes on with what was measured" for path in grown]
         raise EngineError("; ".join([str(error), *again])) from None
     return _checked(ended, [path for path, at_ns in _written(asked.out).items() if at_ns != before.get(path)])
 
@@ -101,14 +129,23 @@ def _written(out: str | None, suffix: str = "") -> dict[Path, int]:
 def _there(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
     """Measure on one host after the other, and compare what came of it."""
     from kit.cli.compare import compare
+    from kit.engine.connection import connect
     from kit.engine.remote import for_hosts, run_remote
     from kit.errors import KitError
     from kit.runner.stop import StopFlag
 
     codes, profiles, stop = [], [], StopFlag()
-    for host, own in for_hosts(asked, hosts):
-        if len(hosts) > 1:
-            click.echo(f"kit: {host}", err=True)
+    runs = for_hosts(asked, hosts)
+    # Before the first has measured for an hour.
+    for host in dict.fromkeys(hosts):
+        try:
+            connect(host)
+        except KitError as error:
+            click.echo(f"kit: {error}", err=True)
+            codes.append(error.exit_code)
+            runs = [one for one in runs if one[0] != host]
+    for host, own in runs:
+        click.echo(f"kit: {host}: {own.out}", err=True)
         try:
             with stop.deferring_interrupts():
                 ended = run_remote(own, host, stop)

@@ -93,7 +93,7 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
 def measure(running: Run, budget: float | None) -> Profile | None:
     """Measure what remains and return the profile, which is written; null where the run was interrupted."""
     from kit.cli.progress import RunProgress
-    from kit.command import run_command
+    from kit.command import resuming
     from kit.runner.stop import StopFlag
 
     stop, profile, why = StopFlag(), None, "interrupted"
@@ -108,7 +108,7 @@ def measure(running: Run, budget: float | None) -> Profile | None:
         if why:
             plan = running.plan.suite
             of = "" if plan.precision_pct is not None else f" of {plan.rounds}"
-            go_on = f"go on with `{run_command()} --resume --out {running.path}`"
+            go_on = f"go on with `{resuming(running.path)}`"
             begun = sum(launch.round >= running.rounds_done for launch in running.launches)
             more = f" and {begun} launches of the next" if begun else ""
             click.echo(f"kit: {why}; {running.rounds_done}{of} rounds{more} kept; {go_on}", err=True)

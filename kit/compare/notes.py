@@ -15,6 +15,8 @@ from kit.workloads.parity import TOLERANCE_FACTORS
 
 # More notes of one kind than these are a list nobody reads.
 ALIKE_MAX = 6
+# "sha256:" and what tells images apart, as `docker images` shows it.
+DIGEST_SHOWN = len("sha256:") + 12
 
 
 def headline_of(label: str, profile: Profile) -> Headline:
@@ -53,7 +55,7 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], pari
         notes.append(Note(what=reason("preliminary", rounds=rounds, needed=ROUNDS_PRELIMINARY)))
     if any(len({row.cell.batch for row in group.rows}) > 1 for group in groups):
         notes.append(Note(what=reason("per_sample")))
-    notes += [*_versions(profile), *parity_notes(profile.cells, parity_tolerance)]
+    notes += [*_images(profile), *_versions(profile), *parity_notes(profile.cells, parity_tolerance)]
     if all(one.energy_per_sample_j is None for one in numbers):
         notes.append(Note(what=reason("energy_not_measured")))
     if any(one.process_shared for one in numbers):
@@ -95,6 +97,16 @@ def _versions(profile: Profile) -> list[Note]:
         for backend, own in found.items()
         if len(set(own.values())) > 1
     ]
+
+
+def _images(profile: Profile) -> list[Note]:
+    """Return which image each variant ran in, where any did; and that two are the same."""
+    images = {one.name: one for one in profile.suite.variants if one.image is not None}
+    listed = ", ".join(f"{name} {one.image} ({str(one.image_digest)[:DIGEST_SHOWN]})" for name, one in images.items())
+    notes = [Note(what=reason("images", listed=listed))] if images else []
+    if len({one.image_digest for one in images.values()}) < len(images):
+        notes.append(Note(what=reason("images_same")))
+    return notes
 
 
 def deduplicated(notes: Sequence[Note]) -> list[Note]:

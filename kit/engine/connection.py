@@ -19,6 +19,9 @@ TIMEOUT_S = 30
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
 
 
+SCHEMES = ("ssh://", "unix://", "tcp://", "http://", "https://", "npipe://")
+
+
 class EngineError(KitError):
     """No engine answers, or it cannot do what is asked."""
 
@@ -79,6 +82,8 @@ def _address(host: str | None) -> dict[str, Any]:
     from docker.utils import kwargs_from_env
 
     if named := host or os.environ.get("DOCKER_HOST"):
+        if not named.startswith(SCHEMES):
+            raise EngineError(f"{named}: not an engine's address; give ssh://me@node, unix:///path or tcp://node:2376")
         return dict(kwargs_from_env({**os.environ, "DOCKER_HOST": named}))
     chosen = os.environ.get("DOCKER_CONTEXT")
     try:

@@ -137,6 +137,8 @@ def explained(error: Exception) -> str:
             f"the engine cannot give a GPU ({said}); install the NVIDIA Container Toolkit and the driver, "
             "or measure with `kit launch cpu`"
         )
+    if "powercap" in said:
+        return "the engine's host has no energy counters (/sys/devices/virtual/powercap); leave out --rapl"
     if "Requested CPUs are not available" in said:
         return f"{said}; give CPUs that this host has with --cpus"
     return said

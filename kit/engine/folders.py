@@ -10,8 +10,14 @@ from kit.engine.connection import EngineError
 from kit.engine.options import Bind, ContainerOptions
 from kit.workloads.data.files import data_folder
 
-# Each is something else in the container.
-NOT_MOUNTED_AT = (PurePosixPath("/"), PurePosixPath("/tmp"))
+# Each is something else in the container, which could not run without it.
+NOT_MOUNTED_AT = frozenset(
+    PurePosixPath("/", name)
+    for name in (
+        "", "bin", "dev", "etc", "lib", "lib64", "opt", "proc", "run", "sbin", "sys", "tmp", "usr", "usr/bin",
+        "usr/lib", "usr/local", "usr/local/bin", "usr/local/lib", "var",
+    )
+)  # fmt: skip
 
 
 def with_folders(options: ContainerOptions, out: str | None, files: Iterable[Path]) -> ContainerOptions:

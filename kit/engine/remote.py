@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from kit.command import resuming
 from kit.engine.connection import EngineError, connect
 from kit.engine.container_run import ContainerRun, attended, command_of, container_options, image_of
 from kit.engine.devices import with_devices
@@ -105,9 +106,10 @@ def run_remote(run: ContainerRun, host: str, stop: Stop) -> Ended:
         except EngineError:
             volumes.remove(DATA_VOLUME)
             raise
-    rounds = folder_of(Path(run.out))
+    profile, rounds = Path(run.out), folder_of(Path(run.out))
     volumes.make(own)
-    volumes.fill(own, PROFILES, Path.cwd(), [*run.files, *([rounds] if rounds.is_dir() else [])])
+    there = [path for path in (profile, rounds) if path.exists()]
+    volumes.fill(own, PROFILES, Path.cwd(), [*run.files, *there], empty=[profile.parent])
     command = command_of(run, host)
     data = [Bind(DATA_VOLUME, DATA)] if has_data else []
     options = options._replace(
@@ -120,11 +122,11 @@ def run_remote(run: ContainerRun, host: str, stop: Stop) -> Ended:
         ended = run_streamed(client, attended(options, image), stop)
     except EngineError as error:
         with suppress(EngineError):
-            _bring_home(volumes, own, Path(run.out))
+            _bring_home(volumes, own, profile)
             if not rounds.is_dir():
                 raise error from None
-        raise EngineError(f"{error}; `{command} --resume --out {run.out}` goes on with what was measured") from None
-    _bring_home(volumes, own, Path(run.out))
+        raise EngineError(f"{error}; `{resuming(run.out, command)}` goes on with what was measured") from None
+    _bring_home(volumes, own, profile)
     return ended
 
 
@@ -132,11 +134,15 @@ def _bring_home(volumes: Volumes, own: str, profile: Path) -> None:
     """Copy the profile, its steps and its unfinished rounds here, and remove the volume."""
     rounds = folder_of(profile)
 
-    def is_of_the_run(path: Path) -> bool:
-        steps = path.name.startswith(f"{profile.name}.") and path.name.endswith(SUFFIX)
-        return path == profile or path.is_relative_to(rounds) or (path.parent == profile.parent and steps)
+    def is_steps(path: Path) -> bool:
+        return path.name.startswith(f"{profile.name}.") and path.name.endswith(SUFFIX) and path.parent == profile.parent
 
-    found = volumes.bring_home(own, PROFILES, Path.cwd(), is_of_the_run)
-    if rounds not in found:
+    found = volumes.bring_home(
+        own, PROFILES, Path.cwd(), lambda path: path == profile or path.parent == rounds or is_steps(path)
+    )
+    if not any(path.parent == rounds for path in found):
         shutil.rmtree(rounds, ignore_errors=True)
+    if any(is_steps(path) for path in found):
+        for old in {path for path in profile.parent.iterdir() if is_steps(path)} - found:
+            old.unlink()
     volumes.remove(own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import subprocess
 import tempfile
 import time
@@ -25,10 +26,11 @@ class TunnelError(KitError):
     """The host was not reached."""
 
 
+@functools.cache
 def forwarded(url: str) -> str:
     """Return the unix:// address here of the engine at ssh://[user@]host[:port][/path/of/its.sock].
 
-    The forwarding ends with this process.
+    There is one for each URL, and it ends with this process.
 
     Raises:
         TunnelError: with ssh's own last line.

@@ -44,15 +44,17 @@ class Volumes:
             return True
         return False
 
-    def fill(self, name: str, inside: PurePosixPath, root: Path, paths: Iterable[Path]) -> None:
-        """Copy files and folders below `root` to the same places in the volume."""
+    def fill(
+        self, name: str, inside: PurePosixPath, root: Path, paths: Iterable[Path], empty: Iterable[Path] = ()
+    ) -> None:
+        """Copy files and folders below `root` to the same places in the volume; of `empty` ones not what they hold."""
         with tempfile.TemporaryFile() as packed, self._open(name, inside) as container:
-            _pack(packed, root, paths)
+            _pack(packed, root, paths, empty)
             packed.seek(0)
             container.put_archive(str(inside), packed)
 
     def bring_home(self, name: str, inside: PurePosixPath, root: Path, is_wanted: Callable[[Path], bool]) -> set[Path]:
-        """Copy what is wanted of the volume to the same places below `root`; return the paths."""
+        """Copy those files of the volume that are wanted to the same places below `root`; return their paths."""
         found: set[Path] = set()
         with tempfile.TemporaryFile() as packed, self._open(name, inside) as container:
             for chunk in container.get_archive(str(inside))[0]:
@@ -62,8 +64,12 @@ class Volumes:
                 for member in archive:
                     # The archive's own folder is the mount's.
                     path = Path(*PurePosixPath(member.name).parts[1:])
-                    if is_wanted(path):
-                        archive.extract(member.replace(name=str(path), deep=False), root, filter="data")
+                    # Another host's words: only plain files, and only where they are wanted.
+                    if not (member.isfile() and is_wanted(path)):
+                        continue
+                    if (data := archive.extractfile(member)) is not None:
+                        (root / path).parent.mkdir(parents=True, exist_ok=True)
+                        (root / path).write_bytes(data.read())
                         found.add(path)
         return found
 
@@ -86,12 +92,14 @@ class Volumes:
             raise EngineError(f"volume {name}: {explained(error)}") from None
 
 
-def _pack(into: IO[bytes], root: Path, paths: Iterable[Path]) -> None:
+def _pack(into: IO[bytes], root: Path, paths: Iterable[Path], empty: Iterable[Path]) -> None:
     def anybodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
-        return member.replace(mode=FOLDER_MODE if member.isdir() else FILE_MODE, deep=False)
+        member.mode = FOLDER_MODE if member.isdir() else FILE_MODE
+        return member
 
+    wanted = [*((path, False) for path in empty), *((path, True) for path in paths)]
     with tarfile.open(fileobj=into, mode="w", dereference=True) as archive:
-        for path in paths:
-            for parent in reversed(path.parents[:-1]):
-                archive.add(root / parent, str(parent), recursive=False, filter=anybodys)
-            archive.add(root / path, str(path), filter=anybodys)
+        for path, is_whole in wanted:
+            for folder in reversed(path.parents):
+                archive.add(root / folder, str(folder), recursive=False, filter=anybodys)
+            archive.add(root / path, str(path), recursive=is_whole, filter=anybodys)

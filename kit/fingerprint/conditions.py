@@ -72,7 +72,7 @@ def conditions(cpus: Sequence[int], threads: int, place: Place = Place()) -> lis
     return [
         *_cpus(cpus, threads, inside, place),
         *_memory(inside, place),
-        *_folders(place),
+        *_folders(inside, place),
         *_frequency(place),
         *_clocksource(place),
         *_neighbours(cpus, inside, place),
@@ -107,8 +107,11 @@ def _memory(inside: Container, place: Place) -> Iterator[Condition]:
         yield _told("shared memory", shm_b >= SHM_B, ("shm_enough", "shm_small"), shm_b=shm_b)
 
 
-def _folders(place: Place) -> Iterator[Condition]:
+def _folders(inside: Container, place: Place) -> Iterator[Condition]:
     temporary = Path(tempfile.gettempdir())
+    if inside.engine is not None and place.folder.stat().st_dev == Path("/").stat().st_dev:
+        where = str(place.folder.resolve())
+        yield Condition(subject="profiles", fine=False, what=reason("folder_in_container", folder=where))
     for subject, folder, needed_b in (("profiles", place.folder, DISK_B), ("temporary files", temporary, TMP_B)):
         free_b, where = shutil.disk_usage(folder).free, str(folder.resolve())
         if os.access(folder, os.W_OK):

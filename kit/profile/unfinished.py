@@ -20,7 +20,7 @@ from typing import Self
 
 import msgspec
 
-from kit.command import run_command
+from kit.command import resuming
 from kit.errors import KitError
 from kit.profile.atomic import write_atomically
 from kit.profile.cell import Cell
@@ -89,8 +89,7 @@ class UnfinishedRun:
             write_atomically(folder / PLAN, msgspec.json.encode(plan))
         except FileExistsError:
             raise UnfinishedError(
-                f"{folder}: an unfinished run is kept there; go on with `{run_command()} --resume --out {path}`, "
-                "or remove it"
+                f"{folder}: an unfinished run is kept there; go on with `{resuming(path)}`, or remove it"
             ) from None
         except OSError as error:
             with suppress(OSError):

@@ -93,7 +93,10 @@ REASONS: Templates = {
     "own_programs": "programs bring their own data and weights: that they compute the same is not proved",
     "energy_not_measured": "energy: not measured (kit doctor says why)",
     "data_synthetic": "SYNTHETIC DATA: the shapes of a real set, made up; times count, accuracy does not exist",
-    "interrupted": "{profile} was interrupted: rounds are missing; `kit run --resume --out FILE` measures them",
+    "images": "images: {listed}",
+    "images_same": "two of the images are one and the same: the difference between them is chance",
+    "interrupted": "{profile} was interrupted: rounds are missing; `kit run` or what began it measures them with "
+    "--resume --out FILE",
     "launches_failed": "{failed} of {launches} launches of {cell} failed",
     "whole_turns": "members took whole turns, not blocks: intervals are wider",
     "skipped": "{backend} was skipped",

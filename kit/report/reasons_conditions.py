@@ -20,6 +20,7 @@ CONDITION_REASONS: dict[str, str] = {
     "disk_small": "{folder}: {free_b} free; make room",
     "folder_read_only": "{folder} is not writable: in a container mount one, -v $PWD/profiles:/profiles, and give "
     "--user with its owner; else choose another --out",
+    "folder_in_container": "{folder} is in the container and goes with it: mount a folder, -v $PWD/profiles:/profiles",
     "governor_fixed": "{governor}",
     "governor_varies": "{governor}: frequencies follow the load; on the host: cpupower frequency-set -g performance",
     "turbo_off": "off",

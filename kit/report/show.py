@@ -89,7 +89,8 @@ def _suite(profile: Profile) -> list[str]:
     for one in suite.variants:
         env = " ".join(f"{name}={value}" for name, value in one.env.items())
         planted = f" {one.slowdown_pct:g} % slower on purpose" if one.slowdown_pct else ""
-        found[f"variant {one.name}"] = f"{one.python or ''} {env}{planted}".strip() or "as it comes"
+        image = f"{one.image} ({one.image_digest})" if one.image else ""
+        found[f"variant {one.name}"] = f"{one.python or image} {env}{planted}".strip() or "as it comes"
     return facts(found)
 
 

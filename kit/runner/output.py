@@ -7,7 +7,7 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from kit.command import run_command
+from kit.command import resuming
 from kit.errors import KitError
 from kit.profile.unfinished import folder_of
 
@@ -36,7 +36,7 @@ def profile_path(out: str | None, suite: str, run_id: str, created: str) -> Path
         if path.name in ("", ".."):
             raise OutputError(f"{path}: a folder, not a profile; name the file, as --out run.json")
         if os.path.lexists(folder_of(path)):
-            raise OutputError(f"{path}: an unfinished run: go on with `{run_command()} --resume --out {path}`")
+            raise OutputError(f"{path}: an unfinished run: go on with `{resuming(path)}`")
         if os.path.lexists(path):
             raise OutputError(f"{path}: is there already; choose another --out, measured data is not overwritten")
         if not path.parent.is_dir():

@@ -16,7 +16,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from kit.clock import now_ns
-from kit.command import run_command
+from kit.command import resuming
 from kit.errors import KitError
 from kit.fingerprint.state import state
 from kit.profile.launch import Launch
@@ -124,7 +124,7 @@ class Run:
             self._kept.close()
             raise StoppedError(
                 f"{error.filename or self.path}: {error.strerror or error}; mend that, then go on with "
-                f"`{run_command()} --resume --out {self.path}`"
+                f"`{resuming(self.path)}`"
             ) from error
 
     def _rounds(self, context: Context, watcher: RunWatcher, deadline_ns: int | None) -> bool:

@@ -119,7 +119,7 @@ def _quick(measure: Measure) -> Measure:
     quick = load_suite(QUICK_SUITE).measure
     return msgspec.structs.replace(
         measure,
-        rounds=quick.rounds,
+        rounds=min(measure.rounds, quick.rounds),
         cycles=min(measure.cycles, quick.cycles),
         energy_s=0.0,
         epochs=1,

@@ -138,13 +138,43 @@ def test_two_hosts_are_measured_and_compared(image, tmp_path):
     socket = tmp_path / "other.sock"
     socket.symlink_to("/var/run/docker.sock")
     hosts = ("--host", "unix:///var/run/docker.sock", "--host", f"unix://{socket}")
+    (tmp_path / "in here").mkdir()
     done = subprocess.run(
-        command(image, *hosts, *SHORT, "--out", "both.json"),
+        command(image, *hosts, *SHORT, "--out", "in here/both.json"),
         cwd=tmp_path, capture_output=True, text=True, timeout=ENDS_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["both-docker.json", "both-other.json"]
+    assert sorted(path.name for path in tmp_path.glob("in here/*.json")) == ["both-docker.json", "both-other.json"]
     assert "both-other" in done.stdout
+
+
+def test_an_interrupted_run_elsewhere_is_finished_once(launch, client, image, tmp_path):
+    host = ("--host", "unix:///var/run/docker.sock")
+    process = subprocess.Popen(
+        command(image, *host, "--quick", *ONE, "--rounds", "50", "--out", "run.json"),
+        cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while "round 1 of 50 done" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=ENDS_S)
+    assert process.returncode == 130
+    assert (tmp_path / "run.json.rounds").is_dir()
+    ended = launch(*host, "--resume", "--out", "run.json", "--budget", "1")
+    assert ended.returncode == 0, ended.stderr
+    assert len({one.round for one in read_profile(tmp_path / "run.json").cells[0].launches}) > 1
+    assert len(list(tmp_path.glob("run.json.*.steps.npz"))) == 1
+    volumes = {volume.name for volume in client.volumes.list(filters={"label": LABEL})}
+    assert volumes <= {"steadykit-data"}
+
+
+def test_what_is_complete_elsewhere_is_not_measured_again(launch, tmp_path):
+    host = ("--host", "unix:///var/run/docker.sock")
+    assert launch(*host, *SHORT, "--out", "run.json").returncode == 0
+    before = (tmp_path / "run.json").read_bytes()
+    again = launch(*host, "--resume", "--out", "run.json")
+    assert (again.returncode, "complete" in again.stderr) == (2, True), again.stderr
+    assert (tmp_path / "run.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -153,13 +183,34 @@ def test_two_hosts_are_measured_and_compared(image, tmp_path):
         (("cpu",), {"DOCKER_HOST": "unix:///nowhere.sock"}, "no Docker engine answers"),
         (("cpu", "--image", "no-such:image"), {}, "the engine has no image no-such:image"),
         (("cpu", "--cpus", "4096"), {}, "--cpus"),
+        (("cpu", "--memory", "much"), {}, "--memory"),
+        (("cpu", "--rapl"), {}, "leave out --rapl"),
+        (("cpu", "--gpus", "0"), {}, "--gpus is for the target gpu"),
+        (("cpu", "--variant", "a:image=x"), {}, "give them to `kit run`"),
+        (("cpu", "--host", "node"), {}, "not an engine's address"),
+        (("cpu", "--out", "/usr/x.json"), {}, "a container has its own"),
         (("gpu",), {}, "NVIDIA runtime"),
         (("tpu",), {}, "no TPU on the engine's host"),
         (("cpu", "--out", "/proc/nothing/x.json"), {}, "no such folder"),
         (("cpu", "--host", "ssh://127.0.0.1:1"), {}, "ssh://127.0.0.1:1"),
         (("cpu", "--rounds", "none"), {}, "--rounds"),
     ],
-    ids=["engine", "image", "cpuset", "gpu", "tpu", "folder", "ssh", "run's own option"],
+    ids=[
+        "engine",
+        "image",
+        "cpuset",
+        "memory",
+        "rapl",
+        "gpus",
+        "variant",
+        "address",
+        "system",
+        "gpu",
+        "tpu",
+        "folder",
+        "ssh",
+        "run's own option",
+    ],
 )
 def test_what_cannot_be_is_one_line(image, tmp_path, words, environment, says):
     named = () if "--image" in words else ("--image", image)

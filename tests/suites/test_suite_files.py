@@ -1,5 +1,6 @@
 """Suites as files and as the command line changes them: what is wrong is one line with the choices."""
 
+import msgspec
 import pytest
 
 from kit.errors import KitError
@@ -163,6 +164,12 @@ def test_options_replace_axes_and_quick_replaces_the_measure():
     assert suite.measure.rounds == 5
     assert suite.measure.cycles == load_suite("quick").measure.cycles
     assert suite.name == "standard-quick"
+
+
+def test_quick_is_never_longer_than_the_suite():
+    suite = load_suite("standard")
+    short = msgspec.structs.replace(suite, measure=msgspec.structs.replace(suite.measure, rounds=1))
+    assert changed(short, {}, quick=True).measure.rounds == 1
 
 
 def test_variants_of_the_command_line_are_compared_unless_it_says_otherwise():
