@@ -109,12 +109,12 @@ def _memory(inside: Container, place: Place) -> Iterator[Condition]:
 
 def _folders(inside: Container, place: Place) -> Iterator[Condition]:
     temporary = Path(tempfile.gettempdir())
-    if inside.engine is not None and place.folder.stat().st_dev == Path("/").stat().st_dev:
-        where = str(place.folder.resolve())
-        yield Condition(subject="profiles", fine=False, what=reason("folder_in_container", folder=where))
     for subject, folder, needed_b in (("profiles", place.folder, DISK_B), ("temporary files", temporary, TMP_B)):
         free_b, where = shutil.disk_usage(folder).free, str(folder.resolve())
-        if os.access(folder, os.W_OK):
+        stays = inside.engine is not None and folder.stat().st_dev == Path("/").stat().st_dev
+        if stays and subject == "profiles":
+            yield Condition(subject=subject, fine=False, what=reason("folder_in_container", folder=where))
+        elif os.access(folder, os.W_OK):
             yield _told(subject, free_b >= needed_b, ("disk_free", "disk_small"), folder=where, free_b=free_b)
         else:
             yield Condition(subject=subject, fine=False, what=reason("folder_read_only", folder=where))
