@@ -111,7 +111,7 @@ def _folders(inside: Container, place: Place) -> Iterator[Condition]:
     temporary = Path(tempfile.gettempdir())
     for subject, folder, needed_b in (("profiles", place.folder, DISK_B), ("temporary files", temporary, TMP_B)):
         free_b, where = shutil.disk_usage(folder).free, str(folder.resolve())
-        stays = inside.engine is not None and folder.stat().st_dev == Path("/").stat().st_dev
+        stays = inside.image is not None and folder.stat().st_dev == Path("/").stat().st_dev
         if stays and subject == "profiles":
             yield Condition(subject=subject, fine=False, what=reason("folder_in_container", folder=where))
         elif os.access(folder, os.W_OK):

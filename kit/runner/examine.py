@@ -97,7 +97,7 @@ def examine_data(name: str) -> DataFinding:
     if missing := data.missing():
         names = ", ".join(file.name for file in missing)
         detail = f"not in {folder} yet: {names}; `kit data fetch {name}` downloads what is missing"
-        detail += ", on the host; mount it, -v ~/.cache/steadykit:/data:ro" if container().engine else ""
+        detail += ", on the host; mount it, -v ~/.cache/steadykit:/data:ro" if container().image else ""
         return DataFinding(subject=name, here=False, detail=detail, folder=str(folder))
     try:
         samples = {split: len(data.load(split).targets) for split in SPLITS}
