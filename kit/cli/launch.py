@@ -81,12 +81,18 @@ def _asked(target: str, arguments: tuple[str, ...], image: str | None, limits: L
     """Check the arguments as `kit run` does, and find the files among them."""
     from kit.cli.run import run
     from kit.engine.container_run import ContainerRun
+    from kit.workloads.data.files import data_folder
 
     asked = run.make_context("kit launch", list(arguments)).params
     if asked["resume"] and not asked["out"]:
         raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
     if any(":image=" in text for text in asked["variants"]):
         raise click.UsageError("images as variants take turns with each other on this machine: give them to `kit run`")
+    folder = data_folder()
+    if asked["data"] == "auto" and not (asked["resume"] or asked["programs"] or folder.is_dir()):
+        click.echo(
+            f"kit: no data sets in {folder}, and a container has no network; `kit data fetch` gets them", err=True
+        )
     own_device = asked["devices"] or asked["resume"] or target == "cpu"
     programs = [text if text.endswith(".py") else text.rpartition(":")[0] for text in asked["programs"]]
     return ContainerRun(
