@@ -215,7 +215,8 @@ def test_what_cannot_be_is_one_line(image, tmp_path, words, environment, says):
     named = () if "--image" in words else ("--image", image)
     done = subprocess.run(
         [sys.executable, "-m", "kit", "launch", *words, *named],
-        cwd=tmp_path, env=os.environ | {"KIT_DATA": str(tmp_path)} | environment, capture_output=True, text=True, timeout=ENDS_S, check=False,
+        cwd=tmp_path, env=os.environ | {"KIT_DATA": str(tmp_path)} | environment,
+        capture_output=True, text=True, timeout=ENDS_S, check=False,
     )  # fmt: skip
     assert done.returncode == 2
     assert says in done.stderr
