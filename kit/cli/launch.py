@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kit.engine.container_run import ContainerRun, Limits
 
 
-def _like(form: str, examples: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+def _matching(form: str, examples: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
     """Return a check of an option's text: the engine's own words for what is wrong with it name no option."""
 
     def check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
@@ -26,9 +26,9 @@ def _like(form: str, examples: str) -> Callable[[click.Context, click.Parameter,
     return check
 
 
-CPUS = _like(r"\d+(-\d+)?(,\d+(-\d+)?)*", "0,1 or 0-3")
-MEMORY = _like(r"\d+[bkmgBKMG]?", "8g or 500m")
-GPUS = _like(r"\d+(,\d+)*", "0,1")
+CPUS = _matching(r"\d+(-\d+)?(,\d+(-\d+)?)*", "0,1 or 0-3")
+MEMORY = _matching(r"\d+[bkmgBKMG]?", "8g or 500m")
+GPUS = _matching(r"\d+(,\d+)*", "0,1")
 
 
 @click.command(
@@ -64,7 +64,7 @@ def launch(
     """
     from kit.engine.container_run import Limits
 
-    asked = _asked(target, arguments, options.pop("image"), Limits(**options))
+    asked = _checked_run(target, arguments, options.pop("image"), Limits(**options))
     if asked.limits.gpus and target != "gpu":
         raise click.UsageError(f"--gpus is for the target gpu, not for {target}")
     if as_line and hosts:
@@ -74,10 +74,10 @@ def launch(
 
         click.echo(line_of(asked))
         return 0
-    return _there(asked, hosts) if hosts else _here(asked)
+    return _run_on_hosts(asked, hosts) if hosts else _run_on_this_machine(asked)
 
 
-def _asked(target: str, arguments: tuple[str, ...], image: str | None, limits: Limits) -> ContainerRun:
+def _checked_run(target: str, arguments: tuple[str, ...], image: str | None, limits: Limits) -> ContainerRun:
     """Check the arguments as `kit run` does, and find the files among them."""
     from kit.cli.run import run
     from kit.engine.container_run import ContainerRun
@@ -106,7 +106,7 @@ def _asked(target: str, arguments: tuple[str, ...], image: str | None, limits: L
     )
 
 
-def _here(asked: ContainerRun) -> int:
+def _run_on_this_machine(asked: ContainerRun) -> int:
     from kit.command import resuming
     from kit.engine.connection import EngineError
     from kit.engine.container_run import command_of, run_here
@@ -122,7 +122,7 @@ def _here(asked: ContainerRun) -> int:
         grown = [path.with_suffix("") for path, at_ns in begun.items() if at_ns != begun_before.get(path)]
         again = [f"`{resuming(path, command_of(asked))}` goes on with what was measured" for path in grown]
         raise EngineError("; ".join([str(error), *again])) from None
-    return _checked(ended, [path for path, at_ns in _written(asked.out).items() if at_ns != before.get(path)])
+    return _exit_status(ended, [path for path, at_ns in _written(asked.out).items() if at_ns != before.get(path)])
 
 
 def _written(out: str | None, suffix: str = "") -> dict[Path, int]:
@@ -132,7 +132,7 @@ def _written(out: str | None, suffix: str = "") -> dict[Path, int]:
     return {one: one.stat().st_mtime_ns for one in found if one.exists()}
 
 
-def _there(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
+def _run_on_hosts(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
     """Measure on one host after the other, and compare what came of it."""
     from kit.cli.compare import compare
     from kit.engine.connection import connect
@@ -160,7 +160,7 @@ def _there(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
             codes.append(error.exit_code)
             continue
         out = Path(own.out or "")
-        codes.append(_checked(ended, [out] if out.is_file() else []))
+        codes.append(_exit_status(ended, [out] if out.is_file() else []))
         profiles += [out] if out.is_file() else []
         if stop.requested:
             break
@@ -169,7 +169,7 @@ def _there(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
     return max(codes, default=0)
 
 
-def _checked(ended: Ended, profiles: Iterable[Path]) -> int:
+def _exit_status(ended: Ended, profiles: Iterable[Path]) -> int:
     """Return the exit status, what came of it read and proved; say where the kernel ended it for want of memory."""
     from kit.profile.store import read_profile
 

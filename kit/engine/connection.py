@@ -19,7 +19,7 @@ TIMEOUT_S = 30
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
 
 
-SCHEMES = ("ssh://", "unix://", "tcp://", "http://", "https://", "npipe://")
+SCHEMES = ("ssh://", "unix://", "tcp://")
 
 
 class EngineError(KitError):

@@ -1,6 +1,6 @@
 """`kit run …` in a container of a target's image: its options, and one such run on this machine's engine.
 
-ContainerRun ─► container options ─► with folders ─► with devices ─► attended ─► streamed ─► how it ended
+ContainerRun ─► container options ─► with folders ─► with devices ─► supervised ─► streamed ─► how it ended
                                   └► the equal `docker run` line
 """
 
@@ -62,7 +62,7 @@ def run_here(run: ContainerRun, stop: Stop) -> Ended:
     options = with_folders(container_options(run), run.out, run.files)
     client = connect()
     image = image_of(client, None, run)
-    return run_streamed(client, attended(with_devices(client, run.target, options), image), stop)
+    return run_streamed(client, supervised(with_devices(client, run.target, options), image), stop)
 
 
 def as_line(run: ContainerRun) -> str:
@@ -103,7 +103,7 @@ def command_of(run: ContainerRun, host: str | None = None) -> str:
     return shlex.join(["kit", "launch", run.target, *words, *(["--rapl"] if limits.rapl else [])])
 
 
-def attended(options: ContainerOptions, image: Image) -> ContainerOptions:
+def supervised(options: ContainerOptions, image: Image) -> ContainerOptions:
     """Return the same with the supervisor as its first process, so that it ends when its client does."""
     environment = {"KIT_IMAGE": image.name, "KIT_IMAGE_DIGEST": image.digest}
     if sys.stderr.isatty() and sys.stdout.isatty():

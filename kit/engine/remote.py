@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from kit.command import resuming
 from kit.engine.connection import EngineError, connect
-from kit.engine.container_run import ContainerRun, attended, command_of, container_options, image_of
+from kit.engine.container_run import ContainerRun, command_of, container_options, image_of, supervised
 from kit.engine.devices import with_devices
 from kit.engine.options import Bind
 from kit.engine.stream import Stop, run_streamed
@@ -119,7 +119,7 @@ def run_remote(run: ContainerRun, host: str, stop: Stop) -> Ended:
         binds=(*options.binds, *data, Bind(own, PROFILES, writable=True)),
     )
     try:
-        ended = run_streamed(client, attended(options, image), stop)
+        ended = run_streamed(client, supervised(options, image), stop)
     except EngineError as error:
         with suppress(EngineError):
             _bring_home(volumes, own, profile)

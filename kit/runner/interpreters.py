@@ -58,7 +58,9 @@ def find_backend(backend: str, variant: Variant = DEFAULT, *, devices: bool = Fa
         raise InterpreterError(f"{who}: no answer within {PROBE_TIMEOUT_S} s; {remedy}") from None
     except subprocess.CalledProcessError as error:
         if error.returncode == -signal.SIGKILL:
-            raise InterpreterError(f"{who}: it was killed, as for want of memory; give it more") from None
+            raise InterpreterError(
+                f"{who}: it was killed, most likely for want of memory; free some, or give the container more"
+            ) from None
         last = (error.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
         raise InterpreterError(f"{who}: {last}; {remedy}") from None
     except msgspec.DecodeError:

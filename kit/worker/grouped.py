@@ -46,7 +46,7 @@ def steps_per_wait(program: Stepping, batches: Iterator[DeviceBatch], latency_ns
 
 
 def run_grouped(
-    program: Stepping, batches: Iterator[DeviceBatch], each: int, seconds: float, *, no_less: bool = False
+    program: Stepping, batches: Iterator[DeviceBatch], each: int, seconds: float, *, never_shorter: bool = False
 ) -> GroupedSteps:
     """Run groups of `each` steps, one at least, until `seconds` are over.
 
@@ -55,10 +55,10 @@ def run_grouped(
         batches: of its steps.
         each: how many steps a group has.
         seconds: to fill; the last group ends less than half of itself before or after.
-        no_less: never before.
+        never_shorter: the last group ends after them, never before.
     """
     duration_ns = steps = 0
-    share = 0.0 if no_less else 0.5
+    share = 0.0 if never_shorter else 0.5
     while steps == 0 or duration_ns * (1 + each / steps * share) < seconds * 1e9:
         duration_ns += _run(program, batches, each)
         steps += each

@@ -168,7 +168,7 @@ class MeasuredProgram(ABC):
         """Run as throughput is measured: what a step costs stands beside that."""
         self.ledger.current = self.PHASE_BY_TIME
         begin_ns = clock.now_ns()
-        grouped = run_grouped(self._stepping, self._batches, self._per_wait, seconds, no_less=True)
+        grouped = run_grouped(self._stepping, self._batches, self._per_wait, seconds, never_shorter=True)
         span_ns = clock.now_ns() - begin_ns
         return BlockDone(begin_ns=begin_ns, span_ns=span_ns, lead_in=0, step_ns=[], counters={}, grouped=grouped)
 

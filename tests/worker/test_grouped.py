@@ -83,7 +83,7 @@ def test_one_group_is_run_however_short_the_time(device):
 def test_a_sensors_window_is_no_shorter_than_asked_for(device, costs):
     own = device(*costs)
     each = steps_per_wait(own, repeat(None), own.latency_ns)
-    assert run_grouped(own, repeat(None), each, 0.125, no_less=True).duration_ns >= 125_000_000
+    assert run_grouped(own, repeat(None), each, 0.125, never_shorter=True).duration_ns >= 125_000_000
 
 
 def test_events_see_the_work_and_the_host_what_is_around_it(device):
