@@ -18,7 +18,7 @@ from kit.stats.rounds import BlockArrays
 class Counted(NamedTuple):
     """Blocks of several launches in which every counter that was asked for could be read; arrays are (blocks,)."""
 
-    steps: NDArray[Any]  # lead-in and timed
+    steps: NDArray[Any]  # all that ran between the edges
     span_ns: NDArray[Any]
     values: list[NDArray[Any]]  # one array for each counter
 
@@ -42,10 +42,14 @@ class Member:
     variant: Variant | None = None
 
     @property
-    def paired(self) -> bool:
-        """Whether there are others, and all took turns with this one in blocks."""
+    def paired_rounds(self) -> list[int]:
+        """The rounds in which this one and all others took turns in blocks; none without others."""
         members = [self.launches, *self.others]
-        return bool(self.others) and all(one.turns == "blocks" for member in members for one in member.values())
+        return [
+            number
+            for number in (self.launches if self.others else ())
+            if all(number in launches and launches[number].turns == "blocks" for launches in members)
+        ]
 
     def counted(self, *names: str) -> Counted | None:
         """Return the blocks of all launches with these counters' differences; None where no block has them all."""
@@ -72,17 +76,16 @@ def members(profile: Profile) -> Iterator[Member]:
 def counted(launches: Sequence[Launch], *names: str) -> Counted | None:
     """Return the blocks of these launches in which all counters of `names` were read; None where there are none."""
     rows = [
-        (lead_in + steps, span_ns, *values)
+        (steps, span_ns, *values)
         for launch in launches
         if all(name in launch.blocks.counters for name in names)
-        for lead_in, steps, span_ns, *values in zip(
-            launch.blocks.lead_in,
-            launch.blocks.steps,
+        for steps, span_ns, *values in zip(
+            launch.blocks.all_steps(),
             launch.blocks.span_ns,
             *(launch.blocks.counters[name] for name in names),
             strict=False,
         )
-        if None not in values and span_ns > 0 and lead_in + steps > 0
+        if None not in values and span_ns > 0 and steps > 0
     ]
     if not rows:
         return None
@@ -93,6 +96,5 @@ def counted(launches: Sequence[Launch], *names: str) -> Counted | None:
 def block_arrays(launch: Launch) -> BlockArrays:
     """Return the launch's blocks as `kit.stats` takes them."""
     blocks = launch.blocks
-    return BlockArrays(
-        *(np.asarray(one, np.float64) for one in (blocks.cycle, blocks.median_ns, blocks.duration_ns, blocks.steps))
-    )
+    arrays = blocks.cycle, blocks.duration_ns, blocks.steps, blocks.median_ns
+    return BlockArrays(*(np.asarray(values, np.float64) for values in arrays))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kit.audit.finding import Finding
 from kit.audit.kernel_time import FAULTS_LEAST_PER_CPU_MS, other_allocator
 from kit.audit.member import Member
+from kit.profile.launch import Launch
 from kit.stats.modes import GAP_LEAST_PLAIN, TwoModes, modes_by_cause, two_modes
 
 # Of the slow mode's faults per step, in the fast one: then the faults are what parts the modes.
@@ -58,7 +59,7 @@ def modes_of(member: Member) -> Modes | None:
     if not blocks:
         return None
     rounds, cycles, own, beside, faults, cpu_ms = np.array(blocks).T
-    alone = not member.paired
+    alone = not member.paired_rounds
     relative = own - (0.0 if alone else beside)
     counted = bool(np.all(np.isfinite(faults)))
     found: TwoModes | None = None
@@ -88,32 +89,34 @@ def _blocks(member: Member) -> list[tuple[float, ...]]:
 
     Of members that took turns only the cycles that all have; faults are nan where they were not read.
     """
-    found: list[tuple[float, ...]] = []
-    for number, launch in member.launches.items():
-        others = [dict(zip(one.blocks.cycle, one.blocks.median_ns, strict=True)) for one in _beside(member, number)]
-        if member.paired and len(others) < len(member.others):
-            continue
+    rows: list[tuple[float, ...]] = []
+    for number in member.paired_rounds or member.launches:
+        launch = member.launches[number]
+        beside = [other[number] for other in member.others] if member.paired_rounds else []
+        others = [dict(zip(other.blocks.cycle, _log_steps(other), strict=True)) for other in beside]
         blocks = launch.blocks
         nothing: list[int | None] = [None] * len(blocks.cycle)
         faults, cpu_ns = (blocks.counters.get(name, nothing) for name in ("process.minor_faults", "process.cpu_ns"))
-        for place, cycle in enumerate(blocks.cycle):
-            if member.paired and not all(cycle in other for other in others):
+        for cycle, log_step, steps, fault, cpu in zip(
+            blocks.cycle, _log_steps(launch), blocks.all_steps(), faults, cpu_ns, strict=True
+        ):
+            if not all(cycle in other for other in others):
                 continue
-            steps = blocks.lead_in[place] + blocks.steps[place]
-            fault, cpu = faults[place], cpu_ns[place]
             read = fault is not None and cpu is not None and cpu > 0
-            found.append(
+            rows.append(
                 (
                     float(number),
                     float(cycle),
-                    math.log(blocks.median_ns[place]),
-                    sum(math.log(other[cycle]) for other in others) / len(others) if member.paired else 0.0,
+                    log_step,
+                    sum(other[cycle] for other in others) / len(others) if others else 0.0,
                     (fault or 0) / steps if read else math.nan,
                     (cpu or 0) / 1e6 / steps if read else math.nan,
                 )
             )
-    return found
+    return rows
 
 
-def _beside(member: Member, number: int) -> list[Any]:
-    return [other[number] for other in member.others if number in other]
+def _log_steps(launch: Launch) -> list[float]:
+    """Return ln of the step time of each block."""
+    blocks = launch.blocks
+    return [math.log(duration_ns / steps) for duration_ns, steps in zip(blocks.duration_ns, blocks.steps, strict=True)]

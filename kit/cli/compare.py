@@ -16,6 +16,7 @@ from kit.cli.profiles import PROFILE, labels_of, profile_files
 if TYPE_CHECKING:
     from kit.compare.rows import Comparison
     from kit.profile.schema import Profile
+    from kit.stats.rounds import By
 
 # Each with the file of `kit.report` that renders it; none: as it is.
 FORMATS = {"text": "table", "markdown": "markdown", "csv": "csv", "json": None, "junit": "junit"}
@@ -54,6 +55,13 @@ class CompareCommand(click.Command):
     metavar="PCT",
     help="Exit 1 if a row is shown to be slower by more than PCT, 5 if that is not resolved.",
 )
+@click.option(
+    "--by",
+    type=click.Choice(["step", "latency"]),
+    default="step",
+    show_default=True,
+    help="Judge by step time (whole time over steps), or by the median step that is waited for by itself.",
+)
 @click.option("--table", "table_name", metavar="SUITE", help="The table that SUITE answers.")
 @click.option("--force", is_flag=True, help="Compare also what the gate would keep apart; its rows say so.")
 @click.option("--why", is_flag=True, help="Explain what differs between runs.")
@@ -65,6 +73,7 @@ def compare(
     format_name: str,
     wide: bool,
     allowed_pct: float | None,
+    by: By,
     table_name: str | None,
     force: bool,
     why: bool,
@@ -84,7 +93,7 @@ def compare(
         click.echo(_table(table_name, before, format_name), nl=False)
         return 0
     try:
-        comparison = _compared(before, after, baseline, force=force or why)
+        comparison = _compared(before, after, baseline, by, force=force or why)
     except PublishedError as published:
         if after or allowed_pct is not None or why or format_name == "junit":
             raise click.UsageError(
@@ -142,7 +151,9 @@ def _table(name: str, paths: Sequence[Path], format_name: str) -> str:
     return render(table, format_name, sys.stdout)
 
 
-def _compared(before: Sequence[Path], after: Sequence[Path], baseline: str | None, *, force: bool) -> Comparison:
+def _compared(
+    before: Sequence[Path], after: Sequence[Path], baseline: str | None, by: By, *, force: bool
+) -> Comparison:
     from kit.workloads.parity import PARITY_TOLERANCE
 
     paths = [*before, *after]
@@ -153,7 +164,7 @@ def _compared(before: Sequence[Path], after: Sequence[Path], baseline: str | Non
 
         profile = _measured(paths[0])
         return compare_within(
-            labels[0], profile, baseline=baseline, findings=audit(profile), parity_tolerance=PARITY_TOLERANCE
+            labels[0], profile, baseline=baseline, findings=audit(profile), by=by, parity_tolerance=PARITY_TOLERANCE
         )
     from kit.compare.across import compare_runs
     from kit.compare.runs import reduce_run
@@ -161,9 +172,9 @@ def _compared(before: Sequence[Path], after: Sequence[Path], baseline: str | Non
     # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
     gc.disable()
     details = len(paths) <= DETAILED_MAX
-    runs = [reduce_run(label, _measured(path), details=details) for label, path in zip(labels, paths, strict=True)]
+    runs = [reduce_run(label, _measured(path), by, details=details) for label, path in zip(labels, paths, strict=True)]
     first, later = runs[: len(before)], runs[len(before) :]
-    return compare_runs(first, later, baseline=baseline, force=force, parity_tolerance=PARITY_TOLERANCE)
+    return compare_runs(first, later, baseline=baseline, force=force, by=by, parity_tolerance=PARITY_TOLERANCE)
 
 
 def _measured(path: Path) -> Profile:

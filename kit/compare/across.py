@@ -14,10 +14,11 @@ import msgspec
 from kit.compare.gate import NotComparableError, cell_mismatches, merged, run_mismatches
 from kit.compare.measured import combined, counted_marks, judged_ns
 from kit.compare.naming import titles
-from kit.compare.notes import deduplicated
+from kit.compare.notes import by_notes, deduplicated
 from kit.compare.rows import Comparison, GroupRows, Mismatch, Note, Row, Versus
 from kit.compare.runs import CellRun, Run, Side, sides_of
 from kit.profile.reason import reason
+from kit.stats.rounds import By
 from kit.stats.runs import RUNS_FOR_SPREAD, over_runs
 from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, adjusted_p, verdict_of
 from kit.workloads.parity import TOLERANCE_FACTORS
@@ -31,6 +32,7 @@ def compare_runs(
     *,
     baseline: str | None = None,
     force: bool = False,
+    by: By = "step",
     parity_tolerance: float,
 ) -> Comparison:
     """Return each cell of later runs against the same cell of the baseline's runs.
@@ -40,14 +42,17 @@ def compare_runs(
         against: the later runs, where they were given apart.
         baseline: label of the run whose side is the baseline; null: the first.
         force: compare what the gate would keep apart.
+        by: what is compared; the runs are reduced by it.
         parity_tolerance: largest relative difference of losses that are called equal.
 
     Raises:
         BaselineError: no run has that label.
         NotComparableError: no cell in common, or none that may be compared.
     """
-    runs, against = list(runs), list(against)
+    runs, against, repeated = _each_once(runs, against)
     everyone = [*runs, *against]
+    if len(everyone) < 2:  # noqa: PLR2004 - one and another
+        raise NotComparableError(f"{everyone[0].label} is the only run: it was given more than once; give another")
     base, later = sides_of(runs, against, baseline)
     differing = {
         (side.label, key): _cell_mismatches(base, side, key, parity_tolerance)
@@ -59,8 +64,8 @@ def compare_runs(
         raise NotComparableError(f"no cell is in both: {has}; compare runs of the same suite")
     if not force and all(_blocking(found) for found in differing.values()):
         raise _refusal(_blocking(next(iter(differing.values())))[0])
-    groups = _groups(base, later, differing, force=force)
-    notes = [Note(what=reason("same_run"))] if len({run.id for run in everyone}) < len(everyone) else []
+    groups = _groups(base, later, differing, by, force=force)
+    notes = [Note(what=reason("same_run", profiles=", ".join(repeated)))] if repeated else []
     if any(row.versus is not None and row.versus.low is None for group in groups for row in group.rows):
         notes.append(Note(what=reason("runs_needed", needed=RUNS_FOR_SPREAD)))
     elif any(_is_apart(base, side) for side in later if _like_hardware(base, side)):
@@ -74,8 +79,23 @@ def compare_runs(
             for side in [base, *later]
         ],
         mismatches=[*in_cells, *run_mismatches([(run.label, run.facts) for run in everyone])],
-        notes=deduplicated([*notes, *(note for run in everyone for note in run.notes)]),
+        notes=deduplicated([*by_notes(by), *notes, *(note for run in everyone for note in run.notes)]),
+        by=by,
     )
+
+
+def _each_once(runs: Iterable[Run], against: Iterable[Run]) -> tuple[list[Run], list[Run], list[str]]:
+    """Return both lists with each run once, and the labels of those left out: a copy is no second observation."""
+    seen: set[str] = set()
+    kept: tuple[list[Run], list[Run]] = ([], [])
+    repeated = []
+    for given, run in [*((0, run) for run in runs), *((1, run) for run in against)]:
+        if run.id in seen:
+            repeated.append(run.label)
+        else:
+            kept[given].append(run)
+        seen.add(run.id)
+    return *kept, repeated
 
 
 def _cell_mismatches(base: Side, side: Side, key: str, tolerance: float) -> list[Mismatch]:
@@ -107,7 +127,7 @@ def _refusal(one: Mismatch) -> NotComparableError:
     )
 
 
-def _groups(base: Side, later: Sequence[Side], differing: Differing, *, force: bool) -> list[GroupRows]:
+def _groups(base: Side, later: Sequence[Side], differing: Differing, by: By, *, force: bool) -> list[GroupRows]:
     """Return the cells by the groups they were measured in, each cell's baseline before its later sides."""
     cells: dict[str, dict[str, CellRun]] = {}
     for run in (run for side in [base, *later] for run in side.runs):
@@ -122,7 +142,7 @@ def _groups(base: Side, later: Sequence[Side], differing: Differing, *, force: b
                 rows.append(_row(base, key, one.name, is_baseline=True))
             for side in (side for side in later if side.of_cell(key)):
                 blocked = _blocking(differing.get((side.label, key), []))
-                versus = None if blocked and not force else _versus(base, side, key)
+                versus = None if blocked and not force else _versus(base, side, key, by)
                 rows.append(msgspec.structs.replace(_row(side, key, one.name), blocked=blocked, versus=versus))
         groups.append(GroupRows(key=group, title=title, baseline=base.label, rows=_adjusted(rows)))
     return groups
@@ -141,10 +161,11 @@ def _row(side: Side, key: str, name: str, *, is_baseline: bool = False) -> Row:
     )
 
 
-def _versus(base: Side, side: Side, key: str) -> Versus | None:
+def _versus(base: Side, side: Side, key: str, by: By) -> Versus | None:
     """Return what the runs of two sides say of a cell, p not yet adjusted; null where either has no number."""
     ours, theirs = (
-        [math.log(time_ns) for one in own.of_cell(key) if (time_ns := judged_ns(one.numbers))] for own in (side, base)
+        [math.log(time_ns) for one in own.of_cell(key) if (time_ns := judged_ns(one.numbers, by))]
+        for own in (side, base)
     )
     if not ours or not theirs:
         return None
@@ -166,14 +187,14 @@ def _versus(base: Side, side: Side, key: str) -> Versus | None:
 
 def _adjusted(rows: Sequence[Row]) -> list[Row]:
     """Return the rows with verdicts on p values adjusted within the group: one group is one family."""
-    tested = [row.versus.p_adjusted for row in rows if row.versus is not None]
-    adjusted = iter(adjusted_p([p for p in tested if p is not None]))
+    tested = [row.versus.p_adjusted for row in rows if row.versus is not None and row.versus.p_adjusted is not None]
+    adjusted = iter(adjusted_p(tested))
     judged = []
     for row in rows:
         own = row.versus
         if own and own.p_adjusted is not None and own.mean_log is not None and own.se_log is not None and own.df:
             p = next(adjusted)
             verdict = verdict_of(own.mean_log, own.se_log, own.df, p <= ALPHA, SMALLEST_DIFFERENCE)
-            own = msgspec.structs.replace(own, p_adjusted=p, verdict=verdict)
+            own = msgspec.structs.replace(own, p_adjusted=p, verdict=verdict, comparisons=len(tested))
         judged.append(msgspec.structs.replace(row, versus=own))
     return judged

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from kit.audit.contention import lost_time
+from kit.audit.member import block_arrays
 from kit.compare.fits import fit_numbers
 from kit.compare.rows import FitNumbers, Numbers
 from kit.profile.cell import Cell
@@ -20,23 +22,50 @@ from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import SensorSummary
 from kit.stats.energy import DeviceEnergy, device_energy_j
 from kit.stats.level import level_interval
-from kit.stats.rounds import launch_step_ns
+from kit.stats.rounds import By, launch_time_ns, mean_step_ns
 
 COMPILE_PHASES = ("trace", "compile", "first_step")
+# Of the process, and of a program in it: from nothing to the first step done.
+PROCESS_PHASES = ("start", "import")
+START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
 CPU_COUNTER = "process.cpu_ns"
 # Of several runs their geometric mean.
-MEANS = ("step_ns", "sample_ns", "p95_ns", "p99_ns", "samples_per_s", "compile_first_ns", "energy_per_sample_j", "cpus")
+MEANS = (
+    "step_ns", "level_ns", "latency_ns", "sample_ns", "p95_ns", "p99_ns", "samples_per_s", "start_ns", "compile_ns",
+    "energy_per_sample_j", "cpus",
+)  # fmt: skip
 
 
-def processes_shared(profile: Profile) -> set[tuple[int, str]]:
-    """Return (round, process) of every process that held more than one cell."""
-    held = {(one.round, one.process, result.key) for result in profile.cells for one in result.launches}
-    counts = Counter((number, process) for number, process, _ in held)
-    return {key for key, count in counts.items() if count > 1}
+class SharedProcesses(NamedTuple):
+    """Which processes held more than one cell, and which of their launches were not the first program in them."""
+
+    shared: frozenset[tuple[int, str]]  # (round, process)
+    warm: frozenset[tuple[int, str, str]]  # (round, process, cell key)
+
+
+NOTHING_SHARED = SharedProcesses(frozenset(), frozenset())
+
+
+def processes_shared(profile: Profile) -> SharedProcesses:
+    """Return what is known of the processes of a profile's launches."""
+    begun: dict[tuple[int, str], dict[str, int]] = defaultdict(dict)
+    for result in profile.cells:
+        for launch in result.launches:
+            begin_ns = next((phase.begin_ns for phase in launch.phases if phase.name == "first_step"), 0)
+            begun[launch.round, launch.process].setdefault(result.key, begin_ns)
+    shared = {process: cells for process, cells in begun.items() if len(cells) > 1}
+    warm = {(*process, key) for process, cells in shared.items() for key in cells if cells[key] > min(cells.values())}
+    return SharedProcesses(frozenset(shared), frozenset(warm))
 
 
 def numbers_of(
-    result: CellResult, launches: Sequence[Launch], shared: set[tuple[int, str]], *, details: bool = True
+    result: CellResult,
+    launches: Sequence[Launch],
+    shared: SharedProcesses,
+    shown_ns: float | None = None,
+    by: By = "step",
+    *,
+    details: bool = True,
 ) -> Numbers:
     """Return the numbers of a cell; those that no launch gave are null.
 
@@ -44,30 +73,43 @@ def numbers_of(
         result: the cell.
         launches: of it, in one group, of all rounds, the failed included.
         shared: from `processes_shared`.
+        shown_ns: from `Pairs.shown_ns`, by what `by` says; null: the cell's own level.
+        by: what the group is compared by.
         details: phases, counters and sensors, too; they take half of the time.
     """
     cell, good = result.cell, [launch for launch in launches if launch.gave_number]
     failed = sum(launch.failure is not None for launch in launches)
     if not good:
         return Numbers(launches=0, failed=failed)
-    steps_ns = [launch_step_ns(np.asarray(launch.blocks.median_ns)) for launch in good]
+    blocks = [block_arrays(launch) for launch in good]
+    # A fit runs in stretches of its own lengths: its step is that of the whole.
+    steps_ns = [mean_step_ns(one) if cell.task == "fit" else launch_time_ns(one) for one in blocks]
+    level_ns = geometric_mean(steps_ns)
+    latency_ns = geometric_mean(launch_time_ns(one, "latency") for one in blocks)
+    step_ns = shown_ns if by == "step" and shown_ns is not None else level_ns
     by_round = defaultdict(list)
-    for launch, own_ns in zip(good, steps_ns, strict=True):
-        by_round[launch.round].append(own_ns)
-    compile_ns = [ns for one in good if (ns := compile_first_ns(one))]
-    step_ns = geometric_mean(steps_ns)
+    for launch, launch_ns in zip(good, steps_ns, strict=True):
+        by_round[launch.round].append(launch_ns)
+    interval = level_interval(by_round.values())
+    moved = step_ns / level_ns if step_ns and level_ns else 1.0
+    compile_ns = [ns for launch in good if (ns := compile_first_ns(launch))]
+    start_ns = [start for launch in good if (start := _start_ns(launch, shared)) is not None]
     return Numbers(
         launches=len(good),
         failed=failed,
         step_ns=step_ns,
+        level_ns=level_ns,
+        latency_ns=shown_ns if by == "latency" and shown_ns is not None else latency_ns,
         sample_ns=step_ns / cell.batch if step_ns is not None and cell.batch > 0 else None,
-        step_interval_ns=level_interval(by_round.values()),
+        step_interval_ns=None if interval is None else (interval[0] * moved, interval[1] * moved),
         p95_ns=result.p95_ns,
         p99_ns=result.p99_ns,
-        samples_per_s=_samples_per_s(cell, good),
-        compile_first_ns=statistics.median(compile_ns) if compile_ns else None,
+        samples_per_s=1e9 * cell.batch / step_ns if step_ns and cell.batch > 0 else None,
+        start_ns=statistics.median(start_ns) if start_ns else None,
+        compile_ns=statistics.median(compile_ns) if compile_ns else None,
+        warm_start=any(_is_warm(launch, shared) for launch in good),
         peak_memory_b=_peak_memory_b(cell, good),
-        process_shared=any((launch.round, launch.process) in shared for launch in good),
+        process_shared=any((launch.round, launch.process) in shared.shared for launch in good),
         energy_per_sample_j=_energy_per_sample_j(cell, good),
         cpus=_growth(good, {CPU_COUNTER: [launch.blocks.span_ns for launch in good]}).get(CPU_COUNTER),
         drift_pct=_drift_pct(steps_ns),
@@ -78,10 +120,12 @@ def numbers_of(
     )
 
 
-def judged_ns(numbers: Numbers) -> float | None:
+def judged_ns(numbers: Numbers, by: By = "step") -> float | None:
     """Return what cells and runs are compared by: the whole time of a fit, else the time per sample, or per step."""
     if numbers.fit is not None:
         return numbers.fit.total_ns
+    if by == "latency":
+        return numbers.latency_ns
     return numbers.step_ns if numbers.sample_ns is None else numbers.sample_ns
 
 
@@ -94,6 +138,7 @@ def combined(runs: Sequence[Numbers]) -> Numbers:
         failed=sum(run.failed for run in runs),
         peak_memory_b=max((run.peak_memory_b for run in runs if run.peak_memory_b is not None), default=None),
         process_shared=any(run.process_shared for run in runs),
+        warm_start=any(run.warm_start for run in runs),
         fit=_combined_fits([run.fit for run in runs if run.fit is not None]),
         drift_pct=_drift_pct([run.step_ns for run in runs if run.step_ns]),
     )
@@ -118,9 +163,7 @@ def phases_ns(launches: Iterable[Launch]) -> dict[str, float]:
 def counters_per_step(launches: Sequence[Launch]) -> dict[str, float]:
     """Return each counter's growth per step, lead-in steps included; blocks whose read failed are left out."""
     names = dict.fromkeys(name for launch in launches for name in launch.blocks.counters)
-    steps = [
-        [timed + lead for timed, lead in zip(one.blocks.steps, one.blocks.lead_in, strict=True)] for one in launches
-    ]
+    steps = [launch.blocks.all_steps() for launch in launches]
     return _growth(launches, dict.fromkeys(names, steps))
 
 
@@ -134,10 +177,11 @@ def launch_marks(launch: Launch) -> list[Reason]:
         marks["throttled"] = reason("throttled", share_pct=lost.throttled_pct or 0.0)
     elif lost is not None and lost.is_contended:
         marks["contended"] = reason("contended", share_pct=lost.taken_pct)
-    if launch.certificate is not None and min(launch.blocks.median_ns) < launch.certificate.shortest_step_ns:
+    waited_ns = [median_ns for median_ns in launch.blocks.median_ns if median_ns is not None]
+    if launch.certificate is not None and waited_ns and min(waited_ns) < launch.certificate.shortest_step_ns:
         shortest_ns = launch.certificate.shortest_step_ns
-        found = reason("step_too_short_for_clock", step_ns=min(launch.blocks.median_ns), shortest_ns=shortest_ns)
-        marks[found.code] = found
+        mark = reason("step_too_short_for_clock", step_ns=min(waited_ns), shortest_ns=shortest_ns)
+        marks[mark.code] = mark
     if launch.recompiles is not None and launch.recompiles.count:
         marks.setdefault("recompiled", reason("recompiled", count=launch.recompiles.count))
     if launch.recompiles is not None and launch.recompiles.graph_breaks:
@@ -156,15 +200,23 @@ def counted_marks(marks: Iterable[Reason]) -> list[Reason]:
 
 def geometric_mean(values: Iterable[float | None]) -> float | None:
     """Return the mean of those above zero; null where there is none."""
-    logs = [math.log(value) for value in values if value is not None and value > 0]
+    logs = [math.log(value) for value in values if value is not None and value > 0]  # nan is not
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
-def _samples_per_s(cell: Cell, launches: Sequence[Launch]) -> float | None:
-    """Return the throughput: on an accelerator of steps that are not waited for one by one."""
-    own = [launch.throughput or launch.blocks for launch in launches]
-    duration_ns, steps = (sum(sum(getattr(one, name)) for one in own) for name in ("duration_ns", "steps"))
-    return 1e9 * cell.batch * steps / duration_ns if duration_ns > 0 else None
+def _start_ns(launch: Launch, shared: SharedProcesses) -> int | None:
+    """Return the time from the process's start to the first step done; of a later program of it, from its own data on.
+
+    Null where the start of the process was not measured, as up to schema 2.1.
+    """
+    phases: dict[str, int] = {phase.name: phase.duration_ns for phase in launch.phases}
+    if _is_warm(launch, shared):
+        return sum(phases.get(name, 0) for name in START_PHASES if name not in PROCESS_PHASES)
+    return sum(phases.get(name, 0) for name in START_PHASES) if "start" in phases else None
+
+
+def _is_warm(launch: Launch, shared: SharedProcesses) -> bool:
+    return (launch.round, launch.process, launch.cell_key) in shared.warm
 
 
 def _peak_memory_b(cell: Cell, launches: Sequence[Launch]) -> int | None:

@@ -10,6 +10,7 @@ from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import reason
 from kit.profile.schema import CellResult, Profile
 from kit.stats.parity import Agreement, agreeing
+from kit.stats.rounds import By
 from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
 from kit.workloads.parity import TOLERANCE_FACTORS
 
@@ -60,7 +61,14 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], pari
         notes.append(Note(what=reason("energy_not_measured")))
     if any(one.process_shared for one in numbers):
         notes.append(Note(what=reason("process_shared")))
+    if any(one.warm_start for one in numbers):
+        notes.append(Note(what=reason("warm_start")))
     return notes
+
+
+def by_notes(by: By) -> list[Note]:
+    """Return what must be said where the step time is not what is judged."""
+    return [Note(what=reason("by_latency"))] if by == "latency" else []
 
 
 def run_notes(label: str, profile: Profile) -> list[Note]:
@@ -75,9 +83,10 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
             what = reason("launches_failed", failed=len(failures), launches=len(result.launches), cell=result.key)
             notes.append(Note(what=what, because=failures[0].reason))
     steps = [one for result in profile.cells if result.cell.task != "fit" for one in result.launches]
-    turned = next((one for one in steps if one.turns == "whole"), None)
-    if turned is not None:
-        notes.append(Note(what=reason("whole_turns"), because=turned.turns_reason))
+    turned = [one for one in steps if one.turns == "whole"]
+    if turned:
+        of = {"sequential": len({one.round for one in turned}), "rounds": len({one.round for one in steps})}
+        notes.append(Note(what=reason("whole_turns", **of), because=turned[0].turns_reason))
     notes += [Note(what=reason("skipped", backend=one.backend), because=one.reason) for one in profile.suite.skipped]
     if profile.suite.programs:
         notes.append(Note(what=reason("own_programs")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import combinations
 
 import numpy as np
@@ -17,9 +17,10 @@ from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
-from kit.stats.rounds import BlockArrays, RoundRatio, round_ratio
+from kit.stats.difference import bounded_exp
+from kit.stats.rounds import BlockArrays, By, cycle_log_ratios, launch_time_ns, mean_step_ns, round_log_ratio
 from kit.stats.trend import trending
-from kit.stats.verdict import SMALLEST_DIFFERENCE, Verdict, judge_family
+from kit.stats.verdict import SMALLEST_DIFFERENCE, Judgement, Verdict, judge_family
 
 OPPOSITE: dict[Verdict, Verdict] = {"faster": "slower", "slower": "faster", "same": "same", "unresolved": "unresolved"}
 
@@ -33,86 +34,117 @@ class Pairs:
         cells: Mapping[str, Cell],
         launches: Mapping[str, Sequence[Launch]],
         modes: Mapping[tuple[str, str], Modes] | None = None,  # of (part, cell)
+        by: By = "step",
     ) -> None:
         self._parts = parts
         self._cells = cells
         self._modes = modes or {}
+        self._by = by
+        self._keys = list(launches)
         self._rounds: dict[tuple[str, str], dict[int, BlockArrays]] = {}  # of (part, cell)
-        self._paired = True
+        self._sequential: set[tuple[str, str, int]] = set()  # (part, cell, round) in which members did not take turns
         for key, own in launches.items():
             for launch in (one for one in own if one.gave_number):
                 self._rounds.setdefault((launch.group, key), {})[launch.round] = block_arrays(launch)
-                self._paired &= launch.turns == "blocks"
-        self._ratios = {(one, other): self.ratios(one, other) for one, other in combinations(launches, 2)}
-        logs = [[ratio.log_ratio for ratio in found.values()] for found in self._ratios.values()]
-        self._judged = dict(zip(self._ratios, judge_family(logs, SMALLEST_DIFFERENCE), strict=True))
+                if launch.turns != "blocks":
+                    self._sequential.add((launch.group, key, launch.round))
 
     def versus(self, one: str, other: str) -> Versus:
         """Return what the rounds say of the cell `one` against `other`."""
         sign, pair = (1, (one, other)) if (one, other) in self._judged else (-1, (other, one))
-        judgement, ratios = self._judged[pair], list(self._ratios[pair].values())
-        found = judgement.difference
-        if found is None:
-            ratio = math.exp(sign * ratios[0].log_ratio) if ratios else None
-            return Versus(verdict="unresolved", count=len(ratios), ratio=ratio, modes=self.modes(one, other))
-        low, high = sorted((found.low**sign, found.high**sign))
+        judgement = self._judged[pair]
+        difference, modes = judgement.difference, self.modes(one, other)
+        if difference is None:
+            log_ratios = list(self.log_ratios(one, other).values())
+            ratio = bounded_exp(log_ratios[0]) if log_ratios else None
+            return Versus(verdict="unresolved", count=len(log_ratios), ratio=ratio, modes=modes)
+        low, high = sorted((difference.low**sign, difference.high**sign))
         return Versus(
             verdict=judgement.verdict if sign > 0 else OPPOSITE[judgement.verdict],
-            ratio=found.ratio**sign,
+            ratio=difference.ratio**sign,
             low=low,
             high=high,
-            level=found.level,
+            level=difference.level,
             p_adjusted=judgement.p_adjusted,
-            count=found.rounds,
-            mean_log=sign * found.mean_log,
-            se_log=found.se,
-            df=found.df,
-            whole_ratio=math.exp(sign * np.mean([ratio.whole_log_ratio for ratio in ratios])),
-            modes=self.modes(one, other),
+            comparisons=judgement.comparisons,
+            count=difference.rounds,
+            mean_log=sign * difference.mean_log,
+            se_log=difference.se,
+            df=difference.df,
+            modes=modes,
         )
 
-    def ratios(self, one: str, other: str) -> dict[int, RoundRatio]:
-        """Return the ratio in each common round; of members of different parts by whole rounds: no cycle has both.
+    def shown_ns(self, key: str, baseline: str) -> float | None:
+        """Return the time that stands in a cell's row: the baseline's own times the ratio that is judged.
 
-        Not by the baseline that both parts have: beside other members it may take another time, as caches and
-        allocators differ, and that would stand in the ratio.
+        That is the least-squares mean of a randomized block design: what a cell would have taken in the rounds that
+        the baseline saw. A median over blocks that its neighbours were not in would show another ratio than the one
+        beside it. Of a cell without a common round, its own.
         """
+        of_baseline_ns = self.level_ns(baseline) if baseline in self._cells else None
+        log_ratios = list(self.log_ratios(key, baseline).values()) if of_baseline_ns and key != baseline else []
+        if of_baseline_ns is None or not log_ratios:
+            return self.level_ns(key)
+        per_step_log = float(np.mean(log_ratios)) - self._per_sample_log(key, baseline)
+        return of_baseline_ns * bounded_exp(per_step_log)
+
+    def level_ns(self, key: str) -> float | None:
+        """Return a cell's own time: the geometric mean over its launches, whatever the machine did in between."""
+        logs = [
+            math.log(time_ns)
+            for (_, cell_key), rounds in self._rounds.items()
+            if cell_key == key
+            for blocks in rounds.values()
+            if (time_ns := self._time_ns(key, blocks)) > 0
+        ]
+        return math.exp(float(np.mean(logs))) if logs else None
+
+    def log_ratios(self, one: str, other: str) -> dict[int, float]:
+        """Return ln of the ratio in each common round, per sample.
+
+        Members of different parts are compared through the baseline that both parts have, as what their rows show is.
+        """
+        parts = [next((part for part in self._parts if key in part.cells), None) for key in (one, other)]
         for part in self._parts:
             if one in part.cells and other in part.cells:
-                return self._between((part.key, one), (part.key, other), paired=self._paired)
-        own, theirs = (next((part for part in self._parts if key in part.cells), None) for key in (one, other))
-        if own is None or theirs is None:
+                return self._between(part.key, one, other)
+        if parts[0] is None or parts[1] is None:
             return {}
-        return self._between((own.key, one), (theirs.key, other), paired=False)
+        mine = self._between(parts[0].key, one, parts[0].baseline)
+        yours = self._between(parts[1].key, other, parts[1].baseline)
+        return {number: mine[number] - yours[number] for number in mine if number in yours}
 
     def cycle_ratios(self, one: str, other: str) -> dict[int, list[float]]:
         """Return, of each common round, the log-ratio within each common cycle, in order of cycle.
 
-        Nothing of members of different parts, or of ones that did not take turns in blocks: no cycle has both.
+        Nothing of members of different parts, or of rounds in which they did not take turns: no cycle has both.
         """
-        together = [part.key for part in self._parts if one in part.cells and other in part.cells and self._paired]
-        found = {}
-        for key in together[:1]:
-            mine, yours = self._rounds.get((key, one), {}), self._rounds.get((key, other), {})
-            for number in sorted(mine.keys() & yours.keys()):
-                a, b = mine[number], yours[number]
-                _, in_a, in_b = np.intersect1d(a.cycle, b.cycle, return_indices=True)
-                logs = np.log(a.median_ns[in_a] / b.median_ns[in_b]) + self._per_sample_log(one, other)
-                found[number] = logs.tolist()
-        return found
+        for part in self._parts:
+            if one in part.cells and other in part.cells:
+                mine, yours = self._rounds.get((part.key, one), {}), self._rounds.get((part.key, other), {})
+                shift = self._per_sample_log(one, other)
+                return {
+                    number: (cycle_log_ratios(mine[number], yours[number], self._by) + shift).tolist()
+                    for number in sorted(mine.keys() & yours.keys())
+                    if self._took_turns(part.key, one, other, number)
+                }
+        return {}
 
     def trends(self) -> dict[str, list[Reason]]:
         """Return the mark of the one cell of each part whose ratio to the others moves most.
 
         The others' ratios to it move as well, the other way; of two, the one that becomes faster was warming up.
         """
+        members = [(part, key) for part in self._parts for key in part.cells]
+        trends = trending([self._relative(part, key, _others(part, key)) for part, key in members])
         marks: dict[str, list[Reason]] = {}
-        for part in self._parts if self._paired else ():
-            moved = {key: trending(self._relative(part, key, _others(part, key))) for key in part.cells}
-            found = {key: trend for key, trend in moved.items() if trend is not None}
-            if found:
-                key = min(found, key=lambda key: (-round(abs(math.log(found[key].ratio)), 9), found[key].ratio))
-                mark = reason("trending", change_pct=100 * (found[key].ratio - 1), rounds=found[key].rounds)
+        for part in self._parts:
+            moved = {
+                key: trend for (of, key), trend in zip(members, trends, strict=True) if of is part and trend is not None
+            }
+            if moved:
+                key = min(moved, key=lambda key: (-round(abs(math.log(moved[key].ratio)), 9), moved[key].ratio))
+                mark = reason("trending", change_pct=100 * (moved[key].ratio - 1), rounds=moved[key].rounds)
                 marks.setdefault(key, [mark])
         return marks
 
@@ -131,47 +163,69 @@ class Pairs:
             slow = {(number, cycle): mode for number, cycle, mode in zip(own.rounds, own.cycles, own.slow, strict=True)}
             mine, yours = self._rounds.get((part.key, key), {}), self._rounds.get((part.key, other), {})
             for number in mine.keys() & yours.keys():
-                theirs = dict(zip(yours[number].cycle.tolist(), yours[number].median_ns.tolist(), strict=True))
-                for cycle, step_ns in zip(mine[number].cycle.tolist(), mine[number].median_ns.tolist(), strict=True):
-                    if cycle in theirs and (number, cycle) in slow:
-                        ratio_log = math.log(step_ns / theirs[cycle]) + self._per_sample_log(key, other)
+                times_ns = [
+                    dict(zip(blocks.cycle.tolist(), blocks.times_ns(self._by).tolist(), strict=True))
+                    for blocks in (mine[number], yours[number])
+                ]
+                for cycle in times_ns[0].keys() & times_ns[1].keys():
+                    if (number, cycle) in slow:
+                        ratio_log = math.log(times_ns[0][cycle] / times_ns[1][cycle]) + self._per_sample_log(key, other)
                         logs[bool(slow[number, cycle])].append(ratio_log)
         if not logs[False] or not logs[True]:
             return None
         low, high = sorted(math.exp(np.median(found)) for found in logs.values())
         return low, high
 
-    def _between(self, one: tuple[str, str], other: tuple[str, str], *, paired: bool) -> dict[int, RoundRatio]:
-        """Return the ratio in each round that two cells, each of a part, have."""
-        mine, yours = self._rounds.get(one, {}), self._rounds.get(other, {})
-        found = {
-            number: round_ratio(mine[number], yours[number], paired=paired)
-            for number in sorted(mine.keys() & yours.keys())
-        }
-        return {
-            number: self._per_sample(one[1], other[1], ratio) for number, ratio in found.items() if ratio is not None
-        }
+    @cached_property
+    def _judged(self) -> dict[tuple[str, str], Judgement]:
+        pairs = list(combinations(self._keys, 2))
+        logs = [list(self.log_ratios(one, other).values()) for one, other in pairs]
+        return dict(zip(pairs, judge_family(logs, SMALLEST_DIFFERENCE), strict=True))
 
-    def _per_sample(self, one: str, other: str, ratio: RoundRatio) -> RoundRatio:
-        """Steps of another batch do another amount of work; a fit is known by its whole time."""
-        is_fit = self._cells[one].task == "fit"
-        logs = RoundRatio(ratio.whole_log_ratio, ratio.whole_log_ratio) if is_fit else ratio
-        return RoundRatio(*(log + self._per_sample_log(one, other) for log in logs))
+    def _between(self, part: str, one: str, other: str) -> dict[int, float]:
+        """Return ln of the ratio per sample in each round that two cells of a part have."""
+        mine, yours = self._rounds.get((part, one), {}), self._rounds.get((part, other), {})
+        shift = self._per_sample_log(one, other)
+        logs: dict[int, float] = {}
+        for number in sorted(mine.keys() & yours.keys()):
+            if self._is_fit(one):
+                # A fit runs alone, and is known by its whole time.
+                log_ratio = math.log(mean_step_ns(mine[number]) / mean_step_ns(yours[number]))
+            else:
+                paired = self._took_turns(part, one, other, number)
+                ratio = round_log_ratio(mine[number], yours[number], paired=paired, by=self._by)
+                if ratio is None:
+                    continue
+                log_ratio = ratio
+            logs[number] = log_ratio + shift
+        return logs
+
+    def _time_ns(self, key: str, blocks: BlockArrays) -> float:
+        return mean_step_ns(blocks) if self._is_fit(key) else launch_time_ns(blocks, self._by)
+
+    def _is_fit(self, key: str) -> bool:
+        return self._cells[key].task == "fit"
+
+    def _took_turns(self, part: str, one: str, other: str, number: int) -> bool:
+        return not self._sequential & {(part, one, number), (part, other, number)}
 
     def _per_sample_log(self, one: str, other: str) -> float:
+        """Return what makes a ratio of steps one of samples: steps of another batch do another amount of work."""
         mine, yours = self._cells[one].batch, self._cells[other].batch
         return math.log(yours / mine) if mine > 0 and yours > 0 else 0.0
 
     def _relative(self, part: Group, key: str, others: Sequence[str]) -> list[NDArray[np.float64]]:
-        """Return, of each round that all have, ln of a member's step over the others' in the same cycle, (cycles,)."""
+        """Return ln of a member's time over the others' in the same cycle, (cycles,), of each round of turns."""
         members = [self._rounds.get((part.key, one), {}) for one in (key, *others)]
         found = []
         for number in sorted(set(members[0]).intersection(*members[1:])):
+            if any((part.key, one, number) in self._sequential for one in (key, *others)):
+                continue
             blocks = [rounds[number] for rounds in members]
             cycles = reduce(np.intersect1d, (one.cycle for one in blocks))
             # Each cycle has one block of a member.
             places = [np.intersect1d(one.cycle, cycles, return_indices=True)[1] for one in blocks]
-            own, *theirs = (np.log(one.median_ns[place]) for one, place in zip(blocks, places, strict=True))
+            own, *theirs = (np.log(one.times_ns(self._by)[place]) for one, place in zip(blocks, places, strict=True))
             found.append(own - np.mean(theirs, axis=0) if theirs else own)
         return found
 

@@ -63,7 +63,7 @@ def found_of(profile: Profile) -> SelfTest:
 
 
 def _row(result: CellResult, base: str, pairs: Pairs) -> PlantedRow:
-    found = {number: ratio.log_ratio for number, ratio in pairs.ratios(result.key, base).items()}
+    found = pairs.log_ratios(result.key, base)
     planted = {launch.round: _planted_log(launch) for launch in result.launches if launch.gave_number}
     common = sorted(found.keys() & planted.keys())
     row = PlantedRow(
@@ -94,7 +94,9 @@ def _planted_log(launch: Launch) -> float:
     if planted is None:
         return 0.0
     logs = [
-        -math.log1p(-(one or 0) / (lead_in + timed) / median)
-        for one, lead_in, timed, median in zip(planted, blocks.lead_in, blocks.steps, blocks.median_ns, strict=True)
+        -math.log1p(-(planted_ns or 0) / ran * steps / duration_ns)
+        for planted_ns, ran, steps, duration_ns in zip(
+            planted, blocks.all_steps(), blocks.steps, blocks.duration_ns, strict=True
+        )
     ]
     return float(np.median(logs))

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kit.compare.rows import Comparison, Row
-from kit.stats.runs import SlowerBy, slower_by_more_than
+from kit.stats.runs import LogDifference, SlowerBy, slower_by_more_than
+
+
+class LimitedRow(NamedTuple):
+    """A row, and what is shown of it."""
+
+    name: str  # ``group: name``
+    row: Row
+    shown: SlowerBy
 
 
 class Limit(NamedTuple):
@@ -21,27 +29,39 @@ class Limit(NamedTuple):
         return 1 if self.slower else 5 if self.unresolved else 0 if self.not_slower else 4
 
 
-def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
-    """Return every row that is not a baseline by what is shown of it, and baselines of cells that nothing else has.
+def limited_rows(comparison: Comparison, allowed_pct: float) -> list[LimitedRow]:
+    """Return every row that is not a baseline with what is shown of it, adjusted over all of them.
 
-    What cannot be judged, as a cell that failed, is kept apart by the gate or is in one profile only, is unresolved:
-    it is not shown to be as fast as it was.
+    What cannot be judged, as a cell that failed or is kept apart by the gate, is unresolved: it is not shown to be as
+    fast as it was.
     """
+    named = [
+        (f"{' · '.join(group.title)}: {row.name}", row)
+        for group in comparison.groups
+        for row in group.rows
+        if not row.is_baseline
+    ]
+    shown = slower_by_more_than([_difference(row) for _, row in named], allowed_pct)
+    return [LimitedRow(name, row, answer) for (name, row), answer in zip(named, shown, strict=True)]
+
+
+def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
+    """Return the rows by what is shown of them; baselines of cells that nothing else has are unresolved."""
     limit = Limit([], [], [])
-    for group in comparison.groups:
+    for name, _, shown in limited_rows(comparison, allowed_pct):
+        getattr(limit, shown).append(name)
+    for group in comparison.groups if comparison.kind == "runs" else ():
         compared = {row.cell.key for row in group.rows if not row.is_baseline}
-        for row in group.rows:
-            name = f"{' · '.join(group.title)}: {row.name}"
-            if not row.is_baseline:
-                getattr(limit, judged(row, allowed_pct)).append(name)
-            elif comparison.kind == "runs" and row.cell.key not in compared:
-                limit.unresolved.append(f"{name}, which nothing is compared with")
+        limit.unresolved.extend(
+            f"{' · '.join(group.title)}: {row.name}, which nothing is compared with"
+            for row in group.rows
+            if row.is_baseline and row.cell.key not in compared
+        )
     return limit
 
 
-def judged(row: Row, allowed_pct: float) -> SlowerBy:
-    """Return what is shown of a row."""
+def _difference(row: Row) -> LogDifference | None:
     versus = row.versus
     if versus is None or versus.mean_log is None:
-        return "unresolved"
-    return slower_by_more_than(versus.mean_log, versus.se_log, versus.df, allowed_pct)
+        return None
+    return LogDifference(versus.mean_log, versus.se_log, versus.df)

@@ -32,7 +32,7 @@ def round_ratios(profile: Profile, group: GroupRows) -> list[RoundRatios]:
         if row.versus is None:
             continue
         pair = row.cell.key, base
-        by_round = {number: math.exp(one.log_ratio) for number, one in pairs.ratios(*pair).items()}
+        by_round = {number: math.exp(log) for number, log in pairs.log_ratios(*pair).items()}
         by_cycle = {number: [math.exp(log) for log in own] for number, own in pairs.cycle_ratios(*pair).items()}
         if by_round:
             found.append(RoundRatios(row.name, row.versus, by_round, by_cycle))

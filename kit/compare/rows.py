@@ -12,6 +12,7 @@ import msgspec
 from kit.profile.cell import Cell
 from kit.profile.reason import Reason, Value
 from kit.profile.sensor import SensorSummary
+from kit.stats.rounds import By
 from kit.stats.verdict import RULE, Verdict
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class FitNumbers(msgspec.Struct, frozen=True, kw_only=True):
 
     epochs: int
     updates: int
-    total_ns: float  # of all steps but the first, which is in `compile_first_ns`
+    total_ns: float  # of all steps but the first, which is in `compile_ns`
     pipeline_ratio: float | None  # over what resident steps took beside it: what its input pipeline costs
     test_ns: float | None  # one pass over the test split
     metric: Literal["accuracy", "mean_squared_error"]
@@ -76,13 +77,17 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
 
     launches: int  # that gave a number
     failed: int
-    step_ns: float | None = None  # geometric mean over rounds of the launch's step
+    step_ns: float | None = None  # whole time over steps: the baseline's own times the ratio that is judged
+    level_ns: float | None = None  # the same, the cell's own: geometric mean over rounds, the machine's drift in it
+    latency_ns: float | None = None  # median of steps that were waited for one by one
     sample_ns: float | None = None  # step over batch
     step_interval_ns: tuple[float, float] | None = None  # 95 %, over rounds of this run: holds the machine's drift
-    p95_ns: float | None = None
+    p95_ns: float | None = None  # of steps that were waited for one by one
     p99_ns: float | None = None
-    samples_per_s: float | None = None  # samples over the whole time of the timed steps: sees stalls
-    compile_first_ns: float | None = None  # trace, compile and first step
+    samples_per_s: float | None = None  # batch over step
+    start_ns: float | None = None  # from the process's start to the first step done
+    compile_ns: float | None = None  # of that: trace, compile and first step
+    warm_start: bool = False  # built in a process that had run another program
     peak_memory_b: float | None = None
     process_shared: bool = False  # of a process that held other cells, too
     energy_per_sample_j: float | None = None
@@ -100,9 +105,9 @@ class Versus(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         low, high: the interval; null: too few rounds or runs.
         level: of the interval, 0.95 and more: what the family's adjustment leaves.
+        comparisons: how many of its family were tested; p is adjusted for them.
         count: rounds, or runs of the smaller side.
         mean_log, se_log, df: of the log-ratio; what a limit on slow-downs is tested with.
-        whole_ratio: ratio of the whole times of the timed steps; where it disagrees with `ratio`, there are stalls.
         modes: the two ratios that the rounds or cycles change between.
     """
 
@@ -112,12 +117,12 @@ class Versus(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None = None
     level: float | None = None
     p_adjusted: float | None = None
+    comparisons: int = 0
     unit: Literal["round", "run"] = "round"
     count: int = 0
     mean_log: float | None = None
     se_log: float | None = None
     df: float | None = None
-    whole_ratio: float | None = None
     modes: tuple[float, float] | None = None
 
 
@@ -200,4 +205,5 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     headlines: list[Headline]
     mismatches: list[Mismatch] = []
     notes: list[Note] = []
+    by: By = "step"  # what was compared
     rule: str = RULE

@@ -11,13 +11,15 @@ from kit.compare.facts import CellFacts, Facts, cell_facts, facts_of
 from kit.compare.measured import launch_marks, numbers_of, processes_shared
 from kit.compare.naming import label_members
 from kit.compare.notes import headline_of, run_notes
+from kit.compare.pairs import Pairs
 from kit.compare.rows import Headline, Note, Numbers
-from kit.compare.within import BaselineError, first_failure, whole_groups
+from kit.compare.within import BaselineError, first_failure, launches_of, parts_of, whole_groups
 from kit.profile.canonical import canonical_json
 from kit.profile.cell import Cell
 from kit.profile.identity import Identity
 from kit.profile.reason import Reason
 from kit.profile.schema import Profile
+from kit.stats.rounds import By
 
 
 class CellRun(NamedTuple):
@@ -56,23 +58,28 @@ class Side(NamedTuple):
         return [run.cells[key] for run in self.runs if key in run.cells]
 
 
-def reduce_run(label: str, profile: Profile, *, details: bool = True) -> Run:
+def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool = True) -> Run:
     """Return what a comparison needs of a profile, which can then be dropped.
 
     Args:
         label: of the profile.
         profile: whole.
+        by: what its cells will be compared by.
         details: marks, phases, counters and sensors, too: a side of many runs does not show them.
     """
     shared, cells = processes_shared(profile), {}
     for group, members in whole_groups(profile).items():
-        names = label_members({one.key: one.cell for one in members}, profile.suite.compare)
+        by_key = {result.key: result.cell for result in members}
+        names, parts = label_members(by_key, profile.suite.compare), parts_of(profile, group)
+        pairs = Pairs(parts, by_key, launches_of(profile, group), by=by)
         for one in members:
             cells[one.key] = CellRun(
                 cell=one.cell,
                 group=group,
                 name=names[one.key],
-                numbers=numbers_of(one, one.launches, shared, details=details),
+                numbers=numbers_of(
+                    one, one.launches, shared, pairs.shown_ns(one.key, parts[0].baseline), by, details=details
+                ),
                 facts=cell_facts(one.launches),
                 marks=[mark for launch in one.launches for mark in launch_marks(launch)] if details else [],
                 failure=first_failure(one.launches),

@@ -14,7 +14,7 @@ from typing import get_args
 import msgspec
 
 from kit.compare.fits import epoch_ns, fit_numbers
-from kit.compare.measured import numbers_of
+from kit.compare.measured import NOTHING_SHARED, numbers_of
 from kit.compare.within import first_failure
 from kit.profile.cell import AXES, Cell, Device
 from kit.profile.published import FigureName
@@ -181,7 +181,7 @@ def _measured(cells: Sequence[CellResult]) -> dict[FigureName, Figure]:
     found: dict[FigureName, Figure] = {}
     for result in reversed(cells):
         task = result.cell.task
-        numbers = numbers_of(result, result.launches, set(), details=False)
+        numbers = numbers_of(result, result.launches, NOTHING_SHARED, details=False)
         if task == "fit":
             found |= _of_fit(result)
         elif numbers.sample_ns is not None and numbers.step_ns is not None:

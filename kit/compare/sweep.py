@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from kit.audit.member import block_arrays
 from kit.compare.measured import compile_first_ns
 from kit.compare.rows import BreakEven, Recommendation, Row, Versus
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.stats.break_even import break_even as over_rounds
-from kit.stats.rounds import launch_step_ns
+from kit.stats.rounds import launch_time_ns
 
 # Axes on which less is cheaper: memory and latency grow with the batch, threads are taken from others.
 SPARED = ("batch", "threads")
@@ -74,4 +75,4 @@ def break_even(own: Sequence[Launch], baseline: Sequence[Launch]) -> BreakEven |
 
 
 def _step_ns(launch: Launch) -> float:
-    return launch_step_ns(np.asarray(launch.blocks.median_ns))
+    return launch_time_ns(block_arrays(launch))

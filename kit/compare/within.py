@@ -15,15 +15,16 @@ from kit.audit.two_modes import modes_of
 from kit.compare.fits import score_difference
 from kit.compare.measured import counted_marks, judged_ns, launch_marks, numbers_of, processes_shared
 from kit.compare.naming import label_members, titles
-from kit.compare.notes import deduplicated, headline_of, notes_within
+from kit.compare.notes import by_notes, deduplicated, headline_of, notes_within
 from kit.compare.pairs import Pairs
 from kit.compare.rows import BreakEven, Comparison, GroupRows, Leaders, Recommendation, Row
 from kit.compare.sweep import break_even, recommendation, swept_axis
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
-from kit.profile.reason import Reason
+from kit.profile.reason import Reason, reason
 from kit.profile.schema import PART, CellResult, Group, Profile
+from kit.stats.rounds import By
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding
@@ -39,6 +40,7 @@ def compare_within(
     *,
     baseline: str | None = None,
     findings: Sequence[Finding] = (),
+    by: By = "step",
     parity_tolerance: float,
 ) -> Comparison:
     """Return every group of one profile with its verdicts.
@@ -48,6 +50,7 @@ def compare_within(
         profile: whole.
         baseline: name of a row, or key of a cell, that is the baseline where a group has it; null: the groups' own.
         findings: of the profile's audit, gravest first.
+        by: what is compared.
         parity_tolerance: largest relative difference of losses that are called equal.
 
     Raises:
@@ -62,13 +65,14 @@ def compare_within(
         raise BaselineError(f"no baseline {baseline!r} in {label}; choose from {', '.join(sorted(known))}")
     heads = titles([[one.cell for one in own] for own in whole.values()])
     groups = [
-        _group(profile, key, title, names[key], baseline, findings) for key, title in zip(whole, heads, strict=True)
+        _group(profile, key, title, names[key], baseline, findings, by) for key, title in zip(whole, heads, strict=True)
     ]
     return Comparison(
         kind="cells",
         groups=groups,
         headlines=[headline_of(label, profile)],
-        notes=deduplicated(notes_within(label, profile, groups, parity_tolerance)),
+        notes=deduplicated([*by_notes(by), *notes_within(label, profile, groups, parity_tolerance)]),
+        by=by,
     )
 
 
@@ -113,22 +117,28 @@ def _group(  # noqa: PLR0917 - what a group is made of
     names: Mapping[str, str],
     wanted: str | None,
     findings: Sequence[Finding],
+    by: By,
 ) -> GroupRows:
     parts, launches = parts_of(profile, key), launches_of(profile, key)
     members = [result for result in profile.cells if result.key in names]
     found = {(one.group, one.cell.key): modes_of(one) for one in audited(profile) if _whole_key(one.group) == key}
     modes = {where: own for where, own in found.items() if own is not None}
     cells = {one.key: one.cell for one in members}
-    pairs, shared = Pairs(parts, cells, launches, modes), processes_shared(profile)
+    pairs, shared = Pairs(parts, cells, launches, modes, by), processes_shared(profile)
     axis = swept_axis(list(cells.values()), profile.suite.compare)
     baseline = next((one for one in names if wanted in (names[one], one)), parts[0].baseline)
     trends = pairs.trends()
     rows = []
     for member in members:
         own = launches[member.key]
-        numbers = numbers_of(member, own, shared)
+        numbers = numbers_of(member, own, shared, pairs.shown_ns(member.key, baseline), by)
         judged = member.key != baseline and numbers.step_ns is not None and baseline in names
         marks = counted_marks(mark for launch in own for mark in launch_marks(launch))
+        marks += [
+            reason("stalls", share_pct=one.values["stalled_pct"])
+            for one in findings
+            if (one.code, one.cell_key, _whole_key(one.group)) == ("stalls", member.key, key)
+        ]
         rows.append(
             Row(
                 name=names[member.key],
@@ -144,7 +154,7 @@ def _group(  # noqa: PLR0917 - what a group is made of
             )
         )
     if axis is None:
-        rows.sort(key=lambda row: judged_ns(row.numbers) or math.inf)
+        rows.sort(key=lambda row: judged_ns(row.numbers, by) or math.inf)
     else:
         rows.sort(key=lambda row: row.cell.value(axis) or 0)
     keys = {name: key for key, name in names.items()}
@@ -154,7 +164,7 @@ def _group(  # noqa: PLR0917 - what a group is made of
         baseline=names.get(baseline),
         rows=rows,
         leaders=_leaders(rows, pairs, keys) if axis is None else None,
-        recommendation=None if axis is None else _recommended(axis, rows, pairs, keys),
+        recommendation=None if axis is None or by != "step" else _recommended(axis, rows, pairs, keys),
         findings=_once(one for one in findings if _whole_key(one.group) == key),
     )
 

@@ -18,7 +18,7 @@ SYNTHETIC = "synthetic"  # data of the shapes of a real set, made up
 DataChoice = str  # "auto", SYNTHETIC, or the name of a data set
 PLANTED_NS = "planted_ns"  # of `Blocks.counters`: time that planted work took, as the member's own clock saw it
 PhaseName = Literal[
-    "start",
+    "start",  # from the process's creation to the runner's first command
     "import",
     "data",
     "build",
@@ -57,41 +57,59 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     duration_ns: Int64
 
 
+ACCELERATOR_LISTS = ("waited_steps", "per_wait")  # of `Blocks`: empty on a CPU
+
+
 class Blocks(msgspec.Struct, kw_only=True):
     """A launch's blocks, entry i of every list of block i, in the order in which they ran.
 
-        edge ├ lead-in ┤├ timed step ┤├ timed step ┤ … edge
-             └──────────────── span_ns ─────────────────┘
-                        └───── duration_ns ─────┘
+    On a CPU each step is waited for, as its users' programs do it. An accelerator's are waited for once in `per_wait`
+    steps; before them some are waited for one by one, which shows their latency.
 
-    Counters are differences between the two edges; per step means per step of lead-in and timed steps together.
+        CPU          edge ├ lead-in ┤├ step ┤├ step ┤├ step ┤ … edge
+                                     └───── duration_ns ─────┘
+        accelerator  edge ├ lead-in ┤├ step, wait ┤├ step, wait ┤ … ├ steps, wait ┤├ steps, wait ┤ … edge
+                                     └── waited_steps ─────────┘   └──────── duration_ns ───────┘
+                          └───────────────────────────── span_ns ──────────────────────────────────┘
+
+    A block's step time is duration_ns / steps. Counters are differences between the two edges; per step means per step
+    of all that ran between them.
     """
 
     cycle: list[Int64] = []
     begin_ns: list[Int64] = []  # of the first edge
     span_ns: list[Positive] = []
     lead_in: list[Count] = []  # steps
-    steps: list[Positive] = []  # timed
-    duration_ns: list[Positive] = []  # of all timed steps together
-    median_ns: list[Positive] = []  # timed step
+    steps: list[Positive] = []  # timed together
+    duration_ns: list[Positive] = []  # of these
+    median_ns: list[Positive | None] = []  # of steps that were waited for one by one; null: none was
+    waited_steps: list[Count] = []  # on an accelerator: waited for one by one, beside `steps`
+    per_wait: list[Positive] = []  # on an accelerator: steps a wait
     counters: dict[str, list[Int64 | None]] = {}  # sensor name -> difference; null: a read failed
 
     def __post_init__(self) -> None:
-        lists = [getattr(self, name) for name in self.__struct_fields__ if name != "counters"]
-        if len({len(one) for one in (*lists, *self.counters.values())}) > 1:
+        lists = [getattr(self, name) for name in self.__struct_fields__ if name not in ("counters", *ACCELERATOR_LISTS)]
+        optional = [values for name in ACCELERATOR_LISTS if (values := getattr(self, name))]
+        if len({len(values) for values in (*lists, *optional, *self.counters.values())}) > 1:
             raise ValueError("the lists of blocks differ in length")
 
+    def raw_steps(self) -> list[int]:
+        """Return how many steps of each block have a time of their own in the sidecar, lead-in steps included."""
+        waited = self.waited_steps or self.steps
+        return [lead_in + steps for lead_in, steps in zip(self.lead_in, waited, strict=True)]
 
-class Throughput(msgspec.Struct, kw_only=True):
-    """Steps on an accelerator of which only each k-th was waited for, entry i of every list of block i.
+    def all_steps(self) -> list[int]:
+        """Return how many steps ran between the edges of each block."""
+        waited = self.waited_steps or [0] * len(self.steps)
+        return [sum(counts) for counts in zip(self.lead_in, waited, self.steps, strict=True)]
 
-    block: ├ lead-in ┤├ step, wait ┤├ step, wait ┤ … ├ k steps, wait ┤├ k steps, wait ┤ …
-                       └── `Blocks`: latency ──────┘  └── throughput ──────────────────┘
-    """
 
-    per_wait: list[Positive] = []  # k: the wait is under 1 % of k steps
-    steps: list[Positive] = []
-    duration_ns: list[Positive] = []
+class Throughput(msgspec.Struct, frozen=True, kw_only=True):
+    """As profiles up to schema 2.1 have what an accelerator's `Blocks` hold since."""
+
+    per_wait: list[Positive]
+    steps: list[Positive]
+    duration_ns: list[Positive]
 
 
 class DeviceEvents(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,7 +200,7 @@ class Launch(msgspec.Struct, kw_only=True):
     phases: list[Phase] = []
     warmup_steps: Int64 = 0
     blocks: Blocks = msgspec.field(default_factory=Blocks)
-    p95_ns: Int64 | None = None  # over all timed steps; null: of fewer than 20
+    p95_ns: Int64 | None = None  # over all timed steps that were waited for one by one; null: of fewer than 20
     p99_ns: Int64 | None = None  # null: of fewer than 100
     recompiles: Compilations | None = None
     threads: Threads | None = None
@@ -196,7 +214,7 @@ class Launch(msgspec.Struct, kw_only=True):
     peak_device_memory_b: Int64 | None = None  # of the framework's own allocator on its accelerator
     device_ids: list[str] = []  # PCI bus ids of the accelerators that the cell used
     settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
-    throughput: Throughput | None = None  # on an accelerator
+    throughput: Throughput | None = None  # up to schema 2.1 only
     device_events: DeviceEvents | None = None  # where the framework has them
     planted_pct: float = 0.0  # slow-down asked for; what was planted is the counter "planted_ns"
     fit: Fit | None = None
@@ -205,7 +223,13 @@ class Launch(msgspec.Struct, kw_only=True):
     marks: list[Reason] = []
     failure: Failure | None = None
 
+    def __post_init__(self) -> None:
+        if self.throughput is not None:
+            pipelined = {name: getattr(self.throughput, name) for name in self.throughput.__struct_fields__}
+            self.blocks = msgspec.structs.replace(self.blocks, waited_steps=self.blocks.steps, **pipelined)
+            self.throughput = None
+
     @property
     def gave_number(self) -> bool:
         """Whether it finished and has blocks."""
-        return self.failure is None and bool(self.blocks.median_ns)
+        return self.failure is None and bool(self.blocks.steps)

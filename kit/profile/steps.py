@@ -39,12 +39,10 @@ def launch_id(launch: Launch) -> str:
 
 
 def timed_steps(launch: Launch, steps: Steps) -> Steps:
-    """Return those of a launch's raw steps that its blocks timed."""
-    blocks = launch.blocks
-    sizes = np.add(blocks.lead_in, blocks.steps, dtype=np.int64)
-    own = np.split(steps[steps.size - int(sizes.sum()) :], np.cumsum(sizes)[:-1])
-    parts = [block[lead_in:] for block, lead_in in zip(own, blocks.lead_in, strict=True)]
-    return np.concatenate(parts)
+    """Return those of a launch's raw steps that its blocks timed one by one."""
+    sizes = np.array(launch.blocks.raw_steps(), np.int64)
+    blocks = np.split(steps[steps.size - int(sizes.sum()) :], np.cumsum(sizes)[:-1])
+    return np.concatenate([block[lead_in:] for block, lead_in in zip(blocks, launch.blocks.lead_in, strict=True)])
 
 
 def pack_steps(profile_path: Path, steps: Mapping[str, Steps]) -> tuple[Sidecar, bytes]:

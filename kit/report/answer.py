@@ -7,6 +7,7 @@ same, within ±0.8 %         shown to be less apart than what matters
 within ±4 %                 not resolved: what the interval says
 unresolved: 2.6 × faster to 1.1 × slower   the same, where that is much
 unresolved: rounds disagree    the same, where that is no answer
+1.5 × faster, not significant among 3 comparisons   its own interval leaves out 1, the adjusted p says it may be chance
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kit.compare.rows import Row, Versus
 from kit.report.plain import NONE
 from kit.report.quantity import counted, decimals
 from kit.report.reasons import sentence
-from kit.stats.verdict import SMALLEST_DIFFERENCE
+from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE
 
 # A ratio this close to 1 is read as a percentage, a larger one as "times".
 PERCENT_BELOW = 0.1
@@ -60,7 +61,7 @@ def in_words(versus: Versus) -> str:
         # Shown at the level of the test, whose interval is narrower than the one at hand.
         matters = 1 + SMALLEST_DIFFERENCE
         return f"same, {_within(max(versus.low, 1 / matters), min(versus.high, matters))}"
-    return _within(versus.low, versus.high)
+    return _unresolved(versus, versus.ratio, versus.low, versus.high)
 
 
 def times(ratio: float) -> str:
@@ -101,6 +102,12 @@ def _with_ends(point: float, low: float, high: float, places: int, *, nothing: f
     if max(halves) > min(LOPSIDED * max(min(halves), 10.0**-places), point - nothing):
         return f"{point:.{places}f} [{low:.{places}f}, {high:.{places}f}]"
     return f"{point:.{places}f} ± {max(halves):.{places}f}"
+
+
+def _unresolved(versus: Versus, ratio: float, low: float, high: float) -> str:
+    if versus.p_adjusted is not None and versus.p_adjusted > ALPHA and not low <= 1 <= high:
+        return f"{_point(ratio)}, not significant among {counted(versus.comparisons, 'comparison')}"
+    return _within(low, high)
 
 
 def _within(low: float, high: float) -> str:

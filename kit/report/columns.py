@@ -9,6 +9,7 @@ from kit.compare.rows import Comparison, GroupRows, Row
 from kit.report.answer import answer
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import duration, energy, number, seconds, size
+from kit.stats.rounds import By
 
 PHASES_SHOWN = ("import", "build", "trace", "compile", "first_step")
 
@@ -30,8 +31,18 @@ def _number(name: str, words: Callable[[float], str]) -> Callable[[Row], str]:
 
 
 def _starred(row: Row, value: float | None, words: Callable[[float], str]) -> str:
-    """Return a value that other cells of the process have a part in, if there were any, with a star."""
+    """Return a value of the whole process, with a star where it held other cells, too."""
     return NONE if value is None else f"{words(value)}{'*' if row.numbers.process_shared else ''}"
+
+
+def _started(name: str) -> Callable[[Row], str]:
+    """Return a part of the start; marked where the process had run another program before."""
+
+    def show(row: Row) -> str:
+        value_ns: float | None = getattr(row.numbers, name)
+        return NONE if value_ns is None else f"{seconds(value_ns)}{' w' if row.numbers.warm_start else ''}"
+
+    return show
 
 
 def _interval(row: Row) -> str:
@@ -39,10 +50,6 @@ def _interval(row: Row) -> str:
     if versus is None or versus.low is None or versus.high is None:
         return NONE
     return f"{versus.ratio:.3f} [{versus.low:.3f}, {versus.high:.3f}]"
-
-
-def _whole(row: Row) -> str:
-    return NONE if row.versus is None or row.versus.whole_ratio is None else f"{row.versus.whole_ratio:.3f}"
 
 
 def _marks(row: Row) -> str:
@@ -73,13 +80,13 @@ def _score(metric: str, words: Callable[[float], str]) -> Callable[[Row], str]:
         fit = row.numbers.fit
         if fit is None or fit.score is None or fit.metric != metric:
             return NONE
-        return words(fit.score) if fit.score_sd is None else f"{words(fit.score)} ± {words(fit.score_sd)}"
+        return words(fit.score) if fit.score_sd is None else f"{words(fit.score)} (sd {words(fit.score_sd)})"
 
     return show
 
 
 NAME = Column("", lambda row: one_line(row.name), right=False)
-MAIN = (
+STEP = (
     Column("step", _number("step_ns", duration)),
     Column("time/sample", _number("sample_ns", duration)),
     Column("fit", _of_fit("total_ns", duration)),
@@ -88,16 +95,22 @@ MAIN = (
     Column("MSE", _score("mean_squared_error", number)),
     Column("test pass", _of_fit("test_ns", duration)),
     Column("samples/s", _number("samples_per_s", number)),
+)
+LATENCY = (
+    Column("median", _number("latency_ns", duration)),
     Column("p95", _number("p95_ns", duration)),
-    Column("compile+1st", lambda row: _starred(row, row.numbers.compile_first_ns, seconds)),
+    Column("p99", _number("p99_ns", duration)),
+)
+MAIN = (
+    Column("start", _started("start_ns")),
+    Column("compile", _started("compile_ns")),
     Column("memory", lambda row: _starred(row, row.numbers.peak_memory_b, size)),
     Column("energy/sample", _number("energy_per_sample_j", energy)),
 )
 ANSWER = Column("against", answer, right=False)
 WIDE = (
     Column("ratio of times", _interval),
-    Column("of whole times", _whole),
-    Column("p99", _number("p99_ns", duration)),
+    Column("raw step", _number("level_ns", duration)),
     Column("drift of the machine", _number("drift_pct", lambda pct: f"{pct:.1f} %")),
     Column("CPUs used", _number("cpus", lambda cpus: f"{cpus:.2f}")),
     Column("launches", lambda row: str(row.numbers.launches)),
@@ -116,13 +129,16 @@ def alike(comparison: Comparison) -> list[list[GroupRows]]:
     return [own for own in parted if own]
 
 
-def columns_of(groups: Sequence[GroupRows], *, wide: bool) -> list[Column]:
-    """Return those that any row has something in; latency and time per sample only where batches differ."""
+def columns_of(groups: Sequence[GroupRows], *, by: By = "step", wide: bool) -> list[Column]:
+    """Return those that any row has something in, what is judged first; time per sample only where batches differ."""
     rows = [row for group in groups for row in group.rows]
     differ = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
-    unwanted = () if wide or differ else ("time/sample", "p95")
-    between = [one for one in [*MAIN, *(WIDE if wide else ())] if one.title not in unwanted]
-    return [NAME, *(one for one in between if any(one.show(row) != NONE for row in rows)), ANSWER]
+    if wide:
+        between = [*STEP, *LATENCY, *MAIN, *WIDE] if by == "step" else [*LATENCY, *STEP, *MAIN, *WIDE]
+    else:
+        between = [*(STEP if by == "step" else LATENCY), *MAIN]
+    shown = [column for column in between if wide or differ or column.title != "time/sample"]
+    return [NAME, *(column for column in shown if any(column.show(row) != NONE for row in rows)), ANSWER]
 
 
 def titles_of(columns: Sequence[Column], group: GroupRows) -> list[str]:

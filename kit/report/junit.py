@@ -13,12 +13,13 @@ from typing import Any
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from junitparser.junitparser import FinalResult
 
-from kit.compare.regression import judged
+from kit.compare.regression import limited_rows
 from kit.compare.rows import Comparison, Row
 from kit.report.answer import answer
 from kit.report.plain import one_line
 from kit.report.quantity import duration
 from kit.report.words import RenderOptions, mismatch_lines, note_lines
+from kit.stats.runs import SlowerBy
 
 SUITE = "kit compare"
 
@@ -39,6 +40,8 @@ def render(comparison: Comparison, options: RenderOptions) -> str:
         suite.add_property("allowed", f"{allowed_pct:g} %")
     for place, line in enumerate([*note_lines(comparison), *mismatch_lines(comparison)], 1):
         suite.add_property(f"note.{place:02}", one_line(line))
+    limited = () if allowed_pct is None else limited_rows(comparison, allowed_pct)
+    shown = {id(row): answer_to_limit for _, row, answer_to_limit in limited}
     for group in comparison.groups:
         for row in group.rows:
             case = TestCase(one_line(f"{row.name} {row.cell.key}"), one_line(" · ".join(group.title)))
@@ -46,7 +49,7 @@ def render(comparison: Comparison, options: RenderOptions) -> str:
                 case.time = _Seconds(row.numbers.step_ns / 1e9)
                 case.system_out = one_line(f"{duration(row.numbers.step_ns, 4)} a step, {answer(row)}")
             alone = comparison.kind == "runs" and all(one is row for one in group.rows if one.cell == row.cell)
-            case.result = _result(row, allowed_pct, alone=alone)
+            case.result = _result(row, shown.get(id(row)), alone=alone)
             suite.add_testcase(case)
     return _written(suite)
 
@@ -59,8 +62,8 @@ def render_refusal(why: str) -> str:
     return _written(suite)
 
 
-def _result(row: Row, allowed_pct: float | None, *, alone: bool) -> list[FinalResult]:
-    """Return nothing where the row passed; `alone`: of its cell there is no other row."""
+def _result(row: Row, limited: SlowerBy | None, *, alone: bool) -> list[FinalResult]:
+    """Return nothing where the row passed; `limited`: what is shown of it; `alone`: its cell has no other row."""
     said = one_line(answer(row))
     if row.numbers.step_ns is None:
         return [Error(said, "failed")]
@@ -70,7 +73,7 @@ def _result(row: Row, allowed_pct: float | None, *, alone: bool) -> list[FinalRe
         return []
     if row.versus is None:
         return [Skipped(said)]
-    shown = row.versus.verdict if allowed_pct is None else judged(row, allowed_pct)
+    shown = limited or row.versus.verdict
     if shown == "slower":
         return [Failure(said, "slower")]
     return [Skipped(f"unresolved: {said}")] if shown == "unresolved" else []

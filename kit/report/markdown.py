@@ -15,7 +15,7 @@ def render(comparison: Comparison, options: RenderOptions) -> str:
     """Return headline, tables, sentences and notes."""
     titles, wide = options.titles, options.wide
     lines = ["  \n".join(markdown(line) for line in headline(comparison, titles))]
-    parted = [(group, columns_of(own, wide=wide)) for own in alike(comparison) for group in own]
+    parted = [(group, columns_of(own, by=comparison.by, wide=wide)) for own in alike(comparison) for group in own]
     for group, columns in parted:
         lines.append("\n".join(_table(group, columns)))
         said = group_sentences(group, titles)

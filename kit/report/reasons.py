@@ -79,6 +79,7 @@ REASONS: Templates = {
     "trending": "its ratio to the others moved by {change_pct} from the first to the last third of a round",
     "two_modes": "runs in two modes: {fast_ns} and {slow_ns}",
     "throttled": "throttled by cgroup quota {share_pct} of the time",
+    "stalls": "stalls for {share_pct} of its time",
     "contended": "contended: others took {share_pct} of its CPUs' time",
     "process_ended_early": "its process ended later, while it measured {cell}",
     "step_too_short_for_clock": "a step of {step_ns} is shorter than {shortest_ns}, which the clock may time singly",
@@ -98,9 +99,12 @@ REASONS: Templates = {
     "interrupted": "{profile} was interrupted: rounds are missing; `kit run` or what began it measures them with "
     "--resume --out FILE",
     "launches_failed": "{failed} of {launches} launches of {cell} failed",
-    "whole_turns": "members took whole turns, not blocks: intervals are wider",
+    "whole_turns": "members ran one after another, not interleaved, in {sequential} of {rounds} rounds: intervals are "
+    "wider",
     "skipped": "{backend} was skipped",
     "process_shared": "* of a process that held several cells",
+    "warm_start": "w  built in a process that had run another program: without its start and import",
+    "by_latency": "judged by latency: the median of steps that are waited for one by one",
     "runs_needed": "a verdict needs {needed} runs a side (kit compare before*.json --against after*.json); "
     "or measure both as variants in one run: kit run --variant",
     "runs_apart": "one side's runs all came before the other's: what the machine did in between is in the difference; "
@@ -115,5 +119,5 @@ REASONS: Templates = {
     "other_epochs": "a fit of other epochs than the CPU's",
     "gains_are_over_this": "gains are over this",
     "no_cpu_to_gain_over": "no CPU's time to compare with",
-    "same_run": "the same run was given more than once",
+    "same_run": "given more than once, counted once: {profiles}",
 }

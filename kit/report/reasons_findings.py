@@ -25,7 +25,7 @@ FINDINGS: Templates = {
         "{who} runs in two modes: {slow_faults_per_step:,.0f} page faults a step in the slow one, "
         "{fast_faults_per_step:,.0f} in the fast one."
     ),
-    "stalls": "{who} stalls for {stalled_pct:.0f} % of its time, which its median step does not show.",
+    "stalls": "{who} stalls for {stalled_pct:.0f} % of its time: in its step, not in its median step.",
     "cpus_idle": "{who} uses {cpus_used:.1f} CPUs with {threads} threads.",
     "cpus_beyond": "{who} uses {cpus_used:.1f} CPUs although {threads} threads were asked for.",
     "recompiles": "{who} compiled again after its first step: {recompiles} times, in {launches} of {of_launches}.",
@@ -39,7 +39,7 @@ FINDINGS: Templates = {
 REMEDIES: Templates = {
     "try_variant": "Try --variant {variant}",
     "count_system_calls": "Count its system calls: strace -c -f -p PID, or perf top",
-    "compare_whole_time": "Compare samples per second, which counts them, and see p99 in kit show",
+    "see_latency": "See median, p95 and p99 in --wide, or judge by the median step: --by latency",
     "larger_batch": "Try a larger --batch, or fewer CPUs (taskset)",
     "equal_threads": "See kit show for its threads; equal numbers compare",
     "log_recompiles": "Set {setting} to see why",

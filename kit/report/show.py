@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, TypeVar, get_args
 
-from kit.compare.measured import counters_per_step, launch_marks, numbers_of, phases_ns
+from kit.audit.member import block_arrays
+from kit.compare.measured import NOTHING_SHARED, counters_per_step, launch_marks, numbers_of, phases_ns
 from kit.compare.notes import deduplicated, parity_notes, run_notes
 from kit.profile.launch import Launch, PhaseName
 from kit.profile.schema import CellResult, Profile
@@ -19,7 +20,7 @@ from kit.report.sections import facts, grid, render
 from kit.report.show_fits import class_lines, fit_lines
 from kit.report.words import note_line
 
-LAUNCH_TITLES = ("cell", "round", "step", "p95", "p99", "blocks ±", "samples/s", "memory", "marks")
+LAUNCH_TITLES = ("cell", "round", "step", "median", "p95", "p99", "blocks ±", "samples/s", "memory", "marks")
 
 Value = TypeVar("Value")
 
@@ -45,7 +46,7 @@ def render_profile(profile: Profile, stream: IO[str], *, parity_tolerance: float
             get_args(PhaseName),
         ),
         "Members": grid([_member(result) for result in profile.cells]),
-        "Launches": grid([LAUNCH_TITLES, *(_launch(*one) for one in launches)], [False, *[True] * 7]),
+        "Launches": grid([LAUNCH_TITLES, *(_launch(*one) for one in launches)], [False, *[True] * 8]),
         "Fits": fit_lines(profile),
         "Classes, over the repeats of a fit": class_lines(profile),
         "Counters per step": _table([(_head(*one), counters_per_step([one[1]])) for one in launches], by_name),
@@ -132,13 +133,15 @@ def _launch(result: CellResult, launch: Launch) -> list[str]:
     if launch.failure is not None:
         stderr = launch.failure.stderr_tail.strip().splitlines()[-1:]
         said = f"failed in {launch.failure.phase}: {sentence(launch.failure.reason)}"
-        return [*_head(result, launch), *[NONE] * 6, ": ".join([said, *stderr])]
+        return [*_head(result, launch), *[NONE] * 7, ": ".join([said, *stderr])]
     if not launch.gave_number:
-        return [*_head(result, launch), *[NONE] * 6, "no blocks"]
-    numbers, medians = numbers_of(result, [launch], set(), details=False), launch.blocks.median_ns
-    spread = statistics.stdev(medians) / statistics.mean(medians) if len(medians) > 1 else None
+        return [*_head(result, launch), *[NONE] * 7, "no blocks"]
+    numbers = numbers_of(result, [launch], NOTHING_SHARED, details=False)
+    steps_ns = block_arrays(launch).times_ns("step").tolist()
+    spread = statistics.stdev(steps_ns) / statistics.mean(steps_ns) if len(steps_ns) > 1 else None
     values = [
         duration(numbers.step_ns or 0, 4),
+        NONE if numbers.latency_ns is None else duration(numbers.latency_ns),
         NONE if launch.p95_ns is None else duration(launch.p95_ns),
         NONE if launch.p99_ns is None else duration(launch.p99_ns),
         NONE if spread is None else f"{100 * spread:.1f} %",

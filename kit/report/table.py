@@ -27,7 +27,7 @@ WIDTH_MIN = 40
 GAP = 2
 INDENT = 2
 # Columns that are left out where the table is too wide, one after the other.
-DISPENSABLE = ("compile+1st", "memory", "energy/sample", "samples/s")
+DISPENSABLE = ("compile", "start", "memory", "energy/sample", "samples/s")
 # A name longer than this, as of a profile, is cut, and where the table is too wide a shorter one: CSV has it whole.
 NAME_MAX = 34
 NAME_MIN = 18
@@ -52,7 +52,7 @@ def render(comparison: Comparison, options: RenderOptions) -> str:
         for line in headline(comparison, titles):
             console.print(Text(line, style="bold"))
         for groups in alike(comparison):
-            every = columns_of(groups, wide=wide)
+            every = columns_of(groups, by=comparison.by, wide=wide)
             columns, widths = _fitted(groups, every, UNLIMITED if wide else width)
             left_out |= {column.title: None for column in every if column not in columns}
             for group in groups:

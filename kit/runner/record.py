@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from kit.profile.cell import Cell
-from kit.profile.launch import Launch, Throughput
+from kit.profile.launch import Launch
 from kit.profile.sensor import Energy, SensorSummary
 from kit.profile.unfinished import KeptLaunch
 from kit.sensors.sampling import Samples
@@ -36,7 +36,7 @@ class LaunchRecord:
         self._first_ns: list[int] = []
         self._warmup_ns: list[int] = []
         self._step_ns: list[int] = []
-        self._timed_ns: list[int] = []
+        self._waited_ns: list[int] = []
         self._long_blocks: list[BlockDone] = []
 
     def prepared(self, answer: Prepared) -> None:
@@ -62,23 +62,21 @@ class LaunchRecord:
 
     def block(self, cycle: int, answer: BlockDone) -> None:
         """Take one block."""
-        timed_ns = answer.step_ns[answer.lead_in :]
+        waited_ns = answer.step_ns[answer.lead_in :]
         blocks = self.launch.blocks
         blocks.cycle.append(cycle)
         blocks.begin_ns.append(answer.begin_ns)
         blocks.span_ns.append(answer.span_ns)
         blocks.lead_in.append(answer.lead_in)
-        blocks.steps.append(len(timed_ns))
-        blocks.duration_ns.append(sum(timed_ns))
-        blocks.median_ns.append(round(float(np.median(timed_ns))))
+        blocks.steps.append(answer.steps)
+        blocks.duration_ns.append(answer.duration_ns)
+        blocks.median_ns.append(round(float(np.median(waited_ns))) if waited_ns else None)
+        if answer.per_wait is not None:
+            blocks.waited_steps.append(len(waited_ns))
+            blocks.per_wait.append(answer.per_wait)
         for name, difference in answer.counters.items():
             blocks.counters.setdefault(name, []).append(difference)
-        if answer.grouped is not None:
-            if self.launch.throughput is None:
-                self.launch.throughput = Throughput()
-            for name in answer.grouped.__struct_fields__:
-                getattr(self.launch.throughput, name).append(getattr(answer.grouped, name))
-        self._timed_ns += timed_ns
+        self._waited_ns += waited_ns
         self._step_ns += answer.step_ns
 
     def long_block(self, answer: BlockDone) -> None:
@@ -111,12 +109,11 @@ class LaunchRecord:
         summaries: dict[str, SensorSummary] = samples.summaries(windows) if windows else {}
         energy: list[Energy] = []
         for long in self._long_blocks:
-            steps = len(long.step_ns) if long.grouped is None else long.grouped.steps
-            energy += samples.energy(long.begin_ns, long.begin_ns + long.span_ns, steps * self._batch)
+            energy += samples.energy(long.begin_ns, long.begin_ns + long.span_ns, long.steps * self._batch)
         self.launch.sensors, self.launch.energy = summaries, energy
 
     def kept(self) -> KeptLaunch:
         """Return the launch with all its steps."""
-        timed_ns = np.asarray(self._timed_ns, np.int64)
-        self.launch.p95_ns, self.launch.p99_ns = percentile_ns(timed_ns, 95), percentile_ns(timed_ns, 99)
+        waited_ns = np.asarray(self._waited_ns, np.int64)
+        self.launch.p95_ns, self.launch.p99_ns = percentile_ns(waited_ns, 95), percentile_ns(waited_ns, 99)
         return KeptLaunch(launch=self.launch, step_ns=[*self._first_ns, *self._warmup_ns, *self._step_ns])

@@ -18,7 +18,7 @@ from kit.profile.launch import Launch
 from kit.profile.schema import Group
 from kit.profile.unfinished import RunPlan
 from kit.runner.live_member import SHARED_PROCESS_ENDED
-from kit.stats.rounds import launch_step_ns, round_ratio
+from kit.stats.rounds import launch_time_ns, round_log_ratio
 from kit.stats.verdict import precise_enough
 from kit.suites.plan import Bundle, plan_bundles
 
@@ -95,8 +95,8 @@ def is_precise(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> bool:
         if launch.group == group.key and launch.gave_number:
             by_round[launch.round][launch.cell_key] = launch
     if len(group.cells) == 1:
-        steps = [launch_step_ns(np.asarray(one.blocks.median_ns)) for own in by_round.values() for one in own.values()]
-        return precise_enough(np.log(steps).tolist(), precision_pct)
+        steps_ns = [launch_time_ns(block_arrays(launch)) for own in by_round.values() for launch in own.values()]
+        return precise_enough(np.log(steps_ns).tolist(), precision_pct)
     pairs = combinations(group.cells, 2)
     return all(precise_enough(_log_ratios(by_round.values(), *pair), precision_pct) for pair in pairs)
 
@@ -106,7 +106,7 @@ def _log_ratios(rounds: Iterable[dict[str, Launch]], a: str, b: str) -> list[flo
     for own in rounds:
         if a in own and b in own:
             paired = own[a].turns == "blocks"
-            ratio = round_ratio(block_arrays(own[a]), block_arrays(own[b]), paired=paired)
-            if ratio is not None:
-                found.append(ratio.log_ratio)
+            log_ratio = round_log_ratio(block_arrays(own[a]), block_arrays(own[b]), paired=paired)
+            if log_ratio is not None:
+                found.append(log_ratio)
     return found

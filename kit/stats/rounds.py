@@ -1,68 +1,74 @@
-"""What one round says of its members: each one's step, and the ratio of two.
+"""What one round says of its members: each one's step time, and the ratio of two.
 
 cycle     1      2      3      4       blocks of one cycle ran within a second of each other, so the drift of the
 a        2.1    2.4    2.2    2.1 ms   machine is in both and cancels in the ratio within the cycle:
 b        3.1    3.6    3.4    3.2 ms   ln 2.1/3.1, ln 2.4/3.6, ...; their median is the round's ratio
+
+The step time of a block is its whole time over its steps, so stalls are in it; latency is the median of steps that were
+waited for one by one.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+# What members are compared by.
+By = Literal["step", "latency"]
 
 
 class BlockArrays(NamedTuple):
     """The blocks of one member in one round; all arrays have the shape (blocks,)."""
 
     cycle: Array
-    median_ns: Array  # of the block's timed steps
-    duration_ns: Array  # of all timed steps together
-    steps: Array  # timed
+    duration_ns: Array  # of the steps timed together
+    steps: Array
+    latency_ns: Array  # median of steps that were waited for one by one; nan: none was
+
+    def times_ns(self, by: By) -> Array:
+        """Return what the blocks are compared by; nan or 0 where a block has none."""
+        return self.duration_ns / np.maximum(self.steps, 1) if by == "step" else self.latency_ns
 
 
-class RoundRatio(NamedTuple):
-    """The natural logarithm of the step of one member over that of another, in one round."""
-
-    log_ratio: float  # by the medians of blocks
-    whole_log_ratio: float  # by the mean timed step, which also sees stalls that a median does not
-
-
-def launch_step_ns(median_ns: Array) -> float:
-    """Return the step of a launch: the median over blocks of the block's median step; nan without blocks."""
-    return float(np.median(median_ns)) if len(median_ns) else float("nan")
+def launch_time_ns(blocks: BlockArrays, by: By = "step") -> float:
+    """Return the step time, or latency, of a launch: the median over its blocks; nan without blocks."""
+    times_ns = blocks.times_ns(by)
+    times_ns = times_ns[times_ns > 0]
+    return float(np.median(times_ns)) if times_ns.size else float("nan")
 
 
-def round_ratio(a: BlockArrays, b: BlockArrays, *, paired: bool) -> RoundRatio | None:
-    """Return the ratio of two members of one round, or None where they have no common cycle.
+def mean_step_ns(blocks: BlockArrays) -> float:
+    """Return the whole time of all blocks over their steps: of a fit, and what rare stalls add to; nan without any."""
+    steps = float(np.sum(blocks.steps))
+    return float(np.sum(blocks.duration_ns, dtype=np.float64)) / steps if steps else float("nan")
+
+
+def round_log_ratio(a: BlockArrays, b: BlockArrays, *, paired: bool, by: By = "step") -> float | None:
+    """Return the natural logarithm of the time of `a` over that of `b` in one round; None without a common cycle.
 
     Args:
         a: the numerator: a positive logarithm says that it is slower.
         b: the denominator.
         paired: they took turns in blocks. Otherwise each ran alone, equal cycles are no neighbours in time, and the
-            ratio is that of the medians over all blocks.
+            ratio is that of the launches.
+        by: step time or latency.
     """
-    a, b = _timed(a), _timed(b)
     if paired:
+        log_ratios = cycle_log_ratios(a, b, by)
+        return float(np.median(log_ratios)) if log_ratios.size else None
+    log_ratio = float(np.log(launch_time_ns(a, by) / launch_time_ns(b, by)))
+    return log_ratio if np.isfinite(log_ratio) else None
+
+
+def cycle_log_ratios(a: BlockArrays, b: BlockArrays, by: By = "step") -> NDArray[np.float64]:
+    """Return the log-ratio within each common cycle, in order of cycle; shape (cycles,)."""
+    a_ns, b_ns = a.times_ns(by), b.times_ns(by)
+    if not np.array_equal(a.cycle, b.cycle):
         _, in_a, in_b = np.intersect1d(a.cycle, b.cycle, return_indices=True)
-        a, b = _take(a, in_a), _take(b, in_b)
-    if not len(a.cycle) or not len(b.cycle):
-        return None
-    if paired:
-        log_ratio = np.median(np.log(a.median_ns / b.median_ns))
-    else:
-        log_ratio = np.log(launch_step_ns(a.median_ns) / launch_step_ns(b.median_ns))
-    mean_a_ns, mean_b_ns = (np.sum(one.duration_ns, dtype=np.float64) / np.sum(one.steps) for one in (a, b))
-    return RoundRatio(float(log_ratio), float(np.log(mean_a_ns / mean_b_ns)))
-
-
-def _timed(blocks: BlockArrays) -> BlockArrays:
-    """Return the blocks in which a step was timed."""
-    return _take(blocks, (blocks.median_ns > 0) & (blocks.duration_ns > 0) & (blocks.steps > 0))
-
-
-def _take(blocks: BlockArrays, chosen: Array) -> BlockArrays:
-    return BlockArrays(*(array[chosen] for array in blocks))
+        a_ns, b_ns = a_ns[in_a], b_ns[in_b]
+    timed = (a_ns > 0) & (b_ns > 0)
+    log_ratios: NDArray[np.float64] = np.log(a_ns[timed] / b_ns[timed])
+    return log_ratios

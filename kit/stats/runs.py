@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from kit.stats.difference import bounded_exp, log_interval, two_sided_p
-from kit.stats.verdict import ALPHA, SAME_LEVEL, SMALLEST_DIFFERENCE, Verdict, verdict_of
+from kit.stats.verdict import ALPHA, SAME_LEVEL, SMALLEST_DIFFERENCE, Verdict, adjusted_p, verdict_of
 
 # Of one side. Two have one degree of freedom: see ROUNDS_FOR_VERDICT.
 RUNS_FOR_SPREAD = 3
@@ -77,25 +77,47 @@ def over_runs(
     )
 
 
-def slower_by_more_than(mean_log: float, se: float | None, df: float | None, pct: float) -> SlowerBy:
-    """Answer --fail-if-slower for a difference over rounds or over runs: shown, shown not to be, or neither.
+class LogDifference(NamedTuple):
+    """The logarithm of a ratio over rounds or over runs; positive is slower."""
+
+    mean_log: float
+    se: float | None  # standard error; None: unknown
+    df: float | None  # degrees of freedom
+
+
+def slower_by_more_than(rows: Sequence[LogDifference | None], pct: float) -> list[SlowerBy]:
+    """Answer --fail-if-slower for each row: shown to be slower by more, shown not to be, or neither.
 
     Args:
-        mean_log: logarithm of the ratio; positive is slower.
-        se: its standard error; None: unknown.
-        df: its degrees of freedom; below two, nothing is shown.
+        rows: None: nothing to judge by. Below two degrees of freedom nothing is shown.
         pct: slower by that much is allowed.
 
     Returns:
-        "slower" where the one-sided 95 % lower bound is beyond `pct`, "not_slower" where the upper one is not.
+        "slower" where the one-sided p against `pct`, adjusted over all rows, is at most ALPHA: of many rows that are
+        all alike, one is called slower in at most one of twenty comparisons. "not_slower" where the one-sided 95 %
+        upper bound is within `pct`: that all rows pass needs no adjustment, as each of them has to.
     """
-    if se is None or df is None or df < DF_LEAST:
-        return "unresolved"
     allowed = math.log1p(pct / 100)
-    low, high = log_interval(mean_log, se, df, SAME_LEVEL)
-    if low > allowed:
-        return "slower"
-    return "not_slower" if high <= allowed else "unresolved"
+    known = [
+        row for row in rows if row is not None and row.se is not None and row.df is not None and row.df >= DF_LEAST
+    ]
+    p_values = iter(adjusted_p([_p_beyond(row, allowed) for row in known]))
+    answers: list[SlowerBy] = []
+    for row in rows:
+        if row is None or row.se is None or row.df is None or row.df < DF_LEAST:
+            answers.append("unresolved")
+        elif next(p_values) <= ALPHA:
+            answers.append("slower")
+        else:
+            _, high = log_interval(row.mean_log, row.se, row.df, SAME_LEVEL)
+            answers.append("not_slower" if high <= allowed else "unresolved")
+    return answers
+
+
+def _p_beyond(row: LogDifference, allowed: float) -> float:
+    """Return the one-sided p against a difference of at most `allowed`."""
+    p = two_sided_p(row.mean_log - allowed, row.se or 0.0, row.df or 1.0) / 2
+    return p if row.mean_log > allowed else 1 - p
 
 
 def _pooled(sides: Sequence[np.ndarray]) -> tuple[float, float]:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.stats.difference import over_rounds
-from kit.stats.verdict import ALPHA, ROUNDS_FOR_VERDICT, SMALLEST_DIFFERENCE
+from kit.stats.difference import Difference, over_rounds
+from kit.stats.verdict import ALPHA, ROUNDS_FOR_VERDICT, SMALLEST_DIFFERENCE, adjusted_p
 
 # A third is then two cycles.
 CYCLES_LEAST = 6
@@ -28,19 +28,30 @@ class Trend(NamedTuple):
     rounds: int
 
 
-def trending(log_ratios_by_round: Sequence[NDArray[np.float64]], smallest: float = SMALLEST_DIFFERENCE) -> Trend | None:
-    """Return the trend, or None where there is none beyond `smallest`, or too few rounds or cycles to say.
+def trending(
+    members: Sequence[Sequence[NDArray[np.float64]]], smallest: float = SMALLEST_DIFFERENCE
+) -> list[Trend | None]:
+    """Return the trend of each member of a group; None where there is none beyond `smallest`, or too little to say.
 
     Args:
-        log_ratios_by_round: for each round the member's log-ratio to the others, (cycles,), in order of cycle.
+        members: of each the log-ratios to the others in each round, (cycles,), in order of cycle. They are one family:
+            p values are adjusted, so that a group of many members does not raise more false alarms than one of two.
         smallest: relative difference that matters.
     """
+    changes = [_change(log_ratios_by_round) for log_ratios_by_round in members]
+    p_values = iter(adjusted_p([change.p for change in changes if change is not None]))
+    trends: list[Trend | None] = []
+    for change in changes:
+        moves = change is not None and next(p_values) <= ALPHA and abs(change.mean_log) > math.log1p(smallest)
+        trends.append(Trend(change.ratio, change.low, change.high, change.rounds) if change and moves else None)
+    return trends
+
+
+def _change(log_ratios_by_round: Sequence[NDArray[np.float64]]) -> Difference | None:
+    """Return by how much the last third of the cycles differs from the first; None of too few rounds."""
     changes = []
     for logs in log_ratios_by_round:
         third = len(logs) // 3
         if len(logs) >= CYCLES_LEAST:
             changes.append(float(np.median(logs[-third:]) - np.median(logs[:third])))
-    change = over_rounds(changes) if len(changes) >= ROUNDS_FOR_VERDICT else None
-    if change is None or change.p > ALPHA or abs(change.mean_log) <= math.log1p(smallest):
-        return None
-    return Trend(change.ratio, change.low, change.high, change.rounds)
+    return over_rounds(changes) if len(changes) >= ROUNDS_FOR_VERDICT else None

@@ -16,7 +16,7 @@ import numpy as np
 
 from kit.stats.difference import Difference, interval_at, log_interval, over_rounds
 
-RULE = "rounds-1"
+RULE = "rounds-2"
 """Version of the rule, in every output: another rule may judge the same rounds otherwise."""
 
 Verdict = Literal["faster", "slower", "same", "unresolved"]
@@ -41,11 +41,13 @@ class Judgement:
         verdict: of the first of the pair.
         difference: its interval is at the level that fits the number of pairs selected; None below two rounds.
         p_adjusted: within the family; None below `ROUNDS_FOR_VERDICT` rounds, which are not tested.
+        comparisons: how many pairs of the family were tested.
     """
 
     verdict: Verdict
     difference: Difference | None
     p_adjusted: float | None
+    comparisons: int = 0
 
 
 def judge_family(families_logs: Sequence[Sequence[float]], smallest: float = SMALLEST_DIFFERENCE) -> list[Judgement]:
@@ -73,7 +75,7 @@ def judge_family(families_logs: Sequence[Sequence[float]], smallest: float = SMA
         p = next(in_turn)
         verdict = verdict_of(difference.mean_log, difference.se, difference.df, p <= ALPHA, smallest)
         shown = interval_at(difference, selected_level) if p <= ALPHA else difference
-        judgements.append(Judgement(verdict, shown, p))
+        judgements.append(Judgement(verdict, shown, p, len(tested)))
     return judgements
 
 

@@ -8,16 +8,15 @@ beside what the fit took, is what its input pipeline costs, whatever the machine
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
-import numpy as np
 
 from kit.backends.protocol import DeviceBatch, Program
 from kit.profile.launch import Fit
 from kit.sensors.catalog import EdgeCounters
 from kit.worker.ledger import PhaseLedger
-from kit.worker.measured import LaunchError, MeasuredWorkload, Timing, raised
+from kit.worker.measured import HOST_DEVICE, LaunchError, MeasuredWorkload, Ran, Timing, raised
 from kit.worker.messages import BlockDone, Built, Concluded, ProgramRequest, WarmedUp
 from kit.worker.score import Score, score
 from kit.workloads.data.batches import Epochs
@@ -66,7 +65,7 @@ class MeasuredFit(MeasuredWorkload):
         if self._left % self._epochs.steps == 0:
             self._batches = self._epoch()
         done = super().block(max(seconds, STRETCH_REFERENCES * reference_s), counters, by_time=True)
-        self._left -= len(done.step_ns)
+        self._left -= done.steps
         if not self._left:
             self._refer(counters)
         return msgspec.structs.replace(done, left=self._left)
@@ -88,6 +87,14 @@ class MeasuredFit(MeasuredWorkload):
             reason=found.reason,
         )
         return msgspec.structs.replace(concluded, fit=fit, phases=[*concluded.phases, *self.ledger.take()])
+
+    def _by_time(self, seconds: float) -> Callable[[], Ran]:
+        """Return what runs a stretch of the fit: on an accelerator with one wait, at its end."""
+        if self._cell.device == HOST_DEVICE:
+            return super()._by_time(seconds)
+        in_epoch = self._left % self._epochs.steps or self._epochs.steps
+        steps = max(1, min(in_epoch, round(seconds * 1e9 / self._reference_ns[-1])))
+        return lambda: self._pipelined(steps, 0.0)
 
     def _device_events(self) -> None:
         """None: further steps would be further updates of what is scored."""
@@ -115,5 +122,5 @@ class MeasuredFit(MeasuredWorkload):
     def _refer(self, counters: EdgeCounters) -> float:
         """Run the reference once; return how long it took, in seconds."""
         done = self._reference.block(REFERENCE_S, counters)
-        self._reference_ns.append(float(np.mean(done.step_ns[done.lead_in :])))
+        self._reference_ns.append(done.duration_ns / done.steps)
         return done.span_ns / 1e9

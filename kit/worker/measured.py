@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -24,21 +24,24 @@ from kit.profile.launch import PLANTED_NS, Compilations, DataUsed, DeviceEvents,
 from kit.profile.reason import Reason, reason
 from kit.sensors.catalog import EdgeCounters
 from kit.worker.device_events import timed_on_device
-from kit.worker.grouped import run_grouped, steps_per_wait
 from kit.worker.inputs import Inputs, feed
 from kit.worker.ledger import PhaseLedger
 from kit.worker.messages import BlockDone, Built, Concluded, Prepare, ProgramRequest, WarmedUp
 from kit.worker.parity import Proof, parity_cell, record_parity
+from kit.worker.pipelined import Pipelined, run_pipelined, steps_per_wait
 from kit.worker.planted import Planted
-from kit.worker.step_loop import STEPS_MAX, BlockSteps, Stepping, StepTimes, block_steps, run_steps, run_until
+from kit.worker.step_loop import STEPS_MAX, Stepping, StepTimes, block_steps, run_steps, run_until
 from kit.workloads.weights import initial_weights
 
 # Where a step has returned when it is done, or its wait costs next to nothing.
 HOST_DEVICE = "cpu"
 # Of a framework's message; XLA's can fill pages, and the stack stands in the tail of standard error.
 MESSAGE_LENGTH = 500
+# Of an accelerator's block: enough steps for a median of their latency, most of the time for what is judged.
+LATENCY_SHARE = 0.25
 # The points of a sweep share a proof: it is of small batches, whatever the cell's own.
 ParityCache = dict[str, Proof]
+NO_STEPS: StepTimes = np.array([], np.int64)
 
 
 class LaunchError(KitError):
@@ -56,6 +59,14 @@ class Timing(NamedTuple):
 
     source: ClockSource
     calibration: Calibration | None
+
+
+class Ran(NamedTuple):
+    """The steps of one block."""
+
+    lead_in: int
+    step_ns: StepTimes  # of the lead-in, and of each step that was waited for by itself
+    pipelined: Pipelined | None  # null: on a CPU
 
 
 class MeasuredProgram(ABC):
@@ -115,62 +126,79 @@ class MeasuredProgram(ABC):
         if self._cell.device != HOST_DEVICE:
             self._per_wait = steps_per_wait(self._program, self._batches, float(np.median(self._last_ns)))
         if self._slowdown_pct:
-            pace_ns = float(np.median(self._last_ns))
-            self._stepping = Planted(self._program, round(pace_ns * self._slowdown_pct / 100))
+            self._stepping = Planted(self._program, self._slowdown_pct)
         (phase,) = self.ledger.take()
         return WarmedUp(phase=phase, step_ns=self._last_ns.tolist())
 
     def block(self, seconds: float, counters: EdgeCounters, *, by_time: bool = False) -> BlockDone:
         """Run one block. Counters are read before its first step and after its last."""
-        if by_time and self._cell.device != HOST_DEVICE and self.PHASE_BY_TIME == "energy":
-            return self._grouped_by_time(seconds)
-        grouping = self._cell.device != HOST_DEVICE and not by_time
-        latency_s = seconds / 2 if grouping else seconds
-        lead_in_s = self._asked.plan.lead_in_s
-        steps = BlockSteps(0, STEPS_MAX) if by_time else block_steps(self._last_ns, lead_in_s, latency_s)
-        stamps = clock.stamps(steps.lead_in + steps.timed + 1, self._timing.source)
-        running = self._stepping, self._batches
         self.ledger.current = self.PHASE_BY_TIME if by_time else "steady"
+        run = self._by_time(seconds) if by_time else self._by_steps(seconds)
         planted_before = self._planted_ns
         before = counters.read()
         begin_ns = clock.now_ns()
-        if by_time:
-            self._last_ns, self._output = run_until(*running, seconds, 1, stamps, self._timing.calibration)
-        else:
-            self._last_ns, self._output = run_steps(
-                *running, steps.lead_in + steps.timed, stamps, self._timing.calibration
-            )
+        ran = run()
         span_ns = clock.now_ns() - begin_ns
         after = counters.read()
-        planted_ns = self._planted_ns - planted_before
-        # After the counters: they are per step of the others.
-        grouped = run_grouped(*running, self._per_wait, seconds - latency_s) if grouping else None
-        timed_ns = self._last_ns[steps.lead_in :]
-        if timed_ns.min() <= 0:
-            raise LaunchError("a step took no time by this clock: too coarse for steps this short; use larger batches")
-        self._check(timed_ns)
-        found = {
+        waited_ns = ran.step_ns[ran.lead_in :]
+        if waited_ns.size:
+            self._last_ns = ran.step_ns
+            if waited_ns.min() <= 0:
+                raise LaunchError(
+                    "a step took no time by this clock: too coarse for steps this short; use larger batches"
+                )
+            self._check(waited_ns)
+        differences = {
             name: None if first is None or last is None else last - first
             for name, first, last in zip(counters.names, before, after, strict=True)
         }
         if self._slowdown_pct:
-            found[PLANTED_NS] = planted_ns
+            differences[PLANTED_NS] = self._planted_ns - planted_before
         return BlockDone(
             begin_ns=begin_ns,
             span_ns=span_ns,
-            lead_in=steps.lead_in,
-            step_ns=self._last_ns.tolist(),
-            counters=found,
-            grouped=grouped,
+            lead_in=ran.lead_in,
+            step_ns=ran.step_ns.tolist(),
+            steps=waited_ns.size if ran.pipelined is None else ran.pipelined.steps,
+            duration_ns=int(waited_ns.sum()) if ran.pipelined is None else ran.pipelined.duration_ns,
+            per_wait=None if ran.pipelined is None else ran.pipelined.per_wait,
+            counters=differences,
         )
 
-    def _grouped_by_time(self, seconds: float) -> BlockDone:
-        """Run as throughput is measured: what a step costs stands beside that."""
-        self.ledger.current = self.PHASE_BY_TIME
-        begin_ns = clock.now_ns()
-        grouped = run_grouped(self._stepping, self._batches, self._per_wait, seconds, never_shorter=True)
-        span_ns = clock.now_ns() - begin_ns
-        return BlockDone(begin_ns=begin_ns, span_ns=span_ns, lead_in=0, step_ns=[], counters={}, grouped=grouped)
+    def _by_steps(self, seconds: float) -> Callable[[], Ran]:
+        """Return what runs as many steps as fill `seconds` at the pace of the last ones."""
+        on_cpu, lead_in_s = self._cell.device == HOST_DEVICE, self._asked.plan.lead_in_s
+        waited_s = seconds if on_cpu else seconds * LATENCY_SHARE
+        steps = block_steps(self._last_ns, lead_in_s, waited_s)
+        stamps = clock.stamps(steps.lead_in + steps.timed + 1, self._timing.source)
+        running = self._stepping, self._batches
+
+        def run() -> Ran:
+            count = steps.lead_in + steps.timed
+            step_ns, self._output = run_steps(*running, count, stamps, self._timing.calibration)
+            pipelined = None if on_cpu else run_pipelined(*running, self._per_wait, seconds - waited_s)
+            return Ran(steps.lead_in, step_ns, pipelined)
+
+        return run
+
+    def _by_time(self, seconds: float) -> Callable[[], Ran]:
+        """Return what runs until `seconds` are over, without a lead-in."""
+        running = self._stepping, self._batches
+        if self._cell.device != HOST_DEVICE:
+            return lambda: self._pipelined(self._per_wait, seconds)
+        stamps = clock.stamps(STEPS_MAX + 1, self._timing.source)
+
+        def run() -> Ran:
+            step_ns, self._output = run_until(*running, seconds, 1, stamps, self._timing.calibration)
+            return Ran(0, step_ns, None)
+
+        return run
+
+    def _pipelined(self, per_wait: int, seconds: float) -> Ran:
+        """Run nothing but pipelined steps, for no less than `seconds`."""
+        pipelined = run_pipelined(self._stepping, self._batches, per_wait, seconds, never_shorter=True)
+        self._output = pipelined.output
+        return Ran(0, NO_STEPS, pipelined)
 
     def conclude(self) -> Concluded:
         """Look at what was computed; in a proving launch, record the parity losses, and what ran."""

@@ -15,12 +15,12 @@ import msgspec
 from kit import clock
 from kit.backends.protocol import Backend
 from kit.errors import KitError
-from kit.profile.launch import Failure, PhaseName, Threads
+from kit.profile.launch import Failure, Phase, PhaseName, Threads
 from kit.profile.program import ProgramSource
 from kit.profile.reason import Reason, reason
 from kit.sensors import cuda
 from kit.sensors.catalog import EdgeCounters
-from kit.sensors.process import peak_memory_b
+from kit.sensors.process import peak_memory_b, process_age_ns
 from kit.worker.ledger import PhaseLedger
 from kit.worker.measured import HOST_DEVICE, LaunchError, MeasuredProgram, MeasuredWorkload, ParityCache, Timing, raised
 from kit.worker.messages import (
@@ -100,6 +100,7 @@ class Member:
         from kit.backends.program.source import import_function
 
         self._asked = asked
+        started = _start_phase()
         wanted = {own.cell.workload for own in asked.programs}
         self._sources = [source for name, source in asked.sources.items() if name in wanted]
         source, _ = clock.choose_source(asked.clock)
@@ -117,7 +118,7 @@ class Member:
         self._counters = EdgeCounters(asked.cpus)
         return Prepared(
             python=platform.python_version(),
-            phases=self._ledger.take(),
+            phases=[*started, *self._ledger.take()],
             threads=threads,
             calibration=self._timing.calibration,
         )
@@ -186,6 +187,12 @@ class Member:
     def _say(self, answer: Answer) -> None:
         self._answers.write(self._encode(answer) + b"\n")
         self._answers.flush()
+
+
+def _start_phase() -> list[Phase]:
+    """Return the phase from this process's creation until now; none where the kernel does not tell."""
+    age_ns, now_ns = process_age_ns(), clock.now_ns()
+    return [] if age_ns is None else [Phase(name="start", begin_ns=now_ns - age_ns, duration_ns=age_ns)]
 
 
 def _set_threads(backend: Backend, asked: Prepare) -> Threads:

@@ -117,23 +117,17 @@ class WarmedUp(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="
     step_ns: list[Int64]
 
 
-class GroupedSteps(msgspec.Struct, frozen=True, kw_only=True):
-    """Steps of which only each `per_wait`-th was waited for."""
-
-    per_wait: Int64
-    steps: Int64
-    duration_ns: Int64
-
-
 class BlockDone(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="block_done"):
     """One block: `kit.profile.launch.Blocks` has the picture."""
 
     begin_ns: Int64
     span_ns: Int64
     lead_in: Int64
-    step_ns: list[Int64]  # lead-in and timed
+    step_ns: list[Int64]  # of the lead-in, and of each step that was waited for by itself
+    steps: Int64  # timed together
+    duration_ns: Int64
+    per_wait: Int64 | None = None  # of them; null: each is in `step_ns`
     counters: dict[str, Int64 | None]
-    grouped: GroupedSteps | None = None  # on an accelerator: the second half, or all of a block by time
     left: Int64 | None = None  # steps that a fit still has to do; null: no fit
 
 

@@ -1,8 +1,9 @@
 """A planted slow-down: steps that take a known share longer than they would, to see whether a comparison finds it.
 
-    step ▒│ step ▒│ step ▒│      ▒ busy-wait of `slowdown_pct` of the pace, within the step's stamps, itself timed
+    step ▒│ step ▒│ step ▒│      ▒ busy-wait of a share of the time since the last wait, within the step's stamps
 
-The wait spins: a step that slept would let the processor rest, which a slower program does not.
+The share is of the step's own time: a pace taken once would be another share of every other step. The wait spins: a
+step that slept would let the processor rest, which a slower program does not.
 """
 
 from __future__ import annotations
@@ -13,26 +14,32 @@ from kit.worker.step_loop import Stepping
 
 
 class Planted:
-    """Steps of `steps`, each of which ends `wait_ns` later.
+    """Steps of `steps` that take `slowdown_pct` longer.
 
     Attributes:
         planted_ns: what was planted so far, as the clock saw it.
     """
 
-    def __init__(self, steps: Stepping, wait_ns: int) -> None:
+    def __init__(self, steps: Stepping, slowdown_pct: float) -> None:
         self._steps = steps
-        self._wait_ns = wait_ns
+        self._share = slowdown_pct / 100
+        self._begin_ns: int | None = None  # of the first step since the last wait
         self.planted_ns = 0
 
     def step(self, batch: DeviceBatch) -> Output:
         """Begin the program's own step."""
+        if self._begin_ns is None:
+            self._begin_ns = now_ns()
         return self._steps.step(batch)
 
     def synchronize(self) -> None:
-        """Wait for the step, then for the planted time."""
+        """Wait for the steps, then for the planted time."""
         self._steps.synchronize()
-        begin_ns = now_ns()
-        end_ns = begin_ns + self._wait_ns
-        while (at_ns := now_ns()) < end_ns:
-            pass
-        self.planted_ns += at_ns - begin_ns
+        if self._begin_ns is None:
+            return
+        done_ns = at_ns = now_ns()
+        end_ns = done_ns + round(self._share * (done_ns - self._begin_ns))
+        while at_ns < end_ns:
+            at_ns = now_ns()
+        self.planted_ns += at_ns - done_ns
+        self._begin_ns = None

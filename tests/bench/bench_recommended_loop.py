@@ -79,7 +79,7 @@ def judge(profile, group):
     ours, *loops = group.cells
     rows, ratios, highs = [], [], []
     for loop in loops:
-        logs = [ratio.log_ratio for ratio in pairs.ratios(ours, loop).values()]
+        logs = list(pairs.log_ratios(ours, loop).values())
         found = over_rounds(logs)
         ratios.append(math.exp(statistics.fmean(logs)) if logs else math.inf)
         highs.append(found.high if found else math.inf)

@@ -54,11 +54,11 @@ class SelfCell:
     def __init__(self, profile, steps, group):
         own = launches_of(profile, group)
         a, b = ({one.round: one for one in own[key] if one.gave_number} for key in group.cells)
-        ratios = Pairs([group], {one.key: one.cell for one in profile.cells}, own).ratios(*group.cells)
+        log_ratios = Pairs([group], {one.key: one.cell for one in profile.cells}, own).log_ratios(*group.cells)
         self.name = name_of(next(result.cell for result in profile.cells if result.key == group.cells[0]))
-        self.logs = [ratio.log_ratio for ratio in ratios.values()]
-        self.steps = [tuple(timed_steps(one, steps) for one in (a[number], b[number])) for number in ratios]
-        self.seconds = [round_s(a[number], b[number]) for number in ratios]
+        self.logs = list(log_ratios.values())
+        self.steps = [tuple(timed_steps(one, steps) for one in (a[number], b[number])) for number in log_ratios]
+        self.seconds = [round_s(a[number], b[number]) for number in log_ratios]
 
     def disjoint(self, k):
         """Return the rounds, k by k; what is left over is in none."""

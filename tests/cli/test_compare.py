@@ -56,7 +56,7 @@ def kit(folder, *words):
 def test_a_limit_on_slow_downs_exits_with_what_was_shown(folder, words, code):
     result = kit(folder, "compare", *words, "--fail-if-slower", "10")
     assert result.return_value == code
-    assert "rounds-1" in result.stdout
+    assert "rounds-2" in result.stdout
     if code:
         assert "kit: " in result.stderr and ("torch" in result.stderr or "tensorflow" in result.stderr)
 
@@ -78,7 +78,7 @@ def test_every_format_names_the_rule(folder, name):
 
 
 def test_json_is_for_programs(folder):
-    assert json.loads(kit(folder, "compare", "cells.json", "--json").stdout)["rule"] == "rounds-1"
+    assert json.loads(kit(folder, "compare", "cells.json", "--json").stdout)["rule"] == "rounds-2"
     assert json.loads(kit(folder, "show", "cells.json", "--json").stdout)["id"] == "run-1"
     assert (
         json.loads(kit(folder, "compare", "before0.json", "slow0.json", "--why", "--json").stdout)["mismatches"] == []

@@ -31,7 +31,7 @@ def test_the_command_writes_what_is_asked_for(folder):
     refused = kit("p.json", "-o", "a.svg", "--kind", "blocks")
     assert "--force" in str(refused.exception) and (folder / "a.svg").read_bytes() == first
     assert kit("p.json", "-o", "a.svg", "--kind", "blocks", "--force").exit_code == 0
-    assert b"Medians of blocks" in (folder / "a.svg").read_bytes()
+    assert b"Step time of each block" in (folder / "a.svg").read_bytes()
 
 
 @pytest.mark.parametrize(

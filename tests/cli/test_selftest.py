@@ -70,7 +70,7 @@ def test_what_was_planted_is_found_within_its_interval(path, capsys):
 
 def test_the_table_names_every_member(path, capsys):
     _, shown = answer(capsys, "--from", path)
-    assert all(name in shown.out for name in ("again", "plus-2", "plus-5", "rounds-1"))
+    assert all(name in shown.out for name in ("again", "plus-2", "plus-5", "rounds-2"))
 
 
 def test_another_profile_is_refused_in_one_line(tmp_path, capsys):

@@ -157,8 +157,13 @@ def test_gauges_that_always_vary_a_little_are_no_difference():
     assert [one.kind for one in compared([with_load("a", 0.2), with_load("b", 2.6)]).mismatches] == ["load_1min"]
 
 
-def test_the_same_run_twice_is_said():
-    assert "same_run" in [note.what.code for note in compared([run("a"), run("a")]).notes]
+def test_a_run_that_is_given_twice_counts_once_and_is_said():
+    before, after = [run(f"b{n}", 2.0 + n / 100, seed=n) for n in range(3)], run("a", 2.5)
+    once, twice = (compared(before, later) for later in ([after], [after, after, after]))
+    assert versus_of(twice) == versus_of(once)
+    assert "same_run" in [note.what.code for note in twice.notes]
+    with pytest.raises(NotComparableError, match="more than once"):
+        compared([after, after])
 
 
 def test_runs_that_do_not_alternate_are_said_to_hold_the_drift_between_them():

@@ -155,12 +155,18 @@ class ScriptedMember:
         begin_ns, steps_ns = self.launcher.now_ns, [10 * step_ns, *[step_ns] * 4]
         self.launcher.now_ns += int(seconds * S)
         done = BlockDone(
-            begin_ns=begin_ns, span_ns=int(seconds * S), lead_in=1, step_ns=steps_ns, counters={"process.cpu_ns": 7}
+            begin_ns=begin_ns,
+            span_ns=int(seconds * S),
+            lead_in=1,
+            step_ns=steps_ns,
+            steps=4,
+            duration_ns=4 * step_ns,
+            counters={"process.cpu_ns": 7},
         )
-        if self.programs[program].cell.task != "fit":
-            return done
-        self.fit_blocks += 1
-        return msgspec.structs.replace(done, lead_in=0, step_ns=steps_ns[1:], left=FIT_BLOCKS - self.fit_blocks)
+        if self.programs[program].cell.task == "fit":
+            self.fit_blocks += 1
+            return msgspec.structs.replace(done, lead_in=0, step_ns=steps_ns[1:], left=FIT_BLOCKS - self.fit_blocks)
+        return msgspec.structs.replace(done, lead_in=0, steps=5, duration_ns=sum(steps_ns)) if by_time else done
 
     def conclude(self, program):
         self._call("conclude", program)

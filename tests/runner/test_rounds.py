@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scripted_launcher import Death, ScriptedLauncher
 
+from kit.audit.member import block_arrays
 from kit.profile.steps import read_steps
 from kit.profile.store import read_profile
 from kit.profile.unfinished import folder_of
-from kit.stats.rounds import BlockArrays, round_ratio
+from kit.stats.rounds import round_log_ratio
 from kit.stats.verdict import judge_family
 
 
@@ -18,11 +19,8 @@ def rounds_of(profile):
 def log_ratios(profile, a, b):
     by_backend = {cell.cell.backend: cell.launches for cell in profile.cells}
 
-    def arrays(launch):
-        return BlockArrays(*(np.array(getattr(launch.blocks, name)) for name in BlockArrays._fields))
-
     pairs = zip(by_backend[a], by_backend[b], strict=True)
-    return [round_ratio(arrays(one), arrays(other), paired=True).log_ratio for one, other in pairs]
+    return [round_log_ratio(block_arrays(one), block_arrays(other), paired=True) for one, other in pairs]
 
 
 def test_planted_ratios_come_out_of_a_machine_that_drifts(conducted):

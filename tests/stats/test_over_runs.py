@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kit.stats.runs import over_runs, slower_by_more_than
+from kit.stats.runs import LogDifference, over_runs, slower_by_more_than
 
 LEVEL = math.log(2e6)
 
@@ -74,19 +74,28 @@ def test_runs_that_agree_to_the_last_digit():
     ],
 )
 def test_slower_by_more_than_is_shown_or_shown_not_to_be_or_neither(ratio, se, pct, answer):
-    assert slower_by_more_than(math.log(ratio), se, 7, pct) == answer
+    assert slower_by_more_than([LogDifference(math.log(ratio), se, 7)], pct) == [answer]
 
 
 def test_without_a_spread_of_three_nothing_is_shown():
-    assert slower_by_more_than(math.log(5), None, None, 5) == "unresolved"
-    assert slower_by_more_than(math.log(5), 0.001, 1, 5) == "unresolved"
+    few = [LogDifference(math.log(5), None, None), LogDifference(math.log(5), 0.001, 1), None]
+    assert slower_by_more_than(few, 5) == ["unresolved"] * 3
 
 
 @pytest.mark.parametrize("planted", ["slower", "not_slower"])
 def test_either_answer_is_wrong_at_most_once_in_twenty_at_the_border(planted):
     rng = np.random.default_rng(5)
     said = [
-        slower_by_more_than(logs.mean(), logs.std(ddof=1) / math.sqrt(8), 7, 5)
+        slower_by_more_than([LogDifference(logs.mean(), logs.std(ddof=1) / math.sqrt(8), 7)], 5)[0]
         for logs in rng.normal(math.log(1.05), 0.02, (2000, 8))
     ]
     assert said.count(planted) / len(said) < 0.065
+
+
+def test_of_many_rows_that_are_all_alike_one_is_called_slower_in_at_most_one_of_twenty_comparisons():
+    rng = np.random.default_rng(6)
+    alarms = 0
+    for _ in range(1000):
+        rows = [LogDifference(logs.mean(), logs.std(ddof=1) / 2, 3) for logs in rng.normal(0, 0.02, (24, 4))]
+        alarms += "slower" in slower_by_more_than(rows, 0)
+    assert alarms / 1000 < 0.065

@@ -31,16 +31,17 @@ def test_arithmetic_is_fixed_and_stated(told):
     assert told[0].settings["jax_default_matmul_precision"] == "highest"
 
 
-def test_a_block_is_half_latency_and_half_throughput(told):
+def test_a_block_has_steps_that_are_waited_for_and_pipelined_ones_whose_time_counts(told):
     block = told[1]
     assert len(block.step_ns) > block.lead_in
-    assert block.grouped.duration_ns > 0.1e9
+    assert block.steps % block.per_wait == 0
+    assert sum(block.step_ns) < block.duration_ns < block.span_ns
 
 
-def test_energy_is_of_steps_as_throughput_has_them(told):
+def test_energy_is_of_pipelined_steps(told):
     long = told[2]
     assert long.step_ns == []
-    assert 0.3e9 <= long.grouped.duration_ns <= long.span_ns
+    assert 0.3e9 <= long.duration_ns <= long.span_ns
 
 
 def test_it_concludes_without_failure(told):
@@ -54,3 +55,16 @@ def test_a_program_that_fell_back_to_the_cpu_fails_by_name():
         failed = member.ask(Build(program=0))
         assert isinstance(failed, Failed)
         assert "ran on the cpu, not on the tpu" in str(failed)
+
+
+def test_a_fit_waits_once_a_stretch():
+    pytest.importorskip("jax")
+    fit = cell("jax", "fit", device="tpu", compile_mode="jit", batch=1000)
+    with MemberProcess(MEMBER, KIT_TEST_PLACE="tpu") as member:
+        member.done(prepare(fit))
+        member.done(Build(program=0))
+        member.done(WarmUp(program=0))
+        block = member.done(RunBlock(program=0, seconds=0.2))
+    assert block.step_ns == []
+    assert block.steps == block.per_wait > 1
+    assert block.left == 60 - 1 - block.steps

@@ -71,7 +71,7 @@ def test_it_says_each_phase_before_it_begins(told):
 def test_phases_do_not_overlap(told):
     phases = [*told.prepared.phases, *(one for own in told.built for one in own.phases)]
     # Eager PyTorch cannot tell tracing and compiling apart from the first step.
-    assert [phase.name for phase in phases] == ["import", *["data", "build", "first_step"] * 2]
+    assert [phase.name for phase in phases] == ["start", "import", *["data", "build", "first_step"] * 2]
     phases += [one.phase for one in told.warm]
     assert all(phase.duration_ns > 0 for phase in phases)
     assert all(one.begin_ns + one.duration_ns <= next.begin_ns for one, next in pairwise(phases))

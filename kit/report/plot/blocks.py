@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from matplotlib.axes import Axes
 
+from kit.audit.member import block_arrays
 from kit.compare.within import launches_of
 from kit.profile.launch import Launch
 from kit.report.plot.axes import log_y, plain, time_unit
@@ -35,7 +36,7 @@ class Stretch(NamedTuple):
 
 
 def draw(request: PlotRequest) -> Picture:
-    """Return the median step of each block against its begin, a panel for each group.
+    """Return the step time of each block against its begin, a panel for each group.
 
     Raises:
         KitError: no member has blocks, or `request.baseline` is not there.
@@ -55,7 +56,7 @@ def draw(request: PlotRequest) -> Picture:
     return framed(
         figure,
         request,
-        title="Medians of blocks over time",
+        title="Step time of each block over time",
         looks=own_looks,
         small=["Shaded by turns: rounds; the time between them is cut out, ticks say when each began."],
         left_out=[*left_out, *beyond(len(found))],
@@ -66,8 +67,8 @@ def _draw_group(axes: Axes, panel: GroupPanel, request: PlotRequest, own_looks: 
     good = _blocks_of(panel)
     first_ns = min(begin for own in panel.profile.cells for one in own.launches for begin in one.blocks.begin_ns)
     stretches = _stretches([one for own in good.values() for one in own], first_ns)
-    medians_ns = [ns for own in good.values() for one in own for ns in one.blocks.median_ns]
-    scale, unit = time_unit(medians_ns)
+    times_ns = [ns for launches in good.values() for launch in launches for ns in _steps_ns(launch)]
+    scale, unit = time_unit(times_ns)
     for number, one in enumerate(stretches.values()):
         if number % 2:
             axes.axvspan(one.at_s - GAP / 2 * one.length_s, one.at_s + (1 + GAP / 2) * one.length_s, color=BAND, lw=0)
@@ -78,14 +79,14 @@ def _draw_group(axes: Axes, panel: GroupPanel, request: PlotRequest, own_looks: 
             shift_s = stretch.at_s - stretch.begin_s
             axes.plot(
                 [(begin - first_ns) / S + shift_s for begin in blocks.begin_ns],
-                [ns / scale for ns in blocks.median_ns],
+                [ns / scale for ns in _steps_ns(launch)],
                 color=look.colour,
                 marker=look.marker,
                 linestyle=look.line,
                 linewidth=0.6,
                 markersize=marker_size(len(stretches)) / 2,
             )
-    log_y([axes], [ns / scale for ns in medians_ns])
+    log_y([axes], [ns / scale for ns in times_ns])
     ticked = list(stretches.values())[:: -(-len(stretches) // TICKS_MAX)]
     axes.set_xticks([one.at_s for one in ticked], [plain(round(one.begin_s)) for one in ticked])
     axes.grid(visible=False, axis="x")
@@ -97,6 +98,10 @@ def _blocks_of(panel: GroupPanel) -> dict[str, list[Launch]]:
     """Return, by the keys of its cells, the launches that have blocks to show."""
     launches = launches_of(panel.profile, panel.group.key)
     return {key: [one for one in own if one.gave_number] for key, own in launches.items()}
+
+
+def _steps_ns(launch: Launch) -> list[float]:
+    return [float(step_ns) for step_ns in block_arrays(launch).times_ns("step")]
 
 
 def _stretches(launches: Sequence[Launch], first_ns: int) -> dict[tuple[str, int], Stretch]:

@@ -4,9 +4,9 @@ from itertools import repeat
 
 import pytest
 
-from kit.worker import device_events, grouped
+from kit.worker import device_events, pipelined
 from kit.worker.device_events import timed_on_device
-from kit.worker.grouped import WAIT_SHARE, run_grouped, steps_per_wait
+from kit.worker.pipelined import WAIT_SHARE, run_pipelined, steps_per_wait
 
 
 class Device:
@@ -44,7 +44,7 @@ class Event:
 def device(monkeypatch):
     def make(host_ns, work_ns, wait_ns):
         made = Device(host_ns, work_ns, wait_ns)
-        for module in (grouped, device_events):
+        for module in (pipelined, device_events):
             monkeypatch.setattr(module, "now_ns", lambda: made.now)
         return made
 
@@ -58,7 +58,7 @@ CASES = [(20_000, 200_000, 30_000), (20_000, 5_000, 30_000), (5_000, 50_000_000,
 def test_throughput_is_that_of_steps_alone_to_within_the_share_that_waits_may_take(device, costs):
     own = device(*costs)
     each = steps_per_wait(own, repeat(None), own.latency_ns)
-    found = run_grouped(own, repeat(None), each, 0.125)
+    found = run_pipelined(own, repeat(None), each, 0.125)
     alone_ns = max(costs[0], costs[1])
     assert alone_ns <= found.duration_ns / found.steps <= alone_ns * (1 + 2 * WAIT_SHARE)
 
@@ -76,14 +76,14 @@ def test_a_group_of_long_steps_ends_within_a_second(device):
 
 def test_one_group_is_run_however_short_the_time(device):
     own = device(0, 1000, 0)
-    assert run_grouped(own, repeat(None), 7, 0.0).steps == 7
+    assert run_pipelined(own, repeat(None), 7, 0.0).steps == 7
 
 
 @pytest.mark.parametrize("costs", CASES)
 def test_a_sensors_window_is_no_shorter_than_asked_for(device, costs):
     own = device(*costs)
     each = steps_per_wait(own, repeat(None), own.latency_ns)
-    assert run_grouped(own, repeat(None), each, 0.125, never_shorter=True).duration_ns >= 125_000_000
+    assert run_pipelined(own, repeat(None), each, 0.125, never_shorter=True).duration_ns >= 125_000_000
 
 
 def test_events_see_the_work_and_the_host_what_is_around_it(device):

@@ -1,7 +1,7 @@
-"""Throughput of an accelerator: many steps, then one wait, as a training loop runs that looks at no step's result.
+"""Pipelined steps of an accelerator: many steps, then one wait, as a training loop runs that looks at no step's result.
 
     step wait step wait step wait …    latency: what a step takes, and its wait
-    step step step … step wait  …      throughput: k steps a wait, k so large that the wait is under 1 % of them
+    step step step … step wait  …      step time: k steps a wait, k so large that the wait is under 1 % of them
 
 Between waits the device never idles: the host is ahead of it.
 """
@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import islice
+from typing import NamedTuple
 
-from kit.backends.protocol import DeviceBatch
+from kit.backends.protocol import DeviceBatch, Output
 from kit.clock import now_ns
-from kit.worker.messages import GroupedSteps
 from kit.worker.step_loop import Stepping
 
 # What a wait may cost of its steps.
@@ -23,6 +23,15 @@ WAIT_SHARE = 0.01
 PROBE_STEPS = 50
 # Steps of seconds are not gathered by the hundred: a group takes this long at most, and its wait is nothing beside it.
 GROUP_MAX_S = 1.0
+
+
+class Pipelined(NamedTuple):
+    """Steps of which only each `per_wait`-th was waited for."""
+
+    per_wait: int
+    steps: int
+    duration_ns: int
+    output: Output  # of the last step
 
 
 def steps_per_wait(program: Stepping, batches: Iterator[DeviceBatch], latency_ns: float) -> int:
@@ -38,38 +47,39 @@ def steps_per_wait(program: Stepping, batches: Iterator[DeviceBatch], latency_ns
     """
     probe = max(1, min(PROBE_STEPS, int(GROUP_MAX_S * 1e9 / latency_ns)))
     # The least of three: what a stall adds to one would decide k.
-    once_ns, thrice_ns = (min(_run(program, batches, steps) for _ in range(3)) for steps in (probe, 3 * probe))
+    once_ns, thrice_ns = (min(_run(program, batches, steps)[0] for _ in range(3)) for steps in (probe, 3 * probe))
     with_wait_ns = thrice_ns / (3 * probe)
     step_ns = (thrice_ns - once_ns) / (2 * probe) if thrice_ns > once_ns else with_wait_ns
     wait_ns = max(0.0, latency_ns - step_ns)
     return max(1, min(math.ceil(wait_ns / WAIT_SHARE / step_ns), int(GROUP_MAX_S * 1e9 / with_wait_ns)))
 
 
-def run_grouped(
-    program: Stepping, batches: Iterator[DeviceBatch], each: int, seconds: float, *, never_shorter: bool = False
-) -> GroupedSteps:
-    """Run groups of `each` steps, one at least, until `seconds` are over.
+def run_pipelined(
+    program: Stepping, batches: Iterator[DeviceBatch], per_wait: int, seconds: float, *, never_shorter: bool = False
+) -> Pipelined:
+    """Run groups of `per_wait` steps, one at least, until `seconds` are over.
 
     Args:
         program: warm.
         batches: of its steps.
-        each: how many steps a group has.
+        per_wait: how many steps a group has.
         seconds: to fill; the last group ends less than half of itself before or after.
         never_shorter: the last group ends after them, never before.
     """
-    duration_ns = steps = 0
+    duration_ns, steps, output = 0, 0, None
     share = 0.0 if never_shorter else 0.5
-    while steps == 0 or duration_ns * (1 + each / steps * share) < seconds * 1e9:
-        duration_ns += _run(program, batches, each)
-        steps += each
-    return GroupedSteps(per_wait=each, steps=steps, duration_ns=duration_ns)
+    while steps == 0 or duration_ns * (1 + per_wait / steps * share) < seconds * 1e9:
+        group_ns, output = _run(program, batches, per_wait)
+        duration_ns += group_ns
+        steps += per_wait
+    return Pipelined(per_wait, steps, duration_ns, output)
 
 
-def _run(program: Stepping, batches: Iterator[DeviceBatch], steps: int) -> int:
+def _run(program: Stepping, batches: Iterator[DeviceBatch], steps: int) -> tuple[int, Output]:
     """Return how long so many steps and one wait took, in nanoseconds; nothing is left to do when they begin."""
-    step = program.step
+    step, output = program.step, None
     begin_ns = now_ns()
     for batch in islice(batches, steps):
-        step(batch)
+        output = step(batch)
     program.synchronize()
-    return now_ns() - begin_ns
+    return now_ns() - begin_ns, output
