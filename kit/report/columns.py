@@ -73,7 +73,7 @@ def _score(metric: str, words: Callable[[float], str]) -> Callable[[Row], str]:
         fit = row.numbers.fit
         if fit is None or fit.score is None or fit.metric != metric:
             return NONE
-        return words(fit.score) if fit.score_sd is None else f"{words(fit.score)} ± {words(fit.score_sd)}"
+        return words(fit.score) if fit.score_sd is None else f"{words(fit.score)} (sd {words(fit.score_sd)})"
 
     return show
 

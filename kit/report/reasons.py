@@ -112,7 +112,7 @@ REASONS: Templates = {
     "not_published": "not published",
     "one_epoch": "the first epoch is left out, and there was no other",
     "no_classes": "it reconstructs its input and tells no classes apart",
-    "other_epochs": "a fit of other epochs than the CPU's",
+    "not_like_the_cpus": "not comparable with the CPU's: {kind} {value}, there {of_cpu}",
     "gains_are_over_this": "gains are over this",
     "no_cpu_to_gain_over": "no CPU's time to compare with",
     "same_run": "the same run was given more than once",
