@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.audit.finding import audit
+from kit.audit.finding import Finding, audit
 from kit.compare.across import compare_runs
+from kit.compare.gate import run_mismatches
 from kit.compare.runs import reduce_run
 from kit.compare.within import compare_within
 from kit.profile.reason import Reason
@@ -18,6 +19,7 @@ from kit.report import csv as csv_report
 from kit.report import junit, markdown, table, why
 from kit.report.plain import ascii_json
 from kit.report.reasons import sentence
+from kit.report.reasons_findings import finding_line
 from kit.report.show import render_profile
 from kit.report.words import RenderOptions
 
@@ -165,6 +167,15 @@ def test_a_code_that_is_not_known_is_shown_as_it_is():
     assert sentence(Reason(code="warp_core", values={"needed_b": 2**30})) == "warp core (needed_b 1.00 GiB)"
     # Of another kit, with other values.
     assert "signal" in sentence(Reason(code="signal", values={"number": 9}))
+
+
+def test_a_rule_and_a_fact_without_a_sentence_are_shown_as_they_are():
+    found = Finding("warp_core", "key", "g", {"lost_ns": 2e6}, 1.0, Reason(code="eject_it", values={}))
+    line = finding_line(found, "torch")
+    assert "warp core" in line.evidence and "torch" in line.evidence and "2.00 ms" in line.evidence
+    assert line.remedy == "eject it"
+    runs = [(label, {("warp_core", "warp_core"): label, ("kernel", "kernel"): label}) for label in ("a", "b")]
+    assert [(one.kind, one.grade) for one in run_mismatches(runs)] == [("kernel", "warns"), ("warp_core", "noted")]
 
 
 HOSTILE = st.text(
