@@ -150,7 +150,7 @@ class Leaders(msgspec.Struct, frozen=True, kw_only=True):
     """Who is the fastest of a group: said only where verdicts support it."""
 
     names: list[str]  # the fastest, and those not told apart from it
-    beaten: list[tuple[str, float]]  # name and how many times as long its step takes, with a verdict
+    beaten: list[tuple[str, float | None]]  # with a verdict: name and times as long its step takes; null: two modes
     modes: list[tuple[str, float, float]] = []  # without a verdict, slower in both modes: name, by how much
 
 

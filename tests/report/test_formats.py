@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import re
 import unicodedata
 import xml.etree.ElementTree as ET
 
@@ -17,6 +18,7 @@ from kit.compare.within import compare_within
 from kit.profile.reason import Reason
 from kit.report import csv as csv_report
 from kit.report import junit, markdown, table, why
+from kit.report.conclusions import group_sentences
 from kit.report.plain import ascii_json
 from kit.report.reasons import sentence
 from kit.report.reasons_findings import finding_line
@@ -57,13 +59,29 @@ def example():
 
 def test_the_table_answers_in_one_column_and_one_sentence():
     shown = text(example())
-    assert "JAX is the fastest: 1.8 × TensorFlow, 2.4 × PyTorch." in shown
+    sentence = re.search(r"JAX is the fastest: (\S+) × as fast as TensorFlow, \S+ × as fast as PyTorch\.", shown)
+    assert f"{sentence[1]} ± " in shown, "the digits of the row"
     assert "TensorFlow is the fastest: 5." in shown
     assert "failed: killed for lack of memory" in shown
     assert "87,341 page faults a step" in shown and "docs/findings.md#page-faults" in shown
     assert "rounds-1" in shown
     assert "energy/sample" not in shown and shown.count("energy: not measured") == 1
     assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_no_sentence_gives_a_mean_of_two_modes():
+    torch = b.member("torch", 6.0, slow=1.8, slow_rounds=[1, 3, 4, 6])
+    (line,) = group_sentences(
+        within(b.profile(b.group("g", b.member("tensorflow", 9.0), torch, b.member("jax", 2.0)))).groups[0], TITLES
+    )
+    assert line.startswith("JAX is the fastest:") and "in both modes faster than PyTorch" in line
+    assert line.count("×") == 1
+
+
+def test_of_leaders_that_are_level_one_is_set_against_the_rest():
+    members = b.member("tensorflow", 4.0), b.member("torch", 2.01, sd=0.03), b.member("jax", 2.0)
+    (line,) = group_sentences(within(b.profile(b.group("g", *members))).groups[0], TITLES)
+    assert re.fullmatch(r"(JAX and PyTorch|PyTorch and JAX): no significant difference\. \w+ is .* TensorFlow\.", line)
 
 
 def test_energy_has_a_column_where_any_row_has_it():
