@@ -60,12 +60,15 @@ class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
     """Of a sweep: the point of best throughput, and the smallest within 5 % of it; names of rows.
 
+    `unresolved`: points that the best is neither shown to beat nor to equal.
+    `smallest`: that is shown to be within; null where none is, and a smaller one than the best may be.
     `ratio`, `low`, `high`: time per sample of the smallest over the best's; null where they are one.
     """
 
     best: str
     samples_per_s: float | None
-    smallest: str
+    unresolved: list[str]
+    smallest: str | None
     ratio: float | None
     low: float | None
     high: float | None

@@ -6,7 +6,7 @@ from kit.compare.rows import GroupRows
 from kit.report.answer import PERCENT_BELOW, times
 from kit.report.plain import one_line
 from kit.report.quantity import counted, number
-from kit.report.words import Titles
+from kit.report.words import Titles, several
 
 
 def group_sentences(group: GroupRows, titles: Titles) -> list[str]:
@@ -21,12 +21,15 @@ def _recommended(group: GroupRows) -> list[str]:
     if one is None:
         return []
     rate = "" if one.samples_per_s is None else f", {number(one.samples_per_s)} samples/s"
-    best = f"Best throughput: {one_line(one.best)}{rate}."
+    open_to = several([one_line(name) for name in one.unresolved])
+    best = f"Best throughput: {one_line(one.best)}{rate}{f'; not resolved against {open_to}' if open_to else ''}."
+    if one.smallest is None:
+        return [best]
     if one.ratio is None:
         return [f"{best} No smaller one is within 5 % of it."]
     interval = "" if one.low is None or one.high is None else f" [{one.low:.3f}, {one.high:.3f}]"
     smallest = f"{one_line(one.smallest)}, {one.ratio:.3f}{interval} × the time per sample"
-    return [f"{best} The smallest within about 5 % of it: {smallest}."]
+    return [f"{best} The smallest shown to be within 5 % of it: {smallest}."]
 
 
 def _broken_even(group: GroupRows) -> list[str]:
