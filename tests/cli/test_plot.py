@@ -59,6 +59,11 @@ def test_without_a_file_it_is_called_like_its_kind_and_never_written_over(folder
     result = kit("p.json")
     assert result.stdout == "batch.svg\n" and (folder / "batch.svg").is_file()
     assert "--force" in str(kit("p.json").exception)
+    written = []
+    for name in ("a.pdf", "b.pdf"):
+        assert kit("p.json", "-o", name).exit_code == 0
+        written.append((folder / name).read_bytes())
+    assert written[0].startswith(b"%PDF") and written[0] == written[1]
 
 
 def test_two_profiles_of_lone_cells_are_sent_to_the_kind_that_draws_them(folder):
