@@ -86,6 +86,14 @@ def test_of_leaders_that_are_level_one_is_set_against_the_rest():
     assert re.fullmatch(r"(JAX and PyTorch|PyTorch and JAX): no significant difference\. \w+ is .* TensorFlow\.", line)
 
 
+def test_a_long_name_of_the_baseline_takes_one_line_of_the_header():
+    plans = [b.profile(b.group("g", b.member("torch", 2.0)), id=str(seed), seed=seed) for seed in (0, 1)]
+    runs = [reduce_run(f"{'long-' * 9}{number}", plan) for number, plan in enumerate(plans)]
+    lines = text(compare_runs(runs, parity_tolerance=1e-5)).splitlines()
+    (header,) = [place for place, line in enumerate(lines) if " against " in line and "kit compare" not in line]
+    assert lines[header + 1].startswith("  torch")
+
+
 def test_energy_has_a_column_where_any_row_has_it():
     launch = {"energy": b.energy(11.0)}
     shown = text(within(b.profile(b.group("g", b.member("torch", 2.0, launch=launch), b.member("jax", 2.0)))))
