@@ -166,7 +166,7 @@ def _notes(table: SuiteTable) -> list[str]:
             if name not in _figures(table, place) and why is not None and why.code != "gains_are_over_this":
                 missing.setdefault(sentence(why), []).append(FIGURES[name].title)
         notes += [f"{_head(table, column)}: no {', '.join(names)}: {why}" for why, names in missing.items()]
-    if any(_figures(table, place) and name in GAINS for place in range(len(table.columns)) for name in table.figures):
+    if any(name in GAINS for place in range(len(table.columns)) for name in _figures(table, place)):
         notes.append("gain: the CPU's time over the device's: 100 % is as fast, 200 % twice as fast")
     if any(
         _figures(table, place) and "train_time_s" in table.figures

@@ -177,3 +177,12 @@ def test_a_spread_is_not_written_like_an_interval():
     for format_name in ("text", "markdown"):
         shown = render(table, format_name)
         assert "sd 0.00" in shown and "±" not in shown
+
+
+def test_what_a_gain_is_stands_below_a_table_that_has_one():
+    figures, cpu = ["train_sample_ns", "train_sample_gain_pct"], profile(b.member("torch", 2.0))
+    gpu = profile(b.member("torch", 1.0, device="gpu"))
+    shown = [
+        render(suite_table("t", ["backend"], figures, own), "text") for own in ([("a", cpu)], [("a", cpu), ("b", gpu)])
+    ]
+    assert ["200 % twice as fast" in one for one in shown] == [False, True]
