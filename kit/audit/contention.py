@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from kit.audit.finding import Finding
-from kit.audit.member import Member, counted
+from kit.audit.member import Member, Place, counted
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
 
@@ -47,17 +47,17 @@ class LostTime(NamedTuple):
         return self.taken_pct >= TAKEN_LEAST_PCT
 
 
-def lost_time(launches: Sequence[Launch]) -> LostTime | None:
-    """Return what these launches of one cell lost in their blocks; None where their CPUs are not known."""
+def lost_time(launches: Sequence[Launch], within: Collection[Place] | None = None) -> LostTime | None:
+    """Return what these launches of one cell lost in their blocks, or in some; None where their CPUs are not known."""
     cpus = next((len(one.threads.cpus) for one in launches if one.threads is not None), 0)
     if not cpus:
         return None
     throttled_pct = others_pct = steal_pct = None
     # The kernel counts each throttled CPU by itself; other processes of the group may be throttled, too.
-    blocks = counted(launches, "cgroup.throttled_ns")
+    blocks = counted(launches, "cgroup.throttled_ns", within=within)
     if blocks is not None:
         throttled_pct = min(100.0, 100 * float(blocks.values[0].sum() / (blocks.span_ns.sum() * cpus)))
-    blocks = counted(launches, "process.cpu_ns", "machine.busy_ns", "machine.steal_ns")
+    blocks = counted(launches, "process.cpu_ns", "machine.busy_ns", "machine.steal_ns", within=within)
     if blocks is not None:
         own_ns, busy_ns, steal_ns = blocks.values
         capacity_ns = blocks.span_ns * cpus

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +13,8 @@ from kit.profile.cell import Cell, Variant
 from kit.profile.launch import Launch
 from kit.profile.schema import Profile
 from kit.stats.rounds import BlockArrays
+
+Place = tuple[int, int]  # of a block: round and cycle
 
 
 class Counted(NamedTuple):
@@ -73,19 +75,27 @@ def members(profile: Profile) -> Iterator[Member]:
                 yield Member(cell, group.key, own, others, variants.get(cell.variant))
 
 
-def counted(launches: Sequence[Launch], *names: str) -> Counted | None:
-    """Return the blocks of these launches in which all counters of `names` were read; None where there are none."""
+def counted(launches: Sequence[Launch], *names: str, within: Collection[Place] | None = None) -> Counted | None:
+    """Return the blocks of these launches in which all counters of `names` were read; None where there are none.
+
+    Args:
+        launches: of one cell in one group.
+        names: of counters.
+        within: these blocks alone; None: all.
+    """
     rows = [
         (steps, span_ns, *values)
         for launch in launches
         if all(name in launch.blocks.counters for name in names)
-        for steps, span_ns, *values in zip(
+        for cycle, steps, span_ns, *values in zip(
+            launch.blocks.cycle,
             launch.blocks.all_steps(),
             launch.blocks.span_ns,
             *(launch.blocks.counters[name] for name in names),
             strict=False,
         )
         if None not in values and span_ns > 0 and steps > 0
+        if within is None or (launch.round, cycle) in within
     ]
     if not rows:
         return None

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.audit.contention import lost_time
 from kit.audit.finding import Finding
 from kit.audit.kernel_time import FAULTS_LEAST_PER_CPU_MS, other_allocator
 from kit.audit.member import Member
@@ -53,7 +54,7 @@ def find(member: Member) -> Finding | None:
 
 
 def modes_of(member: Member) -> Modes | None:
-    """Return the two modes of a member; None where it has one level, drift explains two, or it is a fit."""
+    """Return the two modes of a member; None where drift or contention explains them, or it is a fit."""
     # Stretches of a fit lie too far apart for the machine's drift to be told from modes.
     blocks = [] if member.cell.task == "fit" else _blocks(member)
     if not blocks:
@@ -74,6 +75,8 @@ def modes_of(member: Member) -> Modes | None:
     fast_faults, slow_faults = (float(np.median(faults[part])) if counted else math.nan for part in (~slow, slow))
     parted = counted and fast_faults <= FEW_FAULTS_SHARE * slow_faults
     parted = parted and slow_faults / float(np.median(cpu_ms[slow])) >= FAULTS_LEAST_PER_CPU_MS
+    if not parted and _is_contended(member, rounds[slow], cycles[slow]):
+        return None
     return Modes(
         rounds=rounds,
         cycles=cycles,
@@ -82,6 +85,12 @@ def modes_of(member: Member) -> Modes | None:
         faults_per_step=(fast_faults, slow_faults) if parted else None,
         slowed_log=found.slow_log - found.fast_log,
     )
+
+
+def _is_contended(member: Member, rounds: NDArray[Any], cycles: NDArray[Any]) -> bool:
+    """Whether others had the CPUs in these blocks: then they are slow for that, and not by a mode of the member's."""
+    lost = lost_time(list(member.launches.values()), set(zip(rounds.tolist(), cycles.tolist(), strict=True)))
+    return lost is not None and lost.is_contended
 
 
 def _blocks(member: Member) -> list[tuple[float, ...]]:

@@ -195,7 +195,8 @@ def _limited(comparison: Comparison, allowed_pct: float) -> int:
     lines = [f"slower by more than {allowed_pct:g} %: {row}" for row in limit.slower]
     lines += [f"not resolved against {allowed_pct:g} %: {row}" for row in limit.unresolved]
     if not lines and limit.not_slower:
-        lines = [f"{len(limit.not_slower)} shown not to be slower by more than {allowed_pct:g} %"]
+        passed = "1 row passes" if len(limit.not_slower) == 1 else f"{len(limit.not_slower):,} rows pass"
+        lines = [f"{passed}: not more than {allowed_pct:g} % slower (95 %)"]
     for line in lines[:NAMED_MAX] or ["nothing was compared: each group has one cell; give two cells or two runs"]:
         click.echo(one_line(f"kit: {line}"), err=True)
     if len(lines) > NAMED_MAX:

@@ -10,7 +10,7 @@ import click
 from kit.cli.profiles import PROFILE, labels_of, profile_files
 from kit.report.plot.kinds import KINDS, usual_kind
 
-ENDINGS = (".svg", ".png")
+ENDINGS = (".svg", ".png", ".pdf")
 # Kinds in which something is compared.
 WITH_BASELINE = ("gain", "rounds")
 LEFT_OUT_NAMED = 20
@@ -18,18 +18,22 @@ LEFT_OUT_NAMED = 20
 
 @click.command
 @click.argument("profiles", nargs=-1, required=True, type=PROFILE)
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="FILE.svg or .png.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="FILE.svg, .png or .pdf [KIND.svg].")
 @click.option("--kind", type=click.Choice(list(KINDS)), help="What is drawn; unasked, what the suite varies.")
 @click.option("--baseline", metavar="NAME", help="Device, profile or row that gain and rounds compare with.")
 @click.option("--force", is_flag=True, help="Replace FILE.")
-def plot(*, profiles: tuple[Path, ...], out: Path, kind: str | None, baseline: str | None, force: bool) -> None:
+def plot(*, profiles: tuple[Path, ...], out: Path | None, kind: str | None, baseline: str | None, force: bool) -> None:
     """Draw PROFILES. A folder stands for the profiles in it."""
-    _check_out(out, force=force)
+    if out is not None:
+        _check_out(out, force=force)
     from kit.profile.store import read_profile
 
     paths = list(profile_files(profiles))
     labelled = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
     kind = kind or usual_kind([profile for _, profile in labelled])
+    if out is None:
+        out = Path(f"{kind}.svg")
+        _check_out(out, force=force)
     if baseline is not None and kind not in WITH_BASELINE:
         raise click.UsageError(f"--baseline: {kind} compares nothing; leave it out, or take --kind gain or rounds")
     from kit.backends.catalog import CATALOG
@@ -40,6 +44,7 @@ def plot(*, profiles: tuple[Path, ...], out: Path, kind: str | None, baseline: s
 
     picture = draw(PlotRequest(kind, labelled, {name: entry.title for name, entry in CATALOG.items()}, baseline))
     write_atomically(out, file_of(picture, out.suffix.lower()))
+    click.echo(one_line(str(out)))
     for line in picture.left_out[:LEFT_OUT_NAMED]:
         click.echo(one_line(f"kit: not drawn: {line}"), err=True)
     if len(picture.left_out) > LEFT_OUT_NAMED:
@@ -49,7 +54,7 @@ def plot(*, profiles: tuple[Path, ...], out: Path, kind: str | None, baseline: s
 def _check_out(out: Path, *, force: bool) -> None:
     """Refuse a file that cannot or should not be written, before anything is read."""
     if out.suffix.lower() not in ENDINGS:
-        raise click.UsageError(f"--out {out}: the ending says what is drawn; name a file in .svg or .png")
+        raise click.UsageError(f"--out {out}: the ending says what is drawn; name a file in .svg, .png or .pdf")
     if out.is_dir():
         raise click.UsageError(f"--out {out}: a folder; name a file in it")
     if not out.parent.is_dir():

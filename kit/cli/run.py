@@ -218,19 +218,21 @@ def _print_outcome(running: Run, profile: Profile, *, as_json: bool) -> None:
 
 
 def _print_table(profile: Profile, label: str) -> None:
-    """Print the table that a built-in suite answers, beside what its document published where that is at hand."""
+    """Print the table that a built-in suite answers; of a whole suite beside what its document published."""
     from sys import stdout
 
     from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
     from kit.report.suite_table import render
-    from kit.suites.published import published_file
+    from kit.suites.changed import changed
+    from kit.suites.published import is_whole, published_file
     from kit.suites.suite import load_suite, suites_with_a_table
 
     name = profile.suite.name.removesuffix("-quick")
     if name not in suites_with_a_table():
         return
-    suite, beside = load_suite(name), published_file(name)
+    suite = changed(load_suite(name), {}, quick=name != profile.suite.name)
+    beside = published_file(name) if is_whole(suite, [result.cell for result in profile.cells]) else None
     profiles = [(label, profile), *([(name, read_profile(beside))] if beside is not None else [])]
     if suite.table is not None:
         click.echo(render(suite_table(suite.title, suite.table.rows, suite.table.figures, profiles), "text", stdout))

@@ -13,10 +13,11 @@ import msgspec
 
 from kit.compare.gate import NotComparableError, cell_mismatches, merged, run_mismatches
 from kit.compare.measured import combined, counted_marks, judged_ns
-from kit.compare.naming import titles
+from kit.compare.naming import axes_of, titles
 from kit.compare.notes import by_notes, deduplicated
 from kit.compare.rows import Comparison, GroupRows, Mismatch, Note, Row, Versus
 from kit.compare.runs import CellRun, Run, Side, sides_of
+from kit.compare.sweep import swept_axis
 from kit.profile.reason import reason
 from kit.stats.rounds import By
 from kit.stats.runs import RUNS_FOR_SPREAD, over_runs
@@ -137,7 +138,7 @@ def _groups(base: Side, later: Sequence[Side], differing: Differing, by: By, *, 
     groups = []
     for (group, members), title in zip(cells.items(), heads, strict=True):
         rows = []
-        for key, one in members.items():
+        for key, one in _in_order(members):
             if base.of_cell(key):
                 rows.append(_row(base, key, one.name, is_baseline=True))
             for side in (side for side in later if side.of_cell(key)):
@@ -146,6 +147,13 @@ def _groups(base: Side, later: Sequence[Side], differing: Differing, by: By, *, 
                 rows.append(msgspec.structs.replace(_row(side, key, one.name), blocked=blocked, versus=versus))
         groups.append(GroupRows(key=group, title=title, baseline=base.label, rows=_adjusted(rows)))
     return groups
+
+
+def _in_order(members: Mapping[str, CellRun]) -> list[tuple[str, CellRun]]:
+    """Return the points of a sweep in its order, whichever run and part they are of; other cells as they came."""
+    cells = [one.cell for one in members.values()]
+    axis = swept_axis(cells, axes_of(cells))
+    return sorted(members.items(), key=lambda item: 0 if axis is None else item[1].cell.value(axis) or 0)
 
 
 def _row(side: Side, key: str, name: str, *, is_baseline: bool = False) -> Row:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kit.compare.facts import CellFacts
 from kit.compare.gate import cell_mismatches
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Mismatch, Versus
@@ -82,12 +83,10 @@ def gains(places: Sequence[Place], parity_tolerance: float) -> list[Gain]:
                 continue
             base_key, theirs = base.cells[name]
             facts = [(base.name, theirs.facts), (place.name, own.facts)]
-            tolerance = parity_tolerance * TOLERANCE_FACTORS.get(own.cell.precision, 1.0)
-            different = cell_mismatches(facts, like_hardware=alike, tolerance=tolerance)
-            blocked = next((one for one in different if one.grade == "blocks"), None)
+            blocked = blocking(facts, own.cell.precision, like_hardware=alike, parity_tolerance=parity_tolerance)
             gain = Gain(place.name, own.cell, None, blocked=blocked)
             if blocked is None and own.numbers.step_ns and theirs.numbers.step_ns:
-                gain = gain._replace(gain_pct=100 * theirs.numbers.step_ns / own.numbers.step_ns)
+                gain = gain._replace(gain_pct=gain_pct(theirs.numbers.step_ns, own.numbers.step_ns))
                 if base.run is place.run and own.group == theirs.group:
                     if own.group not in taking_turns:
                         group = base.profile, own.group
@@ -96,6 +95,20 @@ def gains(places: Sequence[Place], parity_tolerance: float) -> list[Gain]:
                     gain = _paired(gain, taking_turns[own.group].versus(base_key, key))
             found.append(gain)
     return found
+
+
+def gain_pct(base_time: float, time: float) -> float:
+    """Return a time as a gain over the base's: 100 is as fast, 200 twice as fast."""
+    return 100 * base_time / time
+
+
+def blocking(
+    cells: Sequence[tuple[str, CellFacts]], precision: str, *, like_hardware: bool, parity_tolerance: float
+) -> Mismatch | None:
+    """Return why the gate keeps a cell from the base's, given first, each with the label of its run; null: it may."""
+    tolerance = parity_tolerance * TOLERANCE_FACTORS.get(precision, 1.0)
+    different = cell_mismatches(cells, like_hardware=like_hardware, tolerance=tolerance)
+    return next((one for one in different if one.grade == "blocks"), None)
 
 
 def _paired(gain: Gain, versus: Versus) -> Gain:

@@ -98,8 +98,9 @@ def run_mismatches(runs: Sequence[tuple[str, Facts]]) -> list[Mismatch]:
         numbers = [value for value in own if isinstance(value, int | float)]
         is_negligible = len(numbers) == len(own) and max(numbers) - min(numbers) <= NEGLIGIBLE.get(kind, 0)
         if len(own) > 1 and not is_negligible:
-            found.append(_mismatch(kind, name, own, GRADES[kind]))
-    return sorted(found, key=lambda one: list(GRADES).index(one.kind))
+            found.append(_mismatch(kind, name, own, GRADES.get(kind, "noted")))
+    told = list(GRADES)
+    return sorted(found, key=lambda one: told.index(one.kind) if one.kind in GRADES else len(told))
 
 
 def merged(found: Iterable[Mismatch]) -> list[Mismatch]:

@@ -61,12 +61,15 @@ class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
     """Of a sweep: the point of best throughput, and the smallest within 5 % of it; names of rows.
 
+    `unresolved`: points that the best is neither shown to beat nor to equal.
+    `smallest`: that is shown to be within; null where none is, and a smaller one than the best may be.
     `ratio`, `low`, `high`: time per sample of the smallest over the best's; null where they are one.
     """
 
     best: str
     samples_per_s: float | None
-    smallest: str
+    unresolved: list[str]
+    smallest: str | None
     ratio: float | None
     low: float | None
     high: float | None
@@ -155,7 +158,7 @@ class Leaders(msgspec.Struct, frozen=True, kw_only=True):
     """Who is the fastest of a group: said only where verdicts support it."""
 
     names: list[str]  # the fastest, and those not told apart from it
-    beaten: list[tuple[str, float]]  # name and how many times as long its step takes, with a verdict
+    beaten: list[tuple[str, float | None]]  # with a verdict: name and times as long its step takes; null: two modes
     modes: list[tuple[str, float, float]] = []  # without a verdict, slower in both modes: name, by how much
 
 

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import msgspec
 
+from kit.compare.facts import cell_facts
 from kit.compare.fits import epoch_ns, fit_numbers
+from kit.compare.gains import blocking, gain_pct
 from kit.compare.measured import NOTHING_SHARED, numbers_of
+from kit.compare.rows import Mismatch
 from kit.compare.within import first_failure
-from kit.profile.cell import AXES, Cell, Device
+from kit.profile.cell import AXES, Cell, Device, Task
 from kit.profile.published import FigureName
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
 from kit.stats.metrics import metrics
+from kit.workloads.parity import PARITY_TOLERANCE
 
 RowKey = tuple[str, ...]
 # Each with the time that it compares, a CPU's over the device's.
@@ -30,10 +34,16 @@ GAINS: dict[FigureName, FigureName] = {
     "train_sample_gain_pct": "train_sample_ns",
     "infer_sample_gain_pct": "infer_sample_ns",
 }
-
-
-# Of a published cell: its document does not say.
+# Each with the task that it times.
+TIMED: dict[FigureName, Task] = {
+    "train_time_s": "fit",
+    "test_time_s": "fit",
+    "train_sample_ns": "train",
+    "infer_sample_ns": "infer",
+}
+# Of a published cell: its document does not say. Such figures have rows of their own.
 UNKNOWN = "unknown"
+ANY = "any"
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +62,6 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
     source: str | None  # document of figures that were not measured
     epochs: int | None  # of its fits
     data: list[str]  # that its cells ran on
-    states_all: bool  # the row of each cell is known: not so where a document does not name, say, its framework
 
 
 class SuiteTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +76,13 @@ class SuiteTable(msgspec.Struct, frozen=True, kw_only=True):
     cpus: list[str]  # models, of the profiles that were measured
 
 
-Column = dict[RowKey, dict[FigureName, Figure]]
+class _Column(NamedTuple):
+    """One device of one profile, by row."""
+
+    head: TableColumn
+    hardware: str  # hash
+    cells: dict[RowKey, list[CellResult]]
+    values: dict[RowKey, dict[FigureName, Figure]]
 
 
 def suite_table(
@@ -83,32 +98,51 @@ def suite_table(
     """
     given = list(profiles)
     axes = [*axes, *_axes_left_out(given, axes)]
-    keys = dict.fromkeys(_row_key(one.cell, axes) for _, profile in given for one in profile.cells)
-    rows = [key for key in keys if UNKNOWN not in key]
-    # What a document leaves open stands beside every row that it may be.
-    rows = _in_order(rows + [key for key in keys if UNKNOWN in key and not any(_may_be(key, row) for row in rows)])
-    heads, columns = [], []
+    rows = _rows(given, axes)
+    columns = []
     for label, profile in given:
         for device in get_args(Device):
-            own = [(_row_key(one.cell, axes), one) for one in profile.cells if one.cell.device == device]
-            if own:
-                heads.append(_head(label, device, profile, [one for _, one in own], axes))
-                of_row = {row: [one for key, one in own if _may_be(key, row)] for row in rows}
-                columns.append({row: _figures(profile, cells, figures) for row, cells in of_row.items()})
-    for place, column in enumerate(columns):
-        base = next((at for at, head in enumerate(heads) if _is_base(head, heads[place])), None)
-        same_epochs = base is None or heads[base].epochs == heads[place].epochs
-        _add_gains(
-            column, None if base is None else columns[base], figures, same_epochs=same_epochs, is_base=base == place
-        )
+            results = [result for result in profile.cells if result.cell.device == device]
+            cells = {row: [result for result in results if _row_key(result.cell, axes) == row] for row in rows}
+            if any(cells.values()):
+                values = {row: _figures(profile, of_row, figures) for row, of_row in cells.items()}
+                columns.append(
+                    _Column(_head(label, device, profile, results), profile.identity.hardware_sha256, cells, values)
+                )
+    for column in columns:
+        _add_gains(column, next((base for base in columns if _is_base(base.head, column.head)), None), figures)
     return SuiteTable(
         title=title,
         axes=list(axes),
         figures=list(figures),
         rows=rows,
-        columns=heads,
-        values=[[column[key] for column in columns] for key in rows],
+        columns=[column.head for column in columns],
+        values=[[column.values[row] for column in columns] for row in rows],
         cpus=list(dict.fromkeys(profile.identity.cpu.model for _, profile in given if profile.measured)),
+    )
+
+
+def _rows(profiles: Sequence[tuple[str, Profile]], axes: Sequence[str]) -> list[RowKey]:
+    """Return the rows of what was measured, and those that were published of the same, whichever the framework."""
+    keys: dict[bool, dict[RowKey, None]] = {True: {}, False: {}}
+    for _, profile in profiles:
+        keys[profile.measured].update(dict.fromkeys(_row_key(result.cell, axes) for result in profile.cells))
+    measured = list(keys[True])
+
+    def is_of(published: RowKey, row: RowKey) -> bool:
+        return all(
+            axis == "backend" or said in (ANY, value) for axis, said, value in zip(axes, published, row, strict=True)
+        )
+
+    return _in_order(
+        [
+            *measured,
+            *(
+                key
+                for key in keys[False]
+                if key not in measured and (not measured or any(is_of(key, row) for row in measured))
+            ),
+        ]
     )
 
 
@@ -126,9 +160,7 @@ def _axes_left_out(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str])
     ]
 
 
-def _head(
-    label: str, device: Device, profile: Profile, cells: Sequence[CellResult], axes: Sequence[str]
-) -> TableColumn:
+def _head(label: str, device: Device, profile: Profile, cells: Sequence[CellResult]) -> TableColumn:
     launches = [launch for result in cells for launch in result.launches]
     return TableColumn(
         profile=label,
@@ -136,27 +168,25 @@ def _head(
         source=profile.source,
         epochs=next((launch.fit.epochs for launch in launches if launch.fit is not None), None),
         data=sorted({launch.data.name for launch in launches if launch.data is not None}),
-        states_all=not any(UNKNOWN in _row_key(result.cell, axes) for result in cells),
     )
 
 
 def _row_key(cell: Cell, axes: Sequence[str]) -> RowKey:
     # A batch of 0 is a document's that does not say.
-    return tuple(UNKNOWN if (value := cell.value(axis)) in (None, 0) else str(value) for axis in axes)
+    return tuple(ANY if (value := cell.value(axis)) in (None, 0, UNKNOWN) else str(value) for axis in axes)
 
 
 def _in_order(rows: Sequence[RowKey]) -> list[RowKey]:
-    """Return the rows by their axes from left to right: numbers by size, names as they first appeared."""
-    names = [list(dict.fromkeys(own)) for own in zip(*rows, strict=True)]
+    """Return the rows by their axes from left to right: numbers by size, names as they first appeared, `any` last."""
+    names = [list(dict.fromkeys(values)) for values in zip(*rows, strict=True)]
 
-    def place(row: RowKey) -> list[int]:
-        return [int(one) if one.isdecimal() else own.index(one) for one, own in zip(row, names, strict=True)]
+    def place(row: RowKey) -> list[tuple[bool, int]]:
+        return [
+            (value == ANY, int(value) if value.isdecimal() else known.index(value))
+            for value, known in zip(row, names, strict=True)
+        ]
 
     return sorted(rows, key=place)
-
-
-def _may_be(key: RowKey, row: RowKey) -> bool:
-    return all(own in (UNKNOWN, other) for own, other in zip(key, row, strict=True))
 
 
 def _is_base(head: TableColumn, of: TableColumn) -> bool:
@@ -220,22 +250,37 @@ def _over_repeats(values: Sequence[float]) -> Figure:
     return Figure(value=statistics.fmean(values), spread=statistics.stdev(values) if len(values) > 1 else None)
 
 
-def _add_gains(
-    column: Column, base: Column | None, figures: Sequence[FigureName], *, same_epochs: bool, is_base: bool
-) -> None:
-    for key, own in column.items():
+def _add_gains(column: _Column, base: _Column | None, figures: Sequence[FigureName]) -> None:
+    for row, values in column.values.items():
         for gain, time in ((name, GAINS[name]) for name in figures if name in GAINS):
-            if own[gain].value is None and time == "train_time_s" and not same_epochs:
-                own[gain] = Figure(reason=reason("other_epochs"))
-            elif own[gain].value is None:
-                own[gain] = _gain(own[time], None if base is None else base[key][time], is_base=is_base)
+            if values[gain].value is None:
+                values[gain] = _gain(column, base, row, time)
 
 
-def _gain(own: Figure, base: Figure | None, *, is_base: bool) -> Figure:
-    if is_base:
+def _gain(column: _Column, base: _Column | None, row: RowKey, time: FigureName) -> Figure:
+    own = column.values[row][time]
+    if base is column:
         return Figure(reason=reason("gains_are_over_this"))
     if own.value is None:
         return own
-    if base is None or base.value is None:
+    if base is None or (base_value := base.values[row][time].value) is None:
         return Figure(reason=reason("no_cpu_to_gain_over"))
-    return Figure(value=100 * base.value / own.value)
+    different = _blocking(column, base, row, time)
+    if different is not None:
+        (base_said, _), (said, _) = different.values[0], different.values[-1]
+        return Figure(reason=reason("not_like_the_cpus", kind=different.kind, value=said or "", of_cpu=base_said or ""))
+    return Figure(value=gain_pct(base_value, own.value))
+
+
+def _blocking(column: _Column, base: _Column, row: RowKey, time: FigureName) -> Mismatch | None:
+    """Return why two measured times are not to be compared."""
+    timed = [next((one for one in own.cells[row] if one.cell.task == TIMED[time]), None) for own in (base, column)]
+    theirs, ours = timed
+    if theirs is None or ours is None:
+        return None
+    facts = [cell_facts(one.launches) for one in (theirs, ours)]
+    if time == "test_time_s":  # a pass over the test split takes as long after one epoch as after ten
+        facts = [one._replace(epochs="") for one in facts]
+    labelled = list(zip((base.head.profile, column.head.profile), facts, strict=True))
+    like_hardware = base.hardware == column.hardware
+    return blocking(labelled, ours.cell.precision, like_hardware=like_hardware, parity_tolerance=PARITY_TOLERANCE)

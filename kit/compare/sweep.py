@@ -29,22 +29,26 @@ def swept_axis(cells: Sequence[Cell], compared: Sequence[str]) -> str | None:
 
 
 def recommendation(axis: str, rows: Sequence[Row], against: Mapping[str, Versus]) -> Recommendation | None:
-    """Return the point of best throughput, and the smallest that nearly has it.
+    """Return the point of best throughput, and the smallest that nearly has it; null if it is shown to beat no other.
 
     Args:
         axis: of SPARED; of others nothing is recommended.
         rows: with numbers, in the axis' order.
         against: name of each other row -> what the rounds say of it against the best.
     """
-    if axis not in SPARED or not against:
+    if axis not in SPARED or not any(versus.verdict == "slower" for versus in against.values()):
         return None
     best = next(row for row in rows if row.name not in against)
-    near = [row for row in rows if row is best or (against[row.name].ratio or np.inf) <= NEARLY]
-    versus = against.get(near[0].name)
+    smallest = next(row for row in rows if row is best or (against[row.name].high or np.inf) <= NEARLY)
+    versus = against.get(smallest.name)
+    # That none is smaller has to be shown, too.
+    smaller = rows[: rows.index(best)] if smallest is best else []
+    is_shown = all((against[row.name].low or 0) > NEARLY for row in smaller)
     return Recommendation(
         best=best.name,
         samples_per_s=best.numbers.samples_per_s,
-        smallest=near[0].name,
+        unresolved=[name for name, own in against.items() if own.verdict == "unresolved"],
+        smallest=smallest.name if is_shown else None,
         ratio=None if versus is None else versus.ratio,
         low=None if versus is None else versus.low,
         high=None if versus is None else versus.high,

@@ -197,7 +197,7 @@ def _leaders(rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Lead
     first, *others = [row for row in rows if row.numbers.step_ns is not None] or rows[:1]
     against = {row.name: pairs.versus(keys[row.name], keys[first.name]) for row in others}
     beaten = [
-        (name, versus.ratio)
+        (name, versus.ratio if versus.modes is None else None)
         for name, versus in against.items()
         # One that changes between two modes is beaten where both are slower.
         if versus.verdict == "slower" and versus.ratio is not None and (versus.modes is None or versus.modes[0] > 1)

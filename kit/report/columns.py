@@ -143,9 +143,8 @@ def columns_of(groups: Sequence[GroupRows], *, by: By = "step", wide: bool) -> l
 
 def titles_of(columns: Sequence[Column], group: GroupRows) -> list[str]:
     """Return the titles over one group: its own first, and whom it is compared with last."""
-    compared = group.baseline and any(not row.is_baseline for row in group.rows)
     return [
         " · ".join(map(one_line, group.title)),
         *(column.title for column in columns[1:-1]),
-        f"{ANSWER.title} {one_line(group.baseline or '')}" if compared else "",
+        f"{ANSWER.title} {one_line(group.baseline or '')}" if group.baseline and len(group.rows) > 1 else "",
     ]

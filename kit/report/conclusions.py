@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from kit.compare.rows import GroupRows
-from kit.report.answer import times
+from kit.report.answer import PERCENT_BELOW, times
 from kit.report.plain import one_line
 from kit.report.quantity import counted, number
-from kit.report.words import Titles
+from kit.report.words import Titles, several
 
 
 def group_sentences(group: GroupRows, titles: Titles) -> list[str]:
-    """Return what is concluded of a group: ``JAX is the fastest: 1.8 × TensorFlow, 2.4 × PyTorch.``, and what else."""
+    """Return what is concluded of a group: ``JAX is the fastest: 1.83 × as fast as PyTorch.``, and what else."""
     said = [*_recommended(group), *_broken_even(group), *_scores(group)]
     return [*_fastest(group, titles), *said]
 
@@ -21,12 +21,15 @@ def _recommended(group: GroupRows) -> list[str]:
     if one is None:
         return []
     rate = "" if one.samples_per_s is None else f", {number(one.samples_per_s)} samples/s"
-    best = f"Best throughput: {one_line(one.best)}{rate}."
+    open_to = several([one_line(name) for name in one.unresolved])
+    best = f"Best throughput: {one_line(one.best)}{rate}{f'; not resolved against {open_to}' if open_to else ''}."
+    if one.smallest is None:
+        return [best]
     if one.ratio is None:
         return [f"{best} No smaller one is within 5 % of it."]
     interval = "" if one.low is None or one.high is None else f" [{one.low:.3f}, {one.high:.3f}]"
     smallest = f"{one_line(one.smallest)}, {one.ratio:.3f}{interval} × the time per sample"
-    return [f"{best} The smallest within about 5 % of it: {smallest}."]
+    return [f"{best} The smallest shown to be within 5 % of it: {smallest}."]
 
 
 def _broken_even(group: GroupRows) -> list[str]:
@@ -78,10 +81,21 @@ def _scores(group: GroupRows) -> list[str]:
 def _fastest(group: GroupRows, titles: Titles) -> list[str]:
     if group.leaders is None:
         return []
-    names = [one_line(titles.get(name, name)) for name in group.leaders.names]
-    beaten = ", ".join(f"{times(ratio)} × {one_line(titles.get(name, name))}" for name, ratio in group.leaders.beaten)
-    for name, fast, slow in group.leaders.modes:
-        beaten += f", {times(fast)} and {times(slow)} × {one_line(titles.get(name, name))} in two modes"
-    if len(names) == 1:
-        return [f"{names[0]}: {beaten}." if group.leaders.modes else f"{names[0]} is the fastest: {beaten}."]
-    return [f"{' and '.join(names)} are not told apart; {names[0]}: {beaten}."]
+    leaders = group.leaders
+    first, *level = (one_line(titles.get(name, name)) for name in leaders.names)
+    claims = [f"{_by(ratio)} {one_line(titles.get(name, name))}" for name, ratio in leaders.beaten]
+    claims += [
+        f"{times(fast)} and {times(slow)} × as fast as {one_line(titles.get(name, name))} in two modes"
+        for name, fast, slow in leaders.modes
+    ]
+    said = ", ".join(claims)
+    if level:
+        return [f"{', '.join([first, *level[:-1]])} and {level[-1]}: no significant difference. {first} is {said}."]
+    return [f"{first} is {said}." if leaders.modes else f"{first} is the fastest: {said}."]
+
+
+def _by(ratio: float | None) -> str:
+    """Return a ratio above 1 with as many digits as its row has; no mean describes two modes."""
+    if ratio is None:
+        return "in both modes faster than"
+    return f"{ratio:.{3 if ratio < 1 + PERCENT_BELOW else 2}f} × as fast as"

@@ -47,7 +47,8 @@ def render(comparison: Comparison, options: RenderOptions) -> str:
             case = TestCase(one_line(f"{row.name} {row.cell.key}"), one_line(" · ".join(group.title)))
             if row.numbers.step_ns is not None:
                 case.time = _Seconds(row.numbers.step_ns / 1e9)
-                case.system_out = one_line(f"{duration(row.numbers.step_ns, 4)} a step, {answer(row)}")
+                said = "" if row.is_baseline else f", {answer(row)}"
+                case.system_out = one_line(f"{duration(row.numbers.step_ns, 4)} a step{said}")
             alone = comparison.kind == "runs" and all(one is row for one in group.rows if one.cell == row.cell)
             case.result = _result(row, shown.get(id(row)), alone=alone)
             suite.add_testcase(case)
@@ -76,7 +77,8 @@ def _result(row: Row, limited: SlowerBy | None, *, alone: bool) -> list[FinalRes
     shown = limited or row.versus.verdict
     if shown == "slower":
         return [Failure(said, "slower")]
-    return [Skipped(f"unresolved: {said}")] if shown == "unresolved" else []
+    unresolved = said if said.startswith("unresolved") else f"unresolved: {said}"
+    return [Skipped(unresolved)] if shown == "unresolved" else []
 
 
 def _written(suite: TestSuite) -> str:

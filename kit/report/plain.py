@@ -18,7 +18,13 @@ NONE = "–"
 LENGTH_MAX = 400
 # A spreadsheet takes a cell that begins like this for a formula (OWASP, CSV injection).
 FORMULA_BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "|")
-MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#+!|~&$:@])")
+# Wherever they stand; a letter or digit on both sides makes nothing of `_`, and only some of what follows `#`, `:` and
+# `&` makes a reference, an address, an emoji or an entity of them, as `www` does of a full stop.
+MARKDOWN_SPECIAL = re.compile(
+    r"[\\`*\[\]<>|~$@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|#(?=\d)|:(?=//|[A-Za-z_+-]|\d+:)|&(?=[#A-Za-z])|(?<=www)\."
+)
+# At the beginning of a line: a heading, a rule, an item of a list.
+MARKDOWN_BEGINNING = re.compile(r"^\s*(?:\d+(?=[.)](?:\s|$))|(?=(?:#+|[-+=]+)(?:\s|$)))")
 
 
 def one_line(text: str, length_max: int = LENGTH_MAX) -> str:
@@ -28,7 +34,7 @@ def one_line(text: str, length_max: int = LENGTH_MAX) -> str:
 
 def markdown(text: str) -> str:
     """Return `text` so that Markdown shows it as it is: no link, no markup, no new column."""
-    return MARKDOWN_SPECIAL.sub(r"\\\1", one_line(text))
+    return MARKDOWN_BEGINNING.sub(r"\g<0>\\", MARKDOWN_SPECIAL.sub(r"\\\g<0>", one_line(text)))
 
 
 def spreadsheet(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kit.profile.reason import Reason, Value
@@ -24,7 +25,7 @@ class _Shown(NamedTuple):
         return format(self.value, spec) if spec else by_name(self.name, self.value)
 
 
-def fill(template: str, values: dict[str, Value]) -> str:
+def fill(template: str, values: Mapping[str, Value]) -> str:
     """Return the template with its values, in one line.
 
     Raises:
@@ -35,15 +36,19 @@ def fill(template: str, values: dict[str, Value]) -> str:
 
 def sentence(reason: Reason) -> str:
     """Return the reason in words, without a full stop; an unknown one as its code and values."""
-    template = REASONS.get(reason.code)
-    if template is not None:
+    return said(REASONS, reason.code, reason.values)
+
+
+def said(templates: Templates, code: str, values: Mapping[str, Value]) -> str:
+    """Return a code in the words of its template; without one, or with values of another kit, as it is."""
+    if code in templates:
         try:
-            return fill(template, reason.values)
+            return fill(templates[code], values)
         except (KeyError, ValueError, IndexError, AttributeError):
-            pass  # of another kit, whose values are not these
-    values = ", ".join(f"{one_line(name)} {by_name(name, value)}" for name, value in reason.values.items())
-    code = one_line(reason.code.replace("_", " "))
-    return f"{code} ({values})" if values else code
+            pass
+    listed = ", ".join(f"{one_line(name)} {by_name(name, value)}" for name, value in values.items())
+    plain = one_line(code.replace("_", " "))
+    return f"{plain} ({listed})" if listed else plain
 
 
 REASONS: Templates = {
@@ -116,7 +121,7 @@ REASONS: Templates = {
     "not_published": "not published",
     "one_epoch": "the first epoch is left out, and there was no other",
     "no_classes": "it reconstructs its input and tells no classes apart",
-    "other_epochs": "a fit of other epochs than the CPU's",
+    "not_like_the_cpus": "not comparable with the CPU's: {kind} {value}, there {of_cpu}",
     "gains_are_over_this": "gains are over this",
     "no_cpu_to_gain_over": "no CPU's time to compare with",
     "same_run": "given more than once, counted once: {profiles}",

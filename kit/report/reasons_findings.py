@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kit.audit.finding import Finding
-from kit.report.reasons import Templates, fill
+from kit.report.reasons import Templates, said
 
 # `{who}` is the member's name within its group; of what is the machine's, how many cells.
 FINDINGS: Templates = {
@@ -58,6 +58,6 @@ class FindingLine(NamedTuple):
 
 def finding_line(finding: Finding, who: str) -> FindingLine:
     """Return the finding in words; `who` is the member's name within its group."""
-    evidence = fill(FINDINGS[finding.code], {**finding.values, "who": who})
-    remedy = None if finding.remedy is None else fill(REMEDIES[finding.remedy.code], finding.remedy.values)
+    evidence = said(FINDINGS, finding.code, {"who": who, **finding.values})
+    remedy = None if finding.remedy is None else said(REMEDIES, finding.remedy.code, finding.remedy.values)
     return FindingLine(evidence, remedy, f"docs/findings.md#{finding.anchor}")

@@ -11,7 +11,7 @@ from typing import IO, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from kit.compare.suite_table import GAINS, Figure, SuiteTable, TableColumn
+from kit.compare.suite_table import ANY, GAINS, Figure, SuiteTable, TableColumn
 from kit.profile.launch import SYNTHETIC
 from kit.profile.published import FigureName
 from kit.profile.reason import Reason, reason
@@ -147,7 +147,7 @@ def _written(one: Figure, name: FigureName, blanks: _Blanks) -> str:
     if one.value is None:
         return blanks.mark(one.reason)
     words = FIGURES[name].words
-    return words(one.value) if one.spread is None else f"{words(one.value)} ± {words(one.spread)}"
+    return words(one.value) if one.spread is None else f"{words(one.value)} (sd {words(one.spread)})"
 
 
 def _headline(table: SuiteTable) -> list[str]:
@@ -166,8 +166,8 @@ def _notes(table: SuiteTable) -> list[str]:
             if name not in _figures(table, place) and why is not None and why.code != "gains_are_over_this":
                 missing.setdefault(sentence(why), []).append(FIGURES[name].title)
         notes += [f"{_head(table, column)}: no {', '.join(names)}: {why}" for why, names in missing.items()]
-    if any(_figures(table, place) and name in GAINS for place in range(len(table.columns)) for name in table.figures):
-        notes.append("gain: the CPU's time over the device's; 100 % is as fast")
+    if any(name in GAINS for place in range(len(table.columns)) for name in _figures(table, place)):
+        notes.append("gain: the CPU's time over the device's: 100 % is as fast, 200 % twice as fast")
     if any(
         _figures(table, place) and "train_time_s" in table.figures
         for place, one in enumerate(table.columns)
@@ -176,8 +176,8 @@ def _notes(table: SuiteTable) -> list[str]:
         notes.append("train time: all steps of the fit but the first, compilation left out")
     synthetic = sentence(reason("data_synthetic"))
     notes += [f"{_head(table, one)}: {synthetic}" for one in table.columns if SYNTHETIC in one.data]
-    if not all(one.states_all for one in table.columns):
-        notes.append("published figures stand in every row that their document leaves open")
+    if any(ANY in row for row in table.rows):
+        notes.append("any: the document does not say which")
     sources = dict.fromkeys(one.source for one in table.columns if one.source is not None)
     return [*notes, *(one_line(f"published: not measured with this kit; from {source}") for source in sources)]
 

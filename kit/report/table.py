@@ -108,7 +108,9 @@ def _print_group(
     if cell_len(first) > widths[0]:
         console.print(Text(first, style="bold cyan"), soft_wrap=True)
         first = ""
-    table.add_row(Text(first, style="bold cyan"), *(Text(one, style="bold") for one in others))
+    table.add_row(
+        Text(first, style="bold cyan"), *(Text(one, style="bold", no_wrap=True, overflow="ellipsis") for one in others)
+    )
     for row in group.rows[:ROWS_MAX]:
         table.add_row(*(_cell(row, column) for column in columns))
     console.print(table)

@@ -37,6 +37,7 @@ KIND_NAMES = {
     "governor": "frequency governor",
     "rounds": "rounds asked for",
 }
+DATA_NAMES = {"mnist": "MNIST", "uci_har": "UCI-HAR"}
 GRADES = {"blocks": "not comparable", "warns": "could explain a difference"}
 
 Titles = Mapping[str, str]  # backend -> as people write it
@@ -65,7 +66,7 @@ def headline(comparison: Comparison, titles: Titles) -> list[str]:
         f"{nets} × {frameworks} × {'+'.join(one.axes['task'])}",
         f"batch {_listed(one.axes['batch'])}",
         ", ".join(precision for precision in one.axes["precision"] if precision != OWN),
-        ", ".join(data.upper() if data == "mnist" else data for data in one.data),
+        ", ".join(DATA_NAMES.get(data, data) for data in one.data),
         f"{counted(one.rounds, 'round')} × {counted(one.cycles, 'cycle')}",
     ]
     where = [

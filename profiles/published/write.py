@@ -34,8 +34,8 @@ def cell(figures: Mapping[FigureName, float], **fields: Any) -> CellResult:  # n
     )
 
 
-def write(suite: str, source: str, title: str, cells: list[CellResult]) -> None:
-    """Write the profile of one document."""
+def write(suite: str, source: str, cells: list[CellResult]) -> None:
+    """Write the profile of one document; `source` is all that the document says of itself."""
     plan = StepPlan(cycles=0, block_s=0.0, lead_in_s=0.0, warmup_s=0.0, warmup_steps=0, energy_s=0.0)
     profile = Profile(
         schema=SCHEMA,
@@ -52,7 +52,7 @@ def write(suite: str, source: str, title: str, cells: list[CellResult]) -> None:
         groups=[],
         cells=cells,
         measured=False,
-        source=f"{title} ({source})",
+        source=source,
     )
     write_profile(FOLDER / f"{suite}.json", profile)
 
@@ -142,8 +142,8 @@ def main() -> None:
     """Write all five."""
     write(
         "five-nets",
-        "000_ccf6b5fa7c2a535f.txt",
-        "Execution-Time Performance of Deep Learning Networks on CPU, GPU and TPU Runtime Environments",
+        "Execution-Time Performance of Deep Learning Networks on CPU, GPU and TPU Runtime Environments, report, "
+        "its figures in cybertraining-dsc/sp21-599-359 on GitHub; authors and date not stated",
         [
             cell(
                 {name: pct for name, pct in (("train_gain_pct", train), ("test_gain_pct", test)) if pct is not None},
@@ -155,9 +155,9 @@ def main() -> None:
     )
     write(
         "dblstm-har",
-        "001_e6cd2a8b976e0ce3.txt",
-        "Kimm, Paik and Kimm: Performance Comparison of TPU, GPU, CPU on Google Colaboratory over Distributed Deep "
-        "Learning, MCSoC-2021",
+        "Haklin Kimm, Incheon Paik and Hanke Kimm: Performance Comparison of TPU, GPU, CPU on Google Colaboratory over "
+        "Distributed Deep Learning, slides, IEEE 14th International Symposium on Embedded Multicore/Many-core "
+        "Systems-on-Chip (MCSoC-2021), December 2021; DOI not stated",
         [
             cell(
                 {"train_gain_pct": 100 * times},
@@ -169,8 +169,7 @@ def main() -> None:
     )  # fmt: skip
     write(
         "cnn-batch",
-        "002_8ebe533470fea62b.txt",
-        "Why TPUs ?",
+        "Why TPUs ?, notebook on Google Colab; author and date not stated",
         [
             cell(
                 {"epoch_time_s": epoch_s, "train_sample_ns": 1e3 * sample_us},
@@ -182,8 +181,8 @@ def main() -> None:
     )  # fmt: skip
     write(
         "batch-sweep",
-        "003_d7c441aef002d2a9.txt",
-        "Comparison of the Train time and Inference Time of MNIST MLP and CNN on CPUs and GPUs with keras",
+        "Comparison of the Train time and Inference Time of MNIST MLP and CNN on CPUs and GPUs with `keras`, notebook, "
+        "after an experiment of arXiv:1904.08986v1; author and date not stated",
         [
             cell(
                 {"train_sample_ns": 1e9 * train_s, "infer_sample_ns": 1e9 * infer_s},
@@ -195,8 +194,8 @@ def main() -> None:
     )  # fmt: skip
     write(
         "frameworks-cnn",
-        "004_c91011b379f72de2.txt",
-        "Ragab and Ragab: Acceleration of Deep Neural Network",
+        "Mohamed Ashraf Ragab and Aya Ashraf Ragab: Acceleration of Deep Neural Network, slides, supervised by "
+        "Nour El-medany; date and venue not stated",
         [
             cell({"train_time_s": time_s, "accuracy": accuracy}, workload="cnn_sgd", backend=backend, device=device)
             for (backend, device), (time_s, accuracy) in FRAMEWORKS_CNN.items()

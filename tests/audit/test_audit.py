@@ -139,6 +139,15 @@ def test_a_member_in_two_modes_is_found_and_its_neighbours_are_not():
     assert one.values["slow_share_pct"] == pytest.approx(100 * 3 / 8)
 
 
+def test_slow_blocks_in_which_others_had_the_cpus_are_contention_and_no_mode():
+    def contended_in_slow_rounds(launch):
+        if launch.round in (1, 4, 6):
+            shares(busy=1.0, own=0.5)(launch)
+
+    torch = planted("torch", slow=1.9, slow_rounds=(1, 4, 6), change=contended_in_slow_rounds)
+    assert codes(planted("tensorflow"), torch, planted("jax")) == [("contention", "torch")]
+
+
 def test_page_faults_that_part_the_modes_are_said_in_the_same_finding():
     def in_slow_rounds(launch):
         slow, steps = launch.round in (1, 4, 6), launch.blocks.steps

@@ -64,6 +64,8 @@ def test_a_limit_on_slow_downs_exits_with_what_was_shown(folder, words, code):
 def test_the_limit_says_which_rows(folder):
     result = kit(folder, "compare", "before*", "--against", "slow*", "--fail-if-slower", "10")
     assert "slower by more than 10 %: mlp train · torch" in result.stderr
+    passed = kit(folder, "compare", "before*", "--against", "same*", "--fail-if-slower", "10")
+    assert passed.stderr == "kit: 1 row passes: not more than 10 % slower (95 %)\n"
 
 
 def test_nothing_to_limit_is_not_passed(folder):

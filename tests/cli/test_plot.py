@@ -37,15 +37,14 @@ def test_the_command_writes_what_is_asked_for(folder):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["-o", "a.pdf"], r"\.svg or \.png"),
-        (["-o", "a"], r"\.svg or \.png"),
+        (["-o", "a.gif"], r"\.svg, \.png or \.pdf"),
+        (["-o", "a"], r"\.svg, \.png or \.pdf"),
         (["-o", "none/a.svg"], "no such folder"),
         (["-o", "a.svg", "--kind", "pie"], "pie"),
         (["-o", "a.svg", "--kind", "layers"], "no cell has layers"),
         (["-o", "a.svg", "--kind", "gain"], "two measured profiles"),
         (["-o", "a.svg", "--kind", "batch", "--baseline", "jax"], "--baseline"),
         (["-o", "a.svg", "--kind", "rounds", "--baseline", "numpy"], "no baseline 'numpy'"),
-        ([], "--out"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_no_file(folder, arguments, says):
@@ -54,6 +53,25 @@ def test_bad_input_is_one_line_and_leaves_no_file(folder, arguments, says):
     assert re.search(says, line) and "\n" not in line
     assert getattr(result.exception, "exit_code", None) == 2
     assert [one.name for one in folder.iterdir()] == ["p.json"]
+
+
+def test_without_a_file_it_is_called_like_its_kind_and_never_written_over(folder):
+    result = kit("p.json")
+    assert result.stdout == "batch.svg\n" and (folder / "batch.svg").is_file()
+    assert "--force" in str(kit("p.json").exception)
+    written = []
+    for name in ("a.pdf", "b.pdf"):
+        assert kit("p.json", "-o", name).exit_code == 0
+        written.append((folder / name).read_bytes())
+    assert written[0].startswith(b"%PDF") and written[0] == written[1]
+
+
+def test_two_profiles_of_lone_cells_are_sent_to_the_kind_that_draws_them(folder):
+    for label in ("box", "host"):
+        b.write(folder / f"{label}.json", b.profile(b.group("g", b.member("torch", 2.0)), id=label, rounds=2, cycles=3))
+    assert "--kind gain" in str(kit("box.json", "host.json").exception)
+    assert kit("box.json", "host.json", "--kind", "gain").exit_code == 0
+    assert "gain" not in str(kit("box.json").exception)
 
 
 def test_only_drawing_imports_matplotlib():

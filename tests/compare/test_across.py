@@ -9,6 +9,7 @@ from kit.compare.runs import reduce_run
 from kit.compare.within import BaselineError
 from kit.profile.launch import Fit
 from kit.profile.program import ProgramSource
+from kit.report.columns import columns_of, titles_of
 
 
 def run(label, ms=2.0, *, seed=0, drift=0.0, **more):
@@ -199,3 +200,15 @@ def test_another_program_under_the_same_name_is_said():
         runs.append(reduce_run(label, profile))
     found = [one for one in compared(runs).mismatches if one.kind == "program"]
     assert [(one.name, one.grade) for one in found] == [("program mine", "warns")]
+
+
+def test_a_sweep_of_several_runs_is_in_its_order_and_its_last_column_has_a_header():
+    def sweep(label, *batches):
+        plan = b.group("k", *(b.member("torch", 2.0, batch=batch) for batch in batches))
+        return reduce_run(label, b.profile(plan, id=label, compare=["batch"], rounds=3, cycles=4))
+
+    (group,) = compared([sweep("a", 3, 100), sweep("b", 100, 4, 20)]).groups
+    assert [row.cell.batch for row in group.rows] == [3, 4, 20, 100, 100]
+    (group,) = compared([run("a"), run("b")], baseline="a").groups
+    group = msgspec.structs.replace(group, rows=[one for one in group.rows if one.is_baseline] * 2)
+    assert titles_of(columns_of([group], wide=False), group)[-1] == "against a"

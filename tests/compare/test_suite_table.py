@@ -11,6 +11,7 @@ from kit.profile.launch import Fit
 from kit.profile.published import Published
 from kit.profile.reason import reason
 from kit.report.show import render_profile
+from kit.report.suite_table import render
 from kit.suites.suite import load_suite
 
 S = 1_000_000_000
@@ -117,20 +118,23 @@ def published(**fields):
     return msgspec.structs.replace(made, cells=cells, measured=False, source="a document")
 
 
-def test_what_a_document_leaves_open_stands_beside_every_row_that_it_may_be():
+def test_what_a_document_leaves_open_stands_once_in_a_row_of_its_own():
     ours = profile(fitted("torch"), fitted("jax"))
     table = suite_table(
         "t", ["workload", "backend"], ["train_time_s", "train_gain_pct"], [("a", ours), ("p", published())]
     )
-    assert table.rows == [("mlp", "torch"), ("mlp", "jax")]
-    for row in table.rows:
-        assert entries(table, row, 1)["train_gain_pct"].value == 697.0
-        assert entries(table, row, 1)["train_time_s"].reason == reason("not_published")
+    assert table.rows == [("mlp", "torch"), ("mlp", "jax"), ("mlp", "any")]
+    assert entries(table, ("mlp", "any"), 1)["train_gain_pct"].value == 697.0
+    for row in table.rows[:2]:
+        assert entries(table, row, 1)["train_gain_pct"].reason == reason("not_published")
     assert [column.source for column in table.columns] == [None, "a document"]
-    other = suite_table(
-        "t", ["workload", "backend"], ["train_gain_pct"], [("a", ours), ("p", published(workload="cnn"))]
-    )
-    assert other.rows == [("mlp", "torch"), ("mlp", "jax"), ("cnn", "unknown")]
+
+
+def test_what_was_published_of_cells_that_were_not_measured_is_left_out():
+    ours, document = profile(fitted("torch")), ("p", published(workload="cnn"))
+    shape = "t", ["workload", "backend"], ["train_time_s", "train_gain_pct"]
+    assert suite_table(*shape, [("a", ours), document]).rows == [("mlp", "torch")]
+    assert suite_table(*shape, [document]).rows == [("cnn", "any")]
 
 
 def test_rows_of_numbers_are_in_their_order():
@@ -153,6 +157,32 @@ def test_cells_that_no_row_tells_apart_get_an_axis_of_their_own():
 
 def test_fits_of_other_epochs_have_no_gain():
     ours, theirs = profile(fitted(epochs=1)), profile(fitted(device="gpu"))
-    table = suite_table("t", ["backend"], ["train_time_s", "train_gain_pct"], [("a", ours), ("b", theirs)])
+    figures = ["train_time_s", "train_gain_pct", "test_time_s", "test_gain_pct"]
+    table = suite_table("t", ["backend"], figures, [("a", ours), ("b", theirs)])
     assert [column.epochs for column in table.columns] == [1, 2]
-    assert entries(table, ("torch",), 1)["train_gain_pct"].reason == reason("other_epochs")
+    why = entries(table, ("torch",), 1)["train_gain_pct"].reason
+    assert why == reason("not_like_the_cpus", kind="epochs", value="2", of_cpu="1")
+    assert entries(table, ("torch",), 1)["test_gain_pct"].value is not None, "a pass over the test split is one pass"
+
+
+def test_cells_on_other_data_have_no_gain():
+    ours, theirs = profile(b.member("torch", 2.0)), profile(b.member("torch", 1.0, device="gpu"), data="synthetic")
+    table = suite_table("t", ["backend"], ["train_sample_ns", "train_sample_gain_pct"], [("a", ours), ("b", theirs)])
+    why = entries(table, ("torch",), 1)["train_sample_gain_pct"].reason
+    assert why.values["kind"] == "data" and "synthetic" in why.values["value"] and "mnist" in why.values["of_cpu"]
+
+
+def test_a_spread_is_not_written_like_an_interval():
+    table = suite_table("t", ["backend"], ["accuracy"], [("a", profile(fitted()))])
+    for format_name in ("text", "markdown"):
+        shown = render(table, format_name)
+        assert "sd 0.00" in shown and "±" not in shown
+
+
+def test_what_a_gain_is_stands_below_a_table_that_has_one():
+    figures, cpu = ["train_sample_ns", "train_sample_gain_pct"], profile(b.member("torch", 2.0))
+    gpu = profile(b.member("torch", 1.0, device="gpu"))
+    shown = [
+        render(suite_table("t", ["backend"], figures, own), "text") for own in ([("a", cpu)], [("a", cpu), ("b", gpu)])
+    ]
+    assert ["200 % twice as fast" in one for one in shown] == [False, True]

@@ -10,6 +10,7 @@ from kit.compare.within import BaselineError, compare_within
 from kit.profile.launch import Fit, Phase
 from kit.profile.store import read_profile
 from kit.report.answer import answer
+from kit.report.conclusions import group_sentences
 
 TOLERANCE = 1e-5
 # Of the three pairs one has an interval that leaves out 1, and an adjusted p above 0.05.
@@ -111,9 +112,9 @@ def test_a_group_in_parts_is_one_table_with_one_baseline_and_its_members_are_com
     assert len(compared(profile).groups) == 2
 
 
-def swept(*steps_ms):
-    members = [b.member("torch", ms, batch=2**number) for number, ms in enumerate(steps_ms)]
-    return compared(b.profile(b.group("k", *members), compare=["batch"])).groups[0]
+def swept(*steps_ms, rounds=8, **more):
+    members = [b.member("torch", ms, batch=2**number, **more) for number, ms in enumerate(steps_ms)]
+    return compared(b.profile(b.group("k", *members), compare=["batch"], rounds=rounds)).groups[0]
 
 
 def test_a_sweep_is_in_its_order_and_compared_by_time_per_sample():
@@ -126,11 +127,19 @@ def test_a_sweep_is_in_its_order_and_compared_by_time_per_sample():
 
 
 def test_a_sweep_recommends_the_smallest_point_that_nearly_has_the_best_throughput():
-    found = swept(1.0, 1.2, 1.6, 3.1).recommendation
+    found = swept(1.0, 1.2, 1.6, 3.14).recommendation
     assert (found.best, found.smallest) == ("batch 8", "batch 4")
-    assert found.low < 1.032 < found.high
+    assert found.low < 1.019 < found.high
     found = swept(1.0, 1.2, 1.6, 2.8).recommendation
     assert (found.best, found.smallest, found.ratio) == ("batch 8", "batch 8", None)
+
+
+def test_a_sweep_says_what_its_best_point_is_not_shown_to_beat():
+    group = swept(1.0, 1.2, 1.6, 3.0, sd=0.05)
+    assert (group.recommendation.best, group.recommendation.unresolved) == ("batch 8", ["batch 4"])
+    assert group.recommendation.smallest is None, "batch 4 may be within 5 %"
+    assert group_sentences(group, {})[0].endswith("not resolved against batch 4.")
+    assert swept(1.0, 1.2, rounds=2).recommendation is None, "no point is shown to win"
 
 
 def test_numbers_are_what_was_measured():

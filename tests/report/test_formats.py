@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import re
 import unicodedata
 import xml.etree.ElementTree as ET
 
@@ -9,16 +10,21 @@ import profile_builder as b
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
-from kit.audit.finding import audit
+from kit.audit.finding import Finding, audit
 from kit.compare.across import compare_runs
+from kit.compare.gate import run_mismatches
 from kit.compare.runs import reduce_run
 from kit.compare.within import compare_within
 from kit.profile.reason import Reason
 from kit.report import csv as csv_report
 from kit.report import junit, markdown, table, why
-from kit.report.plain import ascii_json
+from kit.report.conclusions import group_sentences
+from kit.report.plain import ascii_json, one_line
+from kit.report.plain import markdown as escaped
 from kit.report.reasons import sentence
+from kit.report.reasons_findings import finding_line
 from kit.report.show import render_profile
 from kit.report.words import RenderOptions
 
@@ -56,13 +62,37 @@ def example():
 
 def test_the_table_answers_in_one_column_and_one_sentence():
     shown = text(example())
-    assert "JAX is the fastest: 1.8 × TensorFlow, 2.4 × PyTorch." in shown
+    sentence = re.search(r"JAX is the fastest: (\S+) × as fast as TensorFlow, \S+ × as fast as PyTorch\.", shown)
+    assert f"{sentence[1]} ± " in shown, "the digits of the row"
     assert "TensorFlow is the fastest: 5." in shown
     assert "failed: killed for lack of memory" in shown
     assert "87,341 page faults a step" in shown and "docs/findings.md#page-faults" in shown
     assert "rounds-2" in shown
     assert "energy/sample" not in shown and shown.count("energy: not measured") == 1
     assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_no_sentence_gives_a_mean_of_two_modes():
+    torch = b.member("torch", 6.0, slow=1.8, slow_rounds=[1, 3, 4, 6])
+    (line,) = group_sentences(
+        within(b.profile(b.group("g", b.member("tensorflow", 9.0), torch, b.member("jax", 2.0)))).groups[0], TITLES
+    )
+    assert line.startswith("JAX is the fastest:") and "in both modes faster than PyTorch" in line
+    assert line.count("×") == 1
+
+
+def test_of_leaders_that_are_level_one_is_set_against_the_rest():
+    members = b.member("tensorflow", 4.0), b.member("torch", 2.01, sd=0.03), b.member("jax", 2.0)
+    (line,) = group_sentences(within(b.profile(b.group("g", *members))).groups[0], TITLES)
+    assert re.fullmatch(r"(JAX and PyTorch|PyTorch and JAX): no significant difference\. \w+ is .* TensorFlow\.", line)
+
+
+def test_a_long_name_of_the_baseline_takes_one_line_of_the_header():
+    plans = [b.profile(b.group("g", b.member("torch", 2.0)), id=str(seed), seed=seed) for seed in (0, 1)]
+    runs = [reduce_run(f"{'long-' * 9}{number}", plan) for number, plan in enumerate(plans)]
+    lines = text(compare_runs(runs, parity_tolerance=1e-5)).splitlines()
+    (header,) = [place for place, line in enumerate(lines) if " against " in line and "kit compare" not in line]
+    assert lines[header + 1].startswith("  torch")
 
 
 def test_energy_has_a_column_where_any_row_has_it():
@@ -125,7 +155,8 @@ def test_junit_fails_what_is_slower_and_skips_what_is_not_resolved():
     limited = junit.render(comparison, RenderOptions(allowed_pct=10.0))
     cases = {case.get("name").split()[0]: case for case in ET.fromstring(limited).iter("testcase")}
     assert cases["torch"].find("failure") is not None
-    assert cases["jax"].find("skipped") is not None
+    assert cases["jax"].find("skipped").get("message").count("unresolved") == 1
+    assert "–" not in cases["tensorflow"].find("system-out").text
     assert len(cases["tensorflow"].findall("*")) == 1 and cases["tensorflow"].find("system-out") is not None
     lenient = ET.fromstring(junit.render(comparison, RenderOptions(allowed_pct=100.0)))
     assert lenient.get("failures") == "0"
@@ -137,6 +168,26 @@ def test_junit_fails_what_is_slower_and_skips_what_is_not_resolved():
 def test_markdown_has_a_table_a_group():
     shown = markdown.render(example(), RenderOptions(TITLES))
     assert shown.count("| :--- | ---: |") == 2 and "JAX is the fastest" in shown
+
+
+def test_markdown_escapes_what_is_markup_there_and_nothing_else():
+    plain = "quick · 2 networks × train+infer · UCI-HAR · 2026-11-22 09:20 · JAX is the fastest: 1.5 × uci_har!"
+    assert escaped(plain) == plain
+    for odd in ("www.a.b", "http://a.b", "mailto:a@b.c", ":smile:", "#12", "&lt;"):
+        assert "\\" in escaped(odd)
+
+
+@settings(deadline=None)
+@given(st.text("a1 _*`#+-=.:!|<>[]()~&;{}\\/", max_size=12))
+def test_no_text_is_markup_in_markdown(text):
+    plain = one_line(text).strip()
+    parser, shown = MarkdownIt("commonmark").enable(["table", "strikethrough"]), escaped(plain)
+    table = parser.parse(f"| a | b |\n| - | - |\n| {shown} | x |")
+    cells = [token.children for token in table if token.type == "inline"]
+    assert len(cells) == 4 and "".join(child.content for child in cells[2]) == plain
+    line = parser.parse(shown)
+    assert [token.type for token in line] in ([], ["paragraph_open", "inline", "paragraph_close"])
+    assert all(child.type.startswith("text") for token in line for child in token.children or [])
 
 
 def test_what_differs_is_explained_with_its_effect():
@@ -166,6 +217,15 @@ def test_a_code_that_is_not_known_is_shown_as_it_is():
     assert sentence(Reason(code="warp_core", values={"needed_b": 2**30})) == "warp core (needed_b 1.00 GiB)"
     # Of another kit, with other values.
     assert "signal" in sentence(Reason(code="signal", values={"number": 9}))
+
+
+def test_a_rule_and_a_fact_without_a_sentence_are_shown_as_they_are():
+    found = Finding("warp_core", "key", "g", {"lost_ns": 2e6}, 1.0, Reason(code="eject_it", values={}))
+    line = finding_line(found, "torch")
+    assert "warp core" in line.evidence and "torch" in line.evidence and "2.00 ms" in line.evidence
+    assert line.remedy == "eject it"
+    runs = [(label, {("warp_core", "warp_core"): label, ("kernel", "kernel"): label}) for label in ("a", "b")]
+    assert [(one.kind, one.grade) for one in run_mismatches(runs)] == [("kernel", "warns"), ("warp_core", "noted")]
 
 
 HOSTILE = st.text(

@@ -104,6 +104,16 @@ def test_cells_that_the_gate_keeps_apart_have_no_gain():
         drawn("gain", b.profile(b.group("g", b.member("torch", 2.0), b.member("jax", 2.0))), other)
 
 
+def test_a_gain_of_other_batches_says_which_they_are():
+    with pytest.raises(KitError, match="batch 1, 10, p1 has 32; measure both at the same batches"):
+        drawn("gain", sweep(batches=(1, 10)), sweep(batches=(32,)))
+
+
+def test_a_gain_without_intervals_says_on_how_many_rounds_it_rests():
+    figure, _ = drawn("gain", sweep(rounds=1), sweep(rounds=2))
+    assert "p0 in 1 round, p1 in 2 rounds" in words(figure)
+
+
 def test_latency_is_joined_in_order_of_batch_and_labelled_with_it():
     figure, _ = drawn("latency", sweep(batches=(100, 1, 10, 1000)))
     training = figure.axes[0]

@@ -7,6 +7,7 @@ from kit.errors import KitError
 from kit.profile.cell import Variant
 from kit.suites.changed import changed, parameters_given
 from kit.suites.plan import MEMBERS_MAX, plan_bundles, plan_cells, plan_groups
+from kit.suites.published import is_whole
 from kit.suites.suite import VariantTable, builtin_suites, load_suite
 from kit.suites.variant import variants_given
 
@@ -291,3 +292,10 @@ def test_parameters_of_the_command_line_replace_the_suites():
     assert "no parameter 'depth'" in refused(
         lambda: plan_cells(changed(load_suite("dblstm-har"), {}, parameters={"depth": [2]}))
     )
+
+
+def test_a_suite_that_a_framework_is_missing_from_is_whole_and_a_narrowed_one_is_not():
+    suite = load_suite("batch-sweep")
+    cells = plan_cells(suite)
+    assert is_whole(suite, [cell for cell in cells if cell.backend == "torch"])
+    assert not is_whole(suite, [cell for cell in cells if cell.batch != 100])

@@ -26,6 +26,6 @@ def draw(request: PlotRequest) -> Picture:
 
 
 def file_of(picture: Picture, ending: str) -> bytes:
-    """Return the picture as a file with this ending, .svg or .png."""
+    """Return the picture as a file with this ending, .svg, .png or .pdf."""
     with our_style():
         return saved(picture.figure, ending)

@@ -47,6 +47,13 @@ LEGEND_COLUMNS_MAX = 6
 PROFILES_NAMED = 3
 LEFT_OUT_NAMED = 3
 
+# What a file may be, and what would make its bytes differ from day to day.
+UNDATED: Mapping[str, dict[str, None]] = {
+    ".svg": {"Date": None},
+    ".png": {"Software": None},
+    ".pdf": {"CreationDate": None},
+}
+
 Labelled = Sequence[tuple[str, Profile]]  # each with its label
 
 
@@ -165,10 +172,9 @@ def no_number(what: str, failure: Reason | None) -> str:
 
 
 def saved(figure: Figure, ending: str) -> bytes:
-    """Return the picture as a file with this ending, .svg or .png; of the same profile the same bytes."""
-    metadata = {"Date": None} if ending == ".svg" else {"Software": None}
+    """Return the picture as a file with this ending, one of UNDATED; of the same profile the same bytes."""
     file = io.BytesIO()
-    figure.savefig(file, format=ending.removeprefix("."), dpi=DPI, metadata=metadata)
+    figure.savefig(file, format=ending.removeprefix("."), dpi=DPI, metadata=UNDATED[ending])
     if ending == ".svg":  # matplotlib ends lines in spaces, which version control complains of
         return b"".join(line.rstrip() + b"\n" for line in file.getvalue().splitlines())
     return file.getvalue()

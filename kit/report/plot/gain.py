@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from kit.compare.gains import Gain, gains, places_of
+from kit.compare.gains import Gain, Place, gains, places_of
 from kit.report.plain import one_line
 from kit.report.plot.axes import log_x, log_y, ticks_at
 from kit.report.plot.frame import Picture, PlotError, PlotRequest, framed, panels
 from kit.report.plot.series import TASKS, Point, draw_line, line_names, workloads_of
 from kit.report.plot.style import GREY, looks
+from kit.report.quantity import counted
+from kit.report.words import several
 from kit.workloads.parity import PARITY_TOLERANCE
 
 HEIGHT_IN = 3.0
@@ -27,8 +29,7 @@ def draw(request: PlotRequest) -> Picture:
     drawn = [one for one in every if _is_drawn(one)]
     left_out = [one_line(f"{one.place}: {one.cell.key}: {_why(one)}") for one in every if not _is_drawn(one)]
     if not drawn:
-        why = left_out[0] if left_out else f"no cell of {base.name} is in {others[0].name}, too"
-        raise PlotError(f"nothing to draw: {why}; measure both with one suite")
+        raise PlotError(f"nothing to draw: {left_out[0] if left_out else _why_none(base, others[0])}")
     names = line_names(
         {one.cell.key_without(("batch", "task", "device")): one.cell for one in drawn}, ("batch",), request
     )
@@ -54,6 +55,7 @@ def draw(request: PlotRequest) -> Picture:
         own_axes.set_xlabel("batch (samples per step)")
     axes[0].set_ylabel("gain (%)")
     other = others[0].name if len(others) == 1 else "the other"
+    rounds = ", ".join(f"{one.name} in {counted(one.run.headline.rounds, 'round')}" for one in (base, *others))
     return framed(
         figure,
         request,
@@ -61,10 +63,23 @@ def draw(request: PlotRequest) -> Picture:
         looks=own_looks,
         small=[
             f"Gain: time of {base.name} ÷ time of {other}; above 100 % {other} is faster.",
-            PAIRED if ends else UNPAIRED,
+            PAIRED if ends else f"{UNPAIRED} Measured once: {rounds}.",
         ],
         left_out=left_out,
     )
+
+
+def _why_none(base: Place, other: Place) -> str:
+    """Return what two places without a common cell differ in: the batches, or more."""
+    base_cells, other_cells = ([one.cell for _, one in place.cells.values()] for place in (base, other))
+    but_for_batch = {cell.key_without(("device", "batch")) for cell in base_cells}
+    if any(cell.key_without(("device", "batch")) in but_for_batch for cell in other_cells):
+        ours, theirs = (
+            several([str(batch) for batch in sorted({cell.batch for cell in cells})])
+            for cells in (base_cells, other_cells)
+        )
+        return f"{base.name} has batch {ours}, {other.name} has {theirs}; measure both at the same batches"
+    return f"no cell of {base.name} is in {other.name}, too; measure both with one suite"
 
 
 def _is_drawn(one: Gain) -> bool:
@@ -75,4 +90,4 @@ def _why(one: Gain) -> str:
     if one.blocked is None:
         return "has no number in both"
     values = " and ".join(f"{value} in {', '.join(labels)}" for value, labels in one.blocked.values)
-    return f"not comparable, {one.blocked.kind}: {values}"
+    return f"not comparable, {one.blocked.kind}: {values}; measure both alike"

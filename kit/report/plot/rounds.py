@@ -42,7 +42,8 @@ def draw(request: PlotRequest) -> Picture:
     found, left_out = group_panels(request)
     ratios = [(panel, own) for panel in found if (own := round_ratios(panel.profile, panel.group))]
     if not ratios:
-        raise PlotError("nothing to draw: no group has two cells with a number in one round; take --kind blocks")
+        kinds = "gain, which sets profiles side by side, or blocks" if len(request.profiles) > 1 else "blocks"
+        raise PlotError(f"nothing to draw: no group has two cells with a number in one round; take --kind {kinds}")
     shown = ratios[:PANELS_MAX]
     own_looks = looks(shown_name(row.name, request) for panel, _ in shown for row in panel.group.rows)
     compared = {shown_name(one.name, request) for _, own in shown for one in own}
