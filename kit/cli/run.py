@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EXIT_FAILED_CELLS = 3
 # What every framework takes for a seed.
 SEED_MAX = 2**31 - 1
-# Everything else was decided when the run began.
+# Everything else was decided when the run began: given again, it is to be the same.
 FREE_WHEN_RESUMED = frozenset({"resume", "out", "budget", "as_json"})
 STDERR_LINES_SHOWN = 5
 # Options that choose among a suite's cells.
@@ -166,6 +166,7 @@ def _begin(options: dict[str, Any]) -> Run:
         cpus=cpus,
         clock=options["clock"],
         precision_pct=options["precision"],
+        options=_options(),
     )
     return Run.begin(profile_path(options["out"], suite.name, plan.id, plan.created), plan)
 
@@ -175,13 +176,22 @@ def _resume(options: dict[str, Any]) -> Run:
 
     if not options["out"]:
         raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
+    return Run.resume(Path(options["out"]), _options(given_only=True))
+
+
+def _options(*, given_only: bool = False) -> dict[str, Any]:
+    """Return the options that decide a run, by the name they are typed with; with `given_only` no default."""
+    import msgspec
+
     context = click.get_current_context()
-    for parameter in context.command.params:
-        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
-        if given and parameter.name not in FREE_WHEN_RESUMED:
-            name = "SUITE" if isinstance(parameter, click.Argument) else parameter.opts[0]
-            raise click.UsageError(f"{name} cannot be given with --resume: the unfinished run has decided it")
-    return Run.resume(Path(options["out"]))
+    return {
+        "SUITE" if isinstance(parameter, click.Argument) else parameter.opts[0]: msgspec.to_builtins(
+            context.params[parameter.name]
+        )
+        for parameter in context.command.params
+        if parameter.name and parameter.name not in FREE_WHEN_RESUMED
+        if not given_only or context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    }
 
 
 def _say_overruled(threads: int) -> None:

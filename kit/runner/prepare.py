@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import get_args
+from typing import Any, get_args
 
 from msgspec.structs import replace
 
@@ -152,6 +152,7 @@ def prepare(
     cpus: list[int],
     clock: ClockChoice,
     precision_pct: float | None = None,
+    options: dict[str, Any] | None = None,
 ) -> RunPlan:
     """Return the plan of a new run.
 
@@ -165,6 +166,7 @@ def prepare(
         cpus: that members are pinned to.
         clock: what stamps read.
         precision_pct: rounds go on until each difference is known to within it.
+        options: of the command line, by the name they are typed with.
     """
     rounds = suite.measure.rounds if precision_pct is None else ROUNDS_PRELIMINARY
     return RunPlan(
@@ -193,4 +195,5 @@ def prepare(
         groups=plan_groups(cells, suite.compared, suite.baseline),
         cpus=cpus,
         clock=clock,
+        options=options or {},
     )

@@ -13,7 +13,8 @@ from kit.profile.schema import Kit
 from kit.profile.unfinished import folder_of
 from kit.runner import resumable
 from kit.runner.output import profile_path
-from kit.runner.resumable import check_resumable, without_counters
+from kit.runner.resumable import check_options, check_resumable, without_counters
+from kit.suites.suite import load_suite
 from kit.version import __version__
 
 CREATED = "2026-01-02T03:04:05+00:00"
@@ -75,7 +76,7 @@ def test_a_run_goes_on_where_it_was_begun(here):
 
 
 def test_what_has_changed_is_named(here):
-    assert "usable CPUs was [0, 1] when it began and is [0]" in refused(check_resumable, begun(), [0])
+    assert "usable CPUs was 0, 1 when it began and is 0 now" in refused(check_resumable, begun(), [0])
     here(kernel="7.0.0")
     assert "software.kernel was 6.1.0 when it began and is 7.0.0" in refused(check_resumable, begun(), [0, 1])
     here(packages={"torch": "3.0", "jax": "0.10", "tensorflow": "2.21"})
@@ -88,6 +89,31 @@ def test_what_has_changed_is_named(here):
     assert "hostname" in refused(check_resumable, begun(), [0, 1])
 
 
+def test_no_value_is_left_blank_or_in_python_words(here):
+    for before, now, said in (
+        ({"TORCH_INDEX": ""}, {}, "TORCH_INDEX was empty when it began and is not given now"),
+        ({}, {"TORCH_INDEX": ""}, "TORCH_INDEX was not given when it began and is empty now"),
+    ):
+        here(software=msgspec.structs.replace(identity().software, environment=now))
+        software = msgspec.structs.replace(identity().software, environment=before)
+        assert said in refused(check_resumable, begun(identity=identity(software=software)), [0, 1])
+
+
+def test_options_given_again_are_those_of_the_run(tmp_path):
+    suite_file = tmp_path / "mine.toml"
+    suite_file.write_text('name = "mine"\ntitle = "Mine"\n[cells]\nworkloads = ["mlp"]\nbackends = ["torch"]\n')
+    plan = begun(options={"SUITE": str(suite_file), "--seed": 0, "--batch": [32, 64], "--rounds": None})
+    used = msgspec.structs.replace(plan.suite, sha256=load_suite(str(suite_file)).sha256)
+    plan = msgspec.structs.replace(plan, suite=used)
+    check_options(plan, {})
+    check_options(plan, plan.options)
+    assert "--seed is 1 here, 0 in" in refused(check_options, plan, {"--seed": 1})
+    assert "--batch is 32 here, 32, 64 in" in refused(check_options, plan, {"--batch": [32]})
+    assert "--rounds is 3 here, not given in" in refused(check_options, plan, {"--rounds": 3})
+    suite_file.write_text(suite_file.read_text().replace("mlp", "cnn"))
+    assert "mine.toml was edited" in refused(check_options, plan, {"SUITE": str(suite_file)})
+
+
 def test_a_program_that_was_edited_does_not_go_on(here, tmp_path):
     path = tmp_path / "model.py"
     path.write_text("def program(batch, device): ...")
@@ -98,7 +124,7 @@ def test_a_program_that_was_edited_does_not_go_on(here, tmp_path):
     path.write_text("def program(batch, device, task): ...")
     assert "model.py of program mine was" in refused(check_resumable, plan, [0, 1])
     path.unlink()
-    assert "is None now" in refused(check_resumable, plan, [0, 1])
+    assert "is not given now" in refused(check_resumable, plan, [0, 1])
 
 
 def test_another_kit_does_not_go_on(here):
