@@ -22,10 +22,16 @@ SEED_MAX = 2**31 - 1
 FREE_WHEN_RESUMED = frozenset({"resume", "out", "budget", "as_json"})
 STDERR_LINES_SHOWN = 5
 # Options that choose among a suite's cells.
-AXES = ("backends", "workloads", "devices", "tasks", "batches", "threads", "compile_modes", "feeds")
-
-
+AXES = ("backends", "workloads", "devices", "tasks", "batches", "precisions", "threads", "compile_modes", "feeds")
+PRECISIONS = ("float32", "bfloat16", "tf32")
 POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
+
+
+def _renamed(_context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    """Refuse the old name of --until-precision, which was read as the numeric precision."""
+    if value is not None:
+        now = f"--dtype {value}" if value in PRECISIONS else f"--until-precision {value} (--dtype is the numeric one)"
+        raise click.UsageError(f"--precision is no longer an option; give {now}")
 
 
 @click.command(short_help="Measure a suite and write its profile.")
@@ -47,6 +53,13 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
 @click.option(
     "--parameter", "parameters", multiple=True, metavar="NAME=N,…", help="Of the network, as units=64 (repeatable)."
 )
+@click.option(
+    "--dtype",
+    "precisions",
+    multiple=True,
+    type=click.Choice(PRECISIONS),
+    help="Numeric precision, the axis `precision` (repeatable).",
+)
 @click.option("--threads", multiple=True, type=click.IntRange(min=1), help="Compute threads (repeatable).")
 @click.option("--compile-mode", "compile_modes", multiple=True, metavar="MODE", help="graph, xla, eager, compile, jit.")
 @click.option(
@@ -65,7 +78,8 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
 )
 @click.option("--compare", multiple=True, metavar="AXIS", help="Compare over this axis (repeatable).")
 @click.option("--rounds", type=click.IntRange(min=1), metavar="N", help="Fresh starts of every cell.")
-@click.option("--precision", type=POSITIVE, metavar="PCT", help="Rounds until each difference is known to PCT %.")
+@click.option("--until-precision", type=POSITIVE, metavar="PCT", help="Rounds until each difference is known to PCT %.")
+@click.option("--precision", hidden=True, expose_value=False, callback=_renamed)
 @click.option("--budget", type=POSITIVE, metavar="S", help="Begin no round after S seconds.")
 @click.option("--data", default="auto", show_default=True, metavar="NAME", help="auto, synthetic, or a data set.")
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Of weights, data, order.")
@@ -130,8 +144,8 @@ def _begin(options: dict[str, Any]) -> Run:
     from kit.suites.suite import DEFAULT_SUITE, load_suite
     from kit.suites.variant import variants_given
 
-    if options["rounds"] is not None and options["precision"] is not None:
-        raise click.UsageError("--rounds and --precision cannot both decide how many rounds there are; give one")
+    if options["rounds"] is not None and options["until_precision"] is not None:
+        raise click.UsageError("--rounds and --until-precision cannot both decide how many rounds there are; give one")
     choose_source(options["clock"])
     phase_limit_s()
     axes = {name: list(options[name]) for name in AXES}
@@ -165,7 +179,7 @@ def _begin(options: dict[str, Any]) -> Run:
         seed=options["seed"],
         cpus=cpus,
         clock=options["clock"],
-        precision_pct=options["precision"],
+        precision_pct=options["until_precision"],
         options=_options(),
     )
     return Run.begin(profile_path(options["out"], suite.name, plan.id, plan.created), plan)
@@ -189,7 +203,7 @@ def _options(*, given_only: bool = False) -> dict[str, Any]:
             context.params[parameter.name]
         )
         for parameter in context.command.params
-        if parameter.name and parameter.name not in FREE_WHEN_RESUMED
+        if parameter.name in context.params and parameter.name not in FREE_WHEN_RESUMED
         if not given_only or context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
     }
 

@@ -1,0 +1,55 @@
+"""What the options of `kit run` decide, and what is refused, before anything is measured."""
+
+from importlib.util import find_spec
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from kit.cli import run as run_module
+from kit.cli.app import app
+from kit.errors import KitError
+
+
+def kit(*words):
+    return CliRunner().invoke(app, words, standalone_mode=False)
+
+
+def refused(*words):
+    """The one line that a command ends with."""
+    error = kit(*words).exception
+    assert isinstance(error, click.ClickException | KitError), error
+    said = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    assert "\n" not in said
+    return said
+
+
+@pytest.fixture
+def planned(monkeypatch, tmp_path):
+    """Return the plan that options come to; nothing is measured."""
+    runs = []
+    monkeypatch.setattr(run_module, "measure", lambda running, budget: runs.append(running))
+
+    def plan(*words):
+        ended = kit("run", *words, "--data", "synthetic", "--out", str(tmp_path / f"{len(runs)}.json"))
+        assert ended.exit_code == 0 and ended.exception is None, ended.exception
+        return runs[-1].plan
+
+    return plan
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="plans cells of PyTorch")
+def test_dtype_is_the_axis_precision(planned):
+    torch = ("--quick", "--backend", "torch", "--workload", "mlp", "--task", "infer")
+    both = planned(*torch, "--dtype", "float32", "--dtype", "bfloat16", "--compare", "precision")
+    assert [cell.precision for cell in both.cells] == ["float32", "bfloat16"]
+    assert len(both.groups) == 1
+    narrow = planned(*torch, "--until-precision", "2")
+    assert narrow.suite.precision_pct == 2
+
+
+def test_the_old_name_of_until_precision_says_what_to_give():
+    assert "--dtype bfloat16" in refused("run", "--precision", "bfloat16")
+    assert "--until-precision 2" in refused("run", "--precision", "2")
+    assert "--until-precision" in refused("run", "--until-precision", "2", "--rounds", "3")
+    assert "leave out --dtype" in refused("run", "--program", "mine.py", "--dtype", "float32")
