@@ -39,3 +39,9 @@ def test_doctor_says_what_is_not_here_and_what_would_mend_it(monkeypatch, tmp_pa
     assert any(one["here"] for one in found["clocks"])
     assert all(one["reason"] for one in found["sensors"] if one["status"] == "unavailable")
     assert "Frameworks" in kit("doctor").stdout
+
+
+def test_a_data_folder_that_is_not_there_ends_doctor_and_data(monkeypatch):
+    monkeypatch.setenv("KIT_DATA", "/nowhere")
+    for words in (("doctor",), ("data",), ("data", "fetch")):
+        assert "/nowhere" in str(kit(*words).exception)

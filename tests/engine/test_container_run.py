@@ -18,7 +18,8 @@ pytest.importorskip("docker", reason="the docker package is missing: make setup-
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KIT_DATA", str(tmp_path / "data"))
+    monkeypatch.delenv("KIT_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path
 
 
@@ -38,8 +39,9 @@ def test_a_links_own_name_is_found_inside(folder):
     assert (mount["source"], mount["target"]) == (str(folder / "real"), str(folder / "link"))
 
 
-def test_data_are_mounted_where_they_lie_and_named(folder):
+def test_data_are_mounted_where_they_lie_and_named(folder, monkeypatch):
     (folder / "data").mkdir()
+    monkeypatch.setenv("KIT_DATA", str(folder / "data"))
     line = as_line(a_run())
     assert {mount["target"]: "readonly" in mount for mount in mounts(line)} == {
         str(folder / "data"): True,
@@ -48,8 +50,9 @@ def test_data_are_mounted_where_they_lie_and_named(folder):
     assert f"KIT_DATA={folder / 'data'}" in shlex.split(line)
 
 
-def test_profiles_beside_the_data_are_one_writable_mount(folder):
+def test_profiles_beside_the_data_are_one_writable_mount(folder, monkeypatch):
     (folder / "data").mkdir()
+    monkeypatch.setenv("KIT_DATA", str(folder / "data"))
     assert [("readonly" in mount) for mount in mounts(as_line(a_run(out="data/run.json")))] == [False]
 
 

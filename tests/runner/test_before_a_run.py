@@ -1,5 +1,7 @@
 """What is decided before the first round: where the profile goes, and whether a run may go on here."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 from profile_builder import identity
@@ -11,11 +13,17 @@ from kit.profile.identity import STATE_COUNTERS, Container
 from kit.profile.program import ProgramSource, file_sha256
 from kit.profile.schema import Kit
 from kit.profile.unfinished import folder_of
+from kit.report.reasons import sentence
 from kit.runner import resumable
+from kit.runner.examine import examine_data
 from kit.runner.output import profile_path
+from kit.runner.prepare import ensure_data
 from kit.runner.resumable import check_options, check_resumable, without_counters
+from kit.suites.changed import changed
+from kit.suites.plan import plan_cells
 from kit.suites.suite import load_suite
 from kit.version import __version__
+from kit.workloads.catalog import DATASETS
 
 CREATED = "2026-01-02T03:04:05+00:00"
 
@@ -151,3 +159,15 @@ def test_counters_from_before_a_pause_are_null_with_the_reason():
     assert {getattr(resumed, name) for name in STATE_COUNTERS} == {None}
     assert {resumed.reasons[name].code for name in STATE_COUNTERS} == {"run_resumed"}
     assert resumed.load_1min == state.load_1min
+
+
+def test_the_images_say_that_a_mount_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("KIT_DATA", str(tmp_path))
+    monkeypatch.setitem(DATASETS, "mnist", replace(DATASETS["mnist"], mirrors=()))
+    mlp = plan_cells(changed(load_suite("quick"), {"workloads": ["mlp"]}))
+    assert ensure_data(mlp, "auto")[1].code == "download_failed"
+    monkeypatch.setenv("KIT_IMAGE", "steadykit:cpu")
+    used, why = ensure_data(mlp, "auto")
+    assert used == {"mnist": "synthetic"}
+    assert "-v ~/.cache/steadykit:/data:ro" in sentence(why)
+    assert sentence(why) == examine_data("mnist").detail

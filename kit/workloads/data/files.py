@@ -39,11 +39,18 @@ class DataUnavailableError(DataError):
 def data_folder() -> Path:
     """Return the folder that holds one folder a data set: `KIT_DATA`, else this user's cache folder.
 
-    It may be missing, or read-only with the files already in it.
+    It may be read-only with the files already in it; the cache folder may be missing.
+
+    Raises:
+        DataError: KIT_DATA names what is no folder, as a typing error does.
     """
     import platformdirs
 
     chosen = os.environ.get("KIT_DATA")
+    if chosen and not os.path.isdir(chosen):  # noqa: PTH112 - False, too, where it may not be looked for
+        raise DataError(
+            f"KIT_DATA is {chosen}, and there is no such folder; create it, or unset KIT_DATA for the cache"
+        )
     return Path(chosen) if chosen else platformdirs.user_cache_path("steadykit")
 
 
