@@ -222,6 +222,7 @@ def _say_overruled(threads: int) -> None:
 
 
 def _print_outcome(running: Run, profile: Profile, *, as_json: bool) -> None:
+    from kit.compare.naming import cell_names
     from kit.report.reasons import sentence
 
     if as_json:
@@ -231,8 +232,10 @@ def _print_outcome(running: Run, profile: Profile, *, as_json: bool) -> None:
         outcome = {"profile": str(running.path), "id": profile.id, "failed": failed}
         click.echo(msgspec.json.encode(outcome).decode())
         return
+    names = cell_names(running.plan.cells)
     for cell_key, failure in ((one.cell_key, one.failure) for one in running.failed if one.failure is not None):
-        click.echo(f"kit: failed: {cell_key}: {failure.phase}: {sentence(failure.reason)}", err=True)
+        phase = failure.phase.replace("_", " ")
+        click.echo(f"kit: failed: {names[cell_key]}, {phase}: {sentence(failure.reason)}", err=True)
         # Of a user's program its own line has been named.
         tail = [] if failure.reason.code == "program_raised" else failure.stderr_tail.splitlines()
         for line in tail[-STDERR_LINES_SHOWN:]:

@@ -4,6 +4,7 @@ import json
 import unicodedata
 import xml.etree.ElementTree as ET
 
+import msgspec
 import profile_builder as b
 import pytest
 from hypothesis import given, settings
@@ -159,6 +160,17 @@ def test_show_has_every_launch_and_whatever_was_sensed():
     assert "a::fused_layer" in shown
     for word in ("oddity", "2.00 / 3.00 W", "new.one", "no luck", "null interval", "Example CPU 9000", "unavailable"):
         assert word in shown
+
+
+def test_show_says_an_exception_once_and_no_version_that_is_not_known():
+    dead = {number: b.reason("exception", type="RuntimeError", message="no luck") for number in range(8)}
+    built = b.profile(b.group("g", b.member("torch", 2.0, failed_rounds=dead)))
+    for launch in built.cells[0].launches:
+        launch.failure = msgspec.structs.replace(launch.failure, stderr_tail="Traceback\nRuntimeError: no luck\n")
+        launch.python, launch.backend_version = "3.11.7", None
+    shown = render_profile(built, io.StringIO(), parity_tolerance=1e-5)
+    assert "None" not in shown and "Python 3.11.7" in shown
+    assert shown.count("RuntimeError: no luck") == 8
 
 
 def test_a_code_that_is_not_known_is_shown_as_it_is():
