@@ -26,7 +26,7 @@ def label_members(by_key: Mapping[str, Cell], compared: Sequence[str]) -> dict[s
 
 
 def cell_names(cells: Sequence[Cell]) -> dict[str, str]:
-    """Return each cell as people say it, by its key: ``mlp (torch, train, batch 128)``, and what else tells it apart."""
+    """Return each cell's name by its key: ``mlp (torch, train, batch 128)``, and whatever else tells it apart."""
     others = [axis for axis in axes_of(cells) if axis not in ("workload", "backend", "task", "batch", "compile_mode")]
     if not _each_backend_has_its_mode(cells):
         others.append("compile_mode")
