@@ -24,6 +24,8 @@ STDERR_LINES_SHOWN = 5
 # Options that choose among a suite's cells.
 AXES = ("backends", "workloads", "devices", "tasks", "batches", "precisions", "threads", "compile_modes", "feeds")
 PRECISIONS = ("float32", "bfloat16", "tf32")
+# Longer names make rows of a table that nobody reads.
+LABEL_MAX = 60
 POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
 
 
@@ -32,6 +34,14 @@ def _renamed(_context: click.Context, _parameter: click.Parameter, value: str | 
     if value is not None:
         now = f"--dtype {value}" if value in PRECISIONS else f"--until-precision {value} (--dtype is the numeric one)"
         raise click.UsageError(f"--precision is no longer an option; give {now}")
+
+
+def _label(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    from kit.printable import printable_line
+
+    if len(value) > LABEL_MAX or value != printable_line(value):
+        raise click.BadParameter(f"give one line of printable characters, at most {LABEL_MAX}")
+    return value
 
 
 @click.command(short_help="Measure a suite and write its profile.")
@@ -89,6 +99,9 @@ def _renamed(_context: click.Context, _parameter: click.Parameter, value: str | 
     default="monotonic_raw",
     show_default=True,
     help="What stamps read.",
+)
+@click.option(
+    "--label", default="", callback=_label, metavar="TEXT", help="Your name for the run, in place of its file's."
 )
 @click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
 @click.option("--resume", is_flag=True, help="Go on with the unfinished run of --out.")
@@ -180,6 +193,7 @@ def _begin(options: dict[str, Any]) -> Run:
         cpus=cpus,
         clock=options["clock"],
         precision_pct=options["until_precision"],
+        label=options["label"],
         options=_options(),
     )
     return Run.begin(profile_path(options["out"], suite.name, plan.id, plan.created), plan)

@@ -53,6 +53,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     groups: list[Group]
     cpus: list[int]
     clock: ClockChoice
+    label: str = ""  # the user's own name for the run
     options: dict[str, Any] = {}  # of `kit run`, by the name they are typed with: a resumed run takes the same again
 
 

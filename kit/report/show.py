@@ -28,7 +28,8 @@ def render_profile(profile: Profile, stream: IO[str], *, parity_tolerance: float
     """Return every section of one profile for `stream`."""
     if not profile.measured:
         return _render_published(profile, stream)
-    heading = f"{profile.id} · {moment(profile.created)} · kit {profile.kit.version} · {profile.schema}"
+    parts = (profile.label, profile.id, moment(profile.created), f"kit {profile.kit.version}", profile.schema)
+    heading = " · ".join(part for part in parts if part)
     notes = [*run_notes(profile.id, profile), *parity_notes(profile.cells, parity_tolerance)]
     launches = [(result, launch) for result in profile.cells for launch in result.launches]
     sections = {

@@ -157,6 +157,7 @@ def prepare(
     cpus: list[int],
     clock: ClockChoice,
     precision_pct: float | None = None,
+    label: str = "",
     options: dict[str, Any] | None = None,
 ) -> RunPlan:
     """Return the plan of a new run.
@@ -171,6 +172,7 @@ def prepare(
         cpus: that members are pinned to.
         clock: what stamps read.
         precision_pct: rounds go on until each difference is known to within it.
+        label: the user's own name for the run.
         options: of the command line, by the name they are typed with.
     """
     rounds = suite.measure.rounds if precision_pct is None else ROUNDS_PRELIMINARY
@@ -200,5 +202,6 @@ def prepare(
         groups=plan_groups(cells, suite.compared, suite.baseline),
         cpus=cpus,
         clock=clock,
+        label=label,
         options=options or {},
     )

@@ -178,6 +178,7 @@ class Run:
             schema=SCHEMA,
             id=plan.id,
             created=plan.created,
+            label=plan.label,
             kit=plan.kit,
             identity=plan.identity,
             state=StateSpan(before=plan.state_before, after=state()),

@@ -31,7 +31,7 @@ def planned(monkeypatch, tmp_path):
     monkeypatch.setattr(run_module, "measure", lambda running, budget: runs.append(running))
 
     def plan(*words):
-        ended = kit("run", *words, "--data", "synthetic", "--out", str(tmp_path / f"{len(runs)}.json"))
+        ended = kit("run", *words, "--out", str(tmp_path / f"{len(runs)}.json"))
         assert ended.exit_code == 0 and ended.exception is None, ended.exception
         return runs[-1].plan
 
@@ -40,12 +40,18 @@ def planned(monkeypatch, tmp_path):
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="plans cells of PyTorch")
 def test_dtype_is_the_axis_precision(planned):
-    torch = ("--quick", "--backend", "torch", "--workload", "mlp", "--task", "infer")
+    torch = ("--data", "synthetic", "--quick", "--backend", "torch", "--workload", "mlp", "--task", "infer")
     both = planned(*torch, "--dtype", "float32", "--dtype", "bfloat16", "--compare", "precision")
     assert [cell.precision for cell in both.cells] == ["float32", "bfloat16"]
     assert len(both.groups) == 1
     narrow = planned(*torch, "--until-precision", "2")
     assert narrow.suite.precision_pct == 2
+
+
+def test_a_label_is_one_short_line(planned):
+    assert planned("--program", __file__ + ":kit", "--label", "tcmalloc, Tuesday").label == "tcmalloc, Tuesday"
+    for label in ("x" * 61, "two\nlines", "\x1b[2J", " padded "):
+        assert "--label" in refused("run", "--label", label)
 
 
 def test_the_old_name_of_until_precision_says_what_to_give():

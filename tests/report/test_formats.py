@@ -173,6 +173,12 @@ def test_show_says_an_exception_once_and_no_version_that_is_not_known():
     assert shown.count("RuntimeError: no luck") == 8
 
 
+def test_the_label_of_a_run_stands_in_its_headline():
+    built = b.profile(label="Tuesday")
+    assert text(within(built)).startswith("Tuesday · quick")
+    assert render_profile(built, io.StringIO(), parity_tolerance=1e-5).startswith("Tuesday · run-1")
+
+
 def test_a_code_that_is_not_known_is_shown_as_it_is():
     assert sentence(Reason(code="warp_core", values={"needed_b": 2**30})) == "warp core (needed_b 1.00 GiB)"
     # Of another kit, with other values.
