@@ -86,8 +86,9 @@ def _backend(name: str) -> BackendFinding:
     if found.devices is None:
         detail = f"{found.version}, run by {python}, cannot be imported: {found.why_no_devices}"
         return BackendFinding(subject=name, here=False, detail=detail)
-    sees = ", ".join(f"{count} {kind}" for kind, count in found.devices.items() if count) or "no device"
-    detail = f"{found.version}, run by {python}; sees {sees}"
+    kinds = {kind: count for kind, count in found.devices.items() if count}
+    runs_on = ", ".join(kind if count == 1 else f"{kind} × {count}" for kind, count in kinds.items()) or "no device"
+    detail = f"{found.version}, run by {python}; runs on: {runs_on}"
     return BackendFinding(subject=name, here=True, detail=detail, devices=found.devices, clashes=found.clashes)
 
 
