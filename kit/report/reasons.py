@@ -68,6 +68,7 @@ REASONS: Templates = {
     "exclusive_device": "only one process at a time may hold the {device}",
     "synthetic_data": "synthetic data has no accuracy",
     "download_failed": "{file} cannot be downloaded ({tried})",
+    "no_mirror": "{file} is not there, and no mirror is known that has it",
     "data_not_mounted": "{data} is not in {folder}; on the host: `kit data fetch {data}`, and mount that folder, "
     "-v ~/.cache/steadykit:/data:ro (`kit launch` mounts it)",
     "folder_not_writable": "{folder} cannot be written: {error}",

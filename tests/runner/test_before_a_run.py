@@ -165,7 +165,7 @@ def test_the_images_say_that_a_mount_is_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("KIT_DATA", str(tmp_path))
     monkeypatch.setitem(DATASETS, "mnist", replace(DATASETS["mnist"], mirrors=()))
     mlp = plan_cells(changed(load_suite("quick"), {"workloads": ["mlp"]}))
-    assert ensure_data(mlp, "auto")[1].code == "download_failed"
+    assert ensure_data(mlp, "auto")[1].code == "no_mirror"
     monkeypatch.setenv("KIT_IMAGE", "steadykit:cpu")
     used, why = ensure_data(mlp, "auto")
     assert used == {"mnist": "synthetic"}

@@ -122,13 +122,16 @@ def download(files: Iterable[DataFile], folder: Path, mirrors: Sequence[str], re
         remedy: what the user can do where no mirror helps.
 
     Raises:
-        DataUnavailableError: the folder cannot be written, or no mirror gave the right content.
+        DataUnavailableError: the folder cannot be written, there is no mirror, or none gave the right content.
     """
     left, tried = list(mirrors), []
     for file in files:
         with tempfile.TemporaryDirectory(prefix="kit-download-") as arrivals:
             while left and (failure := _fetch(file, left[0], arrivals)):
                 tried.append(f"{urlsplit(left.pop(0)).netloc}: {failure}")
+            if not mirrors:
+                line = f"{file.name} is not there, and no mirror is known that has it; {remedy}"
+                raise DataUnavailableError(reason("no_mirror", file=file.name), line)
             if not left:
                 why = reason("download_failed", file=file.name, tried="; ".join(tried))
                 raise DataUnavailableError(why, f"{file.name} cannot be downloaded ({'; '.join(tried)}); {remedy}")
