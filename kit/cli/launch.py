@@ -107,7 +107,7 @@ def _checked_run(target: str, arguments: tuple[str, ...], image: str | None, lim
         files=tuple(Path(name) for name in (asked["suite"] or "", *programs) if name.endswith((".toml", ".py"))),
         image=image,
         limits=limits,
-        resume=asked["resume"],
+        may_exist=asked["resume"] or asked["force"],
     )
 
 

@@ -19,7 +19,7 @@ EXIT_FAILED_CELLS = 3
 # What every framework takes for a seed.
 SEED_MAX = 2**31 - 1
 # Everything else was decided when the run began: given again, it is to be the same.
-FREE_WHEN_RESUMED = frozenset({"resume", "out", "budget", "as_json"})
+FREE_WHEN_RESUMED = frozenset({"resume", "out", "force", "budget", "as_json"})
 STDERR_LINES_SHOWN = 5
 # Options that choose among a suite's cells.
 AXES = ("backends", "workloads", "devices", "tasks", "batches", "precisions", "threads", "compile_modes", "feeds")
@@ -104,6 +104,7 @@ def _label(_context: click.Context, _parameter: click.Parameter, value: str) -> 
     "--label", default="", callback=_label, metavar="TEXT", help="Your name for the run, in place of its file's."
 )
 @click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
+@click.option("--force", is_flag=True, help="Replace the profile that is at --out.")
 @click.option("--resume", is_flag=True, help="Go on with the unfinished run of --out.")
 @click.option("--quick", is_flag=True, help="A shorter run: fewer rounds, one fit of one epoch.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
@@ -196,7 +197,7 @@ def _begin(options: dict[str, Any]) -> Run:
         label=options["label"],
         options=_options(),
     )
-    return Run.begin(profile_path(options["out"], suite.name, plan.id, plan.created), plan)
+    return Run.begin(profile_path(options["out"], suite.name, plan.id, plan.created, replace=options["force"]), plan)
 
 
 def _resume(options: dict[str, Any]) -> Run:

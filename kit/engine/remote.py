@@ -67,8 +67,8 @@ def for_hosts(run: ContainerRun, hosts: Sequence[str]) -> list[tuple[str, Contai
             if path.is_absolute():
                 raise EngineError(f"{path}: an absolute path is not there on another host; give it relative to here")
         own = Path(os.path.relpath(name))
-        if own.exists() and not run.resume:
-            raise EngineError(f"{own}: is there already; choose another --out, measured data is not overwritten")
+        if own.exists() and not run.may_exist:
+            raise EngineError(f"{own}: is there already; choose another --out, or replace it with --force")
         found.append((host, run._replace(out=str(own), arguments=(*_without_out(run.arguments), "--out", str(own)))))
     return found
 

@@ -72,8 +72,8 @@ def clock_lines(clock: Certificate | None) -> list[str]:
     found = {
         "source": f"{clock.source}: {clock.source_reason}",
         "resolution": f"{clock.resolution_ns:g} ns",
-        "null interval": f"median {null.median_ns:g} ns, p99.9 {null.p999_ns:g} ns, of {null.count:,}",
-        "stamp": f"median {path.median_ns:g} ns, p99.9 {path.p999_ns:g} ns, of {path.count:,}",
+        "null interval": f"median {duration(null.median_ns)}, p99.9 {duration(null.p999_ns)}, of {null.count:,}",
+        "stamp": f"median {duration(path.median_ns)}, p99.9 {duration(path.p999_ns)}, of {path.count:,}",
         "shortest step": f"{duration(clock.shortest_step_ns)}: 1000 null intervals",
     }
     if clock.drift_ppm is not None:

@@ -98,8 +98,8 @@ REASONS: Templates = {
     "data_synthetic": "synthetic data in the shapes of a real set: times are valid, there is no accuracy",
     "images": "images: {listed}",
     "images_same": "two of the images are one and the same: the difference between them is chance",
-    "interrupted": "{profile} was interrupted: rounds are missing; `kit run` or what began it measures them with "
-    "--resume --out FILE",
+    "interrupted": "{profile} was interrupted and lacks rounds; `kit run --resume --out FILE` measures them "
+    "(or the `kit launch` that began it)",
     "launches_failed": "{failed} of {launches} launches of {cell} failed",
     "whole_turns": "members took whole turns, not blocks: intervals are wider",
     "skipped": "{backend} was skipped",

@@ -6,6 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from kit.cli import main
 from kit.cli import run as run_module
 from kit.cli.app import app
 from kit.errors import KitError
@@ -31,7 +32,7 @@ def planned(monkeypatch, tmp_path):
     monkeypatch.setattr(run_module, "measure", lambda running, budget: runs.append(running))
 
     def plan(*words):
-        ended = kit("run", *words, "--out", str(tmp_path / f"{len(runs)}.json"))
+        ended = kit("run", "--out", str(tmp_path / f"{len(runs)}.json"), *words)
         assert ended.exit_code == 0 and ended.exception is None, ended.exception
         return runs[-1].plan
 
@@ -59,3 +60,35 @@ def test_the_old_name_of_until_precision_says_what_to_give():
     assert "--until-precision 2" in refused("run", "--precision", "2")
     assert "--until-precision" in refused("run", "--until-precision", "2", "--rounds", "3")
     assert "leave out --dtype" in refused("run", "--program", "mine.py", "--dtype", "float32")
+
+
+def test_a_profile_is_replaced_only_by_force(planned, tmp_path):
+    program = ("--program", __file__ + ":kit")
+    old = tmp_path / "old.json"
+    old.write_text("measured")
+    assert "--force" in refused("run", *program, "--out", str(old))
+    assert planned(*program, "--force", "--out", str(old)).suite.programs
+    # Until there is another.
+    assert old.read_text() == "measured"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["run", "--rounds", "x"], "--rounds: 'x' is not a whole number; give one as 3"),
+        (["run", "--rounds", "0"], "--rounds: 0 is too small; give 1 or more"),
+        (["run", "--budget", "0"], "--budget: 0.0 is out of range; give more than 0"),
+        (["run", "--task", "x"], "--task: 'x' is none of its values; choose from 'train', 'infer', 'fit'"),
+        (["compare", "--fail-if-slower", "3%", "x"], "--fail-if-slower: '3%' is not a number; give one without"),
+        (["compare", "gone.json"], "gone.json: no such file or folder"),
+        (["compare"], "PROFILES is missing; "),
+        (["launch"], "cpu|gpu|tpu is missing; "),
+    ],
+)
+def test_bad_usage_is_told_in_plain_words(monkeypatch, capsys, words, line):
+    monkeypatch.setattr("sys.argv", ["kit", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"kit: {line}")
