@@ -37,7 +37,7 @@ FINDINGS: Templates = {
 }
 
 REMEDIES: Templates = {
-    "try_variant": "Try --variant {variant}",
+    "try_variant": "Try --variant {variant} (apt: {package})",
     "count_system_calls": "Count its system calls: strace -c -f -p PID, or perf top",
     "compare_whole_time": "Compare samples per second, which counts them, and see p99 in kit show",
     "larger_batch": "Try a larger --batch, or fewer CPUs (taskset)",

@@ -60,6 +60,7 @@ def test_the_table_answers_in_one_column_and_one_sentence():
     assert "TensorFlow is the fastest: 5." in shown
     assert "failed: killed for lack of memory" in shown
     assert "87,341 page faults a step" in shown and "docs/findings.md#page-faults" in shown
+    assert "(apt: libtcmalloc-minimal4)" in shown
     assert "rounds-1" in shown
     assert "energy/sample" not in shown and shown.count("energy: not measured") == 1
     assert max(map(len, shown.splitlines())) <= 100
