@@ -16,7 +16,7 @@ CPU_TIME_LEAST_NS = 500_000_000
 # Page faults per millisecond of the member's CPU time. Measured where another allocator helped by a fifth to a half:
 # 90 to 190; where none helped any more: 40. At 50, a fault that costs 1.4 to 1.9 µs takes 7 to 10 % of the time.
 FAULTS_LEAST_PER_CPU_MS = 50.0
-TCMALLOC_VARIANT = "tcmalloc:env=LD_PRELOAD=libtcmalloc_minimal.so.4"
+TCMALLOC_VARIANT, TCMALLOC_PACKAGE = "tcmalloc:env=LD_PRELOAD=libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"
 
 
 def find(member: Member) -> Finding | None:
@@ -45,4 +45,4 @@ def other_allocator(variant: Variant | None) -> Reason | None:
     """Return the remedy, unless the cell already runs with an allocator of its own."""
     if variant is not None and "LD_PRELOAD" in variant.env:
         return None
-    return reason("try_variant", variant=TCMALLOC_VARIANT)
+    return reason("try_variant", variant=TCMALLOC_VARIANT, package=TCMALLOC_PACKAGE)

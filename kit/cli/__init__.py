@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 
 EXIT_BAD = 2
 EXIT_INTERRUPTED = 130
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# What click says -> what a user is told.
+PLAIN_WORDS = (
+    (r"Invalid value for '(-[^']*)': ", r"\1: "),
+    (r"Invalid value for '[^']*': ", ""),
+    (r"Missing argument '[\[{]?([\w|]+)[^']*'\.(?: Choose from.*)?", r"\1 is missing; `--help` shows what to give"),
+    (r"(?:Path|File|Directory) '(.*)' does not exist\.", r"\1: no such file or folder"),
+    (r"is not a valid integer(?: range)?\.", "is not a whole number; give one as 3"),
+    (r"is not a valid float(?: range)?\.", "is not a number; give one without a unit, as 3 or 0.5"),
+    (r"is not in the range x>=(\S+)\.", r"is too small; give \1 or more"),
+    (r"is not in the range 0<x<=\S+\.", "is out of range; give more than 0"),
+    (r"is not in the range (\S+)<=x<=(\S+)\.", r"is out of range; give \1 to \2"),
+    (r"File '(.*)' is a directory\.", r"\1: a folder; give a file"),
+    (r"is not one of (.*)\.", r"is none of its values; choose from \1"),
+)
 
 
 def main() -> None:
@@ -27,7 +42,7 @@ def main() -> None:
         click.echo(wanted.format_message())
         code = 0
     except click.ClickException as error:
-        code = _failed(printable_line(error.format_message()), EXIT_BAD)
+        code = _failed(printable_line(_plain(error.format_message())), EXIT_BAD)
     except KitError as error:
         code = _failed(str(error), error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -40,6 +55,13 @@ def main() -> None:
 def _failed(line: str, code: int) -> int:
     sys.stderr.write(f"kit: {line}\n")
     return code
+
+
+def _plain(line: str) -> str:
+    """Return a refusal of click's in the words of the kit's own."""
+    for theirs, ours in PLAIN_WORDS:
+        line = re.sub(theirs, ours, line)
+    return line
 
 
 def _output_failed(error: OSError) -> int:

@@ -16,5 +16,6 @@ def doctor(*, as_json: bool) -> None:
     from kit.report.machine import render_examination
     from kit.runner.examine import examine
 
+    click.echo("asking the frameworks, which takes some seconds …", err=True)
     found = examine()
     click.echo(msgspec.json.encode(found) if as_json else render_examination(found, sys.stdout), nl=as_json)

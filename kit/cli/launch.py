@@ -15,20 +15,21 @@ if TYPE_CHECKING:
     from kit.engine.container_run import ContainerRun, Limits
 
 
-def _matching(form: str, examples: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
     """Return a check of an option's text: the engine's own words for what is wrong with it name no option."""
 
     def check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
         if value is not None and not re.fullmatch(form, value):
-            raise click.BadParameter(f"{value!r}; give it as {examples}")
+            raise click.BadParameter(f"{value!r}; give {right}")
         return value
 
     return check
 
 
-CPUS = _matching(r"\d+(-\d+)?(,\d+(-\d+)?)*", "0,1 or 0-3")
-MEMORY = _matching(r"\d+[bkmgBKMG]?", "8g or 500m")
-GPUS = _matching(r"\d+(,\d+)*", "0,1")
+CPUS = _matching(r"[1-9]\d*", "how many, as 4; --cpuset says which, as 0,1")
+CPUSET = _matching(r"\d+(-\d+)?(,\d+(-\d+)?)*", "it as 0,1 or 0-3")
+MEMORY = _matching(r"\d+[bkmgBKMG]?", "it as 8g or 500m")
+GPUS = _matching(r"\d+(,\d+)*", "it as 0,1")
 
 
 @click.command(
@@ -42,9 +43,10 @@ GPUS = _matching(r"\d+(,\d+)*", "0,1")
 @click.option(
     "--cpus",
     callback=CPUS,
-    metavar="0,1",
-    help="Pin to these; default: all that this process may use.",
+    metavar="N",
+    help="So many whole CPUs, by pinning: a quota would throttle. Default: all that this process may use.",
 )
+@click.option("--cpuset", callback=CPUSET, metavar="0,1", help="Pin to these CPUs.")
 @click.option("--memory", callback=MEMORY, metavar="8g", help="No more than this.")
 @click.option("--gpus", callback=GPUS, metavar="0,1", help="These GPUs; default: all.")
 @click.option("--rapl", is_flag=True, help="Mount the host's energy counters.")
@@ -64,6 +66,9 @@ def launch(
     """
     from kit.engine.container_run import Limits
 
+    if options["cpus"] and options["cpuset"]:
+        raise click.UsageError("--cpus and --cpuset cannot both choose CPUs; give one")
+    options["cpus"] = options["cpus"] and int(options["cpus"])
     asked = _checked_run(target, arguments, options.pop("image"), Limits(**options))
     if asked.limits.gpus and target != "gpu":
         raise click.UsageError(f"--gpus is for the target gpu, not for {target}")
@@ -102,7 +107,7 @@ def _checked_run(target: str, arguments: tuple[str, ...], image: str | None, lim
         files=tuple(Path(name) for name in (asked["suite"] or "", *programs) if name.endswith((".toml", ".py"))),
         image=image,
         limits=limits,
-        resume=asked["resume"],
+        may_exist=asked["resume"] or asked["force"],
     )
 
 

@@ -18,14 +18,30 @@ if TYPE_CHECKING:
 EXIT_FAILED_CELLS = 3
 # What every framework takes for a seed.
 SEED_MAX = 2**31 - 1
-# Everything else was decided when the run began.
-FREE_WHEN_RESUMED = frozenset({"resume", "out", "budget", "as_json"})
+# Everything else was decided when the run began: given again, it is to be the same.
+FREE_WHEN_RESUMED = frozenset({"resume", "out", "force", "budget", "as_json"})
 STDERR_LINES_SHOWN = 5
 # Options that choose among a suite's cells.
-AXES = ("backends", "workloads", "devices", "tasks", "batches", "threads", "compile_modes", "feeds")
-
-
+AXES = ("backends", "workloads", "devices", "tasks", "batches", "precisions", "threads", "compile_modes", "feeds")
+PRECISIONS = ("float32", "bfloat16", "tf32")
+# Longer names make rows of a table that nobody reads.
+LABEL_MAX = 60
 POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
+
+
+def _renamed(_context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    """Refuse the old name of --until-precision, which was read as the numeric precision."""
+    if value is not None:
+        now = f"--dtype {value}" if value in PRECISIONS else f"--until-precision {value} (--dtype is the numeric one)"
+        raise click.UsageError(f"--precision is no longer an option; give {now}")
+
+
+def _label(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    from kit.printable import printable_line
+
+    if len(value) > LABEL_MAX or value != printable_line(value):
+        raise click.BadParameter(f"give one line of printable characters, at most {LABEL_MAX}")
+    return value
 
 
 @click.command(short_help="Measure a suite and write its profile.")
@@ -47,6 +63,13 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
 @click.option(
     "--parameter", "parameters", multiple=True, metavar="NAME=N,…", help="Of the network, as units=64 (repeatable)."
 )
+@click.option(
+    "--dtype",
+    "precisions",
+    multiple=True,
+    type=click.Choice(PRECISIONS),
+    help="Numeric precision, the axis `precision` (repeatable).",
+)
 @click.option("--threads", multiple=True, type=click.IntRange(min=1), help="Compute threads (repeatable).")
 @click.option("--compile-mode", "compile_modes", multiple=True, metavar="MODE", help="graph, xla, eager, compile, jit.")
 @click.option(
@@ -65,7 +88,8 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
 )
 @click.option("--compare", multiple=True, metavar="AXIS", help="Compare over this axis (repeatable).")
 @click.option("--rounds", type=click.IntRange(min=1), metavar="N", help="Fresh starts of every cell.")
-@click.option("--precision", type=POSITIVE, metavar="PCT", help="Rounds until each difference is known to PCT %.")
+@click.option("--until-precision", type=POSITIVE, metavar="PCT", help="Rounds until each difference is known to PCT %.")
+@click.option("--precision", hidden=True, expose_value=False, callback=_renamed)
 @click.option("--budget", type=POSITIVE, metavar="S", help="Begin no round after S seconds.")
 @click.option("--data", default="auto", show_default=True, metavar="NAME", help="auto, synthetic, or a data set.")
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Of weights, data, order.")
@@ -76,7 +100,11 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
     show_default=True,
     help="What stamps read.",
 )
+@click.option(
+    "--label", default="", callback=_label, metavar="TEXT", help="Your name for the run, in place of its file's."
+)
 @click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
+@click.option("--force", is_flag=True, help="Replace the profile that is at --out.")
 @click.option("--resume", is_flag=True, help="Go on with the unfinished run of --out.")
 @click.option("--quick", is_flag=True, help="A shorter run: fewer rounds, one fit of one epoch.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
@@ -130,8 +158,8 @@ def _begin(options: dict[str, Any]) -> Run:
     from kit.suites.suite import DEFAULT_SUITE, load_suite
     from kit.suites.variant import variants_given
 
-    if options["rounds"] is not None and options["precision"] is not None:
-        raise click.UsageError("--rounds and --precision cannot both decide how many rounds there are; give one")
+    if options["rounds"] is not None and options["until_precision"] is not None:
+        raise click.UsageError("--rounds and --until-precision cannot both decide how many rounds there are; give one")
     choose_source(options["clock"])
     phase_limit_s()
     axes = {name: list(options[name]) for name in AXES}
@@ -165,9 +193,11 @@ def _begin(options: dict[str, Any]) -> Run:
         seed=options["seed"],
         cpus=cpus,
         clock=options["clock"],
-        precision_pct=options["precision"],
+        precision_pct=options["until_precision"],
+        label=options["label"],
+        options=_options(),
     )
-    return Run.begin(profile_path(options["out"], suite.name, plan.id, plan.created), plan)
+    return Run.begin(profile_path(options["out"], suite.name, plan.id, plan.created, replace=options["force"]), plan)
 
 
 def _resume(options: dict[str, Any]) -> Run:
@@ -175,13 +205,22 @@ def _resume(options: dict[str, Any]) -> Run:
 
     if not options["out"]:
         raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
+    return Run.resume(Path(options["out"]), _options(given_only=True))
+
+
+def _options(*, given_only: bool = False) -> dict[str, Any]:
+    """Return the options that decide a run, by the name they are typed with; with `given_only` no default."""
+    import msgspec
+
     context = click.get_current_context()
-    for parameter in context.command.params:
-        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
-        if given and parameter.name not in FREE_WHEN_RESUMED:
-            name = "SUITE" if isinstance(parameter, click.Argument) else parameter.opts[0]
-            raise click.UsageError(f"{name} cannot be given with --resume: the unfinished run has decided it")
-    return Run.resume(Path(options["out"]))
+    return {
+        "SUITE" if isinstance(parameter, click.Argument) else parameter.opts[0]: msgspec.to_builtins(
+            context.params[parameter.name]
+        )
+        for parameter in context.command.params
+        if parameter.name in context.params and parameter.name not in FREE_WHEN_RESUMED
+        if not given_only or context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    }
 
 
 def _say_overruled(threads: int) -> None:
@@ -198,6 +237,7 @@ def _say_overruled(threads: int) -> None:
 
 
 def _print_outcome(running: Run, profile: Profile, *, as_json: bool) -> None:
+    from kit.compare.naming import cell_names
     from kit.report.reasons import sentence
 
     if as_json:
@@ -207,8 +247,10 @@ def _print_outcome(running: Run, profile: Profile, *, as_json: bool) -> None:
         outcome = {"profile": str(running.path), "id": profile.id, "failed": failed}
         click.echo(msgspec.json.encode(outcome).decode())
         return
+    names = cell_names(running.plan.cells)
     for cell_key, failure in ((one.cell_key, one.failure) for one in running.failed if one.failure is not None):
-        click.echo(f"kit: failed: {cell_key}: {failure.phase}: {sentence(failure.reason)}", err=True)
+        phase = failure.phase.replace("_", " ")
+        click.echo(f"kit: failed: {names[cell_key]}, {phase}: {sentence(failure.reason)}", err=True)
         # Of a user's program its own line has been named.
         tail = [] if failure.reason.code == "program_raised" else failure.stderr_tail.splitlines()
         for line in tail[-STDERR_LINES_SHOWN:]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kit.profile.cell import AXES, Cell
+from kit.profile.cell import AXES, OWN, Cell
 
 # In a title only where groups differ in them, or where a row is named by something else; workload and task always.
 TITLED = ("backend", "batch", "device", "precision", "compile_mode", "feed", "devices", "threads", "variant")
@@ -25,6 +25,20 @@ def label_members(by_key: Mapping[str, Cell], compared: Sequence[str]) -> dict[s
     return {key: _name(cell, axes) for key, cell in by_key.items()}
 
 
+def cell_names(cells: Sequence[Cell]) -> dict[str, str]:
+    """Return each cell's name by its key: ``mlp (torch, train, batch 128)``, and whatever else tells it apart."""
+    others = [axis for axis in axes_of(cells) if axis not in ("workload", "backend", "task", "batch", "compile_mode")]
+    if not _each_backend_has_its_mode(cells):
+        others.append("compile_mode")
+    told = ["task", "batch", *(axis for axis in others if _differ_in(cells, axis))]
+    names = {}
+    for cell in cells:
+        # A program's backend is no framework.
+        axes = told if cell.precision == OWN else ["backend", *told]
+        names[cell.key] = f"{cell.workload} ({', '.join(_shown(cell, axis) for axis in axes)})"
+    return names
+
+
 def axes_of(cells: Sequence[Cell]) -> list[str]:
     """Return all axes, the parameters of these cells' workloads first."""
     return [*_parameters(cells), *AXES]
@@ -35,8 +49,8 @@ def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
     cells = [cell for own in groups for cell in own]
     parameters = _parameters(cells)
     varying = {axis for axis in (*parameters, *TITLED) if _differ_in(cells, axis)}
-    if len({(cell.backend, cell.compile_mode) for cell in cells}) == len({cell.backend for cell in cells}):
-        varying.discard("compile_mode")  # each backend has its own
+    if _each_backend_has_its_mode(cells):
+        varying.discard("compile_mode")
     found = []
     for own in groups:
         shared = [axis for axis in axes_of(cells) if not _differ_in(own, axis)]
@@ -48,6 +62,10 @@ def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
         ]
         found.append([head, *(_name(own[0], [axis]) for axis in told)])
     return found
+
+
+def _each_backend_has_its_mode(cells: Sequence[Cell]) -> bool:
+    return len({(cell.backend, cell.compile_mode) for cell in cells}) == len({cell.backend for cell in cells})
 
 
 def _parameters(cells: Sequence[Cell]) -> list[str]:

@@ -28,6 +28,7 @@ def headline_of(label: str, profile: Profile) -> Headline:
     powered = [one for one in profile.sensors if one.quantity in ("energy", "power") and one.status != "unavailable"]
     return Headline(
         label=label,
+        given_label=profile.label,
         suite=profile.suite.name,
         axes={axis: list(dict.fromkeys(str(cell.value(axis)) for cell in cells)) for axis in AXES},
         data=list(dict.fromkeys(profile.suite.data.values())),

@@ -185,6 +185,7 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     """Which run or runs a comparison reads."""
 
     label: str
+    given_label: str  # the user's own, of `kit run --label`; empty: none
     suite: str
     axes: dict[str, list[str]]  # axis of a cell -> its values
     data: list[str]

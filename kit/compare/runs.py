@@ -14,6 +14,7 @@ from kit.compare.notes import headline_of, run_notes
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Headline, Note, Numbers
 from kit.compare.within import BaselineError, first_failure, launches_of, parts_of, whole_groups
+from kit.printable import printable_line
 from kit.profile.canonical import canonical_json
 from kit.profile.cell import Cell
 from kit.profile.identity import Identity
@@ -37,7 +38,8 @@ class CellRun(NamedTuple):
 class Run(NamedTuple):
     """What is kept of a profile: a thousand of them fit into memory."""
 
-    label: str
+    label: str  # of its file
+    given_label: str  # the user's own; empty: none
     id: str
     identity: bytes  # alike in runs of the same machine and software
     hardware: str  # hash of what no update of software changes
@@ -48,7 +50,7 @@ class Run(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Runs of one identity."""
+    """Runs of one identity and one given label."""
 
     label: str
     runs: list[Run]
@@ -86,6 +88,7 @@ def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool =
             )
     return Run(
         label=label,
+        given_label=printable_line(profile.label),
         id=profile.id,
         identity=_identity_key(profile.identity),
         hardware=profile.identity.hardware_sha256,
@@ -104,24 +107,35 @@ def _identity_key(identity: Identity) -> bytes:
 
 
 def sides_of(runs: Sequence[Run], against: Sequence[Run], baseline: str | None) -> tuple[Side, list[Side]]:
-    """Return the baseline's side and the later ones, each the runs of one identity.
+    """Return the baseline's side and the later ones, each the runs of one identity and one given label.
 
-    The baseline is the side of the first run, or of the one that `baseline` names. Where all runs are of one identity
+    The baseline is the side of the first run, or of the one that `baseline` names. Where all runs are alike in both
     and none was given apart, it is that run alone.
     """
     everyone = [*runs, *against]
-    first = next((run for run in everyone if baseline in (None, run.label)), None)
+    first = next((run for run in everyone if baseline in (None, run.label, run.given_label)), None)
     if first is None:
         raise BaselineError(f"no profile {baseline!r}; choose from {', '.join(run.label for run in everyone)}")
-    sides = [*_by_identity(runs), *_by_identity(against)]
-    if len(sides) == 1:
-        return Side(first.label, [first]), _by_identity([run for run in everyone if run is not first])
+    alike = [*_alike(runs), *_alike(against)]
+    if len(alike) == 1:
+        alike = [[first], *_alike([run for run in everyone if run is not first])]
+    sides = _named(alike)
     base = next(side for side in sides if any(run is first for run in side.runs))
     return base, [side for side in sides if side is not base]
 
 
-def _by_identity(runs: Sequence[Run]) -> list[Side]:
-    found: dict[bytes, list[Run]] = {}
+def _alike(runs: Sequence[Run]) -> list[list[Run]]:
+    found: dict[tuple[bytes, str], list[Run]] = {}
     for run in runs:
-        found.setdefault(run.identity, []).append(run)
-    return [Side(own[0].label + (f" and {len(own) - 1} more" if len(own) > 1 else ""), own) for own in found.values()]
+        found.setdefault((run.identity, run.given_label), []).append(run)
+    return list(found.values())
+
+
+def _named(alike: Sequence[list[Run]]) -> list[Side]:
+    """Return the sides by their given labels; where there is none, or two have it, by their files."""
+    given = [runs[0].given_label for runs in alike]
+    sides = []
+    for label, runs in zip(given, alike, strict=True):
+        files = runs[0].label + (f" and {len(runs) - 1} more" if len(runs) > 1 else "")
+        sides.append(Side(files if not label else label if given.count(label) == 1 else f"{label} ({files})", runs))
+    return sides

@@ -140,5 +140,5 @@ def explained(error: Exception) -> str:
     if "powercap" in said:
         return "the engine's host has no energy counters (/sys/devices/virtual/powercap); leave out --rapl"
     if "Requested CPUs are not available" in said:
-        return f"{said}; give CPUs that this host has with --cpus"
+        return f"{said}; give CPUs that this host has with --cpuset"
     return said

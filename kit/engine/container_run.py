@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from kit.engine.connection import connect
+from kit.engine.connection import EngineError, connect
 from kit.engine.devices import with_devices, with_devices_here
 from kit.engine.folders import with_folders
 from kit.engine.image import Image, find_or_build, need_image, target_image
@@ -35,7 +36,8 @@ GRACE_S = 60
 class Limits(NamedTuple):
     """What a container is given of the machine; null: all that there is."""
 
-    cpus: str | None = None
+    cpus: int | None = None  # how many
+    cpuset: str | None = None  # which: "0,1"
     memory: str | None = None
     gpus: str | None = None
     rapl: bool = False
@@ -50,7 +52,7 @@ class ContainerRun(NamedTuple):
     files: tuple[Path, ...]  # that they name
     image: str | None  # null: the target's
     limits: Limits
-    resume: bool = False
+    may_exist: bool = False  # the profile may be there: the run goes on with it, or replaces it
 
 
 def run_here(run: ContainerRun, stop: Stop) -> Ended:
@@ -59,7 +61,7 @@ def run_here(run: ContainerRun, stop: Stop) -> Ended:
     Raises:
         EngineError: there is no engine, no image, no such device; or the engine refuses or goes away.
     """
-    options = with_folders(container_options(run), run.out, run.files)
+    options = _options_here(run)
     client = connect()
     image = image_of(client, None, run)
     return run_streamed(client, supervised(with_devices(client, run.target, options), image), stop)
@@ -67,7 +69,9 @@ def run_here(run: ContainerRun, stop: Stop) -> Ended:
 
 def as_line(run: ContainerRun) -> str:
     """Return the `docker run` line that does the same; the shell asks the engine for the image's digest."""
-    options = with_devices_here(run.target, with_folders(container_options(run), run.out, run.files))
+    options = with_devices_here(
+        run.target, with_folders(container_options(run, sorted(os.sched_getaffinity(0))), run.out, run.files)
+    )
     image = shlex.quote(options.image)
     digest = f'"$(docker image inspect --format {{{{.Id}}}} {image})"'
     return options.as_line(more=f"--env KIT_IMAGE={image} --env KIT_IMAGE_DIGEST={digest}")
@@ -78,8 +82,16 @@ def image_of(client: docker.DockerClient, host: str | None, run: ContainerRun) -
     return need_image(client, run.image) if run.image else find_or_build(client, host, run.target)
 
 
-def container_options(run: ContainerRun) -> ContainerOptions:
-    """Return the container that measures, as yet without folders and devices."""
+def _options_here(run: ContainerRun) -> ContainerOptions:
+    return with_folders(container_options(run, sorted(os.sched_getaffinity(0))), run.out, run.files)
+
+
+def container_options(run: ContainerRun, usable: Sequence[int]) -> ContainerOptions:
+    """Return the container that measures, as yet without folders and devices; `usable` are the CPUs there.
+
+    Raises:
+        EngineError: more CPUs are wanted than there are.
+    """
     limits = run.limits
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     environment |= {"KIT_POWERCAP_ROOT": str(POWERCAP.inside)} if limits.rapl else {}
@@ -88,18 +100,29 @@ def container_options(run: ContainerRun) -> ContainerOptions:
         command=["run", *run.arguments],
         binds=(POWERCAP,) if limits.rapl else (),
         environment=(("KIT_COMMAND", command_of(run)), *environment.items()),
-        cpuset=limits.cpus or ",".join(map(str, sorted(os.sched_getaffinity(0)))),
+        cpuset=limits.cpuset or _cpuset(limits.cpus, usable),
         memory=limits.memory,
         gpus=(limits.gpus or "all") if run.target == "gpu" else None,
     )
 
 
+def _cpuset(count: int | None, usable: Sequence[int]) -> str:
+    """Return the first `count` of the usable CPUs, or all: whole ones, as a quota would throttle in bursts.
+
+    Raises:
+        EngineError: there are not so many.
+    """
+    if count is not None and count > len(usable):
+        raise EngineError(f"--cpus {count}: only {len(usable)} can be used; give no more, or leave out --cpus")
+    return ",".join(map(str, usable[:count]))
+
+
 def command_of(run: ContainerRun, host: str | None = None) -> str:
     """Return what was typed but for the arguments of `kit run`: a resumed run needs the same."""
     limits = run.limits
-    given = {"--host": host, "--image": run.image, "--cpus": limits.cpus, "--memory": limits.memory}
-    given |= {"--gpus": limits.gpus}
-    words = [word for option, value in given.items() if value for word in (option, value)]
+    given = {"--host": host, "--image": run.image, "--cpus": limits.cpus, "--cpuset": limits.cpuset}
+    given |= {"--memory": limits.memory, "--gpus": limits.gpus}
+    words = [word for option, value in given.items() if value for word in (option, str(value))]
     return shlex.join(["kit", "launch", run.target, *words, *(["--rapl"] if limits.rapl else [])])
 
 

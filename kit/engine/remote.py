@@ -67,8 +67,8 @@ def for_hosts(run: ContainerRun, hosts: Sequence[str]) -> list[tuple[str, Contai
             if path.is_absolute():
                 raise EngineError(f"{path}: an absolute path is not there on another host; give it relative to here")
         own = Path(os.path.relpath(name))
-        if own.exists() and not run.resume:
-            raise EngineError(f"{own}: is there already; choose another --out, measured data is not overwritten")
+        if own.exists() and not run.may_exist:
+            raise EngineError(f"{own}: is there already; choose another --out, or replace it with --force")
         found.append((host, run._replace(out=str(own), arguments=(*_without_out(run.arguments), "--out", str(own)))))
     return found
 
@@ -98,7 +98,7 @@ def run_remote(run: ContainerRun, host: str, stop: Stop) -> Ended:
     image = image_of(client, host, run)
     volumes = Volumes(client, image.digest)
     own = f"steadykit-{hashlib.sha256(f'{os.getuid()} {Path.cwd()} {run.out}'.encode()).hexdigest()[:12]}"
-    options = with_devices(client, run.target, container_options(run))
+    options = with_devices(client, run.target, container_options(run, range(client.info()["NCPU"])))
     has_data = data_folder().is_dir()
     if has_data and volumes.make(DATA_VOLUME):
         try:
@@ -114,7 +114,7 @@ def run_remote(run: ContainerRun, host: str, stop: Stop) -> Ended:
     data = [Bind(DATA_VOLUME, DATA)] if has_data else []
     options = options._replace(
         environment=(*options.environment, ("KIT_COMMAND", command)),
-        cpuset=run.limits.cpus,
+        cpuset=options.cpuset if run.limits.cpus else run.limits.cpuset,
         workdir=str(PROFILES),
         binds=(*options.binds, *data, Bind(own, PROFILES, writable=True)),
     )

@@ -99,6 +99,7 @@ class Profile(msgspec.Struct, kw_only=True):
     schema: str
     id: str
     created: str  # UTC, ISO 8601
+    label: str = ""  # the user's own name for the run; runs of one machine with one label are one side
     kit: Kit
     identity: Identity
     state: StateSpan

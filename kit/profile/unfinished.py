@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -53,6 +53,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     groups: list[Group]
     cpus: list[int]
     clock: ClockChoice
+    label: str = ""  # the user's own name for the run
+    options: dict[str, Any] = {}  # of `kit run`, by the name they are typed with: a resumed run takes the same again
 
 
 class KeptLaunch(msgspec.Struct, frozen=True, kw_only=True):

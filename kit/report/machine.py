@@ -12,7 +12,7 @@ from kit.profile.schema import StateSpan
 from kit.profile.sensor import SensorReport
 from kit.report.quantity import by_name, counted, duration, size
 from kit.report.reasons import sentence
-from kit.report.sections import facts, grid, render
+from kit.report.sections import GAP, UNLIMITED, facts, grid, render, width_of
 
 if TYPE_CHECKING:
     from kit.runner.examine import Examination, Finding
@@ -72,8 +72,8 @@ def clock_lines(clock: Certificate | None) -> list[str]:
     found = {
         "source": f"{clock.source}: {clock.source_reason}",
         "resolution": f"{clock.resolution_ns:g} ns",
-        "null interval": f"median {null.median_ns:g} ns, p99.9 {null.p999_ns:g} ns, of {null.count:,}",
-        "stamp": f"median {path.median_ns:g} ns, p99.9 {path.p999_ns:g} ns, of {path.count:,}",
+        "null interval": f"median {duration(null.median_ns)}, p99.9 {duration(null.p999_ns)}, of {null.count:,}",
+        "stamp": f"median {duration(path.median_ns)}, p99.9 {duration(path.p999_ns)}, of {path.count:,}",
         "shortest step": f"{duration(clock.shortest_step_ns)}: 1000 null intervals",
     }
     if clock.drift_ppm is not None:
@@ -81,52 +81,49 @@ def clock_lines(clock: Certificate | None) -> list[str]:
     return facts(found)
 
 
-def sensor_lines(sensors: Sequence[SensorReport]) -> list[str]:
-    """Return a line a sensor; the unavailable with what stands in the way."""
+def sensor_lines(sensors: Sequence[SensorReport], width: int = UNLIMITED) -> list[str]:
+    """Return a line a sensor, of energy and power first; the unavailable with what stands in the way."""
     rows = []
-    for one in sensors:
+    for one in sorted(sensors, key=lambda one: one.quantity not in ("energy", "power")):
         period = "" if one.update_period_ns is None else f", fresh every {duration(one.update_period_ns)}"
         why = f"from {one.source}{period}" if one.reason is None else sentence(one.reason)
-        rows.append(
-            [one.name, one.status, one.quantity if one.unit == "1" else f"{one.quantity} in {one.unit}", one.scope, why]
-        )
-    return grid(rows) or ["none was probed"]
+        quantity = one.quantity if one.unit == "1" else f"{one.quantity} in {one.unit}"
+        rows.append([one.name, one.status, quantity, f"{one.scope}: {why}"])
+    return grid(rows, width=width) or ["none was probed"]
 
 
 def render_examination(found: Examination, stream: IO[str]) -> str:
     """Return what `kit doctor` found, in sections."""
     cpus = f"{len(found.cpus)} usable: {', '.join(map(str, found.cpus))}"
+    width = width_of(stream) - len(GAP)
     sections = {
-        "Where": facts({"CPUs": cpus, "container": _container(found.container)}),
-        "Conditions": [
-            *grid([[one.subject, "ok" if one.fine else "note", sentence(one.what)] for one in found.conditions])
-        ],
+        "Where": facts({"CPUs": cpus, "container": _container(found.container)}, width),
+        "Conditions": grid(
+            [[one.subject, "ok" if one.fine else "note", sentence(one.what)] for one in found.conditions], width=width
+        ),
         "Frameworks": [
-            *finding_lines(found.backends),
+            *finding_lines(found.backends, width),
             *(sentence(clash) for one in found.backends for clash in one.clashes),
         ],
-        "Data": finding_lines(found.data),
-        "Clocks": finding_lines(found.clocks),
-        "Sensors": sensor_lines(found.sensors),
+        "Data": finding_lines(found.data, width),
+        "Clocks": finding_lines(found.clocks, width),
+        "Sensors": sensor_lines(found.sensors, width),
     }
     return render(sections, stream)
 
 
-def finding_lines(findings: Sequence[Finding]) -> list[str]:
+def finding_lines(findings: Sequence[Finding], width: int = UNLIMITED) -> list[str]:
     """Return a line each: the subject, whether it is here, and where or what would mend it."""
-    return grid([[one.subject, "yes" if one.here else "no", one.detail] for one in findings])
+    return grid([[one.subject, "yes" if one.here else "no", one.detail] for one in findings], width=width)
 
 
 def _container(container: Container) -> str:
     """Return engine, limits and image."""
     cpus, memory_b = container.cpu_limit, container.memory_limit_b
-    said = [
-        container.engine or "none seen",
-        "no CPU limit" if cpus is None else f"{cpus:g} CPUs",
-        "no memory limit" if memory_b is None else size(memory_b),
-        container.image,
-    ]
-    return " · ".join(one for one in said if one)
+    image = f", image {container.image}" if container.image else ""
+    limits = ["all CPUs" if cpus is None else f"at most {cpus:g} CPUs"]
+    limits.append("all memory" if memory_b is None else f"at most {size(memory_b)} of memory")
+    return f"{container.engine or 'none seen'}{image}; {' and '.join(limits)}"
 
 
 def _not_known(reasons: Mapping[str, Reason]) -> dict[str, str]:

@@ -73,6 +73,9 @@ REASONS: Templates = {
     "exclusive_device": "only one process at a time may hold the {device}",
     "synthetic_data": "synthetic data has no accuracy",
     "download_failed": "{file} cannot be downloaded ({tried})",
+    "no_mirror": "{file} is not there, and no mirror is known that has it",
+    "data_not_mounted": "{data} is not in {folder}; on the host: `kit data fetch {data}`, and mount that folder, "
+    "-v ~/.cache/steadykit:/data:ro (`kit launch` mounts it)",
     "folder_not_writable": "{folder} cannot be written: {error}",
     "not_installed": "{backend} is not installed",
     "pool_threads_not_listed": "its thread pool does not list its threads",
@@ -98,11 +101,11 @@ REASONS: Templates = {
     "parity_differs": "PARITY FAILED: {cell} computes other losses than the rest ({difference:.0e} apart)",
     "own_programs": "programs bring their own data and weights: that they compute the same is not proved",
     "energy_not_measured": "energy: not measured (kit doctor says why)",
-    "data_synthetic": "SYNTHETIC DATA: the shapes of a real set, made up; times count, accuracy does not exist",
+    "data_synthetic": "synthetic data in the shapes of a real set: times are valid, there is no accuracy",
     "images": "images: {listed}",
     "images_same": "two of the images are one and the same: the difference between them is chance",
-    "interrupted": "{profile} was interrupted: rounds are missing; `kit run` or what began it measures them with "
-    "--resume --out FILE",
+    "interrupted": "{profile} was interrupted and lacks rounds; `kit run --resume --out FILE` measures them "
+    "(or the `kit launch` that began it)",
     "launches_failed": "{failed} of {launches} launches of {cell} failed",
     "whole_turns": "members ran one after another, not interleaved, in {sequential} of {rounds} rounds: intervals are "
     "wider",

@@ -37,7 +37,7 @@ FINDINGS: Templates = {
 }
 
 REMEDIES: Templates = {
-    "try_variant": "Try --variant {variant}",
+    "try_variant": "Try --variant {variant} (apt: {package})",
     "count_system_calls": "Count its system calls: strace -c -f -p PID, or perf top",
     "see_latency": "See median, p95 and p99 in --wide, or judge by the median step: --by latency",
     "larger_batch": "Try a larger --batch, or fewer CPUs (taskset)",

@@ -29,7 +29,8 @@ def render_profile(profile: Profile, stream: IO[str], *, parity_tolerance: float
     """Return every section of one profile for `stream`."""
     if not profile.measured:
         return _render_published(profile, stream)
-    heading = f"{profile.id} · {moment(profile.created)} · kit {profile.kit.version} · {profile.schema}"
+    parts = (profile.label, profile.id, moment(profile.created), f"kit {profile.kit.version}", profile.schema)
+    heading = " · ".join(part for part in parts if part)
     notes = [*run_notes(profile.id, profile), *parity_notes(profile.cells, parity_tolerance)]
     launches = [(result, launch) for result in profile.cells for launch in result.launches]
     sections = {
@@ -97,7 +98,11 @@ def _suite(profile: Profile) -> list[str]:
 
 def _member(result: CellResult) -> list[str]:
     """Return what ran a cell's launches, each value once."""
-    versions = {f"{one.backend_version} on Python {one.python}": None for one in result.launches if one.python}
+    versions = {
+        f"{one.backend_version} on Python {one.python}" if one.backend_version else f"Python {one.python}": None
+        for one in result.launches
+        if one.python
+    }
     threads = {
         f"{one.threads.reported or 'unknown'} threads ({one.threads.requested} asked for) on CPUs "
         f"{','.join(map(str, one.threads.cpus))}": None
@@ -131,7 +136,9 @@ def _table(
 
 def _launch(result: CellResult, launch: Launch) -> list[str]:
     if launch.failure is not None:
-        stderr = launch.failure.stderr_tail.strip().splitlines()[-1:]
+        # An exception's last line there is the exception.
+        tail = "" if "type" in launch.failure.reason.values else launch.failure.stderr_tail
+        stderr = tail.strip().splitlines()[-1:]
         said = f"failed in {launch.failure.phase}: {sentence(launch.failure.reason)}"
         return [*_head(result, launch), *[NONE] * 7, ": ".join([said, *stderr])]
     if not launch.gave_number:

@@ -62,6 +62,7 @@ def headline(comparison: Comparison, titles: Titles) -> list[str]:
     frameworks = _counted_or_named([titles.get(name, name) for name in one.axes["backend"]], "framework")
     virtual = f"{one.cpus} virtual CPUs ({one.hypervisor})" if one.hypervisor else counted(one.cpus or 0, "CPU")
     what = [
+        one.given_label,
         one.suite,
         f"{nets} × {frameworks} × {'+'.join(one.axes['task'])}",
         f"batch {_listed(one.axes['batch'])}",

@@ -14,14 +14,15 @@ from kit.fingerprint.conditions import Condition, conditions
 from kit.fingerprint.container import container
 from kit.profile.clock import ClockSource
 from kit.profile.identity import Container
-from kit.profile.reason import Reason
+from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
+from kit.report.reasons import sentence
 from kit.runner.cpus import threads_here, usable_cpus
 from kit.runner.interpreters import find_backend, interpreter_for
 from kit.sensors.catalog import probe_all
 from kit.workloads.catalog import DATASETS
 from kit.workloads.data.dataset import SPLITS, Split
-from kit.workloads.data.files import DataError
+from kit.workloads.data.files import DataError, data_folder
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,9 +66,9 @@ def examine() -> Examination:
         return Examination(
             cpus=usable_cpus(),
             container=container(),
+            data=[examine_data(name) for name in DATASETS],  # before the frameworks: a wrong KIT_DATA ends it
             conditions=conditions(usable_cpus(), threads_here()),
             backends=list(together.map(_backend, FRAMEWORKS)),
-            data=[examine_data(name) for name in DATASETS],
             clocks=[_clock(source) for source in get_args(ClockSource)],
             sensors=probe_all(),
         )
@@ -85,8 +86,9 @@ def _backend(name: str) -> BackendFinding:
     if found.devices is None:
         detail = f"{found.version}, run by {python}, cannot be imported: {found.why_no_devices}"
         return BackendFinding(subject=name, here=False, detail=detail)
-    sees = ", ".join(f"{count} {kind}" for kind, count in found.devices.items() if count) or "no device"
-    detail = f"{found.version}, run by {python}; sees {sees}"
+    kinds = {kind: count for kind, count in found.devices.items() if count}
+    runs_on = ", ".join(kind if count == 1 else f"{kind} × {count}" for kind, count in kinds.items()) or "no device"
+    detail = f"{found.version}, run by {python}; runs on: {runs_on}"
     return BackendFinding(subject=name, here=True, detail=detail, devices=found.devices, clashes=found.clashes)
 
 
@@ -97,7 +99,8 @@ def examine_data(name: str) -> DataFinding:
     if missing := data.missing():
         names = ", ".join(file.name for file in missing)
         detail = f"not in {folder} yet: {names}; `kit data fetch {name}` downloads what is missing"
-        detail += ", on the host; mount it, -v ~/.cache/steadykit:/data:ro" if container().image else ""
+        if container().image:
+            detail = sentence(reason("data_not_mounted", data=name, folder=str(data_folder())))
         return DataFinding(subject=name, here=False, detail=detail, folder=str(folder))
     try:
         samples = {split: len(data.load(split).targets) for split in SPLITS}

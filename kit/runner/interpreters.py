@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import msgspec
 
@@ -19,6 +20,8 @@ from kit.worker.probe import Probe
 
 # The probe imports no framework; an interpreter that takes longer than this to start is not usable for measuring.
 PROBE_TIMEOUT_S = 60
+# The allocator that docs/findings.md recommends, and its Debian package.
+PACKAGES = {"libtcmalloc_minimal.so.4": "libtcmalloc-minimal4"}
 DEFAULT = Variant(name=DEFAULT_VARIANT)
 
 
@@ -70,9 +73,15 @@ def find_backend(backend: str, variant: Variant = DEFAULT, *, devices: bool = Fa
     if found.not_preloaded:
         raise InterpreterError(
             f"variant {variant.name}: LD_PRELOAD names {', '.join(found.not_preloaded)}, which was not loaded; "
-            "install the library, or give its full path"
+            f"install {_named(found.not_preloaded)}, or give its full path"
         )
     return found
+
+
+def _named(libraries: Sequence[str]) -> str:
+    """Return "the library", with the packages that have it where they are known."""
+    packages = [PACKAGES[name] for library in libraries if (name := os.path.basename(library)) in PACKAGES]  # noqa: PTH119
+    return f"the library (Debian, Ubuntu: {', '.join(packages)})" if packages else "the library"
 
 
 def _answer(backend: str, variant: Variant, *, devices: bool) -> bytes:

@@ -21,8 +21,10 @@ class OutputError(KitError):
     """The profile cannot go where it was asked to."""
 
 
-def profile_path(out: str | None, suite: str, run_id: str, created: str) -> Path:
+def profile_path(out: str | None, suite: str, run_id: str, created: str, *, replace: bool = False) -> Path:
     """Return the file to write: `out` itself, or ``<suite>-<UTC time>-<id>.json`` in the folder `out` (default: here).
+
+    With `replace` a file may be there: it is replaced when the first profile of the run is written.
 
     Raises:
         OutputError: the file is there already, an unfinished run is, or its folder is not.
@@ -37,8 +39,8 @@ def profile_path(out: str | None, suite: str, run_id: str, created: str) -> Path
             raise OutputError(f"{path}: a folder, not a profile; name the file, as --out run.json")
         if os.path.lexists(folder_of(path)):
             raise OutputError(f"{path}: an unfinished run: go on with `{resuming(path)}`")
-        if os.path.lexists(path):
-            raise OutputError(f"{path}: is there already; choose another --out, measured data is not overwritten")
+        if os.path.lexists(path) and not replace:
+            raise OutputError(f"{path}: is there already; choose another --out (`kit run --force` replaces it)")
         if not path.parent.is_dir():
             raise OutputError(f"{path.parent}: no such folder; create it, or choose another --out")
     except (OSError, ValueError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import get_args
+from typing import Any, get_args
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from kit.engine.connection import local_engine
 from kit.engine.image import need_image
 from kit.errors import KitError
 from kit.fingerprint.accelerators import absence
+from kit.fingerprint.container import container
 from kit.fingerprint.identity import identity
 from kit.fingerprint.software import kit_revision
 from kit.fingerprint.state import state
@@ -33,6 +34,7 @@ from kit.suites.suite import Suite
 from kit.version import __version__
 from kit.workloads.catalog import WORKLOADS
 from kit.workloads.data.choice import ensure
+from kit.workloads.data.files import data_folder
 from kit.workloads.installed import adding_distributions
 
 
@@ -126,6 +128,9 @@ def ensure_data(cells: Sequence[Cell], choice: str) -> tuple[dict[str, str], Rea
     for name in dict.fromkeys(WORKLOADS[workload].data for workload in built):
         found = ensure(choice, name)
         used[name] = found.name
+        if found.reason is not None and container().image:
+            # The images have no network, and nothing in /data: what failed there is the mount.
+            why = why or reason("data_not_mounted", data=name, folder=str(data_folder()))
         why = why or found.reason
     return used, why
 
@@ -152,6 +157,8 @@ def prepare(
     cpus: list[int],
     clock: ClockChoice,
     precision_pct: float | None = None,
+    label: str = "",
+    options: dict[str, Any] | None = None,
 ) -> RunPlan:
     """Return the plan of a new run.
 
@@ -165,6 +172,8 @@ def prepare(
         cpus: that members are pinned to.
         clock: what stamps read.
         precision_pct: rounds go on until each difference is known to within it.
+        label: the user's own name for the run.
+        options: of the command line, by the name they are typed with.
     """
     rounds = suite.measure.rounds if precision_pct is None else ROUNDS_PRELIMINARY
     return RunPlan(
@@ -193,4 +202,6 @@ def prepare(
         groups=plan_groups(cells, suite.compared, suite.baseline),
         cpus=cpus,
         clock=clock,
+        label=label,
+        options=options or {},
     )

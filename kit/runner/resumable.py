@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -13,6 +13,7 @@ from kit.profile.program import file_sha256
 from kit.profile.reason import reason
 from kit.profile.unfinished import RunPlan
 from kit.runner.prepare import identify, with_digests
+from kit.suites.suite import load_suite
 from kit.version import __version__
 
 # Hashes say that something differs; the fields under them say what.
@@ -53,6 +54,23 @@ def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
             raise _differs(path, before, now)
 
 
+def check_options(plan: RunPlan, given: Mapping[str, object]) -> None:
+    """Compare the options that are given again, by name, with those that the run was begun with.
+
+    Raises:
+        NotResumableError: naming an option, and both values.
+    """
+    for name, value in given.items():
+        began_with = plan.options.get(name)
+        if value != began_with:
+            raise NotResumableError(
+                f"{name} is {_shown(value)} here, {_shown(began_with)} in the unfinished run; "
+                "leave it out, or begin a run with another --out"
+            )
+        if name == "SUITE" and load_suite(str(value)).sha256 != plan.suite.sha256:
+            raise NotResumableError(f"{value} was edited since the run began; begin a run with another --out")
+
+
 def without_counters(plan: RunPlan) -> RunPlan:
     """Return the plan of a run that is resumed: the counters of its state before are null, with the reason."""
     before = plan.state_before
@@ -67,9 +85,16 @@ def without_counters(plan: RunPlan) -> RunPlan:
 
 def _differs(what: str, begun_on: object, here: object) -> NotResumableError:
     return NotResumableError(
-        f"the run cannot go on: {what} was {begun_on} when it began and is {here} now; "
+        f"the run cannot go on: {what} was {_shown(begun_on)} when it began and is {_shown(here)} now; "
         "resume it where it began, or begin a run with another --out"
     )
+
+
+def _shown(value: object) -> str:
+    """Return a value as it is read in a sentence."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "not given"
+    return "not given" if value is None else str(value) or "empty"
 
 
 def _differences(path: str, before: object, now: object) -> Iterator[tuple[str, object, object]]:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from kit.profile.unfinished import RunPlan, UnfinishedRun
 from kit.runner.cpus import usable_cpus
 from kit.runner.launchers.mixed import MixedLauncher
 from kit.runner.launchers.protocol import Launcher
-from kit.runner.resumable import check_resumable, without_counters
+from kit.runner.resumable import check_options, check_resumable, without_counters
 from kit.runner.round import Context, Watcher, run_round
 from kit.runner.rounds import failed_cells, next_round
 from kit.runner.stop import StopFlag
@@ -72,16 +73,17 @@ class Run:
         return cls(UnfinishedRun.begin(path, plan), plan)
 
     @classmethod
-    def resume(cls, path: Path) -> Self:
-        """Go on with the run whose folder lies beside `path`.
+    def resume(cls, path: Path, options: Mapping[str, object] = MappingProxyType({})) -> Self:
+        """Go on with the run whose folder lies beside `path`; `options` are those of `kit run` that are given again.
 
         Raises:
             UnfinishedError: there is none, or another run is writing it.
-            NotResumableError: it was begun on another machine, software or CPUs.
+            NotResumableError: it was begun with other options, or on another machine, software or CPUs.
             DataError: its data is not here: every cell would fail for good.
         """
         kept = UnfinishedRun.reopen(path)
         try:
+            check_options(kept.plan, options)
             check_resumable(kept.plan, usable_cpus())
             for name, used in kept.plan.suite.data.items():
                 ensure(used, name)
@@ -176,6 +178,7 @@ class Run:
             schema=SCHEMA,
             id=plan.id,
             created=plan.created,
+            label=plan.label,
             kit=plan.kit,
             identity=plan.identity,
             state=StateSpan(before=plan.state_before, after=state()),

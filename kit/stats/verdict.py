@@ -26,8 +26,8 @@ Verdict = Literal["faster", "slower", "same", "unresolved"]
 SMALLEST_DIFFERENCE = 0.01
 # Two rounds have one degree of freedom: their interval is thirteen times their spread and their verdicts luck.
 ROUNDS_FOR_VERDICT = 3
-# Below, tables say "preliminary". It is also the first look of --precision: with a look after each round from the 3rd
-# on intervals cover 90 % of the time, from the 8th 93 to 95 %.
+# Below, tables say "preliminary". It is also the first look of --until-precision: with a look after each round from
+# the 3rd on intervals cover 90 % of the time, from the 8th 93 to 95 %.
 ROUNDS_PRELIMINARY = 8
 ALPHA = 0.05
 SAME_LEVEL = 1 - 2 * ALPHA

@@ -32,7 +32,8 @@ def changed(
     if programs:
         for axis in ("workloads", *OWN_AXES):
             if axes.get(axis):
-                raise SuiteError(f"a program brings its own {axis}: leave out --{axis.replace('_', '-').rstrip('s')}")
+                option = "dtype" if axis == "precisions" else axis.replace("_", "-").rstrip("s")
+                raise SuiteError(f"a program brings its own {axis}: leave out --{option}")
         axes = axes | OWN_AXES | {"workloads": list(programs)}
         own = msgspec.structs.replace(suite.axes[0], parameters={})
         suite = msgspec.structs.replace(

@@ -19,6 +19,7 @@ from kit.suites.program import sources_of
 from kit.suites.suite import Axes, Suite, check_choice
 from kit.workloads.catalog import DATASETS, WORKLOADS, parameters_of
 from kit.workloads.catalog import workload as workload_of
+from kit.workloads.workload import Workload
 
 DEFAULT_COMPILE_MODE = "default"
 # Pairs that lie further apart in a cycle pair worse: 0.75, 3 and 6 s apart, an SD of 1.1 % became 1.7, 2.9 and 3.9 %.
@@ -234,9 +235,26 @@ def _check(suite: Suite) -> None:
             _check_batches(suite, axes)
 
 
+def _check_network(network: Workload) -> None:
+    """Raise PlanError where its data set is not there, or its last layer does not give what its loss takes."""
+    if network.data not in DATASETS:
+        raise PlanError(
+            f"workload {network.name} is defined on the data set {network.data!r}, which is not there; "
+            f"choose from {', '.join(DATASETS)}, or add it (docs/extending.md)"
+        )
+    *_, last = network.placed_layers()
+    gives = last.layer.output_shape(last.input_shape)
+    takes = network.input_shape if network.loss == "reconstruction" else (network.classes,)
+    if gives != takes:
+        what = "its input" if network.loss == "reconstruction" else f"classes={network.classes}"
+        raise PlanError(f"workload {network.name}: its last layer gives {gives}, and {what} takes {takes}; mend one")
+
+
 def _check_batches(suite: Suite, axes: Axes) -> None:
     for (workload, parameters), task, batch in product(_workloads(suite, axes), axes.tasks, axes.batches):
-        data = DATASETS[workload_of(workload, parameters).data]
+        network = workload_of(workload, parameters)
+        _check_network(network)
+        data = DATASETS[network.data]
         samples = data.samples("test" if task == "infer" else "train")
         if batch > samples:
             raise PlanError(f"batch {batch} is more than the {samples} samples there are to {task} on; give fewer")

@@ -121,5 +121,8 @@ def _takes_task(name: str, path: str, function: str) -> bool:
         return "task" in defined[function].get_parameters()
     if function in {own.get_name() for own in table.get_symbols() if own.is_assigned() or own.is_imported()}:
         return False
-    has = f"it has {', '.join(defined)}" if defined else "it has none"
-    raise ProgramNotFoundError(f"program {name}: {path} has no function {function!r}; {has}")
+    has = f"it has {', '.join(defined)}; " if defined else ""
+    raise ProgramNotFoundError(
+        f"program {name}: {path} has no function {function!r}; {has}define {function}(batch, device), "
+        "see docs/programs.md"
+    )

@@ -12,13 +12,19 @@ _KEY = re.compile(r"\s*(\w+)\s*=")
 _PATH = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
 _FIELD = re.compile(r"field `(\w+)`")
+_TYPES = re.compile(r"Expected `([^`]+)`(?: (>=|<=) (\S+?))?(?:, got `(\w+)`)?$")
+# msgspec's word for a type -> as it is called in TOML.
+WORDS = {
+    "str": "text in quotes", "int": "a whole number", "float": "a number", "bool": "true or false",
+    "array": "a list in brackets", "object": "a table",
+}  # fmt: skip
 
 
 def refusal(error: msgspec.ValidationError, toml: str, shape: type) -> str:
     """Return what is wrong with the text of a `shape`, with its line and the choices where they are known."""
     found = _PATH.fullmatch(str(error))
     assert found is not None  # the pattern takes any text
-    what, path = found["what"], found["path"] or ""
+    what, path = _TYPES.sub(_wanted, found["what"]), found["path"] or ""
     steps = [name or index for name, index in _STEP.findall(path)]
     field = _FIELD.search(what)
     line = _line(toml, [*steps, *field.groups()] if field else steps)
@@ -31,6 +37,13 @@ def refusal(error: msgspec.ValidationError, toml: str, shape: type) -> str:
         + what[1:]
         + (f"; choose from {', '.join(choices)}" if choices else "")
     )
+
+
+def _wanted(types: re.Match[str]) -> str:
+    wanted = " or ".join(WORDS.get(kind, kind) for kind in types[1].split(" | ") if kind != "null")
+    bound = f" {types[2]} {types[3]}" if types[2] else ""
+    there = f"{WORDS.get(types[4], types[4])} stands there; " if types[4] else ""
+    return f"{there}give {wanted}{bound}"
 
 
 def _line(toml: str, steps: list[str]) -> int | None:

@@ -20,7 +20,9 @@ def variants_given(texts: Iterable[str]) -> dict[str, VariantTable]:
     """
     found: dict[str, VariantTable] = {}
     for text in texts:
-        name, _, settings = text.partition(":")
+        name, colon, settings = text.partition(":")
+        if not colon and "=" in name:
+            raise SuiteError(f"--variant {text!r}: a name comes first; give --variant NAME:env={text}, {_EXAMPLE}")
         if not VARIANT_NAME.fullmatch(name):
             raise SuiteError(f"--variant {text!r}: {name!r} is no name; give letters, digits and . _ + -, {_EXAMPLE}")
         if name in found:

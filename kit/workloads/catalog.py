@@ -23,6 +23,10 @@ class MissingWorkloadError(KitError):
     """This interpreter lacks the distribution that adds a workload."""
 
 
+class ClashError(KitError):
+    """Two files of the kit hold something of one name."""
+
+
 class ParameterError(KitError):
     """A workload has no such parameter, or not with this value."""
 
@@ -39,12 +43,21 @@ def discover(package: ModuleType, kind: type[_Kind], file: str = "") -> dict[str
     """Return every object of `kind` that a module of `package` holds, by its name.
 
     Where each entry is a folder, `file` is the module in it that is imported, and nothing else of it.
+
+    Raises:
+        ClashError: two objects have one name.
     """
     found: dict[str, _Kind] = {}
+    modules: dict[str, str] = {}
     for entry in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         if entry.ispkg or not file:
             module = import_module(f"{entry.name}.{file}" if file else entry.name)
-            found |= {value.name: value for value in vars(module).values() if isinstance(value, kind)}
+            for value in (value for value in vars(module).values() if isinstance(value, kind)):
+                # What a module imports from another is the same object.
+                if found.setdefault(value.name, value) is not value:
+                    places = f"{modules[value.name]} and {module.__name__}"
+                    raise ClashError(f"{places} both have a {kind.__name__} {value.name!r}; rename one")
+                modules.setdefault(value.name, module.__name__)
     return found
 
 

@@ -1,14 +1,19 @@
-"""To add one is to write one: what docs/extending.md says of a data set, a network with a new layer, and a backend."""
+"""To add one is to write one: what docs/extending.md says of networks, a new layer, a data set, and a backend."""
 
 import gzip
 import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
+
+from kit.profile.store import read_profile
 
 REPOSITORY = Path(__file__).parents[2]
 EXTENDING = REPOSITORY / "docs" / "extending.md"
@@ -91,7 +96,7 @@ def logits(inputs, weights):
 def test_a_file_each_is_all_it_takes(tmp_path):
     written = re.findall(r"```python\n# kit/(?:workloads/)?(\S+)\n(.*?)```", EXTENDING.read_text(), re.DOTALL)
     added = {name: text for name, text in written if name.startswith(("datasets/", "networks/", "backends/"))}
-    assert len(added) == 3
+    assert len(added) == 4
     added |= {"backends/plain/__init__.py": "", "backends/plain/backend.py": BACKEND}
     for name, text in added.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -116,3 +121,40 @@ def test_a_file_each_is_all_it_takes(tmp_path):
         assert answer["data"] == name
         np.testing.assert_allclose(answer["logits"], logits(answer["inputs"], said["weights"]), atol=1e-5)
     assert set(np.unique(said["answers"]["auto"]["inputs"])) == {0.0, 1.0}
+
+
+BLOCK = re.compile(r"```python\n# (kit/[^\s,]+)(?:, )?([^\n]*)\n(.*?)```", re.DOTALL)
+
+
+def put(tree, path, where, text):
+    """Put a block of the page where it says."""
+    file = tree / path
+    if not where:
+        file.write_text(text)
+    elif where == "among the imports":
+        file.write_text(file.read_text().replace("\nfrom kit.", f"\n{text}from kit.", 1))
+    else:
+        assert where == "a case of _translate"
+        file.write_text(file.read_text().replace("        case _:\n", f"{text}        case _:\n", 1))
+
+
+@pytest.mark.frameworks
+def test_the_networks_of_the_page_are_measured_by_its_commands(tmp_path):
+    pytest.importorskip("torch")
+    shutil.copytree(REPOSITORY / "kit", tmp_path / "kit", ignore=shutil.ignore_patterns("__pycache__"))
+    page = EXTENDING.read_text()
+    for path, where, text in BLOCK.findall(page):
+        if path.startswith(("kit/workloads/", "kit/backends/torch/")):
+            put(tmp_path, path, where, text)
+    commands = [
+        shlex.split(line) for line in re.findall(r"^    kit (run --workload (?:wide|elman) .*torch.*)$", page, re.M)
+    ]
+    assert len(commands) == 2
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", "kit", *command, "--task", "train"],
+            cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        (cell,) = read_profile(tmp_path / command[-1]).cells
+        assert cell.launches[0].gave_number

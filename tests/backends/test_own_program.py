@@ -31,19 +31,15 @@ def made(tmp_path):
         source = ProgramSource(
             path=str(path), function="program", takes_task=takes_task, sha256=file_sha256(path) or ""
         )
-        cell = Cell(
-            workload="model",
-            backend="program",
-            device=device,
-            task="infer",
-            batch=4,
-            precision=OWN,
-            compile_mode=OWN,
-            feed=OWN,
-        )
-        return OwnProgram(source, cell)
+        return OwnProgram(source, cell_of("model", device=device, task="infer"))
 
     return make
+
+
+def cell_of(name, device="cpu", task="train"):
+    return Cell(
+        workload=name, backend="program", device=device, task=task, batch=4, precision=OWN, compile_mode=OWN, feed=OWN
+    )
 
 
 def run(program, steps=1):
@@ -90,8 +86,16 @@ def test_a_last_batch_that_is_smaller_is_refused(made):
         'return {"step": lambda b: b[0].sum(), "batches": [(np.ones((n, 3)), np.ones(n)) for n in (4, 4, 1)]}'
     )
     run(program, 3)
-    with pytest.raises(ProgramError, match=r"first batch is \(4, 3\) and \(4,\) and its last \(1, 3\) and \(1,\)"):
+    with pytest.raises(ProgramError, match=r"is \(4, 3\) and \(4,\) and its last \(1, 3\) and \(1,\).*drop_last=True"):
         run(program)
+
+
+def test_a_class_named_by_mistake_is_told_as_one(tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text("class Net:\n    def __init__(self, width=32): ...\n")
+    source = ProgramSource(path=str(path), function="Net", takes_task=False, sha256=file_sha256(path))
+    with pytest.raises(ProgramError, match=r"Net is a class, .*define program\(batch, device\)"):
+        OwnProgram(source, cell_of("Net"))
 
 
 @pytest.mark.parametrize(
@@ -148,11 +152,8 @@ def test_a_file_that_has_changed_since_the_run_began_is_refused(made, tmp_path):
     path = tmp_path / "model.py"
     source = ProgramSource(path=str(path), function="program", takes_task=False, sha256=file_sha256(path) or "")
     path.write_text("def program(batch, device): return lambda: 2.0")
-    cell = Cell(
-        workload="m", backend="program", device="cpu", task="train", batch=4, precision=OWN, compile_mode=OWN, feed=OWN
-    )
     with pytest.raises(ProgramError, match="is not what"):
-        OwnProgram(source, cell)
+        OwnProgram(source, cell_of("m"))
 
 
 def test_results_without_a_framework():

@@ -38,4 +38,14 @@ def test_doctor_says_what_is_not_here_and_what_would_mend_it(monkeypatch, tmp_pa
     assert not found["data"][0]["here"] and "kit data fetch" in found["data"][0]["detail"]
     assert any(one["here"] for one in found["clocks"])
     assert all(one["reason"] for one in found["sensors"] if one["status"] == "unavailable")
-    assert "Frameworks" in kit("doctor").stdout
+    shown = kit("doctor")
+    assert "Frameworks" in shown.stdout and shown.stderr
+    assert max(map(len, shown.stdout.splitlines())) <= 100
+    sensors = shown.stdout.partition("\nSensors\n")[2]
+    assert sensors.index("rapl.energy") < sensors.index("process.cpu_ns")
+
+
+def test_a_data_folder_that_is_not_there_ends_doctor_and_data(monkeypatch):
+    monkeypatch.setenv("KIT_DATA", "/nowhere")
+    for words in (("doctor",), ("data",), ("data", "fetch")):
+        assert "/nowhere" in str(kit(*words).exception)

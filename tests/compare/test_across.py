@@ -15,8 +15,11 @@ from kit.report.columns import columns_of, titles_of
 def run(label, ms=2.0, *, seed=0, drift=0.0, **more):
     """One run of one cell; the machine's level is the run's own."""
     level = {"sd": 0.002, "noise": 0.002} | more.pop("member", {})
+    more["label"] = more.pop("given_label", "")
     fields = {"id": label, "seed": seed, "drift": drift, "rounds": 3, "cycles": 4} | more
-    return reduce_run(label, b.profile(b.group("mlp train", b.member("torch", ms, **level)), **fields))
+    return reduce_run(
+        label, b.profile(b.group("mlp train", b.member("torch", ms, **level)), **{"rounds": 3, "cycles": 4} | fields)
+    )
 
 
 def compared(runs, against=(), **more):
@@ -60,6 +63,29 @@ def test_the_baseline_is_chosen_by_label():
     assert versus_of(compared(runs, baseline="y")).ratio == pytest.approx(0.5, rel=0.05)
     with pytest.raises(BaselineError, match="x"):
         compared(runs, baseline="z")
+
+
+def labels(comparison):
+    return [one.label for one in comparison.headlines]
+
+
+def test_runs_of_one_label_are_a_side_that_is_called_by_it():
+    before = [run(f"b{n}", seed=n, given_label="before") for n in range(3)]
+    after = [run(f"a{n}", 3.0, seed=5 + n, given_label="after") for n in range(3)]
+    comparison = compared([before[0], after[0], before[1], after[1], before[2], after[2]])
+    assert labels(comparison) == ["before", "after"] and versus_of(comparison).verdict == "slower"
+    assert [one.profiles for one in comparison.headlines] == [3, 3]
+    assert [row.name for row in comparison.groups[0].rows] == ["torch · before", "torch · after"]
+    assert labels(compared([*before, *after], baseline="after"))[0] == "after"
+
+
+def test_one_label_of_two_machines_is_two_sides():
+    here = [run(f"h{n}", seed=n, given_label="box") for n in range(2)]
+    there = run("there", seed=5, given_label="box", identity=b.identity("Another CPU"))
+    assert labels(compared([*here, there])) == ["box (h0 and 1 more)", "box (there)"]
+    # Where it tells nothing apart, files do; and where there is none.
+    assert labels(compared(here)) == ["box (h0)", "box (h1)"]
+    assert labels(compared([run("plain"), here[0]])) == ["plain", "box"]
 
 
 def blocked_run(kind):

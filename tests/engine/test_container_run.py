@@ -1,5 +1,6 @@
 """What a container run is given: paths as they were typed, devices of this machine, and only what it may have."""
 
+import os
 import shlex
 from itertools import pairwise
 
@@ -18,12 +19,16 @@ pytest.importorskip("docker", reason="the docker package is missing: make setup-
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KIT_DATA", str(tmp_path / "data"))
+    monkeypatch.delenv("KIT_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path
 
 
-def a_run(target="cpu", out=None, files=(), **more):
-    return ContainerRun(target, (), out, files, None, Limits(), **more)
+ALL = Limits()
+
+
+def a_run(target="cpu", out=None, files=(), limits=ALL, **more):
+    return ContainerRun(target, (), out, files, None, limits, **more)
 
 
 def mounts(line):
@@ -38,8 +43,9 @@ def test_a_links_own_name_is_found_inside(folder):
     assert (mount["source"], mount["target"]) == (str(folder / "real"), str(folder / "link"))
 
 
-def test_data_are_mounted_where_they_lie_and_named(folder):
+def test_data_are_mounted_where_they_lie_and_named(folder, monkeypatch):
     (folder / "data").mkdir()
+    monkeypatch.setenv("KIT_DATA", str(folder / "data"))
     line = as_line(a_run())
     assert {mount["target"]: "readonly" in mount for mount in mounts(line)} == {
         str(folder / "data"): True,
@@ -48,9 +54,25 @@ def test_data_are_mounted_where_they_lie_and_named(folder):
     assert f"KIT_DATA={folder / 'data'}" in shlex.split(line)
 
 
-def test_profiles_beside_the_data_are_one_writable_mount(folder):
+def test_profiles_beside_the_data_are_one_writable_mount(folder, monkeypatch):
     (folder / "data").mkdir()
+    monkeypatch.setenv("KIT_DATA", str(folder / "data"))
     assert [("readonly" in mount) for mount in mounts(as_line(a_run(out="data/run.json")))] == [False]
+
+
+def cpuset(limits):
+    words = shlex.split(as_line(a_run(limits=limits)))
+    return words[words.index("--cpuset-cpus") + 1]
+
+
+def test_cpus_are_a_number_of_whole_ones_and_a_cpuset_says_which():
+    usable = sorted(os.sched_getaffinity(0))
+    assert cpuset(Limits()) == ",".join(map(str, usable))
+    assert cpuset(Limits(cpus=1)) == str(usable[0])
+    assert cpuset(Limits(cpus=len(usable))) == cpuset(Limits())
+    assert cpuset(Limits(cpuset="5,7")) == "5,7"
+    with pytest.raises(EngineError, match=f"only {len(usable)} can be used"):
+        cpuset(Limits(cpus=len(usable) + 1))
 
 
 @pytest.mark.parametrize("out", ["/", "/tmp/", "/tmp/../tmp/run.json"])

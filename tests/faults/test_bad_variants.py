@@ -40,6 +40,10 @@ def test_an_interpreter_that_cannot(place, tmp_path, text, said):
     [
         (["new:python=/gone/bin/python"], "No such file"),
         (["new:env=LD_PRELOAD=libnobody-has-this.so.7"], "libnobody-has-this.so.7, which was not loaded"),
+        (
+            ["new:env=LD_PRELOAD=/gone/libtcmalloc_minimal.so.4"],
+            "Ubuntu: libtcmalloc-minimal4), or",
+        ),
         (["new:env=A=1", "new:env=A=2"], "two variants of one name"),
         (["new:picture=x"], "sets nothing"),
         (["new"], "sets nothing"),

@@ -13,7 +13,7 @@ def failed_alone(place, answer, number):
     assert {name for name in launches if name[0] == "train"} == {("train", own) for own in range(number + 1)}
     failure = launches["train", number].failure
     assert [name for name, one in launches.items() if one.failure is not None] == [("train", number)]
-    assert len([line for line in answer.said if "failed" in line and TRAIN in line]) == 1
+    assert len([line for line in answer.said if "failed: mlp (plain, train, batch 16)" in line]) == 1
     assert place.members() == []
     return failure
 

@@ -89,10 +89,19 @@ def test_what_a_run_under_way_refuses(place):
     answer = place.run("--budget", "0.01")
     assert answer.code == 0
     assert "the budget of 0.01 s has ended; 1 of 2 rounds kept" in answer.said[0]
-    for again, said in ((place.run(), "an unfinished run"), (place.go_on("--seed", "1"), "--seed cannot be given")):
+    for again, said in ((place.run(), "an unfinished run"), (place.go_on("--seed", "1"), "--seed is 1 here, 0 in")):
         assert again.code == 2
         assert said in again.said[0]
     assert unfinished(place)
+    # As the shell's history has it, with --resume added.
+    as_typed = place.run("--budget", "0.01", "--resume")
+    assert as_typed.code == 0, as_typed.stderr
+    place.check_whole({})
+    assert not unfinished(place)
+
+
+def test_a_run_does_not_go_on_with_other_cpus(place):
+    assert place.run("--budget", "0.01").code == 0
     elsewhere = place.go_on(under=["taskset", "-c", str(min(os.sched_getaffinity(0)))])
     if len(os.sched_getaffinity(0)) > 1:
         assert elsewhere.code == 2

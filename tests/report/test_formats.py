@@ -67,6 +67,7 @@ def test_the_table_answers_in_one_column_and_one_sentence():
     assert "TensorFlow is the fastest: 5." in shown
     assert "failed: killed for lack of memory" in shown
     assert "87,341 page faults a step" in shown and "docs/findings.md#page-faults" in shown
+    assert "(apt: libtcmalloc-minimal4)" in shown
     assert "rounds-2" in shown
     assert "energy/sample" not in shown and shown.count("energy: not measured") == 1
     assert max(map(len, shown.splitlines())) <= 100
@@ -211,6 +212,23 @@ def test_show_has_every_launch_and_whatever_was_sensed():
     assert "a::fused_layer" in shown
     for word in ("oddity", "2.00 / 3.00 W", "new.one", "no luck", "null interval", "Example CPU 9000", "unavailable"):
         assert word in shown
+
+
+def test_show_says_an_exception_once_and_no_version_that_is_not_known():
+    dead = {number: b.reason("exception", type="RuntimeError", message="no luck") for number in range(8)}
+    built = b.profile(b.group("g", b.member("torch", 2.0, failed_rounds=dead)))
+    for launch in built.cells[0].launches:
+        launch.failure = msgspec.structs.replace(launch.failure, stderr_tail="Traceback\nRuntimeError: no luck\n")
+        launch.python, launch.backend_version = "3.11.7", None
+    shown = render_profile(built, io.StringIO(), parity_tolerance=1e-5)
+    assert "None" not in shown and "Python 3.11.7" in shown
+    assert shown.count("RuntimeError: no luck") == 8
+
+
+def test_the_label_of_a_run_stands_in_its_headline():
+    built = b.profile(label="Tuesday")
+    assert text(within(built)).startswith("Tuesday · quick")
+    assert render_profile(built, io.StringIO(), parity_tolerance=1e-5).startswith("Tuesday · run-1")
 
 
 def test_a_code_that_is_not_known_is_shown_as_it_is():

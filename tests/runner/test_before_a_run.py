@@ -1,5 +1,7 @@
 """What is decided before the first round: where the profile goes, and whether a run may go on here."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 from profile_builder import identity
@@ -11,10 +13,17 @@ from kit.profile.identity import STATE_COUNTERS, Container
 from kit.profile.program import ProgramSource, file_sha256
 from kit.profile.schema import Kit
 from kit.profile.unfinished import folder_of
+from kit.report.reasons import sentence
 from kit.runner import resumable
+from kit.runner.examine import examine_data
 from kit.runner.output import profile_path
-from kit.runner.resumable import check_resumable, without_counters
+from kit.runner.prepare import ensure_data
+from kit.runner.resumable import check_options, check_resumable, without_counters
+from kit.suites.changed import changed
+from kit.suites.plan import plan_cells
+from kit.suites.suite import load_suite
 from kit.version import __version__
+from kit.workloads.catalog import DATASETS
 
 CREATED = "2026-01-02T03:04:05+00:00"
 
@@ -75,7 +84,7 @@ def test_a_run_goes_on_where_it_was_begun(here):
 
 
 def test_what_has_changed_is_named(here):
-    assert "usable CPUs was [0, 1] when it began and is [0]" in refused(check_resumable, begun(), [0])
+    assert "usable CPUs was 0, 1 when it began and is 0 now" in refused(check_resumable, begun(), [0])
     here(kernel="7.0.0")
     assert "software.kernel was 6.1.0 when it began and is 7.0.0" in refused(check_resumable, begun(), [0, 1])
     here(packages={"torch": "3.0", "jax": "0.10", "tensorflow": "2.21"})
@@ -88,6 +97,31 @@ def test_what_has_changed_is_named(here):
     assert "hostname" in refused(check_resumable, begun(), [0, 1])
 
 
+def test_no_value_is_left_blank_or_in_python_words(here):
+    for before, now, said in (
+        ({"TORCH_INDEX": ""}, {}, "TORCH_INDEX was empty when it began and is not given now"),
+        ({}, {"TORCH_INDEX": ""}, "TORCH_INDEX was not given when it began and is empty now"),
+    ):
+        here(software=msgspec.structs.replace(identity().software, environment=now))
+        software = msgspec.structs.replace(identity().software, environment=before)
+        assert said in refused(check_resumable, begun(identity=identity(software=software)), [0, 1])
+
+
+def test_options_given_again_are_those_of_the_run(tmp_path):
+    suite_file = tmp_path / "mine.toml"
+    suite_file.write_text('name = "mine"\ntitle = "Mine"\n[cells]\nworkloads = ["mlp"]\nbackends = ["torch"]\n')
+    plan = begun(options={"SUITE": str(suite_file), "--seed": 0, "--batch": [32, 64], "--rounds": None})
+    used = msgspec.structs.replace(plan.suite, sha256=load_suite(str(suite_file)).sha256)
+    plan = msgspec.structs.replace(plan, suite=used)
+    check_options(plan, {})
+    check_options(plan, plan.options)
+    assert "--seed is 1 here, 0 in" in refused(check_options, plan, {"--seed": 1})
+    assert "--batch is 32 here, 32, 64 in" in refused(check_options, plan, {"--batch": [32]})
+    assert "--rounds is 3 here, not given in" in refused(check_options, plan, {"--rounds": 3})
+    suite_file.write_text(suite_file.read_text().replace("mlp", "cnn"))
+    assert "mine.toml was edited" in refused(check_options, plan, {"SUITE": str(suite_file)})
+
+
 def test_a_program_that_was_edited_does_not_go_on(here, tmp_path):
     path = tmp_path / "model.py"
     path.write_text("def program(batch, device): ...")
@@ -98,7 +132,7 @@ def test_a_program_that_was_edited_does_not_go_on(here, tmp_path):
     path.write_text("def program(batch, device, task): ...")
     assert "model.py of program mine was" in refused(check_resumable, plan, [0, 1])
     path.unlink()
-    assert "is None now" in refused(check_resumable, plan, [0, 1])
+    assert "is not given now" in refused(check_resumable, plan, [0, 1])
 
 
 def test_another_kit_does_not_go_on(here):
@@ -125,3 +159,15 @@ def test_counters_from_before_a_pause_are_null_with_the_reason():
     assert {getattr(resumed, name) for name in STATE_COUNTERS} == {None}
     assert {resumed.reasons[name].code for name in STATE_COUNTERS} == {"run_resumed"}
     assert resumed.load_1min == state.load_1min
+
+
+def test_the_images_say_that_a_mount_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("KIT_DATA", str(tmp_path))
+    monkeypatch.setitem(DATASETS, "mnist", replace(DATASETS["mnist"], mirrors=()))
+    mlp = plan_cells(changed(load_suite("quick"), {"workloads": ["mlp"]}))
+    assert ensure_data(mlp, "auto")[1].code == "no_mirror"
+    monkeypatch.setenv("KIT_IMAGE", "steadykit:cpu")
+    used, why = ensure_data(mlp, "auto")
+    assert used == {"mnist": "synthetic"}
+    assert "-v ~/.cache/steadykit:/data:ro" in sentence(why)
+    assert sentence(why) == examine_data("mnist").detail

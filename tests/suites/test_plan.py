@@ -2,6 +2,7 @@
 
 import itertools
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from kit.suites.changed import changed
 from kit.suites.plan import MEMBERS_MAX, PlanError, plan_bundles, plan_cells, plan_groups
 from kit.suites.suite import UNSHAREABLE, Axes, Suite, VariantTable, load_suite
 from kit.workloads.catalog import WORKLOADS
+from kit.workloads.layers import Dense
 from kit.workloads.workload import Family
 
 
@@ -234,6 +236,21 @@ def test_a_parameter_that_no_workload_has_or_takes_is_refused(monkeypatch, param
     monkeypatch.setitem(WORKLOADS, "deep", DEEP)
     with pytest.raises(KitError, match=line):
         plan_cells(suite(workloads=["deep"], parameters=parameters))
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"data": "signals"}, "data set 'signals', which is not there; choose from mnist, uci_har"),
+        ({"layers": (Dense(7),)}, r"last layer gives \(7,\), and classes=10 takes \(10,\)"),
+        ({"loss": "reconstruction"}, r"last layer gives \(10,\), and its input takes \(784,\)"),
+    ],
+)
+def test_a_network_that_does_not_fit_its_data_or_loss_is_refused(monkeypatch, fields, line):
+    wrong = msgspec.structs.replace(WORKLOADS["mlp"], name="wrong", **fields)
+    monkeypatch.setitem(WORKLOADS, "wrong", wrong)
+    with pytest.raises(PlanError, match=line):
+        plan_cells(suite(workloads=["wrong"]))
 
 
 def test_a_baseline_that_was_narrowed_away_is_the_first_cell():

@@ -116,11 +116,13 @@ def test_a_suite_file_names_them_beside_itself(models, tmp_path_factory, monkeyp
         ("pack.gone", "no module pack.gone here"),
         ("model.deep", "no module model.deep here"),
         ("model.py:gone", "model.py has no function 'gone'; it has program, both"),
+        ("empty.py", "no function 'program'; define program(batch, device), see docs/programs.md"),
         ("broken.py", "broken.py, line 2, is no Python: invalid syntax"),
         ("binary.py", "binary.py is no Python"),
     ],
 )
 def test_what_is_not_there_is_one_line(models, text, line):
+    (models / "empty.py").touch()
     (models / "broken.py").write_text("x = 1\ndef program(:\n")
     (models / "binary.py").write_bytes(b"\xff\xfe\0\0")
     assert line in refused(cells_of, text)
@@ -133,8 +135,9 @@ def test_what_names_no_program_is_refused(text):
 
 def test_what_cannot_be_is_refused(models):
     assert "given twice" in refused(programs_given, ["model.py", "./model.py"])
-    for axis in ("workloads", "backends", "compile_modes", "precisions", "feeds"):
+    for axis in ("workloads", "backends", "compile_modes", "feeds"):
         assert f"leave out --{axis.replace('_', '-')[:-1]}" in refused(suite_of, "model.py", **{axis: ["x"]})
+    assert "leave out --dtype" in refused(suite_of, "model.py", precisions=["float32"])
     assert "'program'; choose from tensorflow" in refused(
         plan_cells, changed(load_suite("quick"), {"backends": ["program"]})
     )

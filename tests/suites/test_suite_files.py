@@ -104,10 +104,17 @@ def test_a_file_that_is_no_suite_is_one_line(tmp_path, text, said):
     [
         ('"infer"]', '"trian"]', "line 10: cells.tasks: invalid enum value 'trian'; choose from fit, infer, train;"),
         ("tasks", "taks", "line 10: cells: object contains unknown field `taks`; choose from workloads, backends,"),
-        ("[64]", "[0]", "line 9: cells.batches: expected `int` >= 1;"),
+        ("[64]", "[0]", "line 9: cells.batches: give a whole number >= 1;"),
         ("rounds", "runds", "line 12: measure: object contains unknown field `runds`; choose from rounds, cycles,"),
         ("rounds = 4", "block_s = 0", "line 11: measure: block_s 0.0 leaves no time"),
         ('title = "two"', 'title = "two"\nrows = 2', "measure, variants, table, programs; docs/suites.md"),
+        ('title = "two"', "title = 2", "line 2: title: a whole number stands there; give text in quotes;"),
+        ("[64]", "64", "cells.batches: a whole number stands there; give a list in brackets;"),
+        (
+            'title = "two"',
+            'title = "two"\nbaseline = 16',
+            "baseline: a whole number stands there; give text",
+        ),
         ('title = "two"\n', "", "not a suite: object missing required field `title`;"),
     ],
 )
@@ -224,6 +231,7 @@ def test_what_a_variant_may_say():
         (["", "b"], "is no name"),
         (["a/b"], "is no name"),
         (["-x"], "is no name"),
+        (["A=1"], "give --variant NAME:env=A=1"),
         (["a:python="], "sets nothing"),
         (["a:env=X"], "sets nothing"),
         (["a:env==1"], "sets nothing"),

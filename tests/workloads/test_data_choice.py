@@ -107,11 +107,12 @@ def test_what_is_missing_is_downloaded_once(linked, monkeypatch, serve):
     assert mirror.asked == [LABELS.name]
 
 
-@pytest.mark.parametrize("below", ["", "deeper"])
-def test_a_folder_that_cannot_be_one_has_no_data(tmp_path, monkeypatch, below):
-    file = tmp_path / "file"
-    file.write_text("")
-    monkeypatch.setenv("KIT_DATA", str(file / below))
-    assert ensure("auto", "mnist").name == "synthetic"
-    with pytest.raises(DataUnavailableError, match="KIT_DATA"):
-        ensure("mnist", "mnist")
+@pytest.mark.parametrize("choice", ["auto", "mnist"])
+def test_a_data_folder_that_is_set_and_not_there_is_an_error(tmp_path, monkeypatch, choice):
+    (tmp_path / "file").touch()
+    for set_to in (tmp_path / "nope", tmp_path / "file", tmp_path / "file" / "deeper"):
+        monkeypatch.setenv("KIT_DATA", str(set_to))
+        with pytest.raises(DataError, match=f"KIT_DATA is {set_to}") as caught:
+            ensure(choice, "mnist")
+        assert not isinstance(caught.value, DataUnavailableError)
+    assert ensure("synthetic", "mnist").name == "synthetic"

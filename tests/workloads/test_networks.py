@@ -5,10 +5,12 @@ import math
 import msgspec
 import pytest
 
+from kit.workloads import networks
 from kit.workloads.attention import DecoderBlock, LastToken, LayerNorm, Positions
-from kit.workloads.catalog import DATASETS, WORKLOADS, ParameterError, workload
+from kit.workloads.catalog import DATASETS, WORKLOADS, ClashError, ParameterError, discover, workload
 from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, MaxPool2D
 from kit.workloads.recurrent import LSTM, SimpleRNN
+from kit.workloads.workload import Workload
 
 WITH_DROPOUT = ["mlp", "cnn", "cnn_small"]
 
@@ -47,6 +49,17 @@ def test_layers_with_weights_are_named_by_their_place():
         "kernel": (3, 3, 32, 64),
         "bias": (64,),
     }
+
+
+def test_two_files_with_a_network_of_one_name_are_an_error(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text("from kit.workloads.networks.rnn import RNN\n")
+    monkeypatch.setattr(networks, "__path__", [*networks.__path__, str(tmp_path)])
+    assert discover(networks, Workload)["rnn"] is WORKLOADS["rnn"]  # imported from there, the same
+    (tmp_path / "mine_too.py").write_text(
+        "import msgspec\nfrom kit.workloads.networks.rnn import RNN\nMINE = msgspec.structs.replace(RNN, name='mlp')\n"
+    )
+    with pytest.raises(ClashError, match=r"networks.mlp and .*networks.mine_too both have a Workload 'mlp'"):
+        discover(networks, Workload)
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

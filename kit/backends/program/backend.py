@@ -74,7 +74,7 @@ class OwnProgram:
         if found != self._shapes:
             raise ProgramError(
                 f"its first step returned {_shown(self._shapes)} and a later one {_shown(found)}: a step must do the "
-                "same work each time; leave out a last batch that is smaller"
+                "same work each time; leave out a last batch that is smaller, as DataLoader(…, drop_last=True) does"
             )
         if np.median(step_ns) < STEP_LEAST_NS:
             raise ProgramError(
@@ -196,6 +196,11 @@ def _made(source: ProgramSource, cell: Cell) -> dict[str, Any]:
         signature.bind(**given)
     except TypeError:
         wanted = ", ".join(given)
+        if inspect.isclass(function):
+            raise ProgramError(
+                f"{source.function} is a class, and a program is a function that returns a step; "
+                f"define program({wanted}), see docs/programs.md"
+            ) from None
         raise ProgramError(
             f"{source.function}{signature} cannot be given {wanted}; write def {source.function}({wanted})"
         ) from None
@@ -230,7 +235,8 @@ def _again(batches: Iterable[DeviceBatch]) -> Iterator[DeviceBatch]:
             yield last
         if (wanted := shapes(first)) != (found := shapes(last)):
             raise ProgramError(
-                f"its first batch is {_shown(wanted)} and its last {_shown(found)}; leave out what fills no batch"
+                f"its first batch is {_shown(wanted)} and its last {_shown(found)}; leave out what fills no batch, "
+                "as DataLoader(…, drop_last=True) does"
             )
 
 

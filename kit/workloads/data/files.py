@@ -39,11 +39,18 @@ class DataUnavailableError(DataError):
 def data_folder() -> Path:
     """Return the folder that holds one folder a data set: `KIT_DATA`, else this user's cache folder.
 
-    It may be missing, or read-only with the files already in it.
+    It may be read-only with the files already in it; the cache folder may be missing.
+
+    Raises:
+        DataError: KIT_DATA names what is no folder, as a typing error does.
     """
     import platformdirs
 
     chosen = os.environ.get("KIT_DATA")
+    if chosen and not os.path.isdir(chosen):  # noqa: PTH112 - False, too, where it may not be looked for
+        raise DataError(
+            f"KIT_DATA is {chosen}, and there is no such folder; create it, or unset KIT_DATA for the cache"
+        )
     return Path(chosen) if chosen else platformdirs.user_cache_path("steadykit")
 
 
@@ -115,13 +122,16 @@ def download(files: Iterable[DataFile], folder: Path, mirrors: Sequence[str], re
         remedy: what the user can do where no mirror helps.
 
     Raises:
-        DataUnavailableError: the folder cannot be written, or no mirror gave the right content.
+        DataUnavailableError: the folder cannot be written, there is no mirror, or none gave the right content.
     """
     left, tried = list(mirrors), []
     for file in files:
         with tempfile.TemporaryDirectory(prefix="kit-download-") as arrivals:
             while left and (failure := _fetch(file, left[0], arrivals)):
                 tried.append(f"{urlsplit(left.pop(0)).netloc}: {failure}")
+            if not mirrors:
+                line = f"{file.name} is not there, and no mirror is known that has it; {remedy}"
+                raise DataUnavailableError(reason("no_mirror", file=file.name), line)
             if not left:
                 why = reason("download_failed", file=file.name, tried="; ".join(tried))
                 raise DataUnavailableError(why, f"{file.name} cannot be downloaded ({'; '.join(tried)}); {remedy}")

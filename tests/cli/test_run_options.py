@@ -1,0 +1,94 @@
+"""What the options of `kit run` decide, and what is refused, before anything is measured."""
+
+from importlib.util import find_spec
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from kit.cli import main
+from kit.cli import run as run_module
+from kit.cli.app import app
+from kit.errors import KitError
+
+
+def kit(*words):
+    return CliRunner().invoke(app, words, standalone_mode=False)
+
+
+def refused(*words):
+    """The one line that a command ends with."""
+    error = kit(*words).exception
+    assert isinstance(error, click.ClickException | KitError), error
+    said = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    assert "\n" not in said
+    return said
+
+
+@pytest.fixture
+def planned(monkeypatch, tmp_path):
+    """Return the plan that options come to; nothing is measured."""
+    runs = []
+    monkeypatch.setattr(run_module, "measure", lambda running, budget: runs.append(running))
+
+    def plan(*words):
+        ended = kit("run", "--out", str(tmp_path / f"{len(runs)}.json"), *words)
+        assert ended.exit_code == 0 and ended.exception is None, ended.exception
+        return runs[-1].plan
+
+    return plan
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="plans cells of PyTorch")
+def test_dtype_is_the_axis_precision(planned):
+    torch = ("--data", "synthetic", "--quick", "--backend", "torch", "--workload", "mlp", "--task", "infer")
+    both = planned(*torch, "--dtype", "float32", "--dtype", "bfloat16", "--compare", "precision")
+    assert [cell.precision for cell in both.cells] == ["float32", "bfloat16"]
+    assert len(both.groups) == 1
+    narrow = planned(*torch, "--until-precision", "2")
+    assert narrow.suite.precision_pct == 2
+
+
+def test_a_label_is_one_short_line(planned):
+    assert planned("--program", __file__ + ":kit", "--label", "tcmalloc, Tuesday").label == "tcmalloc, Tuesday"
+    for label in ("x" * 61, "two\nlines", "\x1b[2J", " padded "):
+        assert "--label" in refused("run", "--label", label)
+
+
+def test_the_old_name_of_until_precision_says_what_to_give():
+    assert "--dtype bfloat16" in refused("run", "--precision", "bfloat16")
+    assert "--until-precision 2" in refused("run", "--precision", "2")
+    assert "--until-precision" in refused("run", "--until-precision", "2", "--rounds", "3")
+    assert "leave out --dtype" in refused("run", "--program", "mine.py", "--dtype", "float32")
+
+
+def test_a_profile_is_replaced_only_by_force(planned, tmp_path):
+    program = ("--program", __file__ + ":kit")
+    old = tmp_path / "old.json"
+    old.write_text("measured")
+    assert "--force" in refused("run", *program, "--out", str(old))
+    assert planned(*program, "--force", "--out", str(old)).suite.programs
+    # Until there is another.
+    assert old.read_text() == "measured"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["run", "--rounds", "x"], "--rounds: 'x' is not a whole number; give one as 3"),
+        (["run", "--rounds", "0"], "--rounds: 0 is too small; give 1 or more"),
+        (["run", "--budget", "0"], "--budget: 0.0 is out of range; give more than 0"),
+        (["run", "--task", "x"], "--task: 'x' is none of its values; choose from 'train', 'infer', 'fit'"),
+        (["compare", "--fail-if-slower", "3%", "x"], "--fail-if-slower: '3%' is not a number; give one without"),
+        (["compare", "gone.json"], "gone.json: no such file or folder"),
+        (["compare"], "PROFILES is missing; "),
+        (["launch"], "cpu|gpu|tpu is missing; "),
+    ],
+)
+def test_bad_usage_is_told_in_plain_words(monkeypatch, capsys, words, line):
+    monkeypatch.setattr("sys.argv", ["kit", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"kit: {line}")
