@@ -13,6 +13,7 @@ from kit.cli.clock import SOURCES
 
 if TYPE_CHECKING:
     from kit.profile.schema import Profile
+    from kit.profile.unfinished import RunPlan
     from kit.runner.run import Run
 
 EXIT_FAILED_CELLS = 3
@@ -79,9 +80,13 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
 @click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
 @click.option("--resume", is_flag=True, help="Go on with the unfinished run of --out.")
 @click.option("--quick", is_flag=True, help="A shorter run: fewer rounds, one fit of one epoch.")
+@click.option("--dry-run", is_flag=True, help="Print cells, groups and about how long it takes; measure nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
     """Measure SUITE (default: standard; a built-in name or a .toml file) and write a profile."""
+    if options["dry_run"] and not options["resume"]:
+        _print_plan(_planned(options), as_json=as_json)
+        return 0
     running = _resume(options) if options["resume"] else _begin(options)
     profile = measure(running, budget)
     if profile is None:
@@ -116,14 +121,20 @@ def measure(running: Run, budget: float | None) -> Profile | None:
 
 
 def _begin(options: dict[str, Any]) -> Run:
-    """Decide everything, or raise a KitError."""
+    from kit.runner.output import profile_path
+    from kit.runner.run import Run
+
+    plan = _planned(options)
+    return Run.begin(profile_path(options["out"], plan.suite.name, plan.id, plan.created), plan)
+
+
+def _planned(options: dict[str, Any]) -> RunPlan:
+    """Decide everything, or raise a KitError; data are not fetched for a dry run."""
     from kit.clock import choose_source
     from kit.report.reasons import sentence
     from kit.runner.cpus import threads_here, usable_cpus
     from kit.runner.launchers.conversation import phase_limit_s
-    from kit.runner.output import profile_path
     from kit.runner.prepare import check_devices, ensure_data, keep_installed, prepare, with_digests
-    from kit.runner.run import Run
     from kit.suites.changed import changed, parameters_given
     from kit.suites.plan import plan_cells
     from kit.suites.program import programs_given
@@ -153,10 +164,10 @@ def _begin(options: dict[str, Any]) -> Run:
         click.echo(f"kit: skipped: {sentence(entry.reason)}", err=True)
     cpus = usable_cpus()
     _say_overruled(threads_here())
-    data = ensure_data(cells, options["data"])
+    data = ({}, None) if options["dry_run"] else ensure_data(cells, options["data"])
     if data[1] is not None:
         click.echo(f"kit: {sentence(data[1])}; synthetic data of the same shapes is used", err=True)
-    plan = prepare(
+    return prepare(
         suite,
         cells,
         variants,
@@ -167,7 +178,20 @@ def _begin(options: dict[str, Any]) -> Run:
         clock=options["clock"],
         precision_pct=options["precision"],
     )
-    return Run.begin(profile_path(options["out"], suite.name, plan.id, plan.created), plan)
+
+
+def _print_plan(plan: RunPlan, *, as_json: bool) -> None:
+    import sys
+
+    from kit.report.plain import ascii_json
+    from kit.report.run_plan import planned, render
+    from kit.runner.time_left import TimeLeft
+
+    left = TimeLeft(plan).estimate()
+    if as_json:
+        click.echo(ascii_json(planned(plan, left.seconds, is_least=left.is_least)), nl=False)
+    else:
+        click.echo(render(plan, left.seconds, sys.stdout, is_least=left.is_least), nl=False)
 
 
 def _resume(options: dict[str, Any]) -> Run:
