@@ -41,6 +41,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     value: float | None = None
     spread: float | None = None  # standard deviation over repeats, of scores
+    is_computed: bool = False  # steps × step, from a part of an epoch
     reason: Reason | None = None
 
 
@@ -198,8 +199,10 @@ def _of_fit(result: CellResult) -> dict[FigureName, Figure]:
         return {}
     epochs = [own for launch, fit in fits if (own := epoch_ns(launch, fit)) is not None]
     found: dict[FigureName, Figure] = {
-        "train_time_s": Figure(value=numbers.total_ns / 1e9),
-        "epoch_time_s": Figure(value=statistics.fmean(epochs) / 1e9) if epochs else Figure(reason=reason("one_epoch")),
+        "train_time_s": Figure(value=numbers.total_ns / 1e9, is_computed=numbers.is_computed),
+        "epoch_time_s": Figure(value=statistics.fmean(epochs) / 1e9, is_computed=numbers.is_computed)
+        if epochs
+        else Figure(reason=reason("one_epoch")),
     }
     if numbers.test_ns is not None:
         found["test_time_s"] = Figure(value=numbers.test_ns / 1e9)
@@ -238,4 +241,4 @@ def _gain(own: Figure, base: Figure | None, *, is_base: bool) -> Figure:
         return own
     if base is None or base.value is None:
         return Figure(reason=reason("no_cpu_to_gain_over"))
-    return Figure(value=100 * base.value / own.value)
+    return Figure(value=100 * base.value / own.value, is_computed=own.is_computed or base.is_computed)

@@ -20,10 +20,10 @@ def cell(backend="torch", task="train", **more):
     return Cell(**(fields | {"backend": backend, "task": task, "compile_mode": "eager"} | more))
 
 
-def prepare(*cells, slowdown_pct=0.0, data="synthetic", prove=False, epochs=1):
+def prepare(*cells, slowdown_pct=0.0, data="synthetic", prove=False, epochs=1, fit_steps=None):
     return Prepare(
         programs=[ProgramRequest(cell=one, slowdown_pct=slowdown_pct) for one in cells],
-        plan=msgspec.structs.replace(PLAN, epochs=epochs),
+        plan=msgspec.structs.replace(PLAN, epochs=epochs, fit_steps=fit_steps),
         data={"mnist": data},
         seed=0,
         threads=1,
