@@ -79,7 +79,7 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
 )
 @click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
 @click.option("--resume", is_flag=True, help="Go on with the unfinished run of --out.")
-@click.option("--quick", is_flag=True, help="A shorter run: fewer rounds, one fit of one epoch.")
+@click.option("--quick", is_flag=True, help="A shorter run: fewer rounds, a part of a fit; alone: the suite quick.")
 @click.option("--dry-run", is_flag=True, help="Print cells, groups and about how long it takes; measure nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
@@ -138,7 +138,7 @@ def _planned(options: dict[str, Any]) -> RunPlan:
     from kit.suites.changed import changed, parameters_given
     from kit.suites.plan import plan_cells
     from kit.suites.program import programs_given
-    from kit.suites.suite import DEFAULT_SUITE, load_suite
+    from kit.suites.suite import DEFAULT_SUITE, QUICK_SUITE, load_suite
     from kit.suites.variant import variants_given
 
     if options["rounds"] is not None and options["precision"] is not None:
@@ -146,8 +146,10 @@ def _planned(options: dict[str, Any]) -> RunPlan:
     choose_source(options["clock"])
     phase_limit_s()
     axes = {name: list(options[name]) for name in AXES}
+    name = options["suite"] or DEFAULT_SUITE
     suite = changed(
-        load_suite(DEFAULT_SUITE if options["suite"] is None else options["suite"]),
+        # The quick form of the standard suite has a name of its own.
+        load_suite(QUICK_SUITE if options["quick"] and name == DEFAULT_SUITE else name),
         axes,
         compare=list(options["compare"]),
         variants=variants_given(options["variants"]),

@@ -57,12 +57,14 @@ def headline(comparison: Comparison, titles: Titles) -> list[str]:
     if comparison.kind == "runs":
         return [*map(_run_line, comparison.headlines[:LISTED_MAX]), rule]
     one = comparison.headlines[0]
-    nets = _counted_or_named(one.axes["workload"], "network")
     frameworks = _counted_or_named([titles.get(name, name) for name in one.axes["backend"]], "framework")
+    are_programs = one.axes["precision"] == [OWN]
+    nets = _counted_or_named(one.axes["workload"], "program" if are_programs else "network")
+    crossed = [nets, *([] if are_programs else [frameworks]), "+".join(one.axes["task"])]
     virtual = f"{one.cpus} virtual CPUs ({one.hypervisor})" if one.hypervisor else counted(one.cpus or 0, "CPU")
     what = [
         one.suite,
-        f"{nets} × {frameworks} × {'+'.join(one.axes['task'])}",
+        " × ".join(crossed),
         f"batch {_listed(one.axes['batch'])}",
         ", ".join(precision for precision in one.axes["precision"] if precision != OWN),
         ", ".join(data.upper() if data == "mnist" else data for data in one.data),

@@ -38,6 +38,11 @@ def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(tmp_path, monk
     assert not list(tmp_path.iterdir())
 
 
+def test_quick_alone_is_the_suite_quick():
+    said = [json.loads(kit("run", *words, "--dry-run", "--json").stdout) for words in (["quick"], ["--quick"])]
+    assert said[0] == said[1] and said[0]["suite"] == "quick"
+
+
 def test_clock_prints_the_certificate():
     assert "null interval" in kit("clock").stdout
     assert json.loads(kit("clock", "--json").stdout)["source"] == "monotonic_raw"
