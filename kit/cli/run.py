@@ -90,8 +90,15 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
     running = _resume(options) if options["resume"] else _begin(options)
     profile = measure(running, budget)
     if profile is None:
+        if running.rounds_done and running.path.exists() and not as_json:
+            _print_failures(running)
+            _print_table(running.path)
         return EXIT_INTERRUPTED
-    _print_outcome(running, profile, as_json=as_json)
+    if as_json:
+        _print_outcome(running, profile)
+    else:
+        _print_failures(running)
+        _print_table(running.path)
     return EXIT_FAILED_CELLS if running.failed else 0
 
 
@@ -223,40 +230,52 @@ def _say_overruled(threads: int) -> None:
         click.echo(f"kit: {said} does not count: {why}", err=True)
 
 
-def _print_outcome(running: Run, profile: Profile, *, as_json: bool) -> None:
+def _print_outcome(running: Run, profile: Profile) -> None:
+    import msgspec
+
+    failed = {launch.cell_key: launch.failure for launch in running.failed}
+    outcome = {"profile": str(running.path), "id": profile.id, "failed": failed}
+    click.echo(msgspec.json.encode(outcome).decode())
+
+
+def _print_failures(running: Run) -> None:
     from kit.report.reasons import sentence
 
-    if as_json:
-        import msgspec
-
-        failed = {launch.cell_key: launch.failure for launch in running.failed}
-        outcome = {"profile": str(running.path), "id": profile.id, "failed": failed}
-        click.echo(msgspec.json.encode(outcome).decode())
-        return
     for cell_key, failure in ((one.cell_key, one.failure) for one in running.failed if one.failure is not None):
         click.echo(f"kit: failed: {cell_key}: {failure.phase}: {sentence(failure.reason)}", err=True)
         # Of a user's program its own line has been named.
         tail = [] if failure.reason.code == "program_raised" else failure.stderr_tail.splitlines()
         for line in tail[-STDERR_LINES_SHOWN:]:
             click.echo(f"  {line}", err=True)
-    _print_table(profile, running.path.stem)
-    click.echo(str(running.path))
 
 
-def _print_table(profile: Profile, label: str) -> None:
-    """Print the table that a built-in suite answers, beside what its document published where that is at hand."""
-    from sys import stdout
+def _print_table(path: Path) -> None:
+    """Print the table of `kit compare`, or the suite's own beside what was published, and the next commands.
 
+    On a terminal to standard output; elsewhere to standard error, and the profile's path alone to standard output.
+    """
+    import shlex
+    import sys
+
+    from kit.cli.compare import render_profile
     from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
     from kit.report.suite_table import render
     from kit.suites.published import published_file
     from kit.suites.suite import load_suite, suites_with_a_table
 
+    profile = read_profile(path)
+    stream = sys.stdout if sys.stdout.isatty() else sys.stderr
     name = profile.suite.name.removesuffix("-quick")
-    if name not in suites_with_a_table():
-        return
-    suite, beside = load_suite(name), published_file(name)
-    profiles = [(label, profile), *([(name, read_profile(beside))] if beside is not None else [])]
-    if suite.table is not None:
-        click.echo(render(suite_table(suite.title, suite.table.rows, suite.table.figures, profiles), "text", stdout))
+    suite = load_suite(name) if name in suites_with_a_table() else None
+    if suite is not None and suite.table is not None:
+        beside = published_file(name)
+        profiles = [(path.stem, profile), *([(name, read_profile(beside))] if beside is not None else [])]
+        table = suite_table(suite.title, suite.table.rows, suite.table.figures, profiles)
+        file = shlex.quote(str(path))
+        click.echo(render(table, "text", stream), file=stream)
+        click.echo(f"kit compare {file} for verdicts · kit show {file} for every launch", file=stream)
+    else:
+        click.echo(render_profile(path, stream), file=stream, nl=False)
+    if stream is not sys.stdout:
+        click.echo(str(path))

@@ -49,6 +49,7 @@ class RenderOptions(NamedTuple):
     wide: bool = False  # every column, as wide as it needs to be
     allowed_pct: float | None = None  # of --fail-if-slower; null: none
     stream: IO[str] = sys.stdout  # where it will be printed
+    file: str | None = None  # of the profile, as the shell takes it in the commands that are named
 
 
 def headline(comparison: Comparison, titles: Titles) -> list[str]:

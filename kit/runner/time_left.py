@@ -1,7 +1,7 @@
 """How long a run still takes: the estimate before it, corrected by what the run itself has shown.
 
 Steps    estimated seconds of what is left × pace: of the rounds so far, or of this round while it is the first
-Fits     steps that are left × what its steps took so far; one of which nothing is known yet, at its least
+Fits     steps that are left × what its steps took so far; one of which nothing is known yet, as the others in the mean
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class TimeLeft:
         return Estimate(left_s, bool(fits - self._fit_s.keys()) or self._suite.precision_pct is not None)
 
     def _of_fit_s(self, key: str) -> float:
-        return self._fit_s.get(key, self._steps.warmup_s + FIT_LEAST_S)
+        mean_s = sum(self._fit_s.values()) / max(1, len(self._fit_s))
+        return self._fit_s.get(key, max(mean_s, self._steps.warmup_s + FIT_LEAST_S))
 
     def _without_fits_s(self, bundles: Sequence[Bundle]) -> float:
         return round_s(bundles, self._steps) - len(_fits(bundles)) * (self._steps.warmup_s + FIT_LEAST_S)
