@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -26,15 +27,40 @@ STDERR_LINES_SHOWN = 5
 AXES = ("backends", "workloads", "devices", "tasks", "batches", "threads", "compile_modes", "feeds")
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
+
+
+class CommaList(click.ParamType):  # type: ignore[type-arg] # older releases of click take none
+    """Values of a repeatable option; several may come in one word, as ``--batch 32,64``."""
+
+    def __init__(self, of: click.ParamType[Any] = click.STRING) -> None:
+        self._of = of
+        self.name = of.name
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Return what the values' own type shows in `--help`."""
+        return self._of.get_metavar(param, ctx)
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
+        """Return the values of one word."""
+        return tuple(self._of.convert(part, param, ctx) for part in value.split(","))
+
+
+def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's
+    """Return an option that is repeatable, and takes comma lists."""
+
+    def flat(_context: click.Context, _option: click.Parameter, words: tuple[tuple[Any, ...], ...]) -> tuple[Any, ...]:
+        return tuple(value for values in words for value in values)
+
+    return click.option(*names, multiple=True, type=CommaList(of), callback=flat, **more)
 
 
 @click.command(short_help="Measure a suite and write its profile.")
 @click.argument("suite", required=False)
-@click.option("--backend", "backends", multiple=True, metavar="NAME", help="This framework alone (repeatable).")
-@click.option(
-    "--workload", "workloads", multiple=True, metavar="NAME", help="This network, in place of the suite's (repeatable)."
-)
+@_listed("--backend", "backends", metavar="NAME,…", help="This framework alone (repeatable).")
+@_listed("--workload", "workloads", metavar="NAME,…", help="This network, in place of the suite's (repeatable).")
 @click.option(
     "--program",
     "programs",
@@ -42,21 +68,15 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
     metavar="FILE.py[:FUNCTION]",
     help="Your own network (repeatable).",
 )
-@click.option("--device", "devices", multiple=True, type=click.Choice(["cpu", "gpu", "tpu"]), help="On this device.")
-@click.option("--task", "tasks", multiple=True, type=click.Choice(["train", "infer", "fit"]), help="This task alone.")
-@click.option("--batch", "batches", multiple=True, type=click.IntRange(min=1), help="Samples per step (repeatable).")
+@_listed("--device", "devices", of=click.Choice(["cpu", "gpu", "tpu"]), help="On this device.")
+@_listed("--task", "tasks", of=click.Choice(["train", "infer", "fit"]), help="This task alone.")
+@_listed("--batch", "batches", of=click.IntRange(min=1), metavar="N,…", help="Samples per step; several are compared.")
 @click.option(
     "--parameter", "parameters", multiple=True, metavar="NAME=N,…", help="Of the network, as units=64 (repeatable)."
 )
-@click.option("--threads", multiple=True, type=click.IntRange(min=1), help="Compute threads (repeatable).")
-@click.option("--compile-mode", "compile_modes", multiple=True, metavar="MODE", help="graph, xla, eager, compile, jit.")
-@click.option(
-    "--feed",
-    "feeds",
-    multiple=True,
-    type=click.Choice(["device", "host"]),
-    help="Batches on the device, or copied in each step.",
-)
+@_listed("--threads", of=click.IntRange(min=1), metavar="N,…", help="Compute threads; several are compared.")
+@_listed("--compile-mode", "compile_modes", metavar="MODE,…", help="graph, xla, eager, compile, jit.")
+@_listed("--feed", "feeds", of=click.Choice(["device", "host"]), help="Batches on the device, or copied in each step.")
 @click.option(
     "--variant",
     "variants",
@@ -64,7 +84,7 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
     metavar="NAME:SET",
     help="python=PATH, image=NAME or env=NAME=VALUE; compared.",
 )
-@click.option("--compare", multiple=True, metavar="AXIS", help="Compare over this axis (repeatable).")
+@_listed("--compare", metavar="AXIS,…", help="Compare over this axis (repeatable).")
 @click.option("--rounds", type=click.IntRange(min=1), metavar="N", help="Fresh starts of every cell.")
 @click.option("--precision", type=POSITIVE, metavar="PCT", help="Rounds until each difference is known to PCT %.")
 @click.option("--budget", type=POSITIVE, metavar="S", help="Begin no round after S seconds.")
@@ -154,9 +174,10 @@ def _planned(options: dict[str, Any]) -> RunPlan:
     phase_limit_s()
     axes = {name: list(options[name]) for name in AXES}
     name = options["suite"] or DEFAULT_SUITE
+    # The quick form of the standard suite has a name of its own.
+    named = load_suite(QUICK_SUITE if options["quick"] and name == DEFAULT_SUITE else name)
     suite = changed(
-        # The quick form of the standard suite has a name of its own.
-        load_suite(QUICK_SUITE if options["quick"] and name == DEFAULT_SUITE else name),
+        named,
         axes,
         compare=list(options["compare"]),
         variants=variants_given(options["variants"]),
@@ -165,6 +186,9 @@ def _planned(options: dict[str, Any]) -> RunPlan:
         rounds=options["rounds"],
         quick=options["quick"],
     )
+    if suite.compare not in ([], named.compare, list(options["compare"])):
+        given = "of which several values are given; --compare AXIS compares another"
+        click.echo(f"kit: comparing {', '.join(suite.compare)}, {given}", err=True)
     variants = with_digests(suite.all_variants())
     planned = plan_cells(suite, named=axes["backends"])
     check_devices(planned)

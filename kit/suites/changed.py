@@ -15,6 +15,15 @@ from kit.workloads.catalog import WORKLOADS, parameters_of
 # Of a fit: enough for the mean of steps that do not change over an epoch, and half a minute where they take 0.3 s.
 QUICK_FIT_STEPS = 50
 
+# Options of several values that are compared unasked, each with its axis; more workloads or tasks are more groups.
+SWEPT = {
+    "batches": "batch",
+    "threads": "threads",
+    "compile_modes": "compile_mode",
+    "feeds": "feed",
+    "precisions": "precision",
+}
+
 
 def changed(
     suite: Suite,
@@ -56,7 +65,7 @@ def changed(
             suite,
             name=name,
             cells=cells,
-            compare=compare or ([] if variants else suite.compare),
+            compare=compare or ([] if variants else _swept(suite, axes, parameters or {}) or suite.compare),
             variants=variants or suite.variants,
             measure=measure if rounds is None else msgspec.structs.replace(measure, rounds=rounds),
         )
@@ -64,6 +73,13 @@ def changed(
         raise SuiteError(f"{error}; `kit run --help` lists the options") from None
     is_narrowed = any(axes.values()) or bool(compare or variants or parameters)
     return _without_lost_baseline(new) if is_narrowed else new
+
+
+def _swept(suite: Suite, axes: dict[str, list[Any]], parameters: dict[str, list[int]]) -> list[str]:
+    """Return the axes of which the command line gives several values and which the suite does not compare anyway."""
+    given = {**{axis: axes.get(option, []) for option, axis in SWEPT.items()}, **parameters}
+    several = [axis for axis, values in given.items() if len(set(values)) > 1]
+    return [] if suite.variants else [axis for axis in several if axis not in suite.compared]
 
 
 def _without_lost_baseline(suite: Suite) -> Suite:

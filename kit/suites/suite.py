@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,7 +53,8 @@ class SuiteError(KitError):
 def check_choice(kind: str, name: str, choices: list[str] | tuple[str, ...], place: str = "") -> None:
     """Raise SuiteError with the choices if `name` is none of them; `place` is where it stands."""
     if name not in choices:
-        raise SuiteError(f"{place}no {kind} {name!r}; choose from {', '.join(choices)}")
+        meant = "".join(f"; did you mean {near}?" for near in get_close_matches(name, choices, n=1))
+        raise SuiteError(f"{place}no {kind} {name!r}; choose from {', '.join(choices)}{meant}")
 
 
 def _check_share(axes: list[str]) -> None:

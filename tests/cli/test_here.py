@@ -2,6 +2,8 @@
 
 import json
 
+import click
+import pytest
 from click.testing import CliRunner
 
 from kit.cli.app import VERBS, app
@@ -41,6 +43,21 @@ def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(tmp_path, monk
 def test_quick_alone_is_the_suite_quick():
     said = [json.loads(kit("run", *words, "--dry-run", "--json").stdout) for words in (["quick"], ["--quick"])]
     assert said[0] == said[1] and said[0]["suite"] == "quick"
+
+
+@pytest.mark.parametrize("words", [["--batch", "32,64"], ["--batch", "32", "--batch", "64"]])
+def test_a_comma_list_is_a_repeated_option_and_is_compared(words):
+    done = kit("run", *words, "--backend", "torch,jax", "--task", "infer", "--workload", "mlp", "--dry-run", "--json")
+    assert [group["cells"][0].split("/")[1] for group in json.loads(done.stdout)["groups"]] == ["torch", "jax"]
+    assert all(len(group["cells"]) == 2 for group in json.loads(done.stdout)["groups"])
+    (said,) = done.stderr.splitlines()
+    assert "comparing batch" in said
+
+
+@pytest.mark.parametrize("words", [["--batch", "32,"], ["--batch", "32,x"], ["--task", "train,fly"]])
+def test_a_wrong_value_of_a_comma_list_is_refused(words):
+    done = kit("run", *words, "--dry-run")
+    assert isinstance(done.exception, click.BadParameter)
 
 
 def test_clock_prints_the_certificate():

@@ -185,10 +185,36 @@ def test_variants_of_the_command_line_are_compared_unless_it_says_otherwise():
 
 
 @pytest.mark.parametrize(
+    ("axes", "more", "compared"),
+    [
+        ({"batches": [32, 64]}, {}, ["batch"]),
+        ({"batches": [32, 64], "threads": [1, 2]}, {}, ["batch", "threads"]),
+        ({"feeds": ["device", "host"]}, {}, ["feed"]),
+        ({"batches": [32, 32]}, {}, ["backend"]),
+        ({"workloads": ["dblstm"]}, {"parameters": {"units": [16, 32], "layers": [1]}}, ["units"]),
+        # Asked for otherwise.
+        ({"batches": [32, 64]}, {"compare": ["backend"]}, ["backend"]),
+        ({"batches": [32, 64]}, {"variants": {"x": VariantTable(env={"A": "1"})}}, ["variant"]),
+        ({"backends": ["torch", "jax"], "tasks": ["train", "infer"]}, {}, ["backend"]),
+    ],
+)
+def test_several_values_of_an_option_are_compared(axes, more, compared):
+    suite = changed(load_suite("standard"), axes, **more)
+    assert suite.compared == compared
+    groups = plan_groups(plan_cells(suite), suite.compared, suite.baseline)
+    assert all(len(group.cells) > 1 for group in groups)
+
+
+def test_what_a_suite_compares_anyway_it_goes_on_comparing():
+    suite = changed(load_suite("batch-sweep"), {"batches": [10, 1000], "threads": [1]})
+    assert suite.compared == ["batch"]
+
+
+@pytest.mark.parametrize(
     ("axes", "said"),
     [
         ({"workloads": ["mpl"]}, "no workload 'mpl'; choose from"),
-        ({"backends": ["pytorch"]}, "no backend 'pytorch'; choose from tensorflow, torch, jax"),
+        ({"backends": ["pytorch"]}, "no backend 'pytorch'; choose from tensorflow, torch, jax; did you mean torch?"),
         ({"compile_modes": ["fast"]}, "no compile mode 'fast'; choose from default"),
         ({"devices": ["npu"]}, "npu"),
         ({"tasks": ["test"]}, "test"),
