@@ -40,10 +40,10 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
 def summary(plan: RunPlan, left_s: float, *, is_least: bool) -> str:
     """Return ``12 cells in 4 groups, 4 rounds of 6 cycles, about 5 minutes (terms: docs/words.md)``."""
     suite = plan.suite
-    rounds = "as many rounds as it takes" if suite.precision_pct is not None else counted(suite.rounds, "round")
     cells = f"{counted(len(plan.cells), 'cell')} in {counted(len(plan.groups), 'group')}"
-    cycles = counted(suite.plan.cycles, "cycle")
-    return f"{cells}, {rounds} of {cycles}, {about(left_s, is_least=is_least)} ({TERMS})"
+    rounds = f"{counted(suite.rounds, 'round')} of {counted(suite.plan.cycles, 'cycle')}"
+    more = "" if suite.precision_pct is None else f" and more until differences are known to {suite.precision_pct:g} %"
+    return f"{cells}, {rounds}{more}, {about(left_s, is_least=is_least)} ({TERMS})"
 
 
 def planned(plan: RunPlan, left_s: float, *, is_least: bool) -> PlannedRun:
