@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -123,6 +123,19 @@ def compare(
         nl=False,
     )
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
+
+
+def render_profile(path: Path, stream: IO[str]) -> str:
+    """Return the table of one profile, as `kit compare` prints it to a stream."""
+    import shlex
+
+    from kit.backends.catalog import CATALOG
+    from kit.report.table import render
+    from kit.report.words import RenderOptions
+
+    titles = {name: entry.title for name, entry in CATALOG.items()}
+    comparison = _compared([path], [], None, "step", force=False)
+    return render(comparison, RenderOptions(titles, stream=stream, file=shlex.quote(str(path))))
 
 
 class PublishedError(Exception):

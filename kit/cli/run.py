@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -13,6 +14,7 @@ from kit.cli.clock import SOURCES
 
 if TYPE_CHECKING:
     from kit.profile.schema import Profile
+    from kit.profile.unfinished import RunPlan
     from kit.runner.run import Run
 
 EXIT_FAILED_CELLS = 3
@@ -27,6 +29,8 @@ PRECISIONS = ("float32", "bfloat16", "tf32")
 # Longer names make rows of a table that nobody reads.
 LABEL_MAX = 60
 POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _renamed(_context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
@@ -44,12 +48,35 @@ def _label(_context: click.Context, _parameter: click.Parameter, value: str) -> 
     return value
 
 
+class CommaList(click.ParamType):  # type: ignore[type-arg] # older releases of click take none
+    """Values of a repeatable option; several may come in one word, as ``--batch 32,64``."""
+
+    def __init__(self, of: click.ParamType[Any] = click.STRING) -> None:
+        self._of = of
+        self.name = of.name
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Return what the values' own type shows in `--help`."""
+        return self._of.get_metavar(param, ctx)
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
+        """Return the values of one word."""
+        return tuple(self._of.convert(part, param, ctx) for part in value.split(","))
+
+
+def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's
+    """Return an option that is repeatable, and takes comma lists."""
+
+    def flat(_context: click.Context, _option: click.Parameter, words: tuple[tuple[Any, ...], ...]) -> tuple[Any, ...]:
+        return tuple(value for values in words for value in values)
+
+    return click.option(*names, multiple=True, type=CommaList(of), callback=flat, **more)
+
+
 @click.command(short_help="Measure a suite and write its profile.")
 @click.argument("suite", required=False)
-@click.option("--backend", "backends", multiple=True, metavar="NAME", help="This framework alone (repeatable).")
-@click.option(
-    "--workload", "workloads", multiple=True, metavar="NAME", help="This network, in place of the suite's (repeatable)."
-)
+@_listed("--backend", "backends", metavar="NAME,…", help="This framework alone (repeatable).")
+@_listed("--workload", "workloads", metavar="NAME,…", help="This network, in place of the suite's (repeatable).")
 @click.option(
     "--program",
     "programs",
@@ -57,28 +84,16 @@ def _label(_context: click.Context, _parameter: click.Parameter, value: str) -> 
     metavar="FILE.py[:FUNCTION]",
     help="Your own network (repeatable).",
 )
-@click.option("--device", "devices", multiple=True, type=click.Choice(["cpu", "gpu", "tpu"]), help="On this device.")
-@click.option("--task", "tasks", multiple=True, type=click.Choice(["train", "infer", "fit"]), help="This task alone.")
-@click.option("--batch", "batches", multiple=True, type=click.IntRange(min=1), help="Samples per step (repeatable).")
+@_listed("--device", "devices", of=click.Choice(["cpu", "gpu", "tpu"]), help="On this device.")
+@_listed("--task", "tasks", of=click.Choice(["train", "infer", "fit"]), help="This task alone.")
+@_listed("--batch", "batches", of=click.IntRange(min=1), metavar="N,…", help="Samples per step; several are compared.")
 @click.option(
     "--parameter", "parameters", multiple=True, metavar="NAME=N,…", help="Of the network, as units=64 (repeatable)."
 )
-@click.option(
-    "--dtype",
-    "precisions",
-    multiple=True,
-    type=click.Choice(PRECISIONS),
-    help="Numeric precision, the axis `precision` (repeatable).",
-)
-@click.option("--threads", multiple=True, type=click.IntRange(min=1), help="Compute threads (repeatable).")
-@click.option("--compile-mode", "compile_modes", multiple=True, metavar="MODE", help="graph, xla, eager, compile, jit.")
-@click.option(
-    "--feed",
-    "feeds",
-    multiple=True,
-    type=click.Choice(["device", "host"]),
-    help="Batches on the device, or copied in each step.",
-)
+@_listed("--dtype", "precisions", of=click.Choice(PRECISIONS), help="Numeric precision, the axis `precision`.")
+@_listed("--threads", of=click.IntRange(min=1), metavar="N,…", help="Compute threads; several are compared.")
+@_listed("--compile-mode", "compile_modes", metavar="MODE,…", help="graph, xla, eager, compile, jit.")
+@_listed("--feed", "feeds", of=click.Choice(["device", "host"]), help="Batches on the device, or copied in each step.")
 @click.option(
     "--variant",
     "variants",
@@ -86,7 +101,7 @@ def _label(_context: click.Context, _parameter: click.Parameter, value: str) -> 
     metavar="NAME:SET",
     help="python=PATH, image=NAME or env=NAME=VALUE; compared.",
 )
-@click.option("--compare", multiple=True, metavar="AXIS", help="Compare over this axis (repeatable).")
+@_listed("--compare", metavar="AXIS,…", help="Compare over this axis (repeatable).")
 @click.option("--rounds", type=click.IntRange(min=1), metavar="N", help="Fresh starts of every cell.")
 @click.option("--until-precision", type=POSITIVE, metavar="PCT", help="Rounds until each difference is known to PCT %.")
 @click.option("--precision", hidden=True, expose_value=False, callback=_renamed)
@@ -106,15 +121,26 @@ def _label(_context: click.Context, _parameter: click.Parameter, value: str) -> 
 @click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
 @click.option("--force", is_flag=True, help="Replace the profile that is at --out.")
 @click.option("--resume", is_flag=True, help="Go on with the unfinished run of --out.")
-@click.option("--quick", is_flag=True, help="A shorter run: fewer rounds, one fit of one epoch.")
+@click.option("--quick", is_flag=True, help="A shorter run: fewer rounds, a part of a fit; alone: the suite quick.")
+@click.option("--dry-run", is_flag=True, help="Print cells, groups and about how long it takes; measure nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
     """Measure SUITE (default: standard; a built-in name or a .toml file) and write a profile."""
+    if options["dry_run"] and not options["resume"]:
+        _print_plan(_planned(options), as_json=as_json)
+        return 0
     running = _resume(options) if options["resume"] else _begin(options)
     profile = measure(running, budget)
     if profile is None:
+        if running.rounds_done and running.path.exists() and not as_json:
+            _print_failures(running)
+            _print_table(running.path)
         return EXIT_INTERRUPTED
-    _print_outcome(running, profile, as_json=as_json)
+    if as_json:
+        _print_outcome(running, profile)
+    else:
+        _print_failures(running)
+        _print_table(running.path)
     return EXIT_FAILED_CELLS if running.failed else 0
 
 
@@ -144,18 +170,25 @@ def measure(running: Run, budget: float | None) -> Profile | None:
 
 
 def _begin(options: dict[str, Any]) -> Run:
-    """Decide everything, or raise a KitError."""
+    from kit.runner.output import profile_path
+    from kit.runner.run import Run
+
+    plan = _planned(options)
+    path = profile_path(options["out"], plan.suite.name, plan.id, plan.created, replace=options["force"])
+    return Run.begin(path, plan)
+
+
+def _planned(options: dict[str, Any]) -> RunPlan:
+    """Decide everything, or raise a KitError; data are not fetched for a dry run."""
     from kit.clock import choose_source
     from kit.report.reasons import sentence
     from kit.runner.cpus import threads_here, usable_cpus
     from kit.runner.launchers.conversation import phase_limit_s
-    from kit.runner.output import profile_path
     from kit.runner.prepare import check_devices, ensure_data, keep_installed, prepare, with_digests
-    from kit.runner.run import Run
     from kit.suites.changed import changed, parameters_given
     from kit.suites.plan import plan_cells
     from kit.suites.program import programs_given
-    from kit.suites.suite import DEFAULT_SUITE, load_suite
+    from kit.suites.suite import DEFAULT_SUITE, QUICK_SUITE, load_suite
     from kit.suites.variant import variants_given
 
     if options["rounds"] is not None and options["until_precision"] is not None:
@@ -163,8 +196,11 @@ def _begin(options: dict[str, Any]) -> Run:
     choose_source(options["clock"])
     phase_limit_s()
     axes = {name: list(options[name]) for name in AXES}
+    name = options["suite"] or DEFAULT_SUITE
+    # The quick form of the standard suite has a name of its own.
+    named = load_suite(QUICK_SUITE if options["quick"] and name == DEFAULT_SUITE else name)
     suite = changed(
-        load_suite(DEFAULT_SUITE if options["suite"] is None else options["suite"]),
+        named,
         axes,
         compare=list(options["compare"]),
         variants=variants_given(options["variants"]),
@@ -173,6 +209,9 @@ def _begin(options: dict[str, Any]) -> Run:
         rounds=options["rounds"],
         quick=options["quick"],
     )
+    if suite.compare not in ([], named.compare, list(options["compare"])):
+        given = "of which several values are given; --compare AXIS compares another"
+        click.echo(f"kit: comparing {', '.join(suite.compare)}, {given}", err=True)
     variants = with_digests(suite.all_variants())
     planned = plan_cells(suite, named=axes["backends"])
     check_devices(planned)
@@ -181,10 +220,10 @@ def _begin(options: dict[str, Any]) -> Run:
         click.echo(f"kit: skipped: {sentence(entry.reason)}", err=True)
     cpus = usable_cpus()
     _say_overruled(threads_here())
-    data = ensure_data(cells, options["data"])
+    data = ({}, None) if options["dry_run"] else ensure_data(cells, options["data"])
     if data[1] is not None:
         click.echo(f"kit: {sentence(data[1])}; synthetic data of the same shapes is used", err=True)
-    plan = prepare(
+    return prepare(
         suite,
         cells,
         variants,
@@ -197,7 +236,20 @@ def _begin(options: dict[str, Any]) -> Run:
         label=options["label"],
         options=_options(),
     )
-    return Run.begin(profile_path(options["out"], suite.name, plan.id, plan.created, replace=options["force"]), plan)
+
+
+def _print_plan(plan: RunPlan, *, as_json: bool) -> None:
+    import sys
+
+    from kit.report.plain import ascii_json
+    from kit.report.run_plan import planned, render
+    from kit.runner.time_left import TimeLeft
+
+    left = TimeLeft(plan).estimate()
+    if as_json:
+        click.echo(ascii_json(planned(plan, left.seconds, is_least=left.is_least)), nl=False)
+    else:
+        click.echo(render(plan, left.seconds, sys.stdout, is_least=left.is_least), nl=False)
 
 
 def _resume(options: dict[str, Any]) -> Run:
@@ -236,17 +288,18 @@ def _say_overruled(threads: int) -> None:
         click.echo(f"kit: {said} does not count: {why}", err=True)
 
 
-def _print_outcome(running: Run, profile: Profile, *, as_json: bool) -> None:
+def _print_outcome(running: Run, profile: Profile) -> None:
+    import msgspec
+
+    failed = {launch.cell_key: launch.failure for launch in running.failed}
+    outcome = {"profile": str(running.path), "id": profile.id, "failed": failed}
+    click.echo(msgspec.json.encode(outcome).decode())
+
+
+def _print_failures(running: Run) -> None:
     from kit.compare.naming import cell_names
     from kit.report.reasons import sentence
 
-    if as_json:
-        import msgspec
-
-        failed = {launch.cell_key: launch.failure for launch in running.failed}
-        outcome = {"profile": str(running.path), "id": profile.id, "failed": failed}
-        click.echo(msgspec.json.encode(outcome).decode())
-        return
     names = cell_names(running.plan.cells)
     for cell_key, failure in ((one.cell_key, one.failure) for one in running.failed if one.failure is not None):
         phase = failure.phase.replace("_", " ")
@@ -255,14 +308,17 @@ def _print_outcome(running: Run, profile: Profile, *, as_json: bool) -> None:
         tail = [] if failure.reason.code == "program_raised" else failure.stderr_tail.splitlines()
         for line in tail[-STDERR_LINES_SHOWN:]:
             click.echo(f"  {line}", err=True)
-    _print_table(profile, running.path.stem)
-    click.echo(str(running.path))
 
 
-def _print_table(profile: Profile, label: str) -> None:
-    """Print the table that a built-in suite answers; of a whole suite beside what its document published."""
-    from sys import stdout
+def _print_table(path: Path) -> None:
+    """Print the table of `kit compare`, or the suite's own beside what was published, and the next commands.
 
+    On a terminal to standard output; elsewhere to standard error, and the profile's path alone to standard output.
+    """
+    import shlex
+    import sys
+
+    from kit.cli.compare import render_profile
     from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
     from kit.report.suite_table import render
@@ -270,11 +326,18 @@ def _print_table(profile: Profile, label: str) -> None:
     from kit.suites.published import is_whole, published_file
     from kit.suites.suite import load_suite, suites_with_a_table
 
+    profile = read_profile(path)
+    stream = sys.stdout if sys.stdout.isatty() else sys.stderr
     name = profile.suite.name.removesuffix("-quick")
-    if name not in suites_with_a_table():
-        return
-    suite = changed(load_suite(name), {}, quick=name != profile.suite.name)
-    beside = published_file(name) if is_whole(suite, [result.cell for result in profile.cells]) else None
-    profiles = [(label, profile), *([(name, read_profile(beside))] if beside is not None else [])]
-    if suite.table is not None:
-        click.echo(render(suite_table(suite.title, suite.table.rows, suite.table.figures, profiles), "text", stdout))
+    suite = changed(load_suite(name), {}, quick=name != profile.suite.name) if name in suites_with_a_table() else None
+    if suite is not None and suite.table is not None:
+        beside = published_file(name) if is_whole(suite, [result.cell for result in profile.cells]) else None
+        profiles = [(path.stem, profile), *([(name, read_profile(beside))] if beside is not None else [])]
+        table = suite_table(suite.title, suite.table.rows, suite.table.figures, profiles)
+        file = shlex.quote(str(path))
+        click.echo(render(table, "text", stream), file=stream)
+        click.echo(f"kit compare {file} for verdicts · kit show {file} for every launch", file=stream)
+    else:
+        click.echo(render_profile(path, stream), file=stream, nl=False)
+    if stream is not sys.stdout:
+        click.echo(str(path))

@@ -8,10 +8,11 @@ import click
 @click.command
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def suites(*, as_json: bool) -> None:
-    """List the built-in suites: their cells, what they compare, and how many rounds they take."""
+    """List the built-in suites: their cells, what they compare, and about how long they take on two CPUs."""
     import msgspec
 
-    from kit.report.quantity import counted
+    from kit.report.quantity import about, counted
+    from kit.suites.estimate import estimate
     from kit.suites.plan import plan_cells, plan_groups
     from kit.suites.suite import builtin_suites, load_suite
 
@@ -22,8 +23,13 @@ def suites(*, as_json: bool) -> None:
     width = max(len(suite.name) for suite in loaded)
     for suite in loaded:
         cells = plan_cells(suite)
-        groups = counted(len(plan_groups(cells, suite.compared)), "group")
+        groups = plan_groups(cells, suite.compared, suite.baseline)
+        measure = suite.measure
+        # Most machines have no energy sensor.
+        steps = msgspec.structs.replace(measure.plan(), energy_s=0.0)
+        took = estimate(cells, groups, measure.share, steps, measure.rounds)
         click.echo(
-            f"{suite.name:<{width}} {suite.title}: {counted(len(cells), 'cell')} in {groups}, "
-            f"comparing {', '.join(suite.compared)}, {counted(suite.measure.rounds, 'round')}"
+            f"{suite.name:<{width}} {suite.title}: {counted(len(cells), 'cell')} in {counted(len(groups), 'group')}, "
+            f"comparing {', '.join(suite.compared)}, {counted(measure.rounds, 'round')}, "
+            f"{about(took.seconds, is_least=took.is_least)}"
         )

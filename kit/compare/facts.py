@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from kit.profile.identity import Identity
-from kit.profile.launch import Launch
+from kit.profile.launch import Fit, Launch
 from kit.profile.reason import Value
 from kit.profile.schema import Profile, StateSpan
 
@@ -43,10 +43,14 @@ def cell_facts(launches: Iterable[Launch]) -> CellFacts:
     return CellFacts(
         data=_joined(f"{one.data.name} {one.data.sha256[:HASH_DIGITS]}" for one in own if one.data is not None),
         threads=_joined(str(one.threads.requested) for one in own if one.threads is not None),
-        epochs=_joined(str(one.fit.epochs) for one in own if one.fit is not None),
+        epochs=_joined(_epochs(one.fit) for one in own if one.fit is not None),
         losses=tuple(parity.losses) if parity is not None else (),
         start=f"{parity.weights_sha256} {parity.batches_sha256}" if parity is not None else "",
     )
+
+
+def _epochs(fit: Fit) -> str:
+    return f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs)
 
 
 def _joined(values: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Fits: whole epochs, what their input pipeline costs, and whether their scores agree."""
+"""Fits: whole epochs or a part of them, what their input pipeline costs, and whether their scores agree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def fit_numbers(launches: Iterable[Launch]) -> FitNumbers | None:
     return FitNumbers(
         epochs=fits[0][1].epochs,
         updates=fits[0][1].updates,
-        total_ns=statistics.fmean(sum(launch.blocks.duration_ns) for launch, _ in fits),
+        total_ns=statistics.fmean(total_ns(launch, fit) for launch, fit in fits),
+        is_computed=any(fit.is_part for _, fit in fits),
         pipeline_ratio=statistics.geometric_mean(ratios) if ratios else None,
         test_ns=statistics.fmean(tests) if tests else None,
         metric="accuracy" if fits[0][1].mean_squared_error is None else "mean_squared_error",
@@ -45,8 +46,19 @@ def pipeline_ratio(launch: Launch, fit: Fit) -> float | None:
     return sum(launch.blocks.duration_ns) / predicted_ns
 
 
+def total_ns(launch: Launch, fit: Fit) -> float:
+    """Return the time of all steps of the epochs but the first; of a part of them computed from its mean step."""
+    return _mean_step_ns(launch) * (fit.all_updates - 1) if fit.is_part else sum(launch.blocks.duration_ns)
+
+
+def _mean_step_ns(launch: Launch) -> float:
+    return sum(launch.blocks.duration_ns) / sum(launch.blocks.steps)
+
+
 def epoch_ns(launch: Launch, fit: Fit) -> float | None:
-    """Return the mean time of an epoch, the first left out; None where there was no other."""
+    """Return the mean time of an epoch, the first left out; None where there was no other; of a part computed."""
+    if fit.is_part:
+        return _mean_step_ns(launch) * fit.all_updates / fit.epochs
     per_epoch = fit.updates // fit.epochs
     # The very first step is in no block.
     done = 1 + np.cumsum(launch.blocks.steps)

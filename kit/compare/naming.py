@@ -54,11 +54,16 @@ def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
     found = []
     for own in groups:
         shared = [axis for axis in axes_of(cells) if not _differ_in(own, axis)]
+        are_programs = own[0].precision == OWN
         head = " ".join(getattr(own[0], axis) for axis in ("workload", "task") if axis in shared)
+        if are_programs and "workload" not in shared:
+            head = f"programs {head}".rstrip()
+        # Of a program no framework is known.
+        said = varying if are_programs else {*varying, "backend"}
         told = [
             axis
             for axis in (*parameters, *TITLED)
-            if axis in shared and (axis in varying or axis == "backend") and own[0].value(axis) is not None
+            if axis in shared and axis in said and own[0].value(axis) is not None
         ]
         found.append([head, *(_name(own[0], [axis]) for axis in told)])
     return found

@@ -55,6 +55,8 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], pari
         notes.append(Note(what=reason("too_few_rounds", rounds=rounds, needed=ROUNDS_FOR_VERDICT)))
     elif rounds < ROUNDS_PRELIMINARY:
         notes.append(Note(what=reason("preliminary", rounds=rounds, needed=ROUNDS_PRELIMINARY)))
+    if any(one.fit is not None and one.fit.is_computed for one in numbers):
+        notes.append(Note(what=reason("computed_times")))
     if any(len({row.cell.batch for row in group.rows}) > 1 for group in groups):
         notes.append(Note(what=reason("per_sample")))
     notes += [*_images(profile), *_versions(profile), *parity_notes(profile.cells, parity_tolerance)]

@@ -51,6 +51,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     value: float | None = None
     spread: float | None = None  # standard deviation over repeats, of scores
+    is_computed: bool = False  # steps × step, from a part of an epoch
     reason: Reason | None = None
 
 
@@ -228,8 +229,10 @@ def _of_fit(result: CellResult) -> dict[FigureName, Figure]:
         return {}
     epochs = [own for launch, fit in fits if (own := epoch_ns(launch, fit)) is not None]
     found: dict[FigureName, Figure] = {
-        "train_time_s": Figure(value=numbers.total_ns / 1e9),
-        "epoch_time_s": Figure(value=statistics.fmean(epochs) / 1e9) if epochs else Figure(reason=reason("one_epoch")),
+        "train_time_s": Figure(value=numbers.total_ns / 1e9, is_computed=numbers.is_computed),
+        "epoch_time_s": Figure(value=statistics.fmean(epochs) / 1e9, is_computed=numbers.is_computed)
+        if epochs
+        else Figure(reason=reason("one_epoch")),
     }
     if numbers.test_ns is not None:
         found["test_time_s"] = Figure(value=numbers.test_ns / 1e9)
@@ -259,17 +262,18 @@ def _add_gains(column: _Column, base: _Column | None, figures: Sequence[FigureNa
 
 def _gain(column: _Column, base: _Column | None, row: RowKey, time: FigureName) -> Figure:
     own = column.values[row][time]
+    of_base = Figure() if base is None else base.values[row][time]
     if base is column:
         return Figure(reason=reason("gains_are_over_this"))
     if own.value is None:
         return own
-    if base is None or (base_value := base.values[row][time].value) is None:
+    if base is None or of_base.value is None:
         return Figure(reason=reason("no_cpu_to_gain_over"))
     different = _blocking(column, base, row, time)
     if different is not None:
         (base_said, _), (said, _) = different.values[0], different.values[-1]
         return Figure(reason=reason("not_like_the_cpus", kind=different.kind, value=said or "", of_cpu=base_said or ""))
-    return Figure(value=gain_pct(base_value, own.value))
+    return Figure(value=gain_pct(of_base.value, own.value), is_computed=own.is_computed or of_base.is_computed)
 
 
 def _blocking(column: _Column, base: _Column, row: RowKey, time: FigureName) -> Mismatch | None:

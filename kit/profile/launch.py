@@ -46,6 +46,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     warmup_steps: Int64  # at least
     epochs: Int64 = 1  # of a fit
     fit_rounds: Int64 | None = None  # in which fits are repeated; null: all
+    fit_steps: Int64 | None = None  # updates of a fit at most; null: whole epochs
     energy_s: float  # one long block at the end of a round, where an energy sensor answers; 0: none
 
 
@@ -146,7 +147,7 @@ class Parity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
-    """Whole epochs over the training split, and the score on the test split after them.
+    """Whole epochs over the training split, and the score on the test split after them; or the first part of them.
 
     The launch's blocks are stretches of the fit, of every step but the very first, which is the phase `first_step`; a
     block ends with its epoch.
@@ -159,11 +160,22 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
 
     epochs: Int64
     updates: Int64  # optimizer updates, the first step included
+    epoch_updates: Int64 | None = None  # of a whole epoch; null: not recorded, all epochs were whole
     reference_ns: list[float]  # mean step of each reference
     test_ns: Positive | None  # one pass over the test split: from host memory to outputs back on the host
     confusion: list[list[Int64]] | None = None  # [true class][predicted class], over the test split
     mean_squared_error: float | None = None  # of a network that reconstructs its input
     reason: Reason | None = None  # why there is no score
+
+    @property
+    def all_updates(self) -> int:
+        """Return the updates of whole epochs."""
+        return self.updates if self.epoch_updates is None else self.epochs * self.epoch_updates
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it ended before its epochs did."""
+        return self.updates < self.all_updates
 
 
 class Compilations(msgspec.Struct, frozen=True, kw_only=True):

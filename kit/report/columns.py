@@ -73,6 +73,11 @@ def _of_fit(name: str, words: Callable[[float], str]) -> Callable[[Row], str]:
     return show
 
 
+def _fit_time(row: Row) -> str:
+    fit = row.numbers.fit
+    return NONE if fit is None else f"{'≈ ' if fit.is_computed else ''}{duration(fit.total_ns)}"
+
+
 def _score(metric: str, words: Callable[[float], str]) -> Callable[[Row], str]:
     """Return the mean over repeats and its spread, of fits that are scored so."""
 
@@ -89,7 +94,7 @@ NAME = Column("", lambda row: one_line(row.name), right=False)
 STEP = (
     Column("step", _number("step_ns", duration)),
     Column("time/sample", _number("sample_ns", duration)),
-    Column("fit", _of_fit("total_ns", duration)),
+    Column("fit", _fit_time),
     Column("pipeline", _of_fit("pipeline_ratio", lambda ratio: f"{100 * (ratio - 1):+.1f} %")),
     Column("accuracy %", _score("accuracy", lambda share: f"{100 * share:.2f}")),
     Column("MSE", _score("mean_squared_error", number)),

@@ -17,6 +17,9 @@ BYTE_UNITS: Units = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0,
 PLAIN_UNITS = {"_w": "W", "_mhz": "MHz", "_pct": "%", "_c": "°C", "_s": "s", "_ppm": "ppm"}
 # From this many digits on a number is easier to read without decimals and with separators.
 THOUSAND = 1000
+# From these on an estimate is told in minutes, and in hours.
+MINUTES_FROM_S = 100
+HOURS_FROM_S = 100 * 60
 
 
 def decimals(value: float, digits: int = 3) -> int:
@@ -54,6 +57,17 @@ def size(value_b: float) -> str:
 def seconds(value_ns: float) -> str:
     """Return ``0.70 s``: two decimals, so that a column of them lines up."""
     return f"{value_ns / 1e9:,.2f} s"
+
+
+def about(estimated_s: float, *, is_least: bool = False) -> str:
+    """Return ``about 40 seconds``, ``at least about 5 minutes``, ``about 2.5 hours``: rounded up."""
+    if estimated_s < MINUTES_FROM_S:
+        words = f"{max(10, 10 * math.ceil(estimated_s / 10))} seconds"
+    elif estimated_s < HOURS_FROM_S:
+        words = f"{math.ceil(estimated_s / 60)} minutes"
+    else:
+        words = f"{math.ceil(estimated_s / 1800) / 2:g} hours"
+    return f"{'at least ' if is_least else ''}about {words}"
 
 
 def moment(written: str) -> str:

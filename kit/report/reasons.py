@@ -122,6 +122,8 @@ REASONS: Templates = {
     # Blank cells of a suite's own table.
     "not_measured": "not measured",
     "not_published": "not published",
+    "part_of_an_epoch": "of a part of an epoch there is no score (leave out --quick)",
+    "computed_times": "≈ computed: steps × step, from a part of an epoch",
     "one_epoch": "the first epoch is left out, and there was no other",
     "no_classes": "it reconstructs its input and tells no classes apart",
     "not_like_the_cpus": "not comparable with the CPU's: {kind} {value}, there {of_cpu}",

@@ -49,7 +49,7 @@ def _fit(result: CellResult, launch: Launch, fit: Fit) -> list[str]:
         result.key,
         str(launch.round),
         str(fit.epochs),
-        str(fit.updates),
+        f"{fit.updates} of {fit.all_updates}" if fit.is_part else str(fit.updates),
         duration(sum(launch.blocks.duration_ns)),
         NONE if ratio is None else f"{100 * (ratio - 1):+.1f} %",
         NONE if fit.test_ns is None else duration(fit.test_ns),

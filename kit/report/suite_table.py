@@ -147,6 +147,8 @@ def _written(one: Figure, name: FigureName, blanks: _Blanks) -> str:
     if one.value is None:
         return blanks.mark(one.reason)
     words = FIGURES[name].words
+    if one.is_computed:
+        return f"≈ {words(one.value)}"
     return words(one.value) if one.spread is None else f"{words(one.value)} (sd {words(one.spread)})"
 
 
@@ -174,6 +176,8 @@ def _notes(table: SuiteTable) -> list[str]:
         if not one.source
     ):
         notes.append("train time: all steps of the fit but the first, compilation left out")
+    if any(one.is_computed for row in table.values for own in row for one in own.values()):
+        notes.append(sentence(reason("computed_times")))
     synthetic = sentence(reason("data_synthetic"))
     notes += [f"{_head(table, one)}: {synthetic}" for one in table.columns if SYNTHETIC in one.data]
     if any(ANY in row for row in table.rows):
@@ -199,7 +203,7 @@ def _csv(table: SuiteTable, _: IO[str]) -> str:
     """Return a row for each figure, plain numbers in the unit that its name ends in."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
-    own_titles = ["device", "profile", "source", "figure", "value", "spread", "reason"]
+    own_titles = ["device", "profile", "source", "figure", "value", "spread", "reason", "computed"]
     writer.writerow([*map(spreadsheet, table.axes), *own_titles])
     for key, values in zip(table.rows, table.values, strict=True):
         for column, own in zip(table.columns, values, strict=True):
@@ -208,5 +212,7 @@ def _csv(table: SuiteTable, _: IO[str]) -> str:
                 why = "" if one.reason is None else sentence(one.reason)
                 where = [column.device, spreadsheet(column.profile), spreadsheet(column.source or "")]
                 numbers = ["" if value is None else value for value in (one.value, one.spread)]
-                writer.writerow([*map(spreadsheet, key), *where, name, *numbers, spreadsheet(why)])
+                writer.writerow(
+                    [*map(spreadsheet, key), *where, name, *numbers, spreadsheet(why), "yes" if one.is_computed else ""]
+                )
     return written.getvalue()

@@ -34,7 +34,7 @@ NAME_MIN = 18
 ANSWER_MIN = 12
 # Of "against" and a profile's name, above a column of answers.
 BASELINE_MAX = 24
-HINT = "kit compare FILE --wide for intervals, p95, CPU, phases · kit show FILE for every launch"
+HINT = "kit compare {file} --wide for intervals, p95, CPU, phases · kit show {file} for every launch"
 VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": "yellow"}
 # Of a group with more rows than this a table is not read: other formats have all.
 ROWS_MAX = 40
@@ -63,7 +63,9 @@ def render(comparison: Comparison, options: RenderOptions) -> str:
         if left_out:
             console.print(Text(f"left out for lack of width: {', '.join(left_out)} (--wide has all)", style="dim"))
         if comparison.kind == "cells":
-            console.print(Text(HINT, style="dim"))
+            # A real path is to be copied: it stays in one piece.
+            hint = Text(HINT.format(file=options.file or "FILE"), style="dim")
+            console.print(hint, soft_wrap=options.file is not None)
     return text_of(capture)
 
 

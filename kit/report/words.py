@@ -50,6 +50,7 @@ class RenderOptions(NamedTuple):
     wide: bool = False  # every column, as wide as it needs to be
     allowed_pct: float | None = None  # of --fail-if-slower; null: none
     stream: IO[str] = sys.stdout  # where it will be printed
+    file: str | None = None  # of the profile, as the shell takes it in the commands that are named
 
 
 def headline(comparison: Comparison, titles: Titles) -> list[str]:
@@ -58,13 +59,15 @@ def headline(comparison: Comparison, titles: Titles) -> list[str]:
     if comparison.kind == "runs":
         return [*map(_run_line, comparison.headlines[:LISTED_MAX]), rule]
     one = comparison.headlines[0]
-    nets = _counted_or_named(one.axes["workload"], "network")
     frameworks = _counted_or_named([titles.get(name, name) for name in one.axes["backend"]], "framework")
+    are_programs = one.axes["precision"] == [OWN]
+    nets = _counted_or_named(one.axes["workload"], "program" if are_programs else "network")
+    crossed = [nets, *([] if are_programs else [frameworks]), "+".join(one.axes["task"])]
     virtual = f"{one.cpus} virtual CPUs ({one.hypervisor})" if one.hypervisor else counted(one.cpus or 0, "CPU")
     what = [
         one.given_label,
         one.suite,
-        f"{nets} × {frameworks} × {'+'.join(one.axes['task'])}",
+        " × ".join(crossed),
         f"batch {_listed(one.axes['batch'])}",
         ", ".join(precision for precision in one.axes["precision"] if precision != OWN),
         ", ".join(DATA_NAMES.get(data, data) for data in one.data),

@@ -23,7 +23,7 @@ from kit.runner.stop import StopFlag
 from kit.runner.turns import exclusive_device, lack_of_memory
 from kit.sensors.sampling import Sampling
 from kit.suites.plan import Bundle, Process
-from kit.worker.messages import Prepare, ProgramRequest
+from kit.worker.messages import BlockDone, Prepare, ProgramRequest
 
 # Of a GPU's memory; the rest is for contexts and libraries, which no framework's limit counts.
 GPU_SHARE = 0.9
@@ -37,7 +37,7 @@ class Watcher(Protocol):
     def starting(self, process: Process) -> None:
         """A member is about to start."""
 
-    def block_done(self, cell: Cell) -> None:
+    def block_done(self, cell: Cell, done: BlockDone) -> None:
         """A block of `cell` has ended."""
 
 
@@ -207,7 +207,7 @@ def _take_turns(context: Context, group: Group, own: Mapping[str, LiveMember], d
             done = own[key].block(key, plan.block_s)
             if done is not None:
                 own[key].records[key, group.key].block(cycle, done)
-                context.watcher.block_done(own[key].cell(key))
+                context.watcher.block_done(own[key].cell(key), done)
     if plan.energy_s > 0 and counts_energy(context.plan):
         for key in draw.sample(keys, len(keys)):
             long = own[key].block(key, plan.energy_s, by_time=True)
@@ -223,7 +223,7 @@ def _fit(context: Context, group: Group, key: str, live: LiveMember) -> None:
         if done is None:
             return
         live.records[key, group.key].block(block, done)
-        context.watcher.block_done(live.cell(key))
+        context.watcher.block_done(live.cell(key), done)
         if not done.left:
             return
 

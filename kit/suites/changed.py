@@ -12,6 +12,18 @@ from kit.suites.plan import plan_cells
 from kit.suites.suite import QUICK_SUITE, Axes, Measure, ProgramTable, Suite, SuiteError, VariantTable, load_suite
 from kit.workloads.catalog import WORKLOADS, parameters_of
 
+# Of a fit: enough for the mean of steps that do not change over an epoch, and half a minute where they take 0.3 s.
+QUICK_FIT_STEPS = 50
+
+# Options of several values that are compared unasked, each with its axis; more workloads or tasks are more groups.
+SWEPT = {
+    "batches": "batch",
+    "threads": "threads",
+    "compile_modes": "compile_mode",
+    "feeds": "feed",
+    "precisions": "precision",
+}
+
 
 def changed(
     suite: Suite,
@@ -39,11 +51,11 @@ def changed(
         suite = msgspec.structs.replace(
             suite, cells=own, table=None, compare=[], baseline=None, programs=programs, folder=""
         )
-    measure = _quick(suite.measure) if quick else suite.measure
+    measure = _quick(suite) if quick else suite.measure
     name = suite.name if not quick or suite.name == QUICK_SUITE else f"{suite.name}-{QUICK_SUITE}"
     try:
         # Converted, not replaced: types and choices are checked as those of a file are.
-        cells = suite.axes
+        cells = suite.quick_axes if quick and not programs else suite.axes
         for axis, values in axes.items():
             cells = _narrowed(cells, axis, values) if values else cells
         cells = [_with_parameters(table, cells, parameters or {}) for table in cells]
@@ -54,7 +66,7 @@ def changed(
             suite,
             name=name,
             cells=cells,
-            compare=compare or ([] if variants else suite.compare),
+            compare=compare or ([] if variants else _swept(suite, axes, parameters or {}) or suite.compare),
             variants=variants or suite.variants,
             measure=measure if rounds is None else msgspec.structs.replace(measure, rounds=rounds),
         )
@@ -62,6 +74,13 @@ def changed(
         raise SuiteError(f"{error}; `kit run --help` lists the options") from None
     is_narrowed = any(axes.values()) or bool(compare or variants or parameters)
     return _without_lost_baseline(new) if is_narrowed else new
+
+
+def _swept(suite: Suite, axes: dict[str, list[Any]], parameters: dict[str, list[int]]) -> list[str]:
+    """Return the axes of which the command line gives several values and which the suite does not compare anyway."""
+    given = {**{axis: axes.get(option, []) for option, axis in SWEPT.items()}, **parameters}
+    several = [axis for axis, values in given.items() if len(set(values)) > 1]
+    return [] if suite.variants else [axis for axis in several if axis not in suite.compared]
 
 
 def _without_lost_baseline(suite: Suite) -> Suite:
@@ -115,15 +134,15 @@ def _with_parameters(table: Axes, tables: list[Axes], given: dict[str, list[int]
     return msgspec.structs.replace(table, parameters=table.parameters | wanted)
 
 
-def _quick(measure: Measure) -> Measure:
-    """Return a look in minutes at what the suite measures."""
-    quick = load_suite(QUICK_SUITE).measure
-    return msgspec.structs.replace(
-        measure,
-        rounds=min(measure.rounds, quick.rounds),
-        cycles=min(measure.cycles, quick.cycles),
-        energy_s=0.0,
-        epochs=1,
-        fit_rounds=1,
-        share=measure.share or quick.share,
-    )
+def _quick(suite: Suite) -> Measure:
+    """Return a look in minutes at what the suite measures: fewer rounds, a part of a fit, what its own table says."""
+    measure, quick = suite.measure, load_suite(QUICK_SUITE).measure
+    general = {
+        "rounds": min(measure.rounds, quick.rounds),
+        "cycles": min(measure.cycles, quick.cycles),
+        "energy_s": 0.0,
+        "fit_rounds": 1,
+        "fit_steps": min(measure.fit_steps or QUICK_FIT_STEPS, QUICK_FIT_STEPS),
+        "share": measure.share or quick.share,
+    }
+    return msgspec.structs.replace(measure, **general | suite.quick.measure())

@@ -6,8 +6,9 @@ import hashlib
 import math
 import re
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -41,6 +42,7 @@ WARMUP_STEPS = 10
 VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
+Updates = Annotated[int, msgspec.Meta(ge=2)]  # the first is not timed
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
@@ -51,7 +53,14 @@ class SuiteError(KitError):
 def check_choice(kind: str, name: str, choices: list[str] | tuple[str, ...], place: str = "") -> None:
     """Raise SuiteError with the choices if `name` is none of them; `place` is where it stands."""
     if name not in choices:
-        raise SuiteError(f"{place}no {kind} {name!r}; choose from {', '.join(choices)}")
+        meant = "".join(f"; did you mean {near}?" for near in get_close_matches(name, choices, n=1))
+        raise SuiteError(f"{place}no {kind} {name!r}; choose from {', '.join(choices)}{meant}")
+
+
+def _check_share(axes: list[str]) -> None:
+    for axis in axes:
+        if axis in UNSHAREABLE:
+            raise ValueError(f"share: a process cannot be shared over {axis!r}: it is set once for a whole process")
 
 
 class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -84,6 +93,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     warmup_steps: Count = WARMUP_STEPS
     epochs: Count = 1
     fit_rounds: Count | None = None  # in which fits are repeated; null: all
+    fit_steps: Updates | None = None  # of a fit at most; null: whole epochs
     energy_s: Seconds = 0.0
     share: list[str] = []
 
@@ -93,13 +103,31 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 raise ValueError(f"{name} is {getattr(self, name)}; give a number of seconds, 0 or more")
         if self.block_s <= self.lead_in_s:
             raise ValueError(f"block_s {self.block_s} leaves no time after lead_in_s {self.lead_in_s}; give more")
-        for axis in self.share:
-            if axis in UNSHAREABLE:
-                raise ValueError(f"share: a process cannot be shared over {axis!r}: it is set once for a whole process")
+        _check_share(self.share)
 
     def plan(self) -> StepPlan:
         """Return the part that each launch needs."""
         return StepPlan(**{name: getattr(self, name) for name in StepPlan.__struct_fields__})
+
+
+class Quick(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `--quick` measures in place of the suite's own; null: the general rule (`kit.suites.changed`)."""
+
+    cells: Axes | list[Axes] | None = None
+    rounds: Count | None = None
+    cycles: Count | None = None
+    warmup_s: Seconds | None = None
+    warmup_steps: Count | None = None
+    fit_steps: Updates | None = None
+    share: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        _check_share(self.share or [])
+
+    def measure(self) -> dict[str, Any]:
+        """Return the fields of `Measure` that it gives."""
+        fields = [name for name in self.__struct_fields__ if name != "cells"]
+        return {name: value for name in fields if (value := getattr(self, name)) is not None}
 
 
 class TableShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -135,6 +163,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     baseline: str | None = None  # value of the compared axis; null: the first
     cells: Axes | list[Axes]  # the cells of all tables, where there are several
     measure: Measure = Measure()
+    quick: Quick = Quick()
     variants: dict[str, VariantTable] = {}
     table: TableShape | None = None
     programs: dict[str, ProgramTable] = {}
@@ -146,7 +175,12 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def __post_init__(self) -> None:
         workloads = [name for own in self.axes for name in own.workloads if name in WORKLOADS]
         known = [*AXES, *(name for one in workloads for name in parameters_of(one))]
-        for name in (*self.compare, *self.measure.share, *(self.table.rows if self.table else ())):
+        for name in (
+            *self.compare,
+            *self.measure.share,
+            *(self.quick.share or ()),
+            *(self.table.rows if self.table else ()),
+        ):
             if name not in known:
                 raise ValueError(f"no axis {name!r}; choose from {', '.join(dict.fromkeys(known))}")
         for table, names in (("variants", self.variants), ("programs", self.programs)):
@@ -158,6 +192,12 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def axes(self) -> list[Axes]:
         """The tables of cells."""
         return self.cells if isinstance(self.cells, list) else [self.cells]
+
+    @property
+    def quick_axes(self) -> list[Axes]:
+        """The tables of cells of `--quick`."""
+        cells = self.quick.cells
+        return self.axes if cells is None else cells if isinstance(cells, list) else [cells]
 
     @property
     def compared(self) -> list[str]:

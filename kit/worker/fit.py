@@ -1,4 +1,4 @@
-"""A fit: whole epochs over the training split with the cell's own feed, scored at the end.
+"""A fit: whole epochs over the training split with the cell's own feed, or a part of them, scored at the end.
 
     reference │ stretch of the fit │ reference │ stretch … │ reference │ score
 
@@ -9,11 +9,13 @@ beside what the fit took, is what its input pipeline costs, whatever the machine
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import msgspec
 
 from kit.backends.protocol import DeviceBatch, Program
 from kit.profile.launch import Fit
+from kit.profile.reason import reason
 from kit.sensors.catalog import EdgeCounters
 from kit.worker.ledger import PhaseLedger
 from kit.worker.measured import HOST_DEVICE, LaunchError, MeasuredWorkload, Ran, Timing, raised
@@ -39,10 +41,12 @@ class MeasuredFit(MeasuredWorkload):
         self._asked = msgspec.structs.replace(self._asked, seed=self._asked.seed + self._repeat)
         inputs, asked = self._inputs, self._asked
         self._epochs = Epochs(inputs.workload, inputs.data, inputs.samples("train"), self._cell.batch, seed=asked.seed)
-        self._left = self.updates = asked.plan.epochs * self._epochs.steps
+        whole = asked.plan.epochs * self._epochs.steps
+        self._left = self.updates = min(whole, asked.plan.fit_steps or whole)
         if self.updates == 1:
             raise LaunchError(
-                "a fit of one update: its only step is the first, which is not timed; take a smaller batch"
+                "a fit of one update: its only step is the first, which is not timed; take a smaller batch, or give "
+                "fit_steps more"
             )
         self._resident: list[DeviceBatch] = []
         self._reference_ns: list[float] = []
@@ -62,7 +66,7 @@ class MeasuredFit(MeasuredWorkload):
     def block(self, seconds: float, counters: EdgeCounters, *, by_time: bool = False) -> BlockDone:  # noqa: ARG002
         """Run the reference, then the fit until `seconds`, or several references' time, are over or its epoch ends."""
         reference_s = self._refer(counters)
-        if self._left % self._epochs.steps == 0:
+        if self._done % self._epochs.steps == 0:
             self._batches = self._epoch()
         done = super().block(max(seconds, STRETCH_REFERENCES * reference_s), counters, by_time=True)
         self._left -= done.steps
@@ -71,7 +75,7 @@ class MeasuredFit(MeasuredWorkload):
         return msgspec.structs.replace(done, left=self._left)
 
     def conclude(self) -> Concluded:
-        """Score the test split."""
+        """Score the test split; of a part of the epochs the pass over it is timed alone."""
         concluded = super().conclude()
         if concluded.failure is not None:
             return concluded
@@ -79,7 +83,8 @@ class MeasuredFit(MeasuredWorkload):
             found = self._score()
         fit = Fit(
             epochs=self._asked.plan.epochs,
-            updates=self.updates - self._left,
+            updates=self._done,
+            epoch_updates=self._epochs.steps,
             reference_ns=self._reference_ns,
             test_ns=found.test_ns,
             confusion=found.confusion,
@@ -92,7 +97,7 @@ class MeasuredFit(MeasuredWorkload):
         """Return what runs a stretch of the fit: on an accelerator with one wait, at its end."""
         if self._cell.device == HOST_DEVICE:
             return super()._by_time(seconds)
-        in_epoch = self._left % self._epochs.steps or self._epochs.steps
+        in_epoch = min(self._left, self._epochs.steps - self._done % self._epochs.steps)
         steps = max(1, min(in_epoch, round(seconds * 1e9 / self._reference_ns[-1])))
         return lambda: self._pipelined(steps, 0.0)
 
@@ -101,9 +106,12 @@ class MeasuredFit(MeasuredWorkload):
 
     def _score(self) -> Score:
         try:
-            return score(self._fitted, self._inputs)
+            found = score(self._fitted, self._inputs)
         except Exception as error:
             return Score(reason=raised(error))
+        if found.reason is None and self.updates < self._asked.plan.epochs * self._epochs.steps:
+            return Score(found.test_ns, reason=reason("part_of_an_epoch"))
+        return found
 
     def _feed(self, program: Program) -> Iterator[DeviceBatch]:
         self._fitted = program
@@ -114,10 +122,15 @@ class MeasuredFit(MeasuredWorkload):
     def _epoch(self) -> Iterator[DeviceBatch]:
         """Return the batches of the next epoch: resident ones, or each gathered when its step wants it."""
         epochs = self._epochs
-        order = epochs.order(self._asked.plan.epochs - self._left // epochs.steps)
+        order = islice(epochs.order(self._done // epochs.steps), self._left)
         if self._cell.feed == "device":
             return (self._resident[place] for place in order)
         return (epochs.host_batch(place) for place in order)
+
+    @property
+    def _done(self) -> int:
+        """Updates that it has made."""
+        return self.updates - self._left
 
     def _refer(self, counters: EdgeCounters) -> float:
         """Run the reference once; return how long it took, in seconds."""

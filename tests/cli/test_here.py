@@ -2,6 +2,8 @@
 
 import json
 
+import click
+import pytest
 from click.testing import CliRunner
 
 from kit.cli.app import VERBS, app
@@ -20,8 +22,42 @@ def test_every_verb_is_a_command_and_listed():
 
 def test_suites_say_what_they_compare():
     shown = kit("suites").stdout
-    assert "quick" in shown and "comparing backend" in shown
+    assert "quick" in shown and "comparing backend" in shown and "about 5 minutes" in shown
     assert {suite["name"] for suite in json.loads(kit("suites", "--json").stdout)} >= {"quick", "standard"}
+
+
+def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # Data of its own would have to be fetched.
+    monkeypatch.setenv("KIT_DATA", str(tmp_path))
+    words = ("run", "quick", "--backend", "jax", "--backend", "torch", "--dry-run", "--out", "gone/run.json")
+    first, *groups = kit(*words).stdout.splitlines()
+    assert "8 cells in 4 groups, 4 rounds of 6 cycles, about" in first
+    assert groups[0] == "mlp train: jax (baseline), torch"
+    planned = json.loads(kit(*words, "--json").stdout)
+    assert (planned["suite"], planned["rounds"], len(planned["groups"])) == ("quick", 4, 4)
+    assert planned["estimated_s"] > 60 and not planned["estimate_is_least"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_quick_alone_is_the_suite_quick():
+    said = [json.loads(kit("run", *words, "--dry-run", "--json").stdout) for words in (["quick"], ["--quick"])]
+    assert said[0] == said[1] and said[0]["suite"] == "quick"
+
+
+@pytest.mark.parametrize("words", [["--batch", "32,64"], ["--batch", "32", "--batch", "64"]])
+def test_a_comma_list_is_a_repeated_option_and_is_compared(words):
+    done = kit("run", *words, "--backend", "torch,jax", "--task", "infer", "--workload", "mlp", "--dry-run", "--json")
+    assert [group["cells"][0].split("/")[1] for group in json.loads(done.stdout)["groups"]] == ["torch", "jax"]
+    assert all(len(group["cells"]) == 2 for group in json.loads(done.stdout)["groups"])
+    (said,) = done.stderr.splitlines()
+    assert "comparing batch" in said
+
+
+@pytest.mark.parametrize("words", [["--batch", "32,"], ["--batch", "32,x"], ["--task", "train,fly"]])
+def test_a_wrong_value_of_a_comma_list_is_refused(words):
+    done = kit("run", *words, "--dry-run")
+    assert isinstance(done.exception, click.BadParameter)
 
 
 def test_clock_prints_the_certificate():

@@ -102,6 +102,31 @@ def test_a_program_is_measured_and_a_bad_one_is_one_line(tmp_path):
     assert (launch.data, launch.parity, launch.fit, profile.suite.data) == (None, None, None, {})
 
 
+def test_a_run_ends_with_its_table_on_a_terminal(tmp_path):
+    (tmp_path / "models.py").write_text(MODELS)
+    suite = short_suite(tmp_path, 1, "models.py:works", "models.py:raises")
+    reader, terminal = os.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "kit", "run", suite, "--out", "my run.json"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "NO_COLOR": "1"},
+        stdout=terminal,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=RUN_S,
+    )
+    os.close(terminal)
+    # What was printed waits in the terminal, fewer bytes than it holds.
+    shown = os.read(reader, 4096).decode().splitlines()
+    os.close(reader)
+    assert done.returncode == 3, done.stderr
+    assert shown[0].startswith("short · 2 programs × train")
+    assert any(line.startswith("  p1") and "failed" in line for line in shown)
+    assert shown[-1].startswith("kit compare 'my run.json' --wide")
+    assert "programs train" not in done.stderr and "kit: failed: p1 (" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -109,6 +109,14 @@ def fitted(epochs):
     return change
 
 
+def test_a_part_of_a_fit_is_not_compared_with_a_whole_one():
+    def part(launch):
+        launch.fit = Fit(epochs=1, updates=9, epoch_updates=90, reference_ns=[], test_ns=None)
+
+    with pytest.raises(NotComparableError, match="9 of 90 updates"):
+        compared([run("before", member={"change": fitted(1)}), run("after", seed=1, member={"change": part})])
+
+
 @pytest.mark.parametrize("kind", ["data", "threads", "arithmetic", "epochs"])
 def test_what_answers_another_question_is_kept_apart_unless_forced(kind):
     before = run("before", member={"change": fitted(1)} if kind == "epochs" else {})

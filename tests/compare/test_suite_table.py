@@ -17,7 +17,7 @@ from kit.suites.suite import load_suite
 S = 1_000_000_000
 
 
-def fit(confusion=((90, 10), (20, 80)), epochs=2, updates=40, mse=None):
+def fit(confusion=((90, 10), (20, 80)), epochs=2, updates=40, mse=None, **fields):
     """Of 4 blocks: with the first step 1 + 4 × 10 steps would be too many; the builder's steps are planted below."""
     return Fit(
         epochs=epochs,
@@ -26,6 +26,7 @@ def fit(confusion=((90, 10), (20, 80)), epochs=2, updates=40, mse=None):
         test_ns=S // 10,
         confusion=None if confusion is None else [list(row) for row in confusion],
         mean_squared_error=mse,
+        **fields,
     )
 
 
@@ -80,6 +81,26 @@ def test_a_row_has_the_figures_of_all_its_tasks():
     assert (own["accuracy"].value, own["accuracy"].spread) == (pytest.approx(0.85), 0.0)
     assert own["f1"].value == pytest.approx((2 * 90 / (2 * 90 + 30) + 2 * 80 / (2 * 80 + 30)) / 2)
     assert table.columns[0].epochs == 2
+
+
+def test_of_a_part_of_an_epoch_times_are_computed_and_scores_blank():
+    figures = ["train_time_s", "epoch_time_s", "test_time_s", "accuracy", "train_gain_pct"]
+    part = {"confusion": None, "epoch_updates": 100, "reason": reason("part_of_an_epoch")}
+    cpu, gpu = profile(fitted(**part)), profile(fitted(device="gpu", **part))
+    table = suite_table("t", ["backend"], figures, [("a", cpu), ("b", gpu)])
+    own = entries(table, ("torch",))
+    # 39 steps in 107.5 ms; whole it has 2 x 100 updates.
+    assert own["train_time_s"].value == pytest.approx(199 * 0.1075 / 39)
+    assert own["epoch_time_s"].value == pytest.approx(100 * 0.1075 / 39)
+    assert own["test_time_s"].value == pytest.approx(0.1)
+    assert own["accuracy"].reason == reason("part_of_an_epoch")
+    gain = entries(table, ("torch",), 1)["train_gain_pct"]
+    assert gain.value == pytest.approx(100)
+    computed = [name for name in figures if own[name].is_computed]
+    assert computed == ["train_time_s", "epoch_time_s"] and gain.is_computed
+    shown = render(table, "text", io.StringIO())
+    assert "≈ 549 ms" in shown and "≈ computed" in shown and "≈ 100 ms" not in shown
+    assert "computed" not in render(suite_table("t", ["backend"], figures, [("a", profile(fitted()))]), "text")
 
 
 def test_gains_are_the_cpus_time_over_the_devices():

@@ -12,6 +12,8 @@ from kit.profile.store import read_profile
 from kit.profile.unfinished import UnfinishedError, UnfinishedRun, folder_of
 
 PLANTED = Path(__file__).parent / "planted"
+# With the kit of this checkout, whichever is installed.
+PYTHONPATH = f"{PLANTED}{os.pathsep}{Path(__file__).parents[2]}"
 RUN_S = 100
 ROUNDS = 2
 # Training and inference take turns, each in a process of its own.
@@ -71,7 +73,7 @@ class Workplace:
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(PLANTED), "FAULTS_FOLDER": str(self.counts), **planted, **environment},
+            env={**os.environ, "PYTHONPATH": PYTHONPATH, "FAULTS_FOLDER": str(self.counts), **planted, **environment},
             # As a shell starts a job, and not as a part of the tests.
             start_new_session=True,
         )

@@ -40,6 +40,9 @@ def test_a_run_that_is_interrupted(place, signal):
     assert answer.code == 130
     (said,) = answer.said
     assert f"1 of 2 rounds kept; go on with `kit run --resume --out {place.path}`" in said
+    # Of the whole rounds there is a table.
+    assert f"kit show {place.path}" in answer.stderr
+    assert answer.stdout == f"{place.path}\n"
     assert place.members() == []
     kept = first_round(place)
     assert read_profile(place.path).interrupted

@@ -60,6 +60,17 @@ def example():
     )
 
 
+def test_programs_are_called_so():
+    own = {"precision": "own", "feed": "own", "compile_mode": "own"}
+    members = [b.member("program", 2.0, name, **own) for name in ("mine", "yours")]
+    both = text(within(b.profile(b.group("train", *members), compare=["workload"])))
+    assert " · 2 programs × train · batch 128 · " in both.splitlines()[0]
+    assert both.splitlines()[3].split("  ")[0] == "programs train"
+    alone = text(within(b.profile(b.group("train", members[0]), compare=["workload"])))
+    assert " · mine × train · " in alone.splitlines()[0]
+    assert alone.splitlines()[3].split("  ")[0] == "mine train"
+
+
 def test_the_table_answers_in_one_column_and_one_sentence():
     shown = text(example())
     sentence = re.search(r"JAX is the fastest: (\S+) × as fast as TensorFlow, \S+ × as fast as PyTorch\.", shown)

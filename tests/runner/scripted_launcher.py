@@ -206,7 +206,7 @@ class Watching:
     def starting(self, process):
         pass
 
-    def block_done(self, cell):
+    def block_done(self, cell, done):
         self.blocks += 1
         self.at_block(self.blocks)
 

@@ -5,7 +5,8 @@ import pytest
 
 from kit.errors import KitError
 from kit.profile.cell import Variant
-from kit.suites.changed import changed, parameters_given
+from kit.suites.changed import QUICK_FIT_STEPS, changed, parameters_given
+from kit.suites.estimate import estimate
 from kit.suites.plan import MEMBERS_MAX, plan_bundles, plan_cells, plan_groups
 from kit.suites.published import is_whole
 from kit.suites.suite import VariantTable, builtin_suites, load_suite
@@ -85,6 +86,8 @@ def test_variants_of_a_file_are_compared_in_its_order(tmp_path):
         ('compare = ["color"]\n' + MINE, "no axis 'color'; choose from workload, backend"),
         (MINE + '[measure]\nshare = ["backend"]\n', "cannot be shared over 'backend': it is set once"),
         (MINE + "[measure]\nrounds = 0\n", "rounds"),
+        (MINE + "[quick]\nfit_steps = 1\n", "fit_steps"),
+        (MINE + '[quick]\nshare = ["threads"]\n', "cannot be shared over 'threads'"),
         (MINE + "[measure]\ncycles = 0\n", "cycles"),
         (MINE + "[measure]\nblock_s = nan\n", "block_s"),
         (MINE + "[measure]\nblock_s = -1.0\n", "block_s"),
@@ -107,7 +110,7 @@ def test_a_file_that_is_no_suite_is_one_line(tmp_path, text, said):
         ("[64]", "[0]", "line 9: cells.batches: give a whole number >= 1;"),
         ("rounds", "runds", "line 12: measure: object contains unknown field `runds`; choose from rounds, cycles,"),
         ("rounds = 4", "block_s = 0", "line 11: measure: block_s 0.0 leaves no time"),
-        ('title = "two"', 'title = "two"\nrows = 2', "measure, variants, table, programs; docs/suites.md"),
+        ('title = "two"', 'title = "two"\nrows = 2', "measure, quick, variants, table, programs; docs/suites.md"),
         ('title = "two"', "title = 2", "line 2: title: a whole number stands there; give text in quotes;"),
         ("[64]", "64", "cells.batches: a whole number stands there; give a list in brackets;"),
         (
@@ -190,10 +193,36 @@ def test_variants_of_the_command_line_are_compared_unless_it_says_otherwise():
 
 
 @pytest.mark.parametrize(
+    ("axes", "more", "compared"),
+    [
+        ({"batches": [32, 64]}, {}, ["batch"]),
+        ({"batches": [32, 64], "threads": [1, 2]}, {}, ["batch", "threads"]),
+        ({"feeds": ["device", "host"]}, {}, ["feed"]),
+        ({"batches": [32, 32]}, {}, ["backend"]),
+        ({"workloads": ["dblstm"]}, {"parameters": {"units": [16, 32], "layers": [1]}}, ["units"]),
+        # Asked for otherwise.
+        ({"batches": [32, 64]}, {"compare": ["backend"]}, ["backend"]),
+        ({"batches": [32, 64]}, {"variants": {"x": VariantTable(env={"A": "1"})}}, ["variant"]),
+        ({"backends": ["torch", "jax"], "tasks": ["train", "infer"]}, {}, ["backend"]),
+    ],
+)
+def test_several_values_of_an_option_are_compared(axes, more, compared):
+    suite = changed(load_suite("standard"), axes, **more)
+    assert suite.compared == compared
+    groups = plan_groups(plan_cells(suite), suite.compared, suite.baseline)
+    assert all(len(group.cells) > 1 for group in groups)
+
+
+def test_what_a_suite_compares_anyway_it_goes_on_comparing():
+    suite = changed(load_suite("batch-sweep"), {"batches": [10, 1000], "threads": [1]})
+    assert suite.compared == ["batch"]
+
+
+@pytest.mark.parametrize(
     ("axes", "said"),
     [
         ({"workloads": ["mpl"]}, "no workload 'mpl'; choose from"),
-        ({"backends": ["pytorch"]}, "no backend 'pytorch'; choose from tensorflow, torch, jax"),
+        ({"backends": ["pytorch"]}, "no backend 'pytorch'; choose from tensorflow, torch, jax; did you mean torch?"),
         ({"compile_modes": ["fast"]}, "no compile mode 'fast'; choose from default"),
         ({"devices": ["npu"]}, "npu"),
         ({"tasks": ["test"]}, "test"),
@@ -278,12 +307,51 @@ def test_options_narrow_each_table_of_cells(tmp_path, axes, expected):
     assert {cell.batch for cell in cells} == set(axes.get("batches", [128]))
 
 
-def test_quick_shortens_a_suite_and_leaves_its_cells_and_sharing():
-    whole, quick = load_suite("five-nets"), changed(load_suite("five-nets"), {}, quick=True)
-    assert quick.name == "five-nets-quick"
+def test_quick_shortens_a_suite_and_leaves_its_cells_sharing_and_epochs():
+    whole, quick = load_suite("frameworks-cnn"), changed(load_suite("frameworks-cnn"), {}, quick=True)
+    assert quick.name == "frameworks-cnn-quick"
     assert plan_cells(quick) == plan_cells(whole)
     assert quick.measure.share == whole.measure.share
-    assert (quick.measure.epochs, quick.measure.fit_rounds) == (1, 1)
+    assert (quick.measure.epochs, quick.measure.fit_rounds) == (2, 1)
+    assert whole.measure.fit_steps is None and quick.measure.fit_steps == QUICK_FIT_STEPS
+
+
+OWN_QUICK = """
+[measure]
+cycles = 9
+block_s = 0.5
+[quick]
+cycles = 7
+fit_steps = 6
+[quick.cells]
+workloads = ["mlp"]
+backends = ["torch"]
+tasks = ["fit"]
+"""
+
+
+def test_a_suite_says_itself_what_is_quick(tmp_path):
+    suite = load_suite(suite_file(tmp_path, MINE + OWN_QUICK))
+    quick = changed(suite, {"batches": [7]}, quick=True)
+    (cell,) = plan_cells(quick)
+    assert (cell.task, cell.batch) == ("fit", 7)
+    assert (quick.measure.cycles, quick.measure.fit_steps) == (7, 6)
+    # What it leaves out is by the general rule, or the suite's own.
+    assert (quick.measure.rounds, quick.measure.block_s) == (4, 0.5)
+    assert {cell.task for cell in plan_cells(changed(suite, {}))} == {"train"}
+
+
+@pytest.mark.parametrize("name", ["five-nets", "batch-sweep", "cnn-batch", "frameworks-cnn", "dblstm-har"])
+def test_quick_suites_of_the_literature_hold_processes_and_steps_to_a_few(name):
+    suite = changed(load_suite(name), {}, quick=True)
+    cells = plan_cells(suite)
+    groups = plan_groups(cells, suite.compared, suite.baseline)
+    bundles = plan_bundles(cells, groups, suite.measure.share)
+    # A start takes 4 to 8 s: one of each framework in a round.
+    assert sum(len(bundle.processes) for bundle in bundles) == 3
+    assert 3 <= suite.measure.rounds <= 4
+    assert suite.measure.fit_steps <= QUICK_FIT_STEPS
+    assert estimate(cells, groups, suite.measure.share, suite.measure.plan(), suite.measure.rounds).seconds < 6 * 60
 
 
 @pytest.mark.parametrize("text", ["units", "units=0", "units=-1", "units=x", "=3", "units=3,,4"])

@@ -12,6 +12,8 @@ from kit.profile.launch import StepPlan
 from kit.worker.messages import Answer, Entered, Failed, Prepare, ProgramRequest
 
 PLANTED = Path(__file__).parents[1] / "faults" / "planted"
+# With the kit of this checkout, whichever is installed.
+PYTHONPATH = f"{PLANTED}{os.pathsep}{Path(__file__).parents[2]}"
 PLAN = StepPlan(cycles=2, block_s=0.05, lead_in_s=0.005, warmup_s=0.1, warmup_steps=5, energy_s=0.0)
 
 
@@ -20,10 +22,10 @@ def cell(backend="torch", task="train", **more):
     return Cell(**(fields | {"backend": backend, "task": task, "compile_mode": "eager"} | more))
 
 
-def prepare(*cells, slowdown_pct=0.0, data="synthetic", prove=False, epochs=1):
+def prepare(*cells, slowdown_pct=0.0, data="synthetic", prove=False, epochs=1, fit_steps=None):
     return Prepare(
         programs=[ProgramRequest(cell=one, slowdown_pct=slowdown_pct) for one in cells],
-        plan=msgspec.structs.replace(PLAN, epochs=epochs),
+        plan=msgspec.structs.replace(PLAN, epochs=epochs, fit_steps=fit_steps),
         data={"mnist": data},
         seed=0,
         threads=1,
@@ -42,7 +44,7 @@ class MemberProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": str(PLANTED), **environment},
+            env={**os.environ, "PYTHONPATH": PYTHONPATH, **environment},
         )
         self.entered = []
 

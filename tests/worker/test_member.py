@@ -199,6 +199,24 @@ def test_a_fit_runs_its_epochs_and_scores_every_test_sample(mnist_dir):
     assert np.trace(counts) > 9_000
 
 
+def test_a_part_of_a_fit_ends_after_its_steps_and_has_no_score(mnist_dir):
+    asked = prepare(cell(task="fit", batch=10_000, feed="host"), data="mnist", epochs=2, fit_steps=8)
+    with MemberProcess(KIT_DATA=str(mnist_dir)) as member:
+        member.done(asked)
+        member.done(Build(program=0))
+        member.done(WarmUp(program=0))
+        blocks = [member.done(RunBlock(program=0, seconds=0.1))]
+        while blocks[-1].left:
+            blocks.append(member.done(RunBlock(program=0, seconds=0.1)))
+        fit = member.done(Conclude(program=0)).fit
+    # Of the second epoch's six two are made.
+    assert sum(len(block.step_ns) for block in blocks) == 7
+    assert (fit.updates, fit.epoch_updates, fit.all_updates, fit.is_part) == (8, 6, 12, True)
+    assert len(fit.reference_ns) == len(blocks) + 1
+    assert fit.confusion is None and fit.reason.code == "part_of_an_epoch"
+    assert fit.test_ns > 0
+
+
 def test_a_fit_whose_only_update_would_be_the_first_step_is_refused():
     with MemberProcess() as member:
         member.done(prepare(cell(task="fit", batch=40_000, feed="host")))

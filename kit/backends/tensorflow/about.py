@@ -11,6 +11,7 @@ ENTRY = BackendEntry(
     packages=("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "libtpu", "tensorflow-intel", "tf-keras", "keras"),
     compile_modes=("graph", "eager", "xla"),
     precisions=("float32", "bfloat16", "tf32"),
+    start_s=8.0,
     environment_prefixes=("TF_", "KERAS_", "XLA_"),
     environment={
         "TF_CPP_MIN_LOG_LEVEL": "2",  # errors only: chatter would push the message that matters out of a failure's tail

@@ -11,5 +11,6 @@ ENTRY = BackendEntry(
     packages=("torch", "torch-tpu", "libtpu", "torchvision", "triton", "pytorch-triton"),
     compile_modes=("eager", "compile"),
     precisions=("float32", "bfloat16", "tf32"),
+    start_s=5.6,
     environment_prefixes=("TORCH", "PYTORCH_", "TRITON_", "ATEN_"),
 )

@@ -1,0 +1,76 @@
+"""What a run is going to do, before it does: one line as it begins, all of its cells for `kit run --dry-run`."""
+
+from __future__ import annotations
+
+from typing import IO
+
+import msgspec
+from rich.text import Text
+
+from kit.compare.naming import label_members, titles
+from kit.profile.unfinished import RunPlan
+from kit.report.plain import one_line
+from kit.report.quantity import about, counted
+from kit.report.sections import console_for, text_of
+
+TERMS = "terms: docs/words.md"
+WIDTH = 100
+
+
+class PlannedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A group of the JSON of `--dry-run`."""
+
+    key: str
+    baseline: str  # cell key
+    cells: list[str]
+
+
+class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The JSON of `--dry-run`."""
+
+    suite: str
+    rounds: int  # with `precision_pct` the first look
+    precision_pct: float | None
+    cycles: int
+    estimated_s: float  # where `estimate_is_least`, at least
+    estimate_is_least: bool
+    groups: list[PlannedGroup]
+
+
+def summary(plan: RunPlan, left_s: float, *, is_least: bool) -> str:
+    """Return ``12 cells in 4 groups, 4 rounds of 6 cycles, about 5 minutes (terms: docs/words.md)``."""
+    suite = plan.suite
+    cells = f"{counted(len(plan.cells), 'cell')} in {counted(len(plan.groups), 'group')}"
+    rounds = f"{counted(suite.rounds, 'round')} of {counted(suite.plan.cycles, 'cycle')}"
+    more = "" if suite.precision_pct is None else f" and more until differences are known to {suite.precision_pct:g} %"
+    return f"{cells}, {rounds}{more}, {about(left_s, is_least=is_least)} ({TERMS})"
+
+
+def planned(plan: RunPlan, left_s: float, *, is_least: bool) -> PlannedRun:
+    """Return the plan as `--dry-run --json` prints it."""
+    return PlannedRun(
+        suite=plan.suite.name,
+        rounds=plan.suite.rounds,
+        precision_pct=plan.suite.precision_pct,
+        cycles=plan.suite.plan.cycles,
+        estimated_s=round(left_s),
+        estimate_is_least=is_least,
+        groups=[PlannedGroup(key=group.key, baseline=group.baseline, cells=group.cells) for group in plan.groups],
+    )
+
+
+def render(plan: RunPlan, left_s: float, stream: IO[str], *, is_least: bool) -> str:
+    """Return the groups with their members as tables name them, the baseline marked, under the summary."""
+    by_key = {cell.key: cell for cell in plan.cells}
+    members = [[by_key[key] for key in group.cells] for group in plan.groups]
+    console = console_for(stream, WIDTH)
+    with console.capture() as capture:
+        console.print(
+            Text(one_line(f"{plan.suite.name}: {summary(plan, left_s, is_least=is_least)}"), style="bold"),
+            soft_wrap=True,
+        )
+        for group, title, cells in zip(plan.groups, titles(members), members, strict=True):
+            names = label_members({cell.key: cell for cell in cells}, plan.suite.compare)
+            shown = [f"{names[key]}{' (baseline)' if key == group.baseline else ''}" for key in group.cells]
+            console.print(Text(one_line(f"{' · '.join(title)}: {', '.join(shown)}")), soft_wrap=True)
+    return text_of(capture)

@@ -1,0 +1,99 @@
+"""How long a run still takes, told by members whose clock is scripted: against what it then took."""
+
+import pytest
+from scripted_launcher import S, ScriptedLauncher, Watching
+
+from kit.cli import progress
+from kit.cli.progress import RunProgress
+from kit.runner.run import Run
+from kit.runner.stop import StopFlag
+from kit.runner.time_left import TimeLeft
+from kit.suites.estimate import estimate
+from kit.suites.plan import plan_cells, plan_groups
+from kit.suites.suite import load_suite
+
+
+class Timed(Watching):
+    """Notes after each event how much was left, and the time of it."""
+
+    def __init__(self, plan, launcher):
+        super().__init__()
+        self.launcher, self.time = launcher, TimeLeft(plan, now=lambda: launcher.now_ns)
+        self.notes = [self.note()]
+        self.at_round = []
+
+    def note(self):
+        return self.launcher.now_ns, self.time.estimate()
+
+    def round_begins(self, number, bundles):
+        self.time.round_begins(number, bundles)
+        self.at_round.append(len(self.notes))
+
+    def starting(self, process):
+        self.time.starting(process)
+        self.notes.append(self.note())
+
+    def block_done(self, cell, done):
+        self.time.block_done(cell, done)
+        self.notes.append(self.note())
+
+    def round_done(self, number, launches):
+        self.time.round_done()
+        self.notes.append(self.note())
+
+
+def timed(conducted, **fields):
+    run, launcher = conducted(**fields), ScriptedLauncher()
+    watching = Timed(run.plan, launcher)
+    Run.begin(run.path, run.plan).conduct(watching, StopFlag(), launcher=launcher)
+    return watching, launcher.now_ns
+
+
+def test_after_the_first_round_it_is_what_the_rounds_took(conducted):
+    watching, end_ns = timed(conducted, backends=["torch", "jax"], rounds=4)
+    # Scripted starts take a second, not the five of a real one: the constants say too much.
+    begin_ns, before = watching.notes[0]
+    assert before.seconds > 1.3 * (end_ns - begin_ns) / S
+    for at_ns, left in watching.notes[watching.at_round[1] :]:
+        assert left.seconds == pytest.approx((end_ns - at_ns) / S, abs=2.5)
+    assert watching.notes[-1][1].seconds == 0
+    assert not before.is_least
+
+
+def test_a_fit_is_known_once_its_first_stretch_has_run(conducted):
+    watching, end_ns = timed(conducted, backends=["torch"], tasks=["train", "fit"], rounds=3, fit_rounds=1)
+    assert watching.notes[0][1].is_least
+    at_ns, last = watching.notes[watching.at_round[1]]
+    assert not last.is_least
+    assert last.seconds == pytest.approx((end_ns - at_ns) / S, abs=2.5)
+
+
+def test_what_goes_on_counts_the_rounds_that_are_left(conducted):
+    run = conducted(backends=["torch"], rounds=4)
+    whole, rest = (TimeLeft(run.plan, done).estimate().seconds for done in (0, 3))
+    assert rest == pytest.approx(whole / 4)
+
+
+@pytest.mark.parametrize(("name", "minutes", "is_least"), [("quick", 5, False), ("five-nets", 17, True)])
+def test_the_constants_are_those_of_the_runs_in_the_documents(name, minutes, is_least):
+    suite = load_suite(name)
+    cells = plan_cells(suite)
+    groups = plan_groups(cells, suite.compared)
+    found = estimate(cells, groups, suite.measure.share, suite.measure.plan(), suite.measure.rounds)
+    assert found.is_least == is_least
+    assert 0.6 * minutes < found.seconds / 60 <= minutes
+
+
+# Two starts and eight blocks a round.
+@pytest.mark.parametrize(("every_s", "lines"), [(0.0, 20), (1e9, 0)])
+def test_off_a_terminal_there_is_a_line_when_half_a_minute_is_over(conducted, monkeypatch, capsys, every_s, lines):
+    monkeypatch.setattr(progress, "LINE_EVERY_S", every_s)
+    run = conducted(backends=["torch", "jax"], rounds=2)
+    with RunProgress(run.plan) as watching:
+        Run.begin(run.path, run.plan).conduct(watching, StopFlag(), launcher=ScriptedLauncher())
+    first, *others = capsys.readouterr().err.splitlines()
+    assert "2 cells in 1 group, 2 rounds of 4 cycles, about" in first
+    told = [line for line in others if line.endswith(" left")]
+    assert len(told) == lines
+    assert all(line.startswith("round ") and "mlp train" in line for line in told)
+    assert len(others) - len(told) == 2
