@@ -21,7 +21,7 @@ def relative(a, b):
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_losses_agree(exercise_of, workload, pair):
     a, b = (exercise_of(name).arrays[f"parity/{workload}"] for name in pair)
-    assert a.shape == b.shape == (len(small.draws(WORKLOADS[workload])), small.EARLY_STEPS)
+    assert a.shape == b.shape and a.shape[1] == small.EARLY_STEPS
     assert min(map(relative, a, b)) <= PARITY_TOLERANCE
 
 
