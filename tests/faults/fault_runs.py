@@ -71,7 +71,13 @@ class Workplace:
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(PLANTED), "FAULTS_FOLDER": str(self.counts), **planted, **environment},
+            env={
+                **os.environ,
+                "PYTHONPATH": f"{PLANTED}{os.pathsep}{PLANTED.parents[2]}",
+                "FAULTS_FOLDER": str(self.counts),
+                **planted,
+                **environment,
+            },
             # As a shell starts a job, and not as a part of the tests.
             start_new_session=True,
         )

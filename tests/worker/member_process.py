@@ -12,6 +12,8 @@ from kit.profile.launch import StepPlan
 from kit.worker.messages import Answer, Entered, Failed, Prepare, ProgramRequest
 
 PLANTED = Path(__file__).parents[1] / "faults" / "planted"
+# This checkout before an installed kit, which sitecustomize would find first.
+PYTHONPATH = f"{PLANTED}{os.pathsep}{PLANTED.parents[2]}"
 PLAN = StepPlan(cycles=2, block_s=0.05, lead_in_s=0.005, warmup_s=0.1, warmup_steps=5, energy_s=0.0)
 
 
@@ -24,7 +26,7 @@ def prepare(*cells, slowdown_pct=0.0, data="synthetic", prove=False, epochs=1):
     return Prepare(
         programs=[ProgramRequest(cell=one, slowdown_pct=slowdown_pct) for one in cells],
         plan=msgspec.structs.replace(PLAN, epochs=epochs),
-        data={"mnist": data},
+        data={"mnist": data, "uci_har": data},
         seed=0,
         threads=1,
         cpus=sorted(os.sched_getaffinity(0))[:1],
@@ -42,7 +44,7 @@ class MemberProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": str(PLANTED), **environment},
+            env={**os.environ, "PYTHONPATH": PYTHONPATH, **environment},
         )
         self.entered = []
 
