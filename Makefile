@@ -16,23 +16,12 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 # nothing but a CPU build is installed.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-# The data sets: KIT_DATA if set, else shared/data beside this clone if it is there, else the user's cache.
-ifeq ($(origin KIT_DATA),undefined)
-  SHARED_DATA := $(abspath $(wildcard ../shared/data))
-  ifneq ($(SHARED_DATA),)
-    export KIT_DATA := $(SHARED_DATA)
-  endif
-endif
-
-# Asked for on the command line it would reach the environment of every member, and every profile.
-unexport TORCH_INDEX
-
 DOCKER ?= docker
 PYTEST := $(BIN)/python -m pytest
 # --no-deps: the locks are complete, so there is nothing to resolve. --no-compile: compileall does it on every core.
 # Compiling at a framework's first import would be measured as import time. (-x: files for newer Pythons than this one.)
-COMPILE = $(BIN)/python -m compileall -q -j 0 -x '/py3[0-9]*_' $(VENV)/lib
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps
+COMPILE = @$(BIN)/python -m compileall -q -j 0 -x '/py3[0-9]*_' $(VENV)/lib
+PIP_INSTALL := @$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps
 
 .PHONY: help setup setup-dev bench test test-long lint format lock image-cpu image-gpu image-tpu docs package clean
 
@@ -40,10 +29,11 @@ help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.kit ## The environment: kit, native clock, TensorFlow, PyTorch and JAX for the CPU
+	@echo "steadykit: ready. Type:  . $(BIN)/activate  and then:  kit run --quick"
 
 setup-dev: $(VENV)/.kit $(VENV)/.dev ## The same, with what tests and checks need
 
-bench: setup ## Measure the quick suite on this machine and print the comparison
+bench: $(VENV)/.kit ## Measure the quick suite on this machine and print the comparison
 	@mkdir -p bench
 	@$(BIN)/kit run quick --out bench/quick-$$(date -u +%Y%m%dT%H%M%SZ).json
 
@@ -90,21 +80,26 @@ clean: ## Remove the environment and everything built (measured profiles stay)
 $(VENV)/.python:
 	@command -v $(PYTHON) >/dev/null || { echo "steadykit: $(PYTHON) is not there: install Python 3.11 to 3.13" >&2; exit 1; }
 	@$(PYTHON) images/preflight.py
-	$(PYTHON) -m venv $(VENV)
+	@echo "steadykit: making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
 $(VENV)/.frameworks: $(VENV)/.python $(wildcard $(LOCKS)/*.txt) images/install_torch.py
-	@echo "steadykit: installing TensorFlow, PyTorch and JAX for the CPU (about 3 GB on disk)"
+	@echo "steadykit: downloading and installing TensorFlow and JAX (about 2 GB on disk; silent for a minute or more)"
 	$(PIP_INSTALL) --no-compile --require-hashes -r $(LOCKS)/kit.txt -r $(LOCKS)/tensorflow.txt -r $(LOCKS)/jax.txt
-	$(BIN)/python images/install_torch.py --index "$(TORCH_INDEX)" $(LOCKS)/torch.txt
+	@echo "steadykit: downloading and installing PyTorch for the CPU (about 1 GB on disk)"
+	@$(BIN)/python images/install_torch.py --index "$(TORCH_INDEX)" $(LOCKS)/torch.txt
+	@echo "steadykit: compiling what was installed, so that no measured import does"
 	$(COMPILE)
 	@touch $@
 
 $(VENV)/.kit: $(VENV)/.frameworks pyproject.toml setup.py kit/version.py $(wildcard native/*)
+	@echo "steadykit: building the native clock, installing the kit"
 	$(PIP_INSTALL) --no-build-isolation --editable .
-	$(BIN)/python -m pip check
+	@$(BIN)/python -m pip check
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.frameworks $(LOCKS)/dev.txt
+	@echo "steadykit: installing what tests and checks need"
 	$(PIP_INSTALL) --require-hashes -r $(LOCKS)/dev.txt
 	@touch $@

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
+from kit.fingerprint.software import OF_MAKE
 from kit.profile.identity import Identity
 from kit.profile.launch import Fit, Launch
 from kit.profile.reason import Value
@@ -87,7 +88,7 @@ def _software(identity: Identity) -> Facts:
     software = identity.software
     found = _only(os=software.os, kernel=software.kernel, libc=software.libc, python=software.python)
     found |= {("package", name): one for name, one in software.packages.items() if name not in OF_THE_KIT}
-    return found | {("environment", name): value for name, value in software.environment.items()}
+    return found | {("environment", name): value for name, value in software.environment.items() if name not in OF_MAKE}
 
 
 def _state(profile: Profile) -> Facts:

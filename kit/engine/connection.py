@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,7 @@ def engine_url(host: str | None = None) -> str:
     """Return where the engine is: `host`, else DOCKER_HOST, else DOCKER_CONTEXT's, else the current context's.
 
     Raises:
-        EngineError: the docker package is missing, or the context cannot be read.
+        EngineError: the context cannot be read.
     """
     return str(_address(host)["base_url"])
 
@@ -39,7 +38,7 @@ def connect(host: str | None = None) -> docker.DockerClient:
     """Return a client of the engine at `engine_url(host)`; ssh:// through the system's own ssh.
 
     Raises:
-        EngineError: the docker package is missing, nothing answers there, it may not be used, or it is too old.
+        EngineError: nothing answers there, it may not be used, or it is too old.
         TunnelError: ssh does not get there.
     """
     address = _address(host)
@@ -76,8 +75,6 @@ def local_engine() -> docker.DockerClient:
 
 def _address(host: str | None) -> dict[str, Any]:
     """Return `base_url`, and `tls` where the environment or the context has certificates."""
-    if importlib.util.find_spec("docker") is None:
-        raise EngineError("the docker package is missing; pip install 'steadykit[docker]'")
     from docker.context import ContextAPI
     from docker.utils import kwargs_from_env
 

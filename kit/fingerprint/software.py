@@ -35,6 +35,8 @@ NAMES = (
     "NVIDIA_TF32_OVERRIDE", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
     "PYTHONDEVMODE", "PYTHONHASHSEED", "PYTHONMALLOC", "PYTHONOPTIMIZE", "PYTHON_GIL", "PYTHON_JIT",
 )  # fmt: skip
+# The Makefile's own, which say where a framework was installed from.
+OF_MAKE = frozenset({"TORCH_INDEX"})
 # Terraform's variables share TensorFlow's prefix, and some are credentials.
 NEVER_PREFIXES = ("TF_VAR_", "TF_TOKEN_", "TF_HTTP_", "TF_CLI_", "TF_CLOUD_")
 # Whatever the prefix: a profile is passed on, a credential is not.
@@ -102,6 +104,7 @@ def relevant_environment(variables: Mapping[str, str], prefixes: Iterable[str] =
         name: variables[name]
         for name in sorted(variables)
         if (name in NAMES or name.startswith(known))
+        and name not in OF_MAKE
         and not name.startswith(NEVER_PREFIXES)
         and not any(word in name.upper() for word in NEVER_WORDS)
     }

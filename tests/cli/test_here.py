@@ -13,10 +13,8 @@ def kit(*words):
     return CliRunner().invoke(app, words, standalone_mode=False)
 
 
-def test_every_verb_is_a_command_and_listed():
-    shown = kit("--help").stdout
+def test_every_verb_is_a_command():
     for verb in VERBS:
-        assert verb in shown
         assert kit(verb, "--help").exit_code == 0
 
 

@@ -58,6 +58,15 @@ def test_without_against_runs_of_another_identity_are_the_later_side():
     assert [one.kind for one in comparison.mismatches] == ["kernel"]
 
 
+def test_what_only_make_read_explains_no_difference():
+    def named(**environment):
+        plain = b.identity()
+        return msgspec.structs.replace(plain, software=msgspec.structs.replace(plain.software, environment=environment))
+
+    read = compared([run("before", identity=named())], [run("after", identity=named(TORCH_INDEX="", TORCH_LOGS="all"))])
+    assert [one.name for one in read.mismatches] == ["TORCH_LOGS"]
+
+
 def test_the_baseline_is_chosen_by_label():
     runs = [run("x", 2.0), run("y", 4.0)]
     assert versus_of(compared(runs, baseline="y")).ratio == pytest.approx(0.5, rel=0.05)

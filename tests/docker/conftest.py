@@ -7,9 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+import docker
 import pytest
-
-docker = pytest.importorskip("docker", reason="the docker package is missing: make setup-dev")
 
 ROOT = Path(__file__).parents[2]
 STARTER = ROOT.parent / "shared" / "engine" / "start"

@@ -10,8 +10,6 @@ import pytest
 from kit.engine.connection import EngineError, connect, engine_url, local_engine
 from kit.engine.tunnel import TunnelError, forwarded
 
-pytest.importorskip("docker", reason="the docker package is missing: make setup-dev")
-
 
 @pytest.fixture
 def answering(tmp_path):

@@ -13,8 +13,6 @@ from kit.engine.image import Image
 from kit.engine.remote import for_hosts
 from kit.version import __version__
 
-pytest.importorskip("docker", reason="the docker package is missing: make setup-dev")
-
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):

@@ -6,8 +6,6 @@ import pytest
 
 from kit.engine.options import Bind, ContainerOptions
 
-docker = pytest.importorskip("docker", reason="the docker package is missing: make setup-dev")
-
 FULL = ContainerOptions(
     image="steadykit:cpu",
     command=["run", "quick", "--out", "a b.json"],

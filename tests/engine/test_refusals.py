@@ -2,8 +2,6 @@ import pytest
 
 from kit.engine.container import explained
 
-pytest.importorskip("docker", reason="the docker package is missing: make setup-dev")
-
 
 @pytest.mark.parametrize(
     ("said", "remedy"),

@@ -63,7 +63,9 @@ def test_what_changes_numbers_is_recorded(name, monkeypatch):
     assert software({}, prefixes=["TF_"]).environment[name] == "planted"
 
 
-@pytest.mark.parametrize("name", ["HOME", "PATH", "TF_TOKEN_app", "TF_VAR_db", "TF_HTTP_PASSWORD", "TORCH_HUB_TOKEN"])
+@pytest.mark.parametrize(
+    "name", ["HOME", "PATH", "TF_TOKEN_app", "TF_VAR_db", "TF_HTTP_PASSWORD", "TORCH_HUB_TOKEN", "TORCH_INDEX"]
+)
 def test_nothing_else_is_and_no_credential(name):
     assert relevant_environment({name: "x"}, ["TF_", "TORCH"]) == {}
 

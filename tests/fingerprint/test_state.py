@@ -23,7 +23,6 @@ def test_counters_grow():
         time.sleep(0.001)
     after = state()
     assert after.context_switches > before.context_switches
-    assert after.steal_ns >= before.steal_ns
 
 
 def plant(root, files):

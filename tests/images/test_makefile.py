@@ -11,12 +11,10 @@ def make(root, tmp_path):
     clone = tmp_path / "clone"
     clone.mkdir()
     (clone / "Makefile").write_text((root / "Makefile").read_text())
-    (clone / "show.mk").write_text("show:\n\t@echo data=$$KIT_DATA python=$(PYTHON) index=$(TORCH_INDEX)\n")
+    (clone / "show.mk").write_text("show:\n\t@echo python=$(PYTHON) index=$(TORCH_INDEX)\n")
 
     def run(*arguments, **environment):
-        inherited = {
-            key: value for key, value in os.environ.items() if key not in ("KIT_DATA", "PYTHON", "TORCH_INDEX")
-        }
+        inherited = {key: value for key, value in os.environ.items() if key not in ("PYTHON", "TORCH_INDEX")}
         return subprocess.run(
             ["make", "--no-print-directory", *arguments],
             cwd=clone,
@@ -41,18 +39,9 @@ def test_plain_make_lists_every_target_that_is_for_people(root, make):
     assert sorted(listed) == sorted(phony.split())
 
 
-def test_data_beside_the_clone_is_used_and_named_absolutely(make, tmp_path):
-    (tmp_path / "shared" / "data").mkdir(parents=True)
-    assert show(make)["data"] == str(tmp_path / "shared" / "data")
-
-
-def test_no_data_beside_the_clone_leaves_the_kit_to_its_own_cache(make):
-    assert show(make)["data"] == ""
-
-
-def test_data_that_the_user_names_wins(make, tmp_path):
-    (tmp_path / "shared" / "data").mkdir(parents=True)
-    assert show(make, KIT_DATA="/elsewhere")["data"] == "/elsewhere"
+def test_setup_ends_with_what_to_type_next(make):
+    last = make("-o", ".venv/.kit", "setup").stdout.splitlines()[-1]
+    assert ". .venv/bin/activate" in last and "kit run --quick" in last
 
 
 def test_a_python_that_does_not_run_is_passed_over(make, tmp_path):

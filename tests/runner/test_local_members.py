@@ -182,7 +182,7 @@ def test_an_interrupt_does_not_wait_for_a_member_that_hangs(start, tmp_path):
     begin_s = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         member.prepare()
-    assert time.monotonic() - begin_s < 5
+    assert time.monotonic() - begin_s < 30
 
 
 def test_what_a_member_has_started_stops_and_ends_with_it(start, tmp_path):
@@ -193,12 +193,12 @@ def test_what_a_member_has_started_stops_and_ends_with_it(start, tmp_path):
     member.prepare()
     child = psutil.Process(int(told.read_text()))
     member.pause()
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while child.status() != psutil.STATUS_STOPPED:
         assert time.monotonic() < end
         time.sleep(0.01)
     member.kill()
-    _, alive = psutil.wait_procs([child], timeout=5)
+    _, alive = psutil.wait_procs([child], timeout=60)
     assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
 
 

@@ -1,5 +1,3 @@
-import os
-
 import pytest
 
 from kit.sensors import cgroup
@@ -93,4 +91,4 @@ def test_this_machine():
     if group is None:
         pytest.skip("no cpu controller here")
     limit = cgroup.cpu_limit(group)
-    assert limit is None or 0 < limit <= 4 * os.cpu_count()
+    assert limit is None or limit > 0

@@ -26,7 +26,7 @@ def prepare(*cells, slowdown_pct=0.0, data="synthetic", prove=False, epochs=1, f
     return Prepare(
         programs=[ProgramRequest(cell=one, slowdown_pct=slowdown_pct) for one in cells],
         plan=msgspec.structs.replace(PLAN, epochs=epochs, fit_steps=fit_steps),
-        data={"mnist": data},
+        data={"mnist": data, "uci_har": data},
         seed=0,
         threads=1,
         cpus=sorted(os.sched_getaffinity(0))[:1],

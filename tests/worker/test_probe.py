@@ -16,7 +16,7 @@ def probed(backend, *code, **environment):
     """The answer, after `code` has run in the same interpreter."""
     run = f"{';'.join(code)};import sys;from kit.worker.probe import print_probe;sys.exit(print_probe({backend!r}))"
     answer = subprocess.run(
-        [sys.executable, "-c", run], capture_output=True, env={**os.environ, **environment}, check=True, timeout=30
+        [sys.executable, "-c", run], capture_output=True, env={**os.environ, **environment}, check=True, timeout=200
     )
     return msgspec.json.decode(answer.stdout, type=Probe)
 
@@ -24,7 +24,7 @@ def probed(backend, *code, **environment):
 @pytest.mark.frameworks
 def test_a_framework_that_is_there_has_its_version_and_is_not_imported():
     command = [sys.executable, "-X", "importtime", "-m", "kit.worker", "--probe", "torch"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=200)
     found = msgspec.json.decode(answer.stdout, type=Probe)
     assert found.version
     assert (found.backend, found.kit, found.not_preloaded) == ("torch", __version__, [])

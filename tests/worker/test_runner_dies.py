@@ -39,7 +39,7 @@ def test_it_dies_with_its_runner(stopped):
                 time.sleep(0.01)
         runner.kill()
         runner.wait(10)
-        _, alive = psutil.wait_procs([member], timeout=10)
+        _, alive = psutil.wait_procs([member], timeout=60)
         assert not alive
     finally:
         runner.stdout.close()
@@ -56,7 +56,7 @@ def test_one_whose_runner_has_gone_already_does_not_begin():
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=200,
         check=False,
     )
     assert answer.returncode == 1
@@ -69,7 +69,7 @@ def test_the_end_of_its_input_is_its_end():
         [sys.executable, "-m", "kit.worker", "--runner", str(psutil.Process().pid)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=30,
+        timeout=200,
         check=False,
     )
     assert (answer.returncode, answer.stdout) == (0, b"")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
+from zipfile import ZIP_STORED
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from uci_har_archive import ROWS, packed, signal, tables
 
 from kit.suites.plan import PlanError, plan_cells
 from kit.suites.suite import Axes, Suite
@@ -20,37 +20,11 @@ from kit.workloads.catalog import DATASETS
 from kit.workloads.data.choice import Resolved, dataset, ensure
 from kit.workloads.data.dataset import SPLITS
 from kit.workloads.data.files import DataError, DataUnavailableError
-from kit.workloads.datasets.uci_har import ARCHIVE, SIGNALS, UCI_HAR
+from kit.workloads.datasets.uci_har import ARCHIVE, UCI_HAR
 
 NOBODY_LISTENS = "http://127.0.0.1:1/"
-ROWS = {"train": 6, "test": 3}
 LABELS = "UCI HAR Dataset/test/y_test.txt"
 GYRO = "UCI HAR Dataset/test/Inertial Signals/body_gyro_y_test.txt"
-
-
-def signal(number: int, rows: int) -> np.ndarray:
-    """Numbers that say where they stand: signal, row, time step."""
-    return number + np.arange(rows)[:, None] / 10 + np.arange(128) / 10_000
-
-
-def tables() -> dict[str, bytes]:
-    """The files of a tiny archive, in the original's number format."""
-    files = {}
-    for split, rows in ROWS.items():
-        files[f"UCI HAR Dataset/{split}/y_{split}.txt"] = "".join(f"{1 + row % 6}\n" for row in range(rows)).encode()
-        for number, name in enumerate(SIGNALS):
-            text = BytesIO()
-            np.savetxt(text, -signal(number, rows), fmt="%16.7e", delimiter="")
-            files[f"UCI HAR Dataset/{split}/Inertial Signals/{name}_{split}.txt"] = text.getvalue()
-    return files
-
-
-def packed(files: dict[str, bytes], kind: int = ZIP_DEFLATED) -> bytes:
-    archive = BytesIO()
-    with ZipFile(archive, "w", kind) as opened:
-        for name, content in files.items():
-            opened.writestr(name, content)
-    return archive.getvalue()
 
 
 def nested(archive: bytes) -> bytes:
@@ -81,17 +55,6 @@ def knowing(archive: bytes, *mirrors: str):
     """The data set, if `archive` were the original."""
     known = ARCHIVE._replace(known_sha256=(hashlib.sha256(archive).hexdigest(),))
     return replace(UCI_HAR, files=dict.fromkeys(SPLITS, (known,)), mirrors=mirrors)
-
-
-def test_real_windows_are_telephones_at_the_waist(real_har):
-    inputs, targets = UCI_HAR.load("test")
-    # As many as the original has, or half: without overlap.
-    assert len(inputs) == len(targets) == UCI_HAR.samples("test") in (2947, 1558)
-    # The total acceleration is that of the body and 1 g. It is along x, but for those who lie.
-    gravity = np.linalg.norm(inputs[:, :, 6:] - inputs[:, :, :3], axis=-1)
-    assert np.median(gravity) == pytest.approx(1, abs=0.05)
-    standing, lying = (np.median(inputs[targets == activity, :, 6]) for activity in (4, 5))
-    assert standing > 0.9 and lying < 0.5
 
 
 WHOLE = {"zip": packed(TINY), "stored": packed(TINY, ZIP_STORED), "in zip": nested(packed(TINY))}
@@ -247,7 +210,3 @@ def test_a_download_of_unknown_content_is_refused_and_a_file_of_it_is_not(folder
     assert ensure("uci_har", "uci_har").name == "uci_har" and not data.checksum_known()
     (folder / "uci_har.zip").write_bytes(archive)
     assert data.checksum_known()
-
-
-def test_the_archives_of_the_documents_are_known(real_har):
-    assert UCI_HAR.checksum_known()

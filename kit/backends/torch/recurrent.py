@@ -50,6 +50,10 @@ class LSTM(nn.LSTM):  # type: ignore[misc]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return (batch, steps, units) or (batch, units) for (batch, steps, features); both directions side by side."""
+        if torch.is_autocast_enabled("cpu") and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+            # oneDNN has no bfloat16 LSTM for this CPU. PyTorch asks it only where the input is bfloat16 already, and
+            # then computes the layer by itself; a float32 input it hands over, and fails.
+            x = x.to(torch.bfloat16)
         states, (last, _) = super().forward(x)
         return states if self._sequences else last.transpose(0, 1).flatten(1)
 
