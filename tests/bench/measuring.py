@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,10 +26,6 @@ from kit.suites.plan import plan_cells
 from kit.suites.suite import Axes, Measure, Suite
 from kit.worker.messages import BlockDone, Prepare, ProgramRequest
 from kit.workloads.catalog import WORKLOADS
-
-BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[3] / "shared" / "data"
-if BESIDE_THE_REPOSITORY.is_dir():
-    os.environ.setdefault("KIT_DATA", str(BESIDE_THE_REPOSITORY))
 
 
 class Interval(NamedTuple):
