@@ -11,9 +11,10 @@ import numpy as np
 
 from kit.audit.finding import Finding
 from kit.audit.member import Member, block_arrays
+from kit.profile.launch import Launch
 from kit.profile.reason import reason
 from kit.stats.difference import over_rounds
-from kit.stats.rounds import BlockArrays, By, launch_time_ns, mean_step_ns
+from kit.stats.rounds import By, launch_time_ns, mean_step_ns
 from kit.stats.verdict import ROUNDS_FOR_VERDICT
 
 # Of the whole time, beyond what the median says. A mean lies 1 to 3 % above its median by common jitter.
@@ -36,19 +37,31 @@ def _excess_logs(member: Member) -> list[list[float]]:
 
     The machine's drift within a round is in both. Without others the usual step is that of each block.
     """
-    # On an accelerator a step that is waited for by itself is longer than one that is not.
-    by: By = "latency" if member.cell.device == "cpu" else "step"
-    blocks = {number: block_arrays(launch) for number, launch in member.launches.items()}
     if not member.others:
-        return [[_log(np.sum(one.duration_ns) / np.sum(one.steps * one.times_ns(by))) for one in blocks.values()]]
+        return [[_within_blocks(launch) for launch in member.launches.values()]]
     return [
-        [_excess_log(blocks[number], by) - _excess_log(block_arrays(launch), by) for number, launch in other.items()]
-        for other in ({number: other[number] for number in blocks if number in other} for other in member.others)
+        [
+            _excess_log(launch) - _excess_log(other[number])
+            for number, launch in member.launches.items()
+            if number in other
+        ]
+        for other in member.others
     ]
 
 
-def _excess_log(blocks: BlockArrays, by: By) -> float:
-    return _log(mean_step_ns(blocks) / launch_time_ns(blocks, by))
+def _within_blocks(launch: Launch) -> float:
+    blocks = block_arrays(launch)
+    return _log(np.sum(blocks.duration_ns) / np.sum(blocks.steps * blocks.times_ns(_usual(launch))))
+
+
+def _excess_log(launch: Launch) -> float:
+    blocks = block_arrays(launch)
+    return _log(mean_step_ns(blocks) / launch_time_ns(blocks, _usual(launch)))
+
+
+def _usual(launch: Launch) -> By:
+    """Return what a usual step is: on an accelerator one that is waited for by itself is longer than the others."""
+    return "step" if launch.blocks.per_wait else "latency"
 
 
 def _log(ratio: float) -> float:

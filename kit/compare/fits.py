@@ -15,18 +15,24 @@ from kit.stats.difference import mean_interval
 SCORE_MARGIN = 0.01
 
 
-def fit_numbers(launches: Iterable[Launch]) -> FitNumbers | None:
-    """Return what the fits among these launches gave; None where none finished."""
+def fit_numbers(launches: Iterable[Launch], step_ns: float | None = None) -> FitNumbers | None:
+    """Return what the fits among these launches gave; None where none finished.
+
+    Args:
+        launches: of one cell.
+        step_ns: that stands in its row; its whole time is as many of these. Null: the mean of the fits' times.
+    """
     fits = [(launch, launch.fit) for launch in launches if launch.gave_number and launch.fit is not None]
     if not fits:
         return None
     ratios = [ratio for launch, fit in fits if (ratio := pipeline_ratio(launch, fit)) is not None]
     scores = [own for _, fit in fits if (own := score_of(fit)) is not None]
     tests = [fit.test_ns for _, fit in fits if fit.test_ns is not None]
+    mean_ns = statistics.fmean(total_ns(launch, fit) for launch, fit in fits)
     return FitNumbers(
         epochs=fits[0][1].epochs,
         updates=fits[0][1].updates,
-        total_ns=statistics.fmean(total_ns(launch, fit) for launch, fit in fits),
+        total_ns=mean_ns if step_ns is None else step_ns * _steps_of(*fits[0]),
         is_computed=any(fit.is_part for _, fit in fits),
         pipeline_ratio=statistics.geometric_mean(ratios) if ratios else None,
         test_ns=statistics.fmean(tests) if tests else None,
@@ -48,7 +54,12 @@ def pipeline_ratio(launch: Launch, fit: Fit) -> float | None:
 
 def total_ns(launch: Launch, fit: Fit) -> float:
     """Return the time of all steps of the epochs but the first; of a part of them computed from its mean step."""
-    return _mean_step_ns(launch) * (fit.all_updates - 1) if fit.is_part else sum(launch.blocks.duration_ns)
+    return _mean_step_ns(launch) * _steps_of(launch, fit)
+
+
+def _steps_of(launch: Launch, fit: Fit) -> int:
+    """Return how many steps the whole time of a fit has."""
+    return fit.all_updates - 1 if fit.is_part else sum(launch.blocks.steps)
 
 
 def _mean_step_ns(launch: Launch) -> float:

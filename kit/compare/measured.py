@@ -31,7 +31,7 @@ START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
 CPU_COUNTER = "process.cpu_ns"
 # Of several runs their geometric mean.
 MEANS = (
-    "step_ns", "level_ns", "latency_ns", "sample_ns", "p95_ns", "p99_ns", "samples_per_s", "start_ns", "compile_ns",
+    "step_ns", "raw_step_ns", "latency_ns", "sample_ns", "p95_ns", "p99_ns", "samples_per_s", "start_ns", "compile_ns",
     "energy_per_sample_j", "cpus",
 )  # fmt: skip
 
@@ -48,13 +48,17 @@ NOTHING_SHARED = SharedProcesses(frozenset(), frozenset())
 
 def processes_shared(profile: Profile) -> SharedProcesses:
     """Return what is known of the processes of a profile's launches."""
+    held: dict[tuple[int, str], set[str]] = defaultdict(set)
     begun: dict[tuple[int, str], dict[str, int]] = defaultdict(dict)
     for result in profile.cells:
         for launch in result.launches:
-            begin_ns = next((phase.begin_ns for phase in launch.phases if phase.name == "first_step"), 0)
-            begun[launch.round, launch.process].setdefault(result.key, begin_ns)
-    shared = {process: cells for process, cells in begun.items() if len(cells) > 1}
-    warm = {(*process, key) for process, cells in shared.items() for key in cells if cells[key] > min(cells.values())}
+            held[launch.round, launch.process].add(result.key)
+            begin_ns = next((phase.begin_ns for phase in launch.phases if phase.name == "first_step"), None)
+            if begin_ns is not None:
+                begun[launch.round, launch.process].setdefault(result.key, begin_ns)
+    shared = {process for process, cells in held.items() if len(cells) > 1}
+    firsts = {process: min(begun[process].values()) for process in shared if begun[process]}
+    warm = {(*process, key) for process, first in firsts.items() for key, at in begun[process].items() if at > first}
     return SharedProcesses(frozenset(shared), frozenset(warm))
 
 
@@ -84,24 +88,24 @@ def numbers_of(
     blocks = [block_arrays(launch) for launch in good]
     # A fit runs in stretches of its own lengths: its step is that of the whole.
     steps_ns = [mean_step_ns(one) if cell.task == "fit" else launch_time_ns(one) for one in blocks]
-    level_ns = geometric_mean(steps_ns)
+    raw_step_ns = geometric_mean(steps_ns)
     latency_ns = geometric_mean(launch_time_ns(one, "latency") for one in blocks)
-    step_ns = shown_ns if by == "step" and shown_ns is not None else level_ns
+    step_ns = shown_ns if (by == "step" or cell.task == "fit") and shown_ns is not None else raw_step_ns
     by_round = defaultdict(list)
     for launch, launch_ns in zip(good, steps_ns, strict=True):
         by_round[launch.round].append(launch_ns)
     interval = level_interval(by_round.values())
-    moved = step_ns / level_ns if step_ns and level_ns else 1.0
+    scale = step_ns / raw_step_ns if step_ns and raw_step_ns else 1.0
     compile_ns = [ns for launch in good if (ns := compile_first_ns(launch))]
     start_ns = [start for launch in good if (start := _start_ns(launch, shared)) is not None]
     return Numbers(
         launches=len(good),
         failed=failed,
         step_ns=step_ns,
-        level_ns=level_ns,
-        latency_ns=shown_ns if by == "latency" and shown_ns is not None else latency_ns,
+        raw_step_ns=raw_step_ns,
+        latency_ns=shown_ns if by == "latency" and shown_ns is not None and cell.task != "fit" else latency_ns,
         sample_ns=step_ns / cell.batch if step_ns is not None and cell.batch > 0 else None,
-        step_interval_ns=None if interval is None else (interval[0] * moved, interval[1] * moved),
+        step_interval_ns=None if interval is None else (interval[0] * scale, interval[1] * scale),
         p95_ns=result.p95_ns,
         p99_ns=result.p99_ns,
         samples_per_s=1e9 * cell.batch / step_ns if step_ns and cell.batch > 0 else None,
@@ -113,7 +117,7 @@ def numbers_of(
         energy_per_sample_j=_energy_per_sample_j(cell, good),
         cpus=_growth(good, {CPU_COUNTER: [launch.blocks.span_ns for launch in good]}).get(CPU_COUNTER),
         drift_pct=_drift_pct(steps_ns),
-        fit=fit_numbers(good),
+        fit=fit_numbers(good, step_ns),
         phases_ns=phases_ns(good) if details else {},
         counters=counters_per_step(good) if details else {},
         sensors=_sensors(good) if details else {},

@@ -81,23 +81,27 @@ class Pairs:
         the baseline saw. A median over blocks that its neighbours were not in would show another ratio than the one
         beside it. Of a cell without a common round, its own.
         """
-        of_baseline_ns = self.level_ns(baseline) if baseline in self._cells else None
-        log_ratios = list(self.log_ratios(key, baseline).values()) if of_baseline_ns and key != baseline else []
-        if of_baseline_ns is None or not log_ratios:
-            return self.level_ns(key)
+        baseline_ns = self.raw_ns(baseline) if baseline in self._cells else None
+        log_ratios = list(self.log_ratios(key, baseline).values()) if baseline_ns and key != baseline else []
+        if baseline_ns is None or not log_ratios:
+            return self.raw_ns(key)
         per_step_log = float(np.mean(log_ratios)) - self._per_sample_log(key, baseline)
-        return of_baseline_ns * bounded_exp(per_step_log)
+        return baseline_ns * bounded_exp(per_step_log)
 
-    def level_ns(self, key: str) -> float | None:
+    def raw_ns(self, key: str) -> float | None:
         """Return a cell's own time: the geometric mean over its launches, whatever the machine did in between."""
-        logs = [
-            math.log(time_ns)
+        times_ns = self.times_ns(key)
+        return math.exp(float(np.mean(np.log(times_ns)))) if times_ns else None
+
+    def times_ns(self, key: str) -> list[float]:
+        """Return a cell's own time in each launch."""
+        return [
+            time_ns
             for (_, cell_key), rounds in self._rounds.items()
             if cell_key == key
             for blocks in rounds.values()
             if (time_ns := self._time_ns(key, blocks)) > 0
         ]
-        return math.exp(float(np.mean(logs))) if logs else None
 
     def log_ratios(self, one: str, other: str) -> dict[int, float]:
         """Return ln of the ratio in each common round, per sample.
@@ -210,7 +214,12 @@ class Pairs:
         return not self._sequential & {(part, one, number), (part, other, number)}
 
     def _per_sample_log(self, one: str, other: str) -> float:
-        """Return what makes a ratio of steps one of samples: steps of another batch do another amount of work."""
+        """Return what makes a ratio of steps one of samples: steps of another batch do another amount of work.
+
+        Nothing makes one of latencies: a request waits for its whole batch.
+        """
+        if self._by == "latency" and not self._is_fit(one):
+            return 0.0
         mine, yours = self._cells[one].batch, self._cells[other].batch
         return math.log(yours / mine) if mine > 0 and yours > 0 else 0.0
 

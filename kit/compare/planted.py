@@ -94,9 +94,6 @@ def _planted_log(launch: Launch) -> float:
     if planted is None:
         return 0.0
     logs = [
-        -math.log1p(-(planted_ns or 0) / ran * steps / duration_ns)
-        for planted_ns, ran, steps, duration_ns in zip(
-            planted, blocks.all_steps(), blocks.steps, blocks.duration_ns, strict=True
-        )
+        -math.log1p(-(planted_ns or 0) / span_ns) for planted_ns, span_ns in zip(planted, blocks.span_ns, strict=True)
     ]
     return float(np.median(logs))

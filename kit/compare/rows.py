@@ -82,7 +82,7 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     launches: int  # that gave a number
     failed: int
     step_ns: float | None = None  # whole time over steps: the baseline's own times the ratio that is judged
-    level_ns: float | None = None  # the same, the cell's own: geometric mean over rounds, the machine's drift in it
+    raw_step_ns: float | None = None  # the same, the cell's own: geometric mean over rounds, the machine's drift in it
     latency_ns: float | None = None  # median of steps that were waited for one by one
     sample_ns: float | None = None  # step over batch
     step_interval_ns: tuple[float, float] | None = None  # 95 %, over rounds of this run: holds the machine's drift

@@ -8,16 +8,16 @@ mlp  torch          4.21 s       93 ms    697 %
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, get_args
 
 import msgspec
 
 from kit.compare.facts import cell_facts
-from kit.compare.fits import epoch_ns, fit_numbers
+from kit.compare.fits import epoch_ns
 from kit.compare.gains import blocking, gain_pct
-from kit.compare.measured import NOTHING_SHARED, numbers_of
-from kit.compare.rows import Mismatch
+from kit.compare.rows import Mismatch, Numbers
+from kit.compare.runs import reduce_run
 from kit.compare.within import first_failure
 from kit.profile.cell import AXES, Cell, Device, Task
 from kit.profile.published import FigureName
@@ -44,6 +44,7 @@ TIMED: dict[FigureName, Task] = {
 # Of a published cell: its document does not say. Such figures have rows of their own.
 UNKNOWN = "unknown"
 ANY = "any"
+NONE = "–"  # a measured cell has no value on the axis
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,11 +103,14 @@ def suite_table(
     rows = _rows(given, axes)
     columns = []
     for label, profile in given:
+        numbers = {}
+        if profile.measured:
+            numbers = {key: cell.numbers for key, cell in reduce_run(label, profile, details=False).cells.items()}
         for device in get_args(Device):
             results = [result for result in profile.cells if result.cell.device == device]
             cells = {row: [result for result in results if _row_key(result.cell, axes) == row] for row in rows}
             if any(cells.values()):
-                values = {row: _figures(profile, of_row, figures) for row, of_row in cells.items()}
+                values = {row: _figures(profile, of_row, figures, numbers) for row, of_row in cells.items()}
                 columns.append(
                     _Column(_head(label, device, profile, results), profile.identity.hardware_sha256, cells, values)
                 )
@@ -174,7 +178,8 @@ def _head(label: str, device: Device, profile: Profile, cells: Sequence[CellResu
 
 def _row_key(cell: Cell, axes: Sequence[str]) -> RowKey:
     # A batch of 0 is a document's that does not say.
-    return tuple(ANY if (value := cell.value(axis)) in (None, 0, UNKNOWN) else str(value) for axis in axes)
+    values = (cell.value(axis) for axis in axes)
+    return tuple(ANY if value in (0, UNKNOWN) else NONE if value is None else str(value) for value in values)
 
 
 def _in_order(rows: Sequence[RowKey]) -> list[RowKey]:
@@ -195,36 +200,39 @@ def _is_base(head: TableColumn, of: TableColumn) -> bool:
     return head.device == "cpu" and head.source == of.source
 
 
-def _figures(profile: Profile, cells: Sequence[CellResult], figures: Sequence[FigureName]) -> dict[FigureName, Figure]:
+def _figures(
+    profile: Profile, cells: Sequence[CellResult], figures: Sequence[FigureName], numbers: Mapping[str, Numbers]
+) -> dict[FigureName, Figure]:
     wanted = dict.fromkeys([*figures, *(GAINS[name] for name in figures if name in GAINS)])
     if not profile.measured:
         given = {one.figure: one.value for result in cells for one in result.published}
         nothing = Figure(reason=reason("not_published"))
         return {name: Figure(value=given[name]) if name in given else nothing for name in wanted}
-    measured = _measured(cells)
+    measured = _measured(cells, numbers)
     failed = next((why for result in cells if (why := first_failure(result.launches)) is not None), None)
     missing = Figure(reason=failed or reason("not_measured"))
     return {name: measured.get(name, missing) for name in wanted}
 
 
-def _measured(cells: Sequence[CellResult]) -> dict[FigureName, Figure]:
-    """Return the figures of cells that differ in their task alone."""
-    found: dict[FigureName, Figure] = {}
+def _measured(cells: Sequence[CellResult], numbers: Mapping[str, Numbers]) -> dict[FigureName, Figure]:
+    """Return the figures of cells that differ in their task alone, with the numbers that `kit compare` shows."""
+    figures: dict[FigureName, Figure] = {}
     for result in reversed(cells):
-        task = result.cell.task
-        numbers = numbers_of(result, result.launches, NOTHING_SHARED, details=False)
+        task, shown = result.cell.task, numbers.get(result.key)
+        if shown is None:
+            continue
         if task == "fit":
-            found |= _of_fit(result)
-        elif numbers.sample_ns is not None and numbers.step_ns is not None:
-            found["infer_sample_ns" if task == "infer" else "train_sample_ns"] = Figure(value=numbers.sample_ns)
+            figures |= _of_fit(result, shown)
+        elif shown.sample_ns is not None and shown.step_ns is not None:
+            figures["infer_sample_ns" if task == "infer" else "train_sample_ns"] = Figure(value=shown.sample_ns)
             if task == "train":
-                found["step_ns"] = Figure(value=numbers.step_ns)
-    return found
+                figures["step_ns"] = Figure(value=shown.step_ns)
+    return figures
 
 
-def _of_fit(result: CellResult) -> dict[FigureName, Figure]:
+def _of_fit(result: CellResult, shown: Numbers) -> dict[FigureName, Figure]:
     fits = [(launch, launch.fit) for launch in result.launches if launch.gave_number and launch.fit is not None]
-    numbers = fit_numbers(result.launches)
+    numbers = shown.fit
     if numbers is None:
         return {}
     epochs = [own for launch, fit in fits if (own := epoch_ns(launch, fit)) is not None]

@@ -238,7 +238,8 @@ class Launch(msgspec.Struct, kw_only=True):
     def __post_init__(self) -> None:
         if self.throughput is not None:
             pipelined = {name: getattr(self.throughput, name) for name in self.throughput.__struct_fields__}
-            self.blocks = msgspec.structs.replace(self.blocks, waited_steps=self.blocks.steps, **pipelined)
+            # Their counters were of the waited steps alone.
+            self.blocks = msgspec.structs.replace(self.blocks, waited_steps=self.blocks.steps, counters={}, **pipelined)
             self.throughput = None
 
     @property

@@ -115,7 +115,7 @@ MAIN = (
 ANSWER = Column("against", answer, right=False)
 WIDE = (
     Column("ratio of times", _interval),
-    Column("raw step", _number("level_ns", duration)),
+    Column("raw step", _number("raw_step_ns", duration)),
     Column("drift of the machine", _number("drift_pct", lambda pct: f"{pct:.1f} %")),
     Column("CPUs used", _number("cpus", lambda cpus: f"{cpus:.2f}")),
     Column("launches", lambda row: str(row.numbers.launches)),
@@ -138,6 +138,8 @@ def columns_of(groups: Sequence[GroupRows], *, by: By = "step", wide: bool) -> l
     """Return those that any row has something in, what is judged first; time per sample only where batches differ."""
     rows = [row for group in groups for row in group.rows]
     differ = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
+    if any(row.cell.task == "fit" for row in rows):
+        by = "step"  # a fit is judged by its whole time, whatever the others are judged by
     if wide:
         between = [*STEP, *LATENCY, *MAIN, *WIDE] if by == "step" else [*LATENCY, *STEP, *MAIN, *WIDE]
     else:

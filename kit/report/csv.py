@@ -21,7 +21,11 @@ VERSUS = [name for name in Versus.__struct_fields__ if name not in OWN_COLUMNS]
 
 def render(comparison: Comparison, _: RenderOptions) -> str:
     """Return the header and all rows. What any cell has a phase, counter or sensor of has columns of its own."""
-    rows = [_fields(group, row) | {"rule": comparison.rule} for group in comparison.groups for row in group.rows]
+    rows = [
+        _fields(group, row) | {"rule": comparison.rule, "by": comparison.by}
+        for group in comparison.groups
+        for row in group.rows
+    ]
     names = dict.fromkeys(name for row in rows for name in row)
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")

@@ -45,10 +45,12 @@ def render(comparison: Comparison, options: RenderOptions) -> str:
     for group in comparison.groups:
         for row in group.rows:
             case = TestCase(one_line(f"{row.name} {row.cell.key}"), one_line(" · ".join(group.title)))
-            if row.numbers.step_ns is not None:
-                case.time = _Seconds(row.numbers.step_ns / 1e9)
+            numbers, by_latency = row.numbers, comparison.by == "latency" and row.cell.task != "fit"
+            time_ns = numbers.latency_ns if by_latency else numbers.step_ns
+            if time_ns is not None:
+                case.time = _Seconds(time_ns / 1e9)
                 said = "" if row.is_baseline else f", {answer(row)}"
-                case.system_out = one_line(f"{duration(row.numbers.step_ns, 4)} a step{said}")
+                case.system_out = one_line(f"{duration(time_ns, 4)} {'latency' if by_latency else 'a step'}{said}")
             alone = comparison.kind == "runs" and all(one is row for one in group.rows if one.cell == row.cell)
             case.result = _result(row, shown.get(id(row)), alone=alone)
             suite.add_testcase(case)

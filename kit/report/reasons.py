@@ -112,7 +112,7 @@ REASONS: Templates = {
     "skipped": "{backend} was skipped",
     "process_shared": "* of a process that held several cells",
     "warm_start": "w  built in a process that had run another program: without its start and import",
-    "by_latency": "judged by latency: the median of steps that are waited for one by one",
+    "by_latency": "judged by latency: the median of steps that are waited for one by one; fits by their whole time",
     "runs_needed": "a verdict needs {needed} runs a side (kit compare before*.json --against after*.json); "
     "or measure both as variants in one run: kit run --variant",
     "runs_apart": "one side's runs all came before the other's: what the machine did in between is in the difference; "
@@ -122,7 +122,7 @@ REASONS: Templates = {
     # Blank cells of a suite's own table.
     "not_measured": "not measured",
     "not_published": "not published",
-    "part_of_an_epoch": "of a part of an epoch there is no score (leave out --quick)",
+    "part_of_a_fit": "a part of a fit has no score (leave out --quick, or fit_steps)",
     "computed_times": "≈ computed: steps × step, from a part of an epoch",
     "one_epoch": "the first epoch is left out, and there was no other",
     "no_classes": "it reconstructs its input and tells no classes apart",

@@ -6,19 +6,17 @@ precision      on until the interval of each difference is narrow enough, a firs
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 import msgspec
 import numpy as np
 
-from kit.audit.member import block_arrays
+from kit.compare.pairs import Pairs
 from kit.profile.launch import Launch
 from kit.profile.schema import Group
 from kit.profile.unfinished import RunPlan
 from kit.runner.live_member import SHARED_PROCESS_ENDED
-from kit.stats.rounds import launch_time_ns, round_log_ratio
 from kit.stats.verdict import precise_enough
 from kit.suites.plan import Bundle, plan_bundles
 
@@ -90,23 +88,11 @@ def is_precise(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> bool:
     precision_pct = plan.suite.precision_pct
     if precision_pct is None:
         return True
-    by_round: dict[int, dict[str, Launch]] = defaultdict(dict)
-    for launch in launches:
-        if launch.group == group.key and launch.gave_number:
-            by_round[launch.round][launch.cell_key] = launch
+    own = [launch for launch in launches if launch.group == group.key and launch.gave_number]
+    cells = {cell.key: cell for cell in plan.cells if cell.key in group.cells}
+    pairs = Pairs([group], cells, {key: [launch for launch in own if launch.cell_key == key] for key in group.cells})
     if len(group.cells) == 1:
-        steps_ns = [launch_time_ns(block_arrays(launch)) for own in by_round.values() for launch in own.values()]
-        return precise_enough(np.log(steps_ns).tolist(), precision_pct)
-    pairs = combinations(group.cells, 2)
-    return all(precise_enough(_log_ratios(by_round.values(), *pair), precision_pct) for pair in pairs)
-
-
-def _log_ratios(rounds: Iterable[dict[str, Launch]], a: str, b: str) -> list[float]:
-    found = []
-    for own in rounds:
-        if a in own and b in own:
-            paired = own[a].turns == "blocks"
-            log_ratio = round_log_ratio(block_arrays(own[a]), block_arrays(own[b]), paired=paired)
-            if log_ratio is not None:
-                found.append(log_ratio)
-    return found
+        return precise_enough(np.log(list(pairs.times_ns(group.cells[0]))).tolist(), precision_pct)
+    return all(
+        precise_enough(list(pairs.log_ratios(*pair).values()), precision_pct) for pair in combinations(group.cells, 2)
+    )

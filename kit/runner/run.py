@@ -118,8 +118,10 @@ class Run:
             complete = self._rounds(context, watcher, deadline_ns)
             return self._close(interrupted=not complete)
         except KeyboardInterrupt:
-            with suppress(OSError):
-                self._write(interrupted=True)
+            # A profile that --force is to replace does not go for one without a round.
+            if self.rounds_done or not self.path.exists():
+                with suppress(OSError):
+                    self._write(interrupted=True)
             self._kept.close()
             raise
         except OSError as error:

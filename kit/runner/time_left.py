@@ -21,7 +21,7 @@ from kit.worker.messages import BlockDone
 # The estimate's weight against the first round's pace, in seconds: a start alone says little of blocks.
 TRUST_S = 20.0
 # Beside its stretches of a second a fit runs references of a quarter.
-REFERENCES = 1.25
+WITH_REFERENCES = 1.25
 
 
 class TimeLeft:
@@ -57,7 +57,7 @@ class TimeLeft:
         if cell.task == "fit":
             spent_s = self._fit_spent_s[cell.key] = self._fit_spent_s.get(cell.key, 0.0) + self._since_last_s()
             step_s = done.span_ns / 1e9 / max(1, done.steps)
-            self._fit_s[cell.key] = spent_s + (done.left or 0) * step_s * REFERENCES
+            self._fit_s[cell.key] = spent_s + (done.left or 0) * step_s * WITH_REFERENCES
 
     def round_done(self) -> None:
         """The round is on disk."""
@@ -83,7 +83,8 @@ class TimeLeft:
             bundles = bundles_of(self._cells, self._groups, self._suite.share, self._steps, number)
             fits |= _fits(bundles)
             left_s += self._without_fits_s(bundles) * pace + sum(map(self._of_fit_s, _fits(bundles)))
-        return Estimate(left_s, bool(fits - self._fit_s.keys()) or self._suite.precision_pct is not None)
+        is_open = bool(fits - self._fit_s.keys()) or self._suite.precision_pct is not None
+        return Estimate(left_s, is_open or (self._pace is None and bool(self._suite.programs)))
 
     def _of_fit_s(self, key: str) -> float:
         mean_s = sum(self._fit_s.values()) / max(1, len(self._fit_s))

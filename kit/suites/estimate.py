@@ -28,7 +28,7 @@ def estimate(
 ) -> Estimate:
     """Return how long these rounds take where steps are short against a block."""
     seconds = sum(round_s(bundles_of(cells, groups, share, plan, number), plan) for number in range(rounds))
-    is_least = any(cell.task == "fit" or not CATALOG[cell.backend].builds_workloads for cell in cells)
+    is_least = any(cell.task == "fit" for cell in cells)
     return Estimate(seconds, is_least)
 
 

@@ -110,7 +110,7 @@ class MeasuredFit(MeasuredWorkload):
         except Exception as error:
             return Score(reason=raised(error))
         if found.reason is None and self.updates < self._asked.plan.epochs * self._epochs.steps:
-            return Score(found.test_ns, reason=reason("part_of_an_epoch"))
+            return Score(found.test_ns, reason=reason("part_of_a_fit"))
         return found
 
     def _feed(self, program: Program) -> Iterator[DeviceBatch]:

@@ -49,7 +49,9 @@ def fitted(backend="torch", device="cpu", **own):
 
 
 def profile(*members, rounds=2, **fields):
-    return b.profile(b.group("g", *members), rounds=rounds, cycles=4, **fields)
+    tasks = dict.fromkeys(member.cell.task for member in members)
+    groups = (b.group(task, *(member for member in members if member.cell.task == task)) for task in tasks)
+    return b.profile(*groups, rounds=rounds, cycles=4, **fields)
 
 
 def test_show_has_fits_and_every_class():
@@ -83,9 +85,9 @@ def test_a_row_has_the_figures_of_all_its_tasks():
     assert table.columns[0].epochs == 2
 
 
-def test_of_a_part_of_an_epoch_times_are_computed_and_scores_blank():
+def test_of_a_part_of_a_fit_times_are_computed_and_scores_blank():
     figures = ["train_time_s", "epoch_time_s", "test_time_s", "accuracy", "train_gain_pct"]
-    part = {"confusion": None, "epoch_updates": 100, "reason": reason("part_of_an_epoch")}
+    part = {"confusion": None, "epoch_updates": 100, "reason": reason("part_of_a_fit")}
     cpu, gpu = profile(fitted(**part)), profile(fitted(device="gpu", **part))
     table = suite_table("t", ["backend"], figures, [("a", cpu), ("b", gpu)])
     own = entries(table, ("torch",))
@@ -93,7 +95,7 @@ def test_of_a_part_of_an_epoch_times_are_computed_and_scores_blank():
     assert own["train_time_s"].value == pytest.approx(199 * 0.1075 / 39)
     assert own["epoch_time_s"].value == pytest.approx(100 * 0.1075 / 39)
     assert own["test_time_s"].value == pytest.approx(0.1)
-    assert own["accuracy"].reason == reason("part_of_an_epoch")
+    assert own["accuracy"].reason == reason("part_of_a_fit")
     gain = entries(table, ("torch",), 1)["train_gain_pct"]
     assert gain.value == pytest.approx(100)
     computed = [name for name in figures if own[name].is_computed]

@@ -183,7 +183,7 @@ def test_a_row_of_fewer_rounds_is_shown_as_in_the_rounds_that_its_baseline_saw()
     members = b.member("jax", 4.0, **slow), b.member("torch", 4.0, failed_rounds=dead)
     rows = rows_of(b.profile(b.group("g", *members), drift=0.02))
     assert rows["torch"].numbers.step_ns / rows["jax"].numbers.step_ns == pytest.approx(1.0, rel=0.03)
-    assert rows["torch"].numbers.level_ns / rows["jax"].numbers.level_ns < 0.8
+    assert rows["torch"].numbers.raw_step_ns / rows["jax"].numbers.raw_step_ns < 0.8
 
 
 def test_points_of_a_split_sweep_are_judged_as_they_are_shown():
@@ -470,3 +470,39 @@ def test_a_baseline_that_is_slower_in_one_part_does_not_rank_the_points():
     assert group.recommendation.smallest == "batch 10000"
     ratio = next(row for row in group.rows if row.cell.batch == 10_000).versus.ratio
     assert ratio == pytest.approx(1.2 / 9.6, rel=0.05), "the baseline beside it is what it took turns with"
+
+
+def test_a_fits_whole_time_is_ranked_and_shown_as_it_is_judged():
+    # The third round is a slow one, in which torch lost its fit: of raw times torch would be the faster one.
+    slow = {"slow": 4.0, "slow_rounds": (2,), "sd": 0.001, "noise": 0.001}
+    score = fitting("tensorflow", [0.9] * 3).change
+    members = [
+        b.member(name, ms, task="fit", feed="host", launch={"turns": "whole"}, change=score, **slow, **more)
+        for name, ms, more in (
+            ("tensorflow", 2.0, {}),
+            ("torch", 2.4, {"failed_rounds": {2: b.reason("out_of_memory", signal="SIGKILL")}}),
+        )
+    ]
+    members[1].change = lambda launch: score(launch) if launch.failure is None else None
+    rows = compared(b.profile(b.group("g", *members), rounds=3, drift=0.0), by="latency").groups[0].rows
+    assert [row.name for row in rows] == ["tensorflow", "torch"]
+    assert rows[1].versus.ratio == pytest.approx(1.2, rel=0.02)
+    assert rows[1].numbers.step_ns / rows[0].numbers.step_ns == pytest.approx(1.2, rel=0.02)
+    assert rows[1].numbers.fit.total_ns > rows[0].numbers.fit.total_ns
+
+
+def test_a_launch_that_failed_before_its_first_step_makes_no_start_warm():
+    phases = [Phase(name=name, begin_ns=5, duration_ns=10**9) for name in ("start", "import", "build", "first_step")]
+    held = {"process": "shared", "phases": phases}
+    dead = dict.fromkeys(range(8), b.reason("out_of_memory", signal="SIGKILL"))
+    infer = b.member("torch", 1.0, task="infer", failed_rounds=dead, launch={"process": "shared", "phases": []})
+    comparison = compared(b.profile(b.group("g", b.member("torch", 2.0, launch=held)), b.group("h", infer)))
+    numbers = comparison.groups[0].rows[0].numbers
+    assert (numbers.start_ns, numbers.warm_start) == (4e9, False)
+
+
+def test_latencies_of_batches_are_not_divided_by_them():
+    members = (b.member("torch", 1.0, batch=1), b.member("torch", 5.0, batch=100))
+    rows = compared(b.profile(b.group("g", *members), compare=["batch"]), by="latency").groups[0].rows
+    assert rows[1].versus.ratio == pytest.approx(5.0, rel=0.03)
+    assert rows[1].numbers.latency_ns / rows[0].numbers.latency_ns == pytest.approx(rows[1].versus.ratio)

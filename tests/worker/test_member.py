@@ -193,21 +193,22 @@ def test_a_fit_runs_its_epochs_and_scores_every_test_sample(tmp_path):
     assert counts.sum(axis=1).tolist() == [1, 1, 1, 0, 0, 0]
 
 
-def test_a_part_of_a_fit_ends_after_its_steps_and_has_no_score(mnist_dir):
-    asked = prepare(cell(task="fit", batch=10_000, feed="host"), data="mnist", epochs=2, fit_steps=8)
-    with MemberProcess(KIT_DATA=str(mnist_dir)) as member:
-        member.done(asked)
+def test_a_part_of_a_fit_ends_after_its_steps_and_has_no_score(tmp_path):
+    (tmp_path / "uci_har.zip").write_bytes(packed(tables()))
+    fitted = cell(workload="dblstm", task="fit", batch=2, feed="host")
+    with MemberProcess(KIT_DATA=str(tmp_path)) as member:
+        member.done(prepare(fitted, data="uci_har", epochs=2, fit_steps=4))
         member.done(Build(program=0))
         member.done(WarmUp(program=0))
         blocks = [member.done(RunBlock(program=0, seconds=0.1))]
         while blocks[-1].left:
             blocks.append(member.done(RunBlock(program=0, seconds=0.1)))
         fit = member.done(Conclude(program=0)).fit
-    # Of the second epoch's six two are made.
-    assert sum(len(block.step_ns) for block in blocks) == 7
-    assert (fit.updates, fit.epoch_updates, fit.all_updates, fit.is_part) == (8, 6, 12, True)
+    # Of the second epoch's three updates one is made.
+    assert sum(block.steps for block in blocks) == 3
+    assert (fit.updates, fit.epoch_updates, fit.all_updates, fit.is_part) == (4, 3, 6, True)
     assert len(fit.reference_ns) == len(blocks) + 1
-    assert fit.confusion is None and fit.reason.code == "part_of_an_epoch"
+    assert fit.confusion is None and fit.reason.code == "part_of_a_fit"
     assert fit.test_ns > 0
 
 
