@@ -104,12 +104,11 @@ def test_a_block_has_its_lead_in_its_steps_and_its_counters(told):
         assert all(one.begin_ns + one.span_ns <= next.begin_ns for one, next in pairwise(blocks))
 
 
-def test_what_was_planted_is_in_the_counter_and_not_in_the_warm_up(told):
-    for warm, blocks in zip(told.warm, told.blocks, strict=True):
-        pace_ns = np.median(warm.step_ns)
+def test_what_was_planted_is_in_the_steps_and_in_the_counter(told):
+    for blocks in told.blocks:
         for block in blocks:
-            assert block.counters[PLANTED_NS] >= 0.499 * pace_ns * len(block.step_ns)
-            assert block.counters[PLANTED_NS] < sum(block.step_ns)
+            # Half of a step's own time is a third of what it then takes; other work on the machine may add to the wait.
+            assert 0.32 * sum(block.step_ns) <= block.counters[PLANTED_NS] < sum(block.step_ns)
 
 
 def test_the_clock_is_certified_at_the_end(told):
