@@ -241,7 +241,7 @@ def test_a_parameter_that_no_workload_has_or_takes_is_refused(monkeypatch, param
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({"data": "signals"}, "data set 'signals', which is not there; choose from mnist, uci_har"),
+        ({"data": "signals"}, "data set 'signals', which is not there; choose from (mnist, uci_har|uci_har, mnist)"),
         ({"layers": (Dense(7),)}, r"last layer gives \(7,\), and classes=10 takes \(10,\)"),
         ({"loss": "reconstruction"}, r"last layer gives \(10,\), and its input takes \(784,\)"),
     ],
