@@ -21,7 +21,7 @@ EXIT_FAILED_CELLS = 3
 # What every framework takes for a seed.
 SEED_MAX = 2**31 - 1
 # Everything else was decided when the run began: given again, it is to be the same.
-FREE_WHEN_RESUMED = frozenset({"resume", "out", "force", "budget", "as_json"})
+FREE_WHEN_RESUMED = frozenset({"resume", "dry_run", "out", "force", "budget", "as_json"})
 STDERR_LINES_SHOWN = 5
 # Options that choose among a suite's cells.
 AXES = ("backends", "workloads", "devices", "tasks", "batches", "precisions", "threads", "compile_modes", "feeds")
@@ -130,11 +130,8 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
         _print_plan(_planned(options), as_json=as_json)
         return 0
     running = _resume(options) if options["resume"] else _begin(options)
-    profile = measure(running, budget)
+    profile = measure(running, budget, shows_table=not as_json)
     if profile is None:
-        if running.rounds_done and running.path.exists() and not as_json:
-            _print_failures(running)
-            _print_table(running.path)
         return EXIT_INTERRUPTED
     if as_json:
         _print_outcome(running, profile)
@@ -144,8 +141,11 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
     return EXIT_FAILED_CELLS if running.failed else 0
 
 
-def measure(running: Run, budget: float | None) -> Profile | None:
-    """Measure what remains and return the profile, which is written; null where the run was interrupted."""
+def measure(running: Run, budget: float | None, *, shows_table: bool = False) -> Profile | None:
+    """Measure what remains and return the profile, which is written; null where the run was interrupted.
+
+    What to do then is the last line, below the table of the rounds that are whole where that is to be shown.
+    """
     from kit.cli.progress import RunProgress
     from kit.command import resuming
     from kit.runner.stop import StopFlag
@@ -159,6 +159,9 @@ def measure(running: Run, budget: float | None) -> Profile | None:
             pass
         else:
             why = f"the budget of {budget or 0:g} s has ended" if profile.interrupted else ""
+        if profile is None and shows_table and running.rounds_done and running.path.exists():
+            _print_failures(running)
+            _print_table(running.path)
         if why:
             plan = running.plan.suite
             of = "" if plan.precision_pct is not None else f" of {plan.rounds}"
@@ -266,8 +269,8 @@ def _options(*, given_only: bool = False) -> dict[str, Any]:
 
     context = click.get_current_context()
     return {
-        "SUITE" if isinstance(parameter, click.Argument) else parameter.opts[0]: msgspec.to_builtins(
-            context.params[parameter.name]
+        "SUITE" if isinstance(parameter, click.Argument) else parameter.opts[0]: msgspec.json.decode(
+            msgspec.json.encode(context.params[parameter.name])  # as the unfinished run's file has them: lists
         )
         for parameter in context.command.params
         if parameter.name in context.params and parameter.name not in FREE_WHEN_RESUMED

@@ -12,6 +12,7 @@ def suites(*, as_json: bool) -> None:
     import msgspec
 
     from kit.report.quantity import about, counted
+    from kit.report.run_plan import fits_words
     from kit.suites.estimate import estimate
     from kit.suites.plan import plan_cells, plan_groups
     from kit.suites.suite import builtin_suites, load_suite
@@ -31,5 +32,5 @@ def suites(*, as_json: bool) -> None:
         click.echo(
             f"{suite.name:<{width}} {suite.title}: {counted(len(cells), 'cell')} in {counted(len(groups), 'group')}, "
             f"comparing {', '.join(suite.compared)}, {counted(measure.rounds, 'round')}, "
-            f"{about(took.seconds, is_least=took.is_least)}"
+            f"{about(took.seconds, is_least=took.is_least)}{fits_words(cells, steps)}"
         )

@@ -44,20 +44,22 @@ def headline_of(label: str, profile: Profile) -> Headline:
     )
 
 
-def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], parity_tolerance: float) -> list[Note]:
+def notes_within(
+    label: str, profile: Profile, groups: Sequence[GroupRows], by: By, parity_tolerance: float
+) -> list[Note]:
     """Return what must be said of one profile's table."""
     numbers = [row.numbers for group in groups for row in group.rows]
     # Fits are repeated in fewer rounds than steps, and say so in their rows.
     repeated = [one for one in numbers if one.fit is None] or numbers
     rounds = min((one.launches for one in repeated if one.launches), default=ROUNDS_PRELIMINARY)
-    notes = run_notes(label, profile)
+    notes = [*by_notes(by), *run_notes(label, profile)]
     if rounds < ROUNDS_FOR_VERDICT:
         notes.append(Note(what=reason("too_few_rounds", rounds=rounds, needed=ROUNDS_FOR_VERDICT)))
     elif rounds < ROUNDS_PRELIMINARY:
         notes.append(Note(what=reason("preliminary", rounds=rounds, needed=ROUNDS_PRELIMINARY)))
     if any(one.fit is not None and one.fit.is_computed for one in numbers):
         notes.append(Note(what=reason("computed_times")))
-    if any(len({row.cell.batch for row in group.rows}) > 1 for group in groups):
+    if by == "step" and any(len({row.cell.batch for row in group.rows}) > 1 for group in groups):
         notes.append(Note(what=reason("per_sample")))
     notes += [*_images(profile), *_versions(profile), *parity_notes(profile.cells, parity_tolerance)]
     if all(one.energy_per_sample_j is None for one in numbers):

@@ -15,7 +15,7 @@ from kit.audit.two_modes import modes_of
 from kit.compare.fits import score_difference
 from kit.compare.measured import counted_marks, judged_ns, launch_marks, numbers_of, processes_shared
 from kit.compare.naming import label_members, titles
-from kit.compare.notes import by_notes, deduplicated, headline_of, notes_within
+from kit.compare.notes import deduplicated, headline_of, notes_within
 from kit.compare.pairs import Pairs
 from kit.compare.rows import BreakEven, Comparison, GroupRows, Leaders, Recommendation, Row
 from kit.compare.sweep import break_even, recommendation, swept_axis
@@ -71,7 +71,7 @@ def compare_within(
         kind="cells",
         groups=groups,
         headlines=[headline_of(label, profile)],
-        notes=deduplicated([*by_notes(by), *notes_within(label, profile, groups, parity_tolerance)]),
+        notes=deduplicated(notes_within(label, profile, groups, by, parity_tolerance)),
         by=by,
     )
 

@@ -7,7 +7,7 @@ same, within ±0.8 %         shown to be less apart than what matters
 within ±4 %                 not resolved: what the interval says
 unresolved: 2.6 × faster to 1.1 × slower   the same, where that is much
 unresolved: rounds disagree    the same, where that is no answer
-1.5 × faster, not significant among 3 comparisons   its own interval leaves out 1, the adjusted p says it may be chance
+1.5 × faster, not significant (3 tests)   its own interval leaves out 1, the adjusted p says it may be chance
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOPSIDED = 1.3
 # Ends that lie further apart say nothing of the difference: some round was disturbed, or a cell has another mode.
 DISAGREEING = 10.0
 # A difference that may be larger than this in percent is read as "times", in both directions.
-PERCENT_UNWIELDY = 100.0
+PERCENT_UNWIELDY = 30.0
 
 
 def answer(row: Row) -> str:
@@ -106,7 +106,7 @@ def _with_ends(point: float, low: float, high: float, places: int, *, nothing: f
 
 def _unresolved(versus: Versus, ratio: float, low: float, high: float) -> str:
     if versus.p_adjusted is not None and versus.p_adjusted > ALPHA and not low <= 1 <= high:
-        return f"{_point(ratio)}, not significant among {counted(versus.comparisons, 'comparison')}"
+        return f"{_point(ratio)}, not significant ({counted(versus.comparisons, 'test')})"
     return _within(low, high)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import IO
 
 import msgspec
 from rich.text import Text
 
 from kit.compare.naming import label_members, titles
+from kit.profile.cell import Cell
+from kit.profile.launch import StepPlan
 from kit.profile.unfinished import RunPlan
 from kit.report.plain import one_line
 from kit.report.quantity import about, counted
@@ -43,7 +46,14 @@ def summary(plan: RunPlan, left_s: float, *, is_least: bool) -> str:
     cells = f"{counted(len(plan.cells), 'cell')} in {counted(len(plan.groups), 'group')}"
     rounds = f"{counted(suite.rounds, 'round')} of {counted(suite.plan.cycles, 'cycle')}"
     more = "" if suite.precision_pct is None else f" and more until differences are known to {suite.precision_pct:g} %"
-    return f"{cells}, {rounds}{more}, {about(left_s, is_least=is_least)} ({TERMS})"
+    return f"{cells}, {rounds}{more}, {about(left_s, is_least=is_least)}{fits_words(plan.cells, suite.plan)} ({TERMS})"
+
+
+def fits_words(cells: Sequence[Cell], steps: StepPlan) -> str:
+    """Return `` and the time of 9 fits of 2 epochs``, which nobody knows before; nothing without whole fits."""
+    fits = sum(cell.task == "fit" for cell in cells) if steps.fit_steps is None else 0
+    epochs = f" of {counted(steps.epochs, 'epoch')}, in each round that repeats them"
+    return f" and the time of {counted(fits, 'fit')}{epochs}" if fits else ""
 
 
 def planned(plan: RunPlan, left_s: float, *, is_least: bool) -> PlannedRun:

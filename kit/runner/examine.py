@@ -66,7 +66,7 @@ def examine() -> Examination:
         return Examination(
             cpus=usable_cpus(),
             container=container(),
-            data=[examine_data(name) for name in DATASETS],  # before the frameworks: a wrong KIT_DATA ends it
+            data=[_data(name) for name in DATASETS],
             conditions=conditions(usable_cpus(), threads_here()),
             backends=list(together.map(_backend, FRAMEWORKS)),
             clocks=[_clock(source) for source in get_args(ClockSource)],
@@ -90,6 +90,13 @@ def _backend(name: str) -> BackendFinding:
     runs_on = ", ".join(kind if count == 1 else f"{kind} × {count}" for kind, count in kinds.items()) or "no device"
     detail = f"{found.version}, run by {python}; runs on: {runs_on}"
     return BackendFinding(subject=name, here=True, detail=detail, devices=found.devices, clashes=found.clashes)
+
+
+def _data(name: str) -> DataFinding:
+    try:
+        return examine_data(name)
+    except DataError as error:  # KIT_DATA is wrong: everything else is to be told all the same
+        return DataFinding(subject=name, here=False, detail=str(error), folder="")
 
 
 def examine_data(name: str) -> DataFinding:

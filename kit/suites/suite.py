@@ -53,8 +53,13 @@ class SuiteError(KitError):
 def check_choice(kind: str, name: str, choices: list[str] | tuple[str, ...], place: str = "") -> None:
     """Raise SuiteError with the choices if `name` is none of them; `place` is where it stands."""
     if name not in choices:
-        meant = "".join(f"; did you mean {near}?" for near in get_close_matches(name, choices, n=1))
+        meant = did_you_mean(name, choices)
         raise SuiteError(f"{place}no {kind} {name!r}; choose from {', '.join(choices)}{meant}")
+
+
+def did_you_mean(name: str, choices: list[str] | tuple[str, ...]) -> str:
+    """Return ``; did you mean torch?``, or nothing where no choice is near."""
+    return "".join(f"; did you mean {near}?" for near in get_close_matches(name, choices, n=1))
 
 
 def _check_share(axes: list[str]) -> None:
@@ -244,6 +249,7 @@ def load_suite(name: str) -> Suite:
     if not is_path and name not in builtin_suites():
         raise SuiteError(
             f"no suite {name!r}; choose from {', '.join(builtin_suites())}, or give the path of a .toml file"
+            f"{did_you_mean(name, builtin_suites())}"
         )
     try:
         data = path.read_bytes()

@@ -29,7 +29,7 @@ def refused(*words):
 def planned(monkeypatch, tmp_path):
     """Return the plan that options come to; nothing is measured."""
     runs = []
-    monkeypatch.setattr(run_module, "measure", lambda running, budget: runs.append(running))
+    monkeypatch.setattr(run_module, "measure", lambda running, budget, **_: runs.append(running))
 
     def plan(*words):
         ended = kit("run", "--out", str(tmp_path / f"{len(runs)}.json"), *words)
@@ -47,6 +47,21 @@ def test_dtype_is_the_axis_precision(planned):
     assert len(both.groups) == 1
     narrow = planned(*torch, "--until-precision", "2")
     assert narrow.suite.precision_pct == 2
+
+
+def test_resume_takes_the_same_words_again_and_refuses_what_differs(monkeypatch, tmp_path):
+    runs = []
+    monkeypatch.setattr(run_module, "measure", lambda running, budget, **_: runs.append(running))
+    words = ["run", "--quick", "--backend", "torch,jax", "--workload", "mlp", "--batch", "32,64", "--data", "synthetic"]
+    words += ["--out", str(tmp_path / "a.json")]
+    assert kit(*words).exception is None
+    for again in ([], ["--json"], ["--seed", "0"]):
+        runs[-1]._kept.close()
+        assert kit(*words, *again, "--resume").exception is None
+    assert [run.plan.id for run in runs] == [runs[0].plan.id] * 4
+    runs[-1]._kept.close()
+    other = [word.replace("32,64", "32") for word in words]
+    assert "--batch is 32 here, 32, 64 in" in refused(*other, "--resume")
 
 
 def test_a_label_is_one_short_line(planned):
