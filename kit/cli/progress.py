@@ -24,8 +24,8 @@ from kit.runner.time_left import TimeLeft
 from kit.suites.plan import Bundle, Process
 from kit.worker.messages import BlockDone
 
-# Who waits longer for a line of a log wonders whether anything happens.
-LINE_EVERY_S = 30.0
+# A line comes with the first block or start after it, so that none is missing for longer than half a minute.
+LINE_EVERY_S = 20.0
 
 
 class RunProgress:

@@ -29,7 +29,7 @@ class FitNumbers(msgspec.Struct, frozen=True, kw_only=True):
     epochs: int
     updates: int
     total_ns: float  # of all steps but the first, which is in `compile_ns`
-    is_computed: bool = False  # it is steps × step, from a part of the epochs
+    is_computed: bool = False  # all updates × the mean step of the part that was measured
     pipeline_ratio: float | None  # over what resident steps took beside it: what its input pipeline costs
     test_ns: float | None  # one pass over the test split
     metric: Literal["accuracy", "mean_squared_error"]

@@ -52,7 +52,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     value: float | None = None
     spread: float | None = None  # standard deviation over repeats, of scores
-    is_computed: bool = False  # steps × step, from a part of an epoch
+    is_computed: bool = False  # all updates × the mean step of a part
     reason: Reason | None = None
 
 

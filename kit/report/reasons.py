@@ -123,7 +123,7 @@ REASONS: Templates = {
     "not_measured": "not measured",
     "not_published": "not published",
     "part_of_a_fit": "a part of a fit has no score (leave out --quick, or fit_steps)",
-    "computed_times": "≈ computed: steps × step, from a part of an epoch",
+    "computed_times": "≈ computed: all updates × the mean step of the part that was measured",
     "one_epoch": "the first epoch is left out, and there was no other",
     "no_classes": "it reconstructs its input and tells no classes apart",
     "not_like_the_cpus": "not comparable with the CPU's: {kind} {value}, there {of_cpu}",

@@ -100,8 +100,8 @@ def test_a_users_own_style_changes_nothing():
 
 
 def test_the_pictures_of_the_documentation_are_those_of_the_reference_profile():
-    profile = read_profile(ROOT / "profiles" / "reference" / "cpu-epyc-2-vcpu-quick.json")
+    profile = read_profile(ROOT / "profiles" / "reference" / "cpu-xeon-2-vcpu-quick.json")
     for kind in ("rounds", "blocks"):  # the words: how lines are written is matplotlib's
-        svg = file_of(draw(PlotRequest(kind, [("cpu-epyc-2-vcpu-quick", profile)], TITLES)), ".svg").decode()
+        svg = file_of(draw(PlotRequest(kind, [("cpu-xeon-2-vcpu-quick", profile)], TITLES)), ".svg").decode()
         committed = (ROOT / "docs" / "plots" / f"{kind}.svg").read_text()
         assert re.findall("<text.*?</text>", svg) == re.findall("<text.*?</text>", committed)

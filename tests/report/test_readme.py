@@ -14,7 +14,7 @@ from kit.report.words import RenderOptions
 from kit.suites.suite import load_suite
 from kit.workloads.parity import PARITY_TOLERANCE
 
-PROFILE = "profiles/reference/cpu-epyc-2-vcpu-quick.json"
+PROFILE = "profiles/reference/cpu-xeon-2-vcpu-quick.json"
 
 
 def test_its_table_is_the_reference_profile_s(request):
