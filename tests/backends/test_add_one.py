@@ -138,6 +138,7 @@ def put(tree, path, where, text):
         file.write_text(file.read_text().replace("        case _:\n", f"{text}        case _:\n", 1))
 
 
+@pytest.mark.slow
 @pytest.mark.frameworks
 def test_the_networks_of_the_page_are_measured_by_its_commands(tmp_path):
     pytest.importorskip("torch")

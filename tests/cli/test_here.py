@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from kit.cli.app import VERBS, app
+from kit.runner import examine
 
 
 def kit(*words):
@@ -83,5 +84,6 @@ def test_a_data_folder_that_is_not_there_ends_data_and_stands_in_doctor(monkeypa
     monkeypatch.setenv("KIT_DATA", "/nowhere")
     for words in (("data",), ("data", "fetch")):
         assert "/nowhere" in str(kit(*words).exception)
+    monkeypatch.setattr(examine, "_backend", lambda name: examine.BackendFinding(subject=name, here=False, detail=""))
     found = json.loads(kit("doctor", "--json").stdout)
     assert all("/nowhere" in data["detail"] for data in found["data"]) and found["sensors"]

@@ -161,6 +161,7 @@ def test_two_tutorials_are_an_a_b_test(tmp_path):
 
 
 @pytest.mark.frameworks
+@pytest.mark.slow
 def test_the_tensorflow_tutorial_runs_in_both_tasks(tmp_path):
     pytest.importorskip("tensorflow")
     suite = short_suite(tmp_path, 1, EXAMPLES / "tensorflow_tutorial.py")

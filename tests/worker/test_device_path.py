@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from member_process import MemberProcess, cell, prepare
+from uci_har_archive import packed, tables
 
 from kit.worker.messages import Build, Conclude, Failed, Finish, RunBlock, WarmUp
 
@@ -57,14 +58,15 @@ def test_a_program_that_fell_back_to_the_cpu_fails_by_name():
         assert "ran on the cpu, not on the tpu" in str(failed)
 
 
-def test_a_fit_waits_once_a_stretch():
+def test_a_fit_waits_once_a_stretch(tmp_path):
     pytest.importorskip("jax")
-    fit = cell("jax", "fit", device="tpu", compile_mode="jit", batch=1000)
-    with MemberProcess(MEMBER, KIT_TEST_PLACE="tpu") as member:
-        member.done(prepare(fit))
+    (tmp_path / "uci_har.zip").write_bytes(packed(tables()))
+    fit = cell("jax", "fit", workload="dblstm", device="tpu", compile_mode="jit", batch=2)
+    with MemberProcess(MEMBER, KIT_TEST_PLACE="tpu", KIT_DATA=str(tmp_path)) as member:
+        member.done(prepare(fit, data="uci_har", epochs=40))
         member.done(Build(program=0))
         member.done(WarmUp(program=0))
         block = member.done(RunBlock(program=0, seconds=0.2))
     assert block.step_ns == []
-    assert block.steps == block.per_wait > 1
-    assert block.left == 60 - 1 - block.steps
+    assert block.steps == block.per_wait == 2, "what its first epoch still has"
+    assert block.left == 40 * 3 - 1 - 2
