@@ -99,9 +99,10 @@ def _blocks(member: Member) -> list[tuple[float, ...]]:
     Of members that took turns only the cycles that all have; faults are nan where they were not read.
     """
     rows: list[tuple[float, ...]] = []
-    for number in member.paired_rounds or member.launches:
+    paired = member.paired_rounds
+    for number in paired or member.launches:
         launch = member.launches[number]
-        beside = [other[number] for other in member.others] if member.paired_rounds else []
+        beside = [other[number] for other in member.others] if paired else []
         others = [dict(zip(other.blocks.cycle, _log_steps(other), strict=True)) for other in beside]
         blocks = launch.blocks
         nothing: list[int | None] = [None] * len(blocks.cycle)

@@ -69,9 +69,7 @@ def run_here(run: ContainerRun, stop: Stop) -> Ended:
 
 def as_line(run: ContainerRun) -> str:
     """Return the `docker run` line that does the same; the shell asks the engine for the image's digest."""
-    options = with_devices_here(
-        run.target, with_folders(container_options(run, sorted(os.sched_getaffinity(0))), run.out, run.files)
-    )
+    options = with_devices_here(run.target, _options_here(run))
     image = shlex.quote(options.image)
     digest = f'"$(docker image inspect --format {{{{.Id}}}} {image})"'
     return options.as_line(more=f"--env KIT_IMAGE={image} --env KIT_IMAGE_DIGEST={digest}")

@@ -176,7 +176,10 @@ class MeasuredProgram(ABC):
         def run() -> Ran:
             count = steps.lead_in + steps.timed
             step_ns, self._output = run_steps(*running, count, stamps, self._timing.calibration)
-            pipelined = None if on_cpu else run_pipelined(*running, self._per_wait, seconds - waited_s)
+            pipelined = None
+            if not on_cpu:
+                pipelined = run_pipelined(*running, self._per_wait, seconds - waited_s)
+                self._output = pipelined.output
             return Ran(steps.lead_in, step_ns, pipelined)
 
         return run
