@@ -116,7 +116,7 @@ def _run_on_this_machine(asked: ContainerRun) -> int:
     from kit.engine.connection import EngineError
     from kit.engine.container_run import command_of, run_here
     from kit.profile.unfinished import SUFFIX
-    from kit.runner.stop import StopFlag
+    from kit.runner.interrupt import StopFlag
 
     before, begun_before, stop = _written(asked.out), _written(asked.out, SUFFIX), StopFlag()
     try:
@@ -143,7 +143,7 @@ def _run_on_hosts(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
     from kit.engine.connection import connect
     from kit.engine.remote import for_hosts, run_remote
     from kit.errors import KitError
-    from kit.runner.stop import StopFlag
+    from kit.runner.interrupt import StopFlag
 
     codes, profiles, stop = [], [], StopFlag()
     runs = for_hosts(asked, hosts)

@@ -19,10 +19,10 @@ from kit.profile.launch import Launch
 from kit.profile.unfinished import RunPlan
 from kit.report.quantity import about, counted
 from kit.report.run_plan import summary
-from kit.runner.rounds import failed_cells
+from kit.runner.next_round import failed_cells
 from kit.runner.time_left import TimeLeft
-from kit.suites.plan import Bundle, Process
-from kit.worker.messages import BlockDone
+from kit.suites.plan import MemberPlan, SharedGroups
+from kit.worker.messages import Done
 
 # A line comes with the first block or start after it, so that none is missing for longer than half a minute.
 LINE_EVERY_S = 20.0
@@ -62,19 +62,19 @@ class RunProgress:
     ) -> None:
         self._bar.stop()
 
-    def round_begins(self, number: int, bundles: Sequence[Bundle]) -> None:
+    def round_begins(self, number: int, bundles: Sequence[SharedGroups]) -> None:
         """Say which round it is."""
         self._number = number
         self._time.round_begins(number, bundles)
 
-    def starting(self, process: Process) -> None:
+    def starting(self, member: MemberPlan) -> None:
         """Say which member starts."""
-        self._time.starting(process)
-        names = list(dict.fromkeys(f"{cell.workload} {cell.task}" for cell in process.cells))
+        self._time.starting(member)
+        names = list(dict.fromkeys(f"{cell.workload} {cell.task}" for cell in member.cells))
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        self._show(f"start {process.cells[0].backend} {names[0]}{more}")
+        self._show(f"start {member.cells[0].backend} {names[0]}{more}")
 
-    def block_done(self, cell: Cell, done: BlockDone) -> None:
+    def block_done(self, cell: Cell, done: Done) -> None:
         """Say what is measured."""
         self._time.block_done(cell, done)
         self._show(f"{cell.backend} {cell.workload} {cell.task}")

@@ -148,13 +148,13 @@ def measure(running: Run, budget: float | None, *, shows_table: bool = False) ->
     """
     from kit.cli.progress import RunProgress
     from kit.command import resuming
-    from kit.runner.stop import StopFlag
+    from kit.runner.interrupt import StopFlag
 
     stop, profile, why = StopFlag(), None, "interrupted"
     with stop.deferring_interrupts():
         try:
             with RunProgress(running.plan, running.rounds_done) as progress:
-                profile = running.conduct(progress, stop, budget)
+                profile = running.run(progress, stop, budget)
         except KeyboardInterrupt:
             pass
         else:
@@ -186,7 +186,7 @@ def _planned(options: dict[str, Any]) -> RunPlan:
     from kit.clock import choose_source
     from kit.report.reasons import sentence
     from kit.runner.cpus import threads_here, usable_cpus
-    from kit.runner.launchers.conversation import phase_limit_s
+    from kit.runner.member import phase_limit_s
     from kit.runner.prepare import check_devices, ensure_data, keep_installed, prepare, with_digests
     from kit.suites.changed import changed, parameters_given
     from kit.suites.plan import plan_cells
@@ -285,7 +285,7 @@ def _say_overruled(threads: int) -> None:
     """Tell which thread variables do not count: every member is told how many threads it has."""
     import os
 
-    from kit.runner.launchers.local import THREAD_VARIABLES
+    from kit.runner.processes.process import THREAD_VARIABLES
 
     asked = {name: os.environ[name] for name in THREAD_VARIABLES if os.environ.get(name, str(threads)) != str(threads)}
     if asked:

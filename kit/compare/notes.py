@@ -88,10 +88,10 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
             what = reason("launches_failed", failed=len(failures), launches=len(result.launches), cell=result.key)
             notes.append(Note(what=what, because=failures[0].reason))
     steps = [one for result in profile.cells if result.cell.task != "fit" for one in result.launches]
-    turned = [one for one in steps if one.turns == "whole"]
+    turned = [one for one in steps if one.turns == "sequential"]
     if turned:
         of = {"sequential": len({one.round for one in turned}), "rounds": len({one.round for one in steps})}
-        notes.append(Note(what=reason("whole_turns", **of), because=turned[0].turns_reason))
+        notes.append(Note(what=reason("sequential", **of), because=turned[0].turns_reason))
     notes += [Note(what=reason("skipped", backend=one.backend), because=one.reason) for one in profile.suite.skipped]
     if profile.suite.programs:
         notes.append(Note(what=reason("own_programs")))

@@ -10,7 +10,7 @@ import numpy as np
 from kit.compare.pairs import Pairs
 from kit.errors import KitError
 from kit.profile.cell import Cell
-from kit.profile.launch import PLANTED_NS, Launch
+from kit.profile.launch import INJECTED_NS, Launch
 from kit.profile.schema import CellResult, Profile
 from kit.stats.difference import bounded_exp, over_rounds
 from kit.stats.verdict import RULE, Verdict
@@ -51,24 +51,29 @@ def found_of(profile: Profile) -> SelfTest:
         NoSelfTestError: no launch of the profile was slowed on purpose.
     """
     launches = {result.key: result.launches for result in profile.cells}
-    if not any(launch.planted_pct for own in launches.values() for launch in own):
+    slowdown_pct = {variant.name: variant.slowdown_pct for variant in profile.suite.variants}
+    if not any(slowdown_pct.values()):
         raise NoSelfTestError("nothing was planted in this profile; give one that `kit selftest` wrote")
     base = profile.groups[0].baseline
     pairs = Pairs(profile.groups, {result.key: result.cell for result in profile.cells}, launches)
     return SelfTest(
         cell=next(result.cell for result in profile.cells if result.key == base),
-        rows=[_row(result, base, pairs) for result in profile.cells if result.key != base],
+        rows=[
+            _row(result, base, pairs, slowdown_pct[result.cell.variant])
+            for result in profile.cells
+            if result.key != base
+        ],
         failed=sum(launch.failure is not None for own in launches.values() for launch in own),
     )
 
 
-def _row(result: CellResult, base: str, pairs: Pairs) -> PlantedRow:
+def _row(result: CellResult, base: str, pairs: Pairs, asked_pct: float) -> PlantedRow:
     found = pairs.log_ratios(result.key, base)
     planted = {launch.round: _planted_log(launch) for launch in result.launches if launch.gave_number}
     common = sorted(found.keys() & planted.keys())
     row = PlantedRow(
         variant=result.cell.variant,
-        asked_pct=max((launch.planted_pct for launch in result.launches), default=0.0),
+        asked_pct=asked_pct,
         rounds=len(common),
     )
     difference = over_rounds([found[one] for one in common])
@@ -90,7 +95,7 @@ def _row(result: CellResult, base: str, pairs: Pairs) -> PlantedRow:
 def _planted_log(launch: Launch) -> float:
     """Return ln(step / step without what was planted) of one launch: the median over its blocks."""
     blocks = launch.blocks
-    planted = blocks.counters.get(PLANTED_NS)
+    planted = blocks.counters.get(INJECTED_NS)
     if planted is None:
         return 0.0
     logs = [

@@ -16,7 +16,8 @@ from kit.profile.sensor import Energy, SensorSummary
 
 SYNTHETIC = "synthetic"  # data of the shapes of a real set, made up
 DataChoice = str  # "auto", SYNTHETIC, or the name of a data set
-PLANTED_NS = "planted_ns"  # of `Blocks.counters`: time that planted work took, as the member's own clock saw it
+INJECTED_NS = "injected_ns"  # of `Blocks.counters`: the delay that was injected, as the member's own clock saw it
+_INJECTED_NS_UNTIL_2_2 = "planted_ns"
 PhaseName = Literal[
     "start",  # from the process's creation to the runner's first command
     "import",
@@ -32,8 +33,9 @@ PhaseName = Literal[
     "parity",
     "finish",
 ]
-# "blocks": members took turns within a cycle; "whole": each ran all its blocks before the next began.
-Turns = Literal["blocks", "whole"]
+# "blocks": members took turns within a cycle; "sequential": each ran all its blocks before the next began.
+# "whole": the name of "sequential" up to schema 2.2.
+Turns = Literal["blocks", "sequential", "whole"]
 
 
 class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +95,16 @@ class Blocks(msgspec.Struct, kw_only=True):
         optional = [values for name in ACCELERATOR_LISTS if (values := getattr(self, name))]
         if len({len(values) for values in (*lists, *optional, *self.counters.values())}) > 1:
             raise ValueError("the lists of blocks differ in length")
+        if (injected := self.counters.pop(_INJECTED_NS_UNTIL_2_2, None)) is not None:
+            self.counters[INJECTED_NS] = injected
+
+    def extend(self, later: Blocks) -> None:
+        """Append the blocks of `later`, which the same program ran."""
+        for name in self.__struct_fields__:
+            if name != "counters":
+                getattr(self, name).extend(getattr(later, name))
+        for name, differences in later.counters.items():
+            self.counters.setdefault(name, []).extend(differences)
 
     def raw_steps(self) -> list[int]:
         """Return how many steps of each block have a time of their own in the sidecar, lead-in steps included."""
@@ -194,7 +206,40 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     stderr_tail: str = ""
 
 
-class Launch(msgspec.Struct, kw_only=True):
+class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a member knows of a launch after one of its verbs: of the fields of `Launch` those that it fills."""
+
+    python: str | None = None
+    backend_version: str | None = None
+    phases: list[Phase] = []
+    warmup_steps: Int64 = 0
+    blocks: Blocks = msgspec.field(default_factory=Blocks)
+    recompiles: Compilations | None = None
+    threads: Threads | None = None
+    data: DataUsed | None = None  # null: a user's own program has its own
+    calibration_start: Calibration | None = None
+    calibration_end: Calibration | None = None
+    certificate: Certificate | None = None
+    peak_memory_b: Int64 | None = None  # high-water resident set of the process
+    peak_device_memory_b: Int64 | None = None  # of the framework's own allocator on its accelerator
+    device_ids: list[str] = []  # PCI bus ids of the accelerators that the cell used
+    settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
+    device_events: DeviceEvents | None = None  # where the framework has them
+    fit: Fit | None = None
+    parity: Parity | None = None
+    kernels: list[str] = []  # with parity: the framework's own names of the kernels that its layers run on
+    failure: Failure | None = None
+
+    def add(self, part: LaunchPart) -> None:
+        """Take what `part` holds: phases and blocks after those that are here, all else in their place."""
+        self.phases = [*self.phases, *part.phases]
+        self.blocks.extend(part.blocks)
+        for name in LaunchPart.__struct_fields__:
+            if name not in ("phases", "blocks") and (value := getattr(part, name)):
+                setattr(self, name, value)
+
+
+class Launch(LaunchPart, kw_only=True, omit_defaults=False):
     """One member's measurement of one cell. With `failure` set, fields hold what had been measured until then.
 
     Launches of one round and one process shared that process: their import, data and memory are one.
@@ -207,35 +252,16 @@ class Launch(msgspec.Struct, kw_only=True):
     started: str  # UTC, ISO 8601
     turns: Turns = "blocks"
     turns_reason: Reason | None = None  # why not in blocks
-    python: str | None = None
-    backend_version: str | None = None
-    phases: list[Phase] = []
-    warmup_steps: Int64 = 0
-    blocks: Blocks = msgspec.field(default_factory=Blocks)
     p95_ns: Int64 | None = None  # over all timed steps that were waited for one by one; null: of fewer than 20
     p99_ns: Int64 | None = None  # null: of fewer than 100
-    recompiles: Compilations | None = None
-    threads: Threads | None = None
-    data: DataUsed | None = None
     sensors: dict[str, SensorSummary] = {}  # of what was sampled
     energy: list[Energy] = []
-    calibration_start: Calibration | None = None
-    calibration_end: Calibration | None = None
-    certificate: Certificate | None = None
-    peak_memory_b: Int64 | None = None  # high-water resident set of the process
-    peak_device_memory_b: Int64 | None = None  # of the framework's own allocator on its accelerator
-    device_ids: list[str] = []  # PCI bus ids of the accelerators that the cell used
-    settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
     throughput: Throughput | None = None  # up to schema 2.1 only
-    device_events: DeviceEvents | None = None  # where the framework has them
-    planted_pct: float = 0.0  # slow-down asked for; what was planted is the counter "planted_ns"
-    fit: Fit | None = None
-    parity: Parity | None = None
-    kernels: list[str] = []  # with parity: the framework's own names of the kernels that its layers run on
     marks: list[Reason] = []
-    failure: Failure | None = None
 
     def __post_init__(self) -> None:
+        if self.turns == "whole":
+            self.turns = "sequential"
         if self.throughput is not None:
             pipelined = {name: getattr(self.throughput, name) for name in self.throughput.__struct_fields__}
             # Their counters were of the waited steps alone.

@@ -40,6 +40,8 @@ def launch_id(launch: Launch) -> str:
 
 def timed_steps(launch: Launch, steps: Steps) -> Steps:
     """Return those of a launch's raw steps that its blocks timed one by one."""
+    if not launch.blocks.steps:
+        return np.array([], np.int64)
     sizes = np.array(launch.blocks.raw_steps(), np.int64)
     blocks = np.split(steps[steps.size - int(sizes.sum()) :], np.cumsum(sizes)[:-1])
     return np.concatenate([block[lead_in:] for block, lead_in in zip(blocks, launch.blocks.lead_in, strict=True)])

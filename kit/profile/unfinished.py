@@ -13,12 +13,12 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 import msgspec
+import numpy as np
 
 from kit.command import resuming
 from kit.errors import KitError
@@ -29,7 +29,7 @@ from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch
 from kit.profile.schema import Group, Kit, SuiteUsed
 from kit.profile.sensor import SensorReport
-from kit.profile.steps import launch_id
+from kit.profile.steps import Steps, launch_id
 
 SUFFIX = ".rounds"
 PLAN = "run.json"
@@ -61,7 +61,12 @@ class KeptLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """A finished launch, and every step it made (`kit.profile.steps`)."""
 
     launch: Launch
-    step_ns: list[int]
+    step_ns: bytes  # 64-bit integers
+
+    @property
+    def steps(self) -> Steps:
+        """The steps, (steps,), in nanoseconds."""
+        return np.frombuffer(self.step_ns, np.int64)
 
 
 def folder_of(profile_path: Path) -> Path:
@@ -124,20 +129,19 @@ class UnfinishedRun:
             ) from None
         return cls(path, plan, _locked(folder))
 
-    def keep(self, launch: Launch, step_ns: Sequence[int]) -> None:
+    def keep(self, kept: KeptLaunch) -> None:
         """Write one finished launch and wait until the disk has it; OSError where it has no room."""
-        data = msgspec.json.encode(KeptLaunch(launch=launch, step_ns=list(step_ns)))
-        write_atomically(self._folder / _file_name(launch), data)
+        write_atomically(self._folder / _file_name(kept.launch), msgspec.json.encode(kept))
 
     def launches(self) -> list[KeptLaunch]:
         """Return the launches that are whole, by round. What is damaged is left out, and so runs again."""
-        found = []
+        launches = []
         for file in sorted(self._folder.glob("r*.json")):
             if file.name == PLAN:
                 continue
             with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-                found.append(msgspec.json.decode(file.read_bytes(), type=KeptLaunch))
-        return found
+                launches.append(msgspec.json.decode(file.read_bytes(), type=KeptLaunch))
+        return launches
 
     def close(self) -> None:
         """Let go of the folder; it stays on disk."""

@@ -107,7 +107,7 @@ REASONS: Templates = {
     "interrupted": "{profile} was interrupted and lacks rounds; `kit run --resume --out FILE` measures them "
     "(or the `kit launch` that began it)",
     "launches_failed": "{failed} of {launches} launches of {cell} failed",
-    "whole_turns": "members ran one after another, not interleaved, in {sequential} of {rounds} rounds: intervals are "
+    "sequential": "members ran one after another, not interleaved, in {sequential} of {rounds} rounds: intervals are "
     "wider",
     "skipped": "{backend} was skipped",
     "process_shared": "* of a process that held several cells",

@@ -25,7 +25,7 @@ from kit.profile.reason import Reason, reason
 from kit.profile.schema import Kit, Skipped, SuiteUsed
 from kit.profile.unfinished import RunPlan
 from kit.runner.interpreters import find_backend, interpreter_for
-from kit.runner.launchers.local import THREAD_VARIABLES
+from kit.runner.processes.process import THREAD_VARIABLES
 from kit.sensors.catalog import probe_all
 from kit.stats.verdict import ROUNDS_PRELIMINARY
 from kit.suites.plan import plan_groups

@@ -8,7 +8,7 @@ resume ◄───────────────────┘    the fo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -24,28 +24,25 @@ from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
 from kit.profile.steps import Steps, launch_id, timed_steps
 from kit.profile.store import write_profile
-from kit.profile.unfinished import RunPlan, UnfinishedRun
+from kit.profile.unfinished import KeptLaunch, RunPlan, UnfinishedRun
 from kit.runner.cpus import usable_cpus
-from kit.runner.launchers.mixed import MixedLauncher
-from kit.runner.launchers.protocol import Launcher
+from kit.runner.interrupt import StopFlag
+from kit.runner.member import RunnerError
+from kit.runner.next_round import failed_cells, next_round
+from kit.runner.processes import start_process
+from kit.runner.processes.process import MemberRequest, Process
 from kit.runner.resumable import check_options, check_resumable, without_counters
 from kit.runner.round import Context, Watcher, run_round
-from kit.runner.rounds import failed_cells, next_round
-from kit.runner.stop import StopFlag
 from kit.stats.percentile import percentile_ns
-from kit.suites.plan import Bundle
+from kit.suites.plan import SharedGroups
 from kit.workloads.data.choice import ensure
-
-
-class StoppedError(KitError):
-    """The run could not go on; what had finished is kept."""
 
 
 class RunWatcher(Watcher, Protocol):
     """Whoever shows a run's progress."""
 
-    def round_begins(self, number: int, bundles: Sequence[Bundle]) -> None:
-        """A round is about to begin; `bundles` are what it measures."""
+    def round_begins(self, number: int, shared: Sequence[SharedGroups]) -> None:
+        """A round is about to begin; `shared` is what it measures."""
 
     def round_done(self, number: int, launches: Sequence[Launch]) -> None:
         """A round is on disk."""
@@ -62,7 +59,10 @@ class Run:
     def __init__(self, kept: UnfinishedRun, plan: RunPlan) -> None:
         self.path = kept.path
         self.plan = plan
-        self.launches = [one.launch for one in kept.launches()]
+        self.launches: list[Launch] = []
+        self._steps: dict[str, Steps] = {}
+        for launch in kept.launches():
+            self._take(launch)
         following = next_round(plan, self.launches, 0)
         self.rounds_done = plan.suite.rounds if following is None else following[0]
         self._kept = kept
@@ -102,8 +102,12 @@ class Run:
                 first.setdefault(launch.cell_key, launch)
         return list(first.values())
 
-    def conduct(
-        self, watcher: RunWatcher, stop: StopFlag, budget_s: float | None = None, launcher: Launcher | None = None
+    def run(
+        self,
+        watcher: RunWatcher,
+        stop: StopFlag,
+        budget_s: float | None = None,
+        start: Callable[[MemberRequest], Process] = start_process,
     ) -> Profile:
         """Run what remains and write the profile. Past `budget_s` no further round begins; the folder stays then.
 
@@ -113,7 +117,7 @@ class Run:
         """
         bounded = budget_s is not None and budget_s < math.inf  # nor NaN, which click lets pass
         deadline_ns = now_ns() + int((budget_s or 0) * 1e9) if bounded else None
-        context = Context(self.plan, launcher or MixedLauncher(stop), watcher, stop, {})
+        context = Context(self.plan, start, watcher, stop, {})
         try:
             complete = self._rounds(context, watcher, deadline_ns)
             return self._close(interrupted=not complete)
@@ -126,8 +130,8 @@ class Run:
             raise
         except OSError as error:
             self._kept.close()
-            raise StoppedError(
-                f"{error.filename or self.path}: {error.strerror or error}; mend that, then go on with "
+            raise RunnerError(
+                f"{error.filename or self.path}: {error.strerror or error}; fix this, then resume with "
                 f"`{resuming(self.path)}`"
             ) from error
 
@@ -135,24 +139,25 @@ class Run:
         """Return whether all rounds are done; past the deadline they may not be."""
         begun = False
         while (following := next_round(self.plan, self.launches, self.rounds_done)) is not None:
-            number, bundles = following
+            number, shared = following
             if begun and deadline_ns is not None and now_ns() >= deadline_ns:
                 # A search for a precision has what it was to have at least; a number of rounds has not.
                 return self.plan.suite.precision_pct is not None and number >= self.plan.suite.rounds
             begun = True
-            watcher.round_begins(number, bundles)
-            for bundle in bundles:
-                for kept in run_round(context, bundle, number):
-                    self._kept.keep(kept.launch, kept.step_ns)
-                    self._replace(kept.launch)
+            watcher.round_begins(number, shared)
+            for groups in shared:
+                for kept in run_round(context, groups, number):
+                    self._kept.keep(kept)
+                    self._take(kept)
             self.rounds_done = number + 1
             watcher.round_done(number, [launch for launch in self.launches if launch.round == number])
         return True
 
-    def _replace(self, launch: Launch) -> None:
+    def _take(self, kept: KeptLaunch) -> None:
         """A round that was not whole is measured again: the later launch counts."""
-        own = launch_id(launch)
-        self.launches = [one for one in self.launches if launch_id(one) != own] + [launch]
+        name = launch_id(kept.launch)
+        self.launches = [launch for launch in self.launches if launch_id(launch) != name] + [kept.launch]
+        self._steps[name] = kept.steps
 
     def _close(self, *, interrupted: bool) -> Profile:
         profile = self._write(interrupted=interrupted)
@@ -164,10 +169,9 @@ class Run:
 
     def _write(self, *, interrupted: bool) -> Profile:
         profile = self._assembled(interrupted=interrupted)
-        steps = {launch_id(one.launch): np.array(one.step_ns, np.int64) for one in self._kept.launches()}
         for result in profile.cells:
-            result.p95_ns, result.p99_ns = _percentiles_ns(result.launches, steps)
-        write_profile(self.path, profile, steps)
+            result.p95_ns, result.p99_ns = _percentiles_ns(result.launches, self._steps)
+        write_profile(self.path, profile, self._steps)
         return profile
 
     def _assembled(self, *, interrupted: bool) -> Profile:
@@ -184,7 +188,7 @@ class Run:
             kit=plan.kit,
             identity=plan.identity,
             state=StateSpan(before=plan.state_before, after=state()),
-            clock=next((found for found in certificates if found is not None), None),
+            clock=next((certificate for certificate in certificates if certificate is not None), None),
             sensors=plan.sensors,
             suite=plan.suite,
             groups=plan.groups,
@@ -195,6 +199,6 @@ class Run:
 
 def _percentiles_ns(launches: Iterable[Launch], steps: Mapping[str, Steps]) -> tuple[int | None, int | None]:
     """Return p95 and p99 of the timed steps of all launches: one alone has few where steps are long."""
-    timed = [timed_steps(one, steps[launch_id(one)]) for one in launches if one.gave_number]
+    timed = [timed_steps(launch, steps[launch_id(launch)]) for launch in launches if launch.gave_number]
     together = np.concatenate([*timed, np.array([], np.int64)])
     return percentile_ns(together, 95), percentile_ns(together, 99)

@@ -15,8 +15,8 @@ from kit.profile.cell import Cell
 from kit.profile.unfinished import RunPlan
 from kit.runner.round import counts_energy
 from kit.suites.estimate import FIT_LEAST_S, Estimate, block_s, bundles_of, round_s, start_s
-from kit.suites.plan import Bundle, Process
-from kit.worker.messages import BlockDone
+from kit.suites.plan import MemberPlan, SharedGroups
+from kit.worker.messages import Done
 
 # The estimate's weight against the first round's pace, in seconds: a start alone says little of blocks.
 TRUST_S = 20.0
@@ -38,25 +38,26 @@ class TimeLeft:
         self._fit_spent_s: dict[str, float] = {}  # of this round's fits
         self._round_s = self._done_s = self._starting_s = self._took_s = 0.0
 
-    def round_begins(self, number: int, bundles: Sequence[Bundle]) -> None:
+    def round_begins(self, number: int, bundles: Sequence[SharedGroups]) -> None:
         """Take what a round measures."""
         self._number, self._done_s, self._starting_s, self._took_s = number, 0.0, 0.0, 0.0
         self._fit_spent_s = dict.fromkeys(_fits(bundles), 0.0)
         self._round_s = self._without_fits_s(bundles)
         self._last_ns = self._now()
 
-    def starting(self, process: Process) -> None:
+    def starting(self, member: MemberPlan) -> None:
         """A member starts; the one before it is there."""
         self._took(0.0)
-        self._starting_s = start_s(process)
+        self._starting_s = start_s(member)
 
-    def block_done(self, cell: Cell, done: BlockDone) -> None:
+    def block_done(self, cell: Cell, done: Done) -> None:
         """A block or a stretch of a fit has ended."""
         if cell.task != "fit" or self._starting_s:
             self._took(0.0 if cell.task == "fit" else block_s(self._steps))
         if cell.task == "fit":
             spent_s = self._fit_spent_s[cell.key] = self._fit_spent_s.get(cell.key, 0.0) + self._since_last_s()
-            step_s = done.span_ns / 1e9 / max(1, done.steps)
+            blocks = done.part.blocks
+            step_s = blocks.span_ns[0] / 1e9 / max(1, blocks.steps[0])
             self._fit_s[cell.key] = spent_s + (done.left or 0) * step_s * WITH_REFERENCES
 
     def round_done(self) -> None:
@@ -90,7 +91,7 @@ class TimeLeft:
         mean_s = sum(self._fit_s.values()) / max(1, len(self._fit_s))
         return self._fit_s.get(key, max(mean_s, self._steps.warmup_s + FIT_LEAST_S))
 
-    def _without_fits_s(self, bundles: Sequence[Bundle]) -> float:
+    def _without_fits_s(self, bundles: Sequence[SharedGroups]) -> float:
         return round_s(bundles, self._steps) - len(_fits(bundles)) * (self._steps.warmup_s + FIT_LEAST_S)
 
     def _took(self, estimated_s: float) -> None:
@@ -104,6 +105,6 @@ class TimeLeft:
         return (self._last_ns - before_ns) / 1e9
 
 
-def _fits(bundles: Iterable[Bundle]) -> set[str]:
-    cells = (cell for bundle in bundles for process in bundle.processes for cell in process.cells)
+def _fits(bundles: Iterable[SharedGroups]) -> set[str]:
+    cells = (cell for bundle in bundles for process in bundle.members for cell in process.cells)
     return {cell.key for cell in cells if cell.task == "fit"}

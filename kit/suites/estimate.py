@@ -9,7 +9,7 @@ from kit.backends.catalog import CATALOG
 from kit.profile.cell import Cell
 from kit.profile.launch import StepPlan
 from kit.profile.schema import Group
-from kit.suites.plan import Bundle, Process, plan_bundles
+from kit.suites.plan import MemberPlan, SharedGroups, plan_shared_groups
 
 # Of a fit at least, besides its reference's warm-up: two programs built, some stretches, two test passes. The fit of 50
 # updates of mlp took 3 s, the one of cnn 8 (TensorFlow) to 25 s (JAX).
@@ -34,16 +34,16 @@ def estimate(
 
 def bundles_of(
     cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str], plan: StepPlan, number: int
-) -> list[Bundle]:
+) -> list[SharedGroups]:
     """Return what a round measures where no cell fails: fits are repeated in the first rounds only."""
     is_fitted = plan.fit_rounds is None or number < plan.fit_rounds
     fits = {cell.key for cell in cells if cell.task == "fit"}
-    return plan_bundles(cells, [group for group in groups if is_fitted or group.cells[0] not in fits], share)
+    return plan_shared_groups(cells, [group for group in groups if is_fitted or group.cells[0] not in fits], share)
 
 
-def round_s(bundles: Sequence[Bundle], plan: StepPlan) -> float:
+def round_s(bundles: Sequence[SharedGroups], plan: StepPlan) -> float:
     """Return the seconds of a round, its fits at their least."""
-    starts = sum(start_s(process) for bundle in bundles for process in bundle.processes)
+    starts = sum(start_s(process) for bundle in bundles for process in bundle.members)
     return starts + sum(
         plan.warmup_s + FIT_LEAST_S if cell.task == "fit" else plan.cycles * block_s(plan)
         for bundle in bundles
@@ -51,7 +51,7 @@ def round_s(bundles: Sequence[Bundle], plan: StepPlan) -> float:
     )
 
 
-def start_s(process: Process) -> float:
+def start_s(process: MemberPlan) -> float:
     """Return the seconds of a member's start, from its interpreter to its first program."""
     return CATALOG[process.cells[0].backend].start_s
 
@@ -61,7 +61,7 @@ def block_s(plan: StepPlan) -> float:
     return plan.block_s + (plan.warmup_s + plan.energy_s) / plan.cycles
 
 
-def _members(bundle: Bundle) -> list[Cell]:
+def _members(bundle: SharedGroups) -> list[Cell]:
     """Return the members of all groups of a bundle; a cell that is in two parts of a group is measured twice."""
-    by_key = {cell.key: cell for process in bundle.processes for cell in process.cells}
+    by_key = {cell.key: cell for process in bundle.members for cell in process.cells}
     return [by_key[key] for group in bundle.groups for key in group.cells]

@@ -2,7 +2,7 @@
 
 cells   the product of the axes and the variants
 group   cells that are alike but for the compared axes: members of one round, at most four
-bundle  groups whose members share processes, measured together
+shared  groups whose members share processes, measured together
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class PlanError(KitError):
     """Axes that give no cell."""
 
 
-class Process(NamedTuple):
+class MemberPlan(NamedTuple):
     """What one member of a round holds."""
 
     name: str
     cells: list[Cell]
 
 
-class Bundle(NamedTuple):
+class SharedGroups(NamedTuple):
     """Groups that are measured by the same processes."""
 
     groups: list[Group]
-    processes: list[Process]
+    members: list[MemberPlan]
 
 
 def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
@@ -121,8 +121,8 @@ def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | N
     return groups
 
 
-def plan_bundles(cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str]) -> list[Bundle]:
-    """Return the groups with their processes; groups that share a process are in one bundle, in the groups' order.
+def plan_shared_groups(cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str]) -> list[SharedGroups]:
+    """Return the groups with their processes; those that share one are together, in the groups' order.
 
     Parts of a group have processes of their own, so that no more are alive than take turns; unless a process holds
     several cells of the group, as the points of a sweep: then it holds those of all parts.
@@ -132,26 +132,26 @@ def plan_bundles(cells: Sequence[Cell], groups: Sequence[Group], share: Sequence
     of_whole: dict[str, set[str]] = {}
     for group in groups:
         of_whole.setdefault(_whole(group), set()).update(group.cells)
-    bundles: list[Bundle] = []
+    together: list[SharedGroups] = []
     for group in groups:
         whole = of_whole[_whole(group)]
         is_swept = len({names[key] for key in whole}) < len(whole)
         part = "" if is_swept else group.key[len(_whole(group)) :]
-        own: dict[str, list[Cell]] = {}
+        held: dict[str, list[Cell]] = {}
         for key in group.cells:
-            own.setdefault(names[key] + part, []).append(by_key[key])
-        bundle = next((one for one in bundles if any(process.name in own for process in one.processes)), None)
-        if bundle is None:
-            bundles.append(Bundle([group], [Process(name, held) for name, held in own.items()]))
+            held.setdefault(names[key] + part, []).append(by_key[key])
+        shared = next((shared for shared in together if any(plan.name in held for plan in shared.members)), None)
+        if shared is None:
+            together.append(SharedGroups([group], [MemberPlan(name, cells) for name, cells in held.items()]))
             continue
-        bundle.groups.append(group)
-        for name, held in own.items():
-            process = next((one for one in bundle.processes if one.name == name), None)
-            if process is None:
-                bundle.processes.append(Process(name, held))
+        shared.groups.append(group)
+        for name, held_cells in held.items():
+            member = next((plan for plan in shared.members if plan.name == name), None)
+            if member is None:
+                shared.members.append(MemberPlan(name, held_cells))
             else:
-                process.cells.extend(cell for cell in held if cell not in process.cells)
-    return bundles
+                member.cells.extend(cell for cell in held_cells if cell not in member.cells)
+    return together
 
 
 def _whole(group: Group) -> str:

@@ -18,8 +18,8 @@ from kit.profile.launch import Fit
 from kit.profile.reason import reason
 from kit.sensors.catalog import EdgeCounters
 from kit.worker.ledger import PhaseLedger
-from kit.worker.measured import HOST_DEVICE, LaunchError, MeasuredWorkload, Ran, Timing, raised
-from kit.worker.messages import BlockDone, Built, Concluded, ProgramRequest, WarmedUp
+from kit.worker.measured_program import HOST_DEVICE, LaunchError, MeasuredWorkload, Ran, Timing, raised
+from kit.worker.messages import Done, ProgramRequest
 from kit.worker.score import Score, score
 from kit.workloads.data.batches import Epochs
 
@@ -35,7 +35,7 @@ class MeasuredFit(MeasuredWorkload):
 
     PHASE_BY_TIME = "steady"
 
-    def build(self, timing: Timing) -> Built:
+    def build(self, timing: Timing) -> Done:
         """Build both programs; the first step is the first update of the fit."""
         self._cell = msgspec.structs.replace(self._cell, task="train")
         self._asked = msgspec.structs.replace(self._asked, seed=self._asked.seed + self._repeat)
@@ -55,43 +55,44 @@ class MeasuredFit(MeasuredWorkload):
         unseen = PhaseLedger(lambda *_: None)
         self._reference = MeasuredWorkload(self._backend, asked, resident, inputs, unseen, self._parities)
         self._reference.build(timing)
-        built = super().build(timing)
+        done = super().build(timing)
         self._left -= 1
-        return built
+        return done
 
-    def warm_up(self) -> WarmedUp:
+    def warm_up(self) -> Done:
         """Warm the reference up: a fit begins cold, as its users' do."""
         return self._reference.warm_up()
 
-    def block(self, seconds: float, counters: EdgeCounters, *, by_time: bool = False) -> BlockDone:  # noqa: ARG002
+    def block(self, seconds: float, counters: EdgeCounters, *, cycle: int = 0, by_time: bool = False) -> Done:  # noqa: ARG002
         """Run the reference, then the fit until `seconds`, or several references' time, are over or its epoch ends."""
         reference_s = self._refer(counters)
         if self._done % self._epochs.steps == 0:
             self._batches = self._epoch()
-        done = super().block(max(seconds, STRETCH_REFERENCES * reference_s), counters, by_time=True)
-        self._left -= done.steps
+        done = super().block(max(seconds, STRETCH_REFERENCES * reference_s), counters, cycle=cycle, by_time=True)
+        self._left -= done.part.blocks.steps[0]
         if not self._left:
             self._refer(counters)
         return msgspec.structs.replace(done, left=self._left)
 
-    def conclude(self) -> Concluded:
+    def conclude(self) -> Done:
         """Score the test split; of a part of the epochs the pass over it is timed alone."""
-        concluded = super().conclude()
-        if concluded.failure is not None:
-            return concluded
+        done = super().conclude()
+        if done.part.failure is not None:
+            return done
         with self.ledger.phase("evaluate"):
-            found = self._score()
-        fit = Fit(
+            score = self._score()
+        done.part.phases += self.ledger.take()
+        done.part.fit = Fit(
             epochs=self._asked.plan.epochs,
             updates=self._done,
             epoch_updates=self._epochs.steps,
             reference_ns=self._reference_ns,
-            test_ns=found.test_ns,
-            confusion=found.confusion,
-            mean_squared_error=found.mean_squared_error,
-            reason=found.reason,
+            test_ns=score.test_ns,
+            confusion=score.confusion,
+            mean_squared_error=score.mean_squared_error,
+            reason=score.reason,
         )
-        return msgspec.structs.replace(concluded, fit=fit, phases=[*concluded.phases, *self.ledger.take()])
+        return done
 
     def _by_time(self, seconds: float) -> Callable[[], Ran]:
         """Return what runs a stretch of the fit: on an accelerator with one wait, at its end."""
@@ -106,12 +107,12 @@ class MeasuredFit(MeasuredWorkload):
 
     def _score(self) -> Score:
         try:
-            found = score(self._fitted, self._inputs)
+            whole = score(self._fitted, self._inputs)
         except Exception as error:
             return Score(reason=raised(error))
-        if found.reason is None and self.updates < self._asked.plan.epochs * self._epochs.steps:
-            return Score(found.test_ns, reason=reason("part_of_a_fit"))
-        return found
+        if whole.reason is None and self.updates < self._asked.plan.epochs * self._epochs.steps:
+            return Score(whole.test_ns, reason=reason("part_of_a_fit"))
+        return whole
 
     def _feed(self, program: Program) -> Iterator[DeviceBatch]:
         self._fitted = program
@@ -134,6 +135,6 @@ class MeasuredFit(MeasuredWorkload):
 
     def _refer(self, counters: EdgeCounters) -> float:
         """Run the reference once; return how long it took, in seconds."""
-        done = self._reference.block(REFERENCE_S, counters)
-        self._reference_ns.append(done.duration_ns / done.steps)
-        return done.span_ns / 1e9
+        blocks = self._reference.block(REFERENCE_S, counters).part.blocks
+        self._reference_ns.append(blocks.duration_ns[0] / blocks.steps[0])
+        return blocks.span_ns[0] / 1e9

@@ -15,30 +15,23 @@ import msgspec
 from kit import clock
 from kit.backends.protocol import Backend
 from kit.errors import KitError
-from kit.profile.launch import Failure, Phase, PhaseName, Threads
+from kit.profile.launch import Failure, LaunchPart, Phase, PhaseName, Threads
 from kit.profile.program import ProgramSource
 from kit.profile.reason import Reason, reason
 from kit.sensors import cuda
 from kit.sensors.catalog import EdgeCounters
 from kit.sensors.process import peak_memory_b, process_age_ns
 from kit.worker.ledger import PhaseLedger
-from kit.worker.measured import HOST_DEVICE, LaunchError, MeasuredProgram, MeasuredWorkload, ParityCache, Timing, raised
-from kit.worker.messages import (
-    Answer,
-    Build,
-    Built,
-    Command,
-    Conclude,
-    Entered,
-    Failed,
-    Finish,
-    Finished,
-    Prepare,
-    Prepared,
-    ProgramRequest,
-    RunBlock,
-    WarmUp,
+from kit.worker.measured_program import (
+    HOST_DEVICE,
+    LaunchError,
+    MeasuredProgram,
+    MeasuredWorkload,
+    ParityCache,
+    Timing,
+    raised,
 )
+from kit.worker.messages import Answer, Command, Do, Done, Entered, Failed, Finish, Prepare, ProgramRequest
 
 
 class Member:
@@ -62,7 +55,7 @@ class Member:
             command = decoder.decode(line)
             self._current = getattr(command, "program", None)
             try:
-                self._say(self._do(command))
+                self._say(self._answer(command))
             except Exception as error:
                 if not isinstance(error, KitError):
                     traceback.print_exc()
@@ -78,37 +71,43 @@ class Member:
                 return 0
         return 0
 
-    def _do(self, command: Command) -> Answer:
+    def _answer(self, command: Command) -> Done:
         match command:
             case Prepare():
                 return self._prepare(command)
-            case Build(program=place):
-                return self._build(place)
-            case WarmUp(program=place):
-                return self._programs[place].warm_up()
-            case RunBlock(program=place, seconds=seconds, by_time=by_time):
-                return self._programs[place].block(seconds, self._counters, by_time=by_time)
-            case Conclude(program=place):
-                concluded = self._programs[place].conclude()
-                self._release(place)
-                return concluded
+            case Do():
+                return self._run(command)
             case Finish():
                 return self._finish()
 
-    def _prepare(self, asked: Prepare) -> Prepared:
+    def _run(self, do: Do) -> Done:
+        match do.verb:
+            case "build":
+                return self._build(do.program)
+            case "warm_up":
+                return self._programs[do.program].warm_up()
+            case "block":
+                program = self._programs[do.program]
+                return program.block(do.seconds, self._counters, cycle=do.cycle, by_time=do.by_time)
+            case "conclude":
+                done = self._programs[do.program].conclude()
+                self._release(do.program)
+                return done
+
+    def _prepare(self, asked: Prepare) -> Done:
         from kit.backends.catalog import load
         from kit.backends.program.source import import_function
 
         self._asked = asked
         started = _start_phase()
-        wanted = {own.cell.workload for own in asked.programs}
+        wanted = {request.cell.workload for request in asked.programs}
         self._sources = [source for name, source in asked.sources.items() if name in wanted]
         source, _ = clock.choose_source(asked.clock)
         self._timing = Timing(source, clock.calibrate(source))
         with self._ledger.phase("import"):
             self._backend = load(asked.programs[0].cell.backend)
-            for own_source in self._sources:
-                import_function(own_source)
+            for program_source in self._sources:
+                import_function(program_source)
         self._device = asked.programs[0].cell.device
         # A backend that knows no GPU need not share one; it says so when its first program is built.
         if self._device == "gpu" and hasattr(self._backend, "share_gpu_memory"):
@@ -116,33 +115,35 @@ class Member:
         threads = _set_threads(self._backend, asked)
         # Opened once the framework has its threads: what was before is no part of any block.
         self._counters = EdgeCounters(asked.cpus)
-        return Prepared(
+        part = LaunchPart(
             python=platform.python_version(),
             phases=[*started, *self._ledger.take()],
             threads=threads,
-            calibration=self._timing.calibration,
+            calibration_start=self._timing.calibration,
         )
+        return Done(part=part)
 
-    def _build(self, place: int) -> Built:
-        own = self._asked.programs[place]
+    def _build(self, place: int) -> Done:
+        request = self._asked.programs[place]
         ledger = self._ledgers[place] = PhaseLedger(self._tell, place)
-        _check_device(self._backend, own.cell.device, own.cell.devices)
-        self._programs[place] = self._measured(own, ledger)
-        built = self._programs[place].build(self._timing)
+        _check_device(self._backend, request.cell.device, request.cell.devices)
+        self._programs[place] = self._measured(request, ledger)
+        done = self._programs[place].build(self._timing)
         # A program may have imported its framework just now.
-        return msgspec.structs.replace(built, backend_version=self._backend.version)
+        done.part.backend_version = self._backend.version
+        return done
 
-    def _measured(self, own: ProgramRequest, ledger: PhaseLedger) -> MeasuredProgram:
+    def _measured(self, request: ProgramRequest, ledger: PhaseLedger) -> MeasuredProgram:
         from kit.worker.fit import MeasuredFit
         from kit.worker.inputs import load_inputs
-        from kit.worker.own import MeasuredOwn
+        from kit.worker.own_program import MeasuredOwnProgram
 
-        if own.cell.workload in self._asked.sources:
-            return MeasuredOwn(self._asked, own, ledger)
+        if request.cell.workload in self._asked.sources:
+            return MeasuredOwnProgram(self._asked, request, ledger)
         with ledger.phase("data"):
-            inputs = load_inputs(own.cell, self._asked)
-        kind = MeasuredFit if own.cell.task == "fit" else MeasuredWorkload
-        return kind(self._backend, self._asked, own, inputs, ledger, self._parities)
+            inputs = load_inputs(request.cell, self._asked)
+        kind = MeasuredFit if request.cell.task == "fit" else MeasuredWorkload
+        return kind(self._backend, self._asked, request, inputs, ledger, self._parities)
 
     def _release(self, place: int) -> None:
         """Give back what a program holds; what was frozen for its steps may be collected again."""
@@ -150,21 +151,16 @@ class Member:
         gc.unfreeze()
         gc.collect()
 
-    def _finish(self) -> Finished:
-        peak_b, device_peak_b, device_ids = peak_memory_b(), None, list[str]()
+    def _finish(self) -> Done:
+        part = LaunchPart(peak_memory_b=peak_memory_b())
         if self._device != HOST_DEVICE:
-            device_peak_b = self._backend.peak_memory_b(self._device)
-            device_ids = cuda.pci_bus_ids(self._asked.programs[0].cell.devices) if self._device == "gpu" else []
+            part.peak_device_memory_b = self._backend.peak_memory_b(self._device)
+        if self._device == "gpu":
+            part.device_ids = cuda.pci_bus_ids(self._asked.programs[0].cell.devices)
         with self._ledger.phase("finish"):
-            end = clock.calibrate(self._timing.source)
-            certificate = clock.certify(self._timing.source, self._timing.calibration, end)
-        return Finished(
-            peak_memory_b=peak_b,
-            peak_device_memory_b=device_peak_b,
-            device_ids=device_ids,
-            calibration=end,
-            certificate=certificate,
-        )
+            part.calibration_end = clock.calibrate(self._timing.source)
+            part.certificate = clock.certify(self._timing.source, self._timing.calibration, part.calibration_end)
+        return Done(part=part)
 
     def _reason_of(self, error: Exception) -> Reason:
         from kit.backends.program.source import line_in
@@ -201,9 +197,9 @@ def _set_threads(backend: Backend, asked: Prepare) -> Threads:
 
 
 def _check_device(backend: Backend, device: str, wanted: int) -> None:
-    found = backend.devices()
-    if found.get(device, 0) < wanted:
-        seen = ", ".join(f"{count} {kind}" for kind, count in found.items() if count) or "none"
+    seen = backend.devices()
+    if seen.get(device, 0) < wanted:
+        sees = ", ".join(f"{count} {kind}" for kind, count in seen.items() if count) or "none"
         raise LaunchError(
-            f"{backend.name} sees {found.get(device, 0)} {device} of the {wanted} asked for; it sees: {seen}"
+            f"{backend.name} sees {seen.get(device, 0)} {device} of the {wanted} asked for; it sees: {sees}"
         )

@@ -1,41 +1,34 @@
 """What a member's runner asks and what the member answers: one line of JSON each, through the member's pipes.
 
-runner ── Prepare ─► Build ─► WarmUp ─► RunBlock … ─► Conclude … ─► Finish ──►  member
-       ◄─ Prepared ─ Built ── WarmedUp ─ BlockDone ─── Concluded ─── Finished ──
+runner ── Prepare ─► Do build ─► Do warm_up ─► Do block … ─► Do conclude … ─► Finish ──►  member
+       ◄─── Done ───── Done ─────── Done ─────── Done ───────── Done ────────── Done ──
 
-Before any of these the member may say `Entered(phase)`, and in the place of any `Failed`.
+Before its answer to any of these the member may say `Entered`, and in its place `Failed`.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
+import numpy as np
 
 from kit.profile.cell import Cell, Int64
-from kit.profile.clock import Calibration, Certificate, ClockChoice
-from kit.profile.launch import (
-    Compilations,
-    DataUsed,
-    DeviceEvents,
-    Failure,
-    Fit,
-    Parity,
-    Phase,
-    PhaseName,
-    StepPlan,
-    Threads,
-)
+from kit.profile.clock import ClockChoice
+from kit.profile.launch import Failure, LaunchPart, PhaseName, StepPlan
 from kit.profile.program import ProgramSource
+from kit.profile.steps import Steps
 
 
 class ProgramRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One program of a member."""
 
     cell: Cell
-    slowdown_pct: float = 0.0  # planted in every timed step
+    slowdown_pct: float = 0.0  # injected into every timed step
     repeat: int = 0  # of a fit: which one; each is drawn anew
 
 
-class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="prepare"):
+class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag="prepare"):
     """Import the framework; its programs are built one by one, when they are wanted."""
 
     programs: list[ProgramRequest]  # of one backend
@@ -50,114 +43,51 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="pr
     prove: bool  # at the end, record parity losses and score the test split
 
 
-class Build(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="build"):
-    """Load data, build and compile a program, and run its first step."""
+class Do(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag="do"):
+    """One thing, of one program."""
 
+    # build: load data, build and compile it, run its first step; warm_up: run until its plan's warm-up is over;
+    # block: run a lead-in, then as many timed steps as fill `seconds`; conclude: prove it, and give its memory back.
+    verb: Literal["build", "warm_up", "block", "conclude"]
     program: Int64
+    cycle: Int64 = 0  # of a block
+    seconds: float = 0.0  # of a block
+    by_time: bool = False  # of a block: no lead-in, and until `seconds` are over: a sensor refuses a shorter window
 
 
-class WarmUp(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="warm_up"):
-    """Run a program until its plan's warm-up is over."""
-
-    program: Int64
-
-
-class RunBlock(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="block"):
-    """Run one block of about `seconds`: lead-in, then as many timed steps as the pace says."""
-
-    program: Int64
-    seconds: float
-    by_time: bool = False  # no lead-in, and until `seconds` are over: a sensor refuses a shorter window
-
-
-class Conclude(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="conclude"):
-    """Prove a program, and give its memory back."""
-
-    program: Int64
-
-
-class Finish(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="finish"):
+class Finish(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag="finish"):
     """Certify the clock, and end."""
 
 
-Command = Prepare | Build | WarmUp | RunBlock | Conclude | Finish
+Command = Prepare | Do | Finish
 
 
-class Entered(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="entered"):
+class Entered(msgspec.Struct, frozen=True, kw_only=True, tag_field="answer", tag="entered"):
     """A phase begins: a member that dies in it leaves this behind."""
 
     phase: PhaseName
     program: Int64 | None = None
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="prepared"):
-    """The framework is there."""
+class Done(msgspec.Struct, frozen=True, kw_only=True, tag_field="answer", tag="done"):
+    """What was asked for is done."""
 
-    python: str
-    phases: list[Phase]  # of the process: import
-    threads: Threads
-    calibration: Calibration | None
+    part: LaunchPart
+    steps: bytes = b""  # 64-bit integers: nanoseconds of each step that was waited for by itself, lead-in included
+    resident_b: Int64 | None = None  # after a build: of the process
+    left: Int64 | None = None  # after a block: steps that a fit still has to do; null: no fit
 
-
-class Built(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="built"):
-    """A program has made its first step."""
-
-    backend_version: str
-    phases: list[Phase]
-    data: DataUsed | None  # null: a user's own program has its own
-    settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
-    first_step_ns: Int64
-    resident_b: Int64 | None  # of the process
+    @property
+    def step_ns(self) -> Steps:
+        """The step times, (steps,)."""
+        return np.frombuffer(self.steps, np.int64)
 
 
-class WarmedUp(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="warmed_up"):
-    """A program is warm."""
-
-    phase: Phase
-    step_ns: list[Int64]
-
-
-class BlockDone(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="block_done"):
-    """One block: `kit.profile.launch.Blocks` has the picture."""
-
-    begin_ns: Int64
-    span_ns: Int64
-    lead_in: Int64
-    step_ns: list[Int64]  # of the lead-in, and of each step that was waited for by itself
-    steps: Int64  # timed together
-    duration_ns: Int64
-    per_wait: Int64 | None = None  # of them; null: each is in `step_ns`
-    counters: dict[str, Int64 | None]
-    left: Int64 | None = None  # steps that a fit still has to do; null: no fit
-
-
-class Concluded(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="concluded"):
-    """What is known of a program at its end."""
-
-    recompiles: Compilations
-    phases: list[Phase]  # evaluate, parity
-    parity: Parity | None = None
-    kernels: list[str] = []
-    device_events: DeviceEvents | None = None
-    fit: Fit | None = None
-    failure: Failure | None = None  # it measured, and what it measured cannot stand
-
-
-class Finished(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="finished"):
-    """The last answer."""
-
-    peak_memory_b: Int64 | None
-    peak_device_memory_b: Int64 | None = None
-    device_ids: list[str] = []
-    calibration: Calibration | None
-    certificate: Certificate
-
-
-class Failed(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag="failed"):
+class Failed(msgspec.Struct, frozen=True, kw_only=True, tag_field="answer", tag="failed"):
     """An exception, or a cell that cannot run here. Where a program is at fault, the member goes on without it."""
 
     program: Int64 | None
     failure: Failure
 
 
-Answer = Entered | Prepared | Built | WarmedUp | BlockDone | Concluded | Finished | Failed
+Answer = Entered | Done | Failed

@@ -71,10 +71,10 @@ class Found:
         done = member.block(BLOCK_S)
         self.stopped_cpu_s += sum(cpu_s(one.pid) for one in stopped) - sum(before)
         if stopped:
-            self.span_s += done.span_ns / 1e9
+            self.span_s += done.part.blocks.span_ns[0] / 1e9
         middle = median(timed(done))
         self.logs[number, way].append(math.log(middle))
-        self.major_faults[way] += done.counters[MAJOR_FAULTS] or 0
+        self.major_faults[way] += done.part.blocks.counters[MAJOR_FAULTS][0] or 0
         ended_ns = 0
         for place, step_ns in enumerate(done.step_ns[:FIRST_STEPS]):
             ended_ns += step_ns

@@ -17,14 +17,15 @@ from kit.profile.launch import Launch, StepPlan
 from kit.profile.schema import Group, Profile
 from kit.profile.unfinished import folder_of
 from kit.runner.cpus import usable_cpus
-from kit.runner.launchers.local import LocalLauncher
-from kit.runner.launchers.protocol import MemberRequest
+from kit.runner.interrupt import StopFlag
+from kit.runner.member import Member
 from kit.runner.prepare import ensure_data, prepare
+from kit.runner.processes.local import LocalProcess
+from kit.runner.processes.process import MemberRequest
 from kit.runner.run import Run
-from kit.runner.stop import StopFlag
-from kit.suites.plan import plan_cells
+from kit.suites.plan import MemberPlan, plan_cells
 from kit.suites.suite import Axes, Measure, Suite
-from kit.worker.messages import BlockDone, Prepare, ProgramRequest
+from kit.worker.messages import Done, Prepare, ProgramRequest
 from kit.workloads.catalog import WORKLOADS
 
 
@@ -73,7 +74,7 @@ def run_rounds(  # noqa: PLR0917
         plan = prepare(suite, cells, variants, skipped=[], data=used, seed=0, cpus=usable_cpus(), clock="monotonic_raw")
         run = Run.begin(out, plan)
     with stop.deferring_interrupts(), RunProgress(run.plan, run.rounds_done) as progress:
-        return run.conduct(progress, stop)
+        return run.run(progress, stop)
 
 
 def launches_of(profile: Profile, group: Group) -> dict[str, list[Launch]]:
@@ -103,24 +104,23 @@ class Held:
 
     def __init__(self, cell: Cell) -> None:
         self.cell = cell
-        self.member = LocalLauncher(StopFlag()).start(
-            MemberRequest(cell.backend, Variant(name=cell.variant), worker_request(cell))
-        )
-        self.pid: int = self.member._process.pid
+        request = MemberRequest(cell.backend, Variant(name=cell.variant), worker_request(cell))
+        process = LocalProcess(request)
+        group = Group(key="bench", cells=[cell.key], baseline=cell.key)
+        self.member = Member(MemberPlan("bench", [cell]), request, process, [group], 0, StopFlag())
+        self.pid: int = process._process.pid
         try:
             self.member.prepare()
-            self.member.build(0)
-            self.member.warm_up(0)
-            self.member.pause()
+            self.member.build(cell.key, "bench")
+            self.member.warm_up(cell.key, "bench")
         except BaseException:
             self.member.kill()
             raise
 
-    def block(self, seconds: float) -> BlockDone:
+    def block(self, seconds: float) -> Done:
         """Continue, run one block, stop."""
-        self.member.resume()
-        done = self.member.block(0, seconds)
-        self.member.pause()
+        done = self.member.block(self.cell.key, "bench", 0, seconds)
+        assert done is not None, self.member.launches
         return done
 
 
@@ -133,13 +133,13 @@ def held(cells: Sequence[Cell]) -> Iterator[list[Held]]:
             started.append(Held(cell))
         yield started
     finally:
-        for one in started:
-            one.member.kill()
+        for member in started:
+            member.member.kill()
 
 
-def timed(block: BlockDone) -> list[int]:
+def timed(done: Done) -> list[int]:
     """Return the timed steps of a block, nanoseconds."""
-    return block.step_ns[block.lead_in :]
+    return done.step_ns[done.part.blocks.lead_in[0] :].tolist()
 
 
 def median_ratio(logs: Sequence[float]) -> Interval:

@@ -15,7 +15,7 @@ from kit.backends import catalog
 from kit.profile.launch import Compilations
 from kit.profile.reason import reason
 from kit.worker.__main__ import main
-from kit.worker.measured import LaunchError
+from kit.worker.measured_program import LaunchError
 
 load_own = catalog.load
 

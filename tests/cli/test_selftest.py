@@ -9,19 +9,19 @@ from profile_builder import group, member, profile, write
 
 from kit.cli import main
 from kit.profile.cell import Variant
+from kit.profile.launch import INJECTED_NS
 
 STEP_MS = 4.0
 STEP_NS = 4_000_000
 
 
-def planted(pct, **more):
-    """A member whose every step has `pct` percent of planted work in it."""
+def delayed(pct, **more):
+    """A member whose every step has `pct` percent of injected delay in it."""
     return member(
         "torch",
         STEP_MS * (1 + pct / 100),
         variant=f"plus-{pct:g}",
-        counters={"planted_ns": STEP_NS * pct / 100},
-        launch={"planted_pct": pct},
+        counters={INJECTED_NS: STEP_NS * pct / 100},
         **more,
     )
 
@@ -32,10 +32,11 @@ def path(tmp_path):
     members = [
         base,
         member("torch", STEP_MS, variant="again", sd=0.003),
-        planted(2.0, sd=0.003),
-        planted(5.0, sd=0.003),
+        delayed(2.0, sd=0.003),
+        delayed(5.0, sd=0.003),
     ]
-    variants = [Variant(name=one.cell.variant, slowdown_pct=one.launch.get("planted_pct", 0.0)) for one in members]
+    slowdown_pct = {"base": 0.0, "again": 0.0, "plus-2": 2.0, "plus-5": 5.0}
+    variants = [Variant(name=name, slowdown_pct=pct) for name, pct in slowdown_pct.items()]
     built = profile(group("mlp train", *members), rounds=8, compare=["variant"], variants=variants)
     write(tmp_path / "selftest.json", built)
     return tmp_path / "selftest.json"

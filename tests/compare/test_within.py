@@ -289,7 +289,7 @@ def test_whole_turns_are_not_paired_by_cycle_and_said():
     comparison = compared(b.profile(b.group("g", b.member("torch", 2.0), b.member("jax", 4.0)), turns="whole"))
     versus = next(row.versus for row in comparison.groups[0].rows if row.versus)
     assert versus.ratio == pytest.approx(2.0, rel=0.1)
-    assert "whole_turns" in [note.what.code for note in comparison.notes]
+    assert "sequential" in [note.what.code for note in comparison.notes]
 
 
 @pytest.mark.parametrize("paired", ["blocks", "whole"])

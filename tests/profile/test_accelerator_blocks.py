@@ -7,30 +7,56 @@ import pytest
 
 from kit.audit.member import block_arrays
 from kit.compare.within import compare_within
-from kit.profile.launch import Launch, Throughput
+from kit.profile.launch import Launch, LaunchPart, Throughput
+from kit.profile.schema import Group
 from kit.profile.steps import timed_steps
-from kit.runner.record import LaunchRecord
-from kit.worker.messages import BlockDone
+from kit.runner.interrupt import StopFlag
+from kit.runner.member import Member
+from kit.suites.plan import MemberPlan
+from kit.worker.measured_program import Ran
+from kit.worker.messages import Done
+from kit.worker.pipelined import Pipelined
 
 WAITED_NS, PIPELINED_NS = 300_000, 100_000
 
 
-def answered():
-    return BlockDone(
-        begin_ns=1, span_ns=10**9, lead_in=2, step_ns=[10**6, 10**6, *[WAITED_NS] * 3], steps=40,
-        duration_ns=40 * PIPELINED_NS, per_wait=20, counters={"process.cpu_ns": 45_000},
-    )  # fmt: skip
+def answered(cycle):
+    step_ns = np.array([10**6, 10**6, *[WAITED_NS] * 3], np.int64)
+    pipelined = Pipelined(per_wait=20, steps=40, duration_ns=40 * PIPELINED_NS, output=None)
+    block = Ran(2, step_ns, pipelined).as_block(cycle, 1, 10**9, {"process.cpu_ns": 45_000})
+    return Done(part=LaunchPart(blocks=block), steps=step_ns.tobytes())
+
+
+class Answering:
+    """A process that answers with these."""
+
+    def __init__(self, answers):
+        self.answers = iter(answers)
+
+    def receive(self, wait_s):
+        return msgspec.json.encode(next(self.answers)) + b"\n"
+
+    def pause(self):
+        return True
+
+    def send(self, line):
+        pass
+
+    resume = kill = pause
 
 
 def test_the_step_is_of_pipelined_steps_and_the_raw_ones_are_those_that_were_waited_for():
-    record = LaunchRecord(b.cell(device="gpu"), "g", 0, "p")
+    cell = b.cell(device="gpu")
+    group = Group(key="g", cells=[cell.key], baseline=cell.key)
+    process = Answering([answered(cycle) for cycle in range(8)])
+    member = Member(MemberPlan("p", [cell]), None, process, [group], 0, StopFlag())
     for cycle in range(8):
-        record.block(cycle, answered())
-    kept = record.kept()
+        member.block(cell.key, "g", cycle, 0.25)
+    (kept,) = member.finished_launches(None)
     arrays = block_arrays(kept.launch)
     assert set(arrays.times_ns("step")) == {PIPELINED_NS} and set(arrays.times_ns("latency")) == {WAITED_NS}
     assert kept.launch.blocks.all_steps() == [45] * 8
-    assert timed_steps(kept.launch, np.array(kept.step_ns)).tolist() == [WAITED_NS] * 24
+    assert timed_steps(kept.launch, kept.steps).tolist() == [WAITED_NS] * 24
     assert kept.launch.p95_ns == WAITED_NS
 
 

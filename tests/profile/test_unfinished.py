@@ -4,10 +4,11 @@ import fcntl
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from profile_builder import profile
 
-from kit.profile.unfinished import PLAN, RunPlan, UnfinishedError, UnfinishedRun, folder_of
+from kit.profile.unfinished import PLAN, KeptLaunch, RunPlan, UnfinishedError, UnfinishedRun, folder_of
 
 
 def plan_and_launches():
@@ -39,9 +40,13 @@ def kept(path):
     plan, launches = plan_and_launches()
     run = UnfinishedRun.begin(path, plan)
     for place, launch in enumerate(launches):
-        run.keep(launch, [place, place + 1])
+        run.keep(kept_launch(launch, [place, place + 1]))
     run.close()
     return launches
+
+
+def kept_launch(launch, step_ns):
+    return KeptLaunch(launch=launch, step_ns=np.array(step_ns, np.int64).tobytes())
 
 
 def names(launches):
@@ -57,20 +62,20 @@ def reopened(path):
 def test_plan_and_launches_come_back_as_they_were_kept(path, kept):
     run = reopened(path)
     assert run.plan == plan_and_launches()[0]
-    found = run.launches()
-    assert [one.launch.round for one in found] == sorted(launch.round for launch in kept)
-    by_name = {(one.launch.cell_key, one.launch.round): one for one in found}
+    reread = run.launches()
+    assert [kept.launch.round for kept in reread] == sorted(launch.round for launch in kept)
+    by_name = {(kept.launch.cell_key, kept.launch.round): kept for kept in reread}
     for place, launch in enumerate(kept):
         assert by_name[launch.cell_key, launch.round].launch == launch
-        assert by_name[launch.cell_key, launch.round].step_ns == [place, place + 1]
+        assert by_name[launch.cell_key, launch.round].steps.tolist() == [place, place + 1]
 
 
 def test_a_launch_measured_again_replaces_the_first(path, kept):
     run = UnfinishedRun.reopen(path)
-    run.keep(msgspec.structs.replace(kept[0], warmup_steps=7), [9])
+    run.keep(kept_launch(msgspec.structs.replace(kept[0], warmup_steps=7), [9]))
     run.close()
-    found = [one for one in run.launches() if one.step_ns == [9]]
-    assert [one.launch.warmup_steps for one in found] == [7]
+    again = [kept for kept in run.launches() if kept.steps.tolist() == [9]]
+    assert [kept.launch.warmup_steps for kept in again] == [7]
     assert len(run.launches()) == len(kept)
 
 

@@ -2,8 +2,8 @@ import pytest
 from scripted_launcher import ScriptedLauncher, Watching, plan_of, suite
 
 from kit.profile.unfinished import UnfinishedRun
+from kit.runner.interrupt import StopFlag
 from kit.runner.run import Run
-from kit.runner.stop import StopFlag
 
 PLAN_FIELDS = ("precision_pct", "cycles", "seed", "energy_s", "sensors", "fit_rounds")
 
@@ -26,7 +26,7 @@ class Conducted:
         self.run, self.stop = run, StopFlag()
         self.launcher = launcher or ScriptedLauncher()
         self.watching = Watching(at_block or (lambda count: None))
-        return run.conduct(self.watching, self.stop, budget_s, launcher=self.launcher)
+        return run.run(self.watching, self.stop, budget_s, start=self.launcher.start)
 
     def interrupt_at(self, block):
         def at_block(count):

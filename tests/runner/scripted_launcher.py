@@ -1,6 +1,6 @@
-"""A launcher below our conducting code whose members answer at once: step times, memory and deaths are planted.
+"""Processes below our conducting code that answer at once: step times, memory and deaths are planted.
 
-It keeps a clock of its own, on which the machine drifts, and refuses what no launcher could do: to work while stopped,
+It keeps a clock of its own, on which the machine drifts, and refuses what no process could do: to work while stopped,
 or while another member is awake.
 """
 
@@ -12,15 +12,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import msgspec
+import numpy as np
 from profile_builder import certificate, profile
 
-from kit.profile.launch import Compilations, DataUsed, Failure, Phase, StepPlan, Threads
+from kit.profile.launch import Blocks, Compilations, DataUsed, Failure, LaunchPart, Phase, StepPlan, Threads
 from kit.profile.reason import Reason, reason
 from kit.profile.unfinished import RunPlan
-from kit.runner.launchers.protocol import MemberFailedError, MemberRequest, ProgramFailedError
+from kit.runner.processes.process import MemberRequest
 from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.suite import Axes, Measure, Suite, VariantTable
-from kit.worker.messages import BlockDone, Built, Concluded, Finished, Prepared, WarmedUp
+from kit.worker.messages import Command, Do, Done, Entered, Failed
 
 S = 1_000_000_000
 FIT_BLOCKS = 3
@@ -57,8 +58,8 @@ class ScriptedLauncher:
 
     def __post_init__(self):
         self.now_ns = S
-        self.awake: ScriptedMember | None = None
-        self.alive: list[ScriptedMember] = []
+        self.awake: ScriptedProcess | None = None
+        self.alive: list[ScriptedProcess] = []
         self.most_alive = 0
         self.starts = Counter()
         self.draw = random.Random(self.seed)
@@ -66,7 +67,7 @@ class ScriptedLauncher:
     def start(self, request):
         assert self.awake is None
         self.requests.append(request)
-        member = ScriptedMember(self, request)
+        member = ScriptedProcess(self, request)
         self.alive.append(member)
         self.most_alive = max(self.most_alive, len(self.alive))
         self.awake = member
@@ -88,7 +89,9 @@ PHASE_OF = {
 }
 
 
-class ScriptedMember:
+class ScriptedProcess:
+    """See `kit.runner.processes.process.Process`."""
+
     def __init__(self, launcher, request):
         self.launcher, self.request = launcher, request
         self.programs = request.prepare.programs
@@ -99,51 +102,68 @@ class ScriptedMember:
         self.counts = Counter()
         self.fit_blocks = 0
         self.level = math.exp(launcher.draw.gauss(0, launcher.luck))
+        self.answers, self.why = b"", None
 
-    def _call(self, what, place=None):
-        assert self.launcher.awake is self, f"{what} of a member that is stopped"
-        self.launcher.calls.append((what, self.request.backend if place is None else self.keys[place]))
-        nth = self.counts[what]
-        self.counts[what] += 1
+    def send(self, line):
+        command = msgspec.json.decode(line, type=Command)
+        verb = command.verb if isinstance(command, Do) else type(command).__name__.lower()
+        place = command.program if isinstance(command, Do) else None
+        assert self.launcher.awake is self, f"{verb} of a member that is stopped"
+        self.launcher.calls.append((verb, self.request.backend if place is None else self.keys[place]))
+        nth = self.counts[verb]
+        self.counts[verb] += 1
+        planned = (self.request.backend, verb, self.number, nth)
         for death in self.launcher.deaths:
-            own = (death.backend, death.call, death.start, death.nth)
-            if own == (self.request.backend, what, self.number, nth):
-                failure = Failure(phase=PHASE_OF[what], reason=death.why, stderr_tail="last words")
-                raise (ProgramFailedError if death.alone else MemberFailedError)(death.program, failure)
+            if (death.backend, death.call, death.start, death.nth) == planned:
+                self.die(death, PHASE_OF[verb])
+                return
+        self.say(getattr(self, verb)(command))
+
+    def die(self, death, phase):
+        if death.alone:
+            self.say(Failed(program=death.program, failure=Failure(phase=phase, reason=death.why)))
+        else:
+            self.say(Entered(phase=phase, program=death.program))
+            self.why = death.why
+
+    def say(self, answer):
+        self.answers += msgspec.json.encode(answer) + b"\n"
+
+    def receive(self, wait_s):
+        answers, self.answers = self.answers, b""
+        assert answers or self.why, "a member is asked, and nothing was said to it"
+        return answers
+
+    def how_it_ended(self):
+        return self.why
+
+    def stderr_tail(self):
+        return "last words"
+
+    def wait(self, limit_s):
+        pass
 
     def _phase(self, name, seconds):
         begin_ns, duration_ns = self.launcher.now_ns, int(seconds * S)
         self.launcher.now_ns += duration_ns
         return Phase(name=name, begin_ns=begin_ns, duration_ns=duration_ns)
 
-    def prepare(self):
-        self._call("prepare")
-        plan = self.request.prepare
-        return Prepared(
-            python="3.11.0",
-            phases=[self._phase("import", 1.0)],
-            threads=Threads(requested=plan.threads, reported=plan.threads, reason=None, cpus=plan.cpus),
-            calibration=None,
-        )
+    def prepare(self, asked):
+        threads = Threads(requested=asked.threads, reported=asked.threads, reason=None, cpus=asked.cpus)
+        return Done(part=LaunchPart(python="3.11.0", phases=[self._phase("import", 1.0)], threads=threads))
 
-    def build(self, program):
-        self._call("build", program)
-        return Built(
-            backend_version="1.0",
-            phases=[self._phase("build", 0.01)],
-            data=DataUsed(name="mnist", sha256="d" * 64, pool_batches=16),
-            first_step_ns=50 * MS,
-            resident_b=self.launcher.resident_b,
-        )
+    def build(self, do):
+        data = DataUsed(name="mnist", sha256="d" * 64, pool_batches=16)
+        part = LaunchPart(backend_version="1.0", phases=[self._phase("build", 0.01)], data=data)
+        return Done(part=part, steps=packed([50 * MS]), resident_b=self.launcher.resident_b)
 
-    def warm_up(self, program):
-        self._call("warm_up", program)
-        return WarmedUp(phase=self._phase("warmup", 1.0), step_ns=[3 * MS] * 10)
+    def warm_up(self, do):
+        part = LaunchPart(phases=[self._phase("warmup", 1.0)], warmup_steps=10)
+        return Done(part=part, steps=packed([3 * MS] * 10))
 
-    def block(self, program, seconds, *, by_time=False):
-        self._call("block", program)
-        own = self.launcher.step_ms
-        base_ms = own.get(self.request.variant.name, own.get(self.request.backend, 2.0))
+    def block(self, do):
+        planned = self.launcher.step_ms
+        base_ms = planned.get(self.request.variant.name, planned.get(self.request.backend, 2.0))
         step_ns = round(
             base_ms
             * MS
@@ -151,36 +171,36 @@ class ScriptedMember:
             * self.launcher.machine()
             * math.exp(self.launcher.draw.gauss(0, self.launcher.noise))
         )
+        begin_ns, span_ns = self.launcher.now_ns, int(do.seconds * S)
+        self.launcher.now_ns += span_ns
+        is_fit = self.programs[do.program].cell.task == "fit"
+        self.fit_blocks += is_fit
         # The first is the lead-in, which nothing may count.
-        begin_ns, steps_ns = self.launcher.now_ns, [10 * step_ns, *[step_ns] * 4]
-        self.launcher.now_ns += int(seconds * S)
-        done = BlockDone(
-            begin_ns=begin_ns,
-            span_ns=int(seconds * S),
-            lead_in=1,
-            step_ns=steps_ns,
-            steps=4,
-            duration_ns=4 * step_ns,
-            counters={"process.cpu_ns": 7},
+        steps_ns = [step_ns] * 4 if is_fit else [10 * step_ns, *[step_ns] * 4]
+        lead_in = 0 if is_fit or do.by_time else 1
+        blocks = Blocks(
+            cycle=[do.cycle],
+            begin_ns=[begin_ns],
+            span_ns=[span_ns],
+            lead_in=[lead_in],
+            steps=[len(steps_ns) - lead_in],
+            duration_ns=[sum(steps_ns[lead_in:])],
+            median_ns=[step_ns],
+            counters={"process.cpu_ns": [7]},
         )
-        if self.programs[program].cell.task == "fit":
-            self.fit_blocks += 1
-            return msgspec.structs.replace(done, lead_in=0, step_ns=steps_ns[1:], left=FIT_BLOCKS - self.fit_blocks)
-        return msgspec.structs.replace(done, lead_in=0, steps=5, duration_ns=sum(steps_ns)) if by_time else done
+        left = FIT_BLOCKS - self.fit_blocks if is_fit else None
+        return Done(part=LaunchPart(blocks=blocks), steps=packed(steps_ns), left=left)
 
-    def conclude(self, program):
-        self._call("conclude", program)
-        return Concluded(recompiles=Compilations(count=0), phases=[])
+    def conclude(self, do):
+        return Done(part=LaunchPart(recompiles=Compilations(count=0)))
 
-    def finish(self):
-        self._call("finish")
-        self.launcher.awake = None
-        self.launcher.alive.remove(self)
-        return Finished(peak_memory_b=1, calibration=None, certificate=certificate())
+    def finish(self, _):
+        return Done(part=LaunchPart(peak_memory_b=1, certificate=certificate()))
 
     def pause(self):
         assert self.launcher.awake is self
         self.launcher.awake = None
+        return True
 
     def resume(self):
         assert self.launcher.awake is None, "another member is awake"
@@ -192,6 +212,10 @@ class ScriptedMember:
             self.launcher.alive.remove(self)
         if self.launcher.awake is self:
             self.launcher.awake = None
+
+
+def packed(step_ns):
+    return np.array(step_ns, np.int64).tobytes()
 
 
 class Watching:

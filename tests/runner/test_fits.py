@@ -21,7 +21,7 @@ def test_a_fit_is_not_interrupted_by_others(conducted):
         for launch in launches_of(profile, backend, "fit"):
             assert launch.blocks.cycle == [0, 1, 2]
             assert launch.blocks.lead_in == [0, 0, 0]
-            assert (launch.turns, launch.turns_reason) == ("whole", reason("fit_runs_alone"))
+            assert (launch.turns, launch.turns_reason) == ("sequential", reason("fit_runs_alone"))
 
 
 def test_fits_are_repeated_in_the_first_rounds_and_steps_keep_their_data(conducted):

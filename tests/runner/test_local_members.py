@@ -1,4 +1,4 @@
-"""The local launcher with real processes: stopped, continued, ended, and what is said of those that fail."""
+"""Members in real processes of this machine: stopped, continued, ended, and what is said of those that fail."""
 
 import os
 import subprocess
@@ -13,30 +13,33 @@ import pytest
 from kit.errors import KitError
 from kit.profile.cell import Cell, Variant
 from kit.profile.launch import StepPlan
-from kit.runner.launchers import conversation, local
-from kit.runner.launchers.conversation import phase_limit_s
-from kit.runner.launchers.local import LocalLauncher
-from kit.runner.launchers.protocol import MemberFailedError, MemberRequest
-from kit.runner.stop import StopFlag
+from kit.profile.schema import Group
+from kit.runner.interrupt import StopFlag
+from kit.runner.member import LIMIT_VARIABLE, Member, phase_limit_s
+from kit.runner.processes import local, start_process
+from kit.runner.processes.process import MemberRequest
+from kit.suites.plan import MemberPlan
 from kit.worker.messages import Prepare, ProgramRequest
 
 PLANTED = Path(__file__).parents[1] / "faults" / "planted"
 PLAN = StepPlan(cycles=2, block_s=0.05, lead_in_s=0.005, warmup_s=0.05, warmup_steps=5, energy_s=0.0)
 
 
+CELL = Cell(
+    workload="mlp",
+    backend="plain",
+    device="cpu",
+    task="infer",
+    batch=16,
+    precision="float32",
+    compile_mode="eager",
+    feed="device",
+)
+
+
 def request(python=sys.executable, **environment):
-    cell = Cell(
-        workload="mlp",
-        backend="plain",
-        device="cpu",
-        task="infer",
-        batch=16,
-        precision="float32",
-        compile_mode="eager",
-        feed="device",
-    )
     prepare = Prepare(
-        programs=[ProgramRequest(cell=cell)],
+        programs=[ProgramRequest(cell=CELL)],
         plan=PLAN,
         data={"mnist": "synthetic"},
         seed=0,
@@ -57,8 +60,11 @@ def start(monkeypatch):
 
     def make(asked=None, stop=None, limit_s=None):
         if limit_s is not None:
-            monkeypatch.setenv(conversation.LIMIT_VARIABLE, str(limit_s))
-        started.append(LocalLauncher(stop or StopFlag()).start(asked or request()))
+            monkeypatch.setenv(LIMIT_VARIABLE, str(limit_s))
+        asked = asked or request()
+        groups = [Group(key="g", cells=[CELL.key], baseline=CELL.key)]
+        plan = MemberPlan("p", [CELL])
+        started.append(Member(plan, asked, start_process(asked), groups, 0, stop or StopFlag()))
         return started[-1]
 
     yield make
@@ -71,8 +77,13 @@ def children():
 
 
 def worker():
-    (found,) = [child for child in children() if "kit.worker" in child.cmdline()]
-    return found
+    (process,) = [child for child in children() if "kit.worker" in child.cmdline()]
+    return process
+
+
+def launch_of(member):
+    (launch,) = member.launches.values()
+    return launch
 
 
 def cpu_s(process):
@@ -87,17 +98,18 @@ def test_a_member_is_stopped_between_its_blocks_and_ends_with_all_it_had(start):
     folder = Path(process.environ()["TMPDIR"])
     assert folder.is_dir()
     assert process.environ()["OMP_NUM_THREADS"] == "2"
-    assert member.build(0).data.name == "synthetic"
-    for _ in range(3):
-        member.pause()
+    assert member.build(CELL.key, "g") > 0
+    for cycle in range(3):
         assert process.status() == psutil.STATUS_STOPPED
         before_s = cpu_s(process)
         time.sleep(0.05)
         assert cpu_s(process) == before_s
-        member.resume()
-        assert member.warm_up(0).step_ns
-        assert len(member.block(0, 0.02).step_ns) >= 3
-    assert member.finish().certificate.source == "monotonic_raw"
+        member.warm_up(CELL.key, "g")
+        assert len(member.block(CELL.key, "g", cycle, 0.02).step_ns) >= 3
+    member.finish()
+    launch = launch_of(member)
+    assert (launch.data.name, launch.blocks.cycle, launch.failure) == ("synthetic", [0, 1, 2], None)
+    assert launch.certificate.source == "monotonic_raw"
     assert not process.is_running()
     assert not folder.exists()
 
@@ -105,17 +117,16 @@ def test_a_member_is_stopped_between_its_blocks_and_ends_with_all_it_had(start):
 def test_a_member_that_is_stopped_can_be_killed(start):
     member = start()
     member.prepare()
-    member.pause()
     process = worker()
     member.kill()
     assert not process.is_running()
     member.kill()
 
 
-def failure_of(call):
-    with pytest.raises(MemberFailedError) as error:
-        call()
-    return error.value.failure
+def failure_of(member):
+    member.prepare()
+    assert member.has_ended
+    return launch_of(member).failure
 
 
 def script(folder, text):
@@ -131,12 +142,12 @@ def script(folder, text):
         ("echo first >&2; echo last words >&2; exit 3", "exit_code", {"exit_code": 3, "message": "last words"}),
         ("kill -SEGV $$", "signal", {"signal": "SIGSEGV"}),
         ("read line; echo hello", "protocol", None),
-        ("""read line; echo '{"say": "warmed_up"}'""", "protocol", None),
+        ("""read line; echo '{"answer": "warmed_up"}'""", "protocol", None),
     ],
 )
 def test_how_it_ended_is_said(start, tmp_path, text, code, values):
     member = start(request(script(tmp_path, text)))
-    failure = failure_of(member.prepare)
+    failure = failure_of(member)
     assert failure.phase == "start"
     assert failure.reason.code == code
     if values is not None:
@@ -146,10 +157,10 @@ def test_how_it_ended_is_said(start, tmp_path, text, code, values):
 def test_one_that_is_killed_while_stopped_is_said_at_its_next_block(start):
     member = start()
     member.prepare()
-    member.build(0)
-    member.pause()
+    member.build(CELL.key, "g")
     worker().kill()
-    failure = failure_of(lambda: (member.resume(), member.block(0, 0.02)))
+    assert member.block(CELL.key, "g", 0, 0.02) is None
+    failure = launch_of(member).failure
     assert failure.reason.values == {"signal": "SIGKILL"}
     assert failure.phase == "steady"
 
@@ -159,18 +170,18 @@ def test_a_kill_for_want_of_memory_is_told_from_others(start, monkeypatch):
     monkeypatch.setattr(local, "_memory_kills", lambda: next(kills))
     member = start()
     worker().kill()
-    assert failure_of(member.prepare).reason.code == "out_of_memory"
+    assert failure_of(member).reason.code == "out_of_memory"
 
 
 def test_one_that_says_nothing_is_given_up_at_the_limit(start, tmp_path):
     member = start(request(script(tmp_path, "exec sleep 60")), limit_s=0.3)
-    failure = failure_of(member.prepare)
+    failure = failure_of(member)
     assert (failure.reason.code, failure.reason.values) == ("phase_timeout", {"limit_s": 0.3})
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "ten"])
 def test_a_limit_that_is_no_number_of_seconds_is_refused(monkeypatch, text):
-    monkeypatch.setenv(conversation.LIMIT_VARIABLE, text)
+    monkeypatch.setenv(LIMIT_VARIABLE, text)
     with pytest.raises(KitError, match="KIT_PHASE_LIMIT_S is"):
         phase_limit_s()
 
@@ -187,19 +198,18 @@ def test_an_interrupt_does_not_wait_for_a_member_that_hangs(start, tmp_path):
 
 def test_what_a_member_has_started_stops_and_ends_with_it(start, tmp_path):
     """As a framework's compile workers."""
-    told = tmp_path / "child"
-    text = f'sleep 60 & echo $! > {told}; exec {sys.executable} "$@"'
+    pid_file = tmp_path / "child"
+    text = f'sleep 60 & echo $! > {pid_file}; exec {sys.executable} "$@"'
     member = start(request(script(tmp_path, text)))
     member.prepare()
-    child = psutil.Process(int(told.read_text()))
-    member.pause()
+    child = psutil.Process(int(pid_file.read_text()))
     end = time.monotonic() + 60
     while child.status() != psutil.STATUS_STOPPED:
         assert time.monotonic() < end
         time.sleep(0.01)
     member.kill()
     _, alive = psutil.wait_procs([child], timeout=60)
-    assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
+    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 
 SUITE = """
@@ -258,6 +268,6 @@ def test_a_real_run_of_a_real_framework(tmp_path):
     assert [bool(launch.kernels) for launch in launches] == [True, False] * 2
     steps = read_steps(tmp_path / "run.json", profile)
     for launch in launches:
-        (own,) = [found for name, found in steps.items() if name.startswith(f"r{launch.round} {launch.cell_key} ")]
+        (raw,) = [times for name, times in steps.items() if name.startswith(f"r{launch.round} {launch.cell_key} ")]
         timed = sum(launch.blocks.lead_in) + sum(launch.blocks.steps)
-        assert len(own) == 1 + launch.warmup_steps + timed
+        assert len(raw) == 1 + launch.warmup_steps + timed

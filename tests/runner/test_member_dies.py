@@ -3,7 +3,7 @@
 import pytest
 from scripted_launcher import DIED, Death, ScriptedLauncher
 
-from kit.runner.live_member import SHARED_PROCESS_ENDED
+from kit.runner.member import SHARED_PROCESS_ENDED
 
 
 def launches_of(profile, backend, task="train"):

@@ -5,8 +5,8 @@ from scripted_launcher import S, ScriptedLauncher, Watching
 
 from kit.cli import progress
 from kit.cli.progress import RunProgress
+from kit.runner.interrupt import StopFlag
 from kit.runner.run import Run
-from kit.runner.stop import StopFlag
 from kit.runner.time_left import TimeLeft
 from kit.suites.estimate import estimate
 from kit.suites.plan import plan_cells, plan_groups
@@ -45,7 +45,7 @@ class Timed(Watching):
 def timed(conducted, **fields):
     run, launcher = conducted(**fields), ScriptedLauncher()
     watching = Timed(run.plan, launcher)
-    Run.begin(run.path, run.plan).conduct(watching, StopFlag(), launcher=launcher)
+    Run.begin(run.path, run.plan).run(watching, StopFlag(), start=launcher.start)
     return watching, launcher.now_ns
 
 
@@ -90,7 +90,7 @@ def test_off_a_terminal_there_is_a_line_when_half_a_minute_is_over(conducted, mo
     monkeypatch.setattr(progress, "LINE_EVERY_S", every_s)
     run = conducted(backends=["torch", "jax"], rounds=2)
     with RunProgress(run.plan) as watching:
-        Run.begin(run.path, run.plan).conduct(watching, StopFlag(), launcher=ScriptedLauncher())
+        Run.begin(run.path, run.plan).run(watching, StopFlag(), start=ScriptedLauncher().start)
     first, *others = capsys.readouterr().err.splitlines()
     assert "2 cells in 1 group, 2 rounds of 4 cycles, about" in first
     told = [line for line in others if line.endswith(" left")]

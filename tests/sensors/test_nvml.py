@@ -252,7 +252,7 @@ for one in conditions([0], 1):
 
 def test_members_take_whole_turns_on_a_gpu_that_only_one_process_may_hold(in_nvml_process):
     code = """
-from kit.runner.turns import exclusive_device
+from kit.runner.sequential import exclusive_device
 from kit.suites.plan import plan_cells
 from kit.suites.suite import Axes, Suite
 cells = plan_cells(Suite(name="x", title="", cells=Axes(workloads=["mlp"], backends=["torch"], devices=["gpu"])))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kit.errors import KitError
 from kit.profile.cell import AXES
 from kit.suites.changed import changed
-from kit.suites.plan import MEMBERS_MAX, PlanError, plan_bundles, plan_cells, plan_groups
+from kit.suites.plan import MEMBERS_MAX, PlanError, plan_cells, plan_groups, plan_shared_groups
 from kit.suites.suite import UNSHAREABLE, Axes, Suite, VariantTable, load_suite
 from kit.workloads.catalog import WORKLOADS
 from kit.workloads.layers import Dense
@@ -138,13 +138,13 @@ def test_a_large_group_is_split_and_each_part_has_the_baseline(batches, named):
 def bundles_of(suite, share):
     cells = plan_cells(suite)
     groups = plan_groups(cells, suite.compared)
-    return plan_bundles(cells, groups, share), groups
+    return plan_shared_groups(cells, groups, share), groups
 
 
 def test_without_sharing_every_cell_has_a_process_and_every_group_its_bundle():
     bundles, groups = bundles_of(suite(tasks=["train", "infer"]), [])
     assert [bundle.groups for bundle in bundles] == [[group] for group in groups]
-    assert all([len(process.cells) for process in bundle.processes] == [1, 1, 1] for bundle in bundles)
+    assert all([len(process.cells) for process in bundle.members] == [1, 1, 1] for bundle in bundles)
 
 
 def test_training_and_inference_share_a_process_for_each_framework():
@@ -152,21 +152,21 @@ def test_training_and_inference_share_a_process_for_each_framework():
     assert len(groups) == 4
     assert [len(bundle.groups) for bundle in bundles] == [2, 2]
     for bundle in bundles:
-        assert [process.cells[0].backend for process in bundle.processes] == BACKENDS
-        assert all([cell.task for cell in process.cells] == ["train", "infer"] for process in bundle.processes)
+        assert [process.cells[0].backend for process in bundle.members] == BACKENDS
+        assert all([cell.task for cell in process.cells] == ["train", "infer"] for process in bundle.members)
 
 
 def test_one_process_holds_all_points_of_a_sweep_and_both_tasks():
     swept = suite(["batch"], backends=["torch", "jax"], tasks=["train", "infer"], batches=list(range(1, 11)))
     bundles, groups = bundles_of(swept, ["batch", "task"])
     assert [len(bundle.groups) for bundle in bundles] == [6, 6]  # for each task: 1 2 3 4, 1 5 6 7, 1 8 9 10
-    assert [len(process.cells) for bundle in bundles for process in bundle.processes] == [20, 20]
+    assert [len(process.cells) for bundle in bundles for process in bundle.members] == [20, 20]
     assert len(groups) == 12
 
 
 def test_parts_of_a_large_group_have_processes_of_their_own():
     bundles, _ = bundles_of(suite(variants=["a", "b", "c", "d", "e"], backends=["torch"]), [])
-    assert [[process.cells[0].variant for process in bundle.processes] for bundle in bundles] == [
+    assert [[process.cells[0].variant for process in bundle.members] for bundle in bundles] == [
         ["a", "b", "c", "d"],
         ["a", "e"],
     ]
@@ -193,11 +193,11 @@ def test_every_group_finds_each_of_its_cells_in_one_process(compare, share, batc
     for bundle in bundles:
         for group in bundle.groups:
             held = {
-                key: [at for at, one in enumerate(bundle.processes) if key in {c.key for c in one.cells}]
+                key: [at for at, one in enumerate(bundle.members) if key in {c.key for c in one.cells}]
                 for key in group.cells
             }
             assert all(held.values())
-        for process in bundle.processes:
+        for process in bundle.members:
             # One interpreter, one environment, one framework, one device.
             assert len({(cell.backend, cell.device, cell.variant, cell.precision) for cell in process.cells}) == 1
 

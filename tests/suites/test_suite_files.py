@@ -7,7 +7,7 @@ from kit.errors import KitError
 from kit.profile.cell import Variant
 from kit.suites.changed import QUICK_FIT_STEPS, changed, parameters_given
 from kit.suites.estimate import estimate
-from kit.suites.plan import MEMBERS_MAX, plan_bundles, plan_cells, plan_groups
+from kit.suites.plan import MEMBERS_MAX, plan_cells, plan_groups, plan_shared_groups
 from kit.suites.published import is_whole
 from kit.suites.suite import VariantTable, builtin_suites, load_suite
 from kit.suites.variant import variants_given
@@ -43,8 +43,8 @@ def test_every_built_in_suite_loads_and_has_cells(name):
     cells = plan_cells(suite)
     assert {cell.backend for cell in cells} == {"tensorflow", "torch", "jax"}
     # Each framework's cells lie in as few processes as may be: a start is paid once.
-    bundles = plan_bundles(cells, plan_groups(cells, suite.compared, suite.baseline), suite.measure.share)
-    assert all(len(bundle.processes) <= MEMBERS_MAX for bundle in bundles)
+    bundles = plan_shared_groups(cells, plan_groups(cells, suite.compared, suite.baseline), suite.measure.share)
+    assert all(len(bundle.members) <= MEMBERS_MAX for bundle in bundles)
 
 
 def test_a_users_own_suite_has_the_defaults_that_are_documented(tmp_path):
@@ -346,9 +346,9 @@ def test_quick_suites_of_the_literature_hold_processes_and_steps_to_a_few(name):
     suite = changed(load_suite(name), {}, quick=True)
     cells = plan_cells(suite)
     groups = plan_groups(cells, suite.compared, suite.baseline)
-    bundles = plan_bundles(cells, groups, suite.measure.share)
+    bundles = plan_shared_groups(cells, groups, suite.measure.share)
     # A start takes 4 to 8 s: one of each framework in a round.
-    assert sum(len(bundle.processes) for bundle in bundles) == 3
+    assert sum(len(bundle.members) for bundle in bundles) == 3
     assert 3 <= suite.measure.rounds <= 4
     assert suite.measure.fit_steps <= QUICK_FIT_STEPS
     assert estimate(cells, groups, suite.measure.share, suite.measure.plan(), suite.measure.rounds).seconds < 6 * 60

@@ -9,7 +9,7 @@ import msgspec
 
 from kit.profile.cell import Cell
 from kit.profile.launch import StepPlan
-from kit.worker.messages import Answer, Entered, Failed, Prepare, ProgramRequest
+from kit.worker.messages import Answer, Do, Entered, Failed, Prepare, ProgramRequest
 
 PLANTED = Path(__file__).parents[1] / "faults" / "planted"
 # With the kit of this checkout, whichever is installed.
@@ -24,7 +24,7 @@ def cell(backend="torch", task="train", **more):
 
 def prepare(*cells, slowdown_pct=0.0, data="synthetic", prove=False, epochs=1, fit_steps=None):
     return Prepare(
-        programs=[ProgramRequest(cell=one, slowdown_pct=slowdown_pct) for one in cells],
+        programs=[ProgramRequest(cell=cell, slowdown_pct=slowdown_pct) for cell in cells],
         plan=msgspec.structs.replace(PLAN, epochs=epochs, fit_steps=fit_steps),
         data={"mnist": data, "uci_har": data},
         seed=0,
@@ -64,6 +64,9 @@ class MemberProcess:
             if not isinstance(answer, Entered):
                 return answer
             self.entered.append((answer.phase, answer.program))
+
+    def do(self, verb, program=0, **more):
+        return self.done(Do(verb=verb, program=program, **more))
 
     def done(self, command):
         answer = self.ask(command)

@@ -6,7 +6,7 @@ import pytest
 from member_process import MemberProcess, cell, prepare
 from uci_har_archive import packed, tables
 
-from kit.worker.messages import Build, Conclude, Failed, Finish, RunBlock, WarmUp
+from kit.worker.messages import Do, Failed, Finish
 
 pytestmark = pytest.mark.frameworks
 
@@ -15,45 +15,46 @@ ON_TPU = cell("jax", "train", device="tpu", compile_mode="jit")
 
 
 @pytest.fixture(scope="module")
-def told():
+def answers():
     pytest.importorskip("jax")
     with MemberProcess(MEMBER, KIT_TEST_PLACE="tpu") as member:
         member.done(prepare(ON_TPU))
-        built = member.done(Build(program=0))
-        member.done(WarmUp(program=0))
-        block = member.done(RunBlock(program=0, seconds=0.4))
-        long = member.done(RunBlock(program=0, seconds=0.3, by_time=True))
-        concluded = member.done(Conclude(program=0))
+        built = member.do("build", 0)
+        member.do("warm_up", 0)
+        block = member.do("block", 0, seconds=0.4)
+        long = member.do("block", 0, seconds=0.3, by_time=True)
+        concluded = member.do("conclude", 0)
         member.done(Finish())
         return built, block, long, concluded
 
 
-def test_arithmetic_is_fixed_and_stated(told):
-    assert told[0].settings["jax_default_matmul_precision"] == "highest"
+def test_arithmetic_is_fixed_and_stated(answers):
+    assert answers[0].part.settings["jax_default_matmul_precision"] == "highest"
 
 
-def test_a_block_has_steps_that_are_waited_for_and_pipelined_ones_whose_time_counts(told):
-    block = told[1]
-    assert len(block.step_ns) > block.lead_in
-    assert block.steps % block.per_wait == 0
-    assert sum(block.step_ns) < block.duration_ns < block.span_ns
+def test_a_block_has_steps_that_are_waited_for_and_pipelined_ones_whose_time_counts(answers):
+    blocks = answers[1].part.blocks
+    (lead_in,), (waited,), (steps,), (per_wait,) = blocks.lead_in, blocks.waited_steps, blocks.steps, blocks.per_wait
+    assert answers[1].step_ns.size == lead_in + waited and waited > 0
+    assert steps % per_wait == 0
+    assert sum(answers[1].step_ns) < blocks.duration_ns[0] < blocks.span_ns[0]
 
 
-def test_energy_is_of_pipelined_steps(told):
-    long = told[2]
-    assert long.step_ns == []
-    assert 0.3e9 <= long.duration_ns <= long.span_ns
+def test_energy_is_of_pipelined_steps(answers):
+    long = answers[2]
+    assert long.step_ns.size == 0
+    assert 0.3e9 <= long.part.blocks.duration_ns[0] <= long.part.blocks.span_ns[0]
 
 
-def test_it_concludes_without_failure(told):
-    assert told[3].failure is None
+def test_it_concludes_without_failure(answers):
+    assert answers[3].part.failure is None
 
 
 def test_a_program_that_fell_back_to_the_cpu_fails_by_name():
     pytest.importorskip("jax")
     with MemberProcess(MEMBER, KIT_TEST_PLACE="cpu") as member:
         member.done(prepare(ON_TPU))
-        failed = member.ask(Build(program=0))
+        failed = member.ask(Do(verb="build", program=0))
         assert isinstance(failed, Failed)
         assert "ran on the cpu, not on the tpu" in str(failed)
 
@@ -64,9 +65,9 @@ def test_a_fit_waits_once_a_stretch(tmp_path):
     fit = cell("jax", "fit", workload="dblstm", device="tpu", compile_mode="jit", batch=2)
     with MemberProcess(MEMBER, KIT_TEST_PLACE="tpu", KIT_DATA=str(tmp_path)) as member:
         member.done(prepare(fit, data="uci_har", epochs=40))
-        member.done(Build(program=0))
-        member.done(WarmUp(program=0))
-        block = member.done(RunBlock(program=0, seconds=0.2))
-    assert block.step_ns == []
-    assert block.steps == block.per_wait == 2, "what its first epoch still has"
+        member.do("build", 0)
+        member.do("warm_up", 0)
+        block = member.do("block", 0, seconds=0.2)
+    assert block.step_ns.size == 0
+    assert block.part.blocks.steps == block.part.blocks.per_wait == [2], "what its first epoch still has"
     assert block.left == 40 * 3 - 1 - 2

@@ -18,7 +18,7 @@ from member_process import MemberProcess
 member = MemberProcess()
 member.process.stdin.write(sys.argv[1].encode() + b"\\n")
 member.process.stdin.flush()
-while b'"prepared"' not in member.process.stdout.readline():
+while b'"done"' not in member.process.stdout.readline():
     pass
 os.set_inheritable(member.process.stdin.fileno(), True)
 keep = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, close_fds=False)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kit import clock
-from kit.worker.planted import Planted
+from kit.worker.injected_delay import InjectedDelay
 from kit.worker.step_loop import STEPS_MAX, block_steps, run_steps, run_until
 
 STEP_NS = 2_000_000
@@ -84,17 +84,17 @@ def test_a_block_is_filled_at_the_pace_of_the_last_steps_within_bounds(last_ns, 
 
 @pytest.mark.parametrize("share", [0.05, 0.5])
 def test_what_is_planted_is_in_the_steps_and_is_counted(share):
-    planted = Planted(KnownProgram([STEP_NS]), 100 * share)
+    planted = InjectedDelay(KnownProgram([STEP_NS]), 100 * share)
     step_ns, last = run_steps(planted, cycle("ab"), 50, clock.stamps(51), None)
     # No step can be shorter than its parts; other work on the machine makes most of them longer, not all.
     assert STEP_NS <= step_ns.min() / (1 + share) <= LATE * STEP_NS
-    assert 50 * share * STEP_NS <= planted.planted_ns <= step_ns.sum() - 50 * STEP_NS
+    assert 50 * share * STEP_NS <= planted.injected_ns <= step_ns.sum() - 50 * STEP_NS
     assert last == 50
 
 
 def test_a_planted_share_is_of_each_steps_own_time_whatever_the_pace_was_before():
-    planted = Planted(KnownProgram([STEP_NS, 5 * STEP_NS]), 50.0)
+    planted = InjectedDelay(KnownProgram([STEP_NS, 5 * STEP_NS]), 50.0)
     step_ns, _ = run_steps(planted, cycle("ab"), 20, clock.stamps(21), None)
     short, long = step_ns[::2], step_ns[1::2]
     assert short.min() >= 1.5 * STEP_NS and long.min() >= 7.5 * STEP_NS
-    assert 30 * STEP_NS <= planted.planted_ns < step_ns.sum()
+    assert 30 * STEP_NS <= planted.injected_ns < step_ns.sum()

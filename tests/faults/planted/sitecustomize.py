@@ -39,7 +39,7 @@ def no_memory(fault):
 def chatter(fault):
     """What frameworks print: through Python, and past it."""
     print("noise\n" * 100, flush=True)
-    os.write(1, b'{"say": "finished"}\n' * 100)
+    os.write(1, b'{"answer": "done", "part": {}}\n' * 100)
     os.system("echo noise of a child")
 
 
@@ -75,7 +75,7 @@ def start_number(keys):
 
 def plant(faults):
     from kit.worker.ledger import PhaseLedger
-    from kit.worker.measured import MeasuredProgram
+    from kit.worker.measured_program import MeasuredProgram
     from kit.worker.member import Member
 
     member, seen = {}, Counter()

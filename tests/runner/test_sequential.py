@@ -3,41 +3,41 @@
 import psutil
 from scripted_launcher import Death, ScriptedLauncher
 
-from kit.runner import turns
+from kit.runner import sequential
 
 
 def all_launches(profile):
     return [launch for cell in profile.cells for launch in cell.launches]
 
 
-def check_whole(run, profile, code):
+def check_sequential(run, profile, code):
     launches = all_launches(profile)
     assert len(launches) == 2 * 3
-    assert {launch.turns for launch in launches} == {"whole"}
+    assert {launch.turns for launch in launches} == {"sequential"}
     assert {launch.turns_reason.code for launch in launches} == {code}
     assert all(launch.failure is None and len(launch.blocks.cycle) == 4 for launch in launches)
 
 
 def test_one_device_for_one_process(conducted):
     run = conducted(devices=["tpu"], rounds=2)
-    check_whole(run, run.begin(), "exclusive_device")
+    check_sequential(run, run.begin(), "exclusive_device")
     assert run.launcher.most_alive == 1
 
 
 def test_a_gpu_in_exclusive_mode(conducted, monkeypatch):
-    monkeypatch.setattr(turns, "_exclusive_gpu", lambda: True)
+    monkeypatch.setattr(sequential, "_exclusive_gpu", lambda: True)
     run = conducted(devices=["gpu"], rounds=2)
-    check_whole(run, run.begin(), "exclusive_device")
-    monkeypatch.setattr(turns, "_exclusive_gpu", lambda: False)
-    assert turns.exclusive_device(run.plan.cells) is None
+    check_sequential(run, run.begin(), "exclusive_device")
+    monkeypatch.setattr(sequential, "_exclusive_gpu", lambda: False)
+    assert sequential.exclusive_device(run.plan.cells) is None
 
 
 def test_no_memory_for_all(conducted, monkeypatch):
     launcher = ScriptedLauncher(resident_b=2 << 30)
-    monkeypatch.setattr(turns, "available_memory_b", lambda: (5 << 30) - len(launcher.alive) * (2 << 30))
+    monkeypatch.setattr(sequential, "available_memory_b", lambda: (5 << 30) - len(launcher.alive) * (2 << 30))
     run = conducted(rounds=2)
     profile = run.begin(launcher)
-    check_whole(run, profile, "lack_of_memory")
+    check_sequential(run, profile, "lack_of_memory")
     values = all_launches(profile)[0].turns_reason.values
     assert values["needed_b"] > values["available_b"]
     # Two found room, the third did not: it was not started beside them.
@@ -46,13 +46,13 @@ def test_no_memory_for_all(conducted, monkeypatch):
 
 def test_memory_that_comes_back_brings_blocks_back(conducted, monkeypatch):
     available_b = iter([0, *[1 << 40] * 99])
-    monkeypatch.setattr(turns, "available_memory_b", lambda: next(available_b))
+    monkeypatch.setattr(sequential, "available_memory_b", lambda: next(available_b))
     profile = conducted(rounds=2).begin()
-    assert [(launch.round, launch.turns) for launch in profile.cells[0].launches] == [(0, "whole"), (1, "blocks")]
+    assert [(launch.round, launch.turns) for launch in profile.cells[0].launches] == [(0, "sequential"), (1, "blocks")]
 
 
 def test_a_lone_cell_needs_no_turns(conducted, monkeypatch):
-    monkeypatch.setattr(turns, "available_memory_b", lambda: 0)
+    monkeypatch.setattr(sequential, "available_memory_b", lambda: 0)
     profile = conducted(backends=["torch"], devices=["tpu"]).begin()
     assert {launch.turns for launch in all_launches(profile)} == {"blocks"}
 
@@ -66,6 +66,6 @@ def test_a_member_that_dies_in_its_whole_turn_leaves_the_others_theirs(conducted
 
 
 def test_what_is_available_is_of_this_machine():
-    assert 0 < turns.available_memory_b() <= psutil.virtual_memory().total
-    assert turns.lack_of_memory(1 << 50) is not None
-    assert turns.lack_of_memory(1 << 20) is None
+    assert 0 < sequential.available_memory_b() <= psutil.virtual_memory().total
+    assert sequential.lack_of_memory(1 << 50) is not None
+    assert sequential.lack_of_memory(1 << 20) is None

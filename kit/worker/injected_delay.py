@@ -1,4 +1,4 @@
-"""A planted slow-down: steps that take a known share longer than they would, to see whether a comparison finds it.
+"""An injected delay: steps that take a known share longer than they would, to see whether a comparison finds it.
 
     step ▒│ step ▒│ step ▒│      ▒ busy-wait of a share of the time since the last wait, within the step's stamps
 
@@ -13,27 +13,27 @@ from kit.clock import now_ns
 from kit.worker.step_loop import Stepping
 
 
-class Planted:
+class InjectedDelay:
     """Steps of `steps` that take `slowdown_pct` longer.
 
     Attributes:
-        planted_ns: what was planted so far, as the clock saw it.
+        injected_ns: the delay so far, as the clock saw it.
     """
 
     def __init__(self, steps: Stepping, slowdown_pct: float) -> None:
         self._steps = steps
         self._share = slowdown_pct / 100
         self._begin_ns: int | None = None  # of the first step since the last wait
-        self.planted_ns = 0
+        self.injected_ns = 0
 
     def step(self, batch: DeviceBatch) -> Output:
-        """Begin the program's own step."""
+        """Begin the program's step."""
         if self._begin_ns is None:
             self._begin_ns = now_ns()
         return self._steps.step(batch)
 
     def synchronize(self) -> None:
-        """Wait for the steps, then for the planted time."""
+        """Wait for the steps, then for the delay."""
         self._steps.synchronize()
         if self._begin_ns is None:
             return
@@ -41,5 +41,5 @@ class Planted:
         end_ns = done_ns + round(self._share * (done_ns - self._begin_ns))
         while at_ns < end_ns:
             at_ns = now_ns()
-        self.planted_ns += at_ns - done_ns
+        self.injected_ns += at_ns - done_ns
         self._begin_ns = None

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import psutil
 
@@ -20,16 +19,25 @@ from kit.backends.protocol import Backend, DeviceBatch, Output, Program, Runnabl
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.clock import Calibration, ClockSource
-from kit.profile.launch import PLANTED_NS, Compilations, DataUsed, DeviceEvents, Failure, PhaseName
+from kit.profile.launch import (
+    INJECTED_NS,
+    Blocks,
+    Compilations,
+    DataUsed,
+    DeviceEvents,
+    Failure,
+    LaunchPart,
+    PhaseName,
+)
 from kit.profile.reason import Reason, reason
 from kit.sensors.catalog import EdgeCounters
 from kit.worker.device_events import timed_on_device
+from kit.worker.injected_delay import InjectedDelay
 from kit.worker.inputs import Inputs, feed
 from kit.worker.ledger import PhaseLedger
-from kit.worker.messages import BlockDone, Built, Concluded, Prepare, ProgramRequest, WarmedUp
+from kit.worker.messages import Done, Prepare, ProgramRequest
 from kit.worker.parity import Proof, parity_cell, record_parity
 from kit.worker.pipelined import Pipelined, run_pipelined, steps_per_wait
-from kit.worker.planted import Planted
 from kit.worker.step_loop import STEPS_MAX, Stepping, StepTimes, block_steps, run_steps, run_until
 from kit.workloads.weights import initial_weights
 
@@ -68,21 +76,42 @@ class Ran(NamedTuple):
     step_ns: StepTimes  # of the lead-in, and of each step that was waited for by itself
     pipelined: Pipelined | None  # null: on a CPU
 
+    @property
+    def waited_ns(self) -> StepTimes:
+        """Those that were waited for one by one, after the lead-in."""
+        return self.step_ns[self.lead_in :]
+
+    def as_block(self, cycle: int, begin_ns: int, span_ns: int, counters: dict[str, int | None]) -> Blocks:
+        """Return them as the one block of `Blocks`."""
+        waited_ns, pipelined = self.waited_ns, self.pipelined
+        return Blocks(
+            cycle=[cycle],
+            begin_ns=[begin_ns],
+            span_ns=[span_ns],
+            lead_in=[self.lead_in],
+            steps=[waited_ns.size if pipelined is None else pipelined.steps],
+            duration_ns=[int(waited_ns.sum()) if pipelined is None else pipelined.duration_ns],
+            median_ns=[round(float(np.median(waited_ns))) if waited_ns.size else None],
+            waited_steps=[] if pipelined is None else [waited_ns.size],
+            per_wait=[] if pipelined is None else [pipelined.per_wait],
+            counters={name: [difference] for name, difference in counters.items()},
+        )
+
 
 class MeasuredProgram(ABC):
     """A cell, running and stamped."""
 
     PHASE_BY_TIME: PhaseName = "energy"  # of a block that is run by time
 
-    def __init__(self, asked: Prepare, own: ProgramRequest, ledger: PhaseLedger) -> None:
+    def __init__(self, asked: Prepare, request: ProgramRequest, ledger: PhaseLedger) -> None:
         self._asked = asked
-        self._cell: Cell = own.cell
-        self._slowdown_pct = own.slowdown_pct
-        self._repeat = own.repeat
+        self._cell: Cell = request.cell
+        self._slowdown_pct = request.slowdown_pct
+        self._repeat = request.repeat
         self.ledger = ledger
         self._output: Output = None
 
-    def build(self, timing: Timing) -> Built:
+    def build(self, timing: Timing) -> Done:
         """Build, trace, compile and make the first step; the framework's own exceptions pass."""
         self._timing = timing
         with self.ledger.phase("build"):
@@ -106,16 +135,14 @@ class MeasuredProgram(ABC):
         self._check_place()
         self._compiled_before = self._program.compilations()
         self._stepping: Stepping = self._program
-        return Built(
-            backend_version="",
+        part = LaunchPart(
             phases=self.ledger.take(),
             data=self._used(),
             settings=self._program.settings() if self._cell.device != HOST_DEVICE else {},
-            first_step_ns=int(first_ns[0]),
-            resident_b=psutil.Process().memory_info().rss,
         )
+        return Done(part=part, steps=first_ns.tobytes(), resident_b=psutil.Process().memory_info().rss)
 
-    def warm_up(self) -> WarmedUp:
+    def warm_up(self) -> Done:
         """Run the warm-up; the pace of its last steps decides how many steps the first block has."""
         stamps, plan = clock.stamps(STEPS_MAX + 1, self._timing.source), self._asked.plan
         with self.ledger.phase("warmup"):
@@ -126,44 +153,37 @@ class MeasuredProgram(ABC):
         if self._cell.device != HOST_DEVICE:
             self._per_wait = steps_per_wait(self._program, self._batches, float(np.median(self._last_ns)))
         if self._slowdown_pct:
-            self._stepping = Planted(self._program, self._slowdown_pct)
-        (phase,) = self.ledger.take()
-        return WarmedUp(phase=phase, step_ns=self._last_ns.tolist())
+            self._stepping = InjectedDelay(self._program, self._slowdown_pct)
+        part = LaunchPart(phases=self.ledger.take(), warmup_steps=self._last_ns.size)
+        return Done(part=part, steps=self._last_ns.tobytes())
 
-    def block(self, seconds: float, counters: EdgeCounters, *, by_time: bool = False) -> BlockDone:
+    def block(self, seconds: float, counters: EdgeCounters, *, cycle: int = 0, by_time: bool = False) -> Done:
         """Run one block. Counters are read before its first step and after its last."""
         self.ledger.current = self.PHASE_BY_TIME if by_time else "steady"
         run = self._by_time(seconds) if by_time else self._by_steps(seconds)
-        planted_before = self._planted_ns
+        injected_before_ns = self._injected_ns
         before = counters.read()
         begin_ns = clock.now_ns()
         ran = run()
         span_ns = clock.now_ns() - begin_ns
         after = counters.read()
-        waited_ns = ran.step_ns[ran.lead_in :]
-        if waited_ns.size:
-            self._last_ns = ran.step_ns
-            if waited_ns.min() <= 0:
-                raise LaunchError(
-                    "a step took no time by this clock: too coarse for steps this short; use larger batches"
-                )
-            self._check(waited_ns)
         differences = {
             name: None if first is None or last is None else last - first
             for name, first, last in zip(counters.names, before, after, strict=True)
         }
         if self._slowdown_pct:
-            differences[PLANTED_NS] = self._planted_ns - planted_before
-        return BlockDone(
-            begin_ns=begin_ns,
-            span_ns=span_ns,
-            lead_in=ran.lead_in,
-            step_ns=ran.step_ns.tolist(),
-            steps=waited_ns.size if ran.pipelined is None else ran.pipelined.steps,
-            duration_ns=int(waited_ns.sum()) if ran.pipelined is None else ran.pipelined.duration_ns,
-            per_wait=None if ran.pipelined is None else ran.pipelined.per_wait,
-            counters=differences,
+            differences[INJECTED_NS] = self._injected_ns - injected_before_ns
+        if ran.waited_ns.size:
+            self._last_ns = ran.step_ns
+            self._check_times(ran.waited_ns)
+        return Done(
+            part=LaunchPart(blocks=ran.as_block(cycle, begin_ns, span_ns, differences)), steps=ran.step_ns.tobytes()
         )
+
+    def _check_times(self, waited_ns: StepTimes) -> None:
+        if waited_ns.min() <= 0:
+            raise LaunchError("a step took no time by this clock: too coarse for steps this short; use larger batches")
+        self._check(waited_ns)
 
     def _by_steps(self, seconds: float) -> Callable[[], Ran]:
         """Return what runs as many steps as fill `seconds` at the pace of the last ones."""
@@ -203,28 +223,29 @@ class MeasuredProgram(ABC):
         self._output = pipelined.output
         return Ran(0, NO_STEPS, pipelined)
 
-    def conclude(self) -> Concluded:
+    def conclude(self) -> Done:
         """Look at what was computed; in a proving launch, record the parity losses, and what ran."""
-        recompiles = _since(self._compiled_before, self._program.compilations())
+        part = LaunchPart(recompiles=_since(self._compiled_before, self._program.compilations()))
         if not np.isfinite(self._program.to_host(self._output)).all():
             # Nonsense is not timed: a network that diverged skips work on some hardware.
-            failure = Failure(phase="steady", reason=reason("output_not_finite"))
-            return Concluded(recompiles=recompiles, phases=[], failure=failure)
-        concluded = Concluded(recompiles=recompiles, phases=[], device_events=self._device_events())
+            part.failure = Failure(phase="steady", reason=reason("output_not_finite"))
+            return Done(part=part)
+        part.device_events = self._device_events()
         if self._asked.prove:
             with self.ledger.phase("parity"):
                 proof = self._proof()
             if proof is not None:
-                concluded = msgspec.structs.replace(concluded, parity=proof.parity, kernels=proof.kernels)
-        return msgspec.structs.replace(concluded, phases=self.ledger.take())
+                part.parity, part.kernels = proof.parity, proof.kernels
+        part.phases = self.ledger.take()
+        return Done(part=part)
 
     def _device_events(self) -> DeviceEvents | None:
         return None if self._cell.device == HOST_DEVICE else timed_on_device(self._program, self._batches)
 
     def _check_place(self) -> None:
         """Raise a LaunchError where the first step's result lies on another device than the cell's."""
-        found = {device_of(leaf) for leaf in leaves(self._output)} - {None}
-        places = {HOST_DEVICE if place == HOST else str(place) for place in found}
+        devices = {device_of(leaf) for leaf in leaves(self._output)} - {None}
+        places = {HOST_DEVICE if device == HOST else str(device) for device in devices}
         if places and self._cell.device not in places:
             where = " and ".join(sorted(places))
             raise LaunchError(f"its first step ran on the {where}, not on the {self._cell.device} that was asked for")
@@ -246,8 +267,8 @@ class MeasuredProgram(ABC):
         """Record the parity losses and the kernels, where there are any."""
 
     @property
-    def _planted_ns(self) -> int:
-        return self._stepping.planted_ns if isinstance(self._stepping, Planted) else 0
+    def _injected_ns(self) -> int:
+        return self._stepping.injected_ns if isinstance(self._stepping, InjectedDelay) else 0
 
 
 class MeasuredWorkload(MeasuredProgram):
@@ -257,12 +278,12 @@ class MeasuredWorkload(MeasuredProgram):
         self,
         backend: Backend,
         asked: Prepare,
-        own: ProgramRequest,
+        request: ProgramRequest,
         inputs: Inputs,
         ledger: PhaseLedger,
         parities: ParityCache,
     ) -> None:
-        super().__init__(asked, own, ledger)
+        super().__init__(asked, request, ledger)
         self._backend = backend
         self._inputs = inputs
         self._parities = parities

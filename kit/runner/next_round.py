@@ -16,9 +16,9 @@ from kit.compare.pairs import Pairs
 from kit.profile.launch import Launch
 from kit.profile.schema import Group
 from kit.profile.unfinished import RunPlan
-from kit.runner.live_member import SHARED_PROCESS_ENDED
+from kit.runner.member import SHARED_PROCESS_ENDED
 from kit.stats.verdict import precise_enough
-from kit.suites.plan import Bundle, plan_bundles
+from kit.suites.plan import SharedGroups, plan_shared_groups
 
 # Beyond this, more rounds are not the answer: a quarter of a day for the smallest group.
 PRECISION_ROUNDS_MAX = 200
@@ -33,8 +33,8 @@ def failed_cells(launches: Iterable[Launch]) -> set[str]:
     }
 
 
-def next_round(plan: RunPlan, launches: Sequence[Launch], ended: int) -> tuple[int, list[Bundle]] | None:
-    """Return the first round that is not whole and the bundles it lacks; None where all is done.
+def next_round(plan: RunPlan, launches: Sequence[Launch], ended: int) -> tuple[int, list[SharedGroups]] | None:
+    """Return the first round that is not whole and the groups it lacks; None where all is done.
 
     Args:
         plan: of the run.
@@ -43,10 +43,10 @@ def next_round(plan: RunPlan, launches: Sequence[Launch], ended: int) -> tuple[i
     """
     number = ended
     while number < _rounds_at_most(plan):
-        bundles = _bundles_of(plan, launches, number)
-        if not bundles:
+        shared = _groups_of(plan, launches, number)
+        if not shared:
             return None
-        lacking = [bundle for bundle in bundles if not _is_whole(bundle, launches, number)]
+        lacking = [groups for groups in shared if not _is_whole(groups, launches, number)]
         if lacking:
             return number, lacking
         number += 1
@@ -57,19 +57,19 @@ def _rounds_at_most(plan: RunPlan) -> int:
     return plan.suite.rounds if plan.suite.precision_pct is None else PRECISION_ROUNDS_MAX
 
 
-def _bundles_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[Bundle]:
-    """Bundles of a round, without the cells that failed before it and the groups that are precise enough."""
+def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[SharedGroups]:
+    """Return the groups of a round, without the cells that failed before it and the groups that are precise enough."""
     before = [launch for launch in launches if launch.round < number]
     gone = failed_cells(before) | _fitted_often_enough(plan, number)
     left = []
     for group in plan.groups:
-        own = msgspec.structs.replace(group, cells=[key for key in group.cells if key not in gone])
-        has_no_pair_left = len(own.cells) < min(len(group.cells), 2)
-        if number >= plan.suite.rounds and (has_no_pair_left or is_precise(plan, own, before)):
+        lasting = msgspec.structs.replace(group, cells=[key for key in group.cells if key not in gone])
+        has_no_pair_left = len(lasting.cells) < min(len(group.cells), 2)
+        if number >= plan.suite.rounds and (has_no_pair_left or is_precise(plan, lasting, before)):
             continue
-        if own.cells:
-            left.append(own)
-    return plan_bundles([cell for cell in plan.cells if cell.key not in gone], left, plan.suite.share)
+        if lasting.cells:
+            left.append(lasting)
+    return plan_shared_groups([cell for cell in plan.cells if cell.key not in gone], left, plan.suite.share)
 
 
 def _fitted_often_enough(plan: RunPlan, number: int) -> set[str]:
@@ -78,9 +78,9 @@ def _fitted_often_enough(plan: RunPlan, number: int) -> set[str]:
     return {cell.key for cell in plan.cells if cell.task == "fit" and fit_rounds is not None and number >= fit_rounds}
 
 
-def _is_whole(bundle: Bundle, launches: Iterable[Launch], number: int) -> bool:
+def _is_whole(shared: SharedGroups, launches: Iterable[Launch], number: int) -> bool:
     there = {(launch.group, launch.cell_key) for launch in launches if launch.round == number}
-    return all((group.key, key) in there for group in bundle.groups for key in group.cells)
+    return all((group.key, key) in there for group in shared.groups for key in group.cells)
 
 
 def is_precise(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> bool:
@@ -88,9 +88,9 @@ def is_precise(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> bool:
     precision_pct = plan.suite.precision_pct
     if precision_pct is None:
         return True
-    own = [launch for launch in launches if launch.group == group.key and launch.gave_number]
+    valid = [launch for launch in launches if launch.group == group.key and launch.gave_number]
     cells = {cell.key: cell for cell in plan.cells if cell.key in group.cells}
-    pairs = Pairs([group], cells, {key: [launch for launch in own if launch.cell_key == key] for key in group.cells})
+    pairs = Pairs([group], cells, {key: [launch for launch in valid if launch.cell_key == key] for key in group.cells})
     if len(group.cells) == 1:
         return precise_enough(np.log(list(pairs.times_ns(group.cells[0]))).tolist(), precision_pct)
     return all(

@@ -1,4 +1,4 @@
-"""The local launcher: a member is a fresh process on this machine, in a session of its own.
+"""A member as a fresh process on this machine, in a session of its own.
 
 One signal reaches it and what it has started: SIGSTOP between its blocks, SIGKILL at its end. Its temporary files go
 into a folder that goes with it.
@@ -18,42 +18,22 @@ from pathlib import Path
 from kit.clock import now_ns
 from kit.profile.reason import Reason, reason
 from kit.runner.interpreters import member_command
-from kit.runner.launchers.conversation import SIGNAL_LIMIT_S, Conversation, phase_limit_s
-from kit.runner.launchers.protocol import MemberRequest
-from kit.runner.stop import StopFlag
+from kit.runner.processes.process import (
+    MEMBER_ENVIRONMENT,
+    SIGNAL_LIMIT_S,
+    STDERR_TAIL_LINES,
+    THREAD_VARIABLES,
+    MemberRequest,
+    exited_with,
+    killed_by,
+)
 
 POLL_S = 0.0002
 READ_B = 1 << 20
-# Enough of standard error to see the framework's own message, not its whole stack.
-STDERR_TAIL_LINES = 20
-# Read by libraries when they are loaded, which is before the worker can tell them.
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC",
-    "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS",
-)  # fmt: skip
-
-# CUDA counts GPUs as NVML does: by bus id, not fastest first; unless the user has chosen.
-MEMBER_ENVIRONMENT = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-
-
-class LocalLauncher:
-    """Starts members of one run.
-
-    Args:
-        stop: looked at while a member works.
-    """
-
-    def __init__(self, stop: StopFlag) -> None:
-        self._stop = stop
-        self._limit_s = phase_limit_s()
-
-    def start(self, request: MemberRequest) -> Conversation:
-        """Start a member's process; from the main thread, as its parent-death signal follows the thread that forks."""
-        return Conversation(request, LocalProcess(request), self._stop, self._limit_s)
 
 
 class LocalProcess:
-    """See `kit.runner.launchers.conversation.Channel`."""
+    """See `kit.runner.processes.process.Process`."""
 
     def __init__(self, request: MemberRequest) -> None:
         self._kills_before = _memory_kills()
@@ -124,13 +104,9 @@ class LocalProcess:
         code = self._process.poll()
         if code is None:
             return reason("closed_its_pipes")
-        if code < 0:
-            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-            if code == -signal.SIGKILL and (_memory_kills() or 0) > (self._kills_before or 0):
-                return reason("out_of_memory", signal=name)
-            return reason("signal", signal=name)
-        last_words = (self.stderr_tail().splitlines() or [""])[-1]
-        return reason("exit_code", exit_code=code, message=last_words)
+        if code == -signal.SIGKILL and (_memory_kills() or 0) > (self._kills_before or 0):
+            return reason("out_of_memory", signal="SIGKILL")
+        return killed_by(-code) if code < 0 else exited_with(code, self.stderr_tail())
 
     def stderr_tail(self) -> str:
         """Return the last lines of the file that its standard error goes to."""

@@ -1,12 +1,12 @@
-"""The image launcher: a member is a container of its variant's image; its first process stops and continues it."""
+"""A member as a container of its variant's image; the container's first process stops and continues it."""
 
 from __future__ import annotations
 
 import os
-import signal
 from collections import deque
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from kit.backends.catalog import ENVIRONMENT_PREFIXES
 from kit.clock import now_ns
@@ -18,11 +18,19 @@ from kit.engine.image import need_image
 from kit.engine.options import Bind, ContainerOptions
 from kit.fingerprint.software import relevant_environment
 from kit.profile.reason import Reason, reason
-from kit.runner.launchers.conversation import SIGNAL_LIMIT_S, Conversation, phase_limit_s
-from kit.runner.launchers.local import MEMBER_ENVIRONMENT, STDERR_TAIL_LINES, THREAD_VARIABLES
-from kit.runner.launchers.protocol import MemberRequest
-from kit.runner.stop import StopFlag
+from kit.runner.processes.process import (
+    MEMBER_ENVIRONMENT,
+    SIGNAL_LIMIT_S,
+    STDERR_TAIL_LINES,
+    THREAD_VARIABLES,
+    MemberRequest,
+    exited_with,
+    killed_by,
+)
 from kit.worker.supervisor import PAUSE, RESUME, STOPPED
+
+if TYPE_CHECKING:
+    import docker
 
 # What the supervisor adds to the number of a signal that ended its command.
 SIGNALLED = 128
@@ -30,55 +38,17 @@ SIGNALLED = 128
 OF_THE_HOST = ("LD_PRELOAD", "LD_LIBRARY_PATH")
 
 
-class ImageLauncher:
-    """Starts members of one run, each in a container of the engine that `kit.engine.connection` finds.
-
-    Args:
-        stop: looked at while a member works.
+class ContainerProcess:
+    """See `kit.runner.processes.process.Process`.
 
     Raises:
-        EngineError: none answers.
+        EngineError: no engine answers on this machine, or it refuses.
     """
 
-    def __init__(self, stop: StopFlag) -> None:
-        self._stop = stop
-        self._limit_s = phase_limit_s()
-        self._client = local_engine()
-
-    def start(self, request: MemberRequest) -> Conversation:
-        """Start a member's container. EngineError where the engine refuses."""
+    def __init__(self, request: MemberRequest) -> None:
+        client = local_engine()
         device = request.prepare.programs[0].cell.device
-        options = with_devices(self._client, device, self._options(request))
-        return Conversation(request, ContainerMember(Container(self._client, options)), self._stop, self._limit_s)
-
-    def _options(self, request: MemberRequest) -> ContainerOptions:
-        prepare, digest = request.prepare, request.variant.image_digest
-        assert digest is not None
-        cpus = ",".join(map(str, prepare.cpus))
-        python = need_image(self._client, digest).python(request.backend)
-        folders = {str(Path(source.path).parent) for source in prepare.sources.values()}
-        data, data_variables = data_bind()
-        # As a process beside it would have them: what decides a number is the same, but for the image.
-        own = relevant_environment(os.environ, ENVIRONMENT_PREFIXES)
-        own = {name: value for name, value in own.items() if name not in OF_THE_HOST}
-        threads = dict.fromkeys(THREAD_VARIABLES, str(prepare.threads))
-        environment = MEMBER_ENVIRONMENT | own | threads | data_variables | request.variant.env
-        return ContainerOptions(
-            image=digest,
-            user=f"{os.getuid()}:{os.getgid()}",
-            entrypoint=(python, "-m", "kit.worker.supervisor"),
-            command=[python, "-m", "kit.worker", "--runner", "1", "--cpus", cpus],
-            binds=(*data, *(Bind(folder, PurePosixPath(folder)) for folder in sorted(folders))),
-            environment=tuple(environment.items()),
-            cpuset=cpus,
-        )
-
-
-class ContainerMember:
-    """See `kit.runner.launchers.conversation.Channel`."""
-
-    def __init__(self, container: Container) -> None:
-        self._container = container
+        self._container = Container(client, with_devices(client, device, _options(client, request)))
         self._unread = b""
         self._errors: deque[bytes] = deque(maxlen=STDERR_TAIL_LINES)
         self._error_line = b""
@@ -128,11 +98,8 @@ class ContainerMember:
         if ended.out_of_memory:
             return reason("out_of_memory", signal="SIGKILL")
         if ended.status > SIGNALLED:
-            number = ended.status - SIGNALLED
-            name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-            return reason("signal", signal=name)
-        last_words = (self.stderr_tail().splitlines() or [""])[-1]
-        return reason("exit_code", exit_code=ended.status, message=last_words)
+            return killed_by(ended.status - SIGNALLED)
+        return exited_with(ended.status, self.stderr_tail())
 
     def stderr_tail(self) -> str:
         """Return the last lines of its standard error."""
@@ -151,3 +118,25 @@ class ContainerMember:
                 self._errors += whole
             else:
                 self._unread += output.data
+
+
+def _options(client: docker.DockerClient, request: MemberRequest) -> ContainerOptions:
+    prepare, digest = request.prepare, request.variant.image_digest
+    assert digest is not None
+    cpus = ",".join(map(str, prepare.cpus))
+    python = need_image(client, digest).python(request.backend)
+    folders = {str(Path(source.path).parent) for source in prepare.sources.values()}
+    data, data_variables = data_bind()
+    # As a process beside it would have them: what decides a number is the same, but for the image.
+    here = relevant_environment(os.environ, ENVIRONMENT_PREFIXES)
+    here = {name: value for name, value in here.items() if name not in OF_THE_HOST}
+    threads = dict.fromkeys(THREAD_VARIABLES, str(prepare.threads))
+    return ContainerOptions(
+        image=digest,
+        user=f"{os.getuid()}:{os.getgid()}",
+        entrypoint=(python, "-m", "kit.worker.supervisor"),
+        command=[python, "-m", "kit.worker", "--runner", "1", "--cpus", cpus],
+        binds=(*data, *(Bind(folder, PurePosixPath(folder)) for folder in sorted(folders))),
+        environment=tuple((MEMBER_ENVIRONMENT | here | threads | data_variables | request.variant.env).items()),
+        cpuset=cpus,
+    )
