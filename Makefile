@@ -48,6 +48,7 @@ lint: setup-dev ## Ruff (rules and format), mypy, and who may import whom
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy kit images
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tests/empty_names.py kit tests native images docs profiles
 
 format: setup-dev ## Rewrite the code as `make lint` wants it
 	$(BIN)/ruff check --fix .

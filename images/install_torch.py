@@ -50,19 +50,20 @@ class Offer(NamedTuple):
 
 def locked_version(lock: Path) -> str:
     """The version of torch that `lock` pins."""
-    found = re.search(r"^torch==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE)
-    if not found:
+    pin = re.search(r"^torch==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE)
+    if not pin:
         raise NotCpuError(f"{lock} pins no torch: make lock writes it")
-    return found.group(1)
+    return pin.group(1)
 
 
 def accelerator_packages(requirements: list[str]) -> list[str]:
     """Names of the accelerator runtimes among `requirements` that this machine and Python would install."""
     needed = [Requirement(text) for text in requirements]
     return [
-        one.name
-        for one in needed
-        if one.name.lower().startswith(ACCELERATOR_PREFIXES) and (not one.marker or one.marker.evaluate({"extra": ""}))
+        package.name
+        for package in needed
+        if package.name.lower().startswith(ACCELERATOR_PREFIXES)
+        and (not package.marker or package.marker.evaluate({"extra": ""}))
     ]
 
 
@@ -83,10 +84,10 @@ def ask(version: str, options: tuple[str, ...]) -> Offer | None:
         # fmt: on
         if asked.returncode != 0:
             return None
-        found: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))["install"][0]
-    metadata = found["metadata"]
+        wheel: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))["install"][0]
+    metadata = wheel["metadata"]
     packages = accelerator_packages(metadata.get("requires_dist", []))
-    return Offer(metadata["version"], found["download_info"]["url"], packages)
+    return Offer(metadata["version"], wheel["download_info"]["url"], packages)
 
 
 def choose(version: str, index: str) -> tuple[str, ...]:

@@ -62,10 +62,10 @@ def faults() -> list[str]:
 
 def main() -> int:
     """Print every fault on standard error."""
-    found = faults()
-    for fault in found:
+    missing = faults()
+    for fault in missing:
         sys.stderr.write(f"steadykit: {fault}\n")
-    return 1 if found else 0
+    return 1 if missing else 0
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def now_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
-def distrust(source: ClockSource, clocksource_file: Path = CURRENT_CLOCKSOURCE) -> str | None:
+def why_untrusted(source: ClockSource, clocksource_file: Path = CURRENT_CLOCKSOURCE) -> str | None:
     """Why `source` may not be used for stamps here; None if it may."""
     if not lib.kit_clock_has_source(_NUMBERS[source]):
         return f"this processor has no {source}"
@@ -99,12 +99,12 @@ def choose_source(
         raise ClockError(f"unknown clock source {preference!r}: choose auto, {', '.join(_NUMBERS)}")
     counter: ClockSource = "cntvct" if lib.kit_clock_has_source(_NUMBERS["cntvct"]) else "tsc"
     wanted: ClockSource = counter if preference == "auto" else preference
-    why_not = distrust(wanted, clocksource_file)
+    why_not = why_untrusted(wanted, clocksource_file)
     if why_not is None and wanted != "monotonic_raw":
         return wanted, f"trusted: {_grounds(wanted)}"
     if preference not in ("auto", "monotonic_raw"):
         raise ClockError(f"{wanted} is not trusted: {why_not}; use monotonic_raw")
-    why_not = distrust(counter, clocksource_file)
+    why_not = why_untrusted(counter, clocksource_file)
     beside = f"{counter} is not trusted: {why_not}" if why_not else f"{counter} is trusted too, and was not asked for"
     return "monotonic_raw", f"nanoseconds as the kernel keeps them; {beside}"
 

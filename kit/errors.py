@@ -1,4 +1,4 @@
-"""Errors that a user can cause and mend: one line that says what was wrong and what would be right."""
+"""Errors that a user can cause and fix: one line that says what was wrong and what would be right."""
 
 from kit.printable import printable
 

@@ -21,21 +21,11 @@ from kit.profile.canonical import canonical_json, profile_digest
 from kit.profile.cell import Cell, Variant
 from kit.profile.clock import Certificate, Distribution
 from kit.profile.identity import Container, Cpu, Identity, Software, State
-from kit.profile.launch import (
-    Blocks,
-    Compilations,
-    DataUsed,
-    Energy,
-    Failure,
-    Launch,
-    Parity,
-    Phase,
-    StepPlan,
-    Threads,
-)
+from kit.profile.launch import Blocks, Compilations, DataUsed, Energy, Failure, Launch, Parity, Phase, StepPlan, Threads
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import SCHEMA, CellResult, Group, Kit, Profile, StateSpan, SuiteUsed
 from kit.profile.sensor import SensorReport, SensorSummary
+from kit.profile.unfinished import RunPlan
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -43,6 +33,8 @@ DEFAULT_MODE = {"tensorflow": "graph", "torch": "eager", "jax": "jit"}
 CREATED = "2026-01-01T00:00:00Z"
 BLOCK_NS = 250 * MS
 PHASES_NS = {"import": 2000 * MS, "build": 5 * MS, "trace": 100 * MS, "first_step": 50 * MS, "warmup": S}
+EXAMPLE_CPU = {"vendor": "Example", "architecture": "x86_64", "cores_physical": 2, "cores_logical": 4}
+EXAMPLE_CPU |= {"flags_sha256": None, "microcode": None, "caches": {"L3": 32 << 20}}
 # Of every member unless it says otherwise: its two CPUs are nearly busy, hardly in the kernel, without page faults.
 CPUS_USED = {"process.cpu_ns": 1.9, "process.user_ns": 1.87, "process.system_ns": 0.03, "process.minor_faults": 0.0}
 
@@ -81,8 +73,8 @@ class Member:
 
 def member(backend="torch", step_ms=2.0, workload="mlp", task="train", **more) -> Member:
     """A member; names of `Member`'s fields go there, others to its cell."""
-    own = {name: more.pop(name) for name in list(more) if name in Member.__dataclass_fields__}
-    return Member(cell=own.pop("cell", None) or cell(backend, workload, task, **more), step_ms=step_ms, **own)
+    given = {name: more.pop(name) for name in list(more) if name in Member.__dataclass_fields__}
+    return Member(cell=given.pop("cell", None) or cell(backend, workload, task, **more), step_ms=step_ms, **given)
 
 
 @dataclass
@@ -121,10 +113,10 @@ def profile(
         for plan in groups:
             # A walk: neighbouring cycles are alike, distant ones are not.
             level = np.cumsum(rng.normal(0, drift / np.sqrt(cycles), cycles)) + rng.normal(0, drift)
-            for one in plan.members:
-                cells[one.cell.key] = one.cell
-                made = _launch(one, plan.key, number, level, rng, data=data, turns=turns)
-                launches.setdefault(one.cell.key, []).append(made)
+            for each in plan.members:
+                cells[each.cell.key] = each.cell
+                made = _launch(each, plan.key, number, level, rng, data=data, turns=turns)
+                launches.setdefault(each.cell.key, []).append(made)
     nothing = dict.fromkeys(State.__struct_fields__)
     state = State(**(nothing | {"taken": CREATED, "load_1min": 0.2, "accelerators": [], "reasons": {}}))
     plain = {
@@ -148,7 +140,7 @@ def profile(
             seed=0,
         ),
         "groups": [
-            Group(key=plan.key, cells=[one.cell.key for one in plan.members], baseline=plan.members[0].cell.key)
+            Group(key=plan.key, cells=[each.cell.key for each in plan.members], baseline=plan.members[0].cell.key)
             for plan in groups
         ],
         "cells": [
@@ -156,8 +148,8 @@ def profile(
                 key=key,
                 cell=cells[key],
                 launches=made,
-                p95_ns=max((one.p95_ns for one in made if one.p95_ns is not None), default=None),
-                p99_ns=max((one.p99_ns for one in made if one.p99_ns is not None), default=None),
+                p95_ns=max((launch.p95_ns for launch in made if launch.p95_ns is not None), default=None),
+                p99_ns=max((launch.p99_ns for launch in made if launch.p99_ns is not None), default=None),
             )
             for key, made in launches.items()
         ],
@@ -165,9 +157,9 @@ def profile(
     return Profile(**(plain | fields))
 
 
-def six_cells(**ratios: float) -> list[GroupPlan]:
-    """`mlp` and `cnn` in three frameworks; ``tensorflow=4.0`` sets one's milliseconds."""
-    steps_ms = {"tensorflow": 4.0, "torch": 5.0, "jax": 2.0} | ratios
+def six_cells() -> list[GroupPlan]:
+    """`mlp` and `cnn` in three frameworks."""
+    steps_ms = {"tensorflow": 4.0, "torch": 5.0, "jax": 2.0}
     return [
         group(f"{net} train", *(member(name, ms * factor, net) for name, ms in steps_ms.items()))
         for net, factor in (("mlp", 1.0), ("cnn", 20.0))
@@ -236,6 +228,23 @@ def _launch(plan: Member, group_key: str, number: int, level, rng, *, data: str,
     return made
 
 
+def run_plan(built: Profile) -> RunPlan:
+    """The plan of the run that gave this profile."""
+    return RunPlan(
+        id=built.id,
+        created=built.created,
+        kit=built.kit,
+        identity=built.identity,
+        state_before=built.state.before,
+        sensors=built.sensors,
+        suite=built.suite,
+        cells=[result.cell for result in built.cells],
+        groups=built.groups,
+        cpus=[0, 1],
+        clock="monotonic_raw",
+    )
+
+
 def energy(joules_j: float | None, samples: int = 10_000, sensor: str = "rapl.package-0") -> list[Energy]:
     """For a member's `launch`: ``member("torch", launch={"energy": energy(12.0)})``."""
     why = None if joules_j is not None else reason("rapl_missing")
@@ -286,16 +295,7 @@ def identity(
         packages=dict(packages or {"torch": "2.0", "jax": "0.10", "tensorflow": "2.21"}),
     )
     fields = {
-        "cpu": Cpu(
-            model=cpu_model,
-            vendor="Example",
-            architecture="x86_64",
-            cores_physical=2,
-            cores_logical=4,
-            flags_sha256=None,
-            microcode=None,
-            caches={"L3": 32 << 20},
-        ),
+        "cpu": Cpu(**EXAMPLE_CPU, model=cpu_model),
         "memory_b": 16 << 30,
         "hypervisor": None,
         "accelerators": [],

@@ -13,7 +13,7 @@ from kit.profile.clock import Calibration
 
 lib = clock.lib
 NUMBERS = {"monotonic_raw": lib.KIT_MONOTONIC_RAW, "tsc": lib.KIT_TSC, "cntvct": lib.KIT_CNTVCT}
-TRUSTED = [source for source in NUMBERS if clock.distrust(source) is None]
+TRUSTED = [source for source in NUMBERS if clock.why_untrusted(source) is None]
 COUNTERS = [source for source in TRUSTED if source != "monotonic_raw"]
 HERE = [source for source, number in NUMBERS.items() if lib.kit_clock_has_source(number)]
 ELSEWHERE = [source for source in NUMBERS if source not in HERE]
@@ -32,12 +32,6 @@ def clocksource_file(tmp_path: Path) -> Path:
     path = tmp_path / "current_clocksource"
     path.write_text("arch_sys_counter\n" if lib.kit_clock_has_source(NUMBERS["cntvct"]) else "tsc\n")
     return path
-
-
-def test_now_ns_lies_between_the_kernels_own_reads():
-    before = kernel_ns()
-    now = clock.now_ns()
-    assert before <= now <= kernel_ns()
 
 
 @pytest.mark.parametrize("source", TRUSTED)
@@ -62,29 +56,19 @@ def test_interval_of_a_sleep_is_what_the_kernel_saw(source):
 # --- ticks
 
 
-@pytest.mark.parametrize("source", [source for source in HERE if source != "monotonic_raw"])
+@pytest.mark.parametrize("source", HERE)
 def test_ticks_become_nanoseconds_that_add_up(source):
     stamps = clock.stamps(1001, source)
     for _ in range(1001):
         stamps.stamp()
-    ticks = stamps.view()
+    # The default source counts nanoseconds, whatever it is told of ticks.
+    ticks, of_a_tick = stamps.view(), 1 if source == "monotonic_raw" else 3
     intervals = stamps.intervals_ns(a_calibration(3e9))
-    assert intervals.dtype == np.int64
-    assert np.all(np.abs(intervals - np.diff(ticks) / 3) <= 1)
-    assert abs(intervals.sum() - (ticks[-1] - ticks[0]) / 3) <= 0.5
-    with pytest.raises(clock.ClockError, match=f"{source} counts ticks"):
-        stamps.intervals_ns()
-
-
-def test_nanoseconds_ignore_a_calibration():
-    stamps = clock.stamps(100)
-    for _ in range(100):
-        stamps.stamp()
-    assert np.array_equal(stamps.intervals_ns(a_calibration(3e9)), np.diff(stamps.view()))
-
-
-def test_raw_needs_no_calibration():
-    assert clock.calibrate() is None
+    assert np.all(np.abs(intervals - np.diff(ticks) / of_a_tick) <= 1)
+    assert abs(intervals.sum() - (ticks[-1] - ticks[0]) / of_a_tick) <= 0.5
+    if source != "monotonic_raw":
+        with pytest.raises(clock.ClockError, match=f"{source} counts ticks"):
+            stamps.intervals_ns()
 
 
 @pytest.mark.parametrize("source", COUNTERS)
@@ -98,8 +82,6 @@ def test_calibration_agrees_with_one_made_by_hand(source):
     slowest, fastest = ticks * 1e9 / (after_2 - before), ticks * 1e9 / (before_2 - after)
     assert slowest / slack <= calibration.ticks_per_s <= fastest * slack
     assert 20_000_000 <= calibration.span_ns < before_2 - after
-    assert calibration.brackets == clock.CALIBRATION_BRACKETS
-    assert calibration.uncertainty_ppm > 0
 
 
 # --- trust
@@ -117,7 +99,7 @@ def test_tsc_is_trusted_exactly_where_cpuid_and_the_kernel_agree(clocksource_fil
     assert lib.kit_clock_has_invariant_tsc() == ("nonstop_tsc" in flags)
     assert lib.kit_clock_has_rdtscp() == ("rdtscp" in flags)
     trusted = "nonstop_tsc" in flags and "rdtscp" in flags
-    assert (clock.distrust("tsc", clocksource_file) is None) == trusted
+    assert (clock.why_untrusted("tsc", clocksource_file) is None) == trusted
     assert clock.choose_source("auto", clocksource_file=clocksource_file)[0] == ("tsc" if trusted else "monotonic_raw")
 
 
@@ -146,38 +128,16 @@ def test_tsc_is_refused_where_the_kernel_does_not_use_it(tmp_path, content, why)
         clock.certify("tsc", a_calibration(3e9), clocksource_file=path)
 
 
-def test_a_counter_of_another_architecture_is_refused_by_name():
-    with pytest.raises(clock.ClockError, match=f"{ELSEWHERE[0]} is not trusted: this processor has no {ELSEWHERE[0]}"):
-        clock.choose_source(ELSEWHERE[0])
-
-
-def test_an_unknown_source_is_told_the_choices():
-    with pytest.raises(clock.ClockError, match="choose auto, monotonic_raw, tsc, cntvct"):
-        clock.choose_source("sundial")
-
-
-# --- certificate
-
-
-@pytest.mark.parametrize("source", TRUSTED)
-def test_certificate_is_consistent(source):
-    start, end = clock.calibrate(source), clock.calibrate(source)
-    certificate = clock.certify(source, start, end, samples=20_000)
-    assert certificate.source == source
-    assert certificate.source_reason
-    assert certificate.resolution_ns > 0
-    assert certificate.null_interval.count == certificate.path_cost.count == 20_000
-    # The way through Python holds a whole read and more.
-    assert certificate.path_cost.mean_ns > certificate.resolution_ns / 2
-    floor_ns = max(certificate.null_interval.median_ns, certificate.resolution_ns)
-    assert certificate.shortest_step_ns == round(1000 * floor_ns) > 0
-    assert certificate.calibration == start
-
-
-def test_raw_certificate_has_no_calibration_and_no_drift():
-    certificate = clock.certify("monotonic_raw", samples=1000)
-    assert certificate.calibration is None
-    assert certificate.drift_ppm is None
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        (ELSEWHERE[0], f"{ELSEWHERE[0]} is not trusted: this processor has no {ELSEWHERE[0]}"),
+        ("sundial", "choose auto, monotonic_raw, tsc, cntvct"),
+    ],
+)
+def test_a_source_that_is_not_here_is_refused(source, line):
+    with pytest.raises(clock.ClockError, match=line):
+        clock.choose_source(source)
 
 
 @pytest.mark.parametrize("source", COUNTERS)

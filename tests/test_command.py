@@ -1,6 +1,6 @@
 import shlex
 
-from kit.command import resuming
+from kit.resume_command import resuming
 
 
 def test_what_is_printed_can_be_typed(monkeypatch):

@@ -24,33 +24,16 @@ def kernel_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
-def test_raw_stamps_lie_between_the_kernels_own_reads():
-    stamps = clock.stamps(1000)
-    around = [kernel_ns()]
+@pytest.mark.parametrize("source", HERE)
+def test_stamps_lie_between_reads_of_their_source(source):
+    buffer, number = StampBuffer(1000, source), NUMBERS[source]
+    around = [lib.kit_clock_read(number)]
     for _ in range(1000):
-        stamps.stamp()
-        around.append(kernel_ns())
-    view = stamps.view()
-    assert np.all(np.asarray(around[:-1]) <= view)
-    assert np.all(view <= np.asarray(around[1:]))
-
-
-@pytest.mark.parametrize("source", HERE)
-def test_stamps_never_go_back(source):
-    buffer = StampBuffer(50_000, source)
-    for _ in range(50_000):
         buffer.stamp()
+        around.append(lib.kit_clock_read(number))
     stamps = np.asarray(buffer)
-    assert np.all(np.diff(stamps) >= 0)
-    assert stamps[-1] > stamps[0]
-
-
-@pytest.mark.parametrize("source", HERE)
-def test_stamp_and_read_share_their_source(source):
-    buffer = StampBuffer(1, source)
-    before = lib.kit_clock_read(NUMBERS[source])
-    buffer.stamp()
-    assert before <= np.asarray(buffer)[0] <= lib.kit_clock_read(NUMBERS[source])
+    assert np.all(np.asarray(around[:-1]) <= stamps) and np.all(stamps <= np.asarray(around[1:]))
+    assert source != "monotonic_raw" or stamps[-1] <= kernel_ns()
 
 
 def test_full_buffer_raises_and_keeps_what_it_has():
@@ -80,11 +63,6 @@ def test_a_buffer_that_cannot_be_is_refused(arguments, error, message):
     assert str(raised.value) == message
 
 
-def test_a_stamp_takes_no_arguments():
-    with pytest.raises(TypeError, match="a stamp takes no arguments"):
-        StampBuffer(1, "monotonic_raw").stamp(1)
-
-
 # --- views
 
 
@@ -96,15 +74,11 @@ def test_views_share_memory_are_read_only_and_end_where_they_were_made():
     three = np.asarray(buffer)
     buffer.stamp()
     four = np.asarray(buffer)
-    assert three.shape == (3,)
-    assert four.shape == (4,)
-    assert three.dtype == four.dtype == np.int64
-    assert np.shares_memory(three, four)
+    assert (three.shape, four.shape, three.dtype) == ((3,), (4,), np.int64)
     assert three.ctypes.data == four.ctypes.data == np.frombuffer(buffer, np.int64).ctypes.data
     assert not three.flags.writeable
     with pytest.raises((BufferError, TypeError)):
         io.BytesIO(bytes(8)).readinto(buffer)
-    assert np.all(four > 0)
 
 
 def test_a_view_keeps_the_stamps_alive():
@@ -130,17 +104,12 @@ def test_clear_refuses_while_viewed_then_starts_over():
     del view
     buffer.clear()
     assert buffer.count == 0
-    assert np.asarray(buffer).shape == (0,)
-
-
-def test_intervals_leave_the_buffer_free_to_clear():
     stamps = clock.stamps(5)
     for _ in range(5):
         stamps.stamp()
     intervals = stamps.intervals_ns()
     stamps.clear()
-    assert intervals.shape == (4,)
-    assert stamps.count == 0
+    assert (intervals.shape, stamps.count) == ((4,), 0), "intervals leave the buffer free"
 
 
 # --- what a stamp must not do
@@ -178,21 +147,17 @@ def test_references_and_memory_are_given_back():
         del view
 
     use()
-    buffer_references, none_references = sys.getrefcount(StampBuffer), sys.getrefcount(None)
+    references = sys.getrefcount(StampBuffer)
     tracemalloc.start()
     try:
-        use()
-        before, _ = tracemalloc.get_traced_memory()
         for _ in range(50):
             use()
         after, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     one_buffer_b = 100_000 * 8
-    assert peak - before > one_buffer_b  # the memory is traced, so a leak would show
-    assert after - before < one_buffer_b
-    assert sys.getrefcount(StampBuffer) == buffer_references
-    assert abs(sys.getrefcount(None) - none_references) < 50
+    assert after < one_buffer_b < peak  # the memory is traced, so a leak would show
+    assert sys.getrefcount(StampBuffer) == references
 
 
 def test_a_stamp_keeps_the_gil_and_a_cffi_call_does_not():

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kit.audit.finding import Finding
-from kit.audit.member import Member, Place, counted
+from kit.audit.launch_arrays import Place, counted
+from kit.audit.member import Member
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
 
@@ -23,7 +24,7 @@ TAKEN_LEAST_PCT = 10.0
 IDLE_SHARE_MAX = 0.05
 
 
-class LostTime(NamedTuple):
+class CpuLoss(NamedTuple):
     """Shares of the time of a member's CPUs, in percent of all of them; null where they were not counted."""
 
     cpus: int
@@ -37,19 +38,19 @@ class LostTime(NamedTuple):
         return self.throttled_pct is not None and self.throttled_pct >= THROTTLED_LEAST_PCT
 
     @property
-    def taken_pct(self) -> float:
+    def contention_pct(self) -> float:
         """What others and the hypervisor took together."""
         return (self.others_pct or 0.0) + (self.steal_pct or 0.0)
 
     @property
     def is_contended(self) -> bool:
         """Whether they took more than the system's own work does."""
-        return self.taken_pct >= TAKEN_LEAST_PCT
+        return self.contention_pct >= TAKEN_LEAST_PCT
 
 
-def lost_time(launches: Sequence[Launch], within: Collection[Place] | None = None) -> LostTime | None:
+def cpu_loss(launches: Sequence[Launch], within: Collection[Place] | None = None) -> CpuLoss | None:
     """Return what these launches of one cell lost in their blocks, or in some; None where their CPUs are not known."""
-    cpus = next((len(one.threads.cpus) for one in launches if one.threads is not None), 0)
+    cpus = next((len(launch.threads.cpus) for launch in launches if launch.threads is not None), 0)
     if not cpus:
         return None
     throttled_pct = others_pct = steal_pct = None
@@ -66,20 +67,21 @@ def lost_time(launches: Sequence[Launch], within: Collection[Place] | None = Non
         # Ticks may miss the member's own time in one block and count it twice in the next: clipped when summed up.
         others_pct = max(0.0, 100 * float(np.sum((busy_ns - own_ns)[full]) / capacity_ns.sum()))
         steal_pct = 100 * float(np.sum(steal_ns[full]) / capacity_ns.sum())
-    return LostTime(cpus, throttled_pct, others_pct, steal_pct)
+    return CpuLoss(cpus, throttled_pct, others_pct, steal_pct)
 
 
 def find(member: Member) -> Finding | None:
     """Find cells that were kept from their CPUs; by a quota first, as others then count for nothing."""
-    lost = lost_time(list(member.launches.values()))
+    lost = cpu_loss(list(member.launches.values()))
     if lost is None:
         return None
     if lost.is_throttled and lost.throttled_pct is not None:
         evidence = {"throttled_pct": lost.throttled_pct, "cpus": lost.cpus}
-        remedy, explains = reason("raise_quota"), frozenset({"cpus_idle", "stalls"})
-        return Finding("throttled", member.cell.key, member.group, evidence, lost.throttled_pct, remedy, explains)
+        explained = ("cpus_idle", "stalls")
+        where = ("throttled", member.cell.key, member.group)
+        return Finding(*where, evidence, lost.throttled_pct, reason("raise_quota"), explained)
     if lost.is_contended:
-        evidence = {"taken_pct": lost.taken_pct, "steal_pct": lost.steal_pct or 0.0, "cpus": lost.cpus}
-        remedy, explains = reason("quiet_machine"), frozenset({"cpus_idle"})
-        return Finding("contention", member.cell.key, member.group, evidence, lost.taken_pct, remedy, explains)
+        evidence = {"contention_pct": lost.contention_pct, "steal_pct": lost.steal_pct or 0.0, "cpus": lost.cpus}
+        where = ("contention", member.cell.key, member.group)
+        return Finding(*where, evidence, lost.contention_pct, reason("quiet_machine"), ("cpus_idle",))
     return None

@@ -18,7 +18,7 @@ IDLE_RANK = 0.5
 
 def find(member: Member) -> Finding | None:
     """Find cells on a CPU that use far fewer CPUs than they have threads, or more."""
-    threads = next((one.threads.requested for one in member.launches.values() if one.threads is not None), 0)
+    threads = next((launch.threads.requested for launch in member.launches.values() if launch.threads is not None), 0)
     blocks = member.counted("process.cpu_ns")
     if blocks is None or threads < 1 or member.cell.device != "cpu":
         return None

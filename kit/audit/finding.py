@@ -1,14 +1,14 @@
 """Findings: what the counters say of a cell that its step time does not. One rule a file; this one asks them all.
 
 A rule is a function `find(member) -> Finding | None` in a file of this folder. To add one, write its file, its
-template in `kit.report.reasons_findings` and its section in docs/findings.md.
+template in `kit.report.sentences` and its section in docs/findings.md.
 """
 
 from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 
 from kit.audit.member import Member, members
@@ -38,7 +38,7 @@ class Finding:
     values: Mapping[str, Value]
     rank: float
     remedy: Reason | None = None
-    explains: frozenset[str] = field(default=frozenset())
+    explains: tuple[str, ...] = ()
 
     @property
     def anchor(self) -> str:
@@ -52,14 +52,14 @@ def audit(profile: Profile) -> list[Finding]:
     order = {group.key: place for place, group in enumerate(profile.groups)}
     findings: list[Finding] = []
     for member in members(profile):
-        found = [finding for rule in rules if (finding := rule(member)) is not None]
-        explained = {code for finding in found for code in finding.explains}
-        findings += [finding for finding in found if finding.code not in explained]
+        of_member = [finding for rule in rules if (finding := rule(member)) is not None]
+        explained = {code for finding in of_member for code in finding.explains}
+        findings += [finding for finding in of_member if finding.code not in explained]
     return sorted(findings, key=lambda finding: (order[finding.group], -finding.rank))
 
 
 def discover() -> list[Rule]:
     """Return the `find` of every file of this folder that has one, by name of file."""
     package = import_module(__package__)
-    modules = (import_module(f"{__package__}.{found.name}") for found in pkgutil.iter_modules(package.__path__))
+    modules = (import_module(f"{__package__}.{module.name}") for module in pkgutil.iter_modules(package.__path__))
     return [module.find for module in modules if hasattr(module, "find")]

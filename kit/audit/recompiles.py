@@ -18,7 +18,7 @@ LOG_SETTINGS = {"torch": "TORCH_LOGS=recompiles", "jax": "JAX_EXPLAIN_CACHE_MISS
 
 def find(member: Member) -> Finding | None:
     """Find cells whose framework counted compilations after the first step."""
-    counted = [one.recompiles.count for one in member.launches.values() if one.recompiles is not None]
+    counted = [launch.recompiles.count for launch in member.launches.values() if launch.recompiles is not None]
     counts = [count for count in counted if count is not None]
     affected = [count for count in counts if count >= RECOMPILES_LEAST]
     if not affected:

@@ -10,7 +10,8 @@ import math
 import numpy as np
 
 from kit.audit.finding import Finding
-from kit.audit.member import Member, block_arrays
+from kit.audit.launch_arrays import block_arrays
+from kit.audit.member import Member
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
 from kit.stats.difference import over_rounds

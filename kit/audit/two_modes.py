@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.audit.contention import lost_time
+from kit.audit.contention import cpu_loss
 from kit.audit.finding import Finding
 from kit.audit.kernel_time import FAULTS_LEAST_PER_CPU_MS, other_allocator
 from kit.audit.member import Member
@@ -45,10 +45,10 @@ def find(member: Member) -> Finding | None:
     }
     rank = 100 * (1 - math.exp(-modes.slowed_log))
     if modes.faults_per_step is None:
-        return Finding("two_modes", member.cell.key, member.group, values, rank, None, frozenset({"stalls"}))
+        return Finding("two_modes", member.cell.key, member.group, values, rank, None, ("stalls",))
     fast, slow = modes.faults_per_step
     values |= {"fast_faults_per_step": fast, "slow_faults_per_step": slow}
-    explains = frozenset({"stalls", "page_faults", "kernel_share"})
+    explains = ("stalls", "page_faults", "kernel_share")
     remedy = other_allocator(member.variant)
     return Finding("two_modes_page_faults", member.cell.key, member.group, values, rank, remedy, explains)
 
@@ -59,19 +59,19 @@ def modes_of(member: Member) -> Modes | None:
     blocks = [] if member.cell.task == "fit" else _blocks(member)
     if not blocks:
         return None
-    rounds, cycles, own, beside, faults, cpu_ms = np.array(blocks).T
+    rounds, cycles, times, beside, faults, cpu_ms = np.array(blocks).T
     alone = not member.paired_rounds
-    relative = own - (0.0 if alone else beside)
+    relative = times - (0.0 if alone else beside)
     counted = bool(np.all(np.isfinite(faults)))
-    found: TwoModes | None = None
+    modes: TwoModes | None = None
     # A cause that is there or not tells the modes better than times, which noise and drift blur.
     if counted and np.quantile(faults / cpu_ms, 0.9) >= FAULTS_LEAST_PER_CPU_MS:
-        found = modes_by_cause(relative, faults)
-    if found is None:
-        found = two_modes(own, gap_least=GAP_LEAST_PLAIN) if alone else two_modes(relative, own_log=own)
-    if found is None:
+        modes = modes_by_cause(relative, faults)
+    if modes is None:
+        modes = two_modes(times, gap_least=GAP_LEAST_PLAIN) if alone else two_modes(relative, own_log=times)
+    if modes is None:
         return None
-    slow = found.slow
+    slow = modes.slow
     fast_faults, slow_faults = (float(np.median(faults[part])) if counted else math.nan for part in (~slow, slow))
     parted = counted and fast_faults <= FEW_FAULTS_SHARE * slow_faults
     parted = parted and slow_faults / float(np.median(cpu_ms[slow])) >= FAULTS_LEAST_PER_CPU_MS
@@ -81,15 +81,15 @@ def modes_of(member: Member) -> Modes | None:
         rounds=rounds,
         cycles=cycles,
         slow=slow,
-        step_ns=(math.exp(np.median(own[~slow])), math.exp(np.median(own[slow]))),
+        step_ns=(math.exp(np.median(times[~slow])), math.exp(np.median(times[slow]))),
         faults_per_step=(fast_faults, slow_faults) if parted else None,
-        slowed_log=found.slow_log - found.fast_log,
+        slowed_log=modes.slow_log - modes.fast_log,
     )
 
 
 def _is_contended(member: Member, rounds: NDArray[Any], cycles: NDArray[Any]) -> bool:
     """Whether others had the CPUs in these blocks: then they are slow for that, and not by a mode of the member's."""
-    lost = lost_time(list(member.launches.values()), set(zip(rounds.tolist(), cycles.tolist(), strict=True)))
+    lost = cpu_loss(list(member.launches.values()), set(zip(rounds.tolist(), cycles.tolist(), strict=True)))
     return lost is not None and lost.is_contended
 
 

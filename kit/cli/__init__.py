@@ -59,8 +59,8 @@ def _failed(line: str, code: int) -> int:
 
 def _plain(line: str) -> str:
     """Return a refusal of click's in the words of the kit's own."""
-    for theirs, ours in PLAIN_WORDS:
-        line = re.sub(theirs, ours, line)
+    for pattern, words in PLAIN_WORDS:
+        line = re.sub(pattern, words, line)
     return line
 
 

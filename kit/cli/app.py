@@ -22,7 +22,7 @@ VERBS = {
     "data": "Show the data sets, or fetch them.",
     "launch": "Measure in a target's Docker image, here or on other hosts.",
     "doctor": "Say what can and cannot be measured here, and why.",
-    "selftest": "Find planted slow-downs, here and now.",
+    "selftest": "Find injected delays, here and now.",
 }
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kit.cli.report_options import format_options, print_report
+
 if TYPE_CHECKING:
     from kit.profile.clock import ClockChoice
 
@@ -13,15 +15,12 @@ SOURCES = ("auto", "monotonic_raw", "tsc", "cntvct")
 
 
 @click.command
-@click.option("--source", type=click.Choice(SOURCES), default="monotonic_raw", show_default=True, help="What to read.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def clock(*, source: ClockChoice, as_json: bool) -> None:
+@click.option("--source", type=click.Choice(SOURCES), default="monotonic_raw", show_default=True, help="Clock source.")
+@format_options
+def clock(*, source: ClockChoice, format_name: str) -> None:
     """Measure and print the clock certificate that every profile carries."""
-    import msgspec
-
     from kit.clock import calibrate, certify, choose_source
-    from kit.report.machine import clock_lines
+    from kit.report.machine import clock_report
 
     chosen, _ = choose_source(source)
-    certificate = certify(chosen, calibrate(chosen), calibrate(chosen))
-    click.echo(msgspec.json.encode(certificate) if as_json else "\n".join(clock_lines(certificate)))
+    print_report(clock_report(certify(chosen, calibrate(chosen), calibrate(chosen))), format_name)

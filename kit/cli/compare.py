@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import click
 
 from kit.cli.profiles import PROFILE, labels_of, profile_files
+from kit.cli.report_options import format_options, print_report
+from kit.errors import KitError
 
 if TYPE_CHECKING:
     from kit.compare.rows import Comparison
     from kit.profile.schema import Profile
+    from kit.report.table import Report
     from kit.stats.rounds import By
 
-# Each with the file of `kit.report` that renders it; none: as it is.
-FORMATS = {"text": "table", "markdown": "markdown", "csv": "csv", "json": None, "junit": "junit"}
 AGAINST = "--against"
 # Of more runs than these nobody looks at each one's phases and counters.
 DETAILED_MAX = 20
@@ -45,15 +44,14 @@ class CompareCommand(click.Command):
 @click.argument("profiles", nargs=-1, required=True, type=PROFILE)
 @click.option("--against", multiple=True, type=PROFILE, metavar="P…", help="Later runs; PROFILES are those before.")
 @click.option("--baseline", metavar="NAME", help="Row (of one profile) or profile (of several) to compare with.")
-@click.option("--format", "format_name", type=click.Choice(list(FORMATS)), default="text", show_default=True)
-@click.option("--json", "format_name", flag_value="json", help="Same as --format json.")
+@format_options
 @click.option("--wide", is_flag=True, help="Every column: intervals, p95, CPUs, phases, marks.")
 @click.option(
     "--fail-if-slower",
     "allowed_pct",
     type=click.FloatRange(0),
     metavar="PCT",
-    help="Exit 1 if a row is shown to be slower by more than PCT, 5 if that is not resolved.",
+    help="Exit 0: no row is more than PCT slower; 1: one is; 5: too close to tell.",
 )
 @click.option(
     "--by",
@@ -82,75 +80,66 @@ def compare(
 
     A folder stands for the profiles in it.
     """
-    from kit.compare.gate import NotComparableError
+    from kit.report.comparison import comparison_report, why_report
+    from kit.report.table import Case, Report
 
     before, after = list(profile_files(profiles)), list(profile_files(against))
     if why and len(before) + len(after) == 1:
         raise click.UsageError("--why explains what differs between runs; give two profiles")
+    is_judged = bool(after or allowed_pct is not None or why)
     if table_name is not None:
-        if after or allowed_pct is not None or why or format_name == "junit":
-            raise click.UsageError("--table draws one table; leave out --against, --why, --fail-if-slower and junit")
-        click.echo(_table(table_name, before, format_name), nl=False)
+        if is_judged:
+            raise click.UsageError("--table draws one table; leave out --against, --why and --fail-if-slower")
+        print_report(_table(table_name, before), format_name)
         return 0
     try:
         comparison = _compared(before, after, baseline, by, force=force or why)
     except PublishedError as published:
-        if after or allowed_pct is not None or why or format_name == "junit":
-            raise click.UsageError(
-                f"{published.label} was published, not measured: it is never judged; leave it out"
-            ) from None
-        click.echo(_table(published.suite, before, format_name), nl=False)
+        if is_judged:
+            raise
+        print_report(_table(published.suite, before), format_name)
         return 0
-    except NotComparableError as error:
+    except KitError as error:
         if format_name == "junit":
-            from kit.report.junit import render_refusal
-
-            click.echo(render_refusal(str(error)), nl=False)
+            # A CI server that is given an empty file reports that, and not why.
+            case = Case("comparable", "kit compare", "error", str(error), "not comparable")
+            print_report(Report("kit compare", [], [], cases=[case]), format_name)
         raise
-    from kit.backends.catalog import CATALOG
-    from kit.report.plain import ascii_json
-    from kit.report.words import RenderOptions
-
-    options = RenderOptions(
-        titles={name: entry.title for name, entry in CATALOG.items()},
-        wide=wide,
-        allowed_pct=allowed_pct,
-        stream=sys.stdout,
-    )
-    module = "why" if why and format_name == "text" else FORMATS[format_name]
-    click.echo(
-        import_module(f"kit.report.{module}").render(comparison, options) if module else ascii_json(comparison),
-        nl=False,
-    )
+    if why:
+        report = why_report(comparison, allowed_pct)
+    else:
+        report = comparison_report(comparison, framework_titles(), wide=wide, allowed_pct=allowed_pct)
+    print_report(report, format_name)
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
 
 
-def render_profile(path: Path, stream: IO[str]) -> str:
-    """Return the table of one profile, as `kit compare` prints it to a stream."""
-    import shlex
+def profile_comparison(path: Path) -> Report:
+    """Return the table of one profile, as `kit compare` prints it."""
+    from kit.report.comparison import comparison_report
 
+    return comparison_report(_compared([path], [], None, "step", force=False), framework_titles(), file=path)
+
+
+def framework_titles() -> dict[str, str]:
+    """Return each backend as people write it."""
     from kit.backends.catalog import CATALOG
-    from kit.report.table import render
-    from kit.report.words import RenderOptions
 
-    titles = {name: entry.title for name, entry in CATALOG.items()}
-    comparison = _compared([path], [], None, "step", force=False)
-    return render(comparison, RenderOptions(titles, stream=stream, file=shlex.quote(str(path))))
+    return {name: entry.title for name, entry in CATALOG.items()}
 
 
-class PublishedError(Exception):
+class PublishedError(KitError):
     """A profile was not measured: there is no verdict on it, only its suite's table."""
 
     def __init__(self, suite: str, label: str) -> None:
-        super().__init__(suite)
+        super().__init__(f"{label} was published, not measured: it is never judged; leave it out")
         self.suite = suite
         self.label = label
 
 
-def _table(name: str, paths: Sequence[Path], format_name: str) -> str:
+def _table(name: str, paths: Sequence[Path]) -> Report:
     from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
-    from kit.report.suite_table import render
+    from kit.report.suite import suite_report
     from kit.suites.suite import load_suite, suites_with_a_table
 
     suite = load_suite(name)
@@ -159,16 +148,14 @@ def _table(name: str, paths: Sequence[Path], format_name: str) -> str:
         raise click.UsageError(f"suite {name} has no table of its own; choose from {known}, or leave out --table")
     profiles = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
     table = suite_table(suite.title, suite.table.rows, suite.table.figures, profiles)
-    if not any(one.value is not None for row in table.values for own in row for one in own.values()):
+    if not any(figure.value is not None for row in table.values for column in row for figure in column.values()):
         raise click.UsageError(f"nothing of the table of {name} is in these profiles; measure it: kit run {name}")
-    return render(table, format_name, sys.stdout)
+    return suite_report(table)
 
 
 def _compared(
     before: Sequence[Path], after: Sequence[Path], baseline: str | None, by: By, *, force: bool
 ) -> Comparison:
-    from kit.workloads.parity import PARITY_TOLERANCE
-
     paths = [*before, *after]
     labels = labels_of(paths)
     if len(paths) == 1:
@@ -176,9 +163,7 @@ def _compared(
         from kit.compare.within import compare_within
 
         profile = _measured(paths[0])
-        return compare_within(
-            labels[0], profile, baseline=baseline, findings=audit(profile), by=by, parity_tolerance=PARITY_TOLERANCE
-        )
+        return compare_within(labels[0], profile, baseline=baseline, findings=audit(profile), by=by)
     from kit.compare.across import compare_runs
     from kit.compare.runs import reduce_run
 
@@ -187,7 +172,7 @@ def _compared(
     details = len(paths) <= DETAILED_MAX
     runs = [reduce_run(label, _measured(path), by, details=details) for label, path in zip(labels, paths, strict=True)]
     first, later = runs[: len(before)], runs[len(before) :]
-    return compare_runs(first, later, baseline=baseline, force=force, by=by, parity_tolerance=PARITY_TOLERANCE)
+    return compare_runs(first, later, baseline=baseline, force=force, by=by)
 
 
 def _measured(path: Path) -> Profile:
@@ -201,7 +186,7 @@ def _measured(path: Path) -> Profile:
 
 def _limited(comparison: Comparison, allowed_pct: float) -> int:
     """Say on standard error which rows are shown to be slower and which are not resolved; return the exit code."""
-    from kit.compare.regression import limit_slow_downs
+    from kit.compare.fail_if_slower import limit_slow_downs
     from kit.report.plain import one_line
 
     limit = limit_slow_downs(comparison, allowed_pct)

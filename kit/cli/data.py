@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-if TYPE_CHECKING:
-    from kit.runner.examine import DataFinding
-
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+from kit.cli.report_options import format_options, print_report
 
 
 @click.group(invoke_without_command=True)
-@as_json_option
+@format_options
 @click.pass_context
-def data(context: click.Context, *, as_json: bool) -> None:
+def data(context: click.Context, *, format_name: str) -> None:
     """Show which data sets are here, and whether their checksums are right."""
+    from kit.report.machine import data_report
     from kit.runner.examine import examine_data
     from kit.workloads.catalog import DATASETS
 
-    context.obj = as_json
+    context.obj = format_name
     if context.invoked_subcommand is None:
-        _show([examine_data(name) for name in DATASETS], as_json=as_json)
+        print_report(data_report([examine_data(name) for name in DATASETS]), format_name)
 
 
 @data.command
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@as_json_option
+@format_options
 @click.pass_obj
-def fetch(as_json_too: bool, names: tuple[str, ...], *, as_json: bool) -> None:
+def fetch(format_of_group: str, names: tuple[str, ...], *, format_name: str) -> None:
     """Download what is missing, of all or of those named, and check it."""
+    from kit.report.machine import data_report
     from kit.runner.examine import fetch_data
     from kit.suites.suite import check_choice
     from kit.workloads.catalog import DATASETS
 
     for name in names:
         check_choice("data set", name, list(DATASETS))
-    _show([fetch_data(name) for name in dict.fromkeys(names or DATASETS)], as_json=as_json or as_json_too)
-
-
-def _show(found: list[DataFinding], *, as_json: bool) -> None:
-    import msgspec
-
-    from kit.report.machine import finding_lines
-
-    click.echo(msgspec.json.encode(found) if as_json else "\n".join(finding_lines(found)))
+    findings = [fetch_data(name) for name in dict.fromkeys(names or DATASETS)]
+    print_report(data_report(findings), format_of_group if format_name == "text" else format_name)

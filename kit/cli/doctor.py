@@ -1,21 +1,18 @@
-"""`kit doctor`: what this machine or container can and cannot measure, and what would mend it."""
+"""`kit doctor`: what this machine or container can and cannot measure, and what would change that."""
 
 from __future__ import annotations
 
-import sys
-
 import click
+
+from kit.cli.report_options import format_options, print_report
 
 
 @click.command
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def doctor(*, as_json: bool) -> None:
-    """Say which frameworks, data, clocks and sensors are here, why others are not, and what would mend it."""
-    import msgspec
-
-    from kit.report.machine import render_examination
+@format_options
+def doctor(*, format_name: str) -> None:
+    """Say which frameworks, data, clocks and sensors are here, why others are not, and what would change that."""
+    from kit.report.machine import examination_report
     from kit.runner.examine import examine
 
     click.echo("asking the frameworks, which takes some seconds …", err=True)
-    found = examine()
-    click.echo(msgspec.json.encode(found) if as_json else render_examination(found, sys.stdout), nl=as_json)
+    print_report(examination_report(examine()), format_name)

@@ -47,7 +47,7 @@ GPUS = _matching(r"\d+(,\d+)*", "it as 0,1")
     help="So many whole CPUs, by pinning: a quota would throttle. Default: all that this process may use.",
 )
 @click.option("--cpuset", callback=CPUSET, metavar="0,1", help="Pin to these CPUs.")
-@click.option("--memory", callback=MEMORY, metavar="8g", help="No more than this.")
+@click.option("--memory", callback=MEMORY, metavar="8g", help="Memory limit.")
 @click.option("--gpus", callback=GPUS, metavar="0,1", help="These GPUs; default: all.")
 @click.option("--rapl", is_flag=True, help="Mount the host's energy counters.")
 @click.option("--print", "as_line", is_flag=True, help="Print the equal docker run line, and run nothing.")
@@ -112,10 +112,10 @@ def _checked_run(target: str, arguments: tuple[str, ...], image: str | None, lim
 
 
 def _run_on_this_machine(asked: ContainerRun) -> int:
-    from kit.command import resuming
     from kit.engine.connection import EngineError
     from kit.engine.container_run import command_of, run_here
     from kit.profile.unfinished import SUFFIX
+    from kit.resume_command import resuming
     from kit.runner.interrupt import StopFlag
 
     before, begun_before, stop = _written(asked.out), _written(asked.out, SUFFIX), StopFlag()
@@ -125,7 +125,7 @@ def _run_on_this_machine(asked: ContainerRun) -> int:
     except EngineError as error:
         begun = _written(asked.out, SUFFIX)
         grown = [path.with_suffix("") for path, at_ns in begun.items() if at_ns != begun_before.get(path)]
-        again = [f"`{resuming(path, command_of(asked))}` goes on with what was measured" for path in grown]
+        again = [f"`{resuming(path, command_of(asked))}` resumes it" for path in grown]
         raise EngineError("; ".join([str(error), *again])) from None
     return _exit_status(ended, [path for path, at_ns in _written(asked.out).items() if at_ns != before.get(path)])
 
@@ -133,8 +133,8 @@ def _run_on_this_machine(asked: ContainerRun) -> int:
 def _written(out: str | None, suffix: str = "") -> dict[Path, int]:
     """Return the profiles at `out`, or what lies beside them, each with when it was written."""
     path = Path(out or ".")
-    found = path.glob(f"*.json{suffix}") if path.is_dir() else [path.with_name(path.name + suffix)]
-    return {one: one.stat().st_mtime_ns for one in found if one.exists()}
+    paths = path.glob(f"*.json{suffix}") if path.is_dir() else [path.with_name(path.name + suffix)]
+    return {profile: profile.stat().st_mtime_ns for profile in paths if profile.exists()}
 
 
 def _run_on_hosts(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
@@ -154,17 +154,17 @@ def _run_on_hosts(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
         except KitError as error:
             click.echo(f"kit: {error}", err=True)
             codes.append(error.exit_code)
-            runs = [one for one in runs if one[0] != host]
-    for host, own in runs:
-        click.echo(f"kit: {host}: {own.out}", err=True)
+            runs = [other for other in runs if other[0] != host]
+    for host, asked_run in runs:
+        click.echo(f"kit: {host}: {asked_run.out}", err=True)
         try:
             with stop.deferring_interrupts():
-                ended = run_remote(own, host, stop)
+                ended = run_remote(asked_run, host, stop)
         except KitError as error:
             click.echo(f"kit: {error}", err=True)
             codes.append(error.exit_code)
             continue
-        out = Path(own.out or "")
+        out = Path(asked_run.out or "")
         codes.append(_exit_status(ended, [out] if out.is_file() else []))
         profiles += [out] if out.is_file() else []
         if stop.requested:

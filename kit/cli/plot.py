@@ -39,8 +39,7 @@ def plot(*, profiles: tuple[Path, ...], out: Path | None, kind: str | None, base
     from kit.backends.catalog import CATALOG
     from kit.profile.atomic import write_atomically
     from kit.report.plain import one_line
-    from kit.report.plot.draw import draw, file_of
-    from kit.report.plot.frame import PlotRequest
+    from kit.report.plot.picture import PlotRequest, draw, file_of
 
     picture = draw(PlotRequest(kind, labelled, {name: entry.title for name, entry in CATALOG.items()}, baseline))
     write_atomically(out, file_of(picture, out.suffix.lower()))

@@ -12,11 +12,11 @@ PROFILE = click.Path(exists=True, path_type=Path)
 
 def profile_files(given: Iterable[Path]) -> Iterator[Path]:
     """Yield the files given, and of each folder its profiles in order of their names."""
-    for one in given:
-        found = sorted(one.glob("*.json")) if one.is_dir() else [one]
-        if not found:
-            raise click.UsageError(f"{one}: no profile in this folder: they end in .json")
-        yield from found
+    for path in given:
+        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        if not files:
+            raise click.UsageError(f"{path}: no profile in this folder: they end in .json")
+        yield from files
 
 
 def labels_of(paths: Sequence[Path]) -> list[str]:

@@ -69,7 +69,7 @@ class RunProgress:
 
     def starting(self, member: MemberPlan) -> None:
         """Say which member starts."""
-        self._time.starting(member)
+        self._time.starting()
         names = list(dict.fromkeys(f"{cell.workload} {cell.task}" for cell in member.cells))
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         self._show(f"start {member.cells[0].backend} {names[0]}{more}")

@@ -107,29 +107,35 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
 @click.option("--precision", hidden=True, expose_value=False, callback=_renamed)
 @click.option("--budget", type=POSITIVE, metavar="S", help="Begin no round after S seconds.")
 @click.option("--data", default="auto", show_default=True, metavar="NAME", help="auto, synthetic, or a data set.")
-@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Of weights, data, order.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, SEED_MAX),
+    default=0,
+    show_default=True,
+    help="Random seed for weights, data and order.",
+)
 @click.option(
     "--clock",
     type=click.Choice(SOURCES),
     default="monotonic_raw",
     show_default=True,
-    help="What stamps read.",
+    help="Clock source.",
 )
 @click.option(
     "--label", default="", callback=_label, metavar="TEXT", help="Your name for the run, in place of its file's."
 )
 @click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
 @click.option("--force", is_flag=True, help="Replace the profile that is at --out.")
-@click.option("--resume", is_flag=True, help="Go on with the unfinished run of --out.")
+@click.option("--resume", is_flag=True, help="Resume the unfinished run of --out.")
 @click.option("--quick", is_flag=True, help="A shorter run: fewer rounds, a part of a fit; alone: the suite quick.")
 @click.option("--dry-run", is_flag=True, help="Print cells, groups and about how long it takes; measure nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
     """Measure SUITE (default: standard; a built-in name or a .toml file) and write a profile."""
     if options["dry_run"] and not options["resume"]:
-        _print_plan(_planned(options), as_json=as_json)
+        _print_plan(_planned(options), "json" if as_json else "text")
         return 0
-    running = _resume(options) if options["resume"] else _begin(options)
+    running = _resume(options) if options["resume"] else begin(options)
     profile = measure(running, budget, shows_table=not as_json)
     if profile is None:
         return EXIT_INTERRUPTED
@@ -147,7 +153,7 @@ def measure(running: Run, budget: float | None, *, shows_table: bool = False) ->
     What to do then is the last line, below the table of the rounds that are whole where that is to be shown.
     """
     from kit.cli.progress import RunProgress
-    from kit.command import resuming
+    from kit.resume_command import resuming
     from kit.runner.interrupt import StopFlag
 
     stop, profile, why = StopFlag(), None, "interrupted"
@@ -165,14 +171,15 @@ def measure(running: Run, budget: float | None, *, shows_table: bool = False) ->
         if why:
             plan = running.plan.suite
             of = "" if plan.precision_pct is not None else f" of {plan.rounds}"
-            go_on = f"go on with `{resuming(running.path)}`"
             begun = sum(launch.round >= running.rounds_done for launch in running.launches)
             more = f" and {begun} launches of the next" if begun else ""
-            click.echo(f"kit: {why}; {running.rounds_done}{of} rounds{more} kept; {go_on}", err=True)
+            saved = f"{running.rounds_done}{of} rounds{more} saved"
+            click.echo(f"kit: {why}; {saved}. Resume: `{resuming(running.path)}`", err=True)
     return profile
 
 
-def _begin(options: dict[str, Any]) -> Run:
+def begin(options: dict[str, Any]) -> Run:
+    """Begin the run that these options of `kit run` describe."""
     from kit.runner.output import profile_path
     from kit.runner.run import Run
 
@@ -184,11 +191,11 @@ def _begin(options: dict[str, Any]) -> Run:
 def _planned(options: dict[str, Any]) -> RunPlan:
     """Decide everything, or raise a KitError; data are not fetched for a dry run."""
     from kit.clock import choose_source
-    from kit.report.reasons import sentence
+    from kit.report.sentences import sentence
     from kit.runner.cpus import threads_here, usable_cpus
     from kit.runner.member import phase_limit_s
-    from kit.runner.prepare import check_devices, ensure_data, keep_installed, prepare, with_digests
-    from kit.suites.changed import changed, parameters_given
+    from kit.runner.prepare import check_devices, drop_missing_backends, ensure_data, prepare, with_digests
+    from kit.suites.options import apply_options, parameters_given
     from kit.suites.plan import plan_cells
     from kit.suites.program import programs_given
     from kit.suites.suite import DEFAULT_SUITE, QUICK_SUITE, load_suite
@@ -202,7 +209,7 @@ def _planned(options: dict[str, Any]) -> RunPlan:
     name = options["suite"] or DEFAULT_SUITE
     # The quick form of the standard suite has a name of its own.
     named = load_suite(QUICK_SUITE if options["quick"] and name == DEFAULT_SUITE else name)
-    suite = changed(
+    suite = apply_options(
         named,
         axes,
         compare=list(options["compare"]),
@@ -218,10 +225,10 @@ def _planned(options: dict[str, Any]) -> RunPlan:
         # A backend has no cell for a compile mode that it lacks: what is given may leave nothing to compare.
         varying = [axis for axis in suite.compare if len({cell.value(axis) for cell in planned}) > 1]
         given = "of which several values are given; --compare AXIS compares another"
-        said = f"comparing {', '.join(varying)}, {given}" if varying else f"one {suite.compare[0]} is left to compare"
-        click.echo(f"kit: {said}", err=True)
+        line = f"comparing {', '.join(varying)}, {given}" if varying else f"one {suite.compare[0]} is left to compare"
+        click.echo(f"kit: {line}", err=True)
     check_devices(planned)
-    cells, skipped = keep_installed(planned, variants, axes["backends"])
+    cells, skipped = drop_missing_backends(planned, variants, axes["backends"])
     for entry in skipped:
         click.echo(f"kit: skipped: {sentence(entry.reason)}", err=True)
     cpus = usable_cpus()
@@ -244,18 +251,13 @@ def _planned(options: dict[str, Any]) -> RunPlan:
     )
 
 
-def _print_plan(plan: RunPlan, *, as_json: bool) -> None:
-    import sys
-
-    from kit.report.plain import ascii_json
-    from kit.report.run_plan import planned, render
+def _print_plan(plan: RunPlan, format_name: str) -> None:
+    from kit.cli.report_options import print_report
+    from kit.report.run_plan import plan_report
     from kit.runner.time_left import TimeLeft
 
     left = TimeLeft(plan).estimate()
-    if as_json:
-        click.echo(ascii_json(planned(plan, left.seconds, is_least=left.is_least)), nl=False)
-    else:
-        click.echo(render(plan, left.seconds, sys.stdout, is_least=left.is_least), nl=False)
+    print_report(plan_report(plan, left.seconds, is_least=left.is_least), format_name)
 
 
 def _resume(options: dict[str, Any]) -> Run:
@@ -282,16 +284,16 @@ def _options(*, given_only: bool = False) -> dict[str, Any]:
 
 
 def _say_overruled(threads: int) -> None:
-    """Tell which thread variables do not count: every member is told how many threads it has."""
+    """Name the thread variables that are ignored: every member is given its number of threads."""
     import os
 
     from kit.runner.processes.process import THREAD_VARIABLES
 
     asked = {name: os.environ[name] for name in THREAD_VARIABLES if os.environ.get(name, str(threads)) != str(threads)}
     if asked:
-        said = ", ".join(f"{name}={value}" for name, value in asked.items())
-        why = f"frameworks get {threads} here, of CPUs and quota; choose CPUs with taskset, or give --threads"
-        click.echo(f"kit: {said} does not count: {why}", err=True)
+        variables = ", ".join(f"{name}={value}" for name, value in asked.items())
+        uses = f"frameworks use {threads} threads here (CPU affinity and quota); use taskset, or --threads"
+        click.echo(f"kit: {variables} is ignored: {uses}", err=True)
 
 
 def _print_outcome(running: Run, profile: Profile) -> None:
@@ -304,10 +306,12 @@ def _print_outcome(running: Run, profile: Profile) -> None:
 
 def _print_failures(running: Run) -> None:
     from kit.compare.naming import cell_names
-    from kit.report.reasons import sentence
+    from kit.report.sentences import sentence
 
     names = cell_names(running.plan.cells)
-    for cell_key, failure in ((one.cell_key, one.failure) for one in running.failed if one.failure is not None):
+    for cell_key, failure in (
+        (launch.cell_key, launch.failure) for launch in running.failed if launch.failure is not None
+    ):
         phase = failure.phase.replace("_", " ")
         click.echo(f"kit: failed: {names[cell_key]}, {phase}: {sentence(failure.reason)}", err=True)
         # Of a user's program its own line has been named.
@@ -324,26 +328,29 @@ def _print_table(path: Path) -> None:
     import shlex
     import sys
 
-    from kit.cli.compare import render_profile
+    from kit.cli.compare import profile_comparison
+    from kit.cli.report_options import print_report
     from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
-    from kit.report.suite_table import render
-    from kit.suites.changed import changed
+    from kit.report.suite import suite_report
+    from kit.suites.options import apply_options
     from kit.suites.published import is_whole, published_file
     from kit.suites.suite import load_suite, suites_with_a_table
 
     profile = read_profile(path)
     stream = sys.stdout if sys.stdout.isatty() else sys.stderr
     name = profile.suite.name.removesuffix("-quick")
-    suite = changed(load_suite(name), {}, quick=name != profile.suite.name) if name in suites_with_a_table() else None
+    suite = (
+        apply_options(load_suite(name), {}, quick=name != profile.suite.name) if name in suites_with_a_table() else None
+    )
     if suite is not None and suite.table is not None:
         beside = published_file(name) if is_whole(suite, [result.cell for result in profile.cells]) else None
         profiles = [(path.stem, profile), *([(name, read_profile(beside))] if beside is not None else [])]
         table = suite_table(suite.title, suite.table.rows, suite.table.figures, profiles)
         file = shlex.quote(str(path))
-        click.echo(render(table, "text", stream), file=stream)
-        click.echo(f"kit compare {file} for verdicts · kit show {file} for every launch", file=stream)
+        hint = f"kit compare {file} for verdicts · kit show {file} for every launch"
+        print_report(suite_report(table, hint), stream=stream)
     else:
-        click.echo(render_profile(path, stream), file=stream, nl=False)
+        print_report(profile_comparison(path), stream=stream)
     if stream is not sys.stdout:
         click.echo(str(path))

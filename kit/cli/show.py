@@ -1,31 +1,27 @@
-"""`kit show`: one profile, in words."""
+"""`kit show`: one profile."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
+from kit.cli.report_options import format_options, print_report
+
 
 @click.command
 @click.argument("profile", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@format_options
 @click.option("--steps", is_flag=True, help="Print as JSON, with every raw step time, by launch.")
-def show(*, profile: Path, as_json: bool, steps: bool) -> None:
+def show(*, profile: Path, format_name: str, steps: bool) -> None:
     """Show machine, clock, sensors, phases and launches of PROFILE."""
     from kit.profile.steps import read_steps
     from kit.profile.store import read_profile
-    from kit.report.plain import ascii_json
-    from kit.report.show import render_profile
-    from kit.workloads.parity import PARITY_TOLERANCE
+    from kit.report.profile import profile_report
 
-    read = read_profile(profile)
+    whole = read_profile(profile)
     if steps:
-        raw = {launch: times.tolist() for launch, times in read_steps(profile, read).items()}
-        shown = ascii_json({"profile": read, "steps_ns": raw})
-    elif as_json:
-        shown = ascii_json(read)
+        raw = {launch: times.tolist() for launch, times in read_steps(profile, whole).items()}
+        print_report(profile_report(whole, {"profile": whole, "steps_ns": raw}), "json")
     else:
-        shown = render_profile(read, sys.stdout, parity_tolerance=PARITY_TOLERANCE)
-    click.echo(shown, nl=False)
+        print_report(profile_report(whole), format_name)

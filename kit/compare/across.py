@@ -11,18 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kit.compare.gate import NotComparableError, cell_mismatches, merged, run_mismatches
-from kit.compare.measured import combined, counted_marks, judged_ns
+from kit.compare.cell_numbers import combined, counted_marks, judged_ns
+from kit.compare.comparability import NotComparableError, cell_mismatches, merged, run_mismatches
 from kit.compare.naming import axes_of, titles
 from kit.compare.notes import by_notes, deduplicated
-from kit.compare.rows import Comparison, GroupRows, Mismatch, Note, Row, Versus
+from kit.compare.rows import Comparison, GroupRows, Mismatch, Note, Row
 from kit.compare.runs import CellRun, Run, Side, sides_of
 from kit.compare.sweep import swept_axis
 from kit.profile.reason import reason
 from kit.stats.rounds import By
 from kit.stats.runs import RUNS_FOR_SPREAD, over_runs
-from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, adjusted_p, verdict_of
-from kit.workloads.parity import TOLERANCE_FACTORS
+from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdict_of
 
 Differing = Mapping[tuple[str, str], list[Mismatch]]  # label of a later side, key of a cell -> from the baseline's
 
@@ -34,7 +33,6 @@ def compare_runs(
     baseline: str | None = None,
     force: bool = False,
     by: By = "step",
-    parity_tolerance: float,
 ) -> Comparison:
     """Return each cell of later runs against the same cell of the baseline's runs.
 
@@ -44,10 +42,9 @@ def compare_runs(
         baseline: label of the run whose side is the baseline; null: the first.
         force: compare what the gate would keep apart.
         by: what is compared; the runs are reduced by it.
-        parity_tolerance: largest relative difference of losses that are called equal.
 
     Raises:
-        BaselineError: no run has that label.
+        KitError: no run has that label.
         NotComparableError: no cell in common, or none that may be compared.
     """
     runs, against, repeated = _each_once(runs, against)
@@ -56,14 +53,14 @@ def compare_runs(
         raise NotComparableError(f"{everyone[0].label} is the only run: it was given more than once; give another")
     base, later = sides_of(runs, against, baseline)
     differing = {
-        (side.label, key): _cell_mismatches(base, side, key, parity_tolerance)
+        (side.label, key): _cell_mismatches(base, side, key)
         for side in later
         for key in {key: None for run in side.runs for key in run.cells if base.of_cell(key)}
     }
     if not differing:
         has = "; ".join(f"{side.label} has {next(iter(side.runs[0].cells), 'none')}" for side in (base, later[0]))
         raise NotComparableError(f"no cell is in both: {has}; compare runs of the same suite")
-    if not force and all(_blocking(found) for found in differing.values()):
+    if not force and all(_blocking(mismatches) for mismatches in differing.values()):
         raise _refusal(_blocking(next(iter(differing.values())))[0])
     groups = _groups(base, later, differing, by, force=force)
     notes = [Note(what=reason("same_run", profiles=", ".join(repeated)))] if repeated else []
@@ -71,7 +68,7 @@ def compare_runs(
         notes.append(Note(what=reason("runs_needed", needed=RUNS_FOR_SPREAD)))
     elif any(_is_apart(base, side) for side in later if _like_hardware(base, side)):
         notes.append(Note(what=reason("runs_apart")))
-    in_cells = merged(one for found in differing.values() for one in found)
+    in_cells = merged(mismatch for mismatches in differing.values() for mismatch in mismatches)
     return Comparison(
         kind="runs",
         groups=groups,
@@ -99,11 +96,10 @@ def _each_once(runs: Iterable[Run], against: Iterable[Run]) -> tuple[list[Run], 
     return *kept, repeated
 
 
-def _cell_mismatches(base: Side, side: Side, key: str, tolerance: float) -> list[Mismatch]:
+def _cell_mismatches(base: Side, side: Side, key: str) -> list[Mismatch]:
     cells = [(run.label, run.cells[key].facts) for run in [*base.runs, *side.runs] if key in run.cells]
     precision = next(run.cells[key].cell.precision for run in base.runs if key in run.cells)
-    factor = TOLERANCE_FACTORS.get(precision, 1.0)
-    return cell_mismatches(cells, like_hardware=_like_hardware(base, side), tolerance=factor * tolerance)
+    return cell_mismatches(cells, precision, like_hardware=_like_hardware(base, side))
 
 
 def _like_hardware(base: Side, side: Side) -> bool:
@@ -112,19 +108,19 @@ def _like_hardware(base: Side, side: Side) -> bool:
 
 def _is_apart(base: Side, side: Side) -> bool:
     """Whether all runs of one side came before all of the other's: then the machine's drift looks like a difference."""
-    first, second = ([run.headline.created for run in one.runs] for one in (base, side))
+    first, second = ([run.headline.created for run in half.runs] for half in (base, side))
     return max(first) < min(second) or max(second) < min(first)
 
 
-def _blocking(found: Sequence[Mismatch]) -> list[Mismatch]:
-    return [one for one in found if one.grade == "blocks"]
+def _blocking(mismatches: Sequence[Mismatch]) -> list[Mismatch]:
+    return [mismatch for mismatch in mismatches if mismatch.grade == "incompatible"]
 
 
-def _refusal(one: Mismatch) -> NotComparableError:
-    (theirs, others), (ours, own) = one.values[0], one.values[-1]
+def _refusal(mismatch: Mismatch) -> NotComparableError:
+    (base_value, others), (value, labels) = mismatch.values[0], mismatch.values[-1]
     return NotComparableError(
-        f"no common cell can be compared: {one.kind.replace('_', ' ')} {ours} in {own[0]}, {theirs} in {others[0]}; "
-        "measure both alike, or compare all the same with --force"
+        f"no common cell can be compared: {mismatch.kind.replace('_', ' ')} {value} in {labels[0]}, "
+        f"{base_value} in {others[0]}; measure both alike, or compare all the same with --force"
     )
 
 
@@ -132,65 +128,52 @@ def _groups(base: Side, later: Sequence[Side], differing: Differing, by: By, *, 
     """Return the cells by the groups they were measured in, each cell's baseline before its later sides."""
     cells: dict[str, dict[str, CellRun]] = {}
     for run in (run for side in [base, *later] for run in side.runs):
-        for key, one in run.cells.items():
-            cells.setdefault(one.group, {}).setdefault(key, one)
-    heads = titles([[one.cell for one in own.values()] for own in cells.values()])
+        for key, cell_run in run.cells.items():
+            cells.setdefault(cell_run.group, {}).setdefault(key, cell_run)
+    heads = titles([[member.cell for member in members.values()] for members in cells.values()])
     groups = []
     for (group, members), title in zip(cells.items(), heads, strict=True):
         rows = []
-        for key, one in _in_order(members):
+        for key, cell_run in _in_order(members):
             if base.of_cell(key):
-                rows.append(_row(base, key, one.name, is_baseline=True))
+                rows.append(_row(base, key, cell_run.name, is_baseline=True))
             for side in (side for side in later if side.of_cell(key)):
                 blocked = _blocking(differing.get((side.label, key), []))
                 versus = None if blocked and not force else _versus(base, side, key, by)
-                rows.append(msgspec.structs.replace(_row(side, key, one.name), blocked=blocked, versus=versus))
+                rows.append(msgspec.structs.replace(_row(side, key, cell_run.name), blocked=blocked, versus=versus))
         groups.append(GroupRows(key=group, title=title, baseline=base.label, rows=_adjusted(rows)))
     return groups
 
 
 def _in_order(members: Mapping[str, CellRun]) -> list[tuple[str, CellRun]]:
     """Return the points of a sweep in its order, whichever run and part they are of; other cells as they came."""
-    cells = [one.cell for one in members.values()]
+    cells = [member.cell for member in members.values()]
     axis = swept_axis(cells, axes_of(cells))
     return sorted(members.items(), key=lambda item: 0 if axis is None else item[1].cell.value(axis) or 0)
 
 
 def _row(side: Side, key: str, name: str, *, is_baseline: bool = False) -> Row:
-    own = side.of_cell(key)
+    cell_runs = side.of_cell(key)
     return Row(
         name=f"{name} · {side.label}",
-        cell=own[0].cell,
+        cell=cell_runs[0].cell,
         profiles=[run.label for run in side.runs],
-        numbers=combined([run.numbers for run in own]),
+        numbers=combined([run.numbers for run in cell_runs]),
         is_baseline=is_baseline,
-        marks=counted_marks(mark for run in own for mark in run.marks),
-        failure=next((run.failure for run in own if run.failure is not None), None),
+        marks=counted_marks(mark for run in cell_runs for mark in run.marks),
+        failure=next((run.failure for run in cell_runs if run.failure is not None), None),
     )
 
 
 def _versus(base: Side, side: Side, key: str, by: By) -> Versus | None:
     """Return what the runs of two sides say of a cell, p not yet adjusted; null where either has no number."""
-    ours, theirs = (
-        [math.log(time_ns) for one in own.of_cell(key) if (time_ns := judged_ns(one.numbers, by))]
-        for own in (side, base)
+    later_logs, base_logs = (
+        [math.log(time_ns) for cell_run in runs_of.of_cell(key) if (time_ns := judged_ns(cell_run.numbers, by))]
+        for runs_of in (side, base)
     )
-    if not ours or not theirs:
+    if not later_logs or not base_logs:
         return None
-    found = over_runs(ours, theirs, same_hardware=_like_hardware(base, side))
-    return Versus(
-        verdict=found.verdict,
-        ratio=found.ratio,
-        low=found.low,
-        high=found.high,
-        level=None if found.low is None else 1 - ALPHA,
-        p_adjusted=found.p,
-        unit="run",
-        count=min(len(ours), len(theirs)),
-        mean_log=found.mean_log,
-        se_log=found.se,
-        df=found.df,
-    )
+    return over_runs(later_logs, base_logs, same_hardware=_like_hardware(base, side))
 
 
 def _adjusted(rows: Sequence[Row]) -> list[Row]:
@@ -199,10 +182,11 @@ def _adjusted(rows: Sequence[Row]) -> list[Row]:
     adjusted = iter(adjusted_p(tested))
     judged = []
     for row in rows:
-        own = row.versus
-        if own and own.p_adjusted is not None and own.mean_log is not None and own.se_log is not None and own.df:
+        versus = row.versus
+        if versus is not None and versus.p_adjusted is not None:
             p = next(adjusted)
-            verdict = verdict_of(own.mean_log, own.se_log, own.df, p <= ALPHA, SMALLEST_DIFFERENCE)
-            own = msgspec.structs.replace(own, p_adjusted=p, verdict=verdict, comparisons=len(tested))
-        judged.append(msgspec.structs.replace(row, versus=own))
+            t = versus.mean_log or 0.0, versus.se_log or 0.0, versus.df or 1.0
+            verdict = verdict_of(*t, p <= ALPHA, SMALLEST_DIFFERENCE)
+            versus = msgspec.structs.replace(versus, p_adjusted=p, verdict=verdict, comparisons=len(tested))
+        judged.append(msgspec.structs.replace(row, versus=versus))
     return judged

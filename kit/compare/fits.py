@@ -26,7 +26,7 @@ def fit_numbers(launches: Iterable[Launch], step_ns: float | None = None) -> Fit
     if not fits:
         return None
     ratios = [ratio for launch, fit in fits if (ratio := pipeline_ratio(launch, fit)) is not None]
-    scores = [own for _, fit in fits if (own := score_of(fit)) is not None]
+    scores = [score for _, fit in fits if (score := score_of(fit)) is not None]
     tests = [fit.test_ns for _, fit in fits if fit.test_ns is not None]
     mean_ns = statistics.fmean(total_ns(launch, fit) for launch, fit in fits)
     return FitNumbers(
@@ -85,16 +85,18 @@ def score_of(fit: Fit) -> float | None:
     return float(np.trace(counts) / counts.sum())
 
 
-def score_difference(own: Sequence[Launch], baseline: Sequence[Launch]) -> ScoreDifference | None:
+def score_difference(launches: Sequence[Launch], baseline: Sequence[Launch]) -> ScoreDifference | None:
     """Return whether two cells' scores agree, repeat by repeat: those of one round began alike."""
-    ours, theirs = ({one.round: one.fit for one in launches if one.fit is not None} for launches in (own, baseline))
-    pairs = [(score_of(ours[number]), score_of(theirs[number])) for number in sorted(ours.keys() & theirs.keys())]
+    fits, base_fits = (
+        {launch.round: launch.fit for launch in of_cell if launch.fit is not None} for of_cell in (launches, baseline)
+    )
+    pairs = [(score_of(fits[number]), score_of(base_fits[number])) for number in sorted(fits.keys() & base_fits.keys())]
     known = [(mine, yours) for mine, yours in pairs if mine is not None and yours is not None]
-    found = mean_interval([mine - yours for mine, yours in known])
-    if found is None:
+    interval = mean_interval([mine - yours for mine, yours in known])
+    if interval is None:
         return None
-    mean, low, high = found
-    reconstructs = any(fit.mean_squared_error is not None for fit in theirs.values())
+    mean, low, high = interval
+    reconstructs = any(fit.mean_squared_error is not None for fit in base_fits.values())
     margin = SCORE_MARGIN * (statistics.fmean(yours for _, yours in known) if reconstructs else 1)
     verdict: ScoreVerdict = "unresolved"
     if -margin <= low and high <= margin:

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kit.compare.facts import CellFacts
-from kit.compare.gate import cell_mismatches
+from kit.compare.comparability import cell_mismatches
+from kit.compare.explaining_facts import CellFacts
 from kit.compare.pairs import Pairs
-from kit.compare.rows import Mismatch, Versus
+from kit.compare.rows import Mismatch
 from kit.compare.runs import CellRun, Run, reduce_run
-from kit.compare.within import BaselineError, launches_of, parts_of
+from kit.compare.within import launches_of, parts_of
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.schema import Profile
-from kit.workloads.parity import TOLERANCE_FACTORS
+from kit.stats.verdict import Versus
 
 
 class Place(NamedTuple):
@@ -41,60 +41,59 @@ class Gain(NamedTuple):
     blocked: Mismatch | None = None  # why the two are not to be compared
 
 
-class OnePlaceError(KitError):
-    """Nothing to gain on."""
-
-
 def places_of(profiles: Sequence[tuple[str, Profile]], baseline: str | None) -> list[Place]:
     """Return every device of every profile, given with their labels; the baseline first.
 
     Raises:
-        BaselineError: no device, label or place is called `baseline`.
-        OnePlaceError: there is only one.
+        KitError: no device, label or place is called `baseline`.
+        KitError: there is only one.
     """
     runs = [(profile, reduce_run(label, profile, details=False)) for label, profile in profiles]
-    devices = {run.label: dict.fromkeys(one.cell.device for one in run.cells.values()) for _, run in runs}
+    devices = {run.label: dict.fromkeys(cell_run.cell.device for cell_run in run.cells.values()) for _, run in runs}
     places = []
     for profile, run in runs:
         for device in devices[run.label]:
-            alone = all(len(own) == 1 for own in devices.values())
+            alone = all(len(kinds) == 1 for kinds in devices.values())
             name = device if len(runs) == 1 else run.label if alone else f"{run.label} {device}"
-            here = [(key, one) for key, one in run.cells.items() if one.cell.device == device]
-            own = {one.cell.key_without(("device",)): (key, one) for key, one in here}
-            places.append(Place(name, profile, run, own))
+            here = [(key, cell_run) for key, cell_run in run.cells.items() if cell_run.cell.device == device]
+            by_key = {cell_run.cell.key_without(("device",)): (key, cell_run) for key, cell_run in here}
+            places.append(Place(name, profile, run, by_key))
     if len(places) < 2:  # noqa: PLR2004 - one and another
-        raise OnePlaceError("a gain needs two measured profiles, or one of two devices; give another")
-    called = [{one.name, one.run.label, *(own.cell.device for _, own in one.cells.values())} for one in places]
+        raise KitError("a gain needs two measured profiles, or one of two devices; give another")
+    called = [
+        {place.name, place.run.label, *(cell_run.cell.device for _, cell_run in place.cells.values())}
+        for place in places
+    ]
     first = next((at for at, names in enumerate(called) if baseline is None or baseline in names), None)
     if first is None:
-        raise BaselineError(f"no baseline {baseline!r}; choose from {', '.join(one.name for one in places)}")
+        raise KitError(f"no baseline {baseline!r}; choose from {', '.join(place.name for place in places)}")
     return [places[first], *places[:first], *places[first + 1 :]]
 
 
-def gains(places: Sequence[Place], parity_tolerance: float) -> list[Gain]:
+def gains(places: Sequence[Place]) -> list[Gain]:
     """Return what each later place gains over the first, of every cell that both have, in the profiles' order."""
     base, *others = places
     taking_turns: dict[str, Pairs] = {}
-    found = []
+    all_gains = []
     for place in others:
         alike = base.run.hardware == place.run.hardware
-        for name, (key, own) in place.cells.items():
+        for name, (key, cell_run) in place.cells.items():
             if name not in base.cells:
                 continue
-            base_key, theirs = base.cells[name]
-            facts = [(base.name, theirs.facts), (place.name, own.facts)]
-            blocked = blocking(facts, own.cell.precision, like_hardware=alike, parity_tolerance=parity_tolerance)
-            gain = Gain(place.name, own.cell, None, blocked=blocked)
-            if blocked is None and own.numbers.step_ns and theirs.numbers.step_ns:
-                gain = gain._replace(gain_pct=gain_pct(theirs.numbers.step_ns, own.numbers.step_ns))
-                if base.run is place.run and own.group == theirs.group:
-                    if own.group not in taking_turns:
-                        group = base.profile, own.group
-                        cells = {one.key: one.cell for one in base.profile.cells}
-                        taking_turns[own.group] = Pairs(parts_of(*group), cells, launches_of(*group))
-                    gain = _paired(gain, taking_turns[own.group].versus(base_key, key))
-            found.append(gain)
-    return found
+            base_key, base_run = base.cells[name]
+            facts = [(base.name, base_run.facts), (place.name, cell_run.facts)]
+            blocked = blocking(facts, cell_run.cell.precision, like_hardware=alike)
+            gain = Gain(place.name, cell_run.cell, None, blocked=blocked)
+            if blocked is None and cell_run.numbers.step_ns and base_run.numbers.step_ns:
+                gain = gain._replace(gain_pct=gain_pct(base_run.numbers.step_ns, cell_run.numbers.step_ns))
+                if base.run is place.run and cell_run.group == base_run.group:
+                    if cell_run.group not in taking_turns:
+                        group = base.profile, cell_run.group
+                        cells = {result.key: result.cell for result in base.profile.cells}
+                        taking_turns[cell_run.group] = Pairs(parts_of(*group), cells, launches_of(*group))
+                    gain = _paired(gain, taking_turns[cell_run.group].versus(base_key, key))
+            all_gains.append(gain)
+    return all_gains
 
 
 def gain_pct(base_time: float, time: float) -> float:
@@ -102,13 +101,10 @@ def gain_pct(base_time: float, time: float) -> float:
     return 100 * base_time / time
 
 
-def blocking(
-    cells: Sequence[tuple[str, CellFacts]], precision: str, *, like_hardware: bool, parity_tolerance: float
-) -> Mismatch | None:
+def blocking(cells: Sequence[tuple[str, CellFacts]], precision: str, *, like_hardware: bool) -> Mismatch | None:
     """Return why the gate keeps a cell from the base's, given first, each with the label of its run; null: it may."""
-    tolerance = parity_tolerance * TOLERANCE_FACTORS.get(precision, 1.0)
-    different = cell_mismatches(cells, like_hardware=like_hardware, tolerance=tolerance)
-    return next((one for one in different if one.grade == "blocks"), None)
+    different = cell_mismatches(cells, precision, like_hardware=like_hardware)
+    return next((mismatch for mismatch in different if mismatch.grade == "incompatible"), None)
 
 
 def _paired(gain: Gain, versus: Versus) -> Gain:

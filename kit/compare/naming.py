@@ -30,11 +30,11 @@ def cell_names(cells: Sequence[Cell]) -> dict[str, str]:
     others = [axis for axis in axes_of(cells) if axis not in ("workload", "backend", "task", "batch", "compile_mode")]
     if not _each_backend_has_its_mode(cells):
         others.append("compile_mode")
-    told = ["task", "batch", *(axis for axis in others if _differ_in(cells, axis))]
+    axes_named = ["task", "batch", *(axis for axis in others if _differ_in(cells, axis))]
     names = {}
     for cell in cells:
         # A program's backend is no framework.
-        axes = told if cell.precision == OWN else ["backend", *told]
+        axes = axes_named if cell.precision == OWN else ["backend", *axes_named]
         names[cell.key] = f"{cell.workload} ({', '.join(_shown(cell, axis) for axis in axes)})"
     return names
 
@@ -46,27 +46,27 @@ def axes_of(cells: Sequence[Cell]) -> list[str]:
 
 def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
     """Return the title of each group in parts: workload and task, then what its cells share and others' do not."""
-    cells = [cell for own in groups for cell in own]
+    cells = [cell for group in groups for cell in group]
     parameters = _parameters(cells)
     varying = {axis for axis in (*parameters, *TITLED) if _differ_in(cells, axis)}
     if _each_backend_has_its_mode(cells):
         varying.discard("compile_mode")
-    found = []
-    for own in groups:
-        shared = [axis for axis in axes_of(cells) if not _differ_in(own, axis)]
-        are_programs = own[0].precision == OWN
-        head = " ".join(getattr(own[0], axis) for axis in ("workload", "task") if axis in shared)
+    all_titles = []
+    for group in groups:
+        shared = [axis for axis in axes_of(cells) if not _differ_in(group, axis)]
+        are_programs = group[0].precision == OWN
+        head = " ".join(getattr(group[0], axis) for axis in ("workload", "task") if axis in shared)
         if are_programs and "workload" not in shared:
             head = f"programs {head}".rstrip()
         # Of a program no framework is known.
-        said = varying if are_programs else {*varying, "backend"}
-        told = [
+        titled = varying if are_programs else {*varying, "backend"}
+        named = [
             axis
             for axis in (*parameters, *TITLED)
-            if axis in shared and axis in said and own[0].value(axis) is not None
+            if axis in shared and axis in titled and group[0].value(axis) is not None
         ]
-        found.append([head, *(_name(own[0], [axis]) for axis in told)])
-    return found
+        all_titles.append([head, *(_name(group[0], [axis]) for axis in named)])
+    return all_titles
 
 
 def _each_backend_has_its_mode(cells: Sequence[Cell]) -> bool:

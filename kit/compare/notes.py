@@ -12,7 +12,7 @@ from kit.profile.schema import CellResult, Profile
 from kit.stats.parity import Agreement, agreeing
 from kit.stats.rounds import By
 from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
-from kit.workloads.parity import TOLERANCE_FACTORS
+from kit.workloads.parity import parity_tolerance
 
 # More notes of one kind than these are a list nobody reads.
 ALIKE_MAX = 6
@@ -24,8 +24,12 @@ def headline_of(label: str, profile: Profile) -> Headline:
     """Return what ran, where and when."""
     cells = [result.cell for result in profile.cells]
     identity = profile.identity
-    rounds = [len({one.round for one in result.launches if one.gave_number}) for result in profile.cells]
-    powered = [one for one in profile.sensors if one.quantity in ("energy", "power") and one.status != "unavailable"]
+    rounds = [len({launch.round for launch in result.launches if launch.gave_number}) for result in profile.cells]
+    powered = [
+        sensor
+        for sensor in profile.sensors
+        if sensor.quantity in ("energy", "power") and sensor.status != "unavailable"
+    ]
     return Headline(
         label=label,
         given_label=profile.label,
@@ -36,7 +40,7 @@ def headline_of(label: str, profile: Profile) -> Headline:
         cycles=profile.suite.plan.cycles,
         cpu=identity.cpu.model,
         cpus=identity.cpu.cores_logical,
-        accelerators=[one.model for one in identity.accelerators],
+        accelerators=[board.model for board in identity.accelerators],
         hypervisor=identity.hypervisor,
         power_sensor=bool(powered),
         created=profile.created,
@@ -44,29 +48,27 @@ def headline_of(label: str, profile: Profile) -> Headline:
     )
 
 
-def notes_within(
-    label: str, profile: Profile, groups: Sequence[GroupRows], by: By, parity_tolerance: float
-) -> list[Note]:
+def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: By) -> list[Note]:
     """Return what must be said of one profile's table."""
     numbers = [row.numbers for group in groups for row in group.rows]
     # Fits are repeated in fewer rounds than steps, and say so in their rows.
-    repeated = [one for one in numbers if one.fit is None] or numbers
-    rounds = min((one.launches for one in repeated if one.launches), default=ROUNDS_PRELIMINARY)
+    repeated = [of_row for of_row in numbers if of_row.fit is None] or numbers
+    rounds = min((of_row.launches for of_row in repeated if of_row.launches), default=ROUNDS_PRELIMINARY)
     notes = [*by_notes(by), *run_notes(label, profile)]
     if rounds < ROUNDS_FOR_VERDICT:
         notes.append(Note(what=reason("too_few_rounds", rounds=rounds, needed=ROUNDS_FOR_VERDICT)))
     elif rounds < ROUNDS_PRELIMINARY:
         notes.append(Note(what=reason("preliminary", rounds=rounds, needed=ROUNDS_PRELIMINARY)))
-    if any(one.fit is not None and one.fit.is_computed for one in numbers):
+    if any(of_row.fit is not None and of_row.fit.is_computed for of_row in numbers):
         notes.append(Note(what=reason("computed_times")))
     if by == "step" and any(len({row.cell.batch for row in group.rows}) > 1 for group in groups):
         notes.append(Note(what=reason("per_sample")))
-    notes += [*_images(profile), *_versions(profile), *parity_notes(profile.cells, parity_tolerance)]
-    if all(one.energy_per_sample_j is None for one in numbers):
+    notes += [*_images(profile), *_versions(profile), *parity_notes(profile.cells)]
+    if all(of_row.energy_per_sample_j is None for of_row in numbers):
         notes.append(Note(what=reason("energy_not_measured")))
-    if any(one.process_shared for one in numbers):
+    if any(of_row.process_shared for of_row in numbers):
         notes.append(Note(what=reason("process_shared")))
-    if any(one.warm_start for one in numbers):
+    if any(of_row.warm_start for of_row in numbers):
         notes.append(Note(what=reason("warm_start")))
     return notes
 
@@ -87,12 +89,15 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
         if failures and len(failures) < len(result.launches):
             what = reason("launches_failed", failed=len(failures), launches=len(result.launches), cell=result.key)
             notes.append(Note(what=what, because=failures[0].reason))
-    steps = [one for result in profile.cells if result.cell.task != "fit" for one in result.launches]
-    turned = [one for one in steps if one.turns == "sequential"]
+    steps = [launch for result in profile.cells if result.cell.task != "fit" for launch in result.launches]
+    turned = [launch for launch in steps if launch.turns == "sequential"]
     if turned:
-        of = {"sequential": len({one.round for one in turned}), "rounds": len({one.round for one in steps})}
+        of = {"sequential": len({launch.round for launch in turned}), "rounds": len({launch.round for launch in steps})}
         notes.append(Note(what=reason("sequential", **of), because=turned[0].turns_reason))
-    notes += [Note(what=reason("skipped", backend=one.backend), because=one.reason) for one in profile.suite.skipped]
+    notes += [
+        Note(what=reason("skipped", backend=skipped.backend), because=skipped.reason)
+        for skipped in profile.suite.skipped
+    ]
     if profile.suite.programs:
         notes.append(Note(what=reason("own_programs")))
     if SYNTHETIC in profile.suite.data.values():
@@ -102,23 +107,29 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
 
 def _versions(profile: Profile) -> list[Note]:
     """Return which version each variant ran, of every backend that ran in more than one."""
-    found: dict[str, dict[str, str]] = {}
+    versions: dict[str, dict[str, str]] = {}
     for result in profile.cells:
-        for version in (one.backend_version for one in result.launches if one.backend_version):
-            found.setdefault(result.cell.backend, {})[result.cell.variant] = version
+        for version in (launch.backend_version for launch in result.launches if launch.backend_version):
+            versions.setdefault(result.cell.backend, {})[result.cell.variant] = version
     return [
-        Note(what=reason("versions", backend=backend, listed=", ".join(f"{name} {one}" for name, one in own.items())))
-        for backend, own in found.items()
-        if len(set(own.values())) > 1
+        Note(
+            what=reason(
+                "versions", backend=backend, listed=", ".join(f"{name} {number}" for name, number in by_variant.items())
+            )
+        )
+        for backend, by_variant in versions.items()
+        if len(set(by_variant.values())) > 1
     ]
 
 
 def _images(profile: Profile) -> list[Note]:
     """Return which image each variant ran in, where any did; and that two are the same."""
-    images = {one.name: one for one in profile.suite.variants if one.image is not None}
-    listed = ", ".join(f"{name} {one.image} ({str(one.image_digest)[:DIGEST_SHOWN]})" for name, one in images.items())
+    images = {variant.name: variant for variant in profile.suite.variants if variant.image is not None}
+    listed = ", ".join(
+        f"{name} {variant.image} ({str(variant.image_digest)[:DIGEST_SHOWN]})" for name, variant in images.items()
+    )
     notes = [Note(what=reason("images", listed=listed))] if images else []
-    if len({one.image_digest for one in images.values()}) < len(images):
+    if len({variant.image_digest for variant in images.values()}) < len(images):
         notes.append(Note(what=reason("images_same")))
     return notes
 
@@ -127,33 +138,33 @@ def deduplicated(notes: Sequence[Note]) -> list[Note]:
     """Return each note once, and of one kind no more than anybody reads."""
     kept: dict[str, list[Note]] = {}
     for note in notes:
-        own = kept.setdefault(note.what.code, [])
-        if note not in own and len(own) < ALIKE_MAX:
-            own.append(note)
-    return [note for own in kept.values() for note in own]
+        alike = kept.setdefault(note.what.code, [])
+        if note not in alike and len(alike) < ALIKE_MAX:
+            alike.append(note)
+    return [note for alike in kept.values() for note in alike]
 
 
-def parity_notes(cells: Sequence[CellResult], tolerance: float) -> list[Note]:
+def parity_notes(cells: Sequence[CellResult]) -> list[Note]:
     """Return whether cells that should compute the same do: one line if so, one for each odd cell otherwise."""
     works: dict[tuple[object, ...], dict[str, list[float]]] = {}
     for result in cells:
-        parity = next((one.parity for one in result.launches if one.parity is not None), None)
+        parity = next((launch.parity for launch in result.launches if launch.parity is not None), None)
         if parity is not None and parity.losses:
             cell = result.cell
             work = (cell.workload, str(cell.parameters), cell.task, cell.batch)
             start = (parity.weights_sha256, parity.batches_sha256, len(parity.losses))
             works.setdefault((*work, *start, cell.precision), {})[result.key] = parity.losses
-    found: dict[str, Agreement] = {}
+    agreements: dict[str, Agreement] = {}
     for (*_, precision), alike in works.items():
-        found |= agreeing(alike, tolerance * TOLERANCE_FACTORS.get(str(precision), 1.0))
+        agreements |= agreeing(alike, parity_tolerance(str(precision)))
     odd = [
-        Note(what=reason("parity_differs", cell=key, difference=one.max_relative_difference or float("inf")))
-        for key, one in found.items()
-        if one.agrees is False
+        Note(what=reason("parity_differs", cell=key, difference=agreement.max_relative_difference or float("inf")))
+        for key, agreement in agreements.items()
+        if agreement.agrees is False
     ]
-    known = [one.max_relative_difference or 0.0 for one in found.values() if one.agrees]
+    known = [agreement.max_relative_difference or 0.0 for agreement in agreements.values() if agreement.agrees]
     if odd or not known:
         return odd
-    losses = next(len(own) for shared in works.values() for own in shared.values())
+    losses = next(len(of_cell) for shared in works.values() for of_cell in shared.values())
     code = "parity_agrees" if max(known) else "parity_equal"
     return [Note(what=reason(code, losses=losses, difference=max(known)))]

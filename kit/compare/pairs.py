@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 from itertools import combinations
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.audit.member import block_arrays
+from kit.audit.launch_arrays import block_arrays
 from kit.audit.two_modes import Modes
-from kit.compare.rows import Versus
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
@@ -20,9 +20,7 @@ from kit.profile.schema import Group
 from kit.stats.difference import bounded_exp
 from kit.stats.rounds import BlockArrays, By, cycle_log_ratios, launch_time_ns, mean_step_ns, round_log_ratio
 from kit.stats.trend import trending
-from kit.stats.verdict import SMALLEST_DIFFERENCE, Judgement, Verdict, judge_family
-
-OPPOSITE: dict[Verdict, Verdict] = {"faster": "slower", "slower": "faster", "same": "same", "unresolved": "unresolved"}
+from kit.stats.verdict import SMALLEST_DIFFERENCE, Versus, judge_family
 
 
 class Pairs:
@@ -43,36 +41,17 @@ class Pairs:
         self._keys = list(launches)
         self._rounds: dict[tuple[str, str], dict[int, BlockArrays]] = {}  # of (part, cell)
         self._sequential: set[tuple[str, str, int]] = set()  # (part, cell, round) in which members did not take turns
-        for key, own in launches.items():
-            for launch in (one for one in own if one.gave_number):
+        for key, of_cell in launches.items():
+            for launch in (candidate for candidate in of_cell if candidate.gave_number):
                 self._rounds.setdefault((launch.group, key), {})[launch.round] = block_arrays(launch)
                 if launch.turns != "blocks":
                     self._sequential.add((launch.group, key, launch.round))
 
-    def versus(self, one: str, other: str) -> Versus:
-        """Return what the rounds say of the cell `one` against `other`."""
-        sign, pair = (1, (one, other)) if (one, other) in self._judged else (-1, (other, one))
-        judgement = self._judged[pair]
-        difference, modes = judgement.difference, self.modes(one, other)
-        if difference is None:
-            log_ratios = list(self.log_ratios(one, other).values())
-            ratio = bounded_exp(log_ratios[0]) if log_ratios else None
-            return Versus(verdict="unresolved", count=len(log_ratios), ratio=ratio, modes=modes)
-        low, high = sorted((difference.low**sign, difference.high**sign))
-        return Versus(
-            verdict=judgement.verdict if sign > 0 else OPPOSITE[judgement.verdict],
-            ratio=difference.ratio**sign,
-            low=low,
-            high=high,
-            level=difference.level,
-            p_adjusted=judgement.p_adjusted,
-            comparisons=judgement.comparisons,
-            count=difference.rounds,
-            mean_log=sign * difference.mean_log,
-            se_log=difference.se,
-            df=difference.df,
-            modes=modes,
-        )
+    def versus(self, key: str, other: str) -> Versus:
+        """Return what the rounds say of the cell `key` against `other`."""
+        judged = self._judged
+        versus = judged[key, other] if (key, other) in judged else judged[other, key].inverted()
+        return msgspec.structs.replace(versus, modes=self.modes(key, other))
 
     def shown_ns(self, key: str, baseline: str) -> float | None:
         """Return the time that stands in a cell's row: the baseline's own times the ratio that is judged.
@@ -103,34 +82,34 @@ class Pairs:
             if (time_ns := self._time_ns(key, blocks)) > 0
         ]
 
-    def log_ratios(self, one: str, other: str) -> dict[int, float]:
+    def log_ratios(self, key: str, other: str) -> dict[int, float]:
         """Return ln of the ratio in each common round, per sample.
 
         Members of different parts are compared through the baseline that both parts have, as what their rows show is.
         """
-        parts = [next((part for part in self._parts if key in part.cells), None) for key in (one, other)]
+        parts = [next((part for part in self._parts if member in part.cells), None) for member in (key, other)]
         for part in self._parts:
-            if one in part.cells and other in part.cells:
-                return self._between(part.key, one, other)
+            if key in part.cells and other in part.cells:
+                return self._between(part.key, key, other)
         if parts[0] is None or parts[1] is None:
             return {}
-        mine = self._between(parts[0].key, one, parts[0].baseline)
+        mine = self._between(parts[0].key, key, parts[0].baseline)
         yours = self._between(parts[1].key, other, parts[1].baseline)
         return {number: mine[number] - yours[number] for number in mine if number in yours}
 
-    def cycle_ratios(self, one: str, other: str) -> dict[int, list[float]]:
+    def cycle_ratios(self, key: str, other: str) -> dict[int, list[float]]:
         """Return, of each common round, the log-ratio within each common cycle, in order of cycle.
 
         Nothing of members of different parts, or of rounds in which they did not take turns: no cycle has both.
         """
         for part in self._parts:
-            if one in part.cells and other in part.cells:
-                mine, yours = self._rounds.get((part.key, one), {}), self._rounds.get((part.key, other), {})
-                shift = self._per_sample_log(one, other)
+            if key in part.cells and other in part.cells:
+                mine, yours = self._rounds.get((part.key, key), {}), self._rounds.get((part.key, other), {})
+                shift = self._per_sample_log(key, other)
                 return {
                     number: (cycle_log_ratios(mine[number], yours[number], self._by) + shift).tolist()
                     for number in sorted(mine.keys() & yours.keys())
-                    if self._took_turns(part.key, one, other, number)
+                    if self._took_turns(part.key, key, other, number)
                 }
         return {}
 
@@ -154,17 +133,20 @@ class Pairs:
 
     def modes_mark(self, key: str) -> list[Reason]:
         """Return the mark of a cell that has two modes."""
-        found = [own for part in self._parts if (own := self._modes.get((part.key, key))) is not None]
-        return [reason("two_modes", fast_ns=own.step_ns[0], slow_ns=own.step_ns[1]) for own in found[:1]]
+        modes = [of_part for part in self._parts if (of_part := self._modes.get((part.key, key))) is not None]
+        return [reason("two_modes", fast_ns=of_part.step_ns[0], slow_ns=of_part.step_ns[1]) for of_part in modes[:1]]
 
     def modes(self, key: str, other: str) -> tuple[float, float] | None:
         """Return the ratios of a cell to another in the two modes of either; None where both have one."""
         logs: dict[bool, list[float]] = {False: [], True: []}
         for part in self._parts:
-            own = self._modes.get((part.key, key)) or self._modes.get((part.key, other))
-            if own is None:
+            modes = self._modes.get((part.key, key)) or self._modes.get((part.key, other))
+            if modes is None:
                 continue
-            slow = {(number, cycle): mode for number, cycle, mode in zip(own.rounds, own.cycles, own.slow, strict=True)}
+            slow = {
+                (number, cycle): mode
+                for number, cycle, mode in zip(modes.rounds, modes.cycles, modes.slow, strict=True)
+            }
             mine, yours = self._rounds.get((part.key, key), {}), self._rounds.get((part.key, other), {})
             for number in mine.keys() & yours.keys():
                 times_ns = [
@@ -177,26 +159,26 @@ class Pairs:
                         logs[bool(slow[number, cycle])].append(ratio_log)
         if not logs[False] or not logs[True]:
             return None
-        low, high = sorted(math.exp(np.median(found)) for found in logs.values())
+        low, high = sorted(math.exp(np.median(ratio_logs)) for ratio_logs in logs.values())
         return low, high
 
     @cached_property
-    def _judged(self) -> dict[tuple[str, str], Judgement]:
+    def _judged(self) -> dict[tuple[str, str], Versus]:
         pairs = list(combinations(self._keys, 2))
-        logs = [list(self.log_ratios(one, other).values()) for one, other in pairs]
+        logs = [list(self.log_ratios(key, other).values()) for key, other in pairs]
         return dict(zip(pairs, judge_family(logs, SMALLEST_DIFFERENCE), strict=True))
 
-    def _between(self, part: str, one: str, other: str) -> dict[int, float]:
+    def _between(self, part: str, key: str, other: str) -> dict[int, float]:
         """Return ln of the ratio per sample in each round that two cells of a part have."""
-        mine, yours = self._rounds.get((part, one), {}), self._rounds.get((part, other), {})
-        shift = self._per_sample_log(one, other)
+        mine, yours = self._rounds.get((part, key), {}), self._rounds.get((part, other), {})
+        shift = self._per_sample_log(key, other)
         logs: dict[int, float] = {}
         for number in sorted(mine.keys() & yours.keys()):
-            if self._is_fit(one):
+            if self._is_fit(key):
                 # A fit runs alone, and is known by its whole time.
                 log_ratio = math.log(mean_step_ns(mine[number]) / mean_step_ns(yours[number]))
             else:
-                paired = self._took_turns(part, one, other, number)
+                paired = self._took_turns(part, key, other, number)
                 ratio = round_log_ratio(mine[number], yours[number], paired=paired, by=self._by)
                 if ratio is None:
                     continue
@@ -210,33 +192,35 @@ class Pairs:
     def _is_fit(self, key: str) -> bool:
         return self._cells[key].task == "fit"
 
-    def _took_turns(self, part: str, one: str, other: str, number: int) -> bool:
-        return not self._sequential & {(part, one, number), (part, other, number)}
+    def _took_turns(self, part: str, key: str, other: str, number: int) -> bool:
+        return not self._sequential & {(part, key, number), (part, other, number)}
 
-    def _per_sample_log(self, one: str, other: str) -> float:
+    def _per_sample_log(self, key: str, other: str) -> float:
         """Return what makes a ratio of steps one of samples: steps of another batch do another amount of work.
 
         Nothing makes one of latencies: a request waits for its whole batch.
         """
-        if self._by == "latency" and not self._is_fit(one):
+        if self._by == "latency" and not self._is_fit(key):
             return 0.0
-        mine, yours = self._cells[one].batch, self._cells[other].batch
+        mine, yours = self._cells[key].batch, self._cells[other].batch
         return math.log(yours / mine) if mine > 0 and yours > 0 else 0.0
 
     def _relative(self, part: Group, key: str, others: Sequence[str]) -> list[NDArray[np.float64]]:
         """Return ln of a member's time over the others' in the same cycle, (cycles,), of each round of turns."""
-        members = [self._rounds.get((part.key, one), {}) for one in (key, *others)]
-        found = []
+        members = [self._rounds.get((part.key, member), {}) for member in (key, *others)]
+        relative = []
         for number in sorted(set(members[0]).intersection(*members[1:])):
-            if any((part.key, one, number) in self._sequential for one in (key, *others)):
+            if any((part.key, member, number) in self._sequential for member in (key, *others)):
                 continue
             blocks = [rounds[number] for rounds in members]
-            cycles = reduce(np.intersect1d, (one.cycle for one in blocks))
+            cycles = reduce(np.intersect1d, (of_member.cycle for of_member in blocks))
             # Each cycle has one block of a member.
-            places = [np.intersect1d(one.cycle, cycles, return_indices=True)[1] for one in blocks]
-            own, *theirs = (np.log(one.times_ns(self._by)[place]) for one, place in zip(blocks, places, strict=True))
-            found.append(own - np.mean(theirs, axis=0) if theirs else own)
-        return found
+            places = [np.intersect1d(of_member.cycle, cycles, return_indices=True)[1] for of_member in blocks]
+            log_ns, *others_log_ns = (
+                np.log(of_member.times_ns(self._by)[place]) for of_member, place in zip(blocks, places, strict=True)
+            )
+            relative.append(log_ns - np.mean(others_log_ns, axis=0) if others_log_ns else log_ns)
+        return relative
 
 
 def _others(part: Group, key: str) -> list[str]:

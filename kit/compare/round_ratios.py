@@ -6,9 +6,10 @@ import math
 from typing import NamedTuple
 
 from kit.compare.pairs import Pairs
-from kit.compare.rows import GroupRows, Versus
+from kit.compare.rows import GroupRows
 from kit.compare.within import launches_of, parts_of
 from kit.profile.schema import Profile
+from kit.stats.verdict import Versus
 
 
 class RoundRatios(NamedTuple):
@@ -25,15 +26,15 @@ def round_ratios(profile: Profile, group: GroupRows) -> list[RoundRatios]:
     base = next((row.cell.key for row in group.rows if row.is_baseline), None)
     if base is None:
         return []
-    cells = {one.key: one.cell for one in profile.cells}
+    cells = {result.key: result.cell for result in profile.cells}
     pairs = Pairs(parts_of(profile, group.key), cells, launches_of(profile, group.key))
-    found = []
+    ratios = []
     for row in group.rows:
         if row.versus is None:
             continue
         pair = row.cell.key, base
         by_round = {number: math.exp(log) for number, log in pairs.log_ratios(*pair).items()}
-        by_cycle = {number: [math.exp(log) for log in own] for number, own in pairs.cycle_ratios(*pair).items()}
+        by_cycle = {number: [math.exp(log) for log in logs] for number, logs in pairs.cycle_ratios(*pair).items()}
         if by_round:
-            found.append(RoundRatios(row.name, row.versus, by_round, by_cycle))
-    return found
+            ratios.append(RoundRatios(row.name, row.versus, by_round, by_cycle))
+    return ratios

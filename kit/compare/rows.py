@@ -12,14 +12,15 @@ import msgspec
 from kit.profile.cell import Cell
 from kit.profile.reason import Reason, Value
 from kit.profile.sensor import SensorSummary
+from kit.stats.break_even import BreakEven
 from kit.stats.rounds import By
-from kit.stats.verdict import RULE, Verdict
+from kit.stats.verdict import RULE, Versus
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding
 
-# blocks: not compared, unless by force; warns: could explain a difference; noted: explains nothing by itself.
-Grade = Literal["blocks", "warns", "noted"]
+# incompatible: not compared, unless by force; warns: could explain a difference; noted: explains nothing by itself.
+Grade = Literal["incompatible", "warns", "noted"]
 ScoreVerdict = Literal["agrees", "differs", "unresolved"]
 
 
@@ -47,16 +48,6 @@ class ScoreDifference(msgspec.Struct, frozen=True, kw_only=True):
     high: float
     margin: float
     repeats: int
-
-
-class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
-    """After how many steps the one of two cells that compiles for longer has paid for it: the row or its baseline."""
-
-    outcome: Literal["pays", "at_once", "never", "unresolved"]
-    of_baseline: bool
-    steps: float | None
-    low: float | None
-    high: float | None
 
 
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +87,7 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     process_shared: bool = False  # of a process that held other cells, too
     energy_per_sample_j: float | None = None
     cpus: float | None = None  # CPUs used
+    injected_ratio: float | None = None  # of steps with the injected delay over those without; null: none injected
     drift_pct: float | None = None  # spread over rounds of a lone step: the machine's drift
     fit: FitNumbers | None = None
     phases_ns: dict[str, float] = {}
@@ -103,37 +95,10 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     sensors: dict[str, SensorSummary] = {}
 
 
-class Versus(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell against its baseline. A ratio is of times per sample, of fits of their whole times: below 1 is faster.
-
-    Attributes:
-        low, high: the interval; null: too few rounds or runs.
-        level: of the interval, 0.95 and more: what the family's adjustment leaves.
-        comparisons: how many of its family were tested; p is adjusted for them.
-        count: rounds, or runs of the smaller side.
-        mean_log, se_log, df: of the log-ratio; what a limit on slow-downs is tested with.
-        modes: the two ratios that the rounds or cycles change between.
-    """
-
-    verdict: Verdict
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    level: float | None = None
-    p_adjusted: float | None = None
-    comparisons: int = 0
-    unit: Literal["round", "run"] = "round"
-    count: int = 0
-    mean_log: float | None = None
-    se_log: float | None = None
-    df: float | None = None
-    modes: tuple[float, float] | None = None
-
-
 class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
     """One fact that is not the same in all profiles."""
 
-    kind: str  # a key of `kit.compare.gate.GRADES`
+    kind: str  # a key of `kit.compare.explaining_facts.FACTS`
     grade: Grade
     name: str  # which of its kind, ``torch`` of the kind ``framework``; the kind itself where there is only one
     values: list[tuple[Value | None, list[str]]]  # value (null: unknown) and labels of the profiles that have it
@@ -158,8 +123,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 class Leaders(msgspec.Struct, frozen=True, kw_only=True):
     """Who is the fastest of a group: said only where verdicts support it."""
 
-    names: list[str]  # the fastest, and those not told apart from it
-    beaten: list[tuple[str, float | None]]  # with a verdict: name and times as long its step takes; null: two modes
+    tied: list[str]  # the fastest, and those without a significant difference from it
+    slower_than_fastest: list[
+        tuple[str, float | None]
+    ]  # with a verdict: name, times as long its step takes; null: two modes
     modes: list[tuple[str, float, float]] = []  # without a verdict, slower in both modes: name, by how much
 
 

@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from kit.compare.facts import CellFacts, Facts, cell_facts, facts_of
-from kit.compare.measured import launch_marks, numbers_of, processes_shared
+from kit.compare.cell_numbers import launch_marks, numbers_of, processes_shared
+from kit.compare.explaining_facts import CellFacts, Facts, cell_facts, facts_of
 from kit.compare.naming import label_members
 from kit.compare.notes import headline_of, run_notes
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Headline, Note, Numbers
-from kit.compare.within import BaselineError, first_failure, launches_of, parts_of, whole_groups
+from kit.compare.within import first_failure, launches_of, parts_of, whole_groups
+from kit.errors import KitError
 from kit.printable import printable_line
 from kit.profile.canonical import canonical_json
 from kit.profile.cell import Cell
@@ -74,17 +75,17 @@ def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool =
         by_key = {result.key: result.cell for result in members}
         names, parts = label_members(by_key, profile.suite.compare), parts_of(profile, group)
         pairs = Pairs(parts, by_key, launches_of(profile, group), by=by)
-        for one in members:
-            cells[one.key] = CellRun(
-                cell=one.cell,
+        for member in members:
+            cells[member.key] = CellRun(
+                cell=member.cell,
                 group=group,
-                name=names[one.key],
+                name=names[member.key],
                 numbers=numbers_of(
-                    one, one.launches, shared, pairs.shown_ns(one.key, parts[0].baseline), by, details=details
+                    member, member.launches, shared, pairs.shown_ns(member.key, parts[0].baseline), by, details=details
                 ),
-                facts=cell_facts(one.launches),
-                marks=[mark for launch in one.launches for mark in launch_marks(launch)] if details else [],
-                failure=first_failure(one.launches),
+                facts=cell_facts(member.launches),
+                marks=[mark for launch in member.launches for mark in launch_marks(launch)] if details else [],
+                failure=first_failure(member.launches),
             )
     return Run(
         label=label,
@@ -115,7 +116,7 @@ def sides_of(runs: Sequence[Run], against: Sequence[Run], baseline: str | None) 
     everyone = [*runs, *against]
     first = next((run for run in everyone if baseline in (None, run.label, run.given_label)), None)
     if first is None:
-        raise BaselineError(f"no profile {baseline!r}; choose from {', '.join(run.label for run in everyone)}")
+        raise KitError(f"no profile {baseline!r}; choose from {', '.join(run.label for run in everyone)}")
     alike = [*_alike(runs), *_alike(against)]
     if len(alike) == 1:
         alike = [[first], *_alike([run for run in everyone if run is not first])]
@@ -125,10 +126,10 @@ def sides_of(runs: Sequence[Run], against: Sequence[Run], baseline: str | None) 
 
 
 def _alike(runs: Sequence[Run]) -> list[list[Run]]:
-    found: dict[tuple[bytes, str], list[Run]] = {}
+    sides: dict[tuple[bytes, str], list[Run]] = {}
     for run in runs:
-        found.setdefault((run.identity, run.given_label), []).append(run)
-    return list(found.values())
+        sides.setdefault((run.identity, run.given_label), []).append(run)
+    return list(sides.values())
 
 
 def _named(alike: Sequence[list[Run]]) -> list[Side]:

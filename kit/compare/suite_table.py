@@ -13,7 +13,7 @@ from typing import NamedTuple, get_args
 
 import msgspec
 
-from kit.compare.facts import cell_facts
+from kit.compare.explaining_facts import cell_facts
 from kit.compare.fits import epoch_ns
 from kit.compare.gains import blocking, gain_pct
 from kit.compare.rows import Mismatch, Numbers
@@ -24,7 +24,6 @@ from kit.profile.published import FigureName
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
 from kit.stats.metrics import metrics
-from kit.workloads.parity import PARITY_TOLERANCE
 
 RowKey = tuple[str, ...]
 # Each with the time that it compares, a CPU's over the device's.
@@ -136,7 +135,8 @@ def _rows(profiles: Sequence[tuple[str, Profile]], axes: Sequence[str]) -> list[
 
     def is_of(published: RowKey, row: RowKey) -> bool:
         return all(
-            axis == "backend" or said in (ANY, value) for axis, said, value in zip(axes, published, row, strict=True)
+            axis == "backend" or stated in (ANY, value)
+            for axis, stated, value in zip(axes, published, row, strict=True)
         )
 
     return _in_order(
@@ -155,13 +155,13 @@ def _axes_left_out(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str])
     """Return the other axes in which cells of one task differ that would stand in one row of one column."""
     alike: dict[tuple[object, ...], list[Cell]] = {}
     for label, profile in profiles:
-        for cell in (one.cell for one in profile.cells):
+        for cell in (result.cell for result in profile.cells):
             alike.setdefault((label, cell.device, cell.task, _row_key(cell, axes)), []).append(cell)
-    names = dict.fromkeys([*(name for own in alike.values() for one in own for name in one.parameters), *AXES])
+    names = dict.fromkeys([*(name for cells in alike.values() for cell in cells for name in cell.parameters), *AXES])
     return [
         name
         for name in names
-        if name not in axes and any(len({one.value(name) for one in own}) > 1 for own in alike.values())
+        if name not in axes and any(len({cell.value(name) for cell in cells}) > 1 for cells in alike.values())
     ]
 
 
@@ -205,7 +205,7 @@ def _figures(
 ) -> dict[FigureName, Figure]:
     wanted = dict.fromkeys([*figures, *(GAINS[name] for name in figures if name in GAINS)])
     if not profile.measured:
-        given = {one.figure: one.value for result in cells for one in result.published}
+        given = {figure.figure: figure.value for result in cells for figure in result.published}
         nothing = Figure(reason=reason("not_published"))
         return {name: Figure(value=given[name]) if name in given else nothing for name in wanted}
     measured = _measured(cells, numbers)
@@ -235,26 +235,26 @@ def _of_fit(result: CellResult, shown: Numbers) -> dict[FigureName, Figure]:
     numbers = shown.fit
     if numbers is None:
         return {}
-    epochs = [own for launch, fit in fits if (own := epoch_ns(launch, fit)) is not None]
-    found: dict[FigureName, Figure] = {
+    epochs = [time_ns for launch, fit in fits if (time_ns := epoch_ns(launch, fit)) is not None]
+    by_name: dict[FigureName, Figure] = {
         "train_time_s": Figure(value=numbers.total_ns / 1e9, is_computed=numbers.is_computed),
         "epoch_time_s": Figure(value=statistics.fmean(epochs) / 1e9, is_computed=numbers.is_computed)
         if epochs
         else Figure(reason=reason("one_epoch")),
     }
     if numbers.test_ns is not None:
-        found["test_time_s"] = Figure(value=numbers.test_ns / 1e9)
+        by_name["test_time_s"] = Figure(value=numbers.test_ns / 1e9)
     counted = [fit.confusion for _, fit in fits if fit.confusion is not None]
     if counted:
-        scores = [metrics(one) for one in counted]
-        found["accuracy"] = _over_repeats([one.accuracy for one in scores])
-        found["precision"] = _over_repeats([one.macro_precision for one in scores])
-        found["recall"] = _over_repeats([one.macro_recall for one in scores])
-        found["f1"] = _over_repeats([one.macro_f1 for one in scores])
+        scores = [metrics(counts) for counts in counted]
+        by_name["accuracy"] = _over_repeats([score.accuracy for score in scores])
+        by_name["precision"] = _over_repeats([score.macro_precision for score in scores])
+        by_name["recall"] = _over_repeats([score.macro_recall for score in scores])
+        by_name["f1"] = _over_repeats([score.macro_f1 for score in scores])
     else:
         why = next((fit.reason for _, fit in fits if fit.reason is not None), reason("no_classes"))
-        found |= dict.fromkeys(("accuracy", "precision", "recall", "f1"), Figure(reason=why))
-    return found
+        by_name |= dict.fromkeys(("accuracy", "precision", "recall", "f1"), Figure(reason=why))
+    return by_name
 
 
 def _over_repeats(values: Sequence[float]) -> Figure:
@@ -269,30 +269,35 @@ def _add_gains(column: _Column, base: _Column | None, figures: Sequence[FigureNa
 
 
 def _gain(column: _Column, base: _Column | None, row: RowKey, time: FigureName) -> Figure:
-    own = column.values[row][time]
+    figure = column.values[row][time]
     of_base = Figure() if base is None else base.values[row][time]
     if base is column:
         return Figure(reason=reason("gains_are_over_this"))
-    if own.value is None:
-        return own
+    if figure.value is None:
+        return figure
     if base is None or of_base.value is None:
         return Figure(reason=reason("no_cpu_to_gain_over"))
     different = _blocking(column, base, row, time)
     if different is not None:
-        (base_said, _), (said, _) = different.values[0], different.values[-1]
-        return Figure(reason=reason("not_like_the_cpus", kind=different.kind, value=said or "", of_cpu=base_said or ""))
-    return Figure(value=gain_pct(of_base.value, own.value), is_computed=own.is_computed or of_base.is_computed)
+        (base_said, _), (value, _) = different.values[0], different.values[-1]
+        return Figure(
+            reason=reason("not_like_the_cpus", kind=different.kind, value=value or "", of_cpu=base_said or "")
+        )
+    return Figure(value=gain_pct(of_base.value, figure.value), is_computed=figure.is_computed or of_base.is_computed)
 
 
 def _blocking(column: _Column, base: _Column, row: RowKey, time: FigureName) -> Mismatch | None:
     """Return why two measured times are not to be compared."""
-    timed = [next((one for one in own.cells[row] if one.cell.task == TIMED[time]), None) for own in (base, column)]
-    theirs, ours = timed
-    if theirs is None or ours is None:
+    timed = [
+        next((result for result in place.cells[row] if result.cell.task == TIMED[time]), None)
+        for place in (base, column)
+    ]
+    base_result, result = timed
+    if base_result is None or result is None:
         return None
-    facts = [cell_facts(one.launches) for one in (theirs, ours)]
+    facts = [cell_facts(of_place.launches) for of_place in (base_result, result)]
     if time == "test_time_s":  # a pass over the test split takes as long after one epoch as after ten
-        facts = [one._replace(epochs="") for one in facts]
+        facts = [of_place._replace(epochs="") for of_place in facts]
     labelled = list(zip((base.head.profile, column.head.profile), facts, strict=True))
     like_hardware = base.hardware == column.hardware
-    return blocking(labelled, ours.cell.precision, like_hardware=like_hardware, parity_tolerance=PARITY_TOLERANCE)
+    return blocking(labelled, result.cell.precision, like_hardware=like_hardware)

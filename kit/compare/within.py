@@ -12,26 +12,23 @@ from typing import TYPE_CHECKING
 
 from kit.audit.member import members as audited
 from kit.audit.two_modes import modes_of
+from kit.compare.cell_numbers import counted_marks, judged_ns, launch_marks, numbers_of, processes_shared
 from kit.compare.fits import score_difference
-from kit.compare.measured import counted_marks, judged_ns, launch_marks, numbers_of, processes_shared
 from kit.compare.naming import label_members, titles
 from kit.compare.notes import deduplicated, headline_of, notes_within
 from kit.compare.pairs import Pairs
-from kit.compare.rows import BreakEven, Comparison, GroupRows, Leaders, Recommendation, Row
+from kit.compare.rows import Comparison, GroupRows, Leaders, Recommendation, Row
 from kit.compare.sweep import break_even, recommendation, swept_axis
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import PART, CellResult, Group, Profile
+from kit.stats.break_even import BreakEven
 from kit.stats.rounds import By
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding
-
-
-class BaselineError(KitError):
-    """No cell or profile is what `--baseline` names."""
 
 
 def compare_within(
@@ -41,7 +38,6 @@ def compare_within(
     baseline: str | None = None,
     findings: Sequence[Finding] = (),
     by: By = "step",
-    parity_tolerance: float,
 ) -> Comparison:
     """Return every group of one profile with its verdicts.
 
@@ -51,19 +47,19 @@ def compare_within(
         baseline: name of a row, or key of a cell, that is the baseline where a group has it; null: the groups' own.
         findings: of the profile's audit, gravest first.
         by: what is compared.
-        parity_tolerance: largest relative difference of losses that are called equal.
 
     Raises:
-        BaselineError: no group has such a cell.
+        KitError: no group has such a cell.
     """
     whole = whole_groups(profile)
     names = {
-        key: label_members({one.key: one.cell for one in own}, profile.suite.compare) for key, own in whole.items()
+        key: label_members({result.key: result.cell for result in results}, profile.suite.compare)
+        for key, results in whole.items()
     }
-    known = {name for own in names.values() for name in own.values()}
-    if baseline is not None and baseline not in known and not any(baseline in own for own in names.values()):
-        raise BaselineError(f"no baseline {baseline!r} in {label}; choose from {', '.join(sorted(known))}")
-    heads = titles([[one.cell for one in own] for own in whole.values()])
+    known = {name for of_group in names.values() for name in of_group.values()}
+    if baseline is not None and baseline not in known and not any(baseline in of_group for of_group in names.values()):
+        raise KitError(f"no baseline {baseline!r} in {label}; choose from {', '.join(sorted(known))}")
+    heads = titles([[result.cell for result in results] for results in whole.values()])
     groups = [
         _group(profile, key, title, names[key], baseline, findings, by) for key, title in zip(whole, heads, strict=True)
     ]
@@ -71,7 +67,7 @@ def compare_within(
         kind="cells",
         groups=groups,
         headlines=[headline_of(label, profile)],
-        notes=deduplicated(notes_within(label, profile, groups, by, parity_tolerance)),
+        notes=deduplicated(notes_within(label, profile, groups, by)),
         by=by,
     )
 
@@ -81,8 +77,8 @@ def whole_groups(profile: Profile) -> dict[str, list[CellResult]]:
     results = {result.key: result for result in profile.cells}
     whole: dict[str, dict[str, CellResult]] = {}
     for group in profile.groups:
-        own = whole.setdefault(_whole_key(group.key), {})
-        own.update({key: results[key] for key in group.cells if key in results})
+        of_group = whole.setdefault(_whole_key(group.key), {})
+        of_group.update({key: results[key] for key in group.cells if key in results})
     return {key: list(cells.values()) for key, cells in whole.items() if cells}
 
 
@@ -121,23 +117,27 @@ def _group(  # noqa: PLR0917 - what a group is made of
 ) -> GroupRows:
     parts, launches = parts_of(profile, key), launches_of(profile, key)
     members = [result for result in profile.cells if result.key in names]
-    found = {(one.group, one.cell.key): modes_of(one) for one in audited(profile) if _whole_key(one.group) == key}
-    modes = {where: own for where, own in found.items() if own is not None}
-    cells = {one.key: one.cell for one in members}
+    modes_of_all = {
+        (member.group, member.cell.key): modes_of(member)
+        for member in audited(profile)
+        if _whole_key(member.group) == key
+    }
+    modes = {where: of_member for where, of_member in modes_of_all.items() if of_member is not None}
+    cells = {member.key: member.cell for member in members}
     pairs, shared = Pairs(parts, cells, launches, modes, by), processes_shared(profile)
     axis = swept_axis(list(cells.values()), profile.suite.compare)
-    baseline = next((one for one in names if wanted in (names[one], one)), parts[0].baseline)
+    baseline = next((name for name in names if wanted in (names[name], name)), parts[0].baseline)
     trends = pairs.trends()
     rows = []
     for member in members:
-        own = launches[member.key]
-        numbers = numbers_of(member, own, shared, pairs.shown_ns(member.key, baseline), by)
+        of_cell = launches[member.key]
+        numbers = numbers_of(member, of_cell, shared, pairs.shown_ns(member.key, baseline), by)
         judged = member.key != baseline and numbers.step_ns is not None and baseline in names
-        marks = counted_marks(mark for launch in own for mark in launch_marks(launch))
+        marks = counted_marks(mark for launch in of_cell for mark in launch_marks(launch))
         marks += [
-            reason("stalls", share_pct=one.values["stalled_pct"])
-            for one in findings
-            if (one.code, one.cell_key, _whole_key(one.group)) == ("stalls", member.key, key)
+            reason("stalls", share_pct=finding.values["stalled_pct"])
+            for finding in findings
+            if (finding.code, finding.cell_key, _whole_key(finding.group)) == ("stalls", member.key, key)
         ]
         rows.append(
             Row(
@@ -147,10 +147,10 @@ def _group(  # noqa: PLR0917 - what a group is made of
                 numbers=numbers,
                 is_baseline=member.key == baseline,
                 versus=pairs.versus(member.key, baseline) if judged else None,
-                score_difference=score_difference(own, launches[baseline]) if judged else None,
+                score_difference=score_difference(of_cell, launches[baseline]) if judged else None,
                 break_even=_break_even(cells, launches, member.key, baseline) if judged else None,
                 marks=[*marks, *trends.get(member.key, []), *pairs.modes_mark(member.key)],
-                failure=first_failure(own),
+                failure=first_failure(of_cell),
             )
         )
     if axis is None:
@@ -165,21 +165,23 @@ def _group(  # noqa: PLR0917 - what a group is made of
         rows=rows,
         leaders=_leaders(rows, pairs, keys) if axis is None else None,
         recommendation=None if axis is None or by != "step" else _recommended(axis, rows, pairs, keys),
-        findings=_once(one for one in findings if _whole_key(one.group) == key),
+        findings=_once(finding for finding in findings if _whole_key(finding.group) == key),
     )
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:
     """Return each finding of a cell once: a baseline is measured in every part of its group."""
-    return list({(one.cell_key, one.code): one for one in findings}.values())
+    return list({(finding.cell_key, finding.code): finding for finding in findings}.values())
 
 
 def _break_even(
     cells: Mapping[str, Cell], launches: Mapping[str, Sequence[Launch]], key: str, baseline: str
 ) -> BreakEven | None:
     """Return it for another compile mode of the same framework; what else is compared compiles something else."""
-    own, theirs, axis = cells[key], cells[baseline], ("compile_mode",)
-    is_other_mode = own.key != theirs.key and own.key_without(axis) == theirs.key_without(axis) and own.task != "fit"
+    cell, base_cell, axis = cells[key], cells[baseline], ("compile_mode",)
+    is_other_mode = (
+        cell.key != base_cell.key and cell.key_without(axis) == base_cell.key_without(axis) and cell.task != "fit"
+    )
     return break_even(launches[key], launches[baseline]) if is_other_mode else None
 
 
@@ -196,13 +198,13 @@ def _leaders(rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Lead
     """Return who is the fastest of the rows, which are so ordered; null where no verdict says so. `keys`: by name."""
     first, *others = [row for row in rows if row.numbers.step_ns is not None] or rows[:1]
     against = {row.name: pairs.versus(keys[row.name], keys[first.name]) for row in others}
-    beaten = [
+    slower_than_fastest = [
         (name, versus.ratio if versus.modes is None else None)
         for name, versus in against.items()
-        # One that changes between two modes is beaten where both are slower.
+        # One that changes between two modes is slower where both are slower.
         if versus.verdict == "slower" and versus.ratio is not None and (versus.modes is None or versus.modes[0] > 1)
     ]
-    slower = {name for name, _ in beaten}
+    slower = {name for name, _ in slower_than_fastest}
     in_modes = [
         (name, *versus.modes)
         for name, versus in against.items()
@@ -210,5 +212,7 @@ def _leaders(rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Lead
     ]
     if any(versus.verdict == "faster" for versus in against.values()):
         return None
-    level = [name for name in against if name not in {*slower, *(one[0] for one in in_modes)}]
-    return Leaders(names=[first.name, *level], beaten=beaten, modes=in_modes) if beaten else None
+    tied = [name for name in against if name not in {*slower, *(of_row[0] for of_row in in_modes)}]
+    if not slower_than_fastest:
+        return None
+    return Leaders(tied=[first.name, *tied], slower_than_fastest=slower_than_fastest, modes=in_modes)

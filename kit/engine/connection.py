@@ -39,7 +39,7 @@ def connect(host: str | None = None) -> docker.DockerClient:
 
     Raises:
         EngineError: nothing answers there, it may not be used, or it is too old.
-        TunnelError: ssh does not get there.
+        EngineError: ssh does not get there.
     """
     address = _address(host)
     import docker

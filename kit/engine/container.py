@@ -44,7 +44,7 @@ class Container:
     Its input stays open as long, too; the supervisor in it ends it when that closes, as at this process' death.
 
     Raises:
-        EngineError: the engine refuses, with what would mend it.
+        EngineError: the engine refuses, with the remedy.
     """
 
     def __init__(self, client: docker.DockerClient, options: ContainerOptions) -> None:
@@ -130,15 +130,15 @@ class Container:
 
 
 def explained(error: Exception) -> str:
-    """Return an engine's refusal in one line, with what would mend it where that is known."""
-    said = " ".join(str(getattr(error, "explanation", None) or error).split())
-    if "could not select device driver" in said or "nvidia-container-cli" in said:
+    """Return an engine's refusal in one line, with the remedy where that is known."""
+    refusal = " ".join(str(getattr(error, "explanation", None) or error).split())
+    if "could not select device driver" in refusal or "nvidia-container-cli" in refusal:
         return (
-            f"the engine cannot give a GPU ({said}); install the NVIDIA Container Toolkit and the driver, "
+            f"the engine cannot give a GPU ({refusal}); install the NVIDIA Container Toolkit and the driver, "
             "or measure with `kit launch cpu`"
         )
-    if "powercap" in said:
+    if "powercap" in refusal:
         return "the engine's host has no energy counters (/sys/devices/virtual/powercap); leave out --rapl"
-    if "Requested CPUs are not available" in said:
-        return f"{said}; give CPUs that this host has with --cpuset"
-    return said
+    if "Requested CPUs are not available" in refusal:
+        return f"{refusal}; give CPUs that this host has with --cpuset"
+    return refusal

@@ -52,7 +52,7 @@ class ContainerRun(NamedTuple):
     files: tuple[Path, ...]  # that they name
     image: str | None  # null: the target's
     limits: Limits
-    may_exist: bool = False  # the profile may be there: the run goes on with it, or replaces it
+    may_exist: bool = False  # the profile may be there: the run resumes it, or replaces it
 
 
 def run_here(run: ContainerRun, stop: Stop) -> Ended:

@@ -36,7 +36,7 @@ def with_devices(client: docker.DockerClient, target: str, options: ContainerOpt
         info = client.info()
         # Since Docker 28.3 devices may come by the Container Device Interface, without a runtime of its own.
         if "nvidia" not in info["Runtimes"] and not any(
-            "nvidia" in str(one) for one in info.get("DiscoveredDevices") or ()
+            "nvidia" in str(device) for device in info.get("DiscoveredDevices") or ()
         ):
             raise EngineError(
                 "the engine has no NVIDIA runtime; install the NVIDIA Container Toolkit on its host and run "

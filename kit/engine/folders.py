@@ -40,7 +40,7 @@ def with_folders(options: ContainerOptions, out: str | None, files: Iterable[Pat
         raise EngineError(f"{folder}: not writable by you; choose another --out")
     data, variables = data_bind()
     read = {_absolute(file).parent for file in files} - {folder}
-    binds = [*data, *(_at_same_path(one) for one in sorted(read)), _at_same_path(folder, writable=True)]
+    binds = [*data, *(_at_same_path(path) for path in sorted(read)), _at_same_path(folder, writable=True)]
     for bind in binds:
         if bind.inside in NOT_MOUNTED_AT:
             raise EngineError(f"{bind.inside}: a container has its own; keep profile, suites and programs elsewhere")

@@ -50,20 +50,20 @@ def find_image(client: docker.DockerClient, name: str) -> Image | None:
     import docker
 
     try:
-        found = client.images.get(name)
+        image = client.images.get(name)
     except docker.errors.ImageNotFound:
         return None
-    config = found.attrs["Config"]
+    config = image.attrs["Config"]
     environment = dict(entry.partition("=")[::2] for entry in config.get("Env") or ())
-    return Image(name, str(found.id), environment, found.labels, config.get("Entrypoint") or ())
+    return Image(name, str(image.id), environment, image.labels, config.get("Entrypoint") or ())
 
 
 def need_image(client: docker.DockerClient, name: str) -> Image:
     """Return the image of that name. EngineError where the engine has none."""
-    found = find_image(client, name)
-    if found is None:
+    image = find_image(client, name)
+    if image is None:
         raise EngineError(f"the engine has no image {name}; build it, or `docker pull {name}`")
-    return found
+    return image
 
 
 def find_or_build(client: docker.DockerClient, host: str | None, target: str) -> Image:
@@ -78,11 +78,11 @@ def find_or_build(client: docker.DockerClient, host: str | None, target: str) ->
         EngineError: there is none, and it cannot be built.
     """
     name = target_image(target)
-    found = find_image(client, name)
-    if found is not None and _is_this_kit(found):
-        return found
+    image = find_image(client, name)
+    if image is not None and _is_this_kit(image):
+        return image
     if not (CHECKOUT / f"Dockerfile.{target}").is_file():
-        other = found and f"another version ({found.labels.get(VERSION_LABEL)}, not {__version__}) of"
+        other = image and f"another version ({image.labels.get(VERSION_LABEL)}, not {__version__}) of"
         raise EngineError(
             f"the engine has {other or 'no image'} {name}, and no Dockerfile.{target} is here to build it from; "
             f"run `make image-{target}` in a checkout, or name an image with --image"
@@ -90,7 +90,7 @@ def find_or_build(client: docker.DockerClient, host: str | None, target: str) ->
     environment = {**os.environ, "DOCKER_HOST": host} if host else None
     built = subprocess.run(["make", f"image-{target}"], cwd=CHECKOUT, env=environment, stdout=2, check=False)
     if built.returncode or (built_image := find_image(client, name)) is None:
-        old = f"; --image {name} measures in the one of another revision that is there" if found else ""
+        old = f"; --image {name} measures in the one of another revision that is there" if image else ""
         raise EngineError(
             f"Dockerfile.{target} could not be built, as the lines above say; where the base image or the packages "
             f"cannot be reached, give make BASE_IMAGE=… or load a built image with `docker load`{old}"
@@ -129,8 +129,8 @@ def ask(
     deadline = time.monotonic() + ASK_TIMEOUT_S
     with Container(client, options) as container:
         while (outputs := container.receive(1.0)) is not None:
-            output += b"".join(one.data for one in outputs if not one.is_error)
-            errors += b"".join(one.data for one in outputs if one.is_error)
+            output += b"".join(output.data for output in outputs if not output.is_error)
+            errors += b"".join(output.data for output in outputs if output.is_error)
             if time.monotonic() > deadline:
                 raise EngineError(f"image {image}: {command[0]} has not ended within {ASK_TIMEOUT_S:.0f} s")
         status = container.wait().status

@@ -19,7 +19,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from kit.command import resuming
 from kit.engine.connection import EngineError, connect
 from kit.engine.container_run import ContainerRun, command_of, container_options, image_of, supervised
 from kit.engine.devices import with_devices
@@ -28,6 +27,7 @@ from kit.engine.stream import Stop, run_streamed
 from kit.engine.volumes import Volumes
 from kit.profile.steps import SUFFIX
 from kit.profile.unfinished import folder_of
+from kit.resume_command import resuming
 from kit.workloads.data.files import data_folder
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def for_hosts(run: ContainerRun, hosts: Sequence[str]) -> list[tuple[str, Contai
     labels = [host_label(host) for host in hosts]
     if len({*labels}) < len(labels):
         labels = [f"{label}-{place + 1}" for place, label in enumerate(labels)]
-    found = []
+    files = []
     for host, label in zip(hosts, labels, strict=True):
         name = Path(run.out or ".")
         if name.is_dir():
@@ -66,11 +66,13 @@ def for_hosts(run: ContainerRun, hosts: Sequence[str]) -> list[tuple[str, Contai
         for path in run.files:
             if path.is_absolute():
                 raise EngineError(f"{path}: an absolute path is not there on another host; give it relative to here")
-        own = Path(os.path.relpath(name))
-        if own.exists() and not run.may_exist:
-            raise EngineError(f"{own}: is there already; choose another --out, or replace it with --force")
-        found.append((host, run._replace(out=str(own), arguments=(*_without_out(run.arguments), "--out", str(own)))))
-    return found
+        relative = Path(os.path.relpath(name))
+        if relative.exists() and not run.may_exist:
+            raise EngineError(f"{relative}: is there already; choose another --out, or replace it with --force")
+        files.append(
+            (host, run._replace(out=str(relative), arguments=(*_without_out(run.arguments), "--out", str(relative))))
+        )
+    return files
 
 
 def _without_out(arguments: Iterable[str]) -> list[str]:
@@ -97,7 +99,7 @@ def run_remote(run: ContainerRun, host: str, stop: Stop) -> Ended:
     client = connect(host)
     image = image_of(client, host, run)
     volumes = Volumes(client, image.digest)
-    own = f"steadykit-{hashlib.sha256(f'{os.getuid()} {Path.cwd()} {run.out}'.encode()).hexdigest()[:12]}"
+    volume_name = f"steadykit-{hashlib.sha256(f'{os.getuid()} {Path.cwd()} {run.out}'.encode()).hexdigest()[:12]}"
     options = with_devices(client, run.target, container_options(run, range(client.info()["NCPU"])))
     has_data = data_folder().is_dir()
     if has_data and volumes.make(DATA_VOLUME):
@@ -107,42 +109,42 @@ def run_remote(run: ContainerRun, host: str, stop: Stop) -> Ended:
             volumes.remove(DATA_VOLUME)
             raise
     profile, rounds = Path(run.out), folder_of(Path(run.out))
-    volumes.make(own)
+    volumes.make(volume_name)
     there = [path for path in (profile, rounds) if path.exists()]
-    volumes.fill(own, PROFILES, Path.cwd(), [*run.files, *there], empty=[profile.parent])
+    volumes.fill(volume_name, PROFILES, Path.cwd(), [*run.files, *there], empty=[profile.parent])
     command = command_of(run, host)
     data = [Bind(DATA_VOLUME, DATA)] if has_data else []
     options = options._replace(
         environment=(*options.environment, ("KIT_COMMAND", command)),
         cpuset=options.cpuset if run.limits.cpus else run.limits.cpuset,
         workdir=str(PROFILES),
-        binds=(*options.binds, *data, Bind(own, PROFILES, writable=True)),
+        binds=(*options.binds, *data, Bind(volume_name, PROFILES, writable=True)),
     )
     try:
         ended = run_streamed(client, supervised(options, image), stop)
     except EngineError as error:
         with suppress(EngineError):
-            _bring_home(volumes, own, profile)
+            _bring_home(volumes, volume_name, profile)
             if not rounds.is_dir():
                 raise error from None
-        raise EngineError(f"{error}; `{resuming(run.out, command)}` goes on with what was measured") from None
-    _bring_home(volumes, own, profile)
+        raise EngineError(f"{error}; `{resuming(run.out, command)}` resumes it") from None
+    _bring_home(volumes, volume_name, profile)
     return ended
 
 
-def _bring_home(volumes: Volumes, own: str, profile: Path) -> None:
+def _bring_home(volumes: Volumes, volume_name: str, profile: Path) -> None:
     """Copy the profile, its steps and its unfinished rounds here, and remove the volume."""
     rounds = folder_of(profile)
 
     def is_steps(path: Path) -> bool:
         return path.name.startswith(f"{profile.name}.") and path.name.endswith(SUFFIX) and path.parent == profile.parent
 
-    found = volumes.bring_home(
-        own, PROFILES, Path.cwd(), lambda path: path == profile or path.parent == rounds or is_steps(path)
+    names = volumes.bring_home(
+        volume_name, PROFILES, Path.cwd(), lambda path: path == profile or path.parent == rounds or is_steps(path)
     )
-    if not any(path.parent == rounds for path in found):
+    if not any(path.parent == rounds for path in names):
         shutil.rmtree(rounds, ignore_errors=True)
-    if any(is_steps(path) for path in found):
-        for old in {path for path in profile.parent.iterdir() if is_steps(path)} - found:
+    if any(is_steps(path) for path in names):
+        for old in {path for path in profile.parent.iterdir() if is_steps(path)} - names:
             old.unlink()
-    volumes.remove(own)
+    volumes.remove(volume_name)

@@ -22,10 +22,6 @@ OPTIONS = ("BatchMode=yes", "ExitOnForwardFailure=yes", "ServerAliveInterval=15"
 HOLD = "cat"
 
 
-class TunnelError(KitError):
-    """The host was not reached."""
-
-
 @functools.cache
 def forwarded(url: str) -> str:
     """Return the unix:// address here of the engine at ssh://[user@]host[:port][/path/of/its.sock].
@@ -33,29 +29,29 @@ def forwarded(url: str) -> str:
     There is one for each URL, and it ends with this process.
 
     Raises:
-        TunnelError: with ssh's own last line.
+        KitError: with ssh's own last line.
     """
     there = urlsplit(url)
     destination = f"{there.username}@{there.hostname}" if there.username else str(there.hostname)
     with ExitStack() as opened:
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="steadykit-ssh-"))
-        here, said = Path(folder, "engine.sock"), Path(folder, "stderr")
+        here, stderr = Path(folder, "engine.sock"), Path(folder, "stderr")
         command = ["ssh", "-T", *(word for option in OPTIONS for word in ("-o", option))]
         command += ["-L", f"{here}:{there.path or SOCKET}", *(["-p", str(there.port)] if there.port else [])]
         try:
-            with said.open("wb") as errors:
+            with stderr.open("wb") as errors:
                 process = subprocess.Popen(
                     [*command, "--", destination, HOLD],
                     stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
                 )  # fmt: skip
         except OSError as error:
-            raise TunnelError(f"{url}: ssh cannot be run ({error.strerror}); install an ssh client") from None
+            raise KitError(f"{url}: ssh cannot be run ({error.strerror}); install an ssh client") from None
         opened.callback(_end, process)
         deadline = time.monotonic() + CONNECT_S
         while not here.exists():
             if process.poll() is not None or time.monotonic() > deadline:
-                last = (said.read_text(errors="replace").strip().splitlines() or ["no answer"])[-1]
-                raise TunnelError(f"{url}: {last}; `ssh -o BatchMode=yes {destination} true` must succeed")
+                last = (stderr.read_text(errors="replace").strip().splitlines() or ["no answer"])[-1]
+                raise KitError(f"{url}: {last}; `ssh -o BatchMode=yes {destination} true` must succeed")
             time.sleep(LOOK_EVERY_S)
         atexit.register(opened.pop_all().close)
     return f"unix://{here}"

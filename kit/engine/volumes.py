@@ -55,7 +55,7 @@ class Volumes:
 
     def bring_home(self, name: str, inside: PurePosixPath, root: Path, is_wanted: Callable[[Path], bool]) -> set[Path]:
         """Copy those files of the volume that are wanted to the same places below `root`; return their paths."""
-        found: set[Path] = set()
+        files: set[Path] = set()
         with tempfile.TemporaryFile() as packed, self._open(name, inside) as container:
             for chunk in container.get_archive(str(inside))[0]:
                 packed.write(chunk)
@@ -70,8 +70,8 @@ class Volumes:
                     if (data := archive.extractfile(member)) is not None:
                         (root / path).parent.mkdir(parents=True, exist_ok=True)
                         (root / path).write_bytes(data.read())
-                        found.add(path)
-        return found
+                        files.add(path)
+        return files
 
     def remove(self, name: str) -> None:
         """Remove it with what is in it."""

@@ -23,7 +23,7 @@ DEVICE_FILES: dict[Device, tuple[str, ...]] = {
 
 def accelerators(reasons: dict[str, Reason]) -> list[Accelerator]:
     """List them; why there is no GPU to list is noted in `reasons`."""
-    found = []
+    devices: list[Accelerator] = []
     boards = nvml.open_boards()
     if isinstance(boards, Reason):
         reasons["accelerators.gpu"] = boards
@@ -31,7 +31,7 @@ def accelerators(reasons: dict[str, Reason]) -> list[Accelerator]:
         driver = _asking(boards.nvml)("nvmlSystemGetDriverVersion")
         for ask in (_asking(boards.nvml, handle) for handle in boards.handles):
             memory, uuid = ask("nvmlDeviceGetMemoryInfo"), ask("nvmlDeviceGetUUID")
-            found.append(
+            devices.append(
                 Accelerator(
                     kind="gpu",
                     model=ask("nvmlDeviceGetName") or "unnamed",
@@ -40,7 +40,7 @@ def accelerators(reasons: dict[str, Reason]) -> list[Accelerator]:
                     uuid_sha256=uuid and hashlib.sha256(uuid.encode()).hexdigest(),
                 )
             )
-    return found + [
+    return devices + [
         Accelerator(kind="tpu", model=f"TPU at {device}", memory_b=None, driver=None, uuid_sha256=None)
         for device in tpu.devices()
     ]
@@ -55,8 +55,8 @@ def accelerator_states() -> list[AcceleratorState]:
 
     def state(index: int, ask: Callable[..., Any]) -> AcceleratorState:
         def number(call: str, *arguments: object, per_unit: int = 1) -> float | None:
-            found = ask(call, *arguments)
-            return None if found is None else found / per_unit
+            answer = ask(call, *arguments)
+            return None if answer is None else answer / per_unit
 
         return AcceleratorState(
             name=f"gpu {index}",
@@ -70,12 +70,12 @@ def accelerator_states() -> list[AcceleratorState]:
     return [state(index, _asking(boards.nvml, handle)) for index, handle in enumerate(boards.handles)]
 
 
-def absence(device: Device, dev: Path = Path("/dev")) -> Reason | None:
+def why_missing(device: Device, dev: Path = Path("/dev")) -> Reason | None:
     """Return why there is certainly no such device here; None: there is one, or may be one that cannot be listed."""
     if device == "cpu" or any(next(dev.glob(pattern), None) for pattern in DEVICE_FILES[device]):
         return None
     reasons = {"accelerators.tpu": reason("no_tpu")}
-    if any(found.kind == device for found in accelerators(reasons)):
+    if any(board.kind == device for board in accelerators(reasons)):
         return None
     return reasons[f"accelerators.{device}"]
 

@@ -27,7 +27,7 @@ def identity(pythons: Iterable[str] = (), *, packages: Iterable[str] = (), prefi
         prefixes: of environment variables that are recorded, beside `kit.fingerprint.software.PREFIXES`.
     """
     reasons: dict[str, Reason] = {}
-    found = Identity(
+    identity_now = Identity(
         cpu=processor(reasons),
         memory_b=psutil.virtual_memory().total,
         hypervisor=hypervisor(reasons),
@@ -37,24 +37,26 @@ def identity(pythons: Iterable[str] = (), *, packages: Iterable[str] = (), prefi
         hostname_sha256=hashlib.sha256(platform.node().encode()).hexdigest(),
         reasons=reasons,
     )
-    return hashed(found)
+    return hashed(identity_now)
 
 
-def hashed(found: Identity) -> Identity:
+def hashed(plain: Identity) -> Identity:
     """Return the same identity with both hashes filled in.
 
     `hardware_sha256` leaves out what updates of software change: CPU flags, microcode, drivers. `sha256` covers every
     field but itself.
     """
-    cpu = found.cpu
+    cpu = plain.cpu
     hardware = {
         "cpu": [cpu.model, cpu.architecture, cpu.cores_physical, cpu.cores_logical],
         "caches": cpu.caches,
-        "memory_gib": _gib(found.memory_b),
-        "hypervisor": found.hypervisor,
-        "accelerators": [[one.kind, one.model, _gib(one.memory_b), one.uuid_sha256] for one in found.accelerators],
+        "memory_gib": _gib(plain.memory_b),
+        "hypervisor": plain.hypervisor,
+        "accelerators": [
+            [board.kind, board.model, _gib(board.memory_b), board.uuid_sha256] for board in plain.accelerators
+        ],
     }
-    with_hardware = replace(found, hardware_sha256=sha256_of(hardware), sha256="")
+    with_hardware = replace(plain, hardware_sha256=sha256_of(hardware), sha256="")
     return replace(with_hardware, sha256=sha256_of(with_hardware))
 
 

@@ -92,7 +92,7 @@ def software(
         os=system,
         kernel=platform.release(),
         libc=libc or None,
-        packages={name: " / ".join(sorted(found)) for name, found in sorted(versions.items())},
+        packages={name: " / ".join(sorted(numbers)) for name, numbers in sorted(versions.items())},
         environment=relevant_environment(os.environ, prefixes),
     )
 

@@ -55,9 +55,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
             return "*" if axis in axes else text
 
         # By name: a profile's JSON has its keys so.
-        own = ",".join(f"{name}={shown(name, str(value))}" for name, value in sorted(self.parameters.items()))
+        parameters = ",".join(f"{name}={shown(name, str(value))}" for name, value in sorted(self.parameters.items()))
         fields = [
-            shown("workload", f"{self.workload}({own})" if own else self.workload),
+            shown("workload", f"{self.workload}({parameters})" if parameters else self.workload),
             shown("backend", self.backend),
             shown("device", self.device),
             shown("task", self.task),
@@ -95,11 +95,11 @@ AXES = (
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """A named difference that is not an axis: another interpreter, environment variables, a planted slow-down."""
+    """A named difference that is not an axis: another interpreter, environment variables, an injected delay."""
 
     name: str
     python: str | None = None  # the interpreter of its members; null: the backend's
     image: str | None = None  # its members run in containers of this Docker image; null: on this machine as it is
     image_digest: str | None = None  # of the image's configuration, sha256:…, as it was when the run began
     env: dict[str, str] = {}  # set for its members
-    slowdown_pct: float = 0.0  # planted in every step of its members, as `kit selftest` does; stamped by itself
+    slowdown_pct: float = 0.0  # injected into every step of its members, as the suite selftest does; stamped by itself

@@ -31,7 +31,7 @@ def _dedented(schema: Any) -> Any:  # noqa: ANN401 - a tree of JSON
             key: cleandoc(value) if key == "description" and isinstance(value, str) else _dedented(value)
             for key, value in schema.items()
         }
-    return [_dedented(one) for one in schema] if isinstance(schema, list) else schema
+    return [_dedented(part) for part in schema] if isinstance(schema, list) else schema
 
 
 if __name__ == "__main__":

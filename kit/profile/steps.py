@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.errors import KitError
 from kit.profile.launch import Launch
 from kit.profile.schema import Profile, Sidecar
+from kit.profile.store import ProfileError
 
 SUFFIX = ".steps.npz"
 # Of the SHA-256's characters, in the name: a profile that is written anew gets another sidecar.
@@ -27,10 +27,6 @@ INFLATION_MAX = 50
 ARRAY_OVERHEAD_B = 1024
 
 Steps = NDArray[np.int64]
-
-
-class StepsError(KitError):
-    """The raw steps are missing, or not the ones that the profile was written with."""
 
 
 def launch_id(launch: Launch) -> str:
@@ -64,7 +60,7 @@ def read_steps(profile_path: Path, profile: Profile) -> dict[str, Steps]:
     """Return the raw steps of each launch by its `launch_id`; empty where the profile has no sidecar.
 
     Raises:
-        StepsError: the sidecar is missing, its SHA-256 is not the profile's, or it is no archive of steps.
+        ProfileError: the sidecar is missing, its SHA-256 is not the profile's, or it is no archive of steps.
     """
     if profile.sidecar is None:
         return {}
@@ -74,18 +70,20 @@ def read_steps(profile_path: Path, profile: Profile) -> dict[str, Steps]:
         data = path.read_bytes()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise StepsError(f"{path}: cannot be read: {why}; keep it beside its profile") from None
+        raise ProfileError(f"{path}: cannot be read: {why}; keep it beside its profile") from None
     if hashlib.sha256(data).hexdigest() != profile.sidecar.sha256:
-        raise StepsError(f"{path}: its SHA-256 is not the one in {profile_path.name}; use the original file")
+        raise ProfileError(f"{path}: its SHA-256 is not the one in {profile_path.name}; use the original file")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             inflated_b = sum(entry.file_size for entry in archive.infolist())
         if inflated_b > INFLATION_MAX * len(data) + ARRAY_OVERHEAD_B:
-            raise StepsError(f"{path}: would inflate to {inflated_b:,} bytes; use the file that `kit run` wrote")
+            raise ProfileError(f"{path}: would inflate to {inflated_b:,} bytes; use the file that `kit run` wrote")
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            found = {str(name): arrays[f"a{place}"] for place, name in enumerate(arrays["names"])}
-        if any(steps.ndim != 1 or steps.dtype != np.int64 for steps in found.values()):
+            by_launch = {str(name): arrays[f"a{place}"] for place, name in enumerate(arrays["names"])}
+        if any(steps.ndim != 1 or steps.dtype != np.int64 for steps in by_launch.values()):
             raise ValueError("an array is not of integers in a row")
-        return found
+        return by_launch
     except (OSError, ValueError, TypeError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
-        raise StepsError(f"{path}: not a NumPy archive of steps ({error}); use the file that `kit run` wrote") from None
+        raise ProfileError(
+            f"{path}: not a NumPy archive of steps ({error}); use the file that `kit run` wrote"
+        ) from None

@@ -84,11 +84,11 @@ def _read(path: Path) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise ProfileError(f"{path}: not a regular file; give a profile written by `kit run`")
-            if found.st_size > FILE_MAX_B:
-                raise ProfileError(f"{path}: {found.st_size:,} bytes are more than any profile has ({FILE_MAX_B:,})")
+            if status.st_size > FILE_MAX_B:
+                raise ProfileError(f"{path}: {status.st_size:,} bytes are more than any profile has ({FILE_MAX_B:,})")
             return file.read(FILE_MAX_B + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
@@ -99,11 +99,11 @@ def _check_schema(path: Path, schema: object) -> None:
     match = SCHEMA_PATTERN.fullmatch(schema) if isinstance(schema, str) else None
     if match is None:
         raise ProfileError(f"{path}: JSON, but its `schema` is not {SCHEMA_NAME}; give a profile written by `kit run`")
-    ours = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.x"
+    readable = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.x"
     if int(match[1]) > SCHEMA_MAJOR:
-        raise ProfileError(f"{path}: schema {match[0]} is newer than {ours}, which this kit reads; upgrade it")
+        raise ProfileError(f"{path}: schema {match[0]} is newer than {readable}, which this kit reads; upgrade it")
     if int(match[1]) < SCHEMA_MAJOR:
-        raise ProfileError(f"{path}: schema {match[0]} is older than {ours}, which this kit reads; measure anew")
+        raise ProfileError(f"{path}: schema {match[0]} is older than {readable}, which this kit reads; measure anew")
 
 
 def _sidecar_of(path: Path) -> str | None:

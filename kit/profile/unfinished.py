@@ -20,8 +20,6 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from kit.command import resuming
-from kit.errors import KitError
 from kit.profile.atomic import write_atomically
 from kit.profile.cell import Cell
 from kit.profile.clock import ClockChoice
@@ -30,13 +28,11 @@ from kit.profile.launch import Launch
 from kit.profile.schema import Group, Kit, SuiteUsed
 from kit.profile.sensor import SensorReport
 from kit.profile.steps import Steps, launch_id
+from kit.profile.store import ProfileError
+from kit.resume_command import resuming
 
 SUFFIX = ".rounds"
 PLAN = "run.json"
-
-
-class UnfinishedError(KitError):
-    """The folder of an unfinished run cannot be used, and what to do."""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,43 +84,43 @@ class UnfinishedRun:
         """Make the folder beside the profile `path`.
 
         Raises:
-            UnfinishedError: an unfinished run is kept there, or it cannot be written.
+            ProfileError: an unfinished run is kept there, or it cannot be written.
         """
         folder = folder_of(path)
         try:
             folder.mkdir()
             write_atomically(folder / PLAN, msgspec.json.encode(plan))
         except FileExistsError:
-            raise UnfinishedError(
-                f"{folder}: an unfinished run is kept there; go on with `{resuming(path)}`, or remove it"
+            raise ProfileError(
+                f"{folder}: an unfinished run is kept there; resume it with `{resuming(path)}`, or remove it"
             ) from None
         except OSError as error:
             with suppress(OSError):
                 folder.rmdir()
-            raise UnfinishedError(f"{folder}: cannot be written: {error.strerror}; choose another --out") from None
+            raise ProfileError(f"{folder}: cannot be written: {error.strerror}; choose another --out") from None
         return cls(path, plan, _locked(folder))
 
     @classmethod
     def reopen(cls, path: Path) -> Self:
-        """Go on with the run whose folder lies beside the profile `path`.
+        """Resume the run whose folder lies beside the profile `path`.
 
         Raises:
-            UnfinishedError: there is none, another run is writing it, or another kit wrote it.
+            ProfileError: there is none, another run is writing it, or another kit wrote it.
         """
         folder = folder_of(path)
         try:
             data = (folder / PLAN).read_bytes()
             plan = msgspec.json.decode(data, type=RunPlan)
         except FileNotFoundError:
-            raise UnfinishedError(
+            raise ProfileError(
                 f"{path}: this run is complete; nothing is left to resume"
                 if path.exists()
                 else f"{path}: there is no such run to resume; leave out --resume to begin one"
             ) from None
         except OSError as error:
-            raise UnfinishedError(f"{folder}: cannot be read: {error.strerror}; resume as the run's own user") from None
+            raise ProfileError(f"{folder}: cannot be read: {error.strerror}; resume as the run's own user") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise UnfinishedError(
+            raise ProfileError(
                 f"{folder}: written by another version of the kit, or damaged ({error}); remove it to begin anew"
             ) from None
         return cls(path, plan, _locked(folder))
@@ -164,7 +160,7 @@ def _locked(folder: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise UnfinishedError(f"{folder}: another kit run is writing it; wait until it ends, or end it") from None
+        raise ProfileError(f"{folder}: another kit run is writing it; wait until it ends, or end it") from None
     except OSError:
         # Some network file systems keep no locks; measuring is possible there all the same.
         return descriptor

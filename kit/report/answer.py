@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 
-from kit.compare.rows import Row, Versus
+from kit.compare.rows import Row
 from kit.report.plain import NONE
 from kit.report.quantity import counted, decimals
-from kit.report.reasons import sentence
-from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE
+from kit.report.sentences import sentence
+from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, Versus
 
 # A ratio this close to 1 is read as a percentage, a larger one as "times".
 PERCENT_BELOW = 0.1
@@ -37,13 +37,13 @@ def answer(row: Row) -> str:
     if row.is_baseline:
         return NONE
     if row.blocked and row.versus is None:
-        return f"not compared: {', '.join(dict.fromkeys(one.kind.replace('_', ' ') for one in row.blocked))}"
+        return f"not compared: {', '.join(dict.fromkeys(mismatch.kind.replace('_', ' ') for mismatch in row.blocked))}"
     if row.numbers.step_ns is None:
         return f"failed: {sentence(row.failure)}" if row.failure is not None else "no rounds"
     if row.versus is None:
         return "no baseline to compare with"
-    said = in_words(row.versus)
-    return f"{said} (forced)" if row.blocked else said
+    words = in_words(row.versus)
+    return f"{words} (forced)" if row.blocked else words
 
 
 def in_words(versus: Versus) -> str:

@@ -1,12 +1,11 @@
-"""The columns of a comparison's table: title, and what a row shows there."""
+"""The columns of a comparison's table between a row's name and its answer: title, and what a row shows there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from kit.compare.rows import Comparison, GroupRows, Row
-from kit.report.answer import answer
+from kit.compare.rows import GroupRows, Row
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import duration, energy, number, seconds, size
 from kit.stats.rounds import By
@@ -14,12 +13,12 @@ from kit.stats.rounds import By
 PHASES_SHOWN = ("import", "build", "trace", "compile", "first_step")
 
 
-class Column(NamedTuple):
-    """One column; numbers are aligned at their right end."""
+class Shown(NamedTuple):
+    """One column, and what a row has in it."""
 
     title: str
     show: Callable[[Row], str]
-    right: bool = True
+    hides: int = 0  # where the table is too wide, the columns with the smallest number are hidden first
 
 
 def _number(name: str, words: Callable[[float], str]) -> Callable[[Row], str]:
@@ -90,68 +89,49 @@ def _score(metric: str, words: Callable[[float], str]) -> Callable[[Row], str]:
     return show
 
 
-NAME = Column("", lambda row: one_line(row.name), right=False)
 STEP = (
-    Column("step", _number("step_ns", duration)),
-    Column("time/sample", _number("sample_ns", duration)),
-    Column("fit", _fit_time),
-    Column("pipeline", _of_fit("pipeline_ratio", lambda ratio: f"{100 * (ratio - 1):+.1f} %")),
-    Column("accuracy %", _score("accuracy", lambda share: f"{100 * share:.2f}")),
-    Column("MSE", _score("mean_squared_error", number)),
-    Column("test pass", _of_fit("test_ns", duration)),
-    Column("samples/s", _number("samples_per_s", number)),
+    Shown("step", _number("step_ns", duration)),
+    Shown("time/sample", _number("sample_ns", duration)),
+    Shown("fit", _fit_time),
+    Shown("pipeline", _of_fit("pipeline_ratio", lambda ratio: f"{100 * (ratio - 1):+.1f} %")),
+    Shown("accuracy %", _score("accuracy", lambda share: f"{100 * share:.2f}")),
+    Shown("MSE", _score("mean_squared_error", number)),
+    Shown("test pass", _of_fit("test_ns", duration)),
+    Shown("samples/s", _number("samples_per_s", number), hides=5),
 )
 LATENCY = (
-    Column("median", _number("latency_ns", duration)),
-    Column("p95", _number("p95_ns", duration)),
-    Column("p99", _number("p99_ns", duration)),
+    Shown("median", _number("latency_ns", duration)),
+    Shown("p95", _number("p95_ns", duration)),
+    Shown("p99", _number("p99_ns", duration)),
 )
 MAIN = (
-    Column("start", _started("start_ns")),
-    Column("compile", _started("compile_ns")),
-    Column("memory", lambda row: _starred(row, row.numbers.peak_memory_b, size)),
-    Column("energy/sample", _number("energy_per_sample_j", energy)),
+    Shown("injected", _number("injected_ratio", lambda ratio: f"{100 * (ratio - 1):+.2f} %")),
+    Shown("start", _started("start_ns"), hides=2),
+    Shown("compile", _started("compile_ns"), hides=1),
+    Shown("memory", lambda row: _starred(row, row.numbers.peak_memory_b, size), hides=3),
+    Shown("energy/sample", _number("energy_per_sample_j", energy), hides=4),
 )
-ANSWER = Column("against", answer, right=False)
+MARKS = Shown("marks", _marks)
 WIDE = (
-    Column("ratio of times", _interval),
-    Column("raw step", _number("raw_step_ns", duration)),
-    Column("drift of the machine", _number("drift_pct", lambda pct: f"{pct:.1f} %")),
-    Column("CPUs used", _number("cpus", lambda cpus: f"{cpus:.2f}")),
-    Column("launches", lambda row: str(row.numbers.launches)),
-    *(Column(name.replace("_", " "), _phase(name)) for name in PHASES_SHOWN),
-    Column("marks", _marks, right=False),
+    Shown("ratio of times", _interval),
+    Shown("raw step", _number("raw_step_ns", duration)),
+    Shown("drift of the machine", _number("drift_pct", lambda pct: f"{pct:.1f} %")),
+    Shown("CPUs used", _number("cpus", lambda cpus: f"{cpus:.2f}")),
+    Shown("launches", lambda row: str(row.numbers.launches)),
+    *(Shown(name.replace("_", " "), _phase(name)) for name in PHASES_SHOWN),
+    MARKS,
 )
 
 
-def alike(comparison: Comparison) -> list[list[GroupRows]]:
-    """Return the groups of steps and those of fits, which have other columns."""
-    of_fits = [any(row.cell.task == "fit" for row in group.rows) for group in comparison.groups]
-    parted = [
-        [group for group, own in zip(comparison.groups, of_fits, strict=True) if own is wanted]
-        for wanted in (False, True)
-    ]
-    return [own for own in parted if own]
-
-
-def columns_of(groups: Sequence[GroupRows], *, by: By = "step", wide: bool) -> list[Column]:
+def columns_of(groups: Sequence[GroupRows], *, by: By = "step", wide: bool) -> list[Shown]:
     """Return those that any row has something in, what is judged first; time per sample only where batches differ."""
     rows = [row for group in groups for row in group.rows]
     differ = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
     if any(row.cell.task == "fit" for row in rows):
         by = "step"  # a fit is judged by its whole time, whatever the others are judged by
     if wide:
-        between = [*STEP, *LATENCY, *MAIN, *WIDE] if by == "step" else [*LATENCY, *STEP, *MAIN, *WIDE]
+        columns = [*STEP, *LATENCY, *MAIN, *WIDE] if by == "step" else [*LATENCY, *STEP, *MAIN, *WIDE]
     else:
-        between = [*(STEP if by == "step" else LATENCY), *MAIN]
-    shown = [column for column in between if wide or differ or column.title != "time/sample"]
-    return [NAME, *(column for column in shown if any(column.show(row) != NONE for row in rows)), ANSWER]
-
-
-def titles_of(columns: Sequence[Column], group: GroupRows) -> list[str]:
-    """Return the titles over one group: its own first, and whom it is compared with last."""
-    return [
-        " · ".join(map(one_line, group.title)),
-        *(column.title for column in columns[1:-1]),
-        f"{ANSWER.title} {one_line(group.baseline or '')}" if group.baseline and len(group.rows) > 1 else "",
-    ]
+        columns = [*(STEP if by == "step" else LATENCY), *MAIN]
+    shown = [column for column in columns if wide or differ or column.title != "time/sample"]
+    return [column for column in shown if any(column.show(row) != NONE for row in rows)]

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import takewhile
+
 from kit.compare.rows import GroupRows
 from kit.report.answer import PERCENT_BELOW, times
 from kit.report.plain import one_line
-from kit.report.quantity import counted, number
-from kit.report.words import Titles, several
+from kit.report.quantity import counted, number, several
 
 
-def group_sentences(group: GroupRows, titles: Titles) -> list[str]:
+def group_sentences(group: GroupRows, titles: Mapping[str, str]) -> list[str]:
     """Return what is concluded of a group: ``JAX is the fastest: 1.83 × as fast as PyTorch.``, and what else."""
-    said = [*_recommended(group), *_broken_even(group), *_scores(group)]
-    return [*_fastest(group, titles), *said]
+    others = [*_recommended(group), *_broken_even(group), *_scores(group), *_injected(group)]
+    return [*_fastest(group, titles), *others]
 
 
 def _recommended(group: GroupRows) -> list[str]:
     """Return a sweep's best point, and the smallest that nearly has its throughput."""
-    one = group.recommendation
-    if one is None:
+    sweep = group.recommendation
+    if sweep is None:
         return []
-    rate = "" if one.samples_per_s is None else f", {number(one.samples_per_s)} samples/s"
-    open_to = several([one_line(name) for name in one.unresolved])
-    best = f"Best throughput: {one_line(one.best)}{rate}{f'; not resolved against {open_to}' if open_to else ''}."
-    if one.smallest is None:
+    rate = "" if sweep.samples_per_s is None else f", {number(sweep.samples_per_s)} samples/s"
+    open_to = several([one_line(name) for name in sweep.unresolved])
+    best = f"Best throughput: {one_line(sweep.best)}{rate}{f'; not resolved against {open_to}' if open_to else ''}."
+    if sweep.smallest is None:
         return [best]
-    if one.ratio is None:
+    if sweep.ratio is None:
         return [f"{best} No smaller one is within 5 % of it."]
-    interval = "" if one.low is None or one.high is None else f" [{one.low:.3f}, {one.high:.3f}]"
-    smallest = f"{one_line(one.smallest)}, {one.ratio:.3f}{interval} × the time per sample"
+    interval = "" if sweep.low is None or sweep.high is None else f" [{sweep.low:.3f}, {sweep.high:.3f}]"
+    smallest = f"{one_line(sweep.smallest)}, {sweep.ratio:.3f}{interval} × the time per sample"
     return [f"{best} The smallest shown to be within 5 % of it: {smallest}."]
 
 
@@ -36,22 +38,22 @@ def _broken_even(group: GroupRows) -> list[str]:
     """Return after how many steps the compile mode that compiles for longer has paid for it."""
     lines = []
     for row in group.rows:
-        found = row.break_even
-        if found is None:
+        even = row.break_even
+        if even is None:
             continue
-        one, other = one_line(row.name), one_line(group.baseline or "")
-        if found.of_baseline:
-            one, other = other, one
-        if found.outcome == "pays" and found.low is not None and found.high is not None:
-            interval = f"{found.steps:,.0f} [{found.low:,.0f}, {found.high:,.0f}]"
-            line = f"{one} has paid for its compilation after {interval} steps, against {other}"
-        elif found.outcome == "at_once":
-            line = f"{one} is ahead of {other} from the first step"
-        elif found.outcome == "never":
-            line = f"{one} never pays for its compilation: its steps are no shorter than those of {other}"
+        name, other = one_line(row.name), one_line(group.baseline or "")
+        if even.of_baseline:
+            name, other = other, name
+        if even.outcome == "pays" and even.low is not None and even.high is not None:
+            interval = f"{even.steps:,.0f} [{even.low:,.0f}, {even.high:,.0f}]"
+            line = f"{name} has paid for its compilation after {interval} steps, against {other}"
+        elif even.outcome == "at_once":
+            line = f"{name} is ahead of {other} from the first step"
+        elif even.outcome == "never":
+            line = f"{name} never pays for its compilation: its steps are no shorter than those of {other}"
         else:
-            point = "" if found.steps is None else f" (about {found.steps:,.0f} steps, if so)"
-            line = f"Whether {one} pays for its compilation, against {other}, is unresolved{point}"
+            point = "" if even.steps is None else f" (about {even.steps:,.0f} steps, if so)"
+            line = f"Whether {name} pays for its compilation, against {other}, is unresolved{point}"
         lines.append(f"{line}{'*' if row.numbers.process_shared else ''}.")
     return lines
 
@@ -61,37 +63,69 @@ def _scores(group: GroupRows) -> list[str]:
     base = one_line(group.baseline or "")
     lines = []
     for row in group.rows:
-        found, fit = row.score_difference, row.numbers.fit
-        if found is None or fit is None:
+        difference, fit = row.score_difference, row.numbers.fit
+        if difference is None or fit is None:
             continue
-        name, margin, numbers = one_line(row.name), number(found.margin), (found.difference, found.low, found.high)
-        mean, low, high = (f"{one:+.2g}" for one in numbers)
+        name, margin, numbers = (
+            one_line(row.name),
+            number(difference.margin),
+            (difference.difference, difference.low, difference.high),
+        )
+        mean, low, high = (f"{value:+.2g}" for value in numbers)
         if fit.metric == "accuracy":
-            margin = f"{100 * found.margin:g} point"
-            mean, low, high = (f"{100 * one:+.2f}" for one in numbers)
-        said = {
+            margin = f"{100 * difference.margin:g} point"
+            mean, low, high = (f"{100 * value:+.2f}" for value in numbers)
+        sentence = {
             "agrees": f"{name} agrees with {base} within {margin}",
             "differs": f"{name} differs from {base}",
             "unresolved": f"whether {name} agrees with {base} is unresolved",
-        }[found.verdict]
-        lines.append(f"Score: {said}: {mean} [{low}, {high}], {counted(found.repeats, 'repeat')}.")
+        }[difference.verdict]
+        lines.append(f"Score: {sentence}: {mean} [{low}, {high}], {counted(difference.repeats, 'repeat')}.")
     return lines
 
 
-def _fastest(group: GroupRows, titles: Titles) -> list[str]:
+def _injected(group: GroupRows) -> list[str]:
+    """Return how many intervals hold the delays that were injected, and which of these were found."""
+    base = next((row for row in group.rows if row.is_baseline), None)
+    if (
+        base is None
+        or base.numbers.injected_ratio
+        or any(row.versus is not None and row.versus.unit == "run" for row in group.rows)
+    ):
+        return []
+    delays = [
+        (row.numbers.injected_ratio, row.versus)
+        for row in group.rows
+        if row.numbers.injected_ratio and row.versus is not None and row.versus.low is not None
+    ]
+    if not delays:
+        return []
+    inside = sum((versus.low or 0) <= ratio <= (versus.high or 0) for ratio, versus in delays)
+    lines = [f"{inside} of {len(delays)} intervals hold what was injected; at least 19 in 20 are expected."]
+    # A small delay found by luck, with a larger one missed, does not count.
+    by_size = sorted(delays, key=lambda item: -item[0])
+    smallest = [ratio for ratio, _ in takewhile(lambda item: item[1].verdict == "slower", by_size)][-1:]
+    if smallest:
+        lines.append(f"The smallest injected delay that was found is {100 * (smallest[0] - 1):.1f} %.")
+    else:
+        lines.append("No injected delay was found: more rounds narrow the intervals.")
+    return lines
+
+
+def _fastest(group: GroupRows, titles: Mapping[str, str]) -> list[str]:
     if group.leaders is None:
         return []
     leaders = group.leaders
-    first, *level = (one_line(titles.get(name, name)) for name in leaders.names)
-    claims = [f"{_by(ratio)} {one_line(titles.get(name, name))}" for name, ratio in leaders.beaten]
+    first, *tied = (one_line(titles.get(name, name)) for name in leaders.tied)
+    claims = [f"{_by(ratio)} {one_line(titles.get(name, name))}" for name, ratio in leaders.slower_than_fastest]
     claims += [
         f"{times(fast)} and {times(slow)} × as fast as {one_line(titles.get(name, name))} in two modes"
         for name, fast, slow in leaders.modes
     ]
-    said = ", ".join(claims)
-    if level:
-        return [f"{', '.join([first, *level[:-1]])} and {level[-1]}: no significant difference. {first} is {said}."]
-    return [f"{first} is {said}." if leaders.modes else f"{first} is the fastest: {said}."]
+    slower = ", ".join(claims)
+    if tied:
+        return [f"{', '.join([first, *tied[:-1]])} and {tied[-1]}: no significant difference. {first} is {slower}."]
+    return [f"{first} is {slower}." if leaders.modes else f"{first} is the fastest: {slower}."]
 
 
 def _by(ratio: float | None) -> str:

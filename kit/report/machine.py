@@ -1,9 +1,9 @@
-"""The machine in lines: identity, state, clock, sensors; and what `kit doctor` found."""
+"""The machine as a report: identity, state, clock, sensors; what `kit doctor`, `kit clock` and `kit data` print."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import IO, TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kit.profile.clock import Certificate
 from kit.profile.identity import STATE_COUNTERS, Container, Identity
@@ -11,27 +11,27 @@ from kit.profile.reason import Reason
 from kit.profile.schema import StateSpan
 from kit.profile.sensor import SensorReport
 from kit.report.quantity import by_name, counted, duration, size
-from kit.report.reasons import sentence
-from kit.report.sections import GAP, UNLIMITED, facts, grid, render, width_of
+from kit.report.sentences import sentence
+from kit.report.table import Case, Report, Table, facts_table, plain_table
 
 if TYPE_CHECKING:
-    from kit.runner.examine import Examination, Finding
+    from kit.runner.examine import DataFinding, Examination, Finding
 
 # Said otherwise, or no value.
 NO_GAUGES = (*STATE_COUNTERS, "taken", "accelerators", "reasons")
 
 
-def identity_lines(identity: Identity) -> list[str]:
-    """Return name and value, a line each; what could not be read with its reason."""
+def identity_facts(identity: Identity) -> dict[str, str]:
+    """Return names and values; what could not be read with its reason."""
     cpu, software = identity.cpu, identity.software
     logical = counted(cpu.cores_logical, "CPU") if cpu.cores_logical else "CPUs not known"
     physical = f", {cpu.cores_physical} physical cores" if cpu.cores_physical else ""
     accelerators = {
-        f"{one.kind} {index}": f"{one.model} · driver {one.driver or 'unknown'}"
-        for index, one in enumerate(identity.accelerators)
+        f"{board.kind} {index}": f"{board.model} · driver {board.driver or 'unknown'}"
+        for index, board in enumerate(identity.accelerators)
     }
     packages = (f"{name} {version}" for name, version in software.packages.items())
-    found = {
+    facts = {
         "CPU": f"{cpu.model} · {logical}{physical} · {cpu.architecture}",
         "memory": "not known" if identity.memory_b is None else size(identity.memory_b),
         "hypervisor": identity.hypervisor or "none seen",
@@ -42,34 +42,34 @@ def identity_lines(identity: Identity) -> list[str]:
         "environment": " · ".join(f"{name}={value}" for name, value in software.environment.items()) or "none of note",
         "fingerprint": identity.hardware_sha256,
     }
-    return facts(found | _not_known(identity.reasons))
+    return facts | _not_known(identity.reasons)
 
 
-def state_lines(span: StateSpan) -> list[str]:
+def state_facts(span: StateSpan) -> dict[str, str]:
     """Return before and after; counters as what they grew by; what could not be read with its reason."""
     before, after = span.before, span.after
-    found = {}
+    facts = {}
     for name in (name for name in before.__struct_fields__ if name not in NO_GAUGES):
-        values = [None if one is None else getattr(one, name) for one in (before, after)]
+        values = [None if moment is None else getattr(moment, name) for moment in (before, after)]
         if values[0] is not None:
-            found[_title(name)] = " → ".join(by_name(name, value) for value in values)
-    for one in before.accelerators:
-        known = {name: getattr(one, name) for name in one.__struct_fields__ if name != "name"}
-        said = [f"{_title(name)} {by_name(name, value)}" for name, value in known.items() if value is not None]
-        found[one.name] = " · ".join(said) or "tells nothing"
+            facts[_title(name)] = " → ".join(by_name(name, value) for value in values)
+    for board in before.accelerators:
+        known = {name: getattr(board, name) for name in board.__struct_fields__ if name != "name"}
+        gauges = [f"{_title(name)} {by_name(name, value)}" for name, value in known.items() if value is not None]
+        facts[board.name] = " · ".join(gauges) or "shows no gauge"
     for name in STATE_COUNTERS:
         start, end = getattr(before, name), None if after is None else getattr(after, name)
         if start is not None and end is not None:
-            found[_title(name)] = f"+{by_name(name, end - start)}"
-    return facts(found | _not_known(before.reasons))
+            facts[_title(name)] = f"+{by_name(name, end - start)}"
+    return facts | _not_known(before.reasons)
 
 
-def clock_lines(clock: Certificate | None) -> list[str]:
+def clock_facts(clock: Certificate | None) -> dict[str, str]:
     """Return the certificate."""
     if clock is None:
-        return ["no certificate: no launch finished"]
+        return {"certificate": "none: no launch finished"}
     null, path = clock.null_interval, clock.path_cost
-    found = {
+    facts = {
         "source": f"{clock.source}: {clock.source_reason}",
         "resolution": f"{clock.resolution_ns:g} ns",
         "null interval": f"median {duration(null.median_ns)}, p99.9 {duration(null.p999_ns)}, of {null.count:,}",
@@ -77,44 +77,85 @@ def clock_lines(clock: Certificate | None) -> list[str]:
         "shortest step": f"{duration(clock.shortest_step_ns)}: 1000 null intervals",
     }
     if clock.drift_ppm is not None:
-        found["drift"] = f"{clock.drift_ppm:.3f} ppm between start and end"
-    return facts(found)
+        facts["drift"] = f"{clock.drift_ppm:.3f} ppm between start and end"
+    return facts
 
 
-def sensor_lines(sensors: Sequence[SensorReport], width: int = UNLIMITED) -> list[str]:
-    """Return a line a sensor, of energy and power first; the unavailable with what stands in the way."""
+def sensor_table(sensors: Sequence[SensorReport]) -> Table:
+    """Return a row a sensor, of energy and power first; the unavailable with what stands in the way."""
     rows = []
-    for one in sorted(sensors, key=lambda one: one.quantity not in ("energy", "power")):
-        period = "" if one.update_period_ns is None else f", fresh every {duration(one.update_period_ns)}"
-        why = f"from {one.source}{period}" if one.reason is None else sentence(one.reason)
-        quantity = one.quantity if one.unit == "1" else f"{one.quantity} in {one.unit}"
-        rows.append([one.name, one.status, quantity, f"{one.scope}: {why}"])
-    return grid(rows, width=width) or ["none was probed"]
+    for sensor in sorted(sensors, key=lambda sensor: sensor.quantity not in ("energy", "power")):
+        period = "" if sensor.update_period_ns is None else f", fresh every {duration(sensor.update_period_ns)}"
+        why = f"from {sensor.source}{period}" if sensor.reason is None else sentence(sensor.reason)
+        quantity = sensor.quantity if sensor.unit == "1" else f"{sensor.quantity} in {sensor.unit}"
+        rows.append([sensor.name, sensor.status, quantity, f"{sensor.scope}: {why}"])
+    return plain_table("Sensors", ("",) * 4, rows or [["none was probed", "", "", ""]], left=4)
 
 
-def render_examination(found: Examination, stream: IO[str]) -> str:
-    """Return what `kit doctor` found, in sections."""
-    cpus = f"{len(found.cpus)} usable: {', '.join(map(str, found.cpus))}"
-    width = width_of(stream) - len(GAP)
-    sections = {
-        "Where": facts({"CPUs": cpus, "container": _container(found.container)}, width),
-        "Conditions": grid(
-            [[one.subject, "ok" if one.fine else "note", sentence(one.what)] for one in found.conditions], width=width
-        ),
-        "Frameworks": [
-            *finding_lines(found.backends, width),
-            *(sentence(clash) for one in found.backends for clash in one.clashes),
-        ],
-        "Data": finding_lines(found.data, width),
-        "Clocks": finding_lines(found.clocks, width),
-        "Sensors": sensor_lines(found.sensors, width),
+def clock_report(certificate: Certificate) -> Report:
+    """Return what `kit clock` prints."""
+    facts = clock_facts(certificate)
+    record = {"source": certificate.source, "resolution_ns": certificate.resolution_ns}
+    record |= {
+        "null_interval_median_ns": certificate.null_interval.median_ns,
+        "shortest_step_ns": certificate.shortest_step_ns,
     }
-    return render(sections, stream)
+    case = Case(certificate.source, "clock", output="; ".join(f"{name}: {value}" for name, value in facts.items()))
+    return Report(
+        "kit clock", [], [facts_table("", facts)], records=[record], cases=[case], document=certificate, is_wide=True
+    )
 
 
-def finding_lines(findings: Sequence[Finding], width: int = UNLIMITED) -> list[str]:
-    """Return a line each: the subject, whether it is here, and where or what would mend it."""
-    return grid([[one.subject, "yes" if one.here else "no", one.detail] for one in findings], width=width)
+def data_report(findings: Sequence[DataFinding]) -> Report:
+    """Return what `kit data` prints."""
+    return _of_tables("kit data", [_findings("", findings)], findings)._replace(is_wide=True)
+
+
+def examination_report(examination: Examination) -> Report:
+    """Return what `kit doctor` found; in CSV and JUnit a record and a case for each subject."""
+    cpus = f"{len(examination.cpus)} usable: {', '.join(map(str, examination.cpus))}"
+    conditions = [
+        [condition.subject, "ok" if condition.fine else "note", sentence(condition.what)]
+        for condition in examination.conditions
+    ]
+    tables = [
+        facts_table("Where", {"CPUs": cpus, "container": _container(examination.container)}),
+        plain_table("Conditions", ("",) * 3, conditions, left=3),
+        _findings("Frameworks", examination.backends),
+        _findings("Data", examination.data),
+        _findings("Clocks", examination.clocks),
+        sensor_table(examination.sensors),
+    ]
+    return _of_tables("kit doctor", tables, examination)
+
+
+def _findings(title: str, findings: Iterable[Finding]) -> Table:
+    """Return a row each: the subject, whether it is here, and where or what would change that."""
+    return plain_table(
+        title,
+        ("",) * 3,
+        [[finding.subject, "yes" if finding.here else "no", finding.detail] for finding in findings],
+        left=3,
+    )
+
+
+def _of_tables(name: str, tables: Sequence[Table], document: object) -> Report:
+    """Return the report of tables of a subject, its status and details; what is not here is a skipped case."""
+    rows = [(table.title or "Data", [cell.words for cell in row]) for table in tables for row in table.rows]
+    statuses = [(title, words[0], words[1] if len(words) > 2 else "", words[-1]) for title, words in rows]  # noqa: PLR2004
+    return Report(
+        name=name,
+        headline=[],
+        tables=tables,
+        records=[dict(zip(("section", "subject", "status", "detail"), row, strict=True)) for row in statuses],
+        cases=[
+            Case(subject, title, "skipped", detail)
+            if status in ("no", "unavailable")
+            else Case(subject, title, output=detail)
+            for title, subject, status, detail in statuses
+        ],
+        document=document,
+    )
 
 
 def _container(container: Container) -> str:

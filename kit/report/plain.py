@@ -1,14 +1,11 @@
-"""Text from a profile made harmless for where it is shown: a terminal, Markdown, a spreadsheet, JSON.
+"""Text from a profile made harmless for where it is shown: a terminal, Markdown, a spreadsheet.
 
 Profiles come from other people; their names and reasons are shown as they are, but control nothing.
 """
 
 from __future__ import annotations
 
-import json
 import re
-
-import msgspec
 
 from kit.printable import printable_line
 
@@ -41,9 +38,3 @@ def spreadsheet(text: str) -> str:
     """Return `text` so that no spreadsheet takes it for a formula."""
     shown = one_line(text)
     return f"'{shown}" if shown.startswith(FORMULA_BEGINNINGS) else shown
-
-
-def ascii_json(structure: object) -> str:
-    """Return indented JSON in printable ASCII: names come back exactly when read, and cannot steer a terminal."""
-    plain = json.loads(msgspec.json.encode(structure))
-    return json.dumps(plain, indent=2).replace("\x7f", "\\u007f") + "\n"

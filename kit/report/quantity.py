@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import datetime
 
 from kit.profile.reason import Value
@@ -20,6 +21,8 @@ THOUSAND = 1000
 # From these on an estimate is told in minutes, and in hours.
 MINUTES_FROM_S = 100
 HOURS_FROM_S = 100 * 60
+# More values or profiles than these are a list nobody reads.
+LISTED_MAX = 6
 
 
 def decimals(value: float, digits: int = 3) -> int:
@@ -84,6 +87,12 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else ending}"
 
 
+def several(words: Sequence[str], separator: str = ", ") -> str:
+    """Return ``a, b, c``; of many, the first and how many more."""
+    rest = len(words) - LISTED_MAX
+    return separator.join(words) if rest <= 1 else f"{separator.join(words[:LISTED_MAX])} and {rest:,} more"
+
+
 def by_name(name: str, value: Value | bool | None) -> str:
     """Return `value` in the unit that its name ends in: ``needed_b=2**30`` as ``1.00 GiB``; text as one line."""
     if value is None:
@@ -104,5 +113,6 @@ def by_name(name: str, value: Value | bool | None) -> str:
 
 def _with_unit(value: float, units: Units, digits: int = 3) -> str:
     # The largest unit of which `value`, as it will be rounded (999.6 µs: 1.00 ms), is at least one; else the smallest.
-    scale, unit = next((one for one in units if float(f"{abs(value) / one[0]:.{digits - 1}e}") >= 1), units[-1])
+    fitting = ((scale, unit) for scale, unit in units if float(f"{abs(value) / scale:.{digits - 1}e}") >= 1)
+    scale, unit = next(fitting, units[-1])
     return f"{number(value / scale, digits)} {unit}"

@@ -1,12 +1,11 @@
-"""What a run is going to do, before it does: one line as it begins, all of its cells for `kit run --dry-run`."""
+"""What a run is going to do, before it does: a line as it begins, its cells for `--dry-run`, the list of suites."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import IO
+from typing import NamedTuple
 
 import msgspec
-from rich.text import Text
 
 from kit.compare.naming import label_members, titles
 from kit.profile.cell import Cell
@@ -14,10 +13,9 @@ from kit.profile.launch import StepPlan
 from kit.profile.unfinished import RunPlan
 from kit.report.plain import one_line
 from kit.report.quantity import about, counted
-from kit.report.sections import console_for, text_of
+from kit.report.table import Case, Report, plain_table
 
 TERMS = "terms: docs/words.md"
-WIDTH = 100
 
 
 class PlannedGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,9 +54,16 @@ def fits_words(cells: Sequence[Cell], steps: StepPlan) -> str:
     return f" and the time of {counted(fits, 'fit')}{epochs}" if fits else ""
 
 
-def planned(plan: RunPlan, left_s: float, *, is_least: bool) -> PlannedRun:
-    """Return the plan as `--dry-run --json` prints it."""
-    return PlannedRun(
+def plan_report(plan: RunPlan, left_s: float, *, is_least: bool) -> Report:
+    """Return the groups with their members as tables name them, the baseline marked, under the summary."""
+    by_key = {cell.key: cell for cell in plan.cells}
+    groups = [[by_key[key] for key in group.cells] for group in plan.groups]
+    rows = []
+    for group, title, cells in zip(plan.groups, titles(groups), groups, strict=True):
+        names = label_members({cell.key: cell for cell in cells}, plan.suite.compare)
+        members = [f"{names[key]}{' (baseline)' if key == group.baseline else ''}" for key in group.cells]
+        rows.append([" · ".join(title), ", ".join(members)])
+    document = PlannedRun(
         suite=plan.suite.name,
         rounds=plan.suite.rounds,
         precision_pct=plan.suite.precision_pct,
@@ -67,20 +72,37 @@ def planned(plan: RunPlan, left_s: float, *, is_least: bool) -> PlannedRun:
         estimate_is_least=is_least,
         groups=[PlannedGroup(key=group.key, baseline=group.baseline, cells=group.cells) for group in plan.groups],
     )
+    headline = one_line(f"{plan.suite.name}: {summary(plan, left_s, is_least=is_least)}")
+    return Report("kit run --dry-run", [headline], [plain_table("", ("", ""), rows)], document=document)
 
 
-def render(plan: RunPlan, left_s: float, stream: IO[str], *, is_least: bool) -> str:
-    """Return the groups with their members as tables name them, the baseline marked, under the summary."""
-    by_key = {cell.key: cell for cell in plan.cells}
-    members = [[by_key[key] for key in group.cells] for group in plan.groups]
-    console = console_for(stream, WIDTH)
-    with console.capture() as capture:
-        console.print(
-            Text(one_line(f"{plan.suite.name}: {summary(plan, left_s, is_least=is_least)}"), style="bold"),
-            soft_wrap=True,
+class ListedSuite(NamedTuple):
+    """A built-in suite and what it takes."""
+
+    name: str
+    title: str
+    cells: Sequence[Cell]
+    groups: int
+    compared: Sequence[str]
+    rounds: int
+    steps: StepPlan
+    estimated_s: float
+    estimate_is_least: bool
+
+
+def suites_report(suites: Sequence[ListedSuite], document: object) -> Report:
+    """Return what `kit suites` prints."""
+    rows, records = [], []
+    for suite in suites:
+        takes = f"{about(suite.estimated_s, is_least=suite.estimate_is_least)}{fits_words(suite.cells, suite.steps)}"
+        size = f"{counted(len(suite.cells), 'cell')} in {counted(suite.groups, 'group')}"
+        words = (
+            f"{suite.title}: {size}, comparing {', '.join(suite.compared)}, {counted(suite.rounds, 'round')}, {takes}"
         )
-        for group, title, cells in zip(plan.groups, titles(members), members, strict=True):
-            names = label_members({cell.key: cell for cell in cells}, plan.suite.compare)
-            shown = [f"{names[key]}{' (baseline)' if key == group.baseline else ''}" for key in group.cells]
-            console.print(Text(one_line(f"{' · '.join(title)}: {', '.join(shown)}")), soft_wrap=True)
-    return text_of(capture)
+        rows.append([suite.name, words])
+        records.append(
+            {"name": suite.name, "title": suite.title, "cells": len(suite.cells), "groups": suite.groups}
+            | {"compares": " ".join(suite.compared), "rounds": suite.rounds, "estimated_s": round(suite.estimated_s)}
+        )
+    cases = [Case(name, "suites", output=words) for name, words in rows]
+    return Report("kit suites", [], [plain_table("", ("", ""), rows)], records=records, cases=cases, document=document)

@@ -1,136 +1,131 @@
-"""A comparison as a table for a terminal or a text file, through rich.
+"""A report as every format takes it: tables with what stands above and below them, built once and written by formats/.
 
-At most 100 columns by default; a narrower terminal gets fewer columns, and `--wide` all of them.
+Builders: comparison, why, suite, profile, machine, plan. To add a format, write `kit/report/formats/NAME.py` with
+`write(report, stream) -> str`; every command that prints a report offers it then.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
-from rich.cells import cell_len
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+from kit.report.plain import one_line
 
-from kit.compare.rows import Comparison, GroupRows, Row
-from kit.report.columns import ANSWER, NAME, Column, alike, columns_of, titles_of
-from kit.report.conclusions import group_sentences
-from kit.report.sections import UNLIMITED, console_for, text_of
-from kit.report.words import RenderOptions, Titles, headline, mismatch_lines, note_lines, why_lines
-
-WIDTH = 100
-# No terminal is narrower and read.
-WIDTH_MIN = 40
-GAP = 2
-INDENT = 2
-# Columns that are left out where the table is too wide, one after the other.
-DISPENSABLE = ("compile", "start", "memory", "energy/sample", "samples/s")
-# A name longer than this, as of a profile, is cut, and where the table is too wide a shorter one: CSV has it whole.
-NAME_MAX = 34
-NAME_MIN = 18
-ANSWER_MIN = 12
-# Of "against" and a profile's name, above a column of answers.
-BASELINE_MAX = 24
-HINT = "kit compare {file} --wide for intervals, p95, CPU, phases · kit show {file} for every launch"
-VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": "yellow"}
-# Of a group with more rows than this a table is not read: other formats have all.
-ROWS_MAX = 40
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def render(comparison: Comparison, options: RenderOptions) -> str:
-    """Return the comparison laid out for the stream: its width, and colours where it is a terminal."""
-    titles, stream, wide = options.titles, options.stream, options.wide
-    width = WIDTH
-    if stream.isatty():
-        width = max(WIDTH_MIN, min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns))
-    console = console_for(stream, UNLIMITED if wide else width)
-    left_out: dict[str, None] = {}
-    with console.capture() as capture:
-        for line in headline(comparison, titles):
-            console.print(Text(line, style="bold"))
-        for groups in alike(comparison):
-            every = columns_of(groups, by=comparison.by, wide=wide)
-            columns, widths = _fitted(groups, every, UNLIMITED if wide else width)
-            left_out |= {column.title: None for column in every if column not in columns}
-            for group in groups:
-                _print_group(console, group, columns, widths, titles, wide=wide)
-        console.print()
-        for line in [*note_lines(comparison), *mismatch_lines(comparison)]:
-            console.print(Text(line, style="bold yellow" if line.split(" ")[0].isupper() else "dim"))
-        if left_out:
-            console.print(Text(f"left out for lack of width: {', '.join(left_out)} (--wide has all)", style="dim"))
-        if comparison.kind == "cells":
-            # A real path is to be copied: it stays in one piece.
-            hint = Text(HINT.format(file=options.file or "FILE"), style="dim")
-            console.print(hint, soft_wrap=options.file is not None)
-    return text_of(capture)
+class Cell(NamedTuple):
+    """What stands in one place of a table, its number in words."""
+
+    words: str
+    style: str = ""  # on a terminal, as rich calls it
+    because: str = ""  # why nothing stands here: a letter does, and the reason below all tables
+    is_empty: bool = False  # a row of such cells says nothing and is left out
 
 
-def _fitted(groups: Sequence[GroupRows], columns: Sequence[Column], room: int) -> tuple[list[Column], list[int]]:
-    """Return the columns that fit, and their widths: names are cut, then columns left out, then answers folded."""
-    left = list(columns)
-    for title in ("", *DISPENSABLE):
-        left = [column for column in left if not title or column.title != title]
-        widths = _widths(groups, left)
-        widths[0] = max(min(widths[0], NAME_MIN), widths[0] - max(0, _total_width(widths) - room))
-        if _total_width(widths) <= room:
-            return left, widths
-    widths[-1] = max(ANSWER_MIN, widths[-1] - (_total_width(widths) - room))
-    return left, widths
+class Column(NamedTuple):
+    """One column; the title of the first one is the table's where it has none of its own."""
+
+    title: str
+    right: bool = True  # numbers are aligned at their right end
+    over: str = ""  # above the title, alike in columns that belong together
+    hides: int = 0  # where a table is too wide, the columns with the smallest number are hidden first; 0: never
+    folds: bool = False  # goes on below where it is too long
+    width_max: int | None = None
 
 
-def _total_width(widths: Sequence[int]) -> int:
-    return sum(widths) + GAP * (len(widths) - 1)
+class Footnotes:
+    """Letters for the reasons of blank cells, in order of their first appearance."""
+
+    def __init__(self) -> None:
+        self._reasons: list[str] = []
+
+    def words(self, cell: Cell) -> str:
+        """Return what stands in a cell, and keep its reason."""
+        if not cell.because:
+            return cell.words
+        if cell.because not in self._reasons:
+            self._reasons.append(cell.because)
+        return f"{cell.words} {LETTERS[self._reasons.index(cell.because) % len(LETTERS)]}"
+
+    def lines(self) -> list[str]:
+        """Return a line for each reason."""
+        return [f"– {letter}  {because}" for letter, because in zip(LETTERS, self._reasons, strict=False)]
 
 
-def _widths(groups: Sequence[GroupRows], columns: Sequence[Column]) -> list[int]:
-    """Return the widths of the columns, alike in all groups."""
-    titles = [titles_of(columns, group) for group in groups]
-    titles = [[*others, last[:BASELINE_MAX]] for *others, last in titles]
-    rows = [row for group in groups for row in group.rows[:ROWS_MAX]]
-    cells = [[_cell(row, column).plain for column in columns] for row in rows]
-    widths = [max(map(cell_len, shown)) for shown in zip(*titles, *cells, strict=True)] or [0] * len(columns)
-    return [min(widths[0], NAME_MAX), *widths[1:]]
+class Explanation(NamedTuple):
+    """What explains a table's numbers."""
+
+    evidence: str
+    remedy: str | None  # what to try, without a full stop
+    more: str  # where to read on
 
 
-def _print_group(
-    console: Console, group: GroupRows, columns: Sequence[Column], widths: Sequence[int], titles: Titles, *, wide: bool
-) -> None:
-    table = Table(box=None, show_header=False, padding=(0, GAP, 0, 0), pad_edge=False)
-    for column, width in zip(columns, widths, strict=True):
-        justify: Literal["left", "right"] = "right" if column.right else "left"
-        folds = column is ANSWER
-        table.add_column(justify=justify, width=width, no_wrap=not folds, overflow="fold" if folds else "ellipsis")
-    # The title of a group may be longer than its rows' names: these are indented under it.
-    first, *others = titles_of(columns, group)
-    console.print()
-    if cell_len(first) > widths[0]:
-        console.print(Text(first, style="bold cyan"), soft_wrap=True)
-        first = ""
-    table.add_row(
-        Text(first, style="bold cyan"), *(Text(one, style="bold", no_wrap=True, overflow="ellipsis") for one in others)
-    )
-    for row in group.rows[:ROWS_MAX]:
-        table.add_row(*(_cell(row, column) for column in columns))
-    console.print(table)
-    hidden = len(group.rows) - ROWS_MAX
-    said = [f"{hidden:,} more rows: --format csv has all"] if hidden > 0 else []
-    for line in [*said, *group_sentences(group, titles)]:
-        console.print(Padding(Text(line), (0, 0, 0, INDENT)))
-    for found in why_lines(group, whole=wide):
-        tried = "" if found.remedy is None else f"{found.remedy}.  "
-        # A grid, so that a line that folds goes on under its own beginning.
-        grid = Table.grid(padding=(0, GAP, 0, 0))
-        grid.add_row(Text("why", style="yellow"), Text(found.evidence))
-        grid.add_row("", Text(f"{tried}{found.more}", style="dim"))
-        console.print(Padding(grid, (0, 0, 0, INDENT)))
+class Table(NamedTuple):
+    """Rows under one title; `sentences` and `explanations` stand below them."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    sentences: Sequence[str] = ()
+    explanations: Sequence[Explanation] = ()
+
+    @property
+    def has_header(self) -> bool:
+        """Whether any column has a title."""
+        return any(column.title for column in self.columns)
 
 
-def _cell(row: Row, column: Column) -> Text:
-    style = "red" if row.numbers.step_ns is None else ""
-    if column is ANSWER and row.versus is not None:
-        style = VERDICT_STYLES[row.versus.verdict]
-    return Text(f"{' ' * INDENT if column is NAME else ''}{column.show(row)}", style=style)
+class Case(NamedTuple):
+    """One test case of a CI server: what was asked, and how it ended."""
+
+    name: str
+    group: str
+    outcome: Literal["passed", "failed", "error", "skipped"] = "passed"
+    words: str = ""  # why it did not pass
+    kind: str = ""  # of failure or error
+    output: str = ""
+    time_s: float | None = None
+
+
+class Report(NamedTuple):
+    """Everything that a format may write; each takes what it can show."""
+
+    name: str  # of the command, ``kit compare``
+    headline: Sequence[str]
+    tables: Sequence[Table]
+    notes: Sequence[str] = ()  # said once, below all tables
+    hint: str = ""  # the next commands
+    hint_is_path: bool = False  # a real path in it is to be copied: it stays in one piece
+    records: Sequence[Mapping[str, object]] = ()  # of CSV: plain numbers, units in their names
+    cases: Sequence[Case] = ()  # of JUnit
+    properties: Mapping[str, str] = MappingProxyType({})  # of JUnit
+    document: object = None  # of JSON
+    is_wide: bool = False  # as wide as it needs to be
+    rows_max: int | None = None  # a table with more rows is not read on a terminal; other formats have all
+
+
+def plain_table(
+    title: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, last_right: bool = False
+) -> Table:
+    """Return a table of words: `left` columns aligned at the left, then numbers at the right, the last as a text.
+
+    Args:
+        title: above it.
+        titles: of the columns; empty ones: no header.
+        rows: as many words each.
+        left: columns that name a row.
+        last_right: the last column has numbers, too.
+    """
+    last = len(titles) - 1
+    columns = [
+        Column(name, right=left <= place < last + last_right, folds=place == last and not last_right)
+        for place, name in enumerate(titles)
+    ]
+    return Table(one_line(title), columns, [[Cell(one_line(words)) for words in row] for row in rows])
+
+
+def facts_table(title: str, facts: Mapping[str, str]) -> Table:
+    """Return a table of names and values without a header."""
+    return plain_table(title, ("", ""), facts.items())

@@ -10,13 +10,13 @@ import msgspec
 from kit.backends.catalog import CATALOG, FRAMEWORKS
 from kit.clock import ClockError, choose_source
 from kit.errors import KitError
-from kit.fingerprint.conditions import Condition, conditions
 from kit.fingerprint.container import container
+from kit.fingerprint.doctor_checks import Condition, conditions
 from kit.profile.clock import ClockSource
 from kit.profile.identity import Container
-from kit.profile.reason import Reason, reason
+from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
-from kit.report.reasons import sentence
+from kit.report.sentences import sentence
 from kit.runner.cpus import threads_here, usable_cpus
 from kit.runner.interpreters import find_backend, interpreter_for
 from kit.sensors.catalog import probe_all
@@ -26,7 +26,7 @@ from kit.workloads.data.files import DataError, data_folder
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a measurement needs, whether it is here, and what would mend it."""
+    """One thing that a measurement needs, whether it is here, and what would change that."""
 
     subject: str
     here: bool
@@ -37,7 +37,6 @@ class BackendFinding(Finding, frozen=True, kw_only=True):
     """One framework."""
 
     devices: dict[str, int] | None = None  # kind -> how many it sees
-    clashes: list[Reason] = []
 
 
 class DataFinding(Finding, frozen=True, kw_only=True):
@@ -77,19 +76,19 @@ def examine() -> Examination:
 def _backend(name: str) -> BackendFinding:
     python = interpreter_for(name)
     try:
-        found = find_backend(name, devices=True)
+        probe = find_backend(name, devices=True)
     except KitError as error:
         return BackendFinding(subject=name, here=False, detail=str(error))
-    if found.version is None:
-        mend = f"install it there, or set {CATALOG[name].interpreter_variable} to a Python that has it"
-        return BackendFinding(subject=name, here=False, detail=f"not installed for {python}; {mend}")
-    if found.devices is None:
-        detail = f"{found.version}, run by {python}, cannot be imported: {found.why_no_devices}"
+    if probe.version is None:
+        remedy = f"install it there, or set {CATALOG[name].interpreter_variable} to a Python that has it"
+        return BackendFinding(subject=name, here=False, detail=f"not installed for {python}; {remedy}")
+    if probe.devices is None:
+        detail = f"{probe.version}, run by {python}, cannot be imported: {probe.why_no_devices}"
         return BackendFinding(subject=name, here=False, detail=detail)
-    kinds = {kind: count for kind, count in found.devices.items() if count}
+    kinds = {kind: count for kind, count in probe.devices.items() if count}
     runs_on = ", ".join(kind if count == 1 else f"{kind} × {count}" for kind, count in kinds.items()) or "no device"
-    detail = f"{found.version}, run by {python}; runs on: {runs_on}"
-    return BackendFinding(subject=name, here=True, detail=detail, devices=found.devices, clashes=found.clashes)
+    detail = f"{probe.version}, run by {python}; runs on: {runs_on}"
+    return BackendFinding(subject=name, here=True, detail=detail, devices=probe.devices)
 
 
 def _data(name: str) -> DataFinding:
@@ -133,10 +132,10 @@ def fetch_data(name: str) -> DataFinding:
         DataError: it cannot be had, or a file that is there is wrong.
     """
     DATASETS[name].fetch()
-    found = examine_data(name)
-    if not found.here:
-        raise DataError(found.detail)
-    return found
+    finding = examine_data(name)
+    if not finding.here:
+        raise DataError(finding.detail)
+    return finding
 
 
 def _clock(source: ClockSource) -> Finding:

@@ -25,10 +25,6 @@ PACKAGES = {"libtcmalloc_minimal.so.4": "libtcmalloc-minimal4"}
 DEFAULT = Variant(name=DEFAULT_VARIANT)
 
 
-class InterpreterError(KitError):
-    """The interpreter of a backend or a variant does not answer, or cannot do what is asked."""
-
-
 def interpreter_for(backend: str, variant: Variant = DEFAULT) -> str:
     """Return the variant's interpreter, else the one named in KIT_PYTHON_<BACKEND>, else the running one."""
     return variant.python or os.environ.get(CATALOG[backend].interpreter_variable) or sys.executable
@@ -43,7 +39,7 @@ def find_backend(backend: str, variant: Variant = DEFAULT, *, devices: bool = Fa
     """Ask the interpreter, in the variant's environment, for the framework; with `devices`, import it and ask it, too.
 
     Raises:
-        InterpreterError: it is missing, lacks the kit or has another version of it, or a library of LD_PRELOAD was
+        KitError: it is missing, lacks the kit or has another version of it, or a library of LD_PRELOAD was
             not loaded.
     """
     python = variant.image or interpreter_for(backend, variant)
@@ -54,28 +50,28 @@ def find_backend(backend: str, variant: Variant = DEFAULT, *, devices: bool = Fa
         f"give variant {variant.name} {needs}" if named else f"set {CATALOG[backend].interpreter_variable} to {needs}"
     )
     try:
-        found = msgspec.json.decode(_answer(backend, variant, devices=devices).strip().rpartition(b"\n")[2], type=Probe)
+        probe = msgspec.json.decode(_answer(backend, variant, devices=devices).strip().rpartition(b"\n")[2], type=Probe)
     except OSError as error:
-        raise InterpreterError(f"{who}: {error.strerror or error}; {remedy}") from None
+        raise KitError(f"{who}: {error.strerror or error}; {remedy}") from None
     except subprocess.TimeoutExpired:
-        raise InterpreterError(f"{who}: no answer within {PROBE_TIMEOUT_S} s; {remedy}") from None
+        raise KitError(f"{who}: no answer within {PROBE_TIMEOUT_S} s; {remedy}") from None
     except subprocess.CalledProcessError as error:
         if error.returncode == -signal.SIGKILL:
-            raise InterpreterError(
+            raise KitError(
                 f"{who}: it was killed, most likely for want of memory; free some, or give the container more"
             ) from None
         last = (error.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise InterpreterError(f"{who}: {last}; {remedy}") from None
+        raise KitError(f"{who}: {last}; {remedy}") from None
     except msgspec.DecodeError:
-        raise InterpreterError(f"{who}: its answer is not this kit's; {remedy}") from None
-    if found.kit != __version__:
-        raise InterpreterError(f"{who}: it has kit {found.kit}, this is kit {__version__}; install the same in both")
-    if found.not_preloaded:
-        raise InterpreterError(
-            f"variant {variant.name}: LD_PRELOAD names {', '.join(found.not_preloaded)}, which was not loaded; "
-            f"install {_named(found.not_preloaded)}, or give its full path"
+        raise KitError(f"{who}: its answer is not this kit's; {remedy}") from None
+    if probe.kit != __version__:
+        raise KitError(f"{who}: it has kit {probe.kit}, this is kit {__version__}; install the same in both")
+    if probe.not_preloaded:
+        raise KitError(
+            f"variant {variant.name}: LD_PRELOAD names {', '.join(probe.not_preloaded)}, which was not loaded; "
+            f"install {_named(probe.not_preloaded)}, or give its full path"
         )
-    return found
+    return probe
 
 
 def _named(libraries: Sequence[str]) -> str:

@@ -44,15 +44,11 @@ LOOK_EVERY_S = 0.5
 LaunchKey = tuple[str, str]  # cell, group: a cell may be in two groups
 
 
-class RunnerError(KitError):
-    """A run cannot begin, or go on, and what to do."""
-
-
 def phase_limit_s() -> float:
     """Return the seconds from KIT_PHASE_LIMIT_S, or the default.
 
     Raises:
-        RunnerError: it is not a number of seconds above 0.
+        KitError: it is not a number of seconds above 0.
     """
     text = os.environ.get(LIMIT_VARIABLE)
     if not text:
@@ -60,7 +56,7 @@ def phase_limit_s() -> float:
     with contextlib.suppress(ValueError):
         if 0 < (seconds := float(text)) < float("inf"):
             return seconds
-    raise RunnerError(f"{LIMIT_VARIABLE} is {text!r}; give a number of seconds above 0, or unset it")
+    raise KitError(f"{LIMIT_VARIABLE} is {text!r}; give a number of seconds above 0, or unset it")
 
 
 class Member:

@@ -7,18 +7,14 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from kit.command import resuming
 from kit.errors import KitError
 from kit.profile.unfinished import folder_of
+from kit.resume_command import resuming
 
 # A suite may be somebody else's file. In its name nothing may lead out of the folder, hide the profile or look like an
 # option, and the time and the run's id after it must fit.
 _UNFIT = re.compile(r"[^\w.-]+|^[.-]+", re.ASCII)
 _SUITE_MAX = 60
-
-
-class OutputError(KitError):
-    """The profile cannot go where it was asked to."""
 
 
 def profile_path(out: str | None, suite: str, run_id: str, created: str, *, replace: bool = False) -> Path:
@@ -27,7 +23,7 @@ def profile_path(out: str | None, suite: str, run_id: str, created: str, *, repl
     With `replace` a file may be there: it is replaced when the first profile of the run is written.
 
     Raises:
-        OutputError: the file is there already, an unfinished run is, or its folder is not.
+        KitError: the file is there already, an unfinished run is, or its folder is not.
     """
     fit = _UNFIT.sub("_", suite)[:_SUITE_MAX] or "_"
     name = f"{fit}-{datetime.fromisoformat(created):%Y%m%dT%H%M%SZ}-{run_id[:8]}.json"
@@ -36,14 +32,14 @@ def profile_path(out: str | None, suite: str, run_id: str, created: str, *, repl
         if out and (path.is_dir() or out.endswith("/")):
             path /= name
         if path.name in ("", ".."):
-            raise OutputError(f"{path}: a folder, not a profile; name the file, as --out run.json")
+            raise KitError(f"{path}: a folder, not a profile; name the file, as --out run.json")
         if os.path.lexists(folder_of(path)):
-            raise OutputError(f"{path}: an unfinished run: go on with `{resuming(path)}`")
+            raise KitError(f"{path}: an unfinished run; resume it with `{resuming(path)}`")
         if os.path.lexists(path) and not replace:
-            raise OutputError(f"{path}: is there already; choose another --out (`kit run --force` replaces it)")
+            raise KitError(f"{path}: is there already; choose another --out (`kit run --force` replaces it)")
         if not path.parent.is_dir():
-            raise OutputError(f"{path.parent}: no such folder; create it, or choose another --out")
+            raise KitError(f"{path.parent}: no such folder; create it, or choose another --out")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise OutputError(f"{path}: cannot be created: {why}; choose another --out") from None
+        raise KitError(f"{path}: cannot be created: {why}; choose another --out") from None
     return path

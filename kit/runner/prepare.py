@@ -13,11 +13,11 @@ from kit.backends.catalog import CATALOG, ENVIRONMENT_PREFIXES
 from kit.engine.connection import local_engine
 from kit.engine.image import need_image
 from kit.errors import KitError
-from kit.fingerprint.accelerators import absence
+from kit.fingerprint.accelerators import why_missing
 from kit.fingerprint.container import container
 from kit.fingerprint.identity import identity
+from kit.fingerprint.machine_state import state
 from kit.fingerprint.software import kit_revision
-from kit.fingerprint.state import state
 from kit.profile.cell import Cell, Device, Variant
 from kit.profile.clock import ClockChoice
 from kit.profile.identity import Identity
@@ -33,32 +33,24 @@ from kit.suites.program import sources_of
 from kit.suites.suite import Suite
 from kit.version import __version__
 from kit.workloads.catalog import WORKLOADS
-from kit.workloads.data.choice import ensure
+from kit.workloads.data.choice import resolve_data
 from kit.workloads.data.files import data_folder
 from kit.workloads.installed import adding_distributions
-
-
-class MissingError(KitError):
-    """A framework that was asked for by name is not installed, or a device is certainly not in this machine."""
-
-
-class OverruledError(KitError):
-    """What was asked for would have no effect: every member is told otherwise."""
 
 
 def check_devices(cells: Sequence[Cell]) -> None:
     """Look for the devices of the cells, where their absence can be told without a framework.
 
     Raises:
-        MissingError: one of them is not here; what may be here is left to the framework.
+        KitError: one of them is not here; what may be here is left to the framework.
     """
-    from kit.report.reasons import sentence
+    from kit.report.sentences import sentence
 
     for device in dict.fromkeys(cell.device for cell in cells):
-        why = absence(device)
+        why = why_missing(device)
         if why is not None:
-            here = " and ".join(other for other in get_args(Device) if other != device and absence(other) is None)
-            raise MissingError(
+            here = " and ".join(other for other in get_args(Device) if other != device and why_missing(other) is None)
+            raise KitError(
                 f"device {device} was asked for, and only {here} is here: {sentence(why)}; "
                 "run where there is one, or with --device cpu (`kit doctor` says what can be measured here)"
             )
@@ -79,7 +71,7 @@ def with_digests(variants: Sequence[Variant]) -> list[Variant]:
     ]
 
 
-def keep_installed(
+def drop_missing_backends(
     cells: Sequence[Cell], variants: Sequence[Variant], asked_for: Sequence[str]
 ) -> tuple[list[Cell], list[Skipped]]:
     """Leave out the cells of frameworks that are not installed.
@@ -90,8 +82,8 @@ def keep_installed(
     by_name = {variant.name: variant for variant in variants}
     for variant in variants:
         if overruled := sorted({*variant.env} & {*THREAD_VARIABLES}):
-            raise OverruledError(
-                f"variant {variant.name}: {overruled[0]} does not count: members get a thread for each usable CPU; "
+            raise KitError(
+                f"variant {variant.name}: {overruled[0]} is ignored: members use a thread for each usable CPU; "
                 "run twice, with other CPUs by taskset"
             )
     missing: dict[str, Skipped] = {}
@@ -100,15 +92,13 @@ def keep_installed(
         if find_backend(backend, variant).version is not None:
             continue
         if (where := variant.python or variant.image) is not None:
-            raise MissingError(f"variant {name}: {backend} is not installed for {where}; install it there")
+            raise KitError(f"variant {name}: {backend} is not installed for {where}; install it there")
         if backend in asked_for:
-            raise MissingError(
-                f"{backend} is not installed; `make setup` installs it, or leave out --backend {backend}"
-            )
+            raise KitError(f"{backend} is not installed; `make setup` installs it, or leave out --backend {backend}")
         missing[backend] = Skipped(backend=backend, reason=reason("not_installed", backend=backend))
     kept = [cell for cell in cells if cell.backend not in missing]
     if not kept:
-        raise MissingError(f"none of {', '.join(sorted(missing))} is installed; install them with `make setup`")
+        raise KitError(f"none of {', '.join(sorted(missing))} is installed; install them with `make setup`")
     return kept, list(missing.values())
 
 
@@ -124,14 +114,14 @@ def ensure_data(cells: Sequence[Cell], choice: str) -> tuple[dict[str, str], Rea
     why = None
     built = [cell.workload for cell in cells if CATALOG[cell.backend].builds_workloads]
     if not built and choice != "auto":
-        raise OverruledError(f"programs bring their own data: leave out --data {choice}")
+        raise KitError(f"programs bring their own data: leave out --data {choice}")
     for name in dict.fromkeys(WORKLOADS[workload].data for workload in built):
-        found = ensure(choice, name)
-        used[name] = found.name
-        if found.reason is not None and container().image:
+        resolved = resolve_data(choice, name)
+        used[name] = resolved.name
+        if resolved.reason is not None and container().image:
             # The images have no network, and nothing in /data: what failed there is the mount.
             why = why or reason("data_not_mounted", data=name, folder=str(data_folder()))
-        why = why or found.reason
+        why = why or resolved.reason
     return used, why
 
 

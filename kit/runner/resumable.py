@@ -20,15 +20,11 @@ from kit.version import __version__
 HASHES = frozenset({"sha256", "hardware_sha256"})
 
 
-class NotResumableError(KitError):
-    """The run was begun on another machine, with other software, or on other CPUs."""
-
-
 def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
     """Compare what the run was begun on with what is here. Takes about a second.
 
     Raises:
-        NotResumableError: naming what differs.
+        KitError: naming what differs.
     """
     for what, begun_on, here_now in (
         ("the kit", plan.kit.version, __version__),
@@ -58,18 +54,18 @@ def check_options(plan: RunPlan, given: Mapping[str, object]) -> None:
     """Compare the options that are given again, by name, with those that the run was begun with.
 
     Raises:
-        NotResumableError: naming an option, and both values.
+        KitError: naming an option, and both values.
     """
     for name, value in given.items():
         began_with = plan.options.get(name)
         if value != began_with:
-            raise NotResumableError(
+            raise KitError(
                 f"{name} is {_shown(value)} here, {_shown(began_with)} in the unfinished run; "
                 "leave it out, or begin a run with another --out"
             )
         # A built-in suite is the kit's own, whose revision has been compared.
         if name == "SUITE" and str(value).endswith(".toml") and load_suite(str(value)).sha256 != plan.suite.sha256:
-            raise NotResumableError(f"{value} was edited since the run began; begin a run with another --out")
+            raise KitError(f"{value} was edited since the run began; begin a run with another --out")
 
 
 def without_counters(plan: RunPlan) -> RunPlan:
@@ -84,8 +80,8 @@ def without_counters(plan: RunPlan) -> RunPlan:
     return msgspec.structs.replace(plan, state_before=nulled)
 
 
-def _differs(what: str, begun_on: object, here: object) -> NotResumableError:
-    return NotResumableError(
+def _differs(what: str, begun_on: object, here: object) -> KitError:
+    return KitError(
         f"the run cannot go on: {what} was {_shown(begun_on)} when it began and is {_shown(here)} now; "
         "resume it where it began, or begin a run with another --out"
     )

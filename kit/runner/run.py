@@ -17,17 +17,16 @@ from typing import Protocol, Self
 import numpy as np
 
 from kit.clock import now_ns
-from kit.command import resuming
 from kit.errors import KitError
-from kit.fingerprint.state import state
+from kit.fingerprint.machine_state import state
 from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
 from kit.profile.steps import Steps, launch_id, timed_steps
 from kit.profile.store import write_profile
 from kit.profile.unfinished import KeptLaunch, RunPlan, UnfinishedRun
+from kit.resume_command import resuming
 from kit.runner.cpus import usable_cpus
 from kit.runner.interrupt import StopFlag
-from kit.runner.member import RunnerError
 from kit.runner.next_round import failed_cells, next_round
 from kit.runner.processes import start_process
 from kit.runner.processes.process import MemberRequest, Process
@@ -35,7 +34,7 @@ from kit.runner.resumable import check_options, check_resumable, without_counter
 from kit.runner.round import Context, Watcher, run_round
 from kit.stats.percentile import percentile_ns
 from kit.suites.plan import SharedGroups
-from kit.workloads.data.choice import ensure
+from kit.workloads.data.choice import resolve_data
 
 
 class RunWatcher(Watcher, Protocol):
@@ -69,16 +68,16 @@ class Run:
 
     @classmethod
     def begin(cls, path: Path, plan: RunPlan) -> Self:
-        """Open a new folder beside `path`; UnfinishedError where an unfinished run is kept."""
+        """Open a new folder beside `path`; ProfileError where an unfinished run is kept."""
         return cls(UnfinishedRun.begin(path, plan), plan)
 
     @classmethod
     def resume(cls, path: Path, options: Mapping[str, object] = MappingProxyType({})) -> Self:
-        """Go on with the run whose folder lies beside `path`; `options` are those of `kit run` that are given again.
+        """Resume the run whose folder lies beside `path`; `options` are those of `kit run` that are given again.
 
         Raises:
-            UnfinishedError: there is none, or another run is writing it.
-            NotResumableError: it was begun with other options, or on another machine, software or CPUs.
+            ProfileError: there is none, or another run is writing it.
+            KitError: it was begun with other options, or on another machine, software or CPUs.
             DataError: its data is not here: every cell would fail for good.
         """
         kept = UnfinishedRun.reopen(path)
@@ -86,7 +85,7 @@ class Run:
             check_options(kept.plan, options)
             check_resumable(kept.plan, usable_cpus())
             for name, used in kept.plan.suite.data.items():
-                ensure(used, name)
+                resolve_data(used, name)
         except KitError:
             kept.close()
             raise
@@ -130,7 +129,7 @@ class Run:
             raise
         except OSError as error:
             self._kept.close()
-            raise RunnerError(
+            raise KitError(
                 f"{error.filename or self.path}: {error.strerror or error}; fix this, then resume with "
                 f"`{resuming(self.path)}`"
             ) from error

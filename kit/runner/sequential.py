@@ -1,7 +1,7 @@
-"""How the members of a round take turns: in blocks, or whole where they cannot be alive together.
+"""How the members of a round take turns: in blocks, or one after another where they cannot be alive together.
 
-blocks   A B C │ B C A │ C A B …     every member once a cycle; a pair is compared within its cycle
-whole    A A A … B B B … C C C …     one device for one process, or no memory for all; compared by the round
+blocks       A B C │ B C A │ C A B …     every member once a cycle; a pair is compared within its cycle
+sequential   A A A … B B B … C C C …     one device for one process, or no memory for all; compared by the round
 """
 
 from __future__ import annotations

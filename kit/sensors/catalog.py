@@ -24,7 +24,7 @@ class EdgeCounters:
         self._sources = found_by("open_edges", lambda report: EdgeSource([report], None), cpus)
         self.reports: list[SensorReport] = [report for source in self._sources for report in source.reports]
         self._read = [(source.read, len(source.reports)) for source in self._sources if source.read is not None]
-        self.names: tuple[str, ...] = tuple(one.name for one in self.reports if one.status == "measured")
+        self.names: tuple[str, ...] = tuple(report.name for report in self.reports if report.status == "measured")
 
     def read(self) -> tuple[int | None, ...]:
         """Return one value for each of `names`; None where this one read failed."""

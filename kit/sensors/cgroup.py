@@ -94,15 +94,15 @@ def open_edges(_cpus: Sequence[int], root: Path = CGROUP_ROOT, proc: Path = PROC
     )
     reports = [report(name="cgroup.throttled_ns", unit="ns"), report(name="cgroup.throttled_periods", unit="1")]
     if isinstance(file, Reason):
-        return [EdgeSource([unavailable(one, file) for one in reports], None)]
+        return [EdgeSource([unavailable(report, file) for report in reports], None)]
     return [counters_in(file, throttling, reports)]
 
 
 def _folders(mount: Path, path: str) -> list[Path]:
-    own = mount / path.lstrip("/")
-    if ".." in own.parts or not own.is_dir():
+    folder = mount / path.lstrip("/")
+    if ".." in folder.parts or not folder.is_dir():
         return [mount]
-    return [own, *(parent for parent in own.parents if parent.is_relative_to(mount))]
+    return [folder, *(parent for parent in folder.parents if parent.is_relative_to(mount))]
 
 
 def _quota(version: int, folder: Path) -> float | None:

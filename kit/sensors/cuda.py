@@ -15,13 +15,13 @@ def pci_bus_ids(devices: int) -> list[str]:
     driver = _driver()
     if driver is None:
         return []
-    found = []
+    boards = []
     for ordinal in range(devices):
         device, text = ctypes.c_int(), ctypes.create_string_buffer(BUS_ID_B)
         if driver.cuDeviceGet(ctypes.byref(device), ordinal) or driver.cuDeviceGetPCIBusId(text, BUS_ID_B, device):
             return []
-        found.append(bus_id(text.value.decode()))
-    return found
+        boards.append(bus_id(text.value.decode()))
+    return boards
 
 
 def memory_b(ordinal: int) -> int | None:

@@ -96,10 +96,10 @@ def open_sampled() -> list[Sensor]:
         return [Sensor(unavailable(report, boards))]
     nvml, handles = boards
     sensors = [
-        _open(nvml, index, place, one)
+        _open(nvml, index, place, question)
         for index, handle in enumerate(handles)
         for place in [_bus_id(nvml, handle)]
-        for one in _questions(nvml, handle)
+        for question in _questions(nvml, handle)
     ]
     energy = sensors[0]
     period_ns = update_period_ns(lambda: energy.read().value) if energy.is_available else None
@@ -141,10 +141,10 @@ def _questions(nvml: ModuleType, handle: object) -> list[Question]:
 
 def _bus_id(nvml: ModuleType, handle: object) -> str | None:
     try:
-        found = nvml.nvmlDeviceGetPciInfo(handle).busId
+        written = nvml.nvmlDeviceGetPciInfo(handle).busId
     except nvml.NVMLError:
         return None
-    return bus_id(found if isinstance(found, str) else found.decode())
+    return bus_id(written if isinstance(written, str) else written.decode())
 
 
 def _open(nvml: ModuleType, index: int, place: str | None, question: Question) -> Sensor:

@@ -78,7 +78,7 @@ def _counter_j(file: Path, range_uj: int) -> Callable[[], float]:
     return joules
 
 
-def _sensor(name: str, scope: str, source: Path, found: Callable[[], float] | Reason) -> Sensor:
+def _sensor(name: str, scope: str, source: Path, reader: Callable[[], float] | Reason) -> Sensor:
     report = SensorReport(
         name=f"rapl.{name}",
         quantity="energy",
@@ -89,4 +89,4 @@ def _sensor(name: str, scope: str, source: Path, found: Callable[[], float] | Re
         counter=True,
         update_period_ns=UPDATE_PERIOD_NS,
     )
-    return Sensor(unavailable(report, found)) if isinstance(found, Reason) else Sensor(report, found)
+    return Sensor(unavailable(report, reader)) if isinstance(reader, Reason) else Sensor(report, reader)

@@ -52,8 +52,11 @@ def sample(sensors: Sequence[Sensor], out: int) -> None:
 
 def main() -> None:
     """Sample to standard output."""
-    for one in (signal.SIGINT, signal.SIGTERM):  # of a terminal's whole group: the runner decides what they mean
-        signal.signal(one, signal.SIG_IGN)
+    for signal_number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # of a terminal's whole group: the runner decides what they mean
+        signal.signal(signal_number, signal.SIG_IGN)
     sample([sensor for sensor in sampled_sensors() if sensor.is_available], sys.stdout.fileno())
 
 

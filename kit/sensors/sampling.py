@@ -66,17 +66,17 @@ class Samples:
         A counter of energy gives the mean power between its readings, `<sensor>.power`, where it is updated often
         enough. A mask of clocks event reasons gives the share of readings in which the GPU was slowed, and by what.
         """
-        found: dict[str, SensorSummary] = {}
+        summaries: dict[str, SensorSummary] = {}
         for series in self.series:
             name, unit = series.report.name, series.report.unit
             values = [value for inside in series.within(windows) for value in series.values[inside]]
             if series.report.counter:
-                found |= _mean_power(series, windows)
+                summaries |= _mean_power(series, windows)
             elif values and unit == nvml.MASK:
-                found |= _slowed(name, [nvml.slowing(int(value)) for value in values])
+                summaries |= _slowed(name, [nvml.slowing(int(value)) for value in values])
             elif values:
-                found[name] = SensorSummary(mean=fmean(values), max=max(values), unit=unit, samples=len(values))
-        return found
+                summaries[name] = SensorSummary(mean=fmean(values), max=max(values), unit=unit, samples=len(values))
+        return summaries
 
     def energy(self, begin_ns: int, end_ns: int, samples: int) -> list[Energy]:
         """Return the energy of one long block by every sensor of energy or power that was sampled.
@@ -96,7 +96,7 @@ class Samples:
             if report.quantity not in ("energy", "power"):
                 continue
             measure = counter_energy if report.counter else power_energy
-            found = measure(at_ns, values, begin_ns, end_ns, report.update_period_ns)
+            energy = measure(at_ns, values, begin_ns, end_ns, report.update_period_ns)
             entry = Energy(
                 sensor=report.name,
                 joules_j=None,
@@ -105,10 +105,10 @@ class Samples:
                 block_ns=end_ns - begin_ns,
                 device_id=report.device_id,
             )
-            if isinstance(found, Joules):
-                entries.append(replace(entry, joules_j=found.joules_j, window_ns=found.window_ns))
+            if isinstance(energy, Joules):
+                entries.append(replace(entry, joules_j=energy.joules_j, window_ns=energy.window_ns))
             else:
-                why = self.failure or Reason(code=found.code, values={**found.values})
+                why = self.failure or Reason(code=energy.code, values={**energy.values})
                 entries.append(replace(entry, reason=why))
         return entries
 
@@ -159,10 +159,10 @@ def read_series(written: bytes) -> list[Series]:
         series = [Series(report, [], []) for report in msgspec.json.decode(head, type=list[SensorReport])]
         decode = msgspec.json.Decoder(list[Reading | None]).decode
         for line in lines:
-            for one, reading in zip(series, decode(line), strict=False):
+            for of_sensor, reading in zip(series, decode(line), strict=False):
                 if reading is not None and reading.value is not None:
-                    one.at_ns.append(reading.at_ns)
-                    one.values.append(reading.value)
+                    of_sensor.at_ns.append(reading.at_ns)
+                    of_sensor.values.append(reading.value)
     except ValueError:  # killed while it wrote
         pass
     return series
@@ -191,6 +191,6 @@ def _slowed(name: str, reasons: Sequence[Sequence[str]]) -> dict[str, SensorSumm
     for seen in sorted({word for words in reasons for word in words}):
         hits[f"{name}.{seen}"] = [seen in words for words in reasons]
     return {
-        about: SensorSummary(mean=100 * fmean(own), max=100.0 * any(own), unit="%", samples=len(own))
-        for about, own in hits.items()
+        about: SensorSummary(mean=100 * fmean(count), max=100.0 * any(count), unit="%", samples=len(count))
+        for about, count in hits.items()
     }

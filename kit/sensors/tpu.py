@@ -50,7 +50,7 @@ def open_sampled(dev: Path = DEV, pci: Path = PCI) -> list[Sensor]:
     energy = Sensor(unavailable(report, reason("tpu_without_counter", devices=", ".join(chips))))
     # A chip up to v4 has a device file and is a PCI device as well.
     count = len(list(dev.glob(ACCEL_FILES))) or len(chips)
-    return [energy, *(_chip(tpumonitoring, *one) for one in product(range(count), METRICS))]
+    return [energy, *(_chip(tpumonitoring, *chip_and_metric) for chip_and_metric in product(range(count), METRICS))]
 
 
 def _chip(monitoring: ModuleType, chip: int, quantity: str) -> Sensor:

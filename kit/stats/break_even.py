@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 import numpy as np
 from scipy.special import stdtrit
 
@@ -26,45 +26,49 @@ from kit.stats.verdict import ALPHA, ROUNDS_FOR_VERDICT
 Outcome = Literal["pays", "at_once", "never", "unresolved"]
 
 
-@dataclass(frozen=True)
-class BreakEven:
-    """When one program has overtaken another.
+class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
+    """After how many steps the one of two programs that compiles for longer has paid for it.
 
     Attributes:
         outcome: see `Outcome`.
-        steps: point estimate; None where it never pays.
+        of_baseline: the second one compiles for longer.
+        steps: point estimate; null where it never pays.
         low: lower end of the 95 % interval.
-        high: upper end; None where the rounds set none.
+        high: upper end; null where the rounds set none.
     """
 
     outcome: Outcome
-    steps: float | None
-    low: float | None
-    high: float | None
+    of_baseline: bool = False
+    steps: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 def break_even(extra_ns: Sequence[float], saving_ns: Sequence[float]) -> BreakEven | None:
-    """Return when a program has overtaken another, or None without a common round.
+    """Return when the program that compiles for longer has overtaken the other, or None without a common round.
 
     Args:
-        extra_ns: in each round, by how much longer it took to trace, compile and make the first step.
+        extra_ns: in each round, by how much longer the first took to trace, compile and make the first step.
         saving_ns: in the same round, by how much shorter each of its steps is.
     """
-    x, y = np.asarray(extra_ns, np.float64), np.asarray(saving_ns, np.float64)
+    of_baseline = sum(extra_ns) < 0
+    sign = -1 if of_baseline else 1
+    x, y = sign * np.asarray(extra_ns, np.float64), sign * np.asarray(saving_ns, np.float64)
     rounds = x.size
     if not rounds:
         return None
     extra, saving = float(x.mean()), float(y.mean())
     steps = 1 + extra / saving if saving > 0 and extra > 0 else None
+    unresolved = BreakEven(outcome="unresolved", of_baseline=of_baseline, steps=steps)
     if rounds < ROUNDS_FOR_VERDICT:
-        return BreakEven("unresolved", steps, None, None)
+        return unresolved
     t = float(stdtrit(rounds - 1, 1 - ALPHA / 2))
     (v_x, cov), (_, v_y) = (np.cov(x, y) / rounds).tolist()
     reach = t * math.sqrt(v_y)
     if saving + reach <= 0:
-        return BreakEven("never", None, None, None)
+        return BreakEven(outcome="never", of_baseline=of_baseline)
     if saving - reach <= 0:
-        return BreakEven("unresolved", steps, None, None)
+        return unresolved
     # Both ends r of extra / saving with (extra - r saving)^2 = t^2 (v_x - 2 r cov + r^2 v_y).
     a = saving**2 - t**2 * v_y
     b = extra * saving - t**2 * cov
@@ -72,5 +76,5 @@ def break_even(extra_ns: Sequence[float], saving_ns: Sequence[float]) -> BreakEv
     root = math.sqrt(max(0.0, b**2 - a * c))
     low, high = 1 + (b - root) / a, 1 + (b + root) / a
     if high <= 1:
-        return BreakEven("at_once", 1.0, 1.0, 1.0)
-    return BreakEven("pays", steps or 1.0, max(1.0, low), high)
+        return BreakEven(outcome="at_once", of_baseline=of_baseline, steps=1.0, low=1.0, high=1.0)
+    return BreakEven(outcome="pays", of_baseline=of_baseline, steps=steps or 1.0, low=max(1.0, low), high=high)

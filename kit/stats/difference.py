@@ -59,19 +59,19 @@ def over_rounds(log_ratios: Sequence[float], level: float = 0.95) -> Difference 
     if logs.size < ROUNDS_FOR_SPREAD:
         return None
     mean, sd = float(logs.mean()), float(logs.std(ddof=1))
-    found = Difference(
+    difference = Difference(
         ratio=bounded_exp(mean), low=0.0, high=0.0, p=1.0, rounds=logs.size, sd=sd, mean_log=mean, level=level
     )
-    return interval_at(replace(found, p=two_sided_p(mean, found.se, found.df)), level)
+    return interval_at(replace(difference, p=two_sided_p(mean, difference.se, difference.df)), level)
 
 
 def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float] | None:
     """Return the mean of plain values with both ends of its t interval, or None below two."""
-    found = np.asarray(values, np.float64)
-    if found.size < ROUNDS_FOR_SPREAD:
+    array = np.asarray(values, np.float64)
+    if array.size < ROUNDS_FOR_SPREAD:
         return None
-    mean, se = float(found.mean()), float(found.std(ddof=1)) / math.sqrt(found.size)
-    return mean, *log_interval(mean, se, found.size - 1.0, level)
+    mean, se = float(array.mean()), float(array.std(ddof=1)) / math.sqrt(array.size)
+    return mean, *log_interval(mean, se, array.size - 1.0, level)
 
 
 def interval_at(difference: Difference, level: float) -> Difference:

@@ -40,8 +40,8 @@ def agreeing(losses_by_key: Mapping[str, Sequence[float]], tolerance: float) -> 
 
 
 def _judge(key: str, losses_by_key: Mapping[str, Sequence[float]], tolerance: float) -> Agreement:
-    own = losses_by_key[key]
-    all_of_them = [max_relative_difference(own, losses) for other, losses in losses_by_key.items() if other != key]
+    losses = losses_by_key[key]
+    all_of_them = [max_relative_difference(losses, others) for other, others in losses_by_key.items() if other != key]
     if not all_of_them:
         return Agreement(None, None)
     finite = [value for value in all_of_them if value is not None]

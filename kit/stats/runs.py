@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
+import msgspec
 import numpy as np
 
 from kit.stats.difference import bounded_exp, log_interval, two_sided_p
-from kit.stats.verdict import ALPHA, SAME_LEVEL, SMALLEST_DIFFERENCE, Verdict, adjusted_p, verdict_of
+from kit.stats.verdict import ALPHA, SAME_LEVEL, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdict_of
 
 # Of one side. Two have one degree of freedom: see ROUNDS_FOR_VERDICT.
 RUNS_FOR_SPREAD = 3
@@ -19,35 +19,10 @@ DF_LEAST = RUNS_FOR_SPREAD - 1.0
 SlowerBy = Literal["slower", "not_slower", "unresolved"]
 
 
-@dataclass(frozen=True)
-class RunDifference:
-    """The ratio of the steps of two sides, each of one or more runs.
-
-    Attributes:
-        verdict: of the first side.
-        ratio: of the geometric means; above 1 the first is slower.
-        mean_log: its logarithm.
-        se: standard error of that; None, with all that needs it, where too few runs show how much runs differ.
-        df: degrees of freedom.
-        low: lower end of the 95 % interval of the ratio.
-        high: upper end.
-        p: two-sided, against a ratio of 1.
-    """
-
-    verdict: Verdict
-    ratio: float
-    mean_log: float
-    se: float | None = None
-    df: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p: float | None = None
-
-
 def over_runs(
     a: Sequence[float], b: Sequence[float], *, same_hardware: bool, smallest: float = SMALLEST_DIFFERENCE
-) -> RunDifference:
-    """Compare two sides of runs.
+) -> Versus:
+    """Return what two sides of runs say of the first side; p is not yet adjusted, without an interval runs are too few.
 
     Args:
         a: the logarithm of the step of each run of the first side; at least one.
@@ -60,32 +35,27 @@ def over_runs(
     mean_log = float(sides[0].mean() - sides[1].mean())
     missing = [max(0, RUNS_FOR_SPREAD - side.size) for side in sides]
     needed = min(missing) if same_hardware else sum(missing)
+    versus = Versus(
+        verdict="unresolved", ratio=bounded_exp(mean_log), mean_log=mean_log, unit="run", count=min(len(a), len(b))
+    )
     if needed:
-        return RunDifference("unresolved", bounded_exp(mean_log), mean_log)
+        return versus
     se, df = _pooled(sides) if same_hardware else _welch(sides)
     low, high = log_interval(mean_log, se, df, 1 - ALPHA)
     p = two_sided_p(mean_log, se, df)
-    return RunDifference(
+    return msgspec.structs.replace(
+        versus,
         verdict=verdict_of(mean_log, se, df, p <= ALPHA, smallest),
-        ratio=bounded_exp(mean_log),
-        mean_log=mean_log,
-        se=se,
-        df=df,
         low=bounded_exp(low),
         high=bounded_exp(high),
-        p=p,
+        level=1 - ALPHA,
+        p_adjusted=p,
+        se_log=se,
+        df=df,
     )
 
 
-class LogDifference(NamedTuple):
-    """The logarithm of a ratio over rounds or over runs; positive is slower."""
-
-    mean_log: float
-    se: float | None  # standard error; None: unknown
-    df: float | None  # degrees of freedom
-
-
-def slower_by_more_than(rows: Sequence[LogDifference | None], pct: float) -> list[SlowerBy]:
+def slower_by_more_than(rows: Sequence[Versus | None], pct: float) -> list[SlowerBy]:
     """Answer --fail-if-slower for each row: shown to be slower by more, shown not to be, or neither.
 
     Args:
@@ -98,26 +68,25 @@ def slower_by_more_than(rows: Sequence[LogDifference | None], pct: float) -> lis
         upper bound is within `pct`: that all rows pass needs no adjustment, as each of them has to.
     """
     allowed = math.log1p(pct / 100)
-    known = [
-        row for row in rows if row is not None and row.se is not None and row.df is not None and row.df >= DF_LEAST
-    ]
+    known = [row for row in rows if row is not None and (row.df or 0) >= DF_LEAST]
     p_values = iter(adjusted_p([_p_beyond(row, allowed) for row in known]))
     answers: list[SlowerBy] = []
     for row in rows:
-        if row is None or row.se is None or row.df is None or row.df < DF_LEAST:
+        if row is None or (row.df or 0) < DF_LEAST:
             answers.append("unresolved")
         elif next(p_values) <= ALPHA:
             answers.append("slower")
         else:
-            _, high = log_interval(row.mean_log, row.se, row.df, SAME_LEVEL)
+            _, high = log_interval(row.mean_log or 0.0, row.se_log or 0.0, row.df or 1.0, SAME_LEVEL)
             answers.append("not_slower" if high <= allowed else "unresolved")
     return answers
 
 
-def _p_beyond(row: LogDifference, allowed: float) -> float:
+def _p_beyond(row: Versus, allowed: float) -> float:
     """Return the one-sided p against a difference of at most `allowed`."""
-    p = two_sided_p(row.mean_log - allowed, row.se or 0.0, row.df or 1.0) / 2
-    return p if row.mean_log > allowed else 1 - p
+    mean_log = row.mean_log or 0.0
+    p = two_sided_p(mean_log - allowed, row.se_log or 0.0, row.df or 1.0) / 2
+    return p if mean_log > allowed else 1 - p
 
 
 def _pooled(sides: Sequence[np.ndarray]) -> tuple[float, float]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 import numpy as np
 
-from kit.stats.difference import Difference, interval_at, log_interval, over_rounds
+from kit.stats.difference import Difference, bounded_exp, interval_at, log_interval, over_rounds
 
 RULE = "rounds-2"
 """Version of the rule, in every output: another rule may judge the same rounds otherwise."""
@@ -33,24 +33,50 @@ ALPHA = 0.05
 SAME_LEVEL = 1 - 2 * ALPHA
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """What the rounds of one pair say.
+class Versus(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell against its baseline. A ratio is of times per sample, of fits of their whole times: below 1 is faster.
 
     Attributes:
-        verdict: of the first of the pair.
-        difference: its interval is at the level that fits the number of pairs selected; None below two rounds.
-        p_adjusted: within the family; None below `ROUNDS_FOR_VERDICT` rounds, which are not tested.
-        comparisons: how many pairs of the family were tested.
+        low, high: the interval; null: too few rounds or runs.
+        level: of the interval, 0.95 and more: what the family's adjustment leaves.
+        p_adjusted: within the family; null where it was not tested.
+        comparisons: how many of its family were tested; p is adjusted for them.
+        count: rounds, or runs of the smaller side.
+        mean_log, se_log, df: of the log-ratio; what a limit on slow-downs is tested with.
+        modes: the two ratios that the rounds or cycles change between.
     """
 
     verdict: Verdict
-    difference: Difference | None
-    p_adjusted: float | None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    p_adjusted: float | None = None
     comparisons: int = 0
+    unit: Literal["round", "run"] = "round"
+    count: int = 0
+    mean_log: float | None = None
+    se_log: float | None = None
+    df: float | None = None
+    modes: tuple[float, float] | None = None
+
+    def inverted(self) -> Versus:
+        """Return what is so of the baseline against the cell; modes are not inverted."""
+        low, high = (None if end is None else 1 / end for end in (self.high, self.low))
+        return msgspec.structs.replace(
+            self,
+            verdict=OPPOSITE[self.verdict],
+            ratio=None if self.ratio is None else 1 / self.ratio,
+            low=low,
+            high=high,
+            mean_log=None if self.mean_log is None else -self.mean_log,
+        )
 
 
-def judge_family(families_logs: Sequence[Sequence[float]], smallest: float = SMALLEST_DIFFERENCE) -> list[Judgement]:
+OPPOSITE: dict[Verdict, Verdict] = {"faster": "slower", "slower": "faster", "same": "same", "unresolved": "unresolved"}
+
+
+def judge_family(families_logs: Sequence[Sequence[float]], smallest: float = SMALLEST_DIFFERENCE) -> list[Versus]:
     """Judge all pairs of one group together, in the order given; the false discovery rate within it is `ALPHA`.
 
     Args:
@@ -58,25 +84,47 @@ def judge_family(families_logs: Sequence[Sequence[float]], smallest: float = SMA
         smallest: relative difference that matters, 0.01 for 1 %. On the logarithm: a ratio and its inverse are alike.
 
     Returns:
-        A judgement per pair. Intervals of those with an adjusted p of at most ALPHA are at 1 - ALPHA * R / m, R of m
-        being selected: of the intervals shown with a difference at most ALPHA miss (false coverage rate, Benjamini
-        and Yekutieli 2005, 10.1198/016214504000001907), and none of them includes 1. The others' are at 1 - ALPHA.
+        The first of each pair against the second. Intervals of those with an adjusted p of at most ALPHA are at
+        1 - ALPHA * R / m, R of m being selected: of the intervals shown with a difference at most ALPHA miss (false
+        coverage rate, Benjamini and Yekutieli 2005, 10.1198/016214504000001907), and none of them includes 1. The
+        others' are at 1 - ALPHA.
     """
     differences = [over_rounds(logs, 1 - ALPHA) for logs in families_logs]
-    tested = [one for one in differences if one is not None and one.rounds >= ROUNDS_FOR_VERDICT]
-    adjusted = adjusted_p([one.p for one in tested])
+    tested = [
+        difference for difference in differences if difference is not None and difference.rounds >= ROUNDS_FOR_VERDICT
+    ]
+    adjusted = adjusted_p([difference.p for difference in tested])
     selected_level = 1 - ALPHA * sum(p <= ALPHA for p in adjusted) / max(1, len(tested))
     in_turn = iter(adjusted)
-    judgements = []
-    for difference in differences:
-        if difference is None or difference.rounds < ROUNDS_FOR_VERDICT:
-            judgements.append(Judgement("unresolved", difference, None))
-            continue
-        p = next(in_turn)
-        verdict = verdict_of(difference.mean_log, difference.se, difference.df, p <= ALPHA, smallest)
-        shown = interval_at(difference, selected_level) if p <= ALPHA else difference
-        judgements.append(Judgement(verdict, shown, p, len(tested)))
-    return judgements
+    family = []
+    for logs, difference in zip(families_logs, differences, strict=True):
+        if difference is None:
+            ratio = bounded_exp(logs[0]) if len(logs) else None
+            family.append(Versus(verdict="unresolved", ratio=ratio, count=len(logs)))
+        elif difference.rounds < ROUNDS_FOR_VERDICT:
+            family.append(_versus(difference, "unresolved"))
+        else:
+            p = next(in_turn)
+            verdict = verdict_of(difference.mean_log, difference.se, difference.df, p <= ALPHA, smallest)
+            shown = interval_at(difference, selected_level) if p <= ALPHA else difference
+            family.append(_versus(shown, verdict, p, len(tested)))
+    return family
+
+
+def _versus(difference: Difference, verdict: Verdict, p_adjusted: float | None = None, comparisons: int = 0) -> Versus:
+    return Versus(
+        verdict=verdict,
+        ratio=difference.ratio,
+        low=difference.low,
+        high=difference.high,
+        level=difference.level,
+        p_adjusted=p_adjusted,
+        comparisons=comparisons,
+        count=difference.rounds,
+        mean_log=difference.mean_log,
+        se_log=difference.se,
+        df=difference.df,
+    )
 
 
 def verdict_of(mean_log: float, se: float, df: float, differs: bool, smallest: float) -> Verdict:

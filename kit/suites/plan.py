@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from kit.backends.catalog import CATALOG
-from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.schema import PART, Group
 from kit.suites.program import sources_of
-from kit.suites.suite import Axes, Suite, check_choice
+from kit.suites.suite import Axes, Suite, SuiteError, check_choice
 from kit.workloads.catalog import DATASETS, WORKLOADS, parameters_of
 from kit.workloads.catalog import workload as workload_of
 from kit.workloads.workload import Workload
@@ -24,10 +25,6 @@ from kit.workloads.workload import Workload
 DEFAULT_COMPILE_MODE = "default"
 # Pairs that lie further apart in a cycle pair worse: 0.75, 3 and 6 s apart, an SD of 1.1 % became 1.7, 2.9 and 3.9 %.
 MEMBERS_MAX = 4
-
-
-class PlanError(KitError):
-    """Axes that give no cell."""
 
 
 class MemberPlan(NamedTuple):
@@ -62,29 +59,20 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
     cells: dict[str, Cell] = {}
     for axes in suite.axes:
         for cell in _product(suite, axes):
-            single = cell.workload in sources and not sources[cell.workload].takes_task
-            if not single or cell.task == axes.tasks[0]:
+            takes_task = cell.workload not in sources or sources[cell.workload].takes_task
+            if takes_task or cell.task == axes.tasks[0]:
                 cells.setdefault(cell.key, cell)
+    asked = " or ".join(suite.axes[0].compile_modes)
     if not cells:
-        raise PlanError(f"{suite.name} names no cell: {_why_none(suite)}")
+        modes = "; ".join(f"{name} has {', '.join(CATALOG[name].compile_modes)}" for name in suite.axes[0].backends)
+        why = f"no backend has the compile mode {asked}: {modes}"
+        raise SuiteError(f'suite "{suite.name}" has no cells: {why}')
     for name in named:
         if name not in {cell.backend for cell in cells.values()}:
-            own = ", ".join(CATALOG[name].compile_modes)
-            raise PlanError(
-                f"{name} has no compile mode {' or '.join(suite.axes[0].compile_modes)}; add one of its own ({own}), "
-                f"or leave out --backend {name}"
-            )
+            modes = ", ".join(CATALOG[name].compile_modes)
+            line = f"{name} has no compile mode {asked}; add one of its own ({modes}), or leave out --backend {name}"
+            raise SuiteError(line)
     return list(cells.values())
-
-
-def _why_none(suite: Suite) -> str:
-    """Return which axis leaves no cell: an empty one, else compile modes that none of the backends has."""
-    for axes in suite.axes:
-        for name in ("workloads", "backends", "devices", "tasks", "batches", "precisions", "compile_modes", "feeds"):
-            if not getattr(axes, name):
-                return f"{name} is empty; give one"
-    own = "; ".join(f"{name} has {', '.join(CATALOG[name].compile_modes)}" for name in suite.axes[0].backends)
-    return f"no backend has the compile mode {' or '.join(suite.axes[0].compile_modes)}: {own}"
 
 
 def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | None = None) -> list[Group]:
@@ -96,25 +84,25 @@ def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | N
         baseline: the value of a compared axis that the baseline has; null: the first cell.
 
     Raises:
-        PlanError: no cell has that value.
+        SuiteError: no cell has that value.
     """
     values = {str(cell.value(axis)) for cell in cells for axis in compare}
     if baseline is not None and baseline not in values:
-        raise PlanError(f"no cell has the baseline {baseline!r}; choose from {', '.join(sorted(values))}")
+        raise SuiteError(f"no cell has the baseline {baseline!r}; choose from {', '.join(sorted(values))}")
     members: dict[str, list[Cell]] = {}
     for cell in cells:
         members.setdefault(_key_without(cell, compare), []).append(cell)
     groups = []
-    for key, own in members.items():
-        first = next((cell for cell in own if baseline in {str(cell.value(axis)) for axis in compare}), own[0])
-        others = [cell for cell in own if cell is not first]
+    for key, alike in members.items():
+        first = next((cell for cell in alike if baseline in {str(cell.value(axis)) for axis in compare}), alike[0])
+        others = [cell for cell in alike if cell is not first]
         step = MEMBERS_MAX - 1
         for part, start in enumerate(range(0, max(1, len(others)), step)):
             taken = {first.key, *(cell.key for cell in others[start : start + step])}
             groups.append(
                 Group(
                     key=key if part == 0 else f"{key}{PART}{part + 1}",
-                    cells=[cell.key for cell in own if cell.key in taken],
+                    cells=[cell.key for cell in alike if cell.key in taken],
                     baseline=first.key,
                 )
             )
@@ -136,21 +124,22 @@ def plan_shared_groups(cells: Sequence[Cell], groups: Sequence[Group], share: Se
     for group in groups:
         whole = of_whole[_whole(group)]
         is_swept = len({names[key] for key in whole}) < len(whole)
-        part = "" if is_swept else group.key[len(_whole(group)) :]
-        held: dict[str, list[Cell]] = {}
-        for key in group.cells:
-            held.setdefault(names[key] + part, []).append(by_key[key])
-        shared = next((shared for shared in together if any(plan.name in held for plan in shared.members)), None)
+        part = "" if is_swept else group.key.removeprefix(_whole(group))
+        held = {key: names[key] + part for key in group.cells}
+        shared = next(
+            (shared for shared in together if any(plan.name in held.values() for plan in shared.members)), None
+        )
         if shared is None:
-            together.append(SharedGroups([group], [MemberPlan(name, cells) for name, cells in held.items()]))
-            continue
+            shared = SharedGroups([], [])
+            together.append(shared)
         shared.groups.append(group)
-        for name, held_cells in held.items():
-            member = next((plan for plan in shared.members if plan.name == name), None)
-            if member is None:
-                shared.members.append(MemberPlan(name, held_cells))
-            else:
-                member.cells.extend(cell for cell in held_cells if cell not in member.cells)
+        members = {plan.name: plan for plan in shared.members}
+        for key, name in held.items():
+            if name not in members:
+                members[name] = MemberPlan(name, [])
+                shared.members.append(members[name])
+            if by_key[key] not in members[name].cells:
+                members[name].cells.append(by_key[key])
     return together
 
 
@@ -167,78 +156,77 @@ def _key_without(cell: Cell, axes: Sequence[str], *, keep_mode: bool = False) ->
 
 
 def _product(suite: Suite, axes: Axes) -> Iterator[Cell]:
-    threads_given: list[int | None] = [*axes.threads] or [None]
-    for (workload, parameters), device, batch, precision, feed, threads, task, backend, mode, variant in product(
-        _workloads(suite, axes),
-        axes.devices,
-        axes.batches,
-        axes.precisions,
-        axes.feeds,
-        threads_given,
-        axes.tasks,
-        axes.backends,
-        axes.compile_modes,
-        suite.all_variants(),
-    ):
-        modes = CATALOG[backend].compile_modes
-        if mode in (*modes, DEFAULT_COMPILE_MODE):
-            yield Cell(
-                workload=workload,
-                parameters=parameters,
-                backend=backend,
-                device=device,
-                task=task,
-                batch=batch,
-                precision=precision,
-                compile_mode=modes[0] if mode == DEFAULT_COMPILE_MODE else mode,
-                feed=feed,
-                threads=threads,
-                variant=variant.name,
-            )
+    values: dict[str, Sequence[Any]] = {
+        "device": axes.devices,
+        "batch": axes.batches,
+        "precision": axes.precisions,
+        "feed": axes.feeds,
+        "threads": axes.threads or [None],
+        "task": axes.tasks,
+        "backend": axes.backends,
+        "compile_mode": axes.compile_modes,
+        "variant": [variant.name for variant in suite.all_variants()],
+    }
+    for (workload, parameters), *combination in product(_workloads(suite, axes), *values.values()):
+        cell = Cell(workload=workload, parameters=parameters, **dict(zip(values, combination, strict=True)))
+        modes = CATALOG[cell.backend].compile_modes
+        if cell.compile_mode == DEFAULT_COMPILE_MODE:
+            yield replace(cell, compile_mode=modes[0])
+        elif cell.compile_mode in modes:
+            yield cell
 
 
 def _workloads(suite: Suite, axes: Axes) -> Iterator[tuple[str, dict[str, int]]]:
     """Yield each workload with each combination of its own parameters: what a suite does not give has its default."""
     for name in axes.workloads:
         known = {} if suite.programs else parameters_of(name)
-        values = {one: axes.parameters.get(one, [default]) for one, default in known.items()}
+        values = {parameter: axes.parameters.get(parameter, [default]) for parameter, default in known.items()}
         for combination in product(*values.values()):
             yield name, dict(zip(values, combination, strict=True))
 
 
 def _check(suite: Suite) -> None:
-    is_own = bool(suite.programs)
-    entries = {name: entry for name, entry in CATALOG.items() if entry.builds_workloads != is_own}
-    every_mode = dict.fromkeys(mode for entry in entries.values() for mode in entry.compile_modes)
+    """Raise SuiteError where a name is none of its choices, an axis is empty, or no data set can fill a batch."""
+    entries = {name: entry for name, entry in CATALOG.items() if entry.builds_workloads != bool(suite.programs)}
+    modes = [DEFAULT_COMPILE_MODE, *dict.fromkeys(mode for entry in entries.values() for mode in entry.compile_modes)]
     for axes in suite.axes:
+        for name in ("workloads", "backends", "devices", "tasks", "batches", "precisions", "compile_modes", "feeds"):
+            if not getattr(axes, name):
+                raise SuiteError(f'suite "{suite.name}" has no cells: {name} is empty')
+        if "fit" in axes.tasks and any(variant.slowdown_pct for variant in suite.all_variants()):
+            raise SuiteError("slowdown_pct is injected into steps of train and infer; leave out the task fit")
         for workload in axes.workloads:
-            check_choice("workload", workload, list(suite.programs or WORKLOADS), suite.place(workload))
-        known = [] if is_own else list(dict.fromkeys(one for name in axes.workloads for one in parameters_of(name)))
-        for parameter in axes.parameters:
-            if parameter not in known:
-                names, choices = ", ".join(axes.workloads), ", ".join(known) or "nothing: leave it out"
-                raise PlanError(f"{suite.place(parameter)}no parameter {parameter!r} of {names}; choose from {choices}")
+            check_choice("workload", workload, list(suite.programs or WORKLOADS))
+        _check_parameters(suite, axes)
         for backend in axes.backends:
-            check_choice("backend", backend, list(entries), suite.place(backend))
+            check_choice("backend", backend, list(entries))
             for precision in axes.precisions:
-                check_choice(f"precision of {backend}", precision, CATALOG[backend].precisions, suite.place(precision))
+                check_choice(f"precision of {backend}", precision, entries[backend].precisions)
             for feed in axes.feeds:
-                check_choice(f"feed of {backend}", feed, CATALOG[backend].feeds)
+                check_choice(f"feed of {backend}", feed, entries[backend].feeds)
         if "tf32" in axes.precisions and set(axes.devices) != {"gpu"}:
-            raise PlanError("precision tf32 is a GPU's; leave it out, or measure on --device gpu alone")
+            raise SuiteError("precision tf32 is a GPU's; leave it out, or measure on --device gpu alone")
         for mode in axes.compile_modes:
-            check_choice("compile mode", mode, [DEFAULT_COMPILE_MODE, *every_mode], suite.place(mode))
-        if is_own:
-            for task in axes.tasks:
-                check_choice("task of a program", task, ("train", "infer"))
-        else:
+            check_choice("compile mode", mode, modes)
+        for task in axes.tasks if suite.programs else ():
+            check_choice("task of a program", task, ("train", "infer"))
+        if not suite.programs:
             _check_batches(suite, axes)
 
 
+def _check_parameters(suite: Suite, axes: Axes) -> None:
+    workloads = [] if suite.programs else axes.workloads
+    known = dict.fromkeys(parameter for workload in workloads for parameter in parameters_of(workload))
+    for parameter in axes.parameters:
+        if parameter not in known:
+            names, choices = ", ".join(axes.workloads), ", ".join(known) or "nothing: leave it out"
+            raise SuiteError(f"no parameter {parameter!r} of {names}; choose from {choices}")
+
+
 def _check_network(network: Workload) -> None:
-    """Raise PlanError where its data set is not there, or its last layer does not give what its loss takes."""
+    """Raise SuiteError where its data set is not there, or its last layer does not give what its loss takes."""
     if network.data not in DATASETS:
-        raise PlanError(
+        raise SuiteError(
             f"workload {network.name} is defined on the data set {network.data!r}, which is not there; "
             f"choose from {', '.join(DATASETS)}, or add it (docs/extending.md)"
         )
@@ -247,7 +235,7 @@ def _check_network(network: Workload) -> None:
     takes = network.input_shape if network.loss == "reconstruction" else (network.classes,)
     if gives != takes:
         what = "its input" if network.loss == "reconstruction" else f"classes={network.classes}"
-        raise PlanError(f"workload {network.name}: its last layer gives {gives}, and {what} takes {takes}; mend one")
+        raise SuiteError(f"workload {network.name}: its last layer gives {gives}, and {what} takes {takes}; change one")
 
 
 def _check_batches(suite: Suite, axes: Axes) -> None:
@@ -257,4 +245,4 @@ def _check_batches(suite: Suite, axes: Axes) -> None:
         data = DATASETS[network.data]
         samples = data.samples("test" if task == "infer" else "train")
         if batch > samples:
-            raise PlanError(f"batch {batch} is more than the {samples} samples there are to {task} on; give fewer")
+            raise SuiteError(f"batch {batch} is more than the {samples} samples there are to {task} on; give fewer")

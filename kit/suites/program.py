@@ -25,10 +25,6 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
 _FORMS = "give my_model.py, my_model.py:function or package.module:function"
 
 
-class ProgramNotFoundError(SuiteError):
-    """There is no such file, module or function; or a text names none."""
-
-
 def programs_given(texts: Sequence[str]) -> dict[str, ProgramTable]:
     """Return the programs of the command line by name, in their order.
 
@@ -36,15 +32,15 @@ def programs_given(texts: Sequence[str]) -> dict[str, ProgramTable]:
     alike, folders are added until they differ.
 
     Raises:
-        ProgramNotFoundError: one is given twice, or a text names no program.
+        SuiteError: one is given twice, or a text names no program.
     """
     parts = [_parts(text) for text in texts]
-    for place, own in enumerate(parts):
-        if own in parts[:place]:
-            raise ProgramNotFoundError(f"--program {texts[place]}: given twice; give it once")
+    for place, text in enumerate(texts):
+        if parts[place] in parts[:place]:
+            raise SuiteError(f"--program {text}: given twice; give it once")
     names: list[str] = []
     for depth in range(1, max(map(len, parts), default=0) + 1):
-        names = [_UNFIT.sub("_", ".".join(own[-depth:])).lstrip("._+-") or "_" for own in parts]
+        names = [_UNFIT.sub("_", ".".join(path[-depth:])).lstrip("._+-") or "_" for path in parts]
         if len({*names}) == len(names):
             break
     return {name: ProgramTable(path=text) for name, text in zip(names, texts, strict=True)}
@@ -54,16 +50,17 @@ def sources_of(suite: Suite) -> dict[str, ProgramSource]:
     """Return where each program of the suite is, by its name.
 
     Raises:
-        ProgramNotFoundError: a file, module or function is not there, or a file is not Python.
+        SuiteError: a file, module or function is not there, or a file is not Python. What else a function may not do
+            its member refuses (`kit.backends.program`).
     """
     return {name: _source(name, table.path, suite.folder) for name, table in suite.programs.items()}
 
 
 def _split(text: str) -> tuple[str, str]:
-    found = _NAMED.fullmatch(text)
-    if found is None or not (_is_file(found["where"]) or _MODULE.fullmatch(found["where"])):
-        raise ProgramNotFoundError(f"{text!r} names no program; {_FORMS}")
-    return found["where"], found["function"] or DEFAULT_FUNCTION
+    match = _NAMED.fullmatch(text)
+    if match is None or not (_is_file(match["where"]) or _MODULE.fullmatch(match["where"])):
+        raise SuiteError(f"{text!r} names no program; {_FORMS}")
+    return match["where"], match["function"] or DEFAULT_FUNCTION
 
 
 def _is_file(where: str) -> bool:
@@ -83,7 +80,7 @@ def _source(name: str, text: str, folder: str) -> ProgramSource:
     sha256 = None if path is None else file_sha256(path)
     if path is None or sha256 is None:
         missing = f"{path}: no such file" if path else f"no module {where} here"
-        raise ProgramNotFoundError(f"program {name}: {missing}; {_FORMS}")
+        raise SuiteError(f"program {name}: {missing}; {_FORMS}")
     return ProgramSource(
         path=path,
         function=function,
@@ -100,7 +97,7 @@ def _module_file(module: str) -> str | None:
     for name in accumulate(module.split("."), "{}.{}".format):
         spec = None if folders is None else PathFinder.find_spec(name, folders)
         if spec is None and "." not in name:
-            spec = next((found for finder in sys.meta_path if (found := finder.find_spec(name, None))), None)
+            spec = next(filter(None, (finder.find_spec(name, None) for finder in sys.meta_path)), None)
         if spec is None:
             return None
         folders = spec.submodule_search_locations
@@ -108,21 +105,13 @@ def _module_file(module: str) -> str | None:
 
 
 def _takes_task(name: str, path: str, function: str) -> bool:
-    """Whether the function has a parameter `task`; one that is not defined in the file itself is taken to have none."""
+    """Return whether the function has a parameter `task`; one that is not defined in the file itself has none."""
     try:
         table = symtable.symtable(decode_source(Path(path).read_bytes()), path, "exec")
     except (SyntaxError, ValueError) as error:
-        # A SyntaxError says its line; one of the file's encoding has none, and a ValueError neither.
-        line = getattr(error, "lineno", None)
-        where = f", line {line}," if line else ""
-        raise ProgramNotFoundError(f"program {name}: {path}{where} is no Python: {error}; mend it") from None
-    defined = {own.get_name(): own for own in table.get_children() if isinstance(own, symtable.Function)}
-    if function in defined:
-        return "task" in defined[function].get_parameters()
-    if function in {own.get_name() for own in table.get_symbols() if own.is_assigned() or own.is_imported()}:
-        return False
-    has = f"it has {', '.join(defined)}; " if defined else ""
-    raise ProgramNotFoundError(
-        f"program {name}: {path} has no function {function!r}; {has}define {function}(batch, device), "
-        "see docs/programs.md"
-    )
+        raise SuiteError(f"program {name}: {path} is no Python: {error}; fix it") from None
+    if function not in table.get_identifiers():
+        define = f"define {function}(batch, device), see docs/programs.md"
+        raise SuiteError(f"program {name}: {path} has no function {function!r}; {define}")
+    scopes = (scope for scope in table.get_children() if isinstance(scope, symtable.Function))
+    return any(scope.get_name() == function and "task" in scope.get_parameters() for scope in scopes)

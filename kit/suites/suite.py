@@ -6,9 +6,10 @@ import hashlib
 import math
 import re
 import tomllib
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import msgspec
 
@@ -17,7 +18,6 @@ from kit.errors import KitError
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Device, Feed, Task, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.published import FigureName
-from kit.suites.refusal import refusal
 from kit.workloads.catalog import WORKLOADS, parameters_of
 
 DEFAULT_SUITE = "standard"
@@ -47,25 +47,16 @@ Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class SuiteError(KitError):
-    """There is no such suite, or its file is not one."""
+    """A suite, a program of it or an option that changes it is not one; or it has no cells."""
 
 
-def check_choice(kind: str, name: str, choices: list[str] | tuple[str, ...], place: str = "") -> None:
-    """Raise SuiteError with the choices if `name` is none of them; `place` is where it stands."""
+def check_choice(kind: str, name: str, choices: Sequence[str], unless: str = "") -> None:
+    """Raise SuiteError with the choices, and with what to do `unless` one of them fits, if `name` is none of them."""
     if name not in choices:
-        meant = did_you_mean(name, choices)
-        raise SuiteError(f"{place}no {kind} {name!r}; choose from {', '.join(choices)}{meant}")
-
-
-def did_you_mean(name: str, choices: list[str] | tuple[str, ...]) -> str:
-    """Return ``; did you mean torch?``, or nothing where no choice is near."""
-    return "".join(f"; did you mean {near}?" for near in get_close_matches(name, choices, n=1))
-
-
-def _check_share(axes: list[str]) -> None:
-    for axis in axes:
-        if axis in UNSHAREABLE:
-            raise ValueError(f"share: a process cannot be shared over {axis!r}: it is set once for a whole process")
+        if not choices:
+            raise SuiteError(f"no {kind} {name!r}: there is none to choose; leave it out")
+        near = "".join(f"; did you mean {choice}?" for choice in get_close_matches(name, choices, n=1))
+        raise SuiteError(f"no {kind} {name!r}; choose from {', '.join(choices)}{unless}{near}")
 
 
 class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,7 +78,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """How many rounds, and what a round is.
 
     Raises:
-        ValueError: seconds that are not finite, no time in a block, or an axis that no process can be shared over.
+        ValueError: seconds that are not finite, or no time in a block.
     """
 
     rounds: Count = ROUNDS
@@ -108,7 +99,6 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 raise ValueError(f"{name} is {getattr(self, name)}; give a number of seconds, 0 or more")
         if self.block_s <= self.lead_in_s:
             raise ValueError(f"block_s {self.block_s} leaves no time after lead_in_s {self.lead_in_s}; give more")
-        _check_share(self.share)
 
     def plan(self) -> StepPlan:
         """Return the part that each launch needs."""
@@ -116,7 +106,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Quick(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `--quick` measures in place of the suite's own; null: the general rule (`kit.suites.changed`)."""
+    """What `--quick` measures in place of the suite's own; null: the general rule (`kit.suites.options`)."""
 
     cells: Axes | list[Axes] | None = None
     rounds: Count | None = None
@@ -125,9 +115,6 @@ class Quick(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     warmup_steps: Count | None = None
     fit_steps: Updates | None = None
     share: list[str] | None = None
-
-    def __post_init__(self) -> None:
-        _check_share(self.share or [])
 
     def measure(self) -> dict[str, Any]:
         """Return the fields of `Measure` that it gives."""
@@ -148,6 +135,7 @@ class VariantTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     python: str | None = None
     image: str | None = None
     env: dict[str, str] = {}
+    slowdown_pct: Annotated[float, msgspec.Meta(ge=0, le=100)] = 0.0  # injected into every step, to be found
 
 
 class ProgramTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -174,18 +162,14 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     programs: dict[str, ProgramTable] = {}
     folder: str = msgspec.field(default="", name="_folder")  # of the file: paths of programs are relative to it
     sha256: str = msgspec.field(default="", name="_sha256")  # of the file
-    file: str = msgspec.field(default="", name="_file")  # the user's own; empty: built in
-    text: str = msgspec.field(default="", name="_text")  # of that file
 
     def __post_init__(self) -> None:
-        workloads = [name for own in self.axes for name in own.workloads if name in WORKLOADS]
-        known = [*AXES, *(name for one in workloads for name in parameters_of(one))]
-        for name in (
-            *self.compare,
-            *self.measure.share,
-            *(self.quick.share or ()),
-            *(self.table.rows if self.table else ()),
-        ):
+        workloads = [name for table in self.axes for name in table.workloads if name in WORKLOADS]
+        known = [*AXES, *(parameter for workload in workloads for parameter in parameters_of(workload))]
+        shared, rows = (*self.measure.share, *(self.quick.share or ())), self.table.rows if self.table else ()
+        for name in (*self.compare, *shared, *rows):
+            if name in shared and name in UNSHAREABLE:
+                raise ValueError(f"share: a process cannot be shared over {name!r}: it is set once for a whole process")
             if name not in known:
                 raise ValueError(f"no axis {name!r}; choose from {', '.join(dict.fromkeys(known))}")
         for table, names in (("variants", self.variants), ("programs", self.programs)):
@@ -209,20 +193,9 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """The axes that groups compare over."""
         return self.compare or (["variant"] if self.variants else ["workload"] if self.programs else ["backend"])
 
-    def place(self, word: str) -> str:
-        """Return ``mine.toml: line 4: ``, where the user's file has the word; nothing where it came from elsewhere."""
-        lines = (line.partition("#")[0] for line in self.text.splitlines())
-        found = next(
-            (number for number, line in enumerate(lines, 1) if re.search(rf"\b{re.escape(word)}\b", line)), None
-        )
-        return f"{self.file}: line {found}: " if found else ""
-
     def all_variants(self) -> list[Variant]:
         """Return the variants as members are started with them; one that stands alone is compared with the default."""
-        named = [
-            Variant(name=name, python=table.python, image=table.image, env=table.env)
-            for name, table in self.variants.items()
-        ]
+        named = [Variant(name=name, **msgspec.structs.asdict(table)) for name, table in self.variants.items()]
         if len(named) == 1 and named[0].name != DEFAULT_VARIANT:
             return [Variant(name=DEFAULT_VARIANT), *named]
         return named or [Variant(name=DEFAULT_VARIANT)]
@@ -244,17 +217,13 @@ def load_suite(name: str) -> Suite:
     Raises:
         SuiteError: no such suite, unreadable, or not a suite.
     """
-    is_path = name.endswith(".toml") or "/" in name
-    path = Path(name) if is_path else Path(__file__).parent / f"{name}.toml"
-    if not is_path and name not in builtin_suites():
-        raise SuiteError(
-            f"no suite {name!r}; choose from {', '.join(builtin_suites())}, or give the path of a .toml file"
-            f"{did_you_mean(name, builtin_suites())}"
-        )
+    path = Path(name)
+    if not name.endswith(".toml") and "/" not in name:
+        check_choice("suite", name, builtin_suites(), ", or give the path of a .toml file")
+        path = Path(__file__).parent / f"{name}.toml"
     try:
         data = path.read_bytes()
-        text = data.decode()
-        tables = tomllib.loads(text)
+        tables = tomllib.loads(data.decode())
         programs, cells = tables.get("programs"), tables.get("cells", {})
         if programs and isinstance(programs, dict) and isinstance(cells, dict):
             tables["cells"] = OWN_AXES | {"workloads": list(programs)} | cells
@@ -264,7 +233,19 @@ def load_suite(name: str) -> Suite:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SuiteError(f"{path}: not TOML: {error}; docs/suites.md has an example") from None
     except msgspec.ValidationError as error:
-        why = refusal(error, text, Suite)
-        raise SuiteError(f"{path}: not a suite: {why}; docs/suites.md has an example") from None
-    own = {"file": str(path), "text": text} if is_path else {}
-    return msgspec.structs.replace(suite, folder=str(path.parent), sha256=hashlib.sha256(data).hexdigest(), **own)
+        raise SuiteError(f"{path}: not a suite: {error}{_choices(str(error))}; docs/suites.md has an example") from None
+    return msgspec.structs.replace(suite, folder=str(path.parent), sha256=hashlib.sha256(data).hexdigest())
+
+
+def _choices(refusal: str) -> str:
+    """Return ``; choose from fit, infer, train`` for a value or a field that msgspec refuses at a path."""
+    *_, last = ["", *re.findall(r"\.(\w+)", refusal.partition("`$")[2])]
+    literals = {"devices": Device, "tasks": Task, "feeds": Feed, "figures": FigureName}
+    tables = {"": Suite, "cells": Axes, "measure": Measure, "quick": Quick, "table": TableShape}
+    choices: Sequence[str] = ()
+    if "enum value" in refusal and last in literals:
+        choices = get_args(literals[last])
+    elif "unknown field" in refusal:
+        fields = (tables | {"variants": VariantTable, "programs": ProgramTable})[last].__struct_encode_fields__
+        choices = [field for field in fields if not field.startswith("_")]  # those are not the user's
+    return f"; choose from {', '.join(choices)}" if choices else ""

@@ -18,20 +18,19 @@ def variants_given(texts: Iterable[str]) -> dict[str, VariantTable]:
     Raises:
         SuiteError: a name twice, or a text that names no variant.
     """
-    found: dict[str, VariantTable] = {}
+    variants: dict[str, VariantTable] = {}
     for text in texts:
         name, colon, settings = text.partition(":")
         if not colon and "=" in name:
             raise SuiteError(f"--variant {text!r}: a name comes first; give --variant NAME:env={text}, {_EXAMPLE}")
         if not VARIANT_NAME.fullmatch(name):
             raise SuiteError(f"--variant {text!r}: {name!r} is no name; give letters, digits and . _ + -, {_EXAMPLE}")
-        if name in found:
+        if name in variants:
             raise SuiteError(f"--variant {name}: two variants of one name; give each its own")
-        found[name] = _table(text, settings)
-    if len(found) == 1 and VariantTable() in found.values():
-        (name,) = found
+        variants[name] = _table(text, settings)
+    if list(variants.values()) == [VariantTable()]:
         raise SuiteError(f"--variant {name} sets nothing, and there is no other to compare it with; {_EXAMPLE}")
-    return found
+    return variants
 
 
 def _table(text: str, settings: str) -> VariantTable:

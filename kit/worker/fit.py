@@ -14,11 +14,12 @@ from itertools import islice
 import msgspec
 
 from kit.backends.protocol import DeviceBatch, Program
+from kit.errors import KitError
 from kit.profile.launch import Fit
 from kit.profile.reason import reason
 from kit.sensors.catalog import EdgeCounters
 from kit.worker.ledger import PhaseLedger
-from kit.worker.measured_program import HOST_DEVICE, LaunchError, MeasuredWorkload, Ran, Timing, raised
+from kit.worker.measured_program import HOST_DEVICE, MeasuredWorkload, Ran, Timing, raised
 from kit.worker.messages import Done, ProgramRequest
 from kit.worker.score import Score, score
 from kit.workloads.data.batches import Epochs
@@ -44,7 +45,7 @@ class MeasuredFit(MeasuredWorkload):
         whole = asked.plan.epochs * self._epochs.steps
         self._left = self.updates = min(whole, asked.plan.fit_steps or whole)
         if self.updates == 1:
-            raise LaunchError(
+            raise KitError(
                 "a fit of one update: its only step is the first, which is not timed; take a smaller batch, or give "
                 "fit_steps more"
             )

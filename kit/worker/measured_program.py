@@ -52,10 +52,6 @@ ParityCache = dict[str, Proof]
 NO_STEPS: StepTimes = np.array([], np.int64)
 
 
-class LaunchError(KitError):
-    """A program ran, but what it measured cannot stand."""
-
-
 def raised(error: Exception) -> Reason:
     """Return an exception that is not the kit's own as a reason, in one line."""
     message = " ".join(str(error).split())[:MESSAGE_LENGTH]
@@ -182,7 +178,7 @@ class MeasuredProgram(ABC):
 
     def _check_times(self, waited_ns: StepTimes) -> None:
         if waited_ns.min() <= 0:
-            raise LaunchError("a step took no time by this clock: too coarse for steps this short; use larger batches")
+            raise KitError("a step took no time by this clock: too coarse for steps this short; use larger batches")
         self._check(waited_ns)
 
     def _by_steps(self, seconds: float) -> Callable[[], Ran]:
@@ -243,12 +239,12 @@ class MeasuredProgram(ABC):
         return None if self._cell.device == HOST_DEVICE else timed_on_device(self._program, self._batches)
 
     def _check_place(self) -> None:
-        """Raise a LaunchError where the first step's result lies on another device than the cell's."""
+        """Raise a KitError where the first step's result lies on another device than the cell's."""
         devices = {device_of(leaf) for leaf in leaves(self._output)} - {None}
         places = {HOST_DEVICE if device == HOST else str(device) for device in devices}
         if places and self._cell.device not in places:
             where = " and ".join(sorted(places))
-            raise LaunchError(f"its first step ran on the {where}, not on the {self._cell.device} that was asked for")
+            raise KitError(f"its first step ran on the {where}, not on the {self._cell.device} that was asked for")
 
     @abstractmethod
     def _make(self) -> tuple[Runnable, Iterator[DeviceBatch]]:

@@ -22,15 +22,7 @@ from kit.sensors import cuda
 from kit.sensors.catalog import EdgeCounters
 from kit.sensors.process import peak_memory_b, process_age_ns
 from kit.worker.ledger import PhaseLedger
-from kit.worker.measured_program import (
-    HOST_DEVICE,
-    LaunchError,
-    MeasuredProgram,
-    MeasuredWorkload,
-    ParityCache,
-    Timing,
-    raised,
-)
+from kit.worker.measured_program import HOST_DEVICE, MeasuredProgram, MeasuredWorkload, ParityCache, Timing, raised
 from kit.worker.messages import Answer, Command, Do, Done, Entered, Failed, Finish, Prepare, ProgramRequest
 
 
@@ -200,6 +192,4 @@ def _check_device(backend: Backend, device: str, wanted: int) -> None:
     seen = backend.devices()
     if seen.get(device, 0) < wanted:
         sees = ", ".join(f"{count} {kind}" for kind, count in seen.items() if count) or "none"
-        raise LaunchError(
-            f"{backend.name} sees {seen.get(device, 0)} {device} of the {wanted} asked for; it sees: {sees}"
-        )
+        raise KitError(f"{backend.name} sees {seen.get(device, 0)} {device} of the {wanted} asked for; it sees: {sees}")

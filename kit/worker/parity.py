@@ -22,10 +22,6 @@ from kit.workloads.weights import initial_weights, weights_sha256
 from kit.workloads.workload import Workload
 
 
-class ParityError(KitError):
-    """A loss of the parity steps is not a number."""
-
-
 def parity_cell(cell: Cell) -> Cell:
     """Return the cell that proves for `cell`: its own task, in a small batch."""
     return msgspec.structs.replace(cell, batch=min(PARITY_BATCH, cell.batch))
@@ -42,7 +38,7 @@ def record_parity(backend: Backend, workload: Workload, cell: Cell, seed: int, p
     """Run `PARITY_STEPS` steps of a `parity_cell` on a fresh program and keep their losses, and what ran.
 
     Raises:
-        ParityError: a loss is not finite.
+        KitError: a loss is not finite.
     """
     weights = initial_weights(workload, seed)
     program = backend.build(workload.without_dropout(), cell, weights, seed)
@@ -57,7 +53,7 @@ def record_parity(backend: Backend, workload: Workload, cell: Cell, seed: int, p
         values = program.to_host(output)
         losses.append(float(values) if values.ndim == 0 else loss_of(workload, values, batch))
         if not math.isfinite(losses[-1]):
-            raise ParityError(f"parity loss of step {len(losses) - 1} is {losses[-1]}: this program computes nonsense")
+            raise KitError(f"parity loss of step {len(losses) - 1} is {losses[-1]}: this program computes nonsense")
     parity = Parity(losses=losses, weights_sha256=weights_sha256(weights), batches_sha256=pool_sha256(batches))
     return Proof(parity, program.kernels())
 

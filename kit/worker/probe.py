@@ -7,15 +7,12 @@ import importlib.util
 import os
 import re
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from packaging.requirements import Requirement
 
 from kit.backends.catalog import CATALOG, load
-from kit.profile.reason import Reason, reason
 from kit.version import __version__
 
 
@@ -26,7 +23,6 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None  # of the framework; null if it is not installed
     kit: str
     not_preloaded: list[str] = []  # libraries of LD_PRELOAD that the loader did not load: it only warns
-    clashes: list[Reason] = []  # requirements of the framework's packages that what is installed does not meet
     devices: dict[str, int] | None = None  # that the framework sees; null: not asked, or see why_no_devices
     why_no_devices: str | None = None
 
@@ -34,10 +30,10 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 def print_probe(backend: str, *, devices: bool = False) -> int:
     """Print the answer as JSON, in a last line of its own; return the exit code."""
     version = _version(backend)
-    found = Probe(backend=backend, version=version, kit=__version__, not_preloaded=_not_preloaded())
+    probe = Probe(backend=backend, version=version, kit=__version__, not_preloaded=_not_preloaded())
     if devices and version is not None:
-        found = msgspec.structs.replace(found, clashes=_clashes(backend), **_devices(backend))
-    sys.stdout.write("\n" + msgspec.json.encode(found).decode() + "\n")
+        probe = msgspec.structs.replace(probe, **_devices(backend))
+    sys.stdout.write("\n" + msgspec.json.encode(probe).decode() + "\n")
     return 0
 
 
@@ -46,27 +42,6 @@ def _devices(backend: str) -> dict[str, Any]:
         return {"devices": load(backend).devices()}
     except Exception as error:  # of the framework, whatever it is
         return {"why_no_devices": f"{type(error).__name__}: {error}"}
-
-
-def _clashes(backend: str) -> list[Reason]:
-    """Compare what the framework's distributions require with what is installed, as `pip check` does."""
-    found = []
-    for name in CATALOG[backend].packages:
-        try:
-            own = importlib.metadata.distribution(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        for requirement in map(Requirement, own.requires or ()):
-            if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
-                continue
-            with suppress(importlib.metadata.PackageNotFoundError):  # left out on purpose, or its import says so
-                version = importlib.metadata.version(requirement.name)
-                if not requirement.specifier.contains(version, prereleases=True):
-                    asked = f"{requirement.name}{requirement.specifier}"
-                    found.append(
-                        reason("clash", distribution=name, version=own.version, requirement=asked, found=version)
-                    )
-    return found
 
 
 def _version(backend: str) -> str | None:

@@ -55,7 +55,7 @@ class DecoderBlock(Layer, frozen=True):
             "up": dense(width, MLP_FACTOR * width),
             "down": dense(MLP_FACTOR * width, width),
         }
-        return {f"{part}_{name}": weight for part, own in parts.items() for name, weight in own.items()}
+        return {f"{part}_{name}": weight for part, weights in parts.items() for name, weight in weights.items()}
 
 
 class LastToken(Layer, frozen=True):

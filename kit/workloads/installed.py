@@ -13,8 +13,8 @@ from kit.errors import KitError
 KINDS = ("workload", "dataset", "backend")
 
 
-class EntryPointError(KitError):
-    """An installed distribution adds what cannot be added."""
+class WorkloadError(KitError):
+    """A workload, or what a distribution adds, is not there, cannot be loaded, or has a name that is taken."""
 
 
 @functools.cache
@@ -42,28 +42,28 @@ def installed(
         load: imports what an entry point names.
 
     Raises:
-        EntryPointError: one cannot be imported, is of another type, or has a name that is taken.
+        WorkloadError: one cannot be imported, is of another type, or has a name that is taken.
     """
-    found: dict[str, tuple[Any, EntryPoint]] = {}
+    added: dict[str, tuple[Any, EntryPoint]] = {}
     for point in _of_kind(kind):
         who = f"{distribution_of(point)}: entry point {point.name} = {point.value}"
         try:
             value = load(point)
-            is_one = isinstance(value, types)
+            is_right = isinstance(value, types)
         except Exception as error:
-            raise EntryPointError(
-                f"{who} cannot be loaded: {type(error).__name__}: {error}; mend or uninstall {distribution_of(point)}"
+            raise WorkloadError(
+                f"{who} cannot be loaded: {type(error).__name__}: {error}; fix or uninstall {distribution_of(point)}"
             ) from error
-        if not is_one:
-            wanted = " or ".join(one.__name__ for one in types)
-            raise EntryPointError(f"{who} is a {type(value).__name__}; {kind}s are {wanted}")
-        if value.name in taken or value.name in found:
-            other = distribution_of(found[value.name][1]) if value.name in found else "steadykit"
-            raise EntryPointError(
+        if not is_right:
+            wanted = " or ".join(wanted.__name__ for wanted in types)
+            raise WorkloadError(f"{who} is a {type(value).__name__}; {kind}s are {wanted}")
+        if value.name in taken or value.name in added:
+            other = distribution_of(added[value.name][1]) if value.name in added else "steadykit"
+            raise WorkloadError(
                 f"{other} and {distribution_of(point)} both have a {kind} {value.name!r}; rename or uninstall one"
             )
-        found[value.name] = value, point
-    return found
+        added[value.name] = value, point
+    return added
 
 
 def distribution_of(point: EntryPoint) -> str:

@@ -19,3 +19,8 @@ PARITY_TOLERANCE = 1e-5
 # up to 5.5e-2 (RMSprop divides by small numbers), `cnn_small` by 9.5e-3, all others by at most 3.1e-3. This catches a
 # wrong kernel, not a wrong epsilon: float32 is where formulas are proved. tf32 keeps more and was not measured.
 TOLERANCE_FACTORS = {"bfloat16": 1e4, "tf32": 1e4}
+
+
+def parity_tolerance(precision: str) -> float:
+    """Return the largest relative difference of losses that are called equal, of cells in this precision."""
+    return PARITY_TOLERANCE * TOLERANCE_FACTORS.get(precision, 1.0)

@@ -51,12 +51,12 @@ class LSTM(Layer, frozen=True):
     def weights(self, shape: Shape) -> dict[str, Weight]:
         """Return of each direction kernel (features, 4 units), recurrent_kernel (units, 4 units), bias (4 units,)."""
         wide = GATES * self.units
-        one = {
+        weights = {
             "kernel": Weight((shape[-1], wide), "glorot_uniform"),
             "recurrent_kernel": Weight((self.units, wide), "orthogonal"),
             "bias": Weight((wide,), "unit_forget"),
         }
-        return {prefix + name: weight for prefix in self.prefixes for name, weight in one.items()}
+        return {prefix + name: weight for prefix in self.prefixes for name, weight in weights.items()}
 
     def output_shape(self, shape: Shape) -> Shape:
         """Return (steps, units) or (units,) for (steps, features); twice the units where bidirectional."""

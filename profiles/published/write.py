@@ -175,8 +175,8 @@ def main() -> None:
                 {"epoch_time_s": epoch_s, "train_sample_ns": 1e3 * sample_us},
                 workload="cnn_small", backend="tensorflow", device=device, batch=batch,
             )
-            for device, own in CNN_BATCH.items()
-            for batch, (epoch_s, sample_us) in own.items()
+            for device, figures in CNN_BATCH.items()
+            for batch, (epoch_s, sample_us) in figures.items()
         ],
     )  # fmt: skip
     write(
@@ -188,8 +188,8 @@ def main() -> None:
                 {"train_sample_ns": 1e9 * train_s, "infer_sample_ns": 1e9 * infer_s},
                 workload="mlp", backend="tensorflow", device=device, batch=batch,
             )
-            for device, own in BATCH_SWEEP.items()
-            for batch, (train_s, infer_s) in own.items()
+            for device, figures in BATCH_SWEEP.items()
+            for batch, (train_s, infer_s) in figures.items()
         ],
     )  # fmt: skip
     write(

@@ -223,8 +223,8 @@ def main():
     exercise.state_is_ready()
     exercise.parity()
     exercise.compile_modes()
-    said = json.dumps([exercise.facts, exercise.failures], default=msgspec.to_builtins)
-    np.savez(out, **exercise.arrays, said=np.array(said))
+    answers = json.dumps([exercise.facts, exercise.failures], default=msgspec.to_builtins)
+    np.savez(out, **exercise.arrays, said=np.array(answers))
 
 
 if __name__ == "__main__":

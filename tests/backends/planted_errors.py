@@ -70,10 +70,7 @@ def in_lstm(of):
 
 
 def in_autoencoder(of):
-    return {
-        "learning_rate": another(of, learning_rate=0.00101),
-        "epsilon": another(of, epsilon=1e-5),
-    }
+    return {"learning_rate": another(of, learning_rate=0.00101), "epsilon": another(of, epsilon=1e-5)}
 
 
 def in_dblstm(of):

@@ -39,12 +39,7 @@ class NewLayer(Layer, frozen=True):
 
 def workload(name, input_shape, layers, classes, optimizer):
     return Workload(
-        name=name,
-        data="mnist",
-        input_shape=input_shape,
-        classes=classes,
-        layers=layers,
-        optimizer=optimizer,
+        name=name, data="mnist", input_shape=input_shape, classes=classes, layers=layers, optimizer=optimizer
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 import small_workloads as small
 
 from kit.backends.catalog import CATALOG
-from kit.backends.hlo import telling
+from kit.backends.hlo import kernel_ops
 
 pytestmark = pytest.mark.frameworks
 
@@ -87,4 +87,4 @@ def test_loops_products_and_library_calls_of_an_hlo_module():
   %dot.2 = f32[8,4]{1,0} dot(%x, %y), lhs_contracting_dims={1}
   %dot.3 = f32[8,4]{1,0} dot(%y, %x), metadata={op_name="jit(f)/convolution_like"}
 """
-    assert telling(text) == ["__onednn$matmul", "dot", "while"]
+    assert kernel_ops(text) == ["__onednn$matmul", "dot", "while"]

@@ -78,8 +78,8 @@ def log_ratios(cell, seconds):
     draw, logs, end = random.Random(0), [], time.monotonic() + seconds
     while time.monotonic() < end or not logs:
         sides = [kit_loop_ns, bare_loop_ns]
-        found = {side: side(program, batches, steps) for side in draw.sample(sides, 2)}
-        logs.append(math.log(found[kit_loop_ns] / found[bare_loop_ns]))
+        times = {side: side(program, batches, steps) for side in draw.sample(sides, 2)}
+        logs.append(math.log(times[kit_loop_ns] / times[bare_loop_ns]))
     return logs
 
 

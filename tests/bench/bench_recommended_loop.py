@@ -76,26 +76,26 @@ def judge(profile, group):
     """Return what the rounds say of one cell."""
     cells = {result.key: result.cell for result in profile.cells}
     pairs = Pairs([group], cells, launches_of(profile, group))
-    ours, *loops = group.cells
+    kit_cell, *loops = group.cells
     rows, ratios, highs = [], [], []
     for loop in loops:
-        logs = list(pairs.log_ratios(ours, loop).values())
-        found = over_rounds(logs)
+        logs = list(pairs.log_ratios(kit_cell, loop).values())
+        difference = over_rounds(logs)
         ratios.append(math.exp(statistics.fmean(logs)) if logs else math.inf)
-        highs.append(found.high if found else math.inf)
+        highs.append(difference.high if difference else math.inf)
         shown = (
-            (Interval(found.ratio, found.low, found.high), f"{100 * found.sd:.1f}")
-            if found
+            (Interval(difference.ratio, difference.low, difference.high), f"{100 * difference.sd:.1f}")
+            if difference
             else (f"{ratios[-1]:.4f}", "–")
         )
-        rows.append((name_of(cells[ours]), cells[loop].variant, shown[0], len(logs), shown[1]))
+        rows.append((name_of(cells[kit_cell]), cells[loop].variant, shown[0], len(logs), shown[1]))
     return Judged(rows, max(ratios), max(highs))
 
 
 def print_failures(profile):
     for launch in (launch for result in profile.cells for launch in result.launches if launch.failure is not None):
-        said = launch.failure.reason
-        print(f"failed: {launch.cell_key}: {said.code} {said.values}", file=sys.stderr)
+        why = launch.failure.reason
+        print(f"failed: {launch.cell_key}: {why.code} {why.values}", file=sys.stderr)
         print(os.linesep.join(launch.failure.stderr_tail.splitlines()[-5:]), file=sys.stderr)
 
 
@@ -109,11 +109,14 @@ def main():
     profiles = [read_profile(path) for path in arguments.judged or [measure(arguments)]]
     judged = [judge(profile, group) for profile in profiles for group in profile.groups]
     printed(
-        [("ours / recommended", "loop", "ratio [95 %]", "rounds", "SD %"), *(row for one in judged for row in one.rows)]
+        [
+            ("ours / recommended", "loop", "ratio [95 %]", "rounds", "SD %"),
+            *(row for group_judged in judged for row in group_judged.rows),
+        ]
     )
     print(f"of {len(judged)} cells, against every loop:")
-    print(f"  upper end at most {UPPER_END}: {sum(one.high <= UPPER_END for one in judged)}")
-    print(f"  ratio at most {POINT}: {sum(one.ratio <= POINT for one in judged)}")
+    print(f"  upper end at most {UPPER_END}: {sum(group_judged.high <= UPPER_END for group_judged in judged)}")
+    print(f"  ratio at most {POINT}: {sum(group_judged.ratio <= POINT for group_judged in judged)}")
     for profile in profiles:
         print_failures(profile)
 

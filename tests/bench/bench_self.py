@@ -52,12 +52,14 @@ class SelfCell:
     """What the rounds hold of one cell; `logs`, `steps` and `seconds` have an entry for each round."""
 
     def __init__(self, profile, steps, group):
-        own = launches_of(profile, group)
-        a, b = ({one.round: one for one in own[key] if one.gave_number} for key in group.cells)
-        log_ratios = Pairs([group], {one.key: one.cell for one in profile.cells}, own).log_ratios(*group.cells)
+        launches = launches_of(profile, group)
+        a, b = ({launch.round: launch for launch in launches[key] if launch.gave_number} for key in group.cells)
+        log_ratios = Pairs([group], {result.key: result.cell for result in profile.cells}, launches).log_ratios(
+            *group.cells
+        )
         self.name = name_of(next(result.cell for result in profile.cells if result.key == group.cells[0]))
         self.logs = list(log_ratios.values())
-        self.steps = [tuple(timed_steps(one, steps) for one in (a[number], b[number])) for number in log_ratios]
+        self.steps = [tuple(timed_steps(launch, steps) for launch in (a[number], b[number])) for number in log_ratios]
         self.seconds = [round_s(a[number], b[number]) for number in log_ratios]
 
     def disjoint(self, k):
@@ -67,19 +69,21 @@ class SelfCell:
 
 def timed_steps(launch, steps):
     """Return the timed steps of a launch, float nanoseconds."""
-    at, found = 1 + launch.warmup_steps, []
-    own = steps[launch_id(launch)]
+    at, blocks = 1 + launch.warmup_steps, []
+    raw_steps = steps[launch_id(launch)]
     for lead_in, timed in zip(launch.blocks.lead_in, launch.blocks.steps, strict=True):
-        found.append(own[at + lead_in : at + lead_in + timed])
+        blocks.append(raw_steps[at + lead_in : at + lead_in + timed])
         at += lead_in + timed
-    return np.concatenate(found).astype(np.float64)
+    return np.concatenate(blocks).astype(np.float64)
 
 
 def round_s(*launches):
     """Return the seconds that a round of these two takes, but for the start of their interpreters."""
-    phases = sum(phase.duration_ns for one in launches for phase in one.phases if phase.name not in NOT_OF_EVERY_ROUND)
-    begin = min(one.blocks.begin_ns[0] for one in launches)
-    end = max(one.blocks.begin_ns[-1] + one.blocks.span_ns[-1] for one in launches)
+    phases = sum(
+        phase.duration_ns for launch in launches for phase in launch.phases if phase.name not in NOT_OF_EVERY_ROUND
+    )
+    begin = min(launch.blocks.begin_ns[0] for launch in launches)
+    end = max(launch.blocks.begin_ns[-1] + launch.blocks.span_ns[-1] for launch in launches)
     return (phases + end - begin) / 1e9
 
 
@@ -121,7 +125,7 @@ def print_told(cells):
             if shares[k] >= ENOUGH:
                 break
         minutes = statistics.median(cell.seconds) / 60
-        shown = ", ".join(f"{k}: {100 * found:.0f}" for k, found in shares.items())
+        shown = ", ".join(f"{k}: {100 * share:.0f}" for k, share in shares.items())
         k = max(shares, default=0)
         reached = (
             f"nine in ten with {k} rounds = {k * minutes:.1f} min" if shares.get(k, 0) >= ENOUGH else "not reached"
@@ -135,9 +139,9 @@ def print_verdicts(cells):
         counts = []
         for cell in cells:
             sets = [cell.logs[part] for part in cell.disjoint(k)]
-            found = [over_rounds(logs) for logs in sets]
+            differences = [over_rounds(logs) for logs in sets]
             alarms = sum(says(logs) in ("faster", "slower") for logs in sets)
-            covered = sum(difference.low <= 1 <= difference.high for difference in found)
+            covered = sum(difference.low <= 1 <= difference.high for difference in differences)
             counts.append((alarms, covered, len(sets)))
             rows.append((cell.name, k, share(alarms, len(sets)), share(covered, len(sets))))
         alarms, covered, trials = map(sum, zip(*counts, strict=True))

@@ -67,9 +67,9 @@ class Found:
         self.stopped_cpu_s = self.span_s = 0.0
 
     def block(self, number, way, member, stopped=()):
-        before = [cpu_s(one.pid) for one in stopped]
+        before = [cpu_s(process.pid) for process in stopped]
         done = member.block(BLOCK_S)
-        self.stopped_cpu_s += sum(cpu_s(one.pid) for one in stopped) - sum(before)
+        self.stopped_cpu_s += sum(cpu_s(process.pid) for process in stopped) - sum(before)
         if stopped:
             self.span_s += done.part.blocks.span_ns[0] / 1e9
         middle = median(timed(done))
@@ -83,8 +83,10 @@ class Found:
     def ratio(self, way, other):
         """Return the ratio of the rounds' median steps, with its interval."""
         rounds = sorted({number for number, _ in self.logs})
-        found = over_rounds([self._log_ratio(self.logs[one, way], self.logs[one, other]) for one in rounds])
-        return Interval(found.ratio, found.low, found.high) if found else "two rounds at least"
+        difference = over_rounds(
+            [self._log_ratio(self.logs[number, way], self.logs[number, other]) for number in rounds]
+        )
+        return Interval(difference.ratio, difference.low, difference.high) if difference else "two rounds at least"
 
     def _log_ratio(self, a, b):
         if len(a) != len(b):  # not of the same repetitions
@@ -92,47 +94,47 @@ class Found:
         return median(x - y for x, y in zip(a, b, strict=True))
 
 
-def measure_round(found, number, cell, neighbours, blocks):
+def measure_round(results, number, cell, neighbours, blocks):
     draw = random.Random(number)
     with held([cell]) as (member,), sleepers(2):
         for _ in range(blocks):
-            found.block(number, "alone", member)
+            results.block(number, "alone", member)
         with held(neighbours) as others:
             for _ in range(blocks):
                 for way in draw.sample(WAYS, len(WAYS)):
                     for other in draw.sample(others, len(others)) if way != "at once" else ():
                         if way == "members":
-                            found.major_faults["neighbours'"] += other.block(BLOCK_S).counters[MAJOR_FAULTS] or 0
+                            results.major_faults["neighbours'"] += other.block(BLOCK_S).counters[MAJOR_FAULTS] or 0
                         else:
                             time.sleep(BLOCK_S)
-                    found.block(number, way, member, others)
+                    results.block(number, way, member, others)
         for _ in range(blocks):
-            found.block(number, "alone", member)
+            results.block(number, "alone", member)
 
 
-def print_found(found):
+def print_found(results):
     printed(
         [("step", "ratio [95 %]")]
         + [
-            (f"{way} / {other}", found.ratio(way, other))
+            (f"{way} / {other}", results.ratio(way, other))
             for way, other in (("members", "sleepers"), ("sleepers", "at once"), ("at once", "alone"))
         ]
     )
-    share = 100 * found.stopped_cpu_s / found.span_s
+    share = 100 * results.stopped_cpu_s / results.span_s
     print(
-        f"CPU time of two stopped members: {share:.4f} % of {found.span_s:.0f} s of the other's blocks "
+        f"CPU time of two stopped members: {share:.4f} % of {results.span_s:.0f} s of the other's blocks "
         f"(ticks of {TICK_S:g} s)"
     )
-    print("major page faults: " + ", ".join(f"{count} {way}" for way, count in found.major_faults.items()))
+    print("major page faults: " + ", ".join(f"{count} {way}" for way, count in results.major_faults.items()))
 
 
-def print_first_steps(found):
+def print_first_steps(results):
     rows = [("step after the switch / block's median", *WAYS)]
     settled = dict.fromkeys(WAYS, (0, 0.0))
     for place in range(FIRST_STEPS):
         cells = []
         for way in WAYS:
-            ratios, ended_ms = zip(*found.first[way, place] or [(math.nan, 0)], strict=True)
+            ratios, ended_ms = zip(*results.first[way, place] or [(math.nan, 0)], strict=True)
             cells.append(f"{median(ratios):.3f}")
             if median(ratios) > SETTLED:
                 settled[way] = (place + 1, median(ended_ms))
@@ -155,13 +157,13 @@ def main():
     neighbours = [
         chosen_cells(arguments, backend=[name], workload=["mlp"], task=["train"])[0] for name in arguments.neighbour
     ]
-    found = Found()
+    results = Found()
     for number in range(arguments.rounds):
-        measure_round(found, number, cell, neighbours, arguments.blocks)
+        measure_round(results, number, cell, neighbours, arguments.blocks)
     beside = " and ".join(map(name_of, neighbours))
     print(f"{name_of(cell)} beside {beside}, {arguments.rounds} rounds of {arguments.blocks} blocks")
-    print_found(found)
-    print_first_steps(found)
+    print_found(results)
+    print_first_steps(results)
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ def main():
         parser.error("--rounds: two at least, as a spread needs")
     cells = chosen_cells(arguments, workload=["mlp"], task=["train"])[:MEMBERS_MAX]
     draw = random.Random(0)
-    found = [measure_round(cells, arguments.cycles, draw) for _ in range(arguments.rounds)]
-    first, turns, again = (np.array(values) for values in zip(*found, strict=True))
+    rounds = [measure_round(cells, arguments.cycles, draw) for _ in range(arguments.rounds)]
+    first, turns, again = (np.array(values) for values in zip(*rounds, strict=True))
     in_turns, by_itself = np.median(turns, axis=2), (first + again) / 2
     rows = [("median step", "alone ms", "in turns ms", "turns / alone [95 %]")]
     for place, cell in enumerate(cells):
@@ -63,9 +63,9 @@ def main():
     printed(rows)
     print()
     rows = [("SD over rounds of a pair's ratio", "alone, one after the other", "in turns, by cycle")]
-    for one, other in combinations(range(len(cells)), 2):
-        apart, paired = first[:, one] - first[:, other], np.median(turns[:, one] - turns[:, other], axis=1)
-        pair = f"{name_of(cells[one])} / {name_of(cells[other])}"
+    for place, other in combinations(range(len(cells)), 2):
+        apart, paired = first[:, place] - first[:, other], np.median(turns[:, place] - turns[:, other], axis=1)
+        pair = f"{name_of(cells[place])} / {name_of(cells[other])}"
         rows.append((pair, *(f"{100 * values.std(ddof=1):.1f} %" for values in (apart, paired))))
     printed(rows)
 

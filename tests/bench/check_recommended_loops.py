@@ -29,25 +29,29 @@ STEPS, ADADELTA_STEPS = 40, 150
 @pytest.fixture(scope="module", params=NETWORKS)
 def network(request):
     """Return a network and a batch of it."""
-    found = workload(request.param, {})
-    data = synthetic(DATASETS[found.data])
-    return found, batch_pool(found, data, data.load("test"), BATCH, seed=0)[0]
+    named = workload(request.param, {})
+    data = synthetic(DATASETS[named.data])
+    return named, batch_pool(named, data, data.load("test"), BATCH, seed=0)[0]
 
 
 @pytest.mark.parametrize(("backend", "loop"), [(backend, loop) for backend, loops in LOOPS.items() for loop in loops])
 def test_a_recommended_loop_does_the_same_work(backend, loop, network):
-    found, batch = network
+    kit_network, batch = network
     load(backend)
-    own = importlib.import_module(f"recommended.{backend}_loops")
-    train, infer = (own.loops(found.name, task)[loop] for task in ("train", "infer"))
-    resident = own.put(batch.inputs, batch.targets)
+    loops_module = importlib.import_module(f"recommended.{backend}_loops")
+    train, infer = (loops_module.loops(kit_network.name, task)[loop] for task in ("train", "infer"))
+    resident = loops_module.put(batch.inputs, batch.targets)
     shape = tuple(infer.step(resident).shape)
-    steps = ADADELTA_STEPS if found.name == "cnn" else STEPS
+    steps = ADADELTA_STEPS if kit_network.name == "cnn" else STEPS
     losses = [float(train.step(resident)) for _ in range(steps)]
     ends = np.mean(losses[: steps // 4]), np.mean(losses[-steps // 4 :])
-    print(f"\n{backend} {found.name} {loop}: {train.parameters} parameters, loss {ends[0]:.4f} to {ends[1]:.4f}")
-    *_, last = found.placed_layers()
-    assert train.parameters == infer.parameters == sum(one.size for one in initial_weights(found, 0).values())
+    print(f"\n{backend} {kit_network.name} {loop}: {train.parameters} parameters, loss {ends[0]:.4f} to {ends[1]:.4f}")
+    *_, last = kit_network.placed_layers()
+    assert (
+        train.parameters
+        == infer.parameters
+        == sum(weights.size for weights in initial_weights(kit_network, 0).values())
+    )
     assert shape == (BATCH, *last.layer.output_shape(last.input_shape))
     assert np.isfinite(losses).all()
     assert ends[1] < ends[0]

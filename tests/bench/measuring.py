@@ -79,8 +79,8 @@ def run_rounds(  # noqa: PLR0917
 
 def launches_of(profile: Profile, group: Group) -> dict[str, list[Launch]]:
     """Return cell key -> its launches in the group, by round."""
-    own = {result.key: result.launches for result in profile.cells}
-    return {key: [launch for launch in own[key] if launch.group == group.key] for key in group.cells}
+    launches = {result.key: result.launches for result in profile.cells}
+    return {key: [launch for launch in launches[key] if launch.group == group.key] for key in group.cells}
 
 
 def worker_request(cell: Cell, data: str = "auto") -> Prepare:

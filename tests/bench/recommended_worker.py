@@ -12,10 +12,10 @@ import sys
 import numpy as np
 
 from kit.backends import catalog
+from kit.errors import KitError
 from kit.profile.launch import Compilations
 from kit.profile.reason import reason
 from kit.worker.__main__ import main
-from kit.worker.measured_program import LaunchError
 
 load_own = catalog.load
 
@@ -26,9 +26,7 @@ class RecommendedProgram:
     def __init__(self, loops, cell, parameters) -> None:
         loop = loops.loops(cell.workload, cell.task)[cell.variant]
         if loop.parameters != parameters:
-            raise LaunchError(
-                f"{cell.variant} trains {loop.parameters} parameters of {cell.workload}, not {parameters}"
-            )
+            raise KitError(f"{cell.variant} trains {loop.parameters} parameters of {cell.workload}, not {parameters}")
         self._put, self._wait = loops.put, loop.wait
         self._step = loop.step
         self._output = None
@@ -62,15 +60,15 @@ class RecommendedProgram:
 class RecommendedBackend:
     """The kit's backend, which imports the framework and sets its threads, with other programs."""
 
-    def __init__(self, own) -> None:
-        self._own = own
+    def __init__(self, kit_backend) -> None:
+        self._own = kit_backend
 
     def __getattr__(self, name):
         return getattr(self._own, name)
 
     def build(self, workload, cell, weights, seed):
         loops = importlib.import_module(f"recommended.{cell.backend}_loops")
-        return RecommendedProgram(loops, cell, sum(one.size for one in weights.values()))
+        return RecommendedProgram(loops, cell, sum(weight.size for weight in weights.values()))
 
 
 catalog.load = lambda name: RecommendedBackend(load_own(name))

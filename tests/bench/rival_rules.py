@@ -48,8 +48,8 @@ def pyperf_as_it_runs(candidate: Launches, baseline: Launches) -> Said:
 
 def pytest_benchmark(candidate: Launches, baseline: Launches) -> Said:
     """`--benchmark-compare-fail=median:5%` (`pytest_benchmark.utils.PercentageRegressionCheck`); never "faster"."""
-    ours, theirs = _pooled_median(candidate), _pooled_median(baseline)
-    return "slower" if ours / theirs * 100 - 100 > PYTEST_BENCHMARK_FAIL_PCT else "same"
+    candidate_median, baseline_median = _pooled_median(candidate), _pooled_median(baseline)
+    return "slower" if candidate_median / baseline_median * 100 - 100 > PYTEST_BENCHMARK_FAIL_PCT else "same"
 
 
 def torch_compare(candidate: Launches, baseline: Launches) -> Said:
@@ -57,29 +57,29 @@ def torch_compare(candidate: Launches, baseline: Launches) -> Said:
 
     Two that are both within 1 %, or 100 ns, of the best are marked alike.
     """
-    ours, theirs = _pooled_median(candidate), _pooled_median(baseline)
-    best = min(ours, theirs)
-    if max(ours, theirs) <= max(best * TORCH_BEST_RATIO, best + TORCH_BEST_NS):
+    candidate_median, baseline_median = _pooled_median(candidate), _pooled_median(baseline)
+    best = min(candidate_median, baseline_median)
+    if max(candidate_median, baseline_median) <= max(best * TORCH_BEST_RATIO, best + TORCH_BEST_NS):
         return "same"
-    return "slower" if ours > theirs else "faster"
+    return "slower" if candidate_median > baseline_median else "faster"
 
 
 def mann_whitney(candidate: Launches, baseline: Launches) -> Said:
     """`scipy.stats.mannwhitneyu` on every step, p below 0.05."""
     from scipy.stats import mannwhitneyu
 
-    ours, theirs = np.concatenate(candidate), np.concatenate(baseline)
-    if float(mannwhitneyu(ours, theirs).pvalue) >= MANN_WHITNEY_ALPHA:
+    candidate_values, baseline_values = np.concatenate(candidate), np.concatenate(baseline)
+    if float(mannwhitneyu(candidate_values, baseline_values).pvalue) >= MANN_WHITNEY_ALPHA:
         return "same"
-    return "slower" if np.median(ours) > np.median(theirs) else "faster"
+    return "slower" if np.median(candidate_values) > np.median(baseline_values) else "faster"
 
 
 def _pooled_t(candidate: NDArray[np.float64], baseline: NDArray[np.float64]) -> Said:
     values = min(candidate.size, baseline.size)
-    ours, theirs = candidate[:values], baseline[:values]
-    difference = float(ours.mean() - theirs.mean())
+    candidate_values, baseline_values = candidate[:values], baseline[:values]
+    difference = float(candidate_values.mean() - baseline_values.mean())
     # Equal sides: the pooled variance is the mean of the two.
-    error = math.sqrt(float(ours.var(ddof=1) + theirs.var(ddof=1)) / values)
+    error = math.sqrt(float(candidate_values.var(ddof=1) + baseline_values.var(ddof=1)) / values)
     if abs(difference) < _critical(2 * values - 2) * error or difference == 0:
         return "same"
     return "slower" if difference > 0 else "faster"

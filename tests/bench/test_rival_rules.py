@@ -46,13 +46,13 @@ def test_torch_marks_what_is_within_100_ns_of_the_best():
 
 def test_pyperf_is_students_pooled_t_on_everything():
     random = np.random.default_rng(2)
-    said = []
+    verdicts = []
     for slower_pct in np.linspace(0, 0.4, 60):
-        ours, theirs = side(random, slower_pct), side(random)
-        p = stats.ttest_ind(np.concatenate(ours), np.concatenate(theirs)).pvalue
-        said.append((pyperf(ours, theirs) != "same", p < 0.05))
-    assert {seen for seen, _ in said} == {True, False}
-    assert [seen for seen, _ in said] == [expected for _, expected in said]
+        candidate, baseline = side(random, slower_pct), side(random)
+        p = stats.ttest_ind(np.concatenate(candidate), np.concatenate(baseline)).pvalue
+        verdicts.append((pyperf(candidate, baseline) != "same", p < 0.05))
+    assert {seen for seen, _ in verdicts} == {True, False}
+    assert [seen for seen, _ in verdicts] == [expected for _, expected in verdicts]
 
 
 @pytest.mark.parametrize(("degrees_of_freedom", "critical"), [(58, 2.009), (39, 2.042), (18, 2.101), (5000, 1.960)])

@@ -8,7 +8,7 @@ import yaml
 from click import Context
 
 from kit.cli.app import app
-from kit.suites.changed import changed
+from kit.suites.options import apply_options
 from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.suite import load_suite
 from kit.suites.variant import variants_given
@@ -22,19 +22,15 @@ def commands():
     """The words of each kit command of both pipelines, up to where its output goes."""
     steps = [step["run"] for step in yaml.safe_load(ACTIONS)["jobs"]["speed"]["steps"] if "run" in step]
     lines = "\n".join([*steps, *yaml.safe_load(GITLAB)["speed"]["script"]])
-    return [shlex.split(one) for one in re.findall(r"bin/kit ([^>|\n]*)", lines)]
-
-
-def test_the_page_shows_the_file():
-    assert (DOCS / "examples" / "github-actions.yml").read_text(encoding="utf-8") == ACTIONS
+    return [shlex.split(command) for command in re.findall(r"bin/kit ([^>|\n]*)", lines)]
 
 
 def test_its_commands_are_those_of_the_kit(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run.json").touch()
-    found = commands()
-    assert [name for name, *_ in found] == ["run", "compare", "compare", "run", "compare"]
-    for name, *words in found:
+    shown = commands()
+    assert [name for name, *_ in shown] == ["run", "compare", "compare", "run", "compare"]
+    for name, *words in shown:
         app.get_command(Context(app), name).make_context(name, words)
 
 
@@ -44,6 +40,6 @@ def test_its_suite_compares_base_and_head(tmp_path):
     (tmp_path / "ci.toml").write_text(TOML)
     (_, *words), *_ = commands()
     variants = variants_given(words[place + 1] for place, word in enumerate(words) if word == "--variant")
-    suite = changed(load_suite(str(tmp_path / "ci.toml")), {}, variants=variants)
+    suite = apply_options(load_suite(str(tmp_path / "ci.toml")), {}, variants=variants)
     (group,) = plan_groups(plan_cells(suite), suite.compared, suite.baseline)
     assert [key.rpartition("/")[2] for key in group.cells] == ["base", "head"] and group.baseline.endswith("/base")

@@ -59,17 +59,17 @@ def test_fetch_gets_and_checks(folder, serve, monkeypatch, names):  # noqa: F811
     (line,) = kit("fetch", *names).stdout.splitlines()
     assert str(folder) in line and "5 train" in line and "2 test" in line and "checksum is right" in line
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == CONTENTS
-    (found,) = json.loads(kit("fetch", *names, "--json").stdout)
+    (row,) = json.loads(kit("fetch", *names, "--json").stdout)
     assert mirror.asked == list(CONTENTS)  # the second time nothing was missing
-    assert (found["here"], found["samples"], found["checksum_known"]) == (True, ROWS, True)
+    assert (row["here"], row["samples"], row["checksum_known"]) == (True, ROWS, True)
     assert kit("--json", "fetch").stdout == kit("--json").stdout == kit("fetch", "--json").stdout
 
 
 def test_what_is_not_here_is_said_with_what_fetches_it(folder):
     shown = kit()
     assert shown.exit_code == 0 and "`kit data fetch tiny`" in shown.stdout and str(folder) in shown.stdout
-    (found,) = json.loads(kit("--json").stdout)
-    assert (found["here"], found["samples"], found["checksum_known"]) == (False, None, None)
+    (row,) = json.loads(kit("--json").stdout)
+    assert (row["here"], row["samples"], row["checksum_known"]) == (False, None, None)
     assert not folder.exists()
 
 

@@ -2,21 +2,15 @@
 
 import json
 
-import click
 import pytest
 from click.testing import CliRunner
 
-from kit.cli.app import VERBS, app
+from kit.cli.app import app
 from kit.runner import examine
 
 
 def kit(*words):
     return CliRunner().invoke(app, words, standalone_mode=False)
-
-
-def test_every_verb_is_a_command():
-    for verb in VERBS:
-        assert kit(verb, "--help").exit_code == 0
 
 
 def test_suites_say_what_they_compare():
@@ -30,9 +24,9 @@ def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(tmp_path, monk
     # Data of its own would have to be fetched.
     monkeypatch.setenv("KIT_DATA", str(tmp_path))
     words = ("run", "quick", "--backend", "jax", "--backend", "torch", "--dry-run", "--out", "gone/run.json")
-    first, *groups = kit(*words).stdout.splitlines()
+    first, _, *groups = kit(*words).stdout.splitlines()
     assert "8 cells in 4 groups, 4 rounds of 6 cycles, about" in first
-    assert groups[0] == "mlp train: jax (baseline), torch"
+    assert groups[0].split("  ") == ["mlp train", "jax (baseline), torch"]
     planned = json.loads(kit(*words, "--json").stdout)
     assert (planned["suite"], planned["rounds"], len(planned["groups"])) == ("quick", 4, 4)
     assert planned["estimated_s"] > 60 and not planned["estimate_is_least"]
@@ -40,8 +34,8 @@ def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(tmp_path, monk
 
 
 def test_quick_alone_is_the_suite_quick():
-    said = [json.loads(kit("run", *words, "--dry-run", "--json").stdout) for words in (["quick"], ["--quick"])]
-    assert said[0] == said[1] and said[0]["suite"] == "quick"
+    plans = [json.loads(kit("run", *words, "--dry-run", "--json").stdout) for words in (["quick"], ["--quick"])]
+    assert plans[0] == plans[1] and plans[0]["suite"] == "quick"
 
 
 @pytest.mark.parametrize("words", [["--batch", "32,64"], ["--batch", "32", "--batch", "64"]])
@@ -49,14 +43,8 @@ def test_a_comma_list_is_a_repeated_option_and_is_compared(words):
     done = kit("run", *words, "--backend", "torch,jax", "--task", "infer", "--workload", "mlp", "--dry-run", "--json")
     assert [group["cells"][0].split("/")[1] for group in json.loads(done.stdout)["groups"]] == ["torch", "jax"]
     assert all(len(group["cells"]) == 2 for group in json.loads(done.stdout)["groups"])
-    (said,) = done.stderr.splitlines()
-    assert "comparing batch" in said
-
-
-@pytest.mark.parametrize("words", [["--batch", "32,"], ["--batch", "32,x"], ["--task", "train,fly"]])
-def test_a_wrong_value_of_a_comma_list_is_refused(words):
-    done = kit("run", *words, "--dry-run")
-    assert isinstance(done.exception, click.BadParameter)
+    (line,) = done.stderr.splitlines()
+    assert "comparing batch" in line
 
 
 def test_clock_prints_the_certificate():
@@ -67,12 +55,12 @@ def test_clock_prints_the_certificate():
 def test_doctor_says_what_is_not_here_and_what_would_mend_it(monkeypatch, tmp_path):
     monkeypatch.setenv("KIT_PYTHON_TORCH", "/nowhere/python")
     monkeypatch.setenv("KIT_DATA", str(tmp_path))
-    found = json.loads(kit("doctor", "--json").stdout)
-    torch = next(one for one in found["backends"] if one["subject"] == "torch")
+    findings = json.loads(kit("doctor", "--json").stdout)
+    torch = next(finding for finding in findings["backends"] if finding["subject"] == "torch")
     assert not torch["here"] and "KIT_PYTHON_TORCH" in torch["detail"]
-    assert not found["data"][0]["here"] and "kit data fetch" in found["data"][0]["detail"]
-    assert any(one["here"] for one in found["clocks"])
-    assert all(one["reason"] for one in found["sensors"] if one["status"] == "unavailable")
+    assert not findings["data"][0]["here"] and "kit data fetch" in findings["data"][0]["detail"]
+    assert any(finding["here"] for finding in findings["clocks"])
+    assert all(finding["reason"] for finding in findings["sensors"] if finding["status"] == "unavailable")
     shown = kit("doctor")
     assert "Frameworks" in shown.stdout and shown.stderr
     assert max(map(len, shown.stdout.splitlines())) <= 100
@@ -85,5 +73,5 @@ def test_a_data_folder_that_is_not_there_ends_data_and_stands_in_doctor(monkeypa
     for words in (("data",), ("data", "fetch")):
         assert "/nowhere" in str(kit(*words).exception)
     monkeypatch.setattr(examine, "_backend", lambda name: examine.BackendFinding(subject=name, here=False, detail=""))
-    found = json.loads(kit("doctor", "--json").stdout)
-    assert all("/nowhere" in data["detail"] for data in found["data"]) and found["sensors"]
+    findings = json.loads(kit("doctor", "--json").stdout)
+    assert all("/nowhere" in data["detail"] for data in findings["data"]) and findings["sensors"]

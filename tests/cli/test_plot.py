@@ -52,7 +52,7 @@ def test_bad_input_is_one_line_and_leaves_no_file(folder, arguments, says):
     line = result.exception.format_message() if isinstance(result.exception, ClickException) else str(result.exception)
     assert re.search(says, line) and "\n" not in line
     assert getattr(result.exception, "exit_code", None) == 2
-    assert [one.name for one in folder.iterdir()] == ["p.json"]
+    assert [path.name for path in folder.iterdir()] == ["p.json"]
 
 
 def test_without_a_file_it_is_called_like_its_kind_and_never_written_over(folder):

@@ -20,16 +20,22 @@ def refused(*words):
     """The one line that a command ends with."""
     error = kit(*words).exception
     assert isinstance(error, click.ClickException | KitError), error
-    said = error.format_message() if isinstance(error, click.ClickException) else str(error)
-    assert "\n" not in said
-    return said
+    line = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    assert "\n" not in line
+    return line
 
 
 @pytest.fixture
-def planned(monkeypatch, tmp_path):
+def runs(monkeypatch):
+    """What would have been measured."""
+    begun = []
+    monkeypatch.setattr(run_module, "measure", lambda running, budget, **_: begun.append(running))
+    return begun
+
+
+@pytest.fixture
+def planned(runs, tmp_path):
     """Return the plan that options come to; nothing is measured."""
-    runs = []
-    monkeypatch.setattr(run_module, "measure", lambda running, budget, **_: runs.append(running))
 
     def plan(*words):
         ended = kit("run", "--out", str(tmp_path / f"{len(runs)}.json"), *words)
@@ -49,9 +55,7 @@ def test_dtype_is_the_axis_precision(planned):
     assert narrow.suite.precision_pct == 2
 
 
-def test_resume_takes_the_same_words_again_and_refuses_what_differs(monkeypatch, tmp_path):
-    runs = []
-    monkeypatch.setattr(run_module, "measure", lambda running, budget, **_: runs.append(running))
+def test_resume_takes_the_same_words_again_and_refuses_what_differs(runs, tmp_path):
     words = ["run", "--quick", "--backend", "torch,jax", "--workload", "mlp", "--batch", "32,64", "--data", "synthetic"]
     words += ["--out", str(tmp_path / "a.json")]
     assert kit(*words).exception is None
@@ -93,6 +97,7 @@ def test_a_profile_is_replaced_only_by_force(planned, tmp_path):
         (["run", "--rounds", "x"], "--rounds: 'x' is not a whole number; give one as 3"),
         (["run", "--rounds", "0"], "--rounds: 0 is too small; give 1 or more"),
         (["run", "--budget", "0"], "--budget: 0.0 is out of range; give more than 0"),
+        (["run", "--batch", "32,x"], "--batch: 'x' is not a whole number"),
         (["run", "--task", "x"], "--task: 'x' is none of its values; choose from 'train', 'infer', 'fit'"),
         (["compare", "--fail-if-slower", "3%", "x"], "--fail-if-slower: '3%' is not a number; give one without"),
         (["compare", "gone.json"], "gone.json: no such file or folder"),
@@ -105,5 +110,5 @@ def test_bad_usage_is_told_in_plain_words(monkeypatch, capsys, words, line):
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith(f"kit: {line}")
+    (printed,) = capsys.readouterr().err.splitlines()
+    assert printed.startswith(f"kit: {line}")

@@ -3,13 +3,13 @@ import profile_builder as b
 import pytest
 
 from kit.compare.across import compare_runs
-from kit.compare.gate import NotComparableError
-from kit.compare.regression import limit_slow_downs
+from kit.compare.comparability import NotComparableError
+from kit.compare.fail_if_slower import limit_slow_downs
 from kit.compare.runs import reduce_run
-from kit.compare.within import BaselineError
+from kit.errors import KitError
 from kit.profile.launch import Fit
 from kit.profile.program import ProgramSource
-from kit.report.columns import columns_of, titles_of
+from kit.report.comparison import comparison_report
 
 
 def run(label, ms=2.0, *, seed=0, drift=0.0, **more):
@@ -23,7 +23,7 @@ def run(label, ms=2.0, *, seed=0, drift=0.0, **more):
 
 
 def compared(runs, against=(), **more):
-    return compare_runs(runs, against, parity_tolerance=1e-5, **more)
+    return compare_runs(runs, against, **more)
 
 
 def versus_of(comparison):
@@ -44,7 +44,7 @@ def test_three_runs_a_side_give_a_verdict_on_the_spread_of_runs():
     comparison = compared(before, after)
     versus = versus_of(comparison)
     assert versus.verdict == "slower" and versus.low < 1.2 < versus.high
-    assert [one.profiles for one in comparison.headlines] == [3, 3]
+    assert [side.profiles for side in comparison.headlines] == [3, 3]
     # Runs that spread by as much as they differ settle nothing.
     wild = [run(f"w{n}", ms, seed=20 + n) for n, ms in enumerate((1.8, 2.4, 3.0))]
     assert versus_of(compared(before, wild)).verdict == "unresolved"
@@ -55,7 +55,7 @@ def test_without_against_runs_of_another_identity_are_the_later_side():
     new = [run(f"a{n}", 3.0, seed=5 + n, identity=b.identity(kernel="6.6")) for n in range(3)]
     comparison = compared([old[0], new[0], old[1], new[1], old[2], new[2]])
     assert len(comparison.headlines) == 2 and versus_of(comparison).verdict == "slower"
-    assert [one.kind for one in comparison.mismatches] == ["kernel"]
+    assert [mismatch.kind for mismatch in comparison.mismatches] == ["kernel"]
 
 
 def test_what_only_make_read_explains_no_difference():
@@ -64,18 +64,18 @@ def test_what_only_make_read_explains_no_difference():
         return msgspec.structs.replace(plain, software=msgspec.structs.replace(plain.software, environment=environment))
 
     read = compared([run("before", identity=named())], [run("after", identity=named(TORCH_INDEX="", TORCH_LOGS="all"))])
-    assert [one.name for one in read.mismatches] == ["TORCH_LOGS"]
+    assert [mismatch.name for mismatch in read.mismatches] == ["TORCH_LOGS"]
 
 
 def test_the_baseline_is_chosen_by_label():
     runs = [run("x", 2.0), run("y", 4.0)]
     assert versus_of(compared(runs, baseline="y")).ratio == pytest.approx(0.5, rel=0.05)
-    with pytest.raises(BaselineError, match="x"):
+    with pytest.raises(KitError, match="x"):
         compared(runs, baseline="z")
 
 
 def labels(comparison):
-    return [one.label for one in comparison.headlines]
+    return [side.label for side in comparison.headlines]
 
 
 def test_runs_of_one_label_are_a_side_that_is_called_by_it():
@@ -83,7 +83,7 @@ def test_runs_of_one_label_are_a_side_that_is_called_by_it():
     after = [run(f"a{n}", 3.0, seed=5 + n, given_label="after") for n in range(3)]
     comparison = compared([before[0], after[0], before[1], after[1], before[2], after[2]])
     assert labels(comparison) == ["before", "after"] and versus_of(comparison).verdict == "slower"
-    assert [one.profiles for one in comparison.headlines] == [3, 3]
+    assert [side.profiles for side in comparison.headlines] == [3, 3]
     assert [row.name for row in comparison.groups[0].rows] == ["torch · before", "torch · after"]
     assert labels(compared([*before, *after], baseline="after"))[0] == "after"
 
@@ -97,31 +97,26 @@ def test_one_label_of_two_machines_is_two_sides():
     assert labels(compared([run("plain"), here[0]])) == ["plain", "box"]
 
 
-def blocked_run(kind):
-    fields = {
-        "data": {"member": {"launch": {"data": b.DataUsed(name="mnist", sha256="f" * 64, pool_batches=16)}}},
-        "threads": {"member": {"launch": {"threads": b.Threads(requested=1, reported=1, reason=None, cpus=[0])}}},
-        "arithmetic": {
-            "member": {
-                "launch": {"parity": b.Parity(losses=[1.0] * 20, weights_sha256="a" * 64, batches_sha256="b" * 64)}
-            }
-        },
-        "epochs": {"member": {"change": fitted(2)}},
+def blocked_run(kind, **more):
+    launch = {
+        "data": b.DataUsed(name="mnist", sha256="f" * 64, pool_batches=16),
+        "threads": b.Threads(requested=1, reported=1, reason=None, cpus=[0]),
+        "arithmetic": b.Parity(losses=[1.0] * 20, weights_sha256="a" * 64, batches_sha256="b" * 64),
     }
-    return run("after", seed=1, **fields[kind])
+    field = "parity" if kind == "arithmetic" else kind
+    member = {"change": fitted(2)} if kind == "epochs" else {"launch": {field: launch[kind]}}
+    return run("after", seed=1, member=member, **more)
 
 
-def fitted(epochs):
+def fitted(epochs, **more):
     def change(launch):
-        launch.fit = Fit(epochs=epochs, updates=9, reference_ns=[], test_ns=None)
+        launch.fit = Fit(epochs=epochs, updates=9, reference_ns=[], test_ns=None, **more)
 
     return change
 
 
 def test_a_part_of_a_fit_is_not_compared_with_a_whole_one():
-    def part(launch):
-        launch.fit = Fit(epochs=1, updates=9, epoch_updates=90, reference_ns=[], test_ns=None)
-
+    part = fitted(1, epoch_updates=90)
     with pytest.raises(NotComparableError, match="9 of 90 updates"):
         compared([run("before", member={"change": fitted(1)}), run("after", seed=1, member={"change": part})])
 
@@ -134,26 +129,13 @@ def test_what_answers_another_question_is_kept_apart_unless_forced(kind):
     assert refused.value.exit_code == 4
     forced = compared([before, blocked_run(kind)], force=True)
     row = next(row for row in forced.groups[0].rows if not row.is_baseline)
-    assert row.versus is not None and [one.kind for one in row.blocked] == [kind]
-    assert forced.mismatches[0].grade == "blocks"
+    assert row.versus is not None and [mismatch.kind for mismatch in row.blocked] == [kind]
+    assert forced.mismatches[0].grade == "incompatible"
 
 
 def test_other_threads_on_other_hardware_only_warn():
-    own = blocked_run("threads")
-    other = reduce_run(
-        "o",
-        b.profile(
-            b.group(
-                "mlp train",
-                b.member("torch", 2.0, launch={"threads": b.Threads(requested=1, reported=1, reason=None, cpus=[0])}),
-            ),
-            identity=b.identity("Other"),
-            id="o",
-        ),
-    )
+    other = blocked_run("threads", identity=b.identity("Other"))
     assert versus_of(compared([run("before"), other])) is not None
-    with pytest.raises(NotComparableError):
-        compared([run("before"), own])
 
 
 def test_runs_without_a_common_cell_are_refused_whatever_is_forced():
@@ -174,11 +156,7 @@ def test_one_blocked_cell_does_not_keep_the_others_apart():
     ("change", "kind", "grade"),
     [
         ({"identity": b.identity(kernel="6.6")}, "kernel", "warns"),
-        (
-            {"identity": b.identity(packages={"torch": "2.1", "jax": "0.10", "tensorflow": "2.21"})},
-            "package",
-            "warns",
-        ),
+        ({"identity": b.identity(packages={"torch": "2.1", "jax": "0.10", "tensorflow": "2.21"})}, "package", "warns"),
         ({"identity": b.identity("Other CPU")}, "cpu", "warns"),
         ({"cycles": 8}, "plan", "warns"),
         ({"suite": "own"}, "suite", "noted"),
@@ -186,7 +164,7 @@ def test_one_blocked_cell_does_not_keep_the_others_apart():
 )
 def test_what_differs_is_named_and_graded(change, kind, grade):
     comparison = compared([run("before"), run("after", seed=1, **change)])
-    assert [(one.kind, one.grade) for one in comparison.mismatches] == [(kind, grade)]
+    assert [(mismatch.kind, mismatch.grade) for mismatch in comparison.mismatches] == [(kind, grade)]
     assert [labels for _, labels in comparison.mismatches[0].values] == [["before"], ["after"]]
 
 
@@ -198,7 +176,8 @@ def test_gauges_that_always_vary_a_little_are_no_difference():
         return reduce_run(label, built)
 
     assert not compared([with_load("a", 0.2), with_load("b", 0.6)]).mismatches
-    assert [one.kind for one in compared([with_load("a", 0.2), with_load("b", 2.6)]).mismatches] == ["load_1min"]
+    (mismatch,) = compared([with_load("a", 0.2), with_load("b", 2.6)]).mismatches
+    assert mismatch.kind == "load_1min"
 
 
 def test_a_run_that_is_given_twice_counts_once_and_is_said():
@@ -219,15 +198,7 @@ def test_runs_that_do_not_alternate_are_said_to_hold_the_drift_between_them():
     assert "runs_apart" not in codes(1, 3, 5, 2, 4, 6)
 
 
-def test_a_limit_is_never_passed_in_silence():
-    before = [run(f"b{n}", seed=n) for n in range(3)]
-    same = [run(f"a{n}", seed=5 + n) for n in range(3)]
-    slow = [run(f"s{n}", 3.0, seed=5 + n) for n in range(3)]
-    assert limit_slow_downs(compared(before, same), 5).exit_code == 0
-    assert limit_slow_downs(compared(before, slow), 5).exit_code == 1
-    assert limit_slow_downs(compared(before, slow), 100).exit_code == 0
-    assert limit_slow_downs(compared(before[:1], slow[:1]), 5).exit_code == 5  # two runs settle nothing
-
+def test_a_row_that_is_gone_does_not_pass_a_limit():
     both = b.group("g", b.member("torch", 2.0), b.member("jax", 2.0))
     more = [reduce_run(f"m{n}", b.profile(both, id=f"m{n}", seed=n)) for n in range(3)]
     gone = limit_slow_downs(compared(more, [run(f"a{n}", seed=n) for n in range(3)]), 50)
@@ -241,8 +212,8 @@ def test_another_program_under_the_same_name_is_said():
         source = ProgramSource(path="/mine.py", function="program", takes_task=False, sha256=sha256)
         profile.suite = msgspec.structs.replace(profile.suite, programs={"mine": source})
         runs.append(reduce_run(label, profile))
-    found = [one for one in compared(runs).mismatches if one.kind == "program"]
-    assert [(one.name, one.grade) for one in found] == [("program mine", "warns")]
+    (mismatch,) = [mismatch for mismatch in compared(runs).mismatches if mismatch.kind == "program"]
+    assert (mismatch.name, mismatch.grade) == ("program mine", "warns")
 
 
 def test_a_sweep_of_several_runs_is_in_its_order_and_its_last_column_has_a_header():
@@ -252,6 +223,5 @@ def test_a_sweep_of_several_runs_is_in_its_order_and_its_last_column_has_a_heade
 
     (group,) = compared([sweep("a", 3, 100), sweep("b", 100, 4, 20)]).groups
     assert [row.cell.batch for row in group.rows] == [3, 4, 20, 100, 100]
-    (group,) = compared([run("a"), run("b")], baseline="a").groups
-    group = msgspec.structs.replace(group, rows=[one for one in group.rows if one.is_baseline] * 2)
-    assert titles_of(columns_of([group], wide=False), group)[-1] == "against a"
+    comparison = compared([run("a"), run("b")], baseline="a")
+    assert comparison_report(comparison, {}).tables[0].columns[-1].title == "against a"

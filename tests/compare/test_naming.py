@@ -11,8 +11,8 @@ def names(*cells):
 
 
 def test_a_cell_is_called_by_what_people_ask_for():
-    own = {"precision": OWN, "compile_mode": OWN, "feed": OWN}
-    assert names(cell("program", "script", "train", batch=96, **own)) == ["script (train, batch 96)"]
+    axes = {"precision": OWN, "compile_mode": OWN, "feed": OWN}
+    assert names(cell("program", "script", "train", batch=96, **axes)) == ["script (train, batch 96)"]
     frameworks = cell("torch", "mlp", "train", compile_mode="eager"), cell("jax", "mlp", "train", compile_mode="jit")
     assert names(*frameworks) == ["mlp (torch, train, batch 128)", "mlp (jax, train, batch 128)"]
 

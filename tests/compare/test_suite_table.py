@@ -1,7 +1,5 @@
 """A suite's own table: what stands in which row, under which device, and why a cell is blank."""
 
-import io
-
 import msgspec
 import profile_builder as b
 import pytest
@@ -10,9 +8,9 @@ from kit.compare.suite_table import suite_table
 from kit.profile.launch import Fit
 from kit.profile.published import Published
 from kit.profile.reason import reason
-from kit.report.show import render_profile
-from kit.report.suite_table import render
-from kit.suites.suite import load_suite
+from kit.report.formats import write
+from kit.report.profile import profile_report
+from kit.report.suite import suite_report
 
 S = 1_000_000_000
 
@@ -36,16 +34,9 @@ def planted(launch):
     launch.blocks.duration_ns = [25_000_000, 22_500_000, 25_000_000, 35_000_000]
 
 
-def fitted(backend="torch", device="cpu", **own):
-    return b.member(
-        backend,
-        2.5,
-        task="fit",
-        feed="host",
-        device=device,
-        launch={"fit": fit(**own), "turns": "whole"},
-        change=planted,
-    )
+def fitted(backend="torch", device="cpu", **more):
+    launch = {"fit": fit(**more), "turns": "whole"}
+    return b.member(backend, 2.5, task="fit", feed="host", device=device, launch=launch, change=planted)
 
 
 def profile(*members, rounds=2, **fields):
@@ -55,9 +46,9 @@ def profile(*members, rounds=2, **fields):
 
 
 def test_show_has_fits_and_every_class():
-    shown = render_profile(profile(fitted()), io.StringIO(), parity_tolerance=1e-5)
+    shown = write(profile_report(profile(fitted())))
     fits = shown.partition("\nFits\n")[2].splitlines()
-    assert fits[1].split()[1:4] == ["0", "2", "40"] and fits[1].endswith("accuracy 85.00 %")
+    assert fits[1].split()[1:4] == ["1", "2", "40"] and fits[1].endswith("accuracy 85.00 %")
     classes = shown.partition("over the repeats of a fit\n")[2].splitlines()
     # Of what was called class 0, 90 of 110 are; two repeats alike change nothing.
     assert classes[1].split()[1:] == ["0", "81.82", "90.00", "85.71"]
@@ -73,15 +64,15 @@ def test_a_row_has_the_figures_of_all_its_tasks():
     table = suite_table("t", ["workload", "backend"], ["train_time_s", "epoch_time_s", "test_time_s", "step_ns",
                   "accuracy", "train_sample_ns", "infer_sample_ns", "f1"], [("mine", whole)])  # fmt: skip
     assert table.rows == [("mlp", "torch")]
-    own = entries(table, ("mlp", "torch"))
-    assert own["train_time_s"].value == pytest.approx(0.1075)
-    assert own["epoch_time_s"].value == pytest.approx(0.060), "the first epoch is left out"
-    assert own["test_time_s"].value == pytest.approx(0.1)
-    assert own["step_ns"].value == pytest.approx(2e6, rel=0.05)
-    assert own["train_sample_ns"].value == pytest.approx(2e6 / 128, rel=0.05)
-    assert own["infer_sample_ns"].value == pytest.approx(0.5e6 / 128, rel=0.05)
-    assert (own["accuracy"].value, own["accuracy"].spread) == (pytest.approx(0.85), 0.0)
-    assert own["f1"].value == pytest.approx((2 * 90 / (2 * 90 + 30) + 2 * 80 / (2 * 80 + 30)) / 2)
+    row = entries(table, ("mlp", "torch"))
+    assert row["train_time_s"].value == pytest.approx(0.1075)
+    assert row["epoch_time_s"].value == pytest.approx(0.060), "the first epoch is left out"
+    assert row["test_time_s"].value == pytest.approx(0.1)
+    assert row["step_ns"].value == pytest.approx(2e6, rel=0.05)
+    assert row["train_sample_ns"].value == pytest.approx(2e6 / 128, rel=0.05)
+    assert row["infer_sample_ns"].value == pytest.approx(0.5e6 / 128, rel=0.05)
+    assert (row["accuracy"].value, row["accuracy"].spread) == (pytest.approx(0.85), 0.0)
+    assert row["f1"].value == pytest.approx((2 * 90 / (2 * 90 + 30) + 2 * 80 / (2 * 80 + 30)) / 2)
     assert table.columns[0].epochs == 2
 
 
@@ -90,19 +81,19 @@ def test_of_a_part_of_a_fit_times_are_computed_and_scores_blank():
     part = {"confusion": None, "epoch_updates": 100, "reason": reason("part_of_a_fit")}
     cpu, gpu = profile(fitted(**part)), profile(fitted(device="gpu", **part))
     table = suite_table("t", ["backend"], figures, [("a", cpu), ("b", gpu)])
-    own = entries(table, ("torch",))
+    row = entries(table, ("torch",))
     # 39 steps in 107.5 ms; whole it has 2 x 100 updates.
-    assert own["train_time_s"].value == pytest.approx(199 * 0.1075 / 39)
-    assert own["epoch_time_s"].value == pytest.approx(100 * 0.1075 / 39)
-    assert own["test_time_s"].value == pytest.approx(0.1)
-    assert own["accuracy"].reason == reason("part_of_a_fit")
+    assert row["train_time_s"].value == pytest.approx(199 * 0.1075 / 39)
+    assert row["epoch_time_s"].value == pytest.approx(100 * 0.1075 / 39)
+    assert row["test_time_s"].value == pytest.approx(0.1)
+    assert row["accuracy"].reason == reason("part_of_a_fit")
     gain = entries(table, ("torch",), 1)["train_gain_pct"]
     assert gain.value == pytest.approx(100)
-    computed = [name for name in figures if own[name].is_computed]
+    computed = [name for name in figures if row[name].is_computed]
     assert computed == ["train_time_s", "epoch_time_s"] and gain.is_computed
-    shown = render(table, "text", io.StringIO())
+    shown = write(suite_report(table))
     assert "≈ 549 ms" in shown and "≈ computed" in shown and "≈ 100 ms" not in shown
-    assert "computed" not in render(suite_table("t", ["backend"], figures, [("a", profile(fitted()))]), "text")
+    assert "computed" not in write(suite_report(suite_table("t", ["backend"], figures, [("a", profile(fitted()))])))
 
 
 def test_gains_are_the_cpus_time_over_the_devices():
@@ -142,10 +133,9 @@ def published(**fields):
 
 
 def test_what_a_document_leaves_open_stands_once_in_a_row_of_its_own():
-    ours = profile(fitted("torch"), fitted("jax"))
-    table = suite_table(
-        "t", ["workload", "backend"], ["train_time_s", "train_gain_pct"], [("a", ours), ("p", published())]
-    )
+    measured = profile(fitted("torch"), fitted("jax"))
+    columns = [("a", measured), ("p", published())]
+    table = suite_table("t", ["workload", "backend"], ["train_time_s", "train_gain_pct"], columns)
     assert table.rows == [("mlp", "torch"), ("mlp", "jax"), ("mlp", "any")]
     assert entries(table, ("mlp", "any"), 1)["train_gain_pct"].value == 697.0
     for row in table.rows[:2]:
@@ -154,9 +144,9 @@ def test_what_a_document_leaves_open_stands_once_in_a_row_of_its_own():
 
 
 def test_what_was_published_of_cells_that_were_not_measured_is_left_out():
-    ours, document = profile(fitted("torch")), ("p", published(workload="cnn"))
+    measured, document = profile(fitted("torch")), ("p", published(workload="cnn"))
     shape = "t", ["workload", "backend"], ["train_time_s", "train_gain_pct"]
-    assert suite_table(*shape, [("a", ours), document]).rows == [("mlp", "torch")]
+    assert suite_table(*shape, [("a", measured), document]).rows == [("mlp", "torch")]
     assert suite_table(*shape, [document]).rows == [("cnn", "any")]
 
 
@@ -164,11 +154,6 @@ def test_rows_of_numbers_are_in_their_order():
     members = [b.member("torch", 2.0, batch=batch) for batch in (100, 9, 1000, 10)]
     table = suite_table("t", ["batch"], ["step_ns"], [("a", profile(*members))])
     assert table.rows == [("9",), ("10",), ("100",), ("1000",)]
-
-
-@pytest.mark.parametrize("name", ["five-nets", "dblstm-har", "cnn-batch", "batch-sweep", "frameworks-cnn"])
-def test_each_of_the_five_systems_has_a_table(name):
-    assert load_suite(name).table.figures
 
 
 def test_cells_that_no_row_tells_apart_get_an_axis_of_their_own():
@@ -179,9 +164,9 @@ def test_cells_that_no_row_tells_apart_get_an_axis_of_their_own():
 
 
 def test_fits_of_other_epochs_have_no_gain():
-    ours, theirs = profile(fitted(epochs=1)), profile(fitted(device="gpu"))
+    cpu, gpu = profile(fitted(epochs=1)), profile(fitted(device="gpu"))
     figures = ["train_time_s", "train_gain_pct", "test_time_s", "test_gain_pct"]
-    table = suite_table("t", ["backend"], figures, [("a", ours), ("b", theirs)])
+    table = suite_table("t", ["backend"], figures, [("a", cpu), ("b", gpu)])
     assert [column.epochs for column in table.columns] == [1, 2]
     why = entries(table, ("torch",), 1)["train_gain_pct"].reason
     assert why == reason("not_like_the_cpus", kind="epochs", value="2", of_cpu="1")
@@ -189,8 +174,8 @@ def test_fits_of_other_epochs_have_no_gain():
 
 
 def test_cells_on_other_data_have_no_gain():
-    ours, theirs = profile(b.member("torch", 2.0)), profile(b.member("torch", 1.0, device="gpu"), data="synthetic")
-    table = suite_table("t", ["backend"], ["train_sample_ns", "train_sample_gain_pct"], [("a", ours), ("b", theirs)])
+    cpu, gpu = profile(b.member("torch", 2.0)), profile(b.member("torch", 1.0, device="gpu"), data="synthetic")
+    table = suite_table("t", ["backend"], ["train_sample_ns", "train_sample_gain_pct"], [("a", cpu), ("b", gpu)])
     why = entries(table, ("torch",), 1)["train_sample_gain_pct"].reason
     assert why.values["kind"] == "data" and "synthetic" in why.values["value"] and "mnist" in why.values["of_cpu"]
 
@@ -198,14 +183,14 @@ def test_cells_on_other_data_have_no_gain():
 def test_a_spread_is_not_written_like_an_interval():
     table = suite_table("t", ["backend"], ["accuracy"], [("a", profile(fitted()))])
     for format_name in ("text", "markdown"):
-        shown = render(table, format_name)
+        shown = write(suite_report(table), format_name)
         assert "sd 0.00" in shown and "±" not in shown
 
 
 def test_what_a_gain_is_stands_below_a_table_that_has_one():
     figures, cpu = ["train_sample_ns", "train_sample_gain_pct"], profile(b.member("torch", 2.0))
     gpu = profile(b.member("torch", 1.0, device="gpu"))
-    shown = [
-        render(suite_table("t", ["backend"], figures, own), "text") for own in ([("a", cpu)], [("a", cpu), ("b", gpu)])
-    ]
-    assert ["200 % twice as fast" in one for one in shown] == [False, True]
+    columns = [("a", cpu), ("b", gpu)]
+    alone, both = (suite_table("t", ["backend"], figures, columns[:count]) for count in (1, 2))
+    assert "200 % twice as fast" in write(suite_report(both))
+    assert "200 % twice as fast" not in write(suite_report(alone))

@@ -11,22 +11,8 @@ def python(run, code, **options):
     return ended.stdout.strip()
 
 
-def test_help_and_version_need_no_network(run):
-    ended = run("--help")
-    assert (ended.status, ended.stderr) == (0, "")
-    assert "compare" in ended.stdout
+def test_it_runs_without_a_network_as_nobody_in_particular(run):
     assert __version__ in run("--version").stdout
-
-
-def test_it_is_labelled_and_says_which_image_it_is(client, image):
-    config = client.images.get(image).attrs["Config"]
-    assert config["Labels"]["org.opencontainers.image.version"] == __version__
-    assert config["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
-    assert f"KIT_IMAGE=steadykit:cpu-{__version__}" in config["Env"]
-
-
-def test_it_runs_as_nobody_in_particular(client, image, run):
-    assert client.images.get(image).attrs["Config"]["User"] == "1000:1000"
     assert run("-u", entrypoint="id").stdout.strip() == "1000"
 
 

@@ -2,44 +2,37 @@
 
 import hashlib
 import json
-import socket
+import socketserver
 import threading
 
 import pytest
 
 from kit.engine.connection import EngineError, connect, engine_url, local_engine
-from kit.engine.tunnel import TunnelError, forwarded
+from kit.engine.container import explained
+from kit.engine.tunnel import forwarded
+from kit.errors import KitError
 
 
 @pytest.fixture
 def answering(tmp_path):
     """Serve one body to every request on a unix socket: `answering(body) -> URL`."""
-    stop = []
+    servers = []
 
     def serve(body):
-        path = str(tmp_path / "engine.sock")
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(path)
-        listener.listen()
-        stop.append(listener)
+        class Answer(socketserver.BaseRequestHandler):
+            def handle(self):
+                self.request.recv(65536)
+                head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+                self.request.sendall(head.encode() + body)
 
-        def loop():
-            while True:
-                try:
-                    own, _ = listener.accept()
-                except OSError:
-                    return
-                with own:
-                    own.recv(65536)
-                    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-                    own.sendall(head.encode() + body)
-
-        threading.Thread(target=loop, daemon=True).start()
-        return f"unix://{path}"
+        servers.append(socketserver.UnixStreamServer(str(tmp_path / "engine.sock"), Answer))
+        threading.Thread(target=servers[-1].serve_forever, args=(0.01,), daemon=True).start()
+        return f"unix://{tmp_path}/engine.sock"
 
     yield serve
-    for listener in stop:
-        listener.close()
+    for server in servers:
+        server.shutdown()
+        server.server_close()
 
 
 def test_no_engine_says_how_to_name_another(tmp_path):
@@ -47,16 +40,15 @@ def test_no_engine_says_how_to_name_another(tmp_path):
         connect(f"unix://{tmp_path}/none.sock")
 
 
-@pytest.mark.parametrize("version", ["1.20", "1.39"])
-def test_an_engine_that_is_too_old_says_what_is_needed(answering, version):
-    url = answering(json.dumps({"ApiVersion": version, "Version": "18.06"}).encode())
-    with pytest.raises(EngineError, match=r"1\.40.*Docker 19\.03"):
-        connect(url)
-
-
-@pytest.mark.parametrize("body", [b"<html>", b"{}", b"[]"])
-def test_what_is_no_engine_is_one_line(answering, body):
-    with pytest.raises(EngineError, match="no Docker engine answers"):
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        *((body, "no Docker engine answers") for body in (b"<html>", b"{}", b"[]")),
+        *((b'{"ApiVersion": "%s", "Version": "18.06"}' % old, r"1\.40.*Docker 19\.03") for old in (b"1.20", b"1.39")),
+    ],
+)
+def test_what_is_no_engine_or_an_old_one_is_one_line(answering, body, line):
+    with pytest.raises(EngineError, match=line):
         connect(answering(body))
 
 
@@ -89,5 +81,17 @@ def test_a_context_is_followed_as_the_docker_command_does(monkeypatch, tmp_path)
 
 def test_without_ssh_a_host_is_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(TunnelError, match="install an ssh client"):
+    with pytest.raises(KitError, match="install an ssh client"):
         forwarded("ssh://nobody@nowhere")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "remedy"),
+    [
+        ("bind source path does not exist: /sys/devices/virtual/powercap", "leave out --rapl"),
+        ('could not select device driver "" with capabilities: [[gpu]]', "NVIDIA Container Toolkit"),
+        ("Requested CPUs are not available - requested 99, available: 0-1", "--cpuset"),
+    ],
+)
+def test_a_refusal_of_the_engine_says_what_would_mend_it(refusal, remedy):
+    assert remedy in explained(RuntimeError(refusal))

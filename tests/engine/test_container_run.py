@@ -30,8 +30,8 @@ def a_run(target="cpu", out=None, files=(), limits=ALL, **more):
 
 
 def mounts(line):
-    found = [value for option, value in pairwise(shlex.split(line)) if option == "--mount"]
-    return [dict(part.partition("=")[::2] for part in value.split(",")) for value in found]
+    values = [value for option, value in pairwise(shlex.split(line)) if option == "--mount"]
+    return [dict(part.partition("=")[::2] for part in value.split(",")) for value in values]
 
 
 def test_a_links_own_name_is_found_inside(folder):
@@ -41,21 +41,14 @@ def test_a_links_own_name_is_found_inside(folder):
     assert (mount["source"], mount["target"]) == (str(folder / "real"), str(folder / "link"))
 
 
-def test_data_are_mounted_where_they_lie_and_named(folder, monkeypatch):
+def test_data_are_mounted_read_only_where_they_lie_unless_profiles_go_there(folder, monkeypatch):
     (folder / "data").mkdir()
     monkeypatch.setenv("KIT_DATA", str(folder / "data"))
     line = as_line(a_run())
-    assert {mount["target"]: "readonly" in mount for mount in mounts(line)} == {
-        str(folder / "data"): True,
-        str(folder): False,
-    }
+    writable = {mount["target"]: "readonly" not in mount for mount in mounts(line)}
+    assert writable == {str(folder / "data"): False, str(folder): True}
     assert f"KIT_DATA={folder / 'data'}" in shlex.split(line)
-
-
-def test_profiles_beside_the_data_are_one_writable_mount(folder, monkeypatch):
-    (folder / "data").mkdir()
-    monkeypatch.setenv("KIT_DATA", str(folder / "data"))
-    assert [("readonly" in mount) for mount in mounts(as_line(a_run(out="data/run.json")))] == [False]
+    assert ["readonly" in mount for mount in mounts(as_line(a_run(out="data/run.json")))] == [False]
 
 
 def cpuset(limits):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psutil
 
-from kit.profile.store import read_profile
-from kit.profile.unfinished import UnfinishedError, UnfinishedRun, folder_of
+from kit.profile.store import ProfileError, read_profile
+from kit.profile.unfinished import UnfinishedRun, folder_of
 
 PLANTED = Path(__file__).parent / "planted"
 # With the kit of this checkout, whichever is installed.
@@ -40,10 +40,10 @@ class Ended:
 
     def __init__(self, code, stdout, stderr):
         self.code, self.stdout, self.stderr = code, stdout, stderr
-        assert "Traceback" not in "".join(self.said)
+        assert "Traceback" not in "".join(self.messages)
 
     @property
-    def said(self):
+    def messages(self):
         """Its own lines, without progress and what members said before they failed."""
         return [line for line in self.stderr.splitlines() if line.startswith("kit: ")]
 
@@ -88,10 +88,10 @@ class Workplace:
         """(cell, round) -> when it was started, of each launch in the folder of the unfinished run."""
         try:
             run = UnfinishedRun.reopen(self.path)
-        except UnfinishedError:
+        except ProfileError:
             return {}
         run.close()
-        return {(one.launch.cell_key, one.launch.round): one.launch.started for one in run.launches()}
+        return {(kept.launch.cell_key, kept.launch.round): kept.launch.started for kept in run.launches()}
 
     def launches(self):
         """(task, round) -> launch, of the profile."""
@@ -105,21 +105,21 @@ class Workplace:
         assert set(self.launches()) == {(task, number) for task in ("train", "infer") for number in range(ROUNDS)}
         assert all(launch.failure is None for launch in self.launches().values())
         assert all(len(launch.blocks.cycle) == 3 for launch in self.launches().values())
-        started = {(one.cell_key, one.round): one.started for one in self.launches().values()}
+        started = {(kept.cell_key, kept.round): kept.started for kept in self.launches().values()}
         assert (kept or {}).items() <= started.items()
         left = {entry.name for entry in self.folder.iterdir() if entry.name.startswith((".kit-", self.path.name))}
         assert left == {self.path.name, profile.sidecar.file}
 
     def members(self):
         """Processes of members that are alive, of this run or another: whose environment names this folder."""
-        found = []
+        alive = []
         for process in psutil.process_iter():
             try:
                 if "kit.worker" in process.cmdline() and process.environ().get("FAULTS_FOLDER") == str(self.counts):
-                    found.append(process)
+                    alive.append(process)
             except psutil.Error:
                 continue
-        return found
+        return alive
 
 
 def unfinished(place):

@@ -10,10 +10,10 @@ def failed_alone(place, answer, number):
     assert answer.code == 3, answer.stderr
     launches = place.launches()
     assert {name for name in launches if name[0] == "infer"} == {("infer", 0), ("infer", 1)}
-    assert {name for name in launches if name[0] == "train"} == {("train", own) for own in range(number + 1)}
+    assert {name for name in launches if name[0] == "train"} == {("train", earlier) for earlier in range(number + 1)}
     failure = launches["train", number].failure
-    assert [name for name, one in launches.items() if one.failure is not None] == [("train", number)]
-    assert len([line for line in answer.said if "failed: mlp (plain, train, batch 16)" in line]) == 1
+    assert [name for name, launch in launches.items() if launch.failure is not None] == [("train", number)]
+    assert len([line for line in answer.messages if "failed: mlp (plain, train, batch 16)" in line]) == 1
     assert place.members() == []
     return failure
 

@@ -38,8 +38,8 @@ def test_a_run_that_is_killed(place):
 def test_a_run_that_is_interrupted(place, signal):
     answer = place.run(faults=[IN_ROUND_TWO | {"do": "signal_runner", "signal": signal}])
     assert answer.code == 130
-    (said,) = answer.said
-    assert f"1 of 2 rounds kept; go on with `kit run --resume --out {place.path}`" in said
+    (line,) = answer.messages
+    assert f"1 of 2 rounds saved. Resume: `kit run --resume --out {place.path}`" in line
     # Of the whole rounds there is a table.
     assert f"kit show {place.path}" in answer.stderr
     assert answer.stdout == f"{place.path}\n"
@@ -76,9 +76,9 @@ def test_a_disk_that_is_full(small_disk, tmp_path_factory):
     place = Workplace(small_disk, counts=tmp_path_factory.mktemp("counts"))
     answer = place.run(faults=[IN_ROUND_TWO | {"do": "fill_disk", "folder": str(small_disk)}])
     assert answer.code == 2, answer.stderr
-    (said,) = answer.said
-    assert "No space left on device" in said
-    assert f"kit run --resume --out {place.path}" in said
+    (line,) = answer.messages
+    assert "No space left on device" in line
+    assert f"kit run --resume --out {place.path}" in line
     kept = place.kept()
     assert len(kept) >= 2
     assert place.members() == []
@@ -91,10 +91,10 @@ def test_a_disk_that_is_full(small_disk, tmp_path_factory):
 def test_what_a_run_under_way_refuses(place):
     answer = place.run("--budget", "0.01")
     assert answer.code == 0
-    assert "the budget of 0.01 s has ended; 1 of 2 rounds kept" in answer.said[0]
-    for again, said in ((place.run(), "an unfinished run"), (place.go_on("--seed", "1"), "--seed is 1 here, 0 in")):
+    assert "the budget of 0.01 s has ended; 1 of 2 rounds saved" in answer.messages[0]
+    for again, says in ((place.run(), "an unfinished run"), (place.go_on("--seed", "1"), "--seed is 1 here, 0 in")):
         assert again.code == 2
-        assert said in again.said[0]
+        assert says in again.messages[0]
     assert unfinished(place)
     # As the shell's history has it, with --resume added.
     as_typed = place.run("--budget", "0.01", "--resume")
@@ -108,5 +108,5 @@ def test_a_run_does_not_go_on_with_other_cpus(place):
     elsewhere = place.go_on(under=["taskset", "-c", str(min(os.sched_getaffinity(0)))])
     if len(os.sched_getaffinity(0)) > 1:
         assert elsewhere.code == 2
-        assert "usable CPUs" in elsewhere.said[0]
+        assert "usable CPUs" in elsewhere.messages[0]
     assert unfinished(place) or elsewhere.code == 0

@@ -1,7 +1,8 @@
 import pytest
+from planted_files import plant
 
-from kit.fingerprint.conditions import Place, conditions
-from kit.report.reasons import REASONS, sentence
+from kit.fingerprint.doctor_checks import Place, conditions
+from kit.report.sentences import REASONS, sentence
 
 
 @pytest.fixture
@@ -9,11 +10,8 @@ def planted(tmp_path):
     """Plant files below a root and look: `planted({name: text}, cpus) -> {subject: Condition}`."""
 
     def look(files=None, cpus=(0, 1), threads=2):
-        for name, text in (files or {}).items():
-            path = tmp_path / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        return {one.subject: one for one in conditions(cpus, threads, Place(tmp_path, tmp_path))}
+        plant(tmp_path, files or {})
+        return {condition.subject: condition for condition in conditions(cpus, threads, Place(tmp_path, tmp_path))}
 
     return look
 
@@ -41,14 +39,11 @@ SIBLINGS = "sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
     ],
 )  # fmt: skip
 def test_each_condition_is_told_with_what_would_mend_it(planted, files, subject, fine, says):
-    found = planted(files)[subject]
-    assert found.fine is fine
-    assert says in sentence(found.what)
-
-
-def test_every_code_has_its_sentence(planted):
-    assert {one.what.code for one in planted().values()} <= REASONS.keys()
+    condition = planted(files)[subject]
+    assert condition.fine is fine
+    assert says in sentence(condition.what)
 
 
 def test_a_machine_that_shows_nothing_is_no_error(planted):
-    assert planted({}, cpus=(0,), threads=1)["CPU quota"].fine
+    assert {condition.what.code for condition in planted().values()} <= REASONS.keys()
+    assert planted(cpus=(0,), threads=1)["CPU quota"].fine

@@ -1,14 +1,7 @@
 import pytest
+from planted_files import plant
 
 from kit.fingerprint.container import container
-
-
-def plant(root, files):
-    for name, text in files.items():
-        file = root / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    return root
 
 
 @pytest.mark.parametrize(
@@ -25,30 +18,17 @@ def test_engine(tmp_path, files, environment, engine):
     assert container(plant(tmp_path, files), environment).engine == engine
 
 
-def test_limits_are_the_containers_own(tmp_path):
-    """A container of 2 GiB on a host of 1 TB is one of 2 GiB."""
+@pytest.mark.parametrize(
+    ("cpu", "memory", "limits"), [("250000", "2147483648", (2.5, 2 << 30)), ("max", "max", (None, None))]
+)
+def test_limits_are_the_containers_own_and_never_the_hosts_memory(tmp_path, cpu, memory, limits):
     files = {
         "proc/self/cgroup": "0::/\n",
         "proc/meminfo": "MemTotal: 1073741824 kB\n",
         "sys/fs/cgroup/cgroup.controllers": "cpu memory\n",
-        "sys/fs/cgroup/cpu.max": "250000 100000\n",
-        "sys/fs/cgroup/memory.max": "2147483648\n",
+        "sys/fs/cgroup/cpu.max": f"{cpu} 100000\n",
+        "sys/fs/cgroup/memory.max": f"{memory}\n",
     }
-    found = container(plant(tmp_path, files), {})
-    assert (found.cpu_limit, found.memory_limit_b) == (2.5, 2 << 30)
-
-
-def test_no_limit_is_null_and_never_the_hosts_memory(tmp_path):
-    files = {
-        "proc/self/cgroup": "0::/\n",
-        "proc/meminfo": "MemTotal: 1073741824 kB\n",
-        "sys/fs/cgroup/cgroup.controllers": "cpu memory\n",
-        "sys/fs/cgroup/cpu.max": "max 100000\n",
-        "sys/fs/cgroup/memory.max": "max\n",
-    }
-    found = container(plant(tmp_path, files), {})
-    assert (found.cpu_limit, found.memory_limit_b) == (None, None)
-
-
-def test_image_by_our_own_variable(tmp_path):
-    assert container(tmp_path, {"KIT_IMAGE": "steadykit:cpu"}).image == "steadykit:cpu"
+    inside = container(plant(tmp_path, files), {"KIT_IMAGE": "steadykit:cpu"})
+    assert (inside.cpu_limit, inside.memory_limit_b) == limits
+    assert inside.image == "steadykit:cpu"

@@ -1,56 +1,38 @@
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy
 import pytest
+from planted_files import plant
 
 from kit.fingerprint.software import kit_revision, relevant_environment, software
 
 
 def other_python(tmp_path, versions):
     """An interpreter that has other distributions: this one, with a folder of metadata before its own."""
-    site = tmp_path / "site"
     for name, version in versions.items():
-        folder = site / f"{name}-{version}.dist-info"
-        folder.mkdir(parents=True)
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        plant(tmp_path / "site", {f"{name}-{version}.dist-info/METADATA": metadata})
     script = tmp_path / "python"
-    script.write_text(f'#!/bin/sh\nPYTHONPATH="{site}" exec "{sys.executable}" -S "$@"\n')
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}/site" exec "{sys.executable}" -S "$@"\n')
     script.chmod(0o755)
     return str(script)
 
 
 def test_disagreeing_interpreters_show_both_versions_of_what_was_asked_for(tmp_path):
     python = other_python(tmp_path, {"numpy": "0.0.1", "framework": "9.9.9"})
-    found = software({}, [python], packages=["framework", "no-such-distribution"]).packages
-    assert found["numpy"] == f"0.0.1 / {numpy.__version__}"
-    assert found["framework"] == "9.9.9"
-    assert "no-such-distribution" not in found
+    packages = software({}, [python], packages=["framework", "no-such-distribution"]).packages
+    assert packages["numpy"] == f"0.0.1 / {numpy.__version__}"
+    assert packages["framework"] == "9.9.9"
+    assert "no-such-distribution" not in packages
     assert "framework" not in software({}, [python]).packages
 
 
 def test_an_interpreter_that_cannot_be_asked_is_a_reason():
     reasons = {}
-    found = software(reasons, ["/nowhere/python"])
-    assert "numpy" in found.packages
+    here = software(reasons, ["/nowhere/python"])
+    assert "numpy" in here.packages
     assert reasons["software.packages /nowhere/python"].code == "interpreter_not_asked"
-
-
-def test_no_framework_is_imported():
-    code = (
-        "import sys\nfrom kit.fingerprint.identity import identity\nidentity()\n"
-        "print(*{'torch', 'tensorflow', 'jax', 'numpy', 'keras'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
-
-
-@pytest.mark.skipif(not Path("/etc/os-release").exists(), reason="no os-release here")
-def test_operating_system_names_itself():
-    assert software({}).os in Path("/etc/os-release").read_text()
-    assert software({}).kernel == os.uname().release
 
 
 @pytest.mark.parametrize(
@@ -68,10 +50,6 @@ def test_what_changes_numbers_is_recorded(name, monkeypatch):
 )
 def test_nothing_else_is_and_no_credential(name):
     assert relevant_environment({name: "x"}, ["TF_", "TORCH"]) == {}
-
-
-def test_variables_are_in_order():
-    assert list(relevant_environment({"XLA_FLAGS": "a", "JAX_X": "b"}, ["XLA_", "JAX_"])) == ["JAX_X", "XLA_FLAGS"]
 
 
 def git(tree, *words):

@@ -11,6 +11,7 @@ from pathlib import Path
 import packaging
 import pytest
 
+NO_CACHE = {"PIP_NO_CACHE_DIR": "1", "PIP_RETRIES": "0"}
 NOBODY_ANSWERS = "http://127.0.0.1:9/simple"
 CUDA = ['nvidia-cublas==13.1.1.3; platform_system != "Nowhere"', "triton==3.7.1"]
 ELSEWHERE = ['nvidia-cublas==13.1.1.3; platform_system == "Nowhere"']
@@ -59,13 +60,7 @@ def install(root, scratch, tmp_path):
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("PIP_")}
         done = subprocess.run(
             [scratch / "bin" / "python", root / "images" / "install_torch.py", "--index", index, lock],
-            env={
-                **inherited,
-                "PIP_CONFIG_FILE": os.devnull,
-                "PIP_INDEX_URL": default,
-                "PIP_NO_CACHE_DIR": "1",
-                "PIP_RETRIES": "0",
-            },
+            env={**inherited, "PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": default, **NO_CACHE},
             capture_output=True,
             text=True,
             check=False,
@@ -75,61 +70,52 @@ def install(root, scratch, tmp_path):
     return run
 
 
-def test_the_cpu_index_is_preferred_to_the_default_one(install, tmp_path):
-    cpu = add_wheel(tmp_path / "cpu", "2.13.0+cpu", ELSEWHERE)
-    cuda = add_wheel(tmp_path / "cuda", "2.13.0", CUDA, "'13.0'")
-    done, installed = install(cpu.as_uri(), cuda.as_uri())
+@pytest.fixture
+def indexes(tmp_path):
+    """By name, the address of each index."""
+    (tmp_path / "empty").mkdir()
+    folders = {
+        "cpu": add_wheel(tmp_path / "cpu", "2.13.0+cpu", ELSEWHERE),
+        "plain cpu": add_wheel(tmp_path / "plain", "2.13.0", ELSEWHERE),
+        "cuda": add_wheel(tmp_path / "cuda", "2.13.0", CUDA, "'13.0'"),
+        "named cuda": add_wheel(tmp_path / "named", "2.13.0+cu130", CUDA, "'13.0'"),
+        "empty": tmp_path / "empty",
+    }
+    return {"nobody": NOBODY_ANSWERS, "off": ""} | {name: folder.as_uri() for name, folder in folders.items()}
+
+
+@pytest.mark.parametrize(
+    ("index", "default", "version"),
+    [("cpu", "cuda", "2.13.0+cpu"), ("nobody", "plain cpu", "2.13.0"), ("off", "cpu", "2.13.0+cpu")],
+)
+def test_a_cpu_build_is_taken_wherever_it_lies(install, indexes, index, default, version):
+    done, installed = install(indexes[index], indexes[default])
     assert done.returncode == 0, done.stderr
-    assert installed == ["torch-2.13.0+cpu.dist-info"]
+    assert installed == [f"torch-{version}.dist-info"]
     assert "is a CPU build" in done.stderr
+    # An index that is turned off is not asked.
+    assert (f"no torch 2.13.0 from {NOBODY_ANSWERS}" in done.stderr) == (index == "nobody")
 
 
-def test_without_the_cpu_index_a_cuda_build_is_refused_before_it_is_installed(install, tmp_path):
-    cuda = add_wheel(tmp_path / "cuda", "2.13.0", CUDA, "'13.0'")
-    done, installed = install(NOBODY_ANSWERS, cuda.as_uri())
+@pytest.mark.parametrize(
+    ("index", "default", "says"),
+    [
+        ("nobody", "cuda", ["nvidia-cublas, triton", "TORCH_INDEX"]),
+        ("named cuda", "nobody", ["is no CPU build"]),
+        ("nobody", "empty", ["TORCH_INDEX", f"({sys.version_info.major}.{sys.version_info.minor})"]),
+    ],
+)
+def test_without_a_cpu_build_nothing_is_installed(install, indexes, index, default, says):
+    done, installed = install(indexes[index], indexes[default])
     assert (done.returncode, installed) == (1, [])
-    last = done.stderr.splitlines()[-1]
-    assert "nvidia-cublas, triton" in last
-    assert "TORCH_INDEX" in last
+    assert all(words in done.stderr.splitlines()[-1] for words in says)
 
 
-def test_without_the_cpu_index_a_cpu_build_from_elsewhere_is_taken(install, tmp_path):
-    cpu = add_wheel(tmp_path / "cpu", "2.13.0", ELSEWHERE)
-    done, installed = install(NOBODY_ANSWERS, cpu.as_uri())
-    assert done.returncode == 0, done.stderr
-    assert installed == ["torch-2.13.0.dist-info"]
-    assert f"no torch 2.13.0 from {NOBODY_ANSWERS}" in done.stderr
-
-
-def test_an_index_turned_off_is_not_asked(install, tmp_path):
-    cpu = add_wheel(tmp_path / "cpu", "2.13.0+cpu", [])
-    done, installed = install("", cpu.as_uri())
-    assert done.returncode == 0, done.stderr
-    assert installed == ["torch-2.13.0+cpu.dist-info"]
-    assert "no torch" not in done.stderr
-
-
-def test_a_cuda_index_named_by_mistake_is_refused(install, tmp_path):
-    cuda = add_wheel(tmp_path / "cuda", "2.13.0+cu130", CUDA, "'13.0'")
-    done, installed = install(cuda.as_uri(), NOBODY_ANSWERS)
-    assert (done.returncode, installed) == (1, [])
-    assert "is no CPU build" in done.stderr
-
-
-def test_a_build_that_hides_what_it_is_for_is_found_out_once_installed(install, tmp_path):
+def test_a_build_that_hides_what_it_is_for_is_refused_once_installed(install, tmp_path):
     liar = add_wheel(tmp_path / "liar", "2.13.0", [], "'13.0'")
     done, _ = install(liar.as_uri(), NOBODY_ANSWERS)
     assert done.returncode == 1
     assert "a build for cuda" in done.stderr
-
-
-def test_nothing_anywhere_names_the_variable_to_set(install, tmp_path):
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    done, installed = install(NOBODY_ANSWERS, empty.as_uri())
-    assert (done.returncode, installed) == (1, [])
-    assert "TORCH_INDEX" in done.stderr.splitlines()[-1]
-    assert f"({sys.version_info.major}.{sys.version_info.minor})" in done.stderr.splitlines()[-1]
 
 
 def test_a_lock_without_torch_is_refused(install):

@@ -20,21 +20,21 @@ def installed(root, tmp_path_factory):
     return python.parent
 
 
-def said(installed, tmp_path, *words):
+def shown(installed, tmp_path, *words):
     done = subprocess.run([installed / "kit", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_the_clock_is_certified_without_a_checkout(installed, tmp_path):
-    assert "shortest step" in said(installed, tmp_path, "clock")
+    assert "shortest step" in shown(installed, tmp_path, "clock")
 
 
 def test_what_documents_published_came_with_it(installed, tmp_path):
     (file,) = (installed.parent / "share" / "steadykit" / "published").glob("five-nets.json")
-    assert "five-nets" in said(installed, tmp_path, "show", str(file))
+    assert "five-nets" in shown(installed, tmp_path, "show", str(file))
 
 
 def test_suites_and_the_doctor_answer_without_a_framework(installed, tmp_path):
-    assert "five-nets" in said(installed, tmp_path, "suites")
-    assert "not installed" in said(installed, tmp_path, "doctor")
+    assert "five-nets" in shown(installed, tmp_path, "suites")
+    assert "not installed" in shown(installed, tmp_path, "doctor")

@@ -30,13 +30,13 @@ def plain_profile():
     return msgspec.to_builtins(profile(group("mlp train", member("torch"), member("jax")), rounds=1, cycles=2))
 
 
-def places(value, found):
+def places(value, holders):
     """Every container with each of its keys or indices."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in [*items]:
-        found.append((value, key))
-        places(inner, found)
-    return found
+        holders.append((value, key))
+        places(inner, holders)
+    return holders
 
 
 PLACES = len(places(plain_profile(), []))
@@ -64,8 +64,8 @@ def test_anything(tmp_path, data):
 def test_a_real_profile_with_wrong_values_and_a_digest_that_holds(tmp_path, changes):
     plain = plain_profile()
     for place, value in changes:
-        found = places(plain, [])
-        parent, key = found[place % len(found)]
+        holders = places(plain, [])
+        parent, key = holders[place % len(holders)]
         if value is ...:
             del parent[key]
         else:

@@ -4,8 +4,7 @@ import profile_builder as b
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 
-from kit.report.plot.draw import draw
-from kit.report.plot.frame import PlotRequest
+from kit.report.plot.picture import PlotRequest, draw
 
 TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
 EXACT = {"sd": 0.0, "noise": 0.0}
@@ -49,7 +48,9 @@ def layered(backends=("torch", "jax")):
 
 
 def drawn(kind, *profiles, baseline=None):
-    labelled = [("p", profiles[0])] if len(profiles) == 1 else [(f"p{at}", one) for at, one in enumerate(profiles)]
+    labelled = (
+        [("p", profiles[0])] if len(profiles) == 1 else [(f"p{at}", profile) for at, profile in enumerate(profiles)]
+    )
     return draw(PlotRequest(kind, labelled, TITLES, baseline))
 
 
@@ -57,15 +58,15 @@ def lines(axes):
     """Name in the legend -> (x, y) of each line with that look."""
     legend = axes.figure.legends[0]
     looks = {
-        (to_hex(one.get_color()), one.get_marker()): text.get_text()
-        for one, text in zip(legend.legend_handles, legend.get_texts(), strict=True)
+        (to_hex(handle.get_color()), handle.get_marker()): text.get_text()
+        for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True)
     }
-    found = {}
-    for one in axes.lines:
-        name = looks.get((to_hex(one.get_color()), one.get_marker()))
+    drawn = {}
+    for line in axes.lines:
+        name = looks.get((to_hex(line.get_color()), line.get_marker()))
         if name is not None:
-            found.setdefault(name, []).append((list(one.get_xdata()), list(one.get_ydata())))
-    return found
+            drawn.setdefault(name, []).append((list(line.get_xdata()), list(line.get_ydata())))
+    return drawn
 
 
 def line(axes, name):
@@ -75,9 +76,14 @@ def line(axes, name):
 
 def bars(axes):
     """The ends of each interval, by x."""
-    segments = [one for own in axes.collections if isinstance(own, LineCollection) for one in own.get_segments()]
+    segments = [
+        segment
+        for collection in axes.collections
+        if isinstance(collection, LineCollection)
+        for segment in collection.get_segments()
+    ]
     return sorted((round(float(low[0]), 6), float(low[1]), float(high[1])) for low, high in segments)
 
 
 def words(figure):
-    return " ".join(text.get_text() for text in figure.texts)
+    return " ".join(text.get_text() for part in (figure, *figure.subfigs) for text in part.texts)

@@ -14,30 +14,36 @@ from markdown_it import MarkdownIt
 
 from kit.audit.finding import Finding, audit
 from kit.compare.across import compare_runs
-from kit.compare.gate import run_mismatches
+from kit.compare.comparability import run_mismatches
 from kit.compare.runs import reduce_run
 from kit.compare.within import compare_within
 from kit.profile.reason import Reason
-from kit.report import csv as csv_report
-from kit.report import junit, markdown, table, why
+from kit.report.comparison import comparison_report, explanation, why_report
 from kit.report.conclusions import group_sentences
-from kit.report.plain import ascii_json, one_line
+from kit.report.formats import FORMATS, write
 from kit.report.plain import markdown as escaped
-from kit.report.reasons import sentence
-from kit.report.reasons_findings import finding_line
-from kit.report.show import render_profile
-from kit.report.words import RenderOptions
+from kit.report.plain import one_line
+from kit.report.profile import profile_report
+from kit.report.sentences import sentence
 
 TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
 FAULTS = {"process.minor_faults": 87_341.0, "process.user_ns": 50e6, "process.system_ns": 50e6}
 
 
 def within(profile):
-    return compare_within("p", profile, findings=audit(profile), parity_tolerance=1e-5)
+    return compare_within("p", profile, findings=audit(profile))
+
+
+def written(comparison, name, **more):
+    return write(comparison_report(comparison, TITLES, **more), name, io.StringIO())
 
 
 def text(comparison, **more):
-    return table.render(comparison, RenderOptions(TITLES, stream=io.StringIO(), **more))
+    return written(comparison, "text", **more)
+
+
+def shown_profile(built, name="text"):
+    return write(profile_report(built), name, io.StringIO())
 
 
 class Terminal(io.StringIO):
@@ -61,8 +67,8 @@ def example():
 
 
 def test_programs_are_called_so():
-    own = {"precision": "own", "feed": "own", "compile_mode": "own"}
-    members = [b.member("program", 2.0, name, **own) for name in ("mine", "yours")]
+    axes = {"precision": "own", "feed": "own", "compile_mode": "own"}
+    members = [b.member("program", 2.0, name, **axes) for name in ("mine", "yours")]
     both = text(within(b.profile(b.group("train", *members), compare=["workload"])))
     assert " · 2 programs × train · batch 128 · " in both.splitlines()[0]
     assert both.splitlines()[3].split("  ")[0] == "programs train"
@@ -86,9 +92,8 @@ def test_the_table_answers_in_one_column_and_one_sentence():
 
 def test_no_sentence_gives_a_mean_of_two_modes():
     torch = b.member("torch", 6.0, slow=1.8, slow_rounds=[1, 3, 4, 6])
-    (line,) = group_sentences(
-        within(b.profile(b.group("g", b.member("tensorflow", 9.0), torch, b.member("jax", 2.0)))).groups[0], TITLES
-    )
+    members = b.member("tensorflow", 9.0), torch, b.member("jax", 2.0)
+    (line,) = group_sentences(within(b.profile(b.group("g", *members))).groups[0], TITLES)
     assert line.startswith("JAX is the fastest:") and "in both modes faster than PyTorch" in line
     assert line.count("×") == 1
 
@@ -102,7 +107,7 @@ def test_of_leaders_that_are_level_one_is_set_against_the_rest():
 def test_a_long_name_of_the_baseline_takes_one_line_of_the_header():
     plans = [b.profile(b.group("g", b.member("torch", 2.0)), id=str(seed), seed=seed) for seed in (0, 1)]
     runs = [reduce_run(f"{'long-' * 9}{number}", plan) for number, plan in enumerate(plans)]
-    lines = text(compare_runs(runs, parity_tolerance=1e-5)).splitlines()
+    lines = text(compare_runs(runs)).splitlines()
     (header,) = [place for place, line in enumerate(lines) if " against " in line and "kit compare" not in line]
     assert lines[header + 1].startswith("  torch")
 
@@ -123,9 +128,9 @@ def test_wide_has_the_rest():
 def test_a_narrow_terminal_gets_fewer_columns_and_whole_answers(columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("NO_COLOR", "1")
-    shown = table.render(example(), RenderOptions(TITLES, stream=Terminal()))
+    shown = write(comparison_report(example(), TITLES), "text", Terminal())
     assert max(map(len, shown.splitlines())) <= columns
-    assert ("left out for lack of width" in shown) is (columns < 100)
+    assert ("hidden: " in shown) is (columns < 100)
     rows = [line for line in shown.splitlines() if line.startswith("  jax ")]
     assert rows and all(line.endswith(("faster", "slower")) for line in rows)
 
@@ -133,52 +138,41 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_answers(columns, monkeyp
 def test_colours_are_for_terminals_that_want_them(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[" in table.render(example(), RenderOptions(TITLES, stream=Terminal()))
+    assert "\x1b[" in write(comparison_report(example(), TITLES), "text", Terminal())
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[" not in table.render(example(), RenderOptions(TITLES, stream=Terminal()))
+    assert "\x1b[" not in write(comparison_report(example(), TITLES), "text", Terminal())
 
 
 def test_csv_has_a_row_a_cell_and_columns_for_whatever_was_sensed():
     launch = {"sensors": b.sampled(oddity=(2.0, 3.0, "W"))}
-    comparison = within(
-        b.profile(b.group("g", b.member("torch", 2.0, launch=launch, counters={"new.one": 7.0}), b.member("jax", 4.0)))
-    )
-    rows = list(csv.DictReader(io.StringIO(csv_report.render(comparison, RenderOptions()))))
+    members = b.member("torch", 2.0, launch=launch, counters={"new.count": 7.0}), b.member("jax", 4.0)
+    comparison = within(b.profile(b.group("g", *members)))
+    rows = list(csv.DictReader(io.StringIO(written(comparison, "csv"))))
     assert [row["name"] for row in rows] == ["torch", "jax"]
     assert float(rows[1]["ratio"]) == pytest.approx(2.0, rel=0.05) and rows[1]["verdict"] == "slower"
     assert rows[0]["oddity mean W"] == "2.0" and rows[0]["oddity max W"] == "3.0" and rows[1]["oddity mean W"] == ""
-    assert float(rows[0]["new.one per step"]) == pytest.approx(7.0, rel=0.02)
+    assert float(rows[0]["new.count per step"]) == pytest.approx(7.0, rel=0.02)
     assert {row["rule"] for row in rows} == {"rounds-2"}
 
 
-def test_json_is_the_comparison():
-    read = json.loads(ascii_json(example()))
-    assert read["rule"] == "rounds-2" and read["kind"] == "cells"
-    assert [row["name"] for row in read["groups"][0]["rows"]] == ["jax", "tensorflow", "torch"]
-    assert read["groups"][1]["findings"][0]["code"] == "page_faults"
-
-
 def test_junit_fails_what_is_slower_and_skips_what_is_not_resolved():
-    comparison = within(
-        b.profile(
-            b.group("g", b.member("tensorflow", 2.0), b.member("torch", 3.0), b.member("jax", 2.2, sd=0.3)), seed=1
-        )
-    )
-    limited = junit.render(comparison, RenderOptions(allowed_pct=10.0))
+    members = b.member("tensorflow", 2.0), b.member("torch", 3.0), b.member("jax", 2.2, sd=0.3)
+    comparison = within(b.profile(b.group("g", *members), seed=1))
+    limited = written(comparison, "junit", allowed_pct=10.0)
     cases = {case.get("name").split()[0]: case for case in ET.fromstring(limited).iter("testcase")}
     assert cases["torch"].find("failure") is not None
     assert cases["jax"].find("skipped").get("message").count("unresolved") == 1
     assert "–" not in cases["tensorflow"].find("system-out").text
     assert len(cases["tensorflow"].findall("*")) == 1 and cases["tensorflow"].find("system-out") is not None
-    lenient = ET.fromstring(junit.render(comparison, RenderOptions(allowed_pct=100.0)))
+    lenient = ET.fromstring(written(comparison, "junit", allowed_pct=100.0))
     assert lenient.get("failures") == "0"
-    assert 'value="rounds-2"' in junit.render(comparison, RenderOptions())
-    broken = ET.fromstring(junit.render(example(), RenderOptions(allowed_pct=10.0)))
+    assert 'value="rounds-2"' in written(comparison, "junit")
+    broken = ET.fromstring(written(example(), "junit", allowed_pct=10.0))
     assert broken.get("errors") == "1"
 
 
 def test_markdown_has_a_table_a_group():
-    shown = markdown.render(example(), RenderOptions(TITLES))
+    shown = written(example(), "markdown")
     assert shown.count("| :--- | ---: |") == 2 and "JAX is the fastest" in shown
 
 
@@ -203,25 +197,22 @@ def test_no_text_is_markup_in_markdown(text):
 
 
 def test_what_differs_is_explained_with_its_effect():
-    runs = [
-        reduce_run(label, b.profile(id=label, seed=n, rounds=3, identity=b.identity(kernel=kernel)))
-        for n, (label, kernel) in enumerate((("a", "6.1"), ("b", "6.6")))
-    ]
-    comparison = compare_runs(runs, parity_tolerance=1e-5)
-    shown = why.render(comparison, RenderOptions())
+    kernels = {"a": "6.1", "b": "6.6"}
+    profiles = [b.profile(id=label, rounds=3, identity=b.identity(kernel=kernels[label])) for label in kernels]
+    comparison = compare_runs([reduce_run(built.id, built) for built in profiles])
+    shown = write(why_report(comparison), "text", io.StringIO())
     assert "kernel: 6.1 (a), 6.6 (b)" in shown and "Scheduling" in shown
 
 
 def test_show_has_every_launch_and_whatever_was_sensed():
     launch = {"sensors": b.sampled(oddity=(2.0, 3.0, "W")), "energy": b.energy(None), "kernels": ["a::fused_layer"]}
     dead = {1: b.reason("exit_code", exit_code=3, message="no luck")}
-    built = b.profile(
-        b.group("g", b.member("torch", 2.0, launch=launch, failed_rounds=dead, counters={"new.one": 7.0}))
-    )
-    shown = render_profile(built, io.StringIO(), parity_tolerance=1e-5)
+    torch = b.member("torch", 2.0, launch=launch, failed_rounds=dead, counters={"new.count": 7.0})
+    built = b.profile(b.group("g", torch))
+    shown = shown_profile(built)
     assert shown.count("mlp/torch/cpu/train") >= 8
     assert "a::fused_layer" in shown
-    for word in ("oddity", "2.00 / 3.00 W", "new.one", "no luck", "null interval", "Example CPU 9000", "unavailable"):
+    for word in ("oddity", "2.00 / 3.00 W", "new.count", "no luck", "null interval", "Example CPU 9000", "unavailable"):
         assert word in shown
 
 
@@ -231,7 +222,7 @@ def test_show_says_an_exception_once_and_no_version_that_is_not_known():
     for launch in built.cells[0].launches:
         launch.failure = msgspec.structs.replace(launch.failure, stderr_tail="Traceback\nRuntimeError: no luck\n")
         launch.python, launch.backend_version = "3.11.7", None
-    shown = render_profile(built, io.StringIO(), parity_tolerance=1e-5)
+    shown = shown_profile(built)
     assert "None" not in shown and "Python 3.11.7" in shown
     assert shown.count("RuntimeError: no luck") == 8
 
@@ -239,7 +230,7 @@ def test_show_says_an_exception_once_and_no_version_that_is_not_known():
 def test_the_label_of_a_run_stands_in_its_headline():
     built = b.profile(label="Tuesday")
     assert text(within(built)).startswith("Tuesday · quick")
-    assert render_profile(built, io.StringIO(), parity_tolerance=1e-5).startswith("Tuesday · run-1")
+    assert shown_profile(built).startswith("Tuesday · run-1")
 
 
 def test_a_code_that_is_not_known_is_shown_as_it_is():
@@ -249,54 +240,44 @@ def test_a_code_that_is_not_known_is_shown_as_it_is():
 
 
 def test_a_rule_and_a_fact_without_a_sentence_are_shown_as_they_are():
-    found = Finding("warp_core", "key", "g", {"lost_ns": 2e6}, 1.0, Reason(code="eject_it", values={}))
-    line = finding_line(found, "torch")
+    finding = Finding("warp_core", "key", "g", {"lost_ns": 2e6}, 1.0, Reason(code="eject_it", values={}))
+    line = explanation(finding, "torch")
     assert "warp core" in line.evidence and "torch" in line.evidence and "2.00 ms" in line.evidence
     assert line.remedy == "eject it"
     runs = [(label, {("warp_core", "warp_core"): label, ("kernel", "kernel"): label}) for label in ("a", "b")]
-    assert [(one.kind, one.grade) for one in run_mismatches(runs)] == [("kernel", "warns"), ("warp_core", "noted")]
+    graded = [(mismatch.kind, mismatch.grade) for mismatch in run_mismatches(runs)]
+    assert graded == [("kernel", "warns"), ("warp_core", "noted")]
 
 
-HOSTILE = st.text(
-    st.one_of(
-        st.characters(exclude_categories=["Cs"]), st.sampled_from("\x1b\x07\r\n\t\u202e\u0300|`<>[]=+-@\ud7ff{}%")
-    ),
-    max_size=30,
-)
+ODD = st.sampled_from("\x1b\x07\r\n\t\u202e\u0300|`<>[]=+-@\ud7ff{}%")
+HOSTILE = st.text(st.one_of(st.characters(exclude_categories=["Cs"]), ODD), max_size=30)
 
 
 @settings(max_examples=60, deadline=None)
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_no_text_from_a_profile_controls_what_shows_it(name, code, version):
     odd = Reason(code=code, values={name: version, "n_b": 5})
+    launch = {"marks": [odd], "sensors": b.sampled(**{"x" + name: (1.0, 2.0, version)})}
     cells = [
-        b.member(
-            "torch", 2.0, name, launch={"marks": [odd], "sensors": b.sampled(**{"x" + name: (1.0, 2.0, version)})}
-        ),
+        b.member("torch", 2.0, name, launch=launch),
         b.member("jax", 2.0, name, failed_rounds={0: odd, 1: odd}, variant=version),
         b.member("tensorflow", 1.0, name, compile_mode=code, counters={name: 3.0}),
     ]
-    plan = b.group(name, *{one.cell.key: one for one in cells}.values())
-    built = b.profile(
-        plan, rounds=2, cycles=3, id=code, identity=b.identity(name, packages={name: version}), suite=name
-    )
+    plan = b.group(name, *{member.cell.key: member for member in cells}.values())
+    machine = b.identity(name, packages={name: version})
+    built = b.profile(plan, rounds=2, cycles=3, id=code, identity=machine, suite=name)
     built.suite.data[name] = "synthetic"
     comparison = within(built)
-    profiles = [msgspec.structs.replace(built, id=f"{label}{code}") for label in ("a", "b")]
-    runs = compare_runs([reduce_run(one.id[0], one) for one in profiles], force=True, parity_tolerance=1e-5)
+    twice = [reduce_run(label, msgspec.structs.replace(built, id=f"{label}{code}")) for label in ("a", "b")]
+    runs = compare_runs(twice, force=True)
     for shown in (
-        *(show(one) for one in (comparison, runs) for show in (text, ascii_json)),
-        *(format.render(one, RenderOptions()) for one in (comparison, runs) for format in (csv_report, junit)),
-        text(comparison, wide=True),
-        markdown.render(comparison, RenderOptions(TITLES, wide=True)),
-        why.render(runs, RenderOptions()),
-        render_profile(built, io.StringIO(), parity_tolerance=1e-5),
+        *(written(compared, name) for compared in (comparison, runs) for name in FORMATS),
+        *(shown_profile(built, name) for name in FORMATS),
+        *(written(comparison, name, wide=True) for name in ("text", "markdown")),
+        write(why_report(runs), "text", io.StringIO()),
     ):
-        bad = [
-            c for c in shown if c != "\n" and (unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Cs") or c == "\x1b")
-        ]
-        assert not bad
-    for row in csv.reader(io.StringIO(csv_report.render(comparison, RenderOptions()))):
+        assert not {unicodedata.category(c) for c in shown if c != "\n"} & {"Cc", "Cf", "Zl", "Zp", "Cs"}
+    for row in csv.reader(io.StringIO(written(comparison, "csv"))):
         assert not any(field[:1] in "=+@\t\r|" for field in row if field)
-    ET.fromstring(junit.render(comparison, RenderOptions()))
-    json.loads(ascii_json(runs))
+    ET.fromstring(written(comparison, "junit"))
+    json.loads(written(runs, "json"))

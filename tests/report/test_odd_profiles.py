@@ -14,10 +14,9 @@ from kit.compare.runs import reduce_run
 from kit.compare.within import compare_within
 from kit.errors import KitError
 from kit.profile.schema import Profile
-from kit.report import csv, junit, markdown, table, why
-from kit.report.plain import ascii_json
-from kit.report.show import render_profile
-from kit.report.words import RenderOptions
+from kit.report.comparison import comparison_report, why_report
+from kit.report.formats import FORMATS, write
+from kit.report.profile import profile_report
 
 PLAIN = msgspec.to_builtins(
     b.profile(
@@ -32,12 +31,12 @@ PLAIN = msgspec.to_builtins(
 def leaves(value, path=()):
     """The path of every number, and of every list."""
     if isinstance(value, dict):
-        for name, one in value.items():
-            yield from leaves(one, (*path, name))
+        for name, inner in value.items():
+            yield from leaves(inner, (*path, name))
     elif isinstance(value, list):
         yield path
-        for place, one in enumerate(value):
-            yield from leaves(one, (*path, place))
+        for place, inner in enumerate(value):
+            yield from leaves(inner, (*path, place))
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield path
 
@@ -71,17 +70,16 @@ def test_odd_numbers_and_short_lists_are_shown_or_refused(changes):
     except msgspec.ValidationError:  # refused when it is read
         return
     usual = msgspec.structs.replace(msgspec.convert(PLAIN, Profile), id="usual")
-    assert render_profile(built, io.StringIO(), parity_tolerance=1e-5)
+    assert all(write(profile_report(built), name, io.StringIO()) for name in FORMATS)
     try:
         comparisons = [
-            compare_within("p", built, findings=audit(built), parity_tolerance=1e-5),
-            compare_runs([reduce_run("a", built), reduce_run("b", usual)], force=True, parity_tolerance=1e-5),
+            compare_within("p", built, findings=audit(built)),
+            compare_runs([reduce_run("a", built), reduce_run("b", usual)], force=True),
         ]
     except KitError as error:
         assert "\n" not in str(error)
         return
-    for one in comparisons:
-        for wide in (True, False):
-            assert table.render(one, RenderOptions(stream=io.StringIO(), wide=wide))
-        assert all(format.render(one, RenderOptions(allowed_pct=5.0)) for format in (csv, junit, markdown, why))
-        assert ascii_json(one)
+    for comparison in comparisons:
+        reports = [comparison_report(comparison, {}, wide=wide, allowed_pct=5.0) for wide in (True, False)]
+        assert all(write(report, name, io.StringIO()) for report in reports for name in FORMATS)
+        assert write(why_report(comparison), "text", io.StringIO())

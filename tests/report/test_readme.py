@@ -8,11 +8,10 @@ from kit.backends.catalog import CATALOG
 from kit.compare.suite_table import suite_table
 from kit.compare.within import compare_within
 from kit.profile.store import read_profile
-from kit.report import table
-from kit.report.suite_table import render
-from kit.report.words import RenderOptions
+from kit.report.comparison import comparison_report
+from kit.report.formats import write
+from kit.report.suite import suite_report
 from kit.suites.suite import load_suite
-from kit.workloads.parity import PARITY_TOLERANCE
 
 PROFILE = "profiles/reference/cpu-xeon-2-vcpu-quick.json"
 
@@ -20,19 +19,19 @@ PROFILE = "profiles/reference/cpu-xeon-2-vcpu-quick.json"
 def test_its_table_is_the_reference_profile_s(request):
     root = request.config.rootpath
     profile = read_profile(root / PROFILE)
-    comparison = compare_within("x", profile, findings=audit(profile), parity_tolerance=PARITY_TOLERANCE)
+    comparison = compare_within("x", profile, findings=audit(profile))
     titles = {name: entry.title for name, entry in CATALOG.items()}
-    printed = table.render(comparison, RenderOptions(stream=io.StringIO(), titles=titles))
+    printed = write(comparison_report(comparison, titles), "text", io.StringIO())
     assert printed in blocks(root), f"paste what `kit compare {PROFILE}` prints"
 
 
 def test_its_table_of_the_literature_is_that_of_the_profiles(request):
     root = request.config.rootpath
     suite = load_suite("frameworks-cnn")
-    own = ("mine", read_profile(root / "profiles/reference/cpu-epyc-2-vcpu-frameworks-cnn.json"))
+    measured = ("mine", read_profile(root / "profiles/reference/cpu-epyc-2-vcpu-frameworks-cnn.json"))
     published = ("published", read_profile(root / "profiles/published/frameworks-cnn.json"))
-    found = suite_table(suite.title, suite.table.rows, suite.table.figures, [own, published])
-    assert render(found, "text", io.StringIO()) in blocks(root), "paste what the command above it prints"
+    table = suite_table(suite.title, suite.table.rows, suite.table.figures, [measured, published])
+    assert write(suite_report(table), "text", io.StringIO()) in blocks(root), "paste what the command above it prints"
 
 
 def blocks(root):

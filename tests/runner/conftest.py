@@ -38,7 +38,7 @@ class Conducted:
 @pytest.fixture
 def conducted(tmp_path):
     def make(**fields):
-        own = {name: fields.pop(name) for name in list(fields) if name in PLAN_FIELDS}
-        return Conducted(tmp_path / "run.json", plan_of(suite(**fields), **own))
+        planned = {name: fields.pop(name) for name in list(fields) if name in PLAN_FIELDS}
+        return Conducted(tmp_path / "run.json", plan_of(suite(**fields), **planned))
 
     return make

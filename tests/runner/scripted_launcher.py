@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
-from profile_builder import certificate, profile
+from profile_builder import certificate, profile, run_plan
 
-from kit.profile.launch import Blocks, Compilations, DataUsed, Failure, LaunchPart, Phase, StepPlan, Threads
+from kit.profile.launch import Blocks, Compilations, DataUsed, Failure, LaunchPart, Phase, Threads
 from kit.profile.reason import Reason, reason
-from kit.profile.unfinished import RunPlan
 from kit.runner.processes.process import MemberRequest
 from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.suite import Axes, Measure, Suite, VariantTable
@@ -79,14 +78,7 @@ class ScriptedLauncher:
         return math.exp(self.drift * (math.sin(at_s / 5) + 0.5 * math.sin(at_s / 0.8)))
 
 
-PHASE_OF = {
-    "prepare": "import",
-    "build": "build",
-    "warm_up": "warmup",
-    "block": "steady",
-    "conclude": "parity",
-    "finish": "finish",
-}
+PHASE_OF = {"prepare": "import", "warm_up": "warmup", "block": "steady", "conclude": "parity"}
 
 
 class ScriptedProcess:
@@ -115,7 +107,7 @@ class ScriptedProcess:
         planned = (self.request.backend, verb, self.number, nth)
         for death in self.launcher.deaths:
             if (death.backend, death.call, death.start, death.nth) == planned:
-                self.die(death, PHASE_OF[verb])
+                self.die(death, PHASE_OF.get(verb, verb))
                 return
         self.say(getattr(self, verb)(command))
 
@@ -164,13 +156,8 @@ class ScriptedProcess:
     def block(self, do):
         planned = self.launcher.step_ms
         base_ms = planned.get(self.request.variant.name, planned.get(self.request.backend, 2.0))
-        step_ns = round(
-            base_ms
-            * MS
-            * self.level
-            * self.launcher.machine()
-            * math.exp(self.launcher.draw.gauss(0, self.launcher.noise))
-        )
+        luck = self.level * math.exp(self.launcher.draw.gauss(0, self.launcher.noise))
+        step_ns = round(base_ms * MS * luck * self.launcher.machine())
         begin_ns, span_ns = self.launcher.now_ns, int(do.seconds * S)
         self.launcher.now_ns += span_ns
         is_fit = self.programs[do.program].cell.task == "fit"
@@ -212,6 +199,11 @@ class ScriptedProcess:
             self.launcher.alive.remove(self)
         if self.launcher.awake is self:
             self.launcher.awake = None
+
+
+def launches_of(profile, backend, task="train"):
+    (result,) = [cell for cell in profile.cells if (cell.cell.backend, cell.cell.task) == (backend, task)]
+    return result.launches
 
 
 def packed(step_ns):
@@ -260,28 +252,9 @@ def plan_of(suite, *, precision_pct=None, cycles=4, seed=0, energy_s=0.0, sensor
         share=suite.measure.share,
         rounds=suite.measure.rounds,
         precision_pct=precision_pct,
-        plan=StepPlan(
-            cycles=cycles,
-            block_s=0.25,
-            lead_in_s=0.02,
-            warmup_s=1.0,
-            warmup_steps=10,
-            energy_s=energy_s,
-            fit_rounds=fit_rounds,
-        ),
+        plan=msgspec.structs.replace(like.suite.plan, cycles=cycles, energy_s=energy_s, fit_rounds=fit_rounds),
         variants=suite.all_variants(),
         seed=seed,
     )
-    return RunPlan(
-        id="run-1",
-        created=like.created,
-        kit=like.kit,
-        identity=like.identity,
-        state_before=like.state.before,
-        sensors=list(sensors),
-        suite=used,
-        cells=cells,
-        groups=plan_groups(cells, suite.compared, suite.baseline),
-        cpus=[0, 1],
-        clock="monotonic_raw",
-    )
+    groups = plan_groups(cells, suite.compared, suite.baseline)
+    return msgspec.structs.replace(run_plan(like), sensors=list(sensors), suite=used, cells=cells, groups=groups)

@@ -2,21 +2,16 @@
 
 from itertools import groupby
 
-from scripted_launcher import FIT_BLOCKS, Death, ScriptedLauncher
+from scripted_launcher import FIT_BLOCKS, Death, ScriptedLauncher, launches_of
 
 from kit.profile.reason import reason
-
-
-def launches_of(profile, backend, task):
-    (cell,) = [one for one in profile.cells if (one.cell.backend, one.cell.task) == (backend, task)]
-    return cell.launches
 
 
 def test_a_fit_is_not_interrupted_by_others(conducted):
     run = conducted(backends=["torch", "jax"], tasks=["fit"], rounds=2)
     profile = run.begin()
     blocks = [key for what, key in run.launcher.calls if what == "block"]
-    assert [len(list(own)) for _, own in groupby(blocks)] in ([FIT_BLOCKS] * 4, [3, 6, 3])
+    assert [len(list(row)) for _, row in groupby(blocks)] in ([FIT_BLOCKS] * 4, [3, 6, 3])
     for backend in ("torch", "jax"):
         for launch in launches_of(profile, backend, "fit"):
             assert launch.blocks.cycle == [0, 1, 2]
@@ -30,7 +25,7 @@ def test_fits_are_repeated_in_the_first_rounds_and_steps_keep_their_data(conduct
     assert [launch.round for launch in launches_of(profile, "torch", "fit")] == [0, 1]
     assert [launch.round for launch in launches_of(profile, "torch", "train")] == [0, 1, 2, 3]
     prepared = [request.prepare for request in run.launcher.requests]
-    assert [(one.seed, one.programs[0].repeat, len(one.programs)) for one in prepared] == [
+    assert [(asked.seed, asked.programs[0].repeat, len(asked.programs)) for asked in prepared] == [
         (0, 0, 2), (0, 1, 2), (0, 2, 1), (0, 3, 1)
     ]  # fmt: skip
     assert not profile.interrupted
@@ -49,11 +44,8 @@ def test_a_fit_that_fails_leaves_the_steps_of_its_process(conducted):
 def test_a_cell_that_two_parts_of_a_sweep_share_is_built_once(conducted):
     run = conducted(backends=["torch"], batches=[1, 2, 3, 4, 5, 6], compare=["batch"], share=["batch"], rounds=1)
     profile = run.begin()
-    built = [key for what, key in run.launcher.calls if what == "build"]
-    assert sorted(built) == sorted(set(built))
-    assert len(built) == 6
-    concluded = [key for what, key in run.launcher.calls if what == "conclude"]
-    assert sorted(concluded) == sorted(built)
+    built, concluded = ([key for what, key in run.launcher.calls if what == verb] for verb in ("build", "conclude"))
+    assert sorted(built) == sorted(concluded) == sorted({cell.key for cell in profile.cells})
     # A part's cells are given back before the next part's are built, all but the one that both have.
     order = [(what, key) for what, key in run.launcher.calls if what in ("build", "conclude")]
     assert [what for what, _ in order] == ["build"] * 4 + ["conclude"] * 3 + ["build"] * 2 + ["conclude"] * 3

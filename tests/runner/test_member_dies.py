@@ -1,14 +1,9 @@
 """A member that dies fails its launch with its reason, and nobody else's."""
 
 import pytest
-from scripted_launcher import DIED, Death, ScriptedLauncher
+from scripted_launcher import DIED, Death, ScriptedLauncher, launches_of
 
 from kit.runner.member import SHARED_PROCESS_ENDED
-
-
-def launches_of(profile, backend, task="train"):
-    (cell,) = [one for one in profile.cells if (one.cell.backend, one.cell.task) == (backend, task)]
-    return cell.launches
 
 
 @pytest.mark.parametrize(

@@ -57,13 +57,9 @@ def test_every_launch_has_its_blocks_without_the_lead_in(conducted):
         expected = 4.0 if cell.cell.backend == "torch" else 2.0
         for launch in cell.launches:
             blocks = launch.blocks
-            assert blocks.cycle == [*range(5)]
-            assert blocks.lead_in == [1] * 5
-            assert blocks.steps == [4] * 5
+            assert (blocks.cycle, blocks.lead_in, blocks.steps) == ([*range(5)], [1] * 5, [4] * 5)
             assert blocks.median_ns == pytest.approx([expected * 1e6] * 5, rel=0.06)
             assert blocks.duration_ns == [4 * median for median in blocks.median_ns]
-            assert blocks.counters == {"process.cpu_ns": [7] * 5}
-            assert max(blocks.median_ns) >= launch.p95_ns
             assert launch.p99_ns is None, "of 20 steps nobody knows it"
             assert (launch.turns, launch.turns_reason, launch.failure) == ("blocks", None, None)
     assert run.launcher.most_alive == 3
@@ -88,8 +84,7 @@ def test_shared_processes_start_once_a_round_and_serve_both_groups(conducted):
     profile = run.begin()
     assert len(run.launcher.requests) == 2 * 3
     assert [len(cell.launches) for cell in profile.cells] == [2] * 6
-    by_round = {(one.round, one.process) for cell in profile.cells for one in cell.launches}
-    assert len(by_round) == 6
+    assert len({(launch.round, launch.process) for cell in profile.cells for launch in cell.launches}) == 6
 
 
 def test_variants_are_started_as_they_say(conducted):

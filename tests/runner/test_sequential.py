@@ -1,6 +1,6 @@
 """Members that cannot be alive together run one after another, and the profile says why."""
 
-import psutil
+import pytest
 from scripted_launcher import Death, ScriptedLauncher
 
 from kit.runner import sequential
@@ -18,18 +18,12 @@ def check_sequential(run, profile, code):
     assert all(launch.failure is None and len(launch.blocks.cycle) == 4 for launch in launches)
 
 
-def test_one_device_for_one_process(conducted):
-    run = conducted(devices=["tpu"], rounds=2)
+@pytest.mark.parametrize("device", ["tpu", "gpu"])
+def test_a_device_for_one_process_is_held_by_one_at_a_time(conducted, monkeypatch, device):
+    monkeypatch.setattr(sequential, "_exclusive_gpu", lambda: True)
+    run = conducted(devices=[device], rounds=2)
     check_sequential(run, run.begin(), "exclusive_device")
     assert run.launcher.most_alive == 1
-
-
-def test_a_gpu_in_exclusive_mode(conducted, monkeypatch):
-    monkeypatch.setattr(sequential, "_exclusive_gpu", lambda: True)
-    run = conducted(devices=["gpu"], rounds=2)
-    check_sequential(run, run.begin(), "exclusive_device")
-    monkeypatch.setattr(sequential, "_exclusive_gpu", lambda: False)
-    assert sequential.exclusive_device(run.plan.cells) is None
 
 
 def test_no_memory_for_all(conducted, monkeypatch):
@@ -63,9 +57,3 @@ def test_a_member_that_dies_in_its_whole_turn_leaves_the_others_theirs(conducted
     failed = {launch.cell_key.split("/")[1]: launch.failure for launch in all_launches(profile)}
     assert failed["torch"] is not None
     assert (failed["jax"], failed["tensorflow"]) == (None, None)
-
-
-def test_what_is_available_is_of_this_machine():
-    assert 0 < sequential.available_memory_b() <= psutil.virtual_memory().total
-    assert sequential.lack_of_memory(1 << 50) is not None
-    assert sequential.lack_of_memory(1 << 20) is None

@@ -8,9 +8,6 @@ from kit.cli.progress import RunProgress
 from kit.runner.interrupt import StopFlag
 from kit.runner.run import Run
 from kit.runner.time_left import TimeLeft
-from kit.suites.estimate import estimate
-from kit.suites.plan import plan_cells, plan_groups
-from kit.suites.suite import load_suite
 
 
 class Timed(Watching):
@@ -30,7 +27,7 @@ class Timed(Watching):
         self.at_round.append(len(self.notes))
 
     def starting(self, process):
-        self.time.starting(process)
+        self.time.starting()
         self.notes.append(self.note())
 
     def block_done(self, cell, done):
@@ -74,16 +71,6 @@ def test_what_goes_on_counts_the_rounds_that_are_left(conducted):
     assert rest == pytest.approx(whole / 4)
 
 
-@pytest.mark.parametrize(("name", "minutes", "is_least"), [("quick", 5, False), ("five-nets", 17, True)])
-def test_the_constants_are_those_of_the_runs_in_the_documents(name, minutes, is_least):
-    suite = load_suite(name)
-    cells = plan_cells(suite)
-    groups = plan_groups(cells, suite.compared)
-    found = estimate(cells, groups, suite.measure.share, suite.measure.plan(), suite.measure.rounds)
-    assert found.is_least == is_least
-    assert 0.6 * minutes < found.seconds / 60 <= minutes
-
-
 # Two starts and eight blocks a round.
 @pytest.mark.parametrize(("every_s", "lines"), [(0.0, 20), (1e9, 0)])
 def test_off_a_terminal_there_is_a_line_when_half_a_minute_is_over(conducted, monkeypatch, capsys, every_s, lines):
@@ -93,7 +80,7 @@ def test_off_a_terminal_there_is_a_line_when_half_a_minute_is_over(conducted, mo
         Run.begin(run.path, run.plan).run(watching, StopFlag(), start=ScriptedLauncher().start)
     first, *others = capsys.readouterr().err.splitlines()
     assert "2 cells in 1 group, 2 rounds of 4 cycles, about" in first
-    told = [line for line in others if line.endswith(" left")]
-    assert len(told) == lines
-    assert all(line.startswith("round ") and "mlp train" in line for line in told)
-    assert len(others) - len(told) == 2
+    shown = [line for line in others if line.endswith(" left")]
+    assert len(shown) == lines
+    assert all(line.startswith("round ") and "mlp train" in line for line in shown)
+    assert len(others) - len(shown) == 2

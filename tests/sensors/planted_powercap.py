@@ -8,18 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
+from planted_files import plant
+
 from kit.sensors.protocol import now_ns
 
 RANGE_UJ = 262_143_328_850
 
 
 def plant_zone(root: Path, zone: str, domain: str, energy_uj: int = 0, range_uj: int = RANGE_UJ) -> Path:
-    folder = root / zone
-    folder.mkdir(parents=True)
-    (folder / "name").write_text(domain + "\n")
-    (folder / "max_energy_range_uj").write_text(f"{range_uj}\n")
-    (folder / "energy_uj").write_text(f"{energy_uj:015d}\n")
-    return folder
+    files = {"name": domain, "max_energy_range_uj": f"{range_uj}", "energy_uj": f"{energy_uj:015d}"}
+    return plant(root / zone, {name: f"{text}\n" for name, text in files.items()})
 
 
 class PowerCurve:

@@ -1,22 +1,17 @@
 """Frequency, TPU, and that every sensor and every reason is reported whole."""
 
-import ast
-import re
 import sys
 from pathlib import Path
 
 import pytest
+from planted_files import plant
 
-import kit
-from kit.report.reasons import REASONS
-from kit.sensors import catalog, frequency, nvml, tpu
+from kit.sensors import catalog, frequency, machine_cpu, nvml, tpu
 
 
 def test_frequency_is_the_mean_of_cpufreq(tmp_path):
     for cpu, khz in enumerate(("2000000", "3000000", "<unknown>")):
-        folder = tmp_path / f"cpu{cpu}/cpufreq"
-        folder.mkdir(parents=True)
-        (folder / "scaling_cur_freq").write_text(khz + "\n")
+        plant(tmp_path, {f"cpu{cpu}/cpufreq/scaling_cur_freq": f"{khz}\n"})
     (sensor,) = frequency.open_sampled(tmp_path)
     assert sensor.read().value == 2500.0
 
@@ -47,24 +42,21 @@ def libtpu(monkeypatch):
         del sys.modules[name]
 
 
-@pytest.mark.parametrize(("state", "told"), [("", [87.5, 1 << 30]), ("idle", [None, None])])
-def test_each_chip_tells_its_duty_cycle_and_memory_while_it_is_used(libtpu, monkeypatch, tmp_path, state, told):
+@pytest.mark.parametrize(("state", "readings"), [("", [87.5, 1 << 30]), ("idle", [None, None])])
+def test_each_chip_tells_its_duty_cycle_and_memory_while_it_is_used(libtpu, monkeypatch, tmp_path, state, readings):
     monkeypatch.setenv("TPU_STAND_IN", state)
     for name in ("accel0", "accel1"):
         (tmp_path / name).touch()
-    sensors = {one.report.name: one for one in tpu.open_sampled(tmp_path, tmp_path)}
+    sensors = {sensor.report.name: sensor for sensor in tpu.open_sampled(tmp_path, tmp_path)}
     assert sensors["tpu.energy"].report.reason.code == "tpu_without_counter"
-    assert [sensors[f"tpu.0.{name}"].read().value for name in ("utilization", "memory")] == told
+    assert [sensors[f"tpu.0.{name}"].read().value for name in ("utilization", "memory")] == readings
     assert {"tpu.1.utilization", "tpu.1.memory"} <= set(sensors)
 
 
 def test_google_network_card_is_no_tpu(tmp_path):
     for address, pci_class in (("0000:00:04.0", "0x020000"), ("0000:00:05.0", "0x120000")):
-        folder = tmp_path / "pci" / address
-        folder.mkdir(parents=True)
-        (folder / "vendor").write_text("0x1ae0\n")
-        (folder / "class").write_text(pci_class + "\n")
-    assert tpu.devices(tmp_path, tmp_path / "pci") == ["0000:00:05.0"]
+        plant(tmp_path / address, {"vendor": "0x1ae0\n", "class": f"{pci_class}\n"})
+    assert tpu.devices(tmp_path / "dev", tmp_path) == ["0000:00:05.0"]
 
 
 def test_every_report_of_the_catalog_is_complete_and_in_a_stable_order():
@@ -74,36 +66,19 @@ def test_every_report_of_the_catalog_is_complete_and_in_a_stable_order():
     assert names == [report.name for report in catalog.probe_all()]
     assert {"process.cpu_ns", "machine.busy_ns", "cgroup.throttled_ns", "cpu.frequency", "tpu.energy"} <= set(names)
     assert all((report.status == "unavailable") == (report.reason is not None) for report in reports)
-    assert {"energy", "utilization", "memory", "frequency", "throttling", "faults"} <= {one.quantity for one in reports}
+    assert {"energy", "utilization", "memory", "frequency", "throttling", "faults"} <= {
+        report.quantity for report in reports
+    }
 
 
-def test_a_source_that_fails_in_an_unforeseen_way_costs_only_itself(monkeypatch):
-    def fail():
+@pytest.mark.parametrize(
+    ("source", "name", "opens"), [(nvml, "nvml", "open_sampled"), (machine_cpu, "machine_cpu", "open_edges")]
+)
+def test_a_source_that_fails_in_an_unforeseen_way_costs_only_itself(monkeypatch, source, name, opens):
+    def fail(*_):
         raise RuntimeError("driver on fire")
 
-    monkeypatch.setattr(nvml, "open_sampled", fail)
+    monkeypatch.setattr(source, opens, fail)
     reports = {report.name: report for report in catalog.probe_all()}
-    assert "driver on fire" in reports["nvml"].reason.values["error"]
+    assert "driver on fire" in reports[name].reason.values["error"]
     assert reports["process.cpu_ns"].status == "measured"
-
-
-def reasons_given():
-    """Code and names of the values of every reason that the two rooms and the energy rules give, from their source."""
-    rooms = Path(kit.__file__).parent
-    for file in [*rooms.glob("sensors/*.py"), *rooms.glob("fingerprint/*.py"), rooms / "stats/energy.py"]:
-        for node in ast.walk(ast.parse(file.read_text())):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-                continue
-            if node.func.id not in ("reason", "Refusal"):
-                continue
-            codes = [one.value for one in ast.walk(node.args[0]) if isinstance(one, ast.Constant)]
-            mapping = next((arg for arg in node.args[1:] if isinstance(arg, ast.Dict)), ast.Dict([], []))
-            values = {keyword.arg for keyword in node.keywords} | {key.value for key in mapping.keys}
-            yield from ((code, values) for code in codes if re.fullmatch("[a-z]+(_[a-z]+)+", code))
-
-
-def test_every_reason_has_a_sentence_for_its_values():
-    given = list(reasons_given())
-    assert len(given) > 25
-    for code, values in given:
-        assert set(re.findall(r"\{(\w+)", REASONS[code])) <= values, code

@@ -1,15 +1,9 @@
 import pytest
+from planted_files import plant
 
 from kit.sensors import cgroup
 
 V2_STAT = "usage_usec 9\nnr_periods 20\nnr_throttled {count}\nthrottled_usec {usec}\n"
-
-
-def plant(root, files):
-    for name, text in files.items():
-        file = root / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
 
 
 def open_edges(root):
@@ -29,8 +23,7 @@ def version2(tmp_path):
         "cg/box/inner/cpu.stat": V2_STAT.format(count=0, usec=0),
         "cg/box/inner/memory.max": "max\n",
     }
-    plant(tmp_path, files)
-    return tmp_path
+    return plant(tmp_path, files)
 
 
 def test_version2_limits_come_from_the_tightest_parent(version2):
@@ -84,11 +77,3 @@ def test_where_nothing_is_counted_the_reason_says_why(tmp_path, files, code):
     source = open_edges(tmp_path)
     assert source.read is None
     assert {report.reason.code for report in source.reports} == {code}
-
-
-def test_this_machine():
-    group = cgroup.locate("cpu")
-    if group is None:
-        pytest.skip("no cpu controller here")
-    limit = cgroup.cpu_limit(group)
-    assert limit is None or limit > 0

@@ -28,35 +28,23 @@ def moved(counters, work):
     return {name: later - earlier for name, earlier, later in zip(counters.names, before, counters.read(), strict=True)}
 
 
-def burn(seconds):
-    end = time.process_time() + seconds
-    while time.process_time() < end:
-        pass
+def test_cpu_time_is_that_of_all_threads_of_this_process(counters):
+    def burn():
+        end = time.thread_time() + 0.1
+        while time.thread_time() < end:
+            pass
 
-
-def test_cpu_time_of_this_process_is_exact_and_its_split_sums_to_it(counters):
-    begin_ns = time.process_time_ns()
-    found = moved(counters, lambda: burn(0.2))
-    assert 200e6 <= found["process.cpu_ns"] <= time.process_time_ns() - begin_ns
-    assert found["process.user_ns"] + found["process.system_ns"] == pytest.approx(found["process.cpu_ns"], rel=0.05)
-    assert found["machine.busy_ns"] >= 150e6  # in ticks of 10 ms
-
-
-def test_all_threads_count(counters):
     def work():
-        threads = [threading.Thread(target=burn, args=(0.1,)) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        thread = threading.Thread(target=burn)
+        thread.start()
+        thread.join()
+        # Of a child nothing is counted.
+        subprocess.run([sys.executable, "-c", ""], check=True)
 
-    assert moved(counters, work)["process.cpu_ns"] >= 95e6
-
-
-def test_a_child_is_not_counted(counters):
-    burns = "import time\nwhile time.process_time() < 0.5: pass"
-    found = moved(counters, lambda: subprocess.run([sys.executable, "-c", burns], check=True))
-    assert found["process.cpu_ns"] < 400e6 <= found["machine.busy_ns"]
+    begin_ns = time.process_time_ns()
+    grown = moved(counters, work)
+    assert 100_000_000 <= grown["process.cpu_ns"] <= time.process_time_ns() - begin_ns
+    assert grown["process.voluntary_switches"] >= 1
 
 
 def test_page_faults_and_growth_of_memory(counters):
@@ -69,14 +57,10 @@ def test_page_faults_and_growth_of_memory(counters):
             memory[page] = 1
         kept.append(memory)
 
-    found = moved(counters, touch)
-    pages = (64 << 20) // mmap.PAGESIZE
-    assert found["process.minor_faults"] == pytest.approx(pages, rel=0.1)
-    assert found["process.resident_b"] == pytest.approx(64 << 20, rel=0.1)
-
-
-def test_voluntary_switches(counters):
-    assert moved(counters, lambda: [time.sleep(0.001) for _ in range(50)])["process.voluntary_switches"] >= 50
+    grown = moved(counters, touch)
+    assert grown["process.minor_faults"] == pytest.approx((64 << 20) // mmap.PAGESIZE, rel=0.1)
+    assert grown["process.resident_b"] == pytest.approx(64 << 20, rel=0.1)
+    assert process.peak_memory_b() >= 64 << 20
 
 
 def test_each_name_has_a_report_and_what_cannot_be_read_a_reason(counters):
@@ -84,7 +68,6 @@ def test_each_name_has_a_report_and_what_cannot_be_read_a_reason(counters):
     assert tuple(measured) == counters.names
     assert len(set(counters.names)) == len(counters.names) == len(counters.read())
     assert all((report.status == "unavailable") == (report.reason is not None) for report in counters.reports)
-    assert not any(report.sampled for report in counters.reports)
 
 
 STAT = b"""cpu  100 0 0 0 0 0 0 90 0 0
@@ -122,19 +105,6 @@ def test_pressure(tmp_path):
     assert source.read() == (77_000,)
 
 
-def test_a_source_that_fails_costs_only_itself(monkeypatch):
-    def fail(cpus):
-        raise RuntimeError("driver on fire")
-
-    monkeypatch.setattr(machine_cpu, "open_edges", fail)
-    counters = EdgeCounters(CPUS)
-    assert "machine.busy_ns" not in counters.names
-    assert "process.cpu_ns" in counters.names
-    (report,) = [report for report in counters.reports if report.name == "machine_cpu"]
-    assert report.status == "unavailable"
-    assert "driver on fire" in report.reason.values["error"]
-
-
 def test_a_single_failed_read_is_none(tmp_path, monkeypatch):
     (tmp_path / "stat").write_bytes(STAT)
     real = machine_cpu.open_edges
@@ -157,7 +127,3 @@ def test_a_new_source_is_one_file(tmp_path, monkeypatch):
     monkeypatch.setattr(kit.sensors, "__path__", [*kit.sensors.__path__, str(tmp_path)])
     counters = EdgeCounters(CPUS)
     assert dict(zip(counters.names, counters.read(), strict=True))["new.count"] == 42
-
-
-def test_peak_memory_holds_the_resident_set():
-    assert process.peak_memory_b() >= 10 << 20

@@ -8,6 +8,7 @@ from kit.stats.energy import DeviceEnergy, Joules, counter_energy, device_energy
 
 SECOND = 1_000_000_000
 PERIOD = 100_000_000
+A_MINUTE_AND_A_HALF = {"seconds": 100, "end": 90, "period_ns": None}
 
 
 def readings(value, seconds=14.0):
@@ -25,42 +26,32 @@ def stepped(power_w, update_s):
     return lambda t: power_w * math.floor(t / update_s + 1e-9) * update_s
 
 
-def test_joules_over_the_window():
-    found = of_counter(lambda t: 65.0 * t)
-    assert found.joules_j / (found.window_ns / SECOND) == pytest.approx(65.0)
-    assert found.window_ns == pytest.approx(12 * SECOND, abs=2 * PERIOD)
+@pytest.mark.parametrize(
+    ("joules", "after_12_s"),
+    [
+        (lambda t: 65.0 * t, 780.0),
+        (lambda t: 100 * t + max(0, 50 * (t - 6)), 1550.0),
+        (lambda t: None if round(t * 10) == 50 else 65.0 * t, 780.0),
+    ],
+    ids=["steady", "changing", "a failed read"],
+)
+def test_joules_over_the_window(joules, after_12_s):
+    energy = of_counter(joules)
+    assert energy.window_ns == pytest.approx(12 * SECOND, abs=2 * PERIOD)
+    assert energy.joules_j == pytest.approx(after_12_s, rel=0.02)
 
 
 def test_the_window_is_aligned_to_updates_of_the_counter():
     """1 s updates: ends that cut an update in the middle cost nothing."""
-    found = of_counter(stepped(300.0, 1.0), seconds=140, begin=10.4, end=130.6, period_ns=None)
-    assert found == Joules(pytest.approx(119 * 300.0), 119 * SECOND)
-
-
-def test_changing_power_is_summed():
-    found = of_counter(lambda t: 100 * t + (50 * (t - 6) if t > 6 else 0))
-    assert found.joules_j == pytest.approx(100 * found.window_ns / SECOND + 50 * 7, rel=1e-6)
-
-
-def test_single_failed_reads_are_tolerated():
-    def value(t):
-        tick = round(t * 10)
-        return None if tick == 50 else 65.0 * t + 1000
-
-    found = of_counter(value)
-    assert found.joules_j / (found.window_ns / SECOND) == pytest.approx(65.0)
+    energy = of_counter(stepped(300.0, 1.0), seconds=140, begin=10.4, end=130.6, period_ns=None)
+    assert energy == Joules(pytest.approx(119 * 300.0), 119 * SECOND)
 
 
 @pytest.mark.parametrize(
     ("value", "more", "code", "values"),
     [
         (lambda t: 65.0 * t, {"end": 10.9}, "energy_block_too_short", {"needed_s": 10.0}),
-        (
-            stepped(300.0, 1.0),
-            {"seconds": 100, "end": 90, "period_ns": None},
-            "energy_block_too_short",
-            {"needed_s": 100},
-        ),
+        (stepped(300.0, 1.0), A_MINUTE_AND_A_HALF, "energy_block_too_short", {"needed_s": 100}),
         # A longer period than the sensor claims is believed.
         (stepped(300.0, 0.5), {"seconds": 40, "end": 39}, "energy_block_too_short", {"needed_s": 50.0}),
         (lambda t: 12345.0, {}, "counter_stuck", {"block_s": 12.0}),
@@ -71,9 +62,9 @@ def test_single_failed_reads_are_tolerated():
     ],
 )
 def test_what_is_no_energy_is_refused(value, more, code, values):
-    found = of_counter(value, **more)
-    assert found.code == code
-    assert {name: found.values[name] for name in values} == values
+    refusal = of_counter(value, **more)
+    assert refusal.code == code
+    assert {name: refusal.values[name] for name in values} == values
 
 
 @pytest.mark.parametrize(
@@ -81,8 +72,8 @@ def test_what_is_no_energy_is_refused(value, more, code, values):
     [(lambda t: 190.0, 190 * 12), (lambda t: 100 + 10 * t, 12 * 170), (lambda t: 200.0 if t != 5 else None, 200 * 12)],
 )
 def test_power_is_integrated(power, expected):
-    found = power_energy(*readings(power), SECOND, 13 * SECOND)
-    assert found == Joules(pytest.approx(expected), 12 * SECOND)
+    energy = power_energy(*readings(power), SECOND, 13 * SECOND)
+    assert energy == Joules(pytest.approx(expected), 12 * SECOND)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from kit.stats.level import level_interval
+from kit.stats.step_interval import level_interval
 
 STEP_NS = 2e6
 RUNS = 2000
@@ -15,8 +15,8 @@ RUNS = 2000
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_it_covers_the_planted_level_as_often_as_it_says(rounds, level):
     logs = np.random.default_rng(rounds).normal(math.log(STEP_NS), 0.1, (RUNS, rounds))
-    found = [level_interval([[math.exp(one)] for one in run], level) for run in logs]
-    covered = sum(low <= STEP_NS <= high for low, high in found) / RUNS
+    intervals = [level_interval([[value] for value in np.exp(run)], level) for run in logs]
+    covered = sum(low <= STEP_NS <= high for low, high in intervals) / RUNS
     assert covered == pytest.approx(level, abs=4 * math.sqrt(level * (1 - level) / RUNS))
 
 

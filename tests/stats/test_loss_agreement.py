@@ -19,21 +19,21 @@ def test_the_largest_relative_difference():
 
 
 def test_of_three_only_the_odd_one_out_disagrees():
-    found = agreeing({"tensorflow": LOSSES, "torch": shifted(TOLERANCE / 4), "jax": shifted(0.01)}, TOLERANCE)
-    assert [one.agrees for one in found.values()] == [True, True, False]
-    assert found["tensorflow"].max_relative_difference <= TOLERANCE < found["jax"].max_relative_difference
+    judged = agreeing({"tensorflow": LOSSES, "torch": shifted(TOLERANCE / 4), "jax": shifted(0.01)}, TOLERANCE)
+    assert [each.agrees for each in judged.values()] == [True, True, False]
+    assert judged["tensorflow"].max_relative_difference <= TOLERANCE < judged["jax"].max_relative_difference
 
 
 def test_without_a_majority_nobody_agrees():
     halves = {"a": LOSSES, "b": LOSSES, "c": shifted(0.01), "d": shifted(0.01)}
-    assert {one.agrees for one in agreeing(halves, TOLERANCE).values()} == {False}
-    assert {one.agrees for one in agreeing({"a": LOSSES, "c": shifted(0.01)}, TOLERANCE).values()} == {False}
+    assert {each.agrees for each in agreeing(halves, TOLERANCE).values()} == {False}
+    assert {each.agrees for each in agreeing({"a": LOSSES, "c": shifted(0.01)}, TOLERANCE).values()} == {False}
 
 
 def test_a_loss_that_is_not_finite_never_agrees():
-    found = agreeing({"a": LOSSES, "b": LOSSES, "broken": [math.inf] * 20}, TOLERANCE)
-    assert (found["a"].agrees, found["broken"].agrees) == (True, False)
-    assert found["broken"].max_relative_difference is None
+    judged = agreeing({"a": LOSSES, "b": LOSSES, "broken": [math.inf] * 20}, TOLERANCE)
+    assert (judged["a"].agrees, judged["broken"].agrees) == (True, False)
+    assert judged["broken"].max_relative_difference is None
 
 
 def test_one_alone_has_nobody_to_agree_with():

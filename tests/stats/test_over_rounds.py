@@ -15,20 +15,20 @@ logs = st.lists(st.floats(-5, 5, allow_subnormal=False), min_size=3, max_size=20
 
 @given(logs, st.sampled_from([0.9, 0.95, 0.99]))
 def test_it_is_students_t_on_the_logarithms(values, level):
-    found, expected = over_rounds(values, level), stats.ttest_1samp(values, 0)
+    difference, expected = over_rounds(values, level), stats.ttest_1samp(values, 0)
     low, high = expected.confidence_interval(level)
-    assert found.p == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-12)
-    assert (math.log(found.low), math.log(found.high)) == pytest.approx((low, high))
-    assert math.log(found.ratio) == pytest.approx(np.mean(values), abs=1e-9)
-    assert interval_at(over_rounds(values), level).low == pytest.approx(found.low)
-    assert found.se == pytest.approx(stats.sem(values))
+    assert difference.p == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-12)
+    assert (math.log(difference.low), math.log(difference.high)) == pytest.approx((low, high))
+    assert math.log(difference.ratio) == pytest.approx(np.mean(values), abs=1e-9)
+    assert interval_at(over_rounds(values), level).low == pytest.approx(difference.low)
+    assert difference.se == pytest.approx(stats.sem(values))
 
 
 @given(st.lists(st.floats(-300, 300), min_size=2, max_size=4), st.floats(0.5, 0.9999))
 def test_an_interval_is_finite_and_holds_its_point(values, level):
-    found = over_rounds(values, level)
-    assert 0 < found.low <= found.ratio * (1 + 1e-9)
-    assert found.ratio <= found.high * (1 + 1e-9) and math.isfinite(found.high)
+    difference = over_rounds(values, level)
+    assert 0 < difference.low <= difference.ratio * (1 + 1e-9)
+    assert difference.ratio <= difference.high * (1 + 1e-9) and math.isfinite(difference.high)
 
 
 def test_below_two_rounds_there_is_no_difference():

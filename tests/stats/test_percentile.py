@@ -14,5 +14,5 @@ def test_a_percentile_needs_a_step_above_it(percent, needed):
 
 def test_few_steps_do_not_pull_it_down():
     rng = np.random.default_rng(1)
-    found = [percentile_ns(rng.integers(0, 1_000_000, 20), 95) for _ in range(4000)]
-    assert np.median(found) == pytest.approx(950_000, rel=0.02)
+    percentiles = [percentile_ns(rng.integers(0, 1_000_000, 20), 95) for _ in range(4000)]
+    assert np.median(percentiles) == pytest.approx(950_000, rel=0.02)

@@ -41,11 +41,9 @@ def test_members_that_did_not_take_turns_are_compared_by_their_medians_over_bloc
 
 
 def test_without_a_common_cycle_there_is_no_ratio():
-    nothing = blocks([])
-    assert round_log_ratio(blocks([2e6], cycle=[0]), blocks([2e6], cycle=[1]), paired=True) is None
-    assert round_log_ratio(nothing, blocks([2e6]), paired=True) is None
-    assert round_log_ratio(nothing, blocks([2e6]), paired=False) is None
-    assert round_log_ratio(blocks([0]), blocks([2e6]), paired=True) is None
+    for other in (blocks([2e6], cycle=[1]), blocks([]), blocks([0])):
+        assert round_log_ratio(other, blocks([2e6]), paired=True) is None
+    assert round_log_ratio(blocks([]), blocks([2e6]), paired=False) is None
 
 
 def test_blocks_of_an_accelerators_fit_have_no_latency():

@@ -12,9 +12,9 @@ def rounds(rng, count=8, cycles=12, trend=0.0, noise=0.03):
 
 
 def test_a_warm_up_that_was_too_short_shows():
-    (found,) = trending([rounds(np.random.default_rng(1), trend=0.12)])
-    assert found.low < np.exp(-0.08) < found.high < 1  # thirds lie two thirds apart
-    assert found.rounds == 8
+    (trend,) = trending([rounds(np.random.default_rng(1), trend=0.12)])
+    assert trend.low < np.exp(-0.08) < trend.high < 1  # thirds lie two thirds apart
+    assert trend.rounds == 8
 
 
 def test_what_does_not_matter_is_no_trend():

@@ -71,24 +71,21 @@ def test_drift_of_a_lone_cell_is_not_two_levels(span_pct):
 )
 def test_two_levels_are_found(how, ratio, sd, least):
     rng = np.random.default_rng(3)
-    found = 0
+    seen = 0
     for _ in range(200):
         values, slow = modal(rng, ratio, rng.uniform(0.12, 0.88), how, sd)
         modes = two_modes(values)
         if modes is not None:
-            found += 1
+            seen += 1
             assert modes.slow_log - modes.fast_log == pytest.approx(math.log(ratio), abs=0.6 * math.log(ratio))
             assert np.mean(modes.slow == slow) > 0.9
-    assert found / 200 >= least
+    assert seen / 200 >= least
 
 
 def test_a_lone_cell_of_two_speeds_is_found_in_spite_of_drift():
     rng = np.random.default_rng(4)
-    found = [
-        two_modes(modal(rng, 2, 0.4, "seconds", 0.03)[0] + walk(rng, 20), gap_least=GAP_LEAST_PLAIN) is not None
-        for _ in range(100)
-    ]
-    assert sum(found) >= 90
+    steps = [modal(rng, 2, 0.4, "seconds", 0.03)[0] + walk(rng, 20) for _ in range(100)]
+    assert sum(two_modes(values, gap_least=GAP_LEAST_PLAIN) is not None for values in steps) >= 90
 
 
 def test_modes_are_those_of_the_member_whose_own_step_follows_them():

@@ -1,7 +1,5 @@
 """Cells, the groups they are compared in, and the processes that hold them."""
 
-import itertools
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -9,21 +7,13 @@ from hypothesis import strategies as st
 
 from kit.errors import KitError
 from kit.profile.cell import AXES
-from kit.suites.changed import changed
-from kit.suites.plan import MEMBERS_MAX, PlanError, plan_cells, plan_groups, plan_shared_groups
-from kit.suites.suite import UNSHAREABLE, Axes, Suite, VariantTable, load_suite
+from kit.suites.options import apply_options
+from kit.suites.plan import MEMBERS_MAX, plan_cells, plan_groups, plan_shared_groups
+from kit.suites.suite import UNSHAREABLE, Axes, Suite, SuiteError, VariantTable, load_suite
 from kit.workloads.catalog import WORKLOADS
 from kit.workloads.layers import Dense
-from kit.workloads.workload import Family
 
-
-def deep(layers, units):
-    if layers > 3:
-        raise ValueError("at most 3 layers")
-    return WORKLOADS["mlp"]
-
-
-DEEP = Family(name="deep", data="mnist", defaults={"layers": 2, "units": 4}, build=deep)
+COMPARED = ["backend", "batch", "task", "compile_mode", "feed", "variant"]
 BACKENDS = ["tensorflow", "torch", "jax"]
 
 
@@ -40,18 +30,6 @@ def groups_of(suite, baseline=None):
     return groups, by_key
 
 
-def test_quick_is_two_networks_in_three_frameworks_trained_and_used():
-    cells = plan_cells(load_suite("quick"))
-    assert {(cell.workload, cell.backend, cell.task) for cell in cells} == set(
-        itertools.product(["mlp", "cnn"], BACKENDS, ["train", "infer"])
-    )
-    assert {cell.backend: cell.compile_mode for cell in cells} == {
-        "tensorflow": "graph",
-        "torch": "eager",
-        "jax": "jit",
-    }
-
-
 def test_backends_are_compared_whatever_their_own_default_mode_is_called():
     groups, by_key = groups_of(suite(tasks=["train", "infer"]))
     assert [[by_key[key].backend for key in group.cells] for group in groups] == [BACKENDS, BACKENDS]
@@ -61,11 +39,8 @@ def test_backends_are_compared_whatever_their_own_default_mode_is_called():
 
 def test_a_mode_that_was_asked_for_is_not_mixed_with_others():
     groups, by_key = groups_of(suite(compile_modes=["default", "xla", "compile"]))
-    assert [sorted(by_key[key].compile_mode for key in group.cells) for group in groups] == [
-        ["eager", "graph", "jit"],
-        ["xla"],
-        ["compile"],
-    ]
+    modes = [sorted(by_key[key].compile_mode for key in group.cells) for group in groups]
+    assert modes == [["eager", "graph", "jit"], ["xla"], ["compile"]]
 
 
 @pytest.mark.parametrize(
@@ -76,6 +51,8 @@ def test_a_mode_that_was_asked_for_is_not_mixed_with_others():
         (["task"], {"tasks": ["train", "infer"]}, [2, 2, 2]),
         (["backend", "batch"], {"backends": ["torch", "jax"], "batches": [1, 2]}, [4]),
         (["feed"], {"feeds": ["device", "host"], "backends": ["jax"]}, [2]),
+        (["variant"], {"variants": ["old", "new"]}, [2, 2, 2]),
+        ([], {"backends": ["jax"]}, [1]),
     ],
 )
 def test_groups_differ_in_the_compared_axes_alone(compare, axes, sizes):
@@ -87,36 +64,19 @@ def test_groups_differ_in_the_compared_axes_alone(compare, axes, sizes):
         assert len({tuple(getattr(cell, axis) for axis in alike) for cell in cells}) == 1
 
 
-def test_variants_are_compared_for_each_backend():
-    groups, by_key = groups_of(suite(variants=["old", "new"]))
-    assert [[(by_key[key].backend, by_key[key].variant) for key in group.cells] for group in groups] == [
-        [(backend, "old"), (backend, "new")] for backend in BACKENDS
-    ]
-
-
-def test_a_lone_cell_is_a_group_of_one():
-    (group,), by_key = groups_of(suite(backends=["jax"]))
-    assert group.cells == [*by_key]
-    assert group.baseline == group.cells[0]
-
-
 @pytest.mark.parametrize(("baseline", "expected"), [(None, 1), ("5", 5)])
 def test_the_baseline_is_the_one_named_or_the_first(baseline, expected):
     groups, by_key = groups_of(suite(["batch"], backends=["torch"], batches=[1, 2, 3, 4, 5, 6, 7, 8]), baseline)
     assert {by_key[group.baseline].batch for group in groups} == {expected}
     assert all(group.baseline in group.cells for group in groups)
-
-
-@pytest.mark.parametrize("devices", [["cpu"], ["cpu", "gpu"]])
-def test_tf32_is_refused_where_there_is_none(devices):
-    with pytest.raises(PlanError, match=r"tf32.*gpu"):
-        plan_cells(suite(precisions=["float32", "tf32"], devices=devices))
-    assert {cell.precision for cell in plan_cells(suite(precisions=["tf32"], devices=["gpu"]))} == {"tf32"}
-
-
-def test_a_baseline_that_no_cell_has_is_refused_with_the_choices():
     with pytest.raises(KitError, match="torch"):
         groups_of(suite(backends=["torch", "jax"]), "pytorch")
+
+
+def test_tf32_is_refused_where_there_is_none():
+    with pytest.raises(SuiteError, match=r"tf32.*gpu"):
+        plan_cells(suite(precisions=["float32", "tf32"], devices=["cpu", "gpu"]))
+    assert {cell.precision for cell in plan_cells(suite(precisions=["tf32"], devices=["gpu"]))} == {"tf32"}
 
 
 @given(batches=st.lists(st.integers(1, 500), min_size=1, max_size=20, unique=True), named=st.booleans())
@@ -141,21 +101,6 @@ def bundles_of(suite, share):
     return plan_shared_groups(cells, groups, share), groups
 
 
-def test_without_sharing_every_cell_has_a_process_and_every_group_its_bundle():
-    bundles, groups = bundles_of(suite(tasks=["train", "infer"]), [])
-    assert [bundle.groups for bundle in bundles] == [[group] for group in groups]
-    assert all([len(process.cells) for process in bundle.members] == [1, 1, 1] for bundle in bundles)
-
-
-def test_training_and_inference_share_a_process_for_each_framework():
-    bundles, groups = bundles_of(load_suite("quick"), ["task"])
-    assert len(groups) == 4
-    assert [len(bundle.groups) for bundle in bundles] == [2, 2]
-    for bundle in bundles:
-        assert [process.cells[0].backend for process in bundle.members] == BACKENDS
-        assert all([cell.task for cell in process.cells] == ["train", "infer"] for process in bundle.members)
-
-
 def test_one_process_holds_all_points_of_a_sweep_and_both_tasks():
     swept = suite(["batch"], backends=["torch", "jax"], tasks=["train", "infer"], batches=list(range(1, 11)))
     bundles, groups = bundles_of(swept, ["batch", "task"])
@@ -166,76 +111,60 @@ def test_one_process_holds_all_points_of_a_sweep_and_both_tasks():
 
 def test_parts_of_a_large_group_have_processes_of_their_own():
     bundles, _ = bundles_of(suite(variants=["a", "b", "c", "d", "e"], backends=["torch"]), [])
-    assert [[process.cells[0].variant for process in bundle.members] for bundle in bundles] == [
-        ["a", "b", "c", "d"],
-        ["a", "e"],
-    ]
+    variants = [[process.cells[0].variant for process in bundle.members] for bundle in bundles]
+    assert variants == [["a", "b", "c", "d"], ["a", "e"]]
 
 
 @given(
-    compare=st.lists(
-        st.sampled_from(["backend", "batch", "task", "compile_mode", "feed", "variant"]),
-        min_size=1,
-        max_size=2,
-        unique=True,
-    ),
+    compare=st.lists(st.sampled_from(COMPARED), min_size=1, max_size=2, unique=True),
     share=st.lists(st.sampled_from([axis for axis in AXES if axis not in UNSHAREABLE]), max_size=3, unique=True),
     batches=st.lists(st.integers(1, 500), min_size=1, max_size=6, unique=True),
     modes=st.sampled_from([["default"], ["default", "compile"], ["xla", "jit"]]),
     variants=st.sampled_from([[], ["a", "b"], ["a", "b", "c", "d", "e"]]),
 )
 def test_every_group_finds_each_of_its_cells_in_one_process(compare, share, batches, modes, variants):
-    asked = suite(
-        compare, variants, batches=batches, compile_modes=modes, tasks=["train", "infer"], feeds=["device", "host"]
-    )
+    more = {"tasks": ["train", "infer"], "feeds": ["device", "host"]}
+    asked = suite(compare, variants, batches=batches, compile_modes=modes, **more)
     bundles, groups = bundles_of(asked, share)
     assert sorted(group.key for bundle in bundles for group in bundle.groups) == sorted(group.key for group in groups)
     for bundle in bundles:
         for group in bundle.groups:
-            held = {
-                key: [at for at, one in enumerate(bundle.members) if key in {c.key for c in one.cells}]
-                for key in group.cells
-            }
-            assert all(held.values())
+            assert set(group.cells) <= {cell.key for member in bundle.members for cell in member.cells}
         for process in bundle.members:
             # One interpreter, one environment, one framework, one device.
             assert len({(cell.backend, cell.device, cell.variant, cell.precision) for cell in process.cells}) == 1
 
 
 def test_a_backend_asked_for_by_name_does_not_vanish():
-    asked = changed(load_suite("quick"), {"backends": ["torch", "tensorflow"], "compile_modes": ["xla"]})
+    asked = apply_options(load_suite("quick"), {"backends": ["torch", "tensorflow"], "compile_modes": ["xla"]})
     with pytest.raises(KitError, match=r"torch has no compile mode xla; add one of its own \(eager, compile\)"):
         plan_cells(asked, named=["torch", "tensorflow"])
     assert {cell.backend for cell in plan_cells(asked, named=["tensorflow"])} == {"tensorflow"}
+    with pytest.raises(KitError, match="has no cells"):
+        plan_cells(apply_options(load_suite("quick"), {"backends": ["torch"], "compile_modes": ["jit"]}))
 
 
-def test_choices_that_leave_no_cell_are_said():
-    with pytest.raises(KitError, match="names no cell"):
-        plan_cells(changed(load_suite("quick"), {"backends": ["torch"], "compile_modes": ["jit"]}))
-
-
-def test_parameters_are_axes_of_the_workloads_that_have_them(monkeypatch):
-    monkeypatch.setitem(WORKLOADS, "deep", DEEP)
-    asked = suite(["units"], workloads=["deep", "mlp"], backends=["jax"], parameters={"units": [8, 16]})
-    groups, by_key = groups_of(asked)
+def test_parameters_are_axes_of_the_workloads_that_have_them():
+    groups, by_key = groups_of(
+        suite(["units"], workloads=["dblstm", "mlp"], backends=["jax"], parameters={"units": [8, 16]})
+    )
     assert [[dict(by_key[key].parameters) for key in group.cells] for group in groups] == [
         [{"layers": 2, "units": 8}, {"layers": 2, "units": 16}],
         [{}],
     ]
-    assert groups[0].key == "deep(layers=2,units=*)/jax/cpu/train/b128/float32/jit/device/x1"
+    assert groups[0].key == "dblstm(layers=2,units=*)/jax/cpu/train/b128/float32/jit/device/x1"
 
 
 @pytest.mark.parametrize(
     ("parameters", "line"),
     [
-        ({"depth": [2]}, "no parameter 'depth' of deep; choose from layers, units"),
-        ({"layers": [9]}, "deep: at most 3 layers"),
+        ({"units": [2]}, "no parameter 'units' of transformer; choose from width, depth, heads, length"),
+        ({"heads": [5]}, "transformer: heads 5 do not divide width 64"),
     ],
 )
-def test_a_parameter_that_no_workload_has_or_takes_is_refused(monkeypatch, parameters, line):
-    monkeypatch.setitem(WORKLOADS, "deep", DEEP)
+def test_a_parameter_that_no_workload_has_or_takes_is_refused(parameters, line):
     with pytest.raises(KitError, match=line):
-        plan_cells(suite(workloads=["deep"], parameters=parameters))
+        plan_cells(suite(workloads=["transformer"], parameters=parameters))
 
 
 @pytest.mark.parametrize(
@@ -249,13 +178,14 @@ def test_a_parameter_that_no_workload_has_or_takes_is_refused(monkeypatch, param
 def test_a_network_that_does_not_fit_its_data_or_loss_is_refused(monkeypatch, fields, line):
     wrong = msgspec.structs.replace(WORKLOADS["mlp"], name="wrong", **fields)
     monkeypatch.setitem(WORKLOADS, "wrong", wrong)
-    with pytest.raises(PlanError, match=line):
+    with pytest.raises(SuiteError, match=line):
         plan_cells(suite(workloads=["wrong"]))
 
 
 def test_a_baseline_that_was_narrowed_away_is_the_first_cell():
-    narrowed = changed(load_suite("batch-sweep"), {"workloads": ["mlp"], "batches": [1, 1000]})
+    narrowed = apply_options(load_suite("batch-sweep"), {"workloads": ["mlp"], "batches": [1, 1000]})
     groups = plan_groups(plan_cells(narrowed), narrowed.compare, narrowed.baseline)
     assert all("/b1/" in group.baseline for group in groups)
-    kept = changed(load_suite("batch-sweep"), {"backends": ["torch"]})
+    assert narrowed.compared == ["batch"]
+    kept = apply_options(load_suite("batch-sweep"), {"backends": ["torch"]})
     assert kept.baseline == "100"

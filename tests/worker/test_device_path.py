@@ -14,40 +14,24 @@ MEMBER = str(Path(__file__).parents[1] / "standins" / "host_as_tpu.py")
 ON_TPU = cell("jax", "train", device="tpu", compile_mode="jit")
 
 
-@pytest.fixture(scope="module")
-def answers():
+def test_blocks_have_steps_that_are_waited_for_and_pipelined_ones_whose_time_counts():
     pytest.importorskip("jax")
     with MemberProcess(MEMBER, KIT_TEST_PLACE="tpu") as member:
         member.done(prepare(ON_TPU))
-        built = member.do("build", 0)
-        member.do("warm_up", 0)
-        block = member.do("block", 0, seconds=0.4)
-        long = member.do("block", 0, seconds=0.3, by_time=True)
-        concluded = member.do("conclude", 0)
+        assert member.do("build").part.settings["jax_default_matmul_precision"] == "highest"
+        member.do("warm_up")
+        answer = member.do("block", seconds=0.4)
+        energy = member.do("block", seconds=0.3, by_time=True)
+        assert member.do("conclude").part.failure is None
         member.done(Finish())
-        return built, block, long, concluded
-
-
-def test_arithmetic_is_fixed_and_stated(answers):
-    assert answers[0].part.settings["jax_default_matmul_precision"] == "highest"
-
-
-def test_a_block_has_steps_that_are_waited_for_and_pipelined_ones_whose_time_counts(answers):
-    blocks = answers[1].part.blocks
+    blocks = answer.part.blocks
     (lead_in,), (waited,), (steps,), (per_wait,) = blocks.lead_in, blocks.waited_steps, blocks.steps, blocks.per_wait
-    assert answers[1].step_ns.size == lead_in + waited and waited > 0
+    assert answer.step_ns.size == lead_in + waited and waited > 0
     assert steps % per_wait == 0
-    assert sum(answers[1].step_ns) < blocks.duration_ns[0] < blocks.span_ns[0]
-
-
-def test_energy_is_of_pipelined_steps(answers):
-    long = answers[2]
-    assert long.step_ns.size == 0
-    assert 0.3e9 <= long.part.blocks.duration_ns[0] <= long.part.blocks.span_ns[0]
-
-
-def test_it_concludes_without_failure(answers):
-    assert answers[3].part.failure is None
+    assert sum(answer.step_ns) < blocks.duration_ns[0] < blocks.span_ns[0]
+    # Energy is of pipelined steps alone.
+    assert energy.step_ns.size == 0
+    assert 0.3e9 <= energy.part.blocks.duration_ns[0] <= energy.part.blocks.span_ns[0]
 
 
 def test_a_program_that_fell_back_to_the_cpu_fails_by_name():

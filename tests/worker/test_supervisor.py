@@ -1,17 +1,15 @@
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
+import psutil
 import pytest
 
 from kit.worker.supervisor import PAUSE, RESUME, STOPPED
 
 COUNTING = "import time\nwhile True:\n    print('tick', flush=True)\n    time.sleep(0.01)\n"
-ECHO = "import sys\nfor line in sys.stdin:\n    print(line, end='', flush=True)\n"
 STUBBORN = """
 import os, signal, time
 signal.signal(signal.SIGTERM, lambda *_: os.write(1, b"asked\\n"))
@@ -44,80 +42,48 @@ def supervised():
         process.wait()
 
 
-def send(process, data):
-    process.stdin.write(data)
-    process.stdin.flush()
-
-
-def line_of(process):
-    return process.stdout.readline()
-
-
-def child_of(process):
-    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return int(child)
-
-
-def is_there(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def test_lines_that_are_not_its_own_reach_the_command(supervised):
-    process = supervised(ECHO)
-    send(process, b'{"do":"prepare"}\n')
-    assert json.loads(line_of(process)) == {"do": "prepare"}
-
-
 def test_a_paused_command_does_nothing_until_it_is_resumed(supervised):
     process = supervised(COUNTING)
-    assert line_of(process) == b"tick\n"
-    send(process, PAUSE)
-    while (line := line_of(process)) != STOPPED:
+    assert process.stdout.readline() == b"tick\n"
+    process.stdin.write(PAUSE)
+    while (line := process.stdout.readline()) != STOPPED:
         assert line == b"tick\n"
     os.set_blocking(process.stdout.fileno(), False)
     time.sleep(0.2)
     assert process.stdout.read() is None
-    send(process, RESUME)
+    process.stdin.write(RESUME)
     os.set_blocking(process.stdout.fileno(), True)
-    assert line_of(process) == b"tick\n"
+    assert process.stdout.readline() == b"tick\n"
 
 
 def test_the_end_of_its_input_ends_the_command_stopped_or_not(supervised):
     process = supervised(COUNTING)
-    line_of(process)
-    child = child_of(process)
-    send(process, PAUSE)
+    process.stdout.readline()
+    (child,) = psutil.Process(process.pid).children()
+    process.stdin.write(PAUSE)
     process.stdin.close()
     assert process.wait(10) == 128 + signal.SIGKILL
-    assert not is_there(child)
+    assert not child.is_running()
 
 
 def test_a_grace_lets_the_command_end_by_itself(supervised):
     process = supervised(ENDING.format(number=int(signal.SIGTERM)), "--grace", "10")
-    line_of(process)
+    process.stdout.readline()
     process.stdin.close()
     assert process.wait(10) == 7
 
 
 def test_a_command_that_will_not_end_is_killed_after_its_grace(supervised):
     process = supervised(STUBBORN, "--grace", "0.2")
-    line_of(process)
+    process.stdout.readline()
     process.stdin.close()
-    assert line_of(process) == b"asked\n"
+    assert process.stdout.readline() == b"asked\n"
     assert process.wait(10) == 128 + signal.SIGKILL
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_the_supervisor_is_the_commands(supervised, number):
     process = supervised(ENDING.format(number=int(number)))
-    line_of(process)
+    process.stdout.readline()
     process.send_signal(number)
     assert process.wait(10) == 7
-
-
-def test_the_commands_exit_status_is_its_own(supervised):
-    assert supervised("raise SystemExit(3)").wait(10) == 3

@@ -19,10 +19,8 @@ LIMITS = {
     },
 }
 
-both = pytest.mark.parametrize("name", ["mlp", "cnn"])
 
-
-@both
+@pytest.mark.parametrize("name", ["mlp", "cnn"])
 def test_kernels_are_glorot_uniform_and_biases_zero(name):
     weights = initial_weights(WORKLOADS[name], 7)
     assert {key.split(".")[0] for key in weights} == set(LIMITS[name])
@@ -48,9 +46,7 @@ def test_recurrent_kernels_are_orthogonal_and_gates_open_to_forget(name):
 @pytest.mark.parametrize(
     ("name", "sha256"),
     [
-        ("rnn", "df28236757fba36646052064fc4148d84dc5629883775e8477795fe7f614ab5c"),
         ("lstm", "c481455dfe2a98e8ceb20ca5a78725798dd357f7a9ec8d75c05b082ad17b64c1"),
-        ("mlp", "e49b105430b05ade4d317b378ba377063f780646d4e3783724e9fbc0a5c77091"),
         ("cnn", "be067d5afc4b4779f55d577b3725e87b0cb0c674cd8cc93ba0328c5486a77ba7"),
     ],
 )

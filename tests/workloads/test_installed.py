@@ -1,18 +1,23 @@
 """What other distributions add: the example of docs/extending.md, installed and run, and bad entry points."""
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from kit_process import REPOSITORY, kit
 
 from kit.profile.store import read_profile
 
-REPOSITORY = Path(__file__).parents[2]
 EXAMPLE = REPOSITORY / "docs" / "examples" / "steadykit_example"
+
+
+def with_distributions(folder, *words):
+    """The kit where those of a folder are installed."""
+    return kit(folder, *words, PYTHONPATH=f"{REPOSITORY}{os.pathsep}{folder}", KIT_DATA=str(folder / "data"))
+
+
 SUITE = """
 name = "example"
 title = "Another's network, data and backend"
@@ -28,18 +33,6 @@ warmup_s = 0.05
 """
 
 
-def kit(folder, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "kit", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{folder}", "KIT_DATA": str(folder / "data")},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
-
-
 @pytest.fixture(scope="module")
 def with_example(tmp_path_factory):
     """A folder that the example is installed into, and nothing else."""
@@ -53,7 +46,7 @@ def with_example(tmp_path_factory):
 
 
 def test_the_example_is_measured_as_the_kits_own_are(with_example):
-    done = kit(with_example, "run", "example.toml", "--task", "infer", "--out", "a.json")
+    done = with_distributions(with_example, "run", "example.toml", "--task", "infer", "--out", "a.json")
     assert done.returncode == 0, done.stderr
     profile = read_profile(with_example / "a.json")
     (launch,) = profile.cells[0].launches
@@ -61,13 +54,6 @@ def test_the_example_is_measured_as_the_kits_own_are(with_example):
     assert len(launch.parity.losses) == 20
     # What is measured has its version in the profile.
     assert profile.identity.software.packages["steadykit-example"] == "1.0"
-
-
-def test_what_the_example_cannot_do_is_one_line(with_example):
-    done = kit(with_example, "run", "example.toml", "--task", "train", "--json", "--out", "b.json")
-    assert done.returncode == 3, done.stderr
-    (failure,) = json.loads(done.stdout)["failed"].values()
-    assert failure["reason"]["values"]["message"] == "Plain NumPy cannot train; give --task infer"
 
 
 def distribution(folder, name, group, value):
@@ -79,31 +65,18 @@ def distribution(folder, name, group, value):
 
 
 @pytest.mark.parametrize(
-    ("group", "value", "said"),
+    ("group", "value", "expected"),
     [
         ("workloads", "no_such_module:X", "a-dist: entry point thing = no_such_module:X cannot be loaded: ModuleNotF"),
-        ("workloads", "things:ABSENT", "cannot be loaded: AttributeError"),
         ("workloads", "things:RAISES", "a-dist: entry point thing = things:RAISES is a str; workloads are Workload or"),
         ("workloads", "kit.workloads.networks.mlp:MLP", "steadykit and a-dist both have a workload 'mlp'; rename or"),
-        ("datasets", "kit.workloads.datasets.mnist:MNIST", "steadykit and a-dist both have a dataset 'mnist'"),
-        ("backends", "things", "a-dist: entry point thing = things cannot be loaded: ModuleNotFoundError"),
         ("backends", "kit.backends.jax", "steadykit and a-dist both have a backend 'jax'"),
     ],
 )
-def test_an_entry_point_that_is_wrong_is_one_line_naming_its_distribution(tmp_path, group, value, said):
+def test_an_entry_point_that_is_wrong_is_one_line_naming_its_distribution(tmp_path, group, value, expected):
     (tmp_path / "things.py").write_text("RAISES = 'no workload'")
     distribution(tmp_path, "a-dist", f"steadykit.{group}", value)
-    done = kit(tmp_path, "suites")
+    done = with_distributions(tmp_path, "suites")
     (line,) = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (2, "")
-    assert line.startswith("kit: ") and said in line
-
-
-def test_two_distributions_that_add_the_same_are_both_named(tmp_path):
-    for name in ("a-dist", "b-dist"):
-        distribution(tmp_path, name, "steadykit.workloads", "things:WIDE")
-    shutil.copy(EXAMPLE / "steadykit_example" / "wide.py", tmp_path / "things.py")
-    done = kit(tmp_path, "suites")
-    (line,) = done.stderr.splitlines()
-    assert done.returncode == 2
-    assert "-dist and " in line and "a-dist" in line and "b-dist" in line and "'wide'" in line
+    assert line.startswith("kit: ") and expected in line

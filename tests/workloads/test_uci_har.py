@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +13,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from uci_har_archive import ROWS, packed, signal, tables
 
-from kit.suites.plan import PlanError, plan_cells
-from kit.suites.suite import Axes, Suite
+from kit.suites.plan import plan_cells
+from kit.suites.suite import Axes, Suite, SuiteError
 from kit.workloads.catalog import DATASETS
-from kit.workloads.data.choice import Resolved, dataset, ensure
+from kit.workloads.data.choice import Resolved, resolve_data
 from kit.workloads.data.dataset import SPLITS
-from kit.workloads.data.files import DataError, DataUnavailableError
+from kit.workloads.data.files import DataError, DataUnavailableError, member
 from kit.workloads.datasets.uci_har import ARCHIVE, UCI_HAR
 
 NOBODY_LISTENS = "http://127.0.0.1:1/"
@@ -72,34 +74,29 @@ def test_each_number_is_where_it_belongs(plant, archive):
 
 def test_the_archive_may_lie_beside_its_folder(plant, folder):
     plant(packed(TINY)).rename(folder.parent / "uci_har.zip")
-    assert UCI_HAR.missing() == [] and ensure("auto", "uci_har") == Resolved("uci_har", None)
+    assert UCI_HAR.missing() == [] and resolve_data("auto", "uci_har") == Resolved("uci_har", None)
     assert len(UCI_HAR.load("test").targets) == 3
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "line"),
     [
         (LABELS, None, "missing"),
-        (GYRO, None, "missing"),
         (GYRO, TINY[GYRO].splitlines(keepends=True)[0], "1 rows, and .* 3"),
         (LABELS, b"1\n2\n", "3 rows, and .* 2"),
         (GYRO, TINY[GYRO].replace(b"-", b"7 -", 1), "128 numbers"),
         (GYRO, b" 1 2 3\n" * 3, "128 numbers"),
         (GYRO, b"", "empty"),
-        (GYRO, TINY[GYRO].replace(b"-4", b"-x", 1), "128 numbers"),
         (GYRO, TINY[GYRO].replace(TINY[GYRO][:16], b"nan", 1), "not a number"),
         (LABELS, b"1\n7\n2\n", "label 7"),
-        (LABELS, b"1\n0\n2\n", "label 0"),
         (LABELS, b"1\n2.5\n2\n", "rows of 1 number"),
     ],
 )
-def test_files_that_do_not_fit_are_one_line(plant, name, content, said):
+def test_files_that_do_not_fit_are_one_line(plant, name, content, line):
     files = TINY | {name: content}
     path = plant(packed({name: content for name, content in files.items() if content is not None}))
-    with pytest.raises(DataError, match=said) as caught:
-        ensure("auto", "uci_har")
-    message = str(caught.value)
-    assert message.startswith(str(path)) and name in message and "\n" not in message
+    message = refused(resolve_data, "auto", "uci_har")
+    assert message.startswith(str(path)) and name in message and re.search(line, message)
     assert message.endswith("delete it and run again to download it anew")
 
 
@@ -108,24 +105,20 @@ def flipped(archive: bytes) -> bytes:
     return archive[:70] + bytes([archive[70] ^ 1]) + archive[71:]
 
 
-@pytest.mark.parametrize(
-    "archive",
-    [
-        packed(TINY)[:5000],
-        packed(TINY)[:-10],
-        b"",
-        b"<html>Please log in</html>",
-        flipped(packed(TINY)),
-        nested(packed(TINY)[:5000]),
-    ],
-    ids=["truncated", "truncated at its end", "empty", "a page", "damaged", "truncated in a zip"],
-)
+DAMAGED = {
+    "truncated": packed(TINY)[:5000],
+    "empty": b"",
+    "a page": b"<html>Please log in</html>",
+    "damaged": flipped(packed(TINY)),
+    "truncated in a zip": nested(packed(TINY)[:5000]),
+}
+
+
+@pytest.mark.parametrize("archive", DAMAGED.values(), ids=DAMAGED)
 def test_a_damaged_archive_is_one_line(plant, archive):
     path = plant(archive)
-    with pytest.raises(DataError, match="truncated, damaged or not a zip") as caught:
-        ensure("auto", "uci_har")
-    assert not isinstance(caught.value, DataUnavailableError)
-    assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
+    message = refused(resolve_data, "auto", "uci_har")
+    assert message.startswith(str(path)) and "truncated, damaged or not a zip" in message
     assert UCI_HAR.samples("train") == 7352  # a plan is made as if it were not there
 
 
@@ -136,16 +129,9 @@ def test_no_bytes_crash_it(tmp_path_factory, noise, at):
     for content in (noise, archive[:at] + noise + archive[at + len(noise) :]):
         path.write_bytes(content)
         try:
-            assert ARCHIVE.member(path, LABELS) == b"1\n" * 50
+            assert member(ARCHIVE.read(path), LABELS) in (b"1\n" * 50, None)
         except DataError as error:
             assert "\n" not in str(error)
-
-
-def test_what_cannot_be_read_is_one_line(folder):
-    (folder / "uci_har.zip").mkdir()
-    with pytest.raises(DataError, match=r"uci_har\.zip cannot be read") as caught:
-        UCI_HAR.load("test")
-    assert "KIT_DATA" in str(caught.value)
 
 
 def test_a_plan_counts_the_windows_that_are_there(plant, monkeypatch):
@@ -153,13 +139,8 @@ def test_a_plan_counts_the_windows_that_are_there(plant, monkeypatch):
     suite = Suite(name="s", title="s", cells=Axes(workloads=["mlp"], backends=["torch"], batches=[7]))
     assert plan_cells(suite)  # nothing is there: the published sizes
     plant(packed(TINY))
-    with pytest.raises(PlanError, match="batch 7 is more than the 6 samples"):
+    with pytest.raises(SuiteError, match="batch 7 is more than the 6 samples"):
         plan_cells(suite)
-
-
-def test_synthetic_windows_are_as_many_as_published(plant):
-    plant(packed(TINY))
-    assert dataset("synthetic", "uci_har").load("test").inputs.shape == (2947, 128, 9)
 
 
 def test_what_was_read_is_kept_and_a_damaged_copy_is_not_believed(plant, folder):
@@ -173,13 +154,8 @@ def test_what_was_read_is_kept_and_a_damaged_copy_is_not_believed(plant, folder)
         kept.write_bytes(damaged)
         assert (UCI_HAR.load("test").inputs == first.inputs).all()
         assert kept.read_bytes() == whole
-
-
-def test_what_was_read_of_another_archive_is_not_used(plant):
-    plant(packed(TINY))
-    UCI_HAR.load("test")
     plant(packed(TINY | {LABELS: b"6\n5\n4\n"}))
-    assert UCI_HAR.load("test").targets.tolist() == [5, 4, 3]
+    assert UCI_HAR.load("test").targets.tolist() == [5, 4, 3], "that of another archive is not used"
 
 
 def test_a_folder_marked_read_only_is_not_written(plant, folder):
@@ -195,7 +171,7 @@ def test_a_download_is_kept_out_of_the_zip_around_it(folder, serve, monkeypatch,
     archive = packed(TINY)
     mirror = serve({"a+name.zip": wrap(archive)})
     monkeypatch.setitem(DATASETS, "uci_har", knowing(archive, NOBODY_LISTENS, f"{mirror.url}a+name.zip"))
-    assert ensure("uci_har", "uci_har") == Resolved("uci_har", None)
+    assert resolve_data("uci_har", "uci_har") == Resolved("uci_har", None)
     assert (folder / "uci_har.zip").read_bytes() == archive and mirror.asked == ["a+name.zip"]
 
 
@@ -204,9 +180,9 @@ def test_a_download_of_unknown_content_is_refused_and_a_file_of_it_is_not(folder
     data = knowing(archive, serve({"uci_har.zip": other}).url)
     monkeypatch.setitem(DATASETS, "uci_har", data)
     with pytest.raises(DataUnavailableError, match="wrong content"):
-        ensure("uci_har", "uci_har")
+        resolve_data("uci_har", "uci_har")
     assert list(folder.iterdir()) == []
     (folder / "uci_har.zip").write_bytes(other)
-    assert ensure("uci_har", "uci_har").name == "uci_har" and not data.checksum_known()
+    assert resolve_data("uci_har", "uci_har").name == "uci_har" and not data.checksum_known()
     (folder / "uci_har.zip").write_bytes(archive)
     assert data.checksum_known()

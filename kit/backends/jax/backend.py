@@ -19,7 +19,7 @@ import optax
 from flax import nnx
 from numpy.typing import NDArray
 
-from kit.backends.hlo import telling
+from kit.backends.hlo import kernel_ops
 from kit.backends.jax.about import ENTRY
 from kit.backends.jax.layers import build_modules, build_optimizer
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
@@ -104,7 +104,7 @@ class JaxProgram(Program):
 
     def kernels(self) -> list[str]:
         """Name loops, products and library calls of the executable."""
-        return telling(self._executable.as_text())
+        return kernel_ops(self._executable.as_text())
 
     def settings(self) -> dict[str, str]:
         """Return the precision of matrix products; XLA chooses kernels by trying them."""
@@ -150,11 +150,11 @@ class JaxBackend:
 
     def devices(self) -> dict[str, int]:
         """Count the devices of each platform JAX has a plugin for."""
-        found = {"cpu": 0, "gpu": 0, "tpu": 0}
-        for kind in found:
+        counts = {"cpu": 0, "gpu": 0, "tpu": 0}
+        for kind in counts:
             with suppress(RuntimeError):  # JAX's answer where it has no such platform
-                found[kind] = len(jax.local_devices(backend=kind))
-        return found
+                counts[kind] = len(jax.local_devices(backend=kind))
+        return counts
 
     def share_gpu_memory(self, share: float) -> None:
         """Set the part of the GPU's memory that XLA reserves when it starts."""

@@ -35,19 +35,19 @@ def build_modules(workload: Workload, weights: Weights, seed: int, dtype: Dtype)
     rngs = nnx.Rngs(seed)
     steps: list[Step] = []
     for placed in workload.placed_layers():
-        own = {name: weights[f"{placed.name}.{name}"] for name in placed.weights}
-        steps += _translate(placed, rngs, own, dtype)
+        arrays = {name: weights[f"{placed.name}.{name}"] for name in placed.weights}
+        steps += _translate(placed, rngs, arrays, dtype)
     return nnx.Sequential(*steps)
 
 
 def _translate(  # noqa: PLR0911 - one a kind of layer
-    placed: PlacedLayer, rngs: nnx.Rngs, own: Weights, dtype: Dtype
+    placed: PlacedLayer, rngs: nnx.Rngs, arrays: Weights, dtype: Dtype
 ) -> list[Step]:
     match layer := placed.layer:
         case Dense():
-            return [dense(own, rngs, dtype), *ACTIVATIONS[layer.activation]]
+            return [dense(arrays, rngs, dtype), *ACTIVATIONS[layer.activation]]
         case Conv2D():
-            begin = {f"{name}_init": given(own[name]) for name in own}
+            begin = {f"{name}_init": given(arrays[name]) for name in arrays}
             shape = placed.input_shape[-1], layer.filters, layer.kernel
             conv = nnx.Conv(*shape, padding=layer.padding.upper(), dtype=dtype, rngs=rngs, **begin)
             return [conv, *ACTIVATIONS[layer.activation]]
@@ -58,15 +58,15 @@ def _translate(  # noqa: PLR0911 - one a kind of layer
         case Flatten():
             return [lambda x: x.reshape(x.shape[0], -1)]
         case SimpleRNN():
-            return [recurrent.SimpleRNN(own, dtype)]
+            return [recurrent.SimpleRNN(arrays, dtype)]
         case LSTM():
-            return [recurrent.LSTM(layer, own, dtype)]
+            return [recurrent.LSTM(layer, arrays, dtype)]
         case Positions():
-            return [attention.Positions(own, dtype)]
+            return [attention.Positions(arrays, dtype)]
         case LayerNorm():
-            return [norm(own, layer.epsilon, rngs, dtype)]
+            return [norm(arrays, layer.epsilon, rngs, dtype)]
         case DecoderBlock():
-            return [attention.DecoderBlock(layer, own, rngs, dtype)]
+            return [attention.DecoderBlock(layer, arrays, rngs, dtype)]
         case LastToken():
             return [lambda x: x[:, -1]]
         case _:

@@ -63,13 +63,13 @@ class LSTM(nnx.Module):  # type: ignore[misc]
         """Return (batch, steps, units) or (batch, units) for (batch, steps, features); both directions side by side."""
         steps = x.swapaxes(0, 1).astype(self._dtype)
         zeros = jnp.zeros((x.shape[0], self.layer.units), steps.dtype)
-        found = []
+        cells = []
         for index, cell in enumerate(self.cells):
-            own, recurrent, bias = (each.astype(self._dtype) for each in cell.arrays())
-            step = partial(_lstm_step, jnp.concatenate([own, recurrent]), bias, keep=self.layer.sequences)
+            kernel, recurrent, bias = (each.astype(self._dtype) for each in cell.arrays())
+            step = partial(_lstm_step, jnp.concatenate([kernel, recurrent]), bias, keep=self.layer.sequences)
             (last, _), states = jax.lax.scan(step, (zeros, zeros), steps, reverse=index == 1)
-            found.append(states.swapaxes(0, 1) if self.layer.sequences else last)
-        return jnp.concatenate(found, axis=-1) if len(found) > 1 else found[0]
+            cells.append(states.swapaxes(0, 1) if self.layer.sequences else last)
+        return jnp.concatenate(cells, axis=-1) if len(cells) > 1 else cells[0]
 
 
 def _lstm_step(

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.backends.catalog import CATALOG
+from kit.backends.entry import BackendError
 from kit.backends.program.about import ENTRY
 from kit.backends.program.results import HOST, Wait, device_of, floats, leaves, shapes, wait_for
-from kit.backends.program.source import ProgramError, import_function
+from kit.backends.program.source import import_function
 from kit.backends.protocol import Compilations, DeviceBatch, Output, ThreadSetting
 from kit.profile.cell import Cell
 from kit.profile.program import ProgramSource
@@ -42,7 +43,7 @@ class OwnProgram:
         synchronize: waits until the last step is done.
 
     Raises:
-        ProgramError: the function cannot be called so, or made no step.
+        BackendError: the function cannot be called so, or made no step.
     """
 
     def __init__(self, source: ProgramSource, cell: Cell) -> None:
@@ -50,8 +51,8 @@ class OwnProgram:
         self._shapes: list[tuple[int, ...]] | None = None
         self._last: Output = None
         made = _made(source, cell)
-        own: Callable[..., Output] = made["step"]
-        self._call: Callable[[DeviceBatch], Output] = own if "batches" in made else lambda _: own()
+        user_step: Callable[..., Output] = made["step"]
+        self._call: Callable[[DeviceBatch], Output] = user_step if "batches" in made else lambda _: user_step()
         self.batches: Iterator[DeviceBatch] = _again(made["batches"]) if "batches" in made else repeat(None)
         self._synchronizes = "synchronize" in made
         self.step: Callable[[DeviceBatch], Output] = self._call if self._synchronizes else self._kept_step
@@ -65,19 +66,20 @@ class OwnProgram:
             step_ns: times of the steps, shape (steps,).
 
         Raises:
-            ProgramError: it lies on another device, is of another shape than the first step's, or took no time.
+            BackendError: it lies on another device, is of another shape than the first step's, or took no time.
         """
-        found = shapes(output)
+        output_shapes = shapes(output)
         if self._shapes is None:
             self._check_device(output)
-            self._shapes = found
-        if found != self._shapes:
-            raise ProgramError(
-                f"its first step returned {_shown(self._shapes)} and a later one {_shown(found)}: a step must do the "
-                "same work each time; leave out a last batch that is smaller, as DataLoader(…, drop_last=True) does"
+            self._shapes = output_shapes
+        if output_shapes != self._shapes:
+            raise BackendError(
+                f"its first step returned {_shown(self._shapes)} and a later one {_shown(output_shapes)}: a step must "
+                "do the same work each time; leave out a last batch that is smaller, as "
+                "DataLoader(…, drop_last=True) does"
             )
         if np.median(step_ns) < STEP_LEAST_NS:
-            raise ProgramError(
+            raise BackendError(
                 f"a step takes {np.median(step_ns):.0f} ns, in which no framework computes anything; "
                 "let it run the model, and return what it computes"
             )
@@ -85,7 +87,7 @@ class OwnProgram:
     def _check_device(self, output: Output) -> None:
         places = {place for leaf in leaves(output) if (place := device_of(leaf)) not in (HOST, None)}
         if places and self._device not in places:
-            raise ProgramError(
+            raise BackendError(
                 f"its step's result lies on {', '.join(sorted(map(str, places)))}, and {self._device} is measured; "
                 "put model and batches on the device that the function is given"
             )
@@ -133,14 +135,14 @@ class OwnProgram:
         self.synchronize = synchronize
 
     def _waits(self) -> set[Wait]:
-        found = leaves(self._last)
+        last_leaves = leaves(self._last)
         try:
-            waits = {wait_for(leaf) for leaf in found}
-            what = "" if found else _kind(self._last)
+            waits = {wait_for(leaf) for leaf in last_leaves}
+            what = "" if last_leaves else _kind(self._last)
         except TypeError as error:
             what = str(error)
         if what:
-            raise ProgramError(
+            raise BackendError(
                 f"its step returned {what}, which cannot be waited for; return the loss or the output on its device, "
                 'or give "synchronize"'
             )
@@ -155,11 +157,11 @@ class ProgramBackend:
     @property
     def version(self) -> str:
         """The frameworks that are imported by now, each with its version: "torch 2.13.0"."""
-        found = [entry.module for entry in CATALOG.values() if entry is not ENTRY and entry.module in sys.modules]
-        if "tensorflow" in found and "jax" in found:
-            found.remove("jax")  # TensorFlow imports it, too, where it is installed
+        frameworks = [entry.module for entry in CATALOG.values() if entry is not ENTRY and entry.module in sys.modules]
+        if "tensorflow" in frameworks and "jax" in frameworks:
+            frameworks.remove("jax")  # TensorFlow imports it, too, where it is installed
         return ", ".join(
-            f"{name} {getattr(sys.modules[name], '__version__', 'unknown')}" for name in found or [ENTRY.module]
+            f"{name} {getattr(sys.modules[name], '__version__', 'unknown')}" for name in frameworks or [ENTRY.module]
         )
 
     def set_threads(self, threads: int) -> ThreadSetting:
@@ -197,23 +199,23 @@ def _made(source: ProgramSource, cell: Cell) -> dict[str, Any]:
     except TypeError:
         wanted = ", ".join(given)
         if inspect.isclass(function):
-            raise ProgramError(
+            raise BackendError(
                 f"{source.function} is a class, and a program is a function that returns a step; "
                 f"define program({wanted}), see docs/programs.md"
             ) from None
-        raise ProgramError(
+        raise BackendError(
             f"{source.function}{signature} cannot be given {wanted}; write def {source.function}({wanted})"
         ) from None
     made = function(**given)
     parts = made if isinstance(made, dict) else {"step": made}
     for name, part in parts.items():
         if name not in PARTS:
-            raise ProgramError(f"{source.function} returned {name!r}; choose from {', '.join(PARTS)}")
+            raise BackendError(f"{source.function} returned {name!r}; choose from {', '.join(PARTS)}")
         if not (isinstance(part, Iterable) if name == "batches" else callable(part)):
             wanted = "an iterable" if name == "batches" else "a callable"
-            raise ProgramError(f"{source.function} returned {_kind(part)} for {name}; give {wanted}")
+            raise BackendError(f"{source.function} returned {_kind(part)} for {name}; give {wanted}")
     if "step" not in parts:
-        raise ProgramError(f"{source.function} returned no step; return a callable that runs one")
+        raise BackendError(f"{source.function} returned no step; return a callable that runs one")
     return parts
 
 
@@ -221,27 +223,27 @@ def _again(batches: Iterable[DeviceBatch]) -> Iterator[DeviceBatch]:
     """Yield the batches over and over; what it costs to get one is in its step.
 
     Raises:
-        ProgramError: there is none (an iterator has none the second time), or the last is of another shape.
+        BackendError: there is none (an iterator has none the second time), or the last is of another shape.
     """
     while True:
-        own = iter(batches)
+        iterator = iter(batches)
         try:
-            last = first = next(own)
+            last = first = next(iterator)
         except StopIteration:
             why = "its batches are empty, or can be gone through only once; give a list, or what begins anew"
-            raise ProgramError(why) from None
+            raise BackendError(why) from None
         yield first
-        for last in own:
+        for last in iterator:
             yield last
-        if (wanted := shapes(first)) != (found := shapes(last)):
-            raise ProgramError(
-                f"its first batch is {_shown(wanted)} and its last {_shown(found)}; leave out what fills no batch, "
-                "as DataLoader(…, drop_last=True) does"
+        if (wanted := shapes(first)) != (last_shapes := shapes(last)):
+            raise BackendError(
+                f"its first batch is {_shown(wanted)} and its last {_shown(last_shapes)}; leave out what fills no "
+                "batch, as DataLoader(…, drop_last=True) does"
             )
 
 
-def _shown(found: list[tuple[int, ...]]) -> str:
-    return " and ".join(map(str, found)) or "nothing"
+def _shown(of_leaves: list[tuple[int, ...]]) -> str:
+    return " and ".join(map(str, of_leaves)) or "nothing"
 
 
 def _kind(value: object) -> str:

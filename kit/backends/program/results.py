@@ -31,8 +31,8 @@ def leaves(result: Any) -> list[Any]:  # noqa: ANN401 - whatever a user's step r
 
 def _leaves(result: Any) -> Iterator[Any]:  # noqa: ANN401
     if isinstance(result, Mapping | list | tuple):
-        for own in result.values() if isinstance(result, Mapping) else result:
-            yield from _leaves(own)
+        for part in result.values() if isinstance(result, Mapping) else result:
+            yield from _leaves(part)
     elif result is not None:
         yield result
 
@@ -51,8 +51,8 @@ def device_of(leaf: Any) -> str | None:  # noqa: ANN401
     elif _is(leaf, "torch", "Tensor"):
         kind = leaf.device.type
     elif _is(leaf, "tensorflow", "Tensor", "Variable"):
-        found = _TF_DEVICE.search(leaf.device)
-        kind = found[1].lower() if found else "cpu"
+        match = _TF_DEVICE.search(leaf.device)
+        kind = match[1].lower() if match else "cpu"
     else:
         return None
     return _KINDS.get(kind, str(kind))
@@ -79,8 +79,8 @@ def wait_for(leaf: Any) -> Wait | None:  # noqa: ANN401
 
 def floats(result: Any) -> NDArray[np.float32]:  # noqa: ANN401
     """Copy all floating-point leaves to the host; shape (elements,)."""
-    found = [np.ravel(_on_host(leaf)) for leaf in leaves(result) if _is_float(leaf)]
-    return np.concatenate([np.empty(0), *found]).astype(np.float32)
+    arrays = [np.ravel(_on_host(leaf)) for leaf in leaves(result) if _is_float(leaf)]
+    return np.concatenate([np.empty(0), *arrays]).astype(np.float32)
 
 
 def _is_float(leaf: Any) -> bool:  # noqa: ANN401

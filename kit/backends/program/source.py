@@ -11,26 +11,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kit.errors import KitError
+from kit.backends.entry import BackendError
 from kit.profile.program import ProgramSource, file_sha256
-
-
-class ProgramError(KitError):
-    """A user's program is none, or did what no program may."""
 
 
 def import_function(source: ProgramSource) -> Callable[..., Any]:
     """Import the program's file, once in a process, and return its function; what the file raises passes.
 
     Raises:
-        ProgramError: the file is another than when the run was planned, or has no such function.
+        BackendError: the file is another than when the run was planned, or has no such function.
     """
     module = _module(source)
     if file_sha256(module.__file__ or "") != source.sha256:
-        raise ProgramError(f"{module.__file__} is not what {source.path} was when the run began; begin another run")
+        raise BackendError(f"{module.__file__} is not what {source.path} was when the run began; begin another run")
     function = getattr(module, source.function, None)
     if not callable(function):
-        raise ProgramError(f"{source.path} has no function {source.function!r}; give one that takes batch and device")
+        raise BackendError(f"{source.path} has no function {source.function!r}; give one that takes batch and device")
     return function  # type: ignore[no-any-return]
 
 

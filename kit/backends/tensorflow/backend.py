@@ -20,7 +20,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from tensorflow.python.framework import op_callbacks
 
-from kit.backends.hlo import telling
+from kit.backends.hlo import kernel_ops
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
 from kit.backends.tensorflow import on_tpu
 from kit.backends.tensorflow.about import ENTRY
@@ -33,7 +33,7 @@ from kit.workloads.workload import Workload
 TensorFlowBatch = tuple[tf.Tensor, tf.Tensor]
 
 # Operations in a graph that loop, multiply or call a library.
-TELLING = ("While", "StatelessWhile", "CudnnRNN", "Conv2D", "MatMul", "BatchMatMul", "Einsum")
+KERNEL_OPS = ("While", "StatelessWhile", "CudnnRNN", "Conv2D", "MatMul", "BatchMatMul", "Einsum")
 
 DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0", "tpu": "/TPU:0"}
 
@@ -108,10 +108,10 @@ class TensorFlowProgram(Program):
         if self._eager:
             return self._kernels_of_a_step()
         if self._xla:
-            return telling(self._function.experimental_get_compiler_ir(*self._specs)(stage="optimized_hlo"))
+            return kernel_ops(self._function.experimental_get_compiler_ir(*self._specs)(stage="optimized_hlo"))
         graph = self._call.graph.as_graph_def()
         nodes = itertools.chain(graph.node, *(function.node_def for function in graph.library.function))
-        return sorted({node.op for node in nodes if node.op.startswith(TELLING)})
+        return sorted({node.op for node in nodes if node.op.startswith(KERNEL_OPS)})
 
     def settings(self) -> dict[str, str]:
         """Return the switches of TensorFloat-32 and of cuDNN's search for the fastest kernel; a TPU has neither."""
@@ -129,17 +129,17 @@ class TensorFlowProgram(Program):
         return Compilations(count=self._function.experimental_get_tracing_count())
 
     def _kernels_of_a_step(self) -> list[str]:
-        found: set[str] = set()
+        names: set[str] = set()
 
         def note(op_type: str | bytes, *_: object, **__: object) -> None:
-            found.add(op_type.decode() if isinstance(op_type, bytes) else op_type)
+            names.add(op_type.decode() if isinstance(op_type, bytes) else op_type)
 
         op_callbacks.add_op_callback(note)
         try:
             self._call(*(tf.zeros(spec.shape, spec.dtype) for spec in self._specs))
         finally:
             op_callbacks.remove_op_callback(note)
-        return sorted(name for name in found if name.startswith(TELLING))
+        return sorted(name for name in names if name.startswith(KERNEL_OPS))
 
     def _on_device(self, step: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
         return (lambda *batch: on_tpu.strategy().run(step, args=batch)) if self._tpu else step
@@ -180,8 +180,8 @@ class TensorFlowBackend:
 
     def devices(self) -> dict[str, int]:
         """Count CPUs, GPUs and cores of TPUs."""
-        found = {kind: len(tf.config.list_physical_devices(kind.upper())) for kind in ("cpu", "gpu")}
-        return found | {"tpu": on_tpu.count()}
+        counts = {kind: len(tf.config.list_physical_devices(kind.upper())) for kind in ("cpu", "gpu")}
+        return counts | {"tpu": on_tpu.count()}
 
     def share_gpu_memory(self, share: float) -> None:
         """Bound what TensorFlow's allocator takes of the first GPU, the one that cells are put on."""

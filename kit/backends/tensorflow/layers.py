@@ -73,10 +73,10 @@ def _translate(placed: PlacedLayer, cell: Cell, seed: int) -> keras.layers.Layer
 def _lstm(layer: LSTM, placed: PlacedLayer, cell: Cell) -> keras.layers.Layer:
     # Keras takes cuDNN wherever a GPU is, also where the cell runs on the CPU beside it, or XLA compiles.
     cudnn = "auto" if cell.device == "gpu" and cell.compile_mode != "xla" else False
-    one = keras.layers.LSTM(
+    lstm = keras.layers.LSTM(
         layer.units, return_sequences=layer.sequences, unroll=_unrolled(placed, cell), use_cudnn=cudnn
     )
-    return keras.layers.Bidirectional(one) if layer.bidirectional else one
+    return keras.layers.Bidirectional(lstm) if layer.bidirectional else lstm
 
 
 def _unrolled(placed: PlacedLayer, cell: Cell) -> bool:

@@ -28,7 +28,7 @@ from kit.workloads.workload import Workload
 TorchBatch = tuple[torch.Tensor, torch.Tensor]
 
 # Operators that are one fused kernel of a library, or the product that a loop or an attention is made of.
-TELLING = (
+KERNEL_OPS = (
     "mkldnn_rnn_layer",
     "_cudnn_rnn",
     "_scaled_dot_product",
@@ -119,8 +119,8 @@ class TorchProgram(Program):
         with torch.autograd.profiler.profile() as profiled:
             self.step(batch if self._host_feed else self.put(batch))
             self.synchronize()
-        found = {event.key for event in profiled.key_averages()}
-        return sorted(name for name in found if name.partition("::")[2].startswith(TELLING))
+        names = {event.key for event in profiled.key_averages()}
+        return sorted(name for name in names if name.partition("::")[2].startswith(KERNEL_OPS))
 
     def device_event(self) -> torch.cuda.Event | None:
         """Record a CUDA event."""
@@ -132,11 +132,11 @@ class TorchProgram(Program):
 
     def settings(self) -> dict[str, str]:
         """Return the switches of TensorFloat-32, and of cuDNN's search for the fastest kernel."""
-        found = {"float32_matmul_precision": torch.get_float32_matmul_precision()}
+        settings = {"float32_matmul_precision": torch.get_float32_matmul_precision()}
         if self._device.type == "cuda":
             cudnn = torch.backends.cudnn
-            found |= {"cudnn.allow_tf32": str(cudnn.allow_tf32), "cudnn.benchmark": str(cudnn.benchmark)}
-        return found
+            settings |= {"cudnn.allow_tf32": str(cudnn.allow_tf32), "cudnn.benchmark": str(cudnn.benchmark)}
+        return settings
 
     def compilations(self) -> Compilations:
         """Count what TorchDynamo has compiled for the step, and graph breaks in this process since it was built."""
@@ -209,8 +209,8 @@ def _with_own_code(method: MethodType) -> MethodType:
 
 
 def _tpus() -> int:
-    found = torch.accelerator.current_accelerator(check_available=True)
-    return torch.accelerator.device_count() if found is not None and found.type == "tpu" else 0
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    return torch.accelerator.device_count() if accelerator is not None and accelerator.type == "tpu" else 0
 
 
 def _count_graph_breaks() -> int:

@@ -40,14 +40,14 @@ def build_modules(workload: Workload, weights: Weights) -> nn.Sequential:
     modules: list[nn.Module] = []
     image: Shape | None = None  # before the last Flatten, until a layer with weights has taken its rows
     for placed in workload.placed_layers():
-        own, parameters = _translate(placed)
-        modules += own
+        layer, parameters = _translate(placed)
+        modules += layer
         for name, (parameter, axes) in parameters.items():
             array = weights[f"{placed.name}.{name}"]
             rows = image if name == "kernel" else None
-            ours = array.reshape(*rows, -1).transpose(KERNEL_AXES) if rows else array.transpose(axes)
+            placed_array = array.reshape(*rows, -1).transpose(KERNEL_AXES) if rows else array.transpose(axes)
             with torch.no_grad():
-                parameter.copy_(torch.from_numpy(ours).reshape(parameter.shape))
+                parameter.copy_(torch.from_numpy(placed_array).reshape(parameter.shape))
         if isinstance(placed.layer, Flatten) and len(placed.input_shape) > 1:
             image = placed.input_shape
         elif parameters:
@@ -63,8 +63,8 @@ def _translate(placed: PlacedLayer) -> tuple[list[nn.Module], Parameters]:  # no
             return [linear, *(module() for module in ACTIVATIONS[layer.activation])], _places(linear)
         case Conv2D():
             conv = nn.Conv2d(inputs, layer.filters, layer.kernel, padding=layer.padding)
-            own = {"kernel": (conv.weight, KERNEL_AXES), "bias": (conv.bias, (0,))}
-            return [conv, *(module() for module in ACTIVATIONS[layer.activation])], own
+            places = {"kernel": (conv.weight, KERNEL_AXES), "bias": (conv.bias, (0,))}
+            return [conv, *(module() for module in ACTIVATIONS[layer.activation])], places
         case MaxPool2D():
             return [nn.MaxPool2d(layer.size)], {}
         case Dropout():
@@ -152,8 +152,8 @@ class KerasAdam(_KerasOptimizer):
         rule = self._rule
         self._steps += 1
         # In float32, as Keras and optax compute it: 1 - 0.999 is 1.3e-5 off there, which later losses show.
-        one, steps = np.float32(1), np.float32(self._steps)
-        remaining_1, remaining_2 = (one - np.float32(beta) ** steps for beta in (rule.beta_1, rule.beta_2))
+        unit, steps = np.float32(1), np.float32(self._steps)
+        remaining_1, remaining_2 = (unit - np.float32(beta) ** steps for beta in (rule.beta_1, rule.beta_2))
         correction = float(np.sqrt(remaining_2) / remaining_1)
         with torch.no_grad():
             for param, momentum, velocity in zip(self._params, self._momentums, self._velocities, strict=True):

@@ -1,68 +1,175 @@
-"""A small panel for each group of the profiles, as `blocks` and `rounds` have them."""
+"""A panel for each group of the profiles: `rounds`, which a verdict is based on, or `blocks`, the machine's drift."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-import msgspec
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from msgspec.structs import replace
 
+from kit.audit.launch_arrays import block_arrays
+from kit.compare.round_ratios import RoundRatios, round_ratios
 from kit.compare.rows import GroupRows
-from kit.compare.within import compare_within
+from kit.compare.within import compare_within, launches_of
+from kit.errors import KitError
 from kit.profile.schema import Profile
 from kit.report.plain import one_line
-from kit.report.plot.frame import PlotRequest, cut, no_number, short_names
+from kit.report.plot.picture import Picture, PlotRequest, cut, no_number, panels
+from kit.report.plot.style import BAND, GREY, Look, Point, draw_points, looks_of, marker_size, set_log, time_unit
 from kit.report.quantity import counted
-from kit.workloads.parity import PARITY_TOLERANCE
 
 HEIGHT_IN = 1.9
 TITLE_CHARS = 44
 LABEL_CHARS = 16  # of that, where several profiles are shown
-# A group of more rows than these takes the whole width.
-NARROW_ROWS_MAX = 6
-# Of a page, and of what a canvas can be high: the rest is named.
-PANELS_MAX = 40
+NARROW_ROWS_MAX = 6  # a group of more rows than these takes the whole width
+PANELS_MAX = 40  # of a page, and of what a canvas can be high: the rest is named
+BLOCK_TICKS_MAX, ROUND_TICKS_MAX = 6, 8  # more overlap in half a page's width
+GAP = 0.15  # of `blocks` between two rounds, as a share of a round
+# Of the width of a round: what all members take, and what the cycles of one take of its part.
+MEMBERS_WIDTH, CYCLES_WIDTH = 0.8, 0.7
+# What the whole run takes, of the width of all rounds together; it is no narrower than one round.
+WHOLE_WIDTH = 0.08
+
+FAINT = "Faint: within a cycle. "
+CLEAR = "Clear: of a round. All: of the run, with kit compare's interval. Below 1 is faster."
+SHADED = "Shaded by turns: rounds; the time between them is cut out, ticks say when each began."
+
+Floats = npt.NDArray[np.float64]
 
 
-class GroupPanel(NamedTuple):
+class Panel(NamedTuple):
     """One group of one profile."""
 
     title: str
-    profile: Profile
-    group: GroupRows
+    group: GroupRows  # rows in the profile's order, with names as people write them
+    members: Sequence[Any]  # what is drawn, each with a `name`: RoundRatios or Timed
 
 
-def group_panels(request: PlotRequest) -> tuple[list[GroupPanel], list[str]]:
-    """Return every group of every profile, and a line for each row that has no number.
+class Timed(NamedTuple):
+    """The blocks of one launch."""
 
-    Raises:
-        BaselineError: a profile has no such baseline.
-    """
-    found, left_out = [], []
-    short_labels = short_names((label for label, _ in request.profiles), LABEL_CHARS)
+    name: str  # of its row
+    round: tuple[str, int]
+    begin_s: Floats  # of each block, since the first block of the profile
+    end_s: Floats
+    step_ns: Floats
+
+
+def draw(request: PlotRequest) -> Picture:
+    """Return `rounds` or `blocks`; KitError where no group has what is drawn, or `request.baseline` is not there."""
+    if request.kind == "blocks":
+        shown, left_out = _panels(request, _timed)
+        why = f"{left_out[0] if left_out else 'no group has blocks'}; measure anew"
+        xlabel, title, note = "time since the first block (s)", "Step time of each block over time", SHADED
+    else:
+        shown, left_out = _panels(request, round_ratios)
+        kinds = "gain, which sets profiles side by side, or blocks" if len(request.profiles) > 1 else "blocks"
+        why = f"no group has two cells with a number in one round; take --kind {kinds}"
+        has_cycles = any(member.by_cycle for panel in shown for member in panel.members)
+        xlabel, title, note = "round", "Ratio of times in each round", (FAINT if has_cycles else "") + CLEAR
+    if not shown:
+        raise KitError(f"nothing to draw: {why}")
+    looks = looks_of(row.name for panel in shown for row in panel.group.rows)
+    columns = 1 if any(len(panel.group.rows) > NARROW_ROWS_MAX for panel in shown) else 2
+    figure, axes = panels(len(shown), columns, HEIGHT_IN, xlabel)
+    for panel_axes, panel in zip(axes, shown, strict=True):
+        panel_axes.set_title(panel.title)
+        panel_axes.grid(visible=False, axis="x")
+        (_draw_blocks if request.kind == "blocks" else _draw_rounds)(panel_axes, panel, looks)
+    drawn = {member.name for panel in shown for member in panel.members}
+    return Picture(figure, title, {name: look for name, look in looks.items() if name in drawn}, [note], left_out)
+
+
+def _panels(
+    request: PlotRequest, members_of: Callable[[Profile, GroupRows], Sequence[Any]]
+) -> tuple[list[Panel], list[str]]:
+    """Return the groups of all profiles that have members to draw, and a line for everything that is not drawn."""
+    every, left_out = [], []
     for label, profile in request.profiles:
-        compared = compare_within(label, profile, baseline=request.baseline, parity_tolerance=PARITY_TOLERANCE)
-        of = f"{short_labels[label]} · " if len(request.profiles) > 1 else ""
+        prefix = f"{cut(label, LABEL_CHARS)} · " if len(request.profiles) > 1 else ""
         places = {result.cell.key: place for place, result in enumerate(profile.cells)}
+        compared = compare_within(label, profile, baseline=request.baseline)
         for group in compared.groups:
             # A table has the fastest first; side by side, a member has its place and its look in all panels.
             rows = sorted(group.rows, key=lambda row: places[row.cell.key])
-            title = cut(of + " · ".join(group.title), TITLE_CHARS)
-            found.append(GroupPanel(title, profile, msgspec.structs.replace(group, rows=rows)))
-            left_out += [no_number(f"{of}{row.cell.key}", row.failure) for row in rows if not row.numbers.step_ns]
-    return found, left_out
+            left_out += [no_number(f"{prefix}{row.cell.key}", row.failure) for row in rows if not row.numbers.step_ns]
+            rows = [replace(row, name=one_line(request.titles.get(row.name, row.name))) for row in rows]
+            named = replace(group, rows=rows, baseline=next((row.name for row in rows if row.is_baseline), ""))
+            title = cut(prefix + " · ".join(group.title), TITLE_CHARS)
+            every.append(Panel(title, named, members_of(profile, named)))
+    filled = [panel for panel in every if panel.members]
+    if len(filled) > PANELS_MAX:
+        left_out.append(f"{counted(len(filled) - PANELS_MAX, 'group')} more than a picture has room for")
+    return filled[:PANELS_MAX], left_out
 
 
-def columns_of(shown: Sequence[GroupPanel]) -> int:
-    """Return how many panels stand side by side."""
-    return 1 if any(len(one.group.rows) > NARROW_ROWS_MAX for one in shown) else 2
+def _timed(profile: Profile, group: GroupRows) -> list[Timed]:
+    every = [launch.blocks for result in profile.cells for launch in result.launches]
+    first_ns = min((begin_ns for blocks in every for begin_ns in blocks.begin_ns), default=0)
+    launches = launches_of(profile, group.key)
+    timed = []
+    for name, launch in ((row.name, launch) for row in group.rows for launch in launches.get(row.cell.key, [])):
+        if launch.gave_number:
+            begin_s = np.subtract(launch.blocks.begin_ns, first_ns) / 1e9
+            end_s, steps_ns = begin_s + np.divide(launch.blocks.span_ns, 1e9), block_arrays(launch).times_ns("step")
+            timed.append(Timed(name, (launch.group, launch.round), begin_s, end_s, steps_ns))
+    return sorted(timed, key=lambda member: member.begin_s[0])
 
 
-def beyond(count: int) -> list[str]:
-    """Return the line for panels that a picture has no room for; none where it has room for so many."""
-    return [f"{counted(count - PANELS_MAX, 'group')} more than a picture has room for"] if count > PANELS_MAX else []
+def _draw_blocks(axes: Axes, panel: Panel, looks: Mapping[str, Look]) -> None:
+    """Draw the step of every block over time; the time between rounds, in which members start, is cut out."""
+    rounds: dict[tuple[str, int], list[Timed]] = {}
+    for member in panel.members:
+        rounds.setdefault(member.round, []).append(member)
+    steps_ns = np.concatenate([member.step_ns for member in panel.members])
+    scale, unit = time_unit(steps_ns)
+    at_s, ticks = 0.0, []
+    for place, members in enumerate(rounds.values()):
+        begin_s = members[0].begin_s[0]
+        length_s = max(member.end_s.max() for member in members) - begin_s
+        if place % 2:
+            axes.axvspan(at_s - GAP / 2 * length_s, at_s + (1 + GAP / 2) * length_s, color=BAND, lw=0)
+        for member in members:
+            style = looks[member.name] | {"linewidth": 0.6, "markersize": marker_size(len(rounds)) / 2}
+            axes.plot(member.begin_s - begin_s + at_s, member.step_ns / scale, **style)
+        ticks.append((at_s, f"{round(begin_s):,}"))
+        at_s += (1 + GAP) * length_s
+    set_log(axes, "y", list(steps_ns / scale))
+    axes.set_xticks(*zip(*ticks[:: -(-len(ticks) // BLOCK_TICKS_MAX)], strict=True))
+    axes.set_ylabel(f"step ({unit})")
 
 
-def shown_name(name: str, request: PlotRequest) -> str:
-    """Return the name of a row as people write it."""
-    return one_line(request.titles.get(name, name))
+def _draw_rounds(axes: Axes, panel: Panel, looks: Mapping[str, Look]) -> None:
+    """Draw each member's ratio to the baseline cycle by cycle, round by round and of the whole run."""
+    members: list[RoundRatios] = list(panel.members)
+    numbers = sorted({number for member in members for number in member.by_round})
+    last = len(numbers) + 0.5
+    width, part = max(1.0, WHOLE_WIDTH * len(numbers)), MEMBERS_WIDTH / len(members)
+    size = marker_size(len(numbers)) - 0.5  # smaller than the whole run's
+    axes.axhline(1.0, color=GREY, linewidth=1, linestyle="--", zorder=1)
+    axes.axvline(last, color=GREY, linewidth=0.5)
+    values, ends = [1.0], []
+    for place, (name, versus, by_round, by_cycle) in enumerate(members):
+        look, shift = looks[name], (place - (len(members) - 1) / 2) * part
+        at = {number: begin + shift for begin, number in enumerate(numbers, 1)}
+        style = {"color": look["color"], "linestyle": "none"}
+        for number, ratios in by_cycle.items():
+            reach = CYCLES_WIDTH / 2 * part
+            spread = np.linspace(at[number] - reach, at[number] + reach, len(ratios))
+            axes.plot(spread, ratios, **style, marker="o", markeredgewidth=0, markersize=1.5, alpha=0.45)
+            ends += ratios
+        x, y = [at[number] for number in by_round], list(by_round.values())
+        axes.plot(x, y, **style, marker=look["marker"], markersize=size, zorder=3)
+        interval = () if versus.low is None or versus.high is None else (versus.low, versus.high)
+        draw_points(axes, [Point(last + (0.5 + shift) * width, versus.ratio or 1.0, interval)], look)
+        values, ends = [*values, *y], [*ends, *interval]
+    set_log(axes, "y", values, ends)
+    ticks = [(place, str(number + 1)) for place, number in enumerate(numbers, 1)]
+    axes.set_xticks(*zip(*ticks[:: -(-len(ticks) // ROUND_TICKS_MAX)], (last + width / 2, "all"), strict=True))
+    axes.set_xlim(0.5, last + width)
+    cells = [row.cell for row in panel.group.rows]
+    what = "step" if len({cell.batch for cell in cells}) == 1 else "time per sample"
+    axes.set_ylabel(f"{'fit' if cells[0].task == 'fit' else what} ÷ {panel.group.baseline}")

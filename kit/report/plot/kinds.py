@@ -9,13 +9,7 @@ from kit.profile.schema import Profile
 # Axes whose picture has their name.
 SWEPT = ("batch", "threads", "units", "layers", "width", "depth", "heads", "length")
 # Each with the file beside this one that draws it.
-KINDS = {
-    **dict.fromkeys(SWEPT, "sweep"),
-    "gain": "gain",
-    "latency": "latency",
-    "blocks": "blocks",
-    "rounds": "rounds",
-}
+KINDS = dict.fromkeys(SWEPT, "sweep") | {"gain": "gain", "latency": "sweep", "blocks": "groups", "rounds": "groups"}
 USUAL = "rounds"
 
 

@@ -1,66 +1,163 @@
-"""`batch`, `threads`, `units` and so on: time against the axis that a sweep varies, training beside inference.
+"""What a sweep varies, training beside inference: time against `batch`, `units` and so on, and `latency`.
 
 By batch it is the time of a sample, as steps of different batches do not compare; by other axes that of a step.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
-from kit.compare.rows import Numbers
-from kit.report.plot.axes import log_x, log_y, ticks_at, time_unit, whole_x
-from kit.report.plot.frame import Picture, PlotRequest, framed, panels
-from kit.report.plot.series import INTERVALS, NO_INTERVALS, Point, draw_line, series_of, workloads_of
-from kit.report.plot.style import looks
+import msgspec
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import Bbox
 
+from kit.compare.naming import axes_of, label_members
+from kit.compare.runs import CellRun, reduce_run
+from kit.errors import KitError
+from kit.profile.cell import AXES, Cell
+from kit.report.plain import one_line
+from kit.report.plot.picture import Picture, PlotRequest, no_number, panels
+from kit.report.plot.style import Look, Point, draw_points, looks_of, set_log, time_unit
+from kit.report.quantity import several
+
+# By the title of a panel and the name of a line: its cells with their values on the axis; its points.
+Lines = dict[tuple[str, str], list[tuple[int, CellRun]]]
+Curves = dict[tuple[str, str], list[Point]]
+
+TASKS = {"train": "training", "infer": "inference"}
 HEIGHT_IN = 3.0
-COLUMNS = 2
 LABELS = {"batch": "batch (samples per step)", "units": "units (per layer)"}
-# Counted, not doubled.
-LINEAR = ("layers", "depth", "heads")
+LINEAR = ("layers", "depth", "heads")  # are counted, others doubled
+LINES_MAX = 8  # of a panel: nobody can follow more, whatever they look like
+LABEL_ROOM = 0.12  # to the right of the last point of `latency`, as a share of the axis
+INTERVALS = "Bars: 95 % intervals over rounds, the machine's drift in them. Whether two cells differ: kit compare."
+NO_INTERVALS = "No intervals: they need two rounds."
+UP_LEFT = "Numbers at points: batch. Up and to the left is better."
 
 
 def draw(request: PlotRequest) -> Picture:
-    """Return the picture of the kind that is asked for.
-
-    Raises:
-        PlotError: no cell has the axis, or none has a number.
-    """
-    axis = request.kind
+    """Return the picture of what a sweep varies; KitError where no cell has the axis, or none a number."""
+    axis, measured = ("batch", "p95_ns") if request.kind == "latency" else (request.kind, "step_ns")
+    lines, left_out = _lines(request, axis, measured)
+    every = [cell for cells in lines.values() for cell in cells]
+    points = [_point(request.kind, *cell, 1) for cell in every]
+    scale, unit = time_unit(point.x if request.kind == "latency" else point.y for point in points)
+    curves = {line: [_point(request.kind, *cell, scale) for cell in cells] for line, cells in lines.items()}
+    workloads = several(list(dict.fromkeys(run.cell.workload for _, run in every)))
+    if request.kind == "latency":
+        figure, axes, looks = draw_curves(curves, f"p95 of a step ({unit})", "throughput (samples/s)")
+        for panel in axes.values():
+            low, high = panel.get_xlim()
+            panel.set_xlim(low, high * (high / low) ** LABEL_ROOM)
+        figure.draw_without_rendering()  # now every point has its place on the page
+        for title, panel in axes.items():
+            _label(panel, {name: points for (of_panel, name), points in curves.items() if of_panel == title}, looks)
+        return Picture(figure, f"Throughput against latency: {workloads}", looks, [UP_LEFT], left_out)
     what = "time per sample" if axis == "batch" else "step time"
-    series, left_out = series_of(request, axis)
-    lines = [[_point_ns(value, run.numbers, axis) for value, run in one.cells] for one in series]
-    scale, unit = time_unit(point.y for own in lines for point in own)
-    lines = [[point.over(scale) for point in own] for own in lines]
-    titles = list(dict.fromkeys(one.panel for one in series))
-    figure, axes = panels(len(titles), COLUMNS, HEIGHT_IN, sharey=True)
-    own_looks = looks(one.name for one in series)
-    for one, own in zip(series, lines, strict=True):
-        draw_line(axes[titles.index(one.panel)], own, own_looks[one.name])
-    every = [point for own in lines for point in own]
-    ends = [end for one in every for end in one.ends or ()]
-    log_y(axes, [one.y for one in every], ends)
-    if axis in LINEAR:
-        whole_x(axes)
-    else:
-        log_x(axes, [one.x for one in every])
-        ticks_at(axes, [one.x for one in every])
-    for one_axes, title in zip(axes, titles, strict=True):
-        one_axes.set_title(title)
-    for one_axes in axes[-COLUMNS:]:
-        one_axes.set_xlabel(LABELS.get(axis, axis))
-    for one_axes in axes[::COLUMNS]:
-        one_axes.set_ylabel(f"{what} ({unit})")
-    return framed(
-        figure,
-        request,
-        title=f"{what.capitalize()} by {axis}: {workloads_of([run.cell for one in series for _, run in one.cells])}",
-        looks=own_looks,
-        small=[INTERVALS if ends else NO_INTERVALS],
-        left_out=left_out,
-    )
+    figure, axes, looks = draw_curves(curves, LABELS.get(axis, axis), f"{what} ({unit})", linear=axis in LINEAR)
+    note = INTERVALS if any(point.ends for point in points) else NO_INTERVALS
+    return Picture(figure, f"{what.capitalize()} by {axis}: {workloads}", looks, [note], left_out)
 
 
-def _point_ns(value: int, numbers: Numbers, axis: str) -> Point:
-    """Return a cell's step, or of a sweep of batches its part of a sample."""
-    return Point(value, numbers.step_ns or math.nan, numbers.step_interval_ns).over(value if axis == "batch" else 1)
+def draw_curves(
+    curves: Curves, xlabel: str, ylabel: str, *, linear: bool = False, values: Sequence[float] = ()
+) -> tuple[Figure, dict[str, Axes], dict[str, Look]]:
+    """Return a figure of the curves, its panels by their titles, and the looks; y axes show `values`, too."""
+    titles, looks = list(dict.fromkeys(title for title, _ in curves)), looks_of(name for _, name in curves)
+    figure, axes = panels(len(titles), 2, HEIGHT_IN, xlabel, ylabel, sharey=True)
+    by_title, points = dict(zip(titles, axes, strict=True)), [point for line in curves.values() for point in line]
+    for (title, name), line in curves.items():
+        by_title[title].set_title(title)
+        draw_points(by_title[title], line, looks[name])
+    for panel in axes:
+        set_log(panel, "y", [*values, *(point.y for point in points)], [end for point in points for end in point.ends])
+        if linear:
+            panel.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+        else:
+            set_log(panel, "x", [point.x for point in points], ticked=all(isinstance(point.x, int) for point in points))
+    return figure, by_title, looks
+
+
+def line_names(cells: Mapping[str, Cell], axes: Sequence[str], request: PlotRequest) -> dict[str, str]:
+    """Return by the same keys what distinguishes the lines, apart from these axes; of one line its framework."""
+    alike = dict.fromkeys((axis for axis in axes if axis in AXES), 0) | {"task": "train"}
+    bare = {
+        key: msgspec.structs.replace(cell, **alike, parameters=cell.parameters | dict.fromkeys(axes, 0))
+        for key, cell in cells.items()
+    }
+    names = label_members(bare, ["backend"])
+    backends = {key: cell.backend for key, cell in cells.items()}
+    return {key: request.titles.get(name, name) + names[key].removeprefix(name) for key, name in backends.items()}
+
+
+def _point(kind: str, value: int, run: CellRun, scale: float) -> Point:
+    """Return what is drawn of a cell, its times in units of so many nanoseconds."""
+    numbers = run.numbers
+    if kind == "latency":
+        return Point((numbers.p95_ns or 0) / scale, numbers.samples_per_s or 0, label=f"{value:,}")
+    if kind == "batch":
+        scale *= value
+    return Point(value, (numbers.step_ns or 0) / scale, tuple(end / scale for end in numbers.step_interval_ns or ()))
+
+
+def _label(panel: Axes, curves: Mapping[str, Sequence[Point]], looks: Mapping[str, Look]) -> None:
+    """Write the label of each point where it covers no other label and no point; the ends of curves come first."""
+    every = [(point, looks[name]["color"]) for name, points in curves.items() for point in points]
+    ends = [(point, looks[name]["color"]) for name, points in curves.items() for point in (points[0], points[-1])]
+    places = panel.transData.transform([(point.x, point.y) for point, _ in every])
+    shown: list[Bbox] = []
+    for point, colour in dict.fromkeys([*ends, *every]):
+        label = panel.annotate(point.label, (point.x, point.y), (4, -7), textcoords="offset points", size=6)
+        label.set(color=colour, in_layout=False)
+        box = label.get_window_extent()
+        if any(map(box.overlaps, shown)) or any(box.contains(x, y) for x, y in places):
+            label.remove()
+        else:
+            shown.append(box)
+
+
+def _lines(request: PlotRequest, axis: str, measured: str) -> tuple[Lines, list[str]]:
+    """Return the lines of all profiles along `axis`, in the order of their panels, and a line for each cell left out.
+
+    Training and inference are panels. Where one would have too many lines, values of other axes are panels, too.
+    """
+    runs, left_out = [], []
+    for label, profile in request.profiles:
+        suffix = f" · {label}" if len(request.profiles) > 1 else ""
+        for key, run in reduce_run(label, profile, details=False).cells.items():
+            value = run.cell.value(axis)
+            if run.cell.task not in TASKS or not isinstance(value, int):
+                continue
+            if getattr(run.numbers, measured) is None or value < 1 or run.cell.batch < 1:
+                left_out.append(no_number(f"{label}: {key}" if suffix else key, run.failure))
+            else:
+                runs.append((suffix, value, run))
+    if not runs:
+        why = f": {left_out[0]}" if left_out else f", for no cell has {axis}"
+        raise KitError(f"nothing to draw by {axis}{why}; choose another --kind, or measure more")
+    cells = [run.cell for _, _, run in runs]
+    apart = _panel_axes(cells, axis, len(request.profiles))
+    keys = {cell.key: cell.key_without((axis, "task", *apart)) for cell in cells}
+    names = line_names({keys[cell.key]: cell for cell in reversed(cells)}, (axis, *apart), request)
+    tasks = list(TASKS)
+    runs.sort(key=lambda run: [tasks.index(run[2].cell.task), *(run[2].cell.value(other) or 0 for other in apart)])
+    lines: Lines = {}
+    for suffix, value, run in runs:
+        panel = " · ".join((TASKS[run.cell.task], *(f"{other} {run.cell.value(other)}" for other in apart)))
+        lines.setdefault((panel, one_line(names[keys[run.cell.key]] + suffix)), []).append((value, run))
+    return {line: sorted(cells, key=itemgetter(0)) for line, cells in lines.items()}, left_out
+
+
+def _panel_axes(cells: Sequence[Cell], axis: str, profiles: int) -> list[str]:
+    """Return axes whose values get panels of their own, those with most values first; none where lines are few."""
+    counts = {other: len({cell.value(other) for cell in cells}) for other in axes_of(cells)}
+    others = [other for other in counts if counts[other] > 1 and other not in (axis, "task", "backend")]
+    apart: list[str] = []
+    for other in sorted(others, key=lambda other: -counts[other]):
+        if profiles * len({cell.key_without((axis, "task", *apart)) for cell in cells}) <= LINES_MAX:
+            break
+        apart.append(other)
+    return apart

@@ -100,7 +100,7 @@ class LocalProcess:
         self._folder.cleanup()
 
     def how_it_ended(self) -> Reason:
-        """Return its signal or exit code, or that the kernel killed it for want of memory."""
+        """Return its signal or exit code, or that the kernel killed it for lack of memory."""
         code = self._process.poll()
         if code is None:
             return reason("closed_its_pipes")
@@ -121,7 +121,7 @@ class LocalProcess:
 
 
 def _memory_kills() -> int | None:
-    """Return how many processes the kernel has killed for want of memory; None where it does not count them."""
+    """Return how many processes the kernel has killed for lack of memory; None where it does not count them."""
     try:
         lines = Path("/proc/vmstat").read_text("ascii").splitlines()
     except OSError:

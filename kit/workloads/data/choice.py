@@ -19,7 +19,7 @@ class Resolved(NamedTuple):
     reason: Reason | None  # why synthetic, where "auto" fell back
 
 
-def ensure(choice: DataChoice, name: str) -> Resolved:
+def resolve_data(choice: DataChoice, name: str) -> Resolved:
     """Fetch and prove the data of a workload before any launch, so that no launch downloads or finds a file broken.
 
     "auto" is the workload's own data set where it is or can be downloaded, else synthetic. A file that is there and

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from stat import S_IWUSR
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from zipfile import BadZipFile
 
+from kit.profile.atomic import write_atomically
 from kit.workloads.data.files import ANEW, DataError, DataFile, data_folder, download
 
 if TYPE_CHECKING:  # a suite asks for names and sizes only, which is to be quick
@@ -21,6 +26,8 @@ if TYPE_CHECKING:  # a suite asks for names and sizes only, which is to be quick
 
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = ("train", "test")
+# What is raised by a file of arrays that is not there, or that is damaged beyond what its checksums tell.
+_UNUSABLE = (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error)
 
 
 class Samples(NamedTuple):
@@ -41,7 +48,7 @@ class Dataset:
     sizes: Mapping[Split, int]  # samples of each split, as published
     files: Mapping[Split, Sequence[DataFile]]  # those that each split needs
     read: Callable[[Split, Sequence[bytes]], Samples]  # makes a split from the contents of its files
-    count: Callable[[Split, Sequence[Path]], int] | None = None  # samples in files that may have others than `sizes`
+    count: Callable[[Split, Sequence[Path]], int] | None = None  # samples where files may hold others than `sizes`
     parse_once: bool = False  # keep what was read as arrays beside the file, as its text takes long to read
     mirrors: Sequence[str] = ()  # URLs ending in a slash that have the files, or of the one file
     divisor: float = 1.0  # what `prepare` divides inputs by
@@ -49,7 +56,7 @@ class Dataset:
     def samples(self, split: Split) -> int:
         """Return how many samples `split` has: where its files are there, as many as they hold."""
         if self.count is not None:
-            with suppress(DataError):  # a file that is not there or is wrong, as `load` says
+            with suppress(DataError, OSError):  # a file that is not there or is wrong, as `load` says
                 return self.count(split, self.paths(split))
         return self.sizes[split]
 
@@ -63,14 +70,16 @@ class Dataset:
 
     def _path(self, file: DataFile) -> Path:
         """Return where `file` is, or would be: in the data set's folder, or beside it."""
-        own, beside = self.folder() / file.name, data_folder() / file.name
-        return beside if os.path.exists(beside) and not os.path.exists(own) else own  # noqa: PTH110
+        within, beside = self.folder() / file.name, data_folder() / file.name
+        return beside if os.path.exists(beside) and not os.path.exists(within) else within  # noqa: PTH110
+
+    def _all_files(self) -> list[DataFile]:
+        return list(dict.fromkeys(file for split in SPLITS for file in self.files[split]))
 
     def missing(self) -> list[DataFile]:
         """Return the files that are not there."""
         # A folder that cannot be looked into has none of them: writing there will say why.
-        wanted = dict.fromkeys(file for split in SPLITS for file in self.files[split])
-        return [file for file in wanted if not os.path.exists(self._path(file))]  # noqa: PTH110
+        return [file for file in self._all_files() if not os.path.exists(self._path(file))]  # noqa: PTH110
 
     def fetch(self) -> None:
         """Download what is missing; with nothing missing, touch nothing.
@@ -100,18 +109,35 @@ class Dataset:
 
         if not self.parse_once:
             return read()
-        from kit.workloads.data.parsed import parsed
-
         sha256 = hashlib.sha256(b"".join(contents)).hexdigest()
-        return parsed(paths[0].with_name(f"{self.name}-{split}-{sha256}.npz"), read)
+        return _parsed_once(paths[0].with_name(f"{self.name}-{split}-{sha256}.npz"), read)
 
     def checksum_known(self) -> bool:
         """Return whether every file has a checksum that was known in advance. Raises DataError."""
-        wanted = dict.fromkeys(file for split in SPLITS for file in self.files[split])
-        return all(file.is_known(file.read(self._path(file))) for file in wanted)
+        return all(file.is_known(file.read(self._path(file))) for file in self._all_files())
 
     def prepare(self, inputs: NDArray[Any], out: NDArray[np.float32]) -> None:
         """Write what a network is fed to `out`: `inputs` in its shape, divided by `divisor`."""
         import numpy as np
 
         np.divide(inputs.reshape(out.shape), np.float32(self.divisor), out=out)
+
+
+def _parsed_once(path: Path, read: Callable[[], Samples]) -> Samples:
+    """Return the samples at `path`; where they are not, `read` them and put them there if the folder is writable.
+
+    `path` is named by the content that is read, so that another content has another name.
+    """
+    import numpy as np
+
+    with suppress(*_UNUSABLE), np.load(path) as arrays:
+        if arrays.zip.testzip() is None:  # NumPy would read a damaged header before its checksum
+            return Samples(arrays["inputs"], arrays["targets"])
+    samples = read()
+    with suppress(OSError):
+        # Nothing stops root from writing into a folder that is marked read-only.
+        if path.parent.stat().st_mode & S_IWUSR:
+            content = BytesIO()
+            np.savez(content, **samples._asdict())
+            write_atomically(path, content.getvalue())
+    return samples

@@ -1,16 +1,24 @@
-"""Files whose content is known in advance: where they are kept, how they are proved and downloaded."""
+"""Files whose content is known in advance: where they are kept, how they are proved and downloaded.
+
+Pooch downloads. Its registry proves a file as it came, and has one address for each; here any gzip of a known content
+is taken, a zip within any other, and there are mirrors.
+"""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import lzma
 import os
+import struct
 import tempfile
 import zlib
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from urllib.parse import urlsplit
+from zipfile import BadZipFile, ZipFile
 
 from kit.errors import KitError
 from kit.profile.atomic import write_atomically
@@ -22,6 +30,9 @@ TIMEOUT_S = (5.0, 20.0)
 
 # What helps against a file that is there and wrong; it is never deleted for its owner.
 ANEW = "delete it and run again to download it anew"
+
+# What zipfile raises on archives that are damaged, encrypted, or no archives.
+_DAMAGE = (BadZipFile, EOFError, RuntimeError, ValueError, OSError, struct.error, zlib.error, lzma.LZMAError)
 
 
 class DataError(KitError):
@@ -54,23 +65,6 @@ def data_folder() -> Path:
     return Path(chosen) if chosen else platformdirs.user_cache_path("steadykit")
 
 
-class DataFile(Protocol):
-    """A file of a data set."""
-
-    @property
-    def name(self) -> str:
-        """Return its name in the data set's folder and on mirrors."""
-
-    def read(self, path: Path) -> bytes:
-        """Return the content of the file at `path`. Raises DataError, naming it, where that cannot be used."""
-
-    def is_known(self, content: bytes) -> bool:
-        """Return whether `content` has a checksum that was known in advance."""
-
-    def kept(self, arrived: Path) -> bytes:
-        """Return what is to be kept of a download."""
-
-
 class KnownFile(NamedTuple):
     """A file, and the size in bytes and SHA-256 of its content.
 
@@ -90,7 +84,7 @@ class KnownFile(NamedTuple):
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise DataError(f"{path} is truncated or corrupt ({error}); {ANEW}") from None
         except OSError as error:
-            raise not_readable(path, error) from None
+            raise _not_readable(path, error) from None
         if not self.is_known(content):
             expected = f"expected {self.content_b} bytes with SHA-256 {self.sha256}"
             raise DataError(f"{path} has the wrong content: {expected}; {ANEW}")
@@ -100,13 +94,50 @@ class KnownFile(NamedTuple):
         """Return whether `content` is the one that was known."""
         return hashlib.sha256(content).hexdigest() == self.sha256
 
-    def kept(self, arrived: Path) -> bytes:
-        """Return the file as it came, packed."""
-        return arrived.read_bytes()
+
+class Archive(NamedTuple):
+    """A zip archive, as it is or within the zip that it is published in, and the SHA-256 of each content that is known.
+
+    Another content is read, too: who cuts windows of his own has an archive of his own. Its members have checksums
+    against damage, whoever reads them proves that they fit together, and the profile has the hash of the batches, so
+    that nothing measured on it is compared with what was measured on other data. Downloads are of known content.
+    """
+
+    name: str
+    inner: str  # its name in the zip that it may come in, which is not part of its content
+    known_sha256: tuple[str, ...]
+
+    def read(self, path: Path) -> bytes:
+        """Return the archive at `path`, out of the zip around it. Raises DataError; writes nothing."""
+        try:
+            content = path.read_bytes()
+            inner = member(content, self.inner)
+        except OSError as error:
+            raise _not_readable(path, error) from None
+        except DataError as error:
+            raise DataError(f"{path}: {error}; {ANEW}") from None
+        return content if inner is None else inner
+
+    def is_known(self, content: bytes) -> bool:
+        """Return whether `content` is one that was known."""
+        return hashlib.sha256(content).hexdigest() in self.known_sha256
 
 
-def not_readable(path: Path, error: OSError) -> DataError:
-    """Return the error to raise where the system does not let a file be read."""
+DataFile = KnownFile | Archive
+
+
+def member(archive: bytes, name: str) -> bytes | None:
+    """Return one member of a zip archive, None where there is none of this name. Raises DataError for no archive."""
+    try:
+        with ZipFile(BytesIO(archive)) as opened:
+            return opened.read(name)
+    except KeyError:
+        return None
+    except _DAMAGE as error:
+        raise DataError(f"truncated, damaged or not a zip archive ({error})") from None
+
+
+def _not_readable(path: Path, error: OSError) -> DataError:
     remedy = "make it readable, or set KIT_DATA to another folder"
     return DataError(f"{path} cannot be read ({error.strerror or error}); {remedy}")
 
@@ -126,38 +157,42 @@ def download(files: Iterable[DataFile], folder: Path, mirrors: Sequence[str], re
     """
     left, tried = list(mirrors), []
     for file in files:
-        with tempfile.TemporaryDirectory(prefix="kit-download-") as arrivals:
-            while left and (failure := _fetch(file, left[0], arrivals)):
-                tried.append(f"{urlsplit(left.pop(0)).netloc}: {failure}")
-            if not mirrors:
-                line = f"{file.name} is not there, and no mirror is known that has it; {remedy}"
-                raise DataUnavailableError(reason("no_mirror", file=file.name), line)
-            if not left:
-                why = reason("download_failed", file=file.name, tried="; ".join(tried))
-                raise DataUnavailableError(why, f"{file.name} cannot be downloaded ({'; '.join(tried)}); {remedy}")
+        content = None
+        while left and content is None:
             try:
-                folder.mkdir(parents=True, exist_ok=True)
-                write_atomically(folder / file.name, file.kept(Path(arrivals, file.name)))
-            except OSError as error:
-                why = reason("folder_not_writable", folder=str(folder), error=error.strerror or str(error))
-                raise DataUnavailableError(why, f"{folder} cannot be written ({error.strerror}); {remedy}") from None
+                content = _fetched(file, left[0])
+            except (DataError, OSError, ValueError) as error:  # every exception of requests is an OSError
+                failure = "wrong content" if isinstance(error, DataError) else type(error).__name__
+                tried.append(f"{urlsplit(left.pop(0)).netloc}: {failure}")
+        if content is None and not mirrors:
+            line = f"{file.name} is not there, and no mirror is known that has it; {remedy}"
+            raise DataUnavailableError(reason("no_mirror", file=file.name), line)
+        if content is None:
+            why = reason("download_failed", file=file.name, tried="; ".join(tried))
+            raise DataUnavailableError(why, f"{file.name} cannot be downloaded ({'; '.join(tried)}); {remedy}")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(folder / file.name, content)
+        except OSError as error:
+            why = reason("folder_not_writable", folder=str(folder), error=error.strerror or str(error))
+            raise DataUnavailableError(why, f"{folder} cannot be written ({error.strerror}); {remedy}") from None
 
 
-def _fetch(file: DataFile, mirror: str, folder: str) -> str | None:
-    """Download one file into `folder` and prove its content. Return why it failed, in a few words, or None."""
+def _fetched(file: DataFile, mirror: str) -> bytes:
+    """Download one file and prove its content. Return what to keep: an archive without the zip around it.
+
+    Raises:
+        DataError: the content is not the known one.
+        OSError, ValueError: the mirror does not answer, or does not have it.
+    """
     import pooch
 
     pooch.get_logger().setLevel("ERROR")
     fetch = pooch.HTTPDownloader(timeout=TIMEOUT_S)
     url = mirror + file.name if mirror.endswith("/") else mirror
-    try:
-        arrived = Path(pooch.retrieve(url, None, file.name, folder, downloader=fetch))
-        proved = file.is_known(file.read(arrived))
-    except DataError:
-        proved = False
-    except (OSError, ValueError) as error:  # every exception of requests is an OSError
-        return type(error).__name__
-    if not proved:
-        Path(folder, file.name).unlink()
-        return "wrong content"
-    return None
+    with tempfile.TemporaryDirectory(prefix="kit-download-") as arrivals:
+        arrived = Path(pooch.retrieve(url, None, file.name, arrivals, downloader=fetch))
+        content = file.read(arrived)
+        if not file.is_known(content):
+            raise DataError(f"{url} has another content")
+        return arrived.read_bytes() if file.name.endswith(".gz") else content

@@ -12,9 +12,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kit.workloads.data.archive import Archive, member
 from kit.workloads.data.dataset import Dataset, Samples, Split
-from kit.workloads.data.files import DataError, not_readable
+from kit.workloads.data.files import Archive, DataError, member
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -66,6 +65,8 @@ def _table(archive: bytes, name: str, dtype: DTypeLike, *, columns: int) -> NDAr
     import numpy as np
 
     text = member(archive, name)
+    if text is None:
+        raise DataError(f"{name} is missing in the archive")
     expected = f"{name} is not rows of {columns} {'number' if columns == 1 else 'numbers'}"
     if not text or text.isspace():
         raise DataError(f"{expected}: it is empty")
@@ -81,17 +82,13 @@ def _table(archive: bytes, name: str, dtype: DTypeLike, *, columns: int) -> NDAr
 
 
 def _count(split: Split, paths: Sequence[Path]) -> int:
-    """Return how many labels there are. Raises DataError."""
-    try:
-        found = paths[0].stat()
-    except OSError as error:
-        raise not_readable(paths[0], error) from None
-    return _counted(split, paths[0], found.st_mtime_ns, found.st_size)
+    """Return how many labels there are. Raises DataError or OSError."""
+    return _counted(split, paths[0], paths[0].stat().st_mtime_ns)
 
 
 @lru_cache  # a plan asks for each of its cells
-def _counted(split: Split, path: Path, _changed_ns: int, _size_b: int) -> int:
-    return len(ARCHIVE.member(path, _labels(split)).split())
+def _counted(split: Split, path: Path, _changed_ns: int) -> int:
+    return len((member(ARCHIVE.read(path), _labels(split)) or b"").split())
 
 
 UCI_HAR = Dataset(

@@ -35,7 +35,7 @@ def make(workload):
 
 
 def counted(model):
-    return sum(one.size for one in jax.tree.leaves(nnx.state(model, nnx.Param)))
+    return sum(leaf.size for leaf in jax.tree.leaves(nnx.state(model, nnx.Param)))
 
 
 def put(inputs, targets):

@@ -41,4 +41,6 @@ def loops(workload, task):
 
     # On a CPU a tf.function returns when it is done: nothing is waited for on either side.
     step = (lambda batch: train_step(*batch)) if task == "train" else (lambda batch: test_step(batch[0]))
-    return {"tf.function": Loop(step, lambda output: None, sum(one.numpy().size for one in model.trainable_weights))}
+    return {
+        "tf.function": Loop(step, lambda output: None, sum(weight.numpy().size for weight in model.trainable_weights))
+    }

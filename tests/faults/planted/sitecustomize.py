@@ -84,8 +84,8 @@ def plant(faults):
         nth = seen[at, *keys]
         seen[at, *keys] += 1
         for fault in faults:
-            own = {"at": at, "nth": nth, "start": member["start"]}
-            if own.items() <= ({"nth": 0, "start": 0} | fault).items() and any(fault["cell"] in key for key in keys):
+            moment = {"at": at, "nth": nth, "start": member["start"]}
+            if moment.items() <= ({"nth": 0, "start": 0} | fault).items() and any(fault["cell"] in key for key in keys):
                 globals()[fault["do"]](fault)
 
     prepare, phase, block = Member._prepare, PhaseLedger.phase, MeasuredProgram.block

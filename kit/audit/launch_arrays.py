@@ -1,0 +1,57 @@
+"""Launches as arrays: what rules, comparisons, pictures and the question when to stop are computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.profile.launch import Launch
+from kit.stats.rounds import BlockArrays
+
+Place = tuple[int, int]  # of a block: round and cycle
+
+
+class Counted(NamedTuple):
+    """Blocks of several launches in which every counter that was asked for could be read; arrays are (blocks,)."""
+
+    steps: NDArray[Any]  # all that ran between the edges
+    span_ns: NDArray[Any]
+    values: list[NDArray[Any]]  # one array for each counter
+
+
+def counted(launches: Sequence[Launch], *names: str, within: Collection[Place] | None = None) -> Counted | None:
+    """Return the blocks of these launches in which all counters of `names` were read; None where there are none.
+
+    Args:
+        launches: of one cell in one group.
+        names: of counters.
+        within: these blocks alone; None: all.
+    """
+    rows = [
+        (steps, span_ns, *values)
+        for launch in launches
+        if all(name in launch.blocks.counters for name in names)
+        for cycle, steps, span_ns, *values in zip(
+            launch.blocks.cycle,
+            launch.blocks.all_steps(),
+            launch.blocks.span_ns,
+            *(launch.blocks.counters[name] for name in names),
+            strict=False,
+        )
+        if None not in values and span_ns > 0 and steps > 0
+        if within is None or (launch.round, cycle) in within
+    ]
+    if not rows:
+        return None
+    steps, span_ns, *values = np.asarray(rows, np.float64).T
+    return Counted(steps, span_ns, values)
+
+
+def block_arrays(launch: Launch) -> BlockArrays:
+    """Return the launch's blocks as `kit.stats` takes them."""
+    blocks = launch.blocks
+    arrays = blocks.cycle, blocks.duration_ns, blocks.steps, blocks.median_ns
+    return BlockArrays(*(np.asarray(values, np.float64) for values in arrays))

@@ -1,0 +1,312 @@
+"""The numbers and marks of one cell, from its launches or from several runs."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from kit.audit.contention import cpu_loss
+from kit.audit.launch_arrays import block_arrays
+from kit.compare.fits import fit_numbers
+from kit.compare.rows import FitNumbers, Numbers
+from kit.profile.cell import Cell
+from kit.profile.launch import INJECTED_NS, Launch
+from kit.profile.reason import Reason, reason
+from kit.profile.schema import CellResult, Profile
+from kit.profile.sensor import SensorSummary
+from kit.stats.energy import DeviceEnergy, device_energy_j
+from kit.stats.rounds import By, launch_time_ns, mean_step_ns
+from kit.stats.step_interval import level_interval
+
+COMPILE_PHASES = ("trace", "compile", "first_step")
+# Of the process, and of a program in it: from nothing to the first step done.
+PROCESS_PHASES = ("start", "import")
+START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
+CPU_COUNTER = "process.cpu_ns"
+# Of several runs their geometric mean.
+MEANS = (
+    "step_ns", "raw_step_ns", "latency_ns", "sample_ns", "p95_ns", "p99_ns", "samples_per_s", "start_ns", "compile_ns",
+    "energy_per_sample_j", "cpus", "injected_ratio",
+)  # fmt: skip
+
+
+class SharedProcesses(NamedTuple):
+    """Which processes held more than one cell, and which of their launches were not the first program in them."""
+
+    shared: frozenset[tuple[int, str]]  # (round, process)
+    warm: frozenset[tuple[int, str, str]]  # (round, process, cell key)
+
+
+NOTHING_SHARED = SharedProcesses(frozenset(), frozenset())
+
+
+def processes_shared(profile: Profile) -> SharedProcesses:
+    """Return what is known of the processes of a profile's launches."""
+    held: dict[tuple[int, str], set[str]] = defaultdict(set)
+    begun: dict[tuple[int, str], dict[str, int]] = defaultdict(dict)
+    for result in profile.cells:
+        for launch in result.launches:
+            held[launch.round, launch.process].add(result.key)
+            begin_ns = next((phase.begin_ns for phase in launch.phases if phase.name == "first_step"), None)
+            if begin_ns is not None:
+                begun[launch.round, launch.process].setdefault(result.key, begin_ns)
+    shared = {process for process, cells in held.items() if len(cells) > 1}
+    firsts = {process: min(begun[process].values()) for process in shared if begun[process]}
+    warm = {(*process, key) for process, first in firsts.items() for key, at in begun[process].items() if at > first}
+    return SharedProcesses(frozenset(shared), frozenset(warm))
+
+
+def numbers_of(
+    result: CellResult,
+    launches: Sequence[Launch],
+    shared: SharedProcesses,
+    shown_ns: float | None = None,
+    by: By = "step",
+    *,
+    details: bool = True,
+) -> Numbers:
+    """Return the numbers of a cell; those that no launch gave are null.
+
+    Args:
+        result: the cell.
+        launches: of it, in one group, of all rounds, the failed included.
+        shared: from `processes_shared`.
+        shown_ns: from `Pairs.shown_ns`, by what `by` says; null: the cell's own level.
+        by: what the group is compared by.
+        details: phases, counters and sensors, too; they take half of the time.
+    """
+    cell, good = result.cell, [launch for launch in launches if launch.gave_number]
+    failed = sum(launch.failure is not None for launch in launches)
+    if not good:
+        return Numbers(launches=0, failed=failed)
+    blocks = [block_arrays(launch) for launch in good]
+    # A fit runs in stretches of its own lengths: its step is that of the whole.
+    steps_ns = [mean_step_ns(of_launch) if cell.task == "fit" else launch_time_ns(of_launch) for of_launch in blocks]
+    raw_step_ns = geometric_mean(steps_ns)
+    latency_ns = geometric_mean(launch_time_ns(of_launch, "latency") for of_launch in blocks)
+    step_ns = shown_ns if (by == "step" or cell.task == "fit") and shown_ns is not None else raw_step_ns
+    by_round = defaultdict(list)
+    for launch, launch_ns in zip(good, steps_ns, strict=True):
+        by_round[launch.round].append(launch_ns)
+    interval = level_interval(by_round.values())
+    scale = step_ns / raw_step_ns if step_ns and raw_step_ns else 1.0
+    compile_ns = [ns for launch in good if (ns := compile_first_ns(launch))]
+    start_ns = [start for launch in good if (start := _start_ns(launch, shared)) is not None]
+    return Numbers(
+        launches=len(good),
+        failed=failed,
+        step_ns=step_ns,
+        raw_step_ns=raw_step_ns,
+        latency_ns=shown_ns if by == "latency" and shown_ns is not None and cell.task != "fit" else latency_ns,
+        sample_ns=step_ns / cell.batch if step_ns is not None and cell.batch > 0 else None,
+        step_interval_ns=None if interval is None else (interval[0] * scale, interval[1] * scale),
+        p95_ns=result.p95_ns,
+        p99_ns=result.p99_ns,
+        samples_per_s=1e9 * cell.batch / step_ns if step_ns and cell.batch > 0 else None,
+        start_ns=statistics.median(start_ns) if start_ns else None,
+        compile_ns=statistics.median(compile_ns) if compile_ns else None,
+        warm_start=any(_is_warm(launch, shared) for launch in good),
+        peak_memory_b=_peak_memory_b(cell, good),
+        process_shared=any((launch.round, launch.process) in shared.shared for launch in good),
+        energy_per_sample_j=_energy_per_sample_j(cell, good),
+        cpus=_growth(good, {CPU_COUNTER: [launch.blocks.span_ns for launch in good]}).get(CPU_COUNTER),
+        injected_ratio=geometric_mean(map(_injected_ratio, good)),
+        drift_pct=_drift_pct(steps_ns),
+        fit=fit_numbers(good, step_ns),
+        phases_ns=phases_ns(good) if details else {},
+        counters=counters_per_step(good) if details else {},
+        sensors=_sensors(good) if details else {},
+    )
+
+
+def judged_ns(numbers: Numbers, by: By = "step") -> float | None:
+    """Return what cells and runs are compared by: the whole time of a fit, else the time per sample, or per step."""
+    if numbers.fit is not None:
+        return numbers.fit.total_ns
+    if by == "latency":
+        return numbers.latency_ns
+    return numbers.step_ns if numbers.sample_ns is None else numbers.sample_ns
+
+
+def combined(runs: Sequence[Numbers]) -> Numbers:
+    """Return the numbers of several runs: geometric means; peak memory is the largest, launches are summed."""
+    if len(runs) == 1:
+        return runs[0]
+    numbers = Numbers(
+        launches=sum(run.launches for run in runs),
+        failed=sum(run.failed for run in runs),
+        peak_memory_b=max((run.peak_memory_b for run in runs if run.peak_memory_b is not None), default=None),
+        process_shared=any(run.process_shared for run in runs),
+        warm_start=any(run.warm_start for run in runs),
+        fit=_combined_fits([run.fit for run in runs if run.fit is not None]),
+        drift_pct=_drift_pct([run.step_ns for run in runs if run.step_ns]),
+    )
+    return msgspec.structs.replace(
+        numbers, **{name: geometric_mean(getattr(run, name) for run in runs) for name in MEANS}
+    )
+
+
+def compile_first_ns(launch: Launch) -> int:
+    """Return the time of a launch's trace, compilation and first step together."""
+    return sum(phase.duration_ns for phase in launch.phases if phase.name in COMPILE_PHASES)
+
+
+def phases_ns(launches: Iterable[Launch]) -> dict[str, float]:
+    """Return each phase's median duration."""
+    durations = defaultdict(list)
+    for phase in (phase for launch in launches for phase in launch.phases):
+        durations[phase.name].append(phase.duration_ns)
+    return {name: statistics.median(times_ns) for name, times_ns in durations.items()}
+
+
+def counters_per_step(launches: Sequence[Launch]) -> dict[str, float]:
+    """Return each counter's growth per step, lead-in steps included; blocks whose read failed are left out."""
+    names = dict.fromkeys(name for launch in launches for name in launch.blocks.counters)
+    steps = [launch.blocks.all_steps() for launch in launches]
+    return _growth(launches, dict.fromkeys(names, steps))
+
+
+def launch_marks(launch: Launch) -> list[Reason]:
+    """Return what one launch was marked with when it ran, and what its counters say."""
+    if not launch.gave_number:
+        return []
+    marks = {mark.code: mark for mark in launch.marks}
+    lost = cpu_loss([launch])
+    if lost is not None and lost.is_throttled:
+        marks["throttled"] = reason("throttled", share_pct=lost.throttled_pct or 0.0)
+    elif lost is not None and lost.is_contended:
+        marks["contended"] = reason("contended", share_pct=lost.contention_pct)
+    waited_ns = [median_ns for median_ns in launch.blocks.median_ns if median_ns is not None]
+    if launch.certificate is not None and waited_ns and min(waited_ns) < launch.certificate.shortest_step_ns:
+        shortest_ns = launch.certificate.shortest_step_ns
+        mark = reason("step_too_short_for_clock", step_ns=min(waited_ns), shortest_ns=shortest_ns)
+        marks[mark.code] = mark
+    if launch.recompiles is not None and launch.recompiles.count:
+        marks.setdefault("recompiled", reason("recompiled", count=launch.recompiles.count))
+    if launch.recompiles is not None and launch.recompiles.graph_breaks:
+        marks.setdefault("graph_breaks", reason("graph_breaks", count=launch.recompiles.graph_breaks))
+    return list(marks.values())
+
+
+def counted_marks(marks: Iterable[Reason]) -> list[Reason]:
+    """Return each mark once, the gravest launch's values with it, and how many launches have it."""
+    by_code = defaultdict(list)
+    for mark in marks:
+        by_code[mark.code].append(mark)
+    worst = [(max(alike, key=_severity), len(alike)) for alike in by_code.values()]
+    return [msgspec.structs.replace(mark, values={**mark.values, "launches": count}) for mark, count in worst]
+
+
+def geometric_mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of those above zero; null where there is none."""
+    logs = [math.log(value) for value in values if value is not None and value > 0]  # nan is not
+    return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def _start_ns(launch: Launch, shared: SharedProcesses) -> int | None:
+    """Return the time from the process's start to the first step done; of a later program of it, from its own data on.
+
+    Null where the start of the process was not measured, as up to schema 2.1.
+    """
+    phases: dict[str, int] = {phase.name: phase.duration_ns for phase in launch.phases}
+    if _is_warm(launch, shared):
+        return sum(phases.get(name, 0) for name in START_PHASES if name not in PROCESS_PHASES)
+    return sum(phases.get(name, 0) for name in START_PHASES) if "start" in phases else None
+
+
+def _is_warm(launch: Launch, shared: SharedProcesses) -> bool:
+    return (launch.round, launch.process, launch.cell_key) in shared.warm
+
+
+def _peak_memory_b(cell: Cell, launches: Sequence[Launch]) -> int | None:
+    """Return the most memory of the cell's device that any launch held: of a CPU its process' resident set."""
+    peaks = [launch.peak_memory_b if cell.device == "cpu" else launch.peak_device_memory_b for launch in launches]
+    return max((peak for peak in peaks if peak is not None), default=None)
+
+
+def _combined_fits(fits: Sequence[FitNumbers]) -> FitNumbers | None:
+    """Return the means of the runs' fits; their spread is that within runs, the root of the mean of squares."""
+    if not fits:
+        return None
+    means = {
+        name: statistics.fmean(known)
+        for name in ("total_ns", "pipeline_ratio", "test_ns", "score")
+        if (known := [value for fit in fits if (value := getattr(fit, name)) is not None])
+    }
+    spreads = [fit.score_sd**2 for fit in fits if fit.score_sd is not None]
+    return msgspec.structs.replace(
+        fits[0],
+        **means,
+        score_sd=math.sqrt(statistics.fmean(spreads)) if spreads else None,
+        repeats=sum(fit.repeats for fit in fits),
+    )
+
+
+def _injected_ratio(launch: Launch) -> float | None:
+    """Return a launch's steps over what they would have been without the delay in them: the median over its blocks."""
+    blocks = launch.blocks
+    delays_ns = blocks.counters.get(INJECTED_NS)
+    if delays_ns is None:
+        return None
+    spans_ns = np.asarray(blocks.span_ns, np.float64)
+    return float(np.median(spans_ns / (spans_ns - [delay_ns or 0 for delay_ns in delays_ns])))
+
+
+def _drift_pct(steps_ns: Sequence[float]) -> float | None:
+    return 100 * float(np.std(np.log(steps_ns), ddof=1)) if len(steps_ns) > 1 else None
+
+
+def _severity(mark: Reason) -> float:
+    return max((value for value in mark.values.values() if isinstance(value, int | float)), default=0)
+
+
+def _growth(launches: Sequence[Launch], weights: dict[str, list[list[int]]]) -> dict[str, float]:
+    """Return what each counter of `weights` grew by, over the weights of the blocks that were read."""
+    growth = {}
+    for name, by_launch in weights.items():
+        known = [
+            (value, weight)
+            for launch, of_launch in zip(launches, by_launch, strict=True)
+            for value, weight in zip(launch.blocks.counters.get(name, []), of_launch, strict=False)
+            if value is not None
+        ]
+        total = sum(weight for _, weight in known)
+        if total > 0:
+            growth[name] = sum(value for value, _ in known) / total
+    return growth
+
+
+def _sensors(launches: Sequence[Launch]) -> dict[str, SensorSummary]:
+    summaries = defaultdict(list)
+    for name, summary in (item for launch in launches for item in launch.sensors.items()):
+        summaries[name].append(summary)
+    return {
+        name: SensorSummary(
+            mean=statistics.fmean(summary.mean for summary in of_sensor),
+            max=max(summary.max for summary in of_sensor),
+            unit=of_sensor[0].unit,
+            samples=sum(summary.samples for summary in of_sensor),
+        )
+        for name, of_sensor in summaries.items()
+    }
+
+
+def _energy_per_sample_j(cell: Cell, launches: Sequence[Launch]) -> float | None:
+    """Return joules per sample of the cell's device: of all launches whose sensors together are that device."""
+    joules = samples = 0.0
+    for launch in launches:
+        sensors = {
+            energy.sensor: DeviceEnergy(energy.joules_j, energy.window_ns, energy.block_ns)
+            for energy in launch.energy
+            if energy.device_id is None or not launch.device_ids or energy.device_id in launch.device_ids
+        }
+        energy_j = device_energy_j(cell.device, cell.devices, sensors)
+        if isinstance(energy_j, float) and launch.energy:
+            joules, samples = joules + energy_j, samples + launch.energy[0].samples
+    return joules / samples if samples else None

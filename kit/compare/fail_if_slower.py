@@ -1,0 +1,60 @@
+"""`--fail-if-slower`: which rows are shown to be slower by more than allowed, which not to be, and which neither."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kit.compare.rows import Comparison, Row
+from kit.stats.runs import SlowerBy, slower_by_more_than
+
+
+class LimitedRow(NamedTuple):
+    """A row, and what is shown of it."""
+
+    name: str  # ``group: name``
+    row: Row
+    shown: SlowerBy
+
+
+class Limit(NamedTuple):
+    """Rows by what is shown of them, each as ``group: name``."""
+
+    slower: list[str]
+    not_slower: list[str]
+    unresolved: list[str]
+
+    @property
+    def exit_code(self) -> int:
+        """1: a row is slower by more; 5: none is, but one is not resolved; 4: nothing was compared; 0: all passed."""
+        return 1 if self.slower else 5 if self.unresolved else 0 if self.not_slower else 4
+
+
+def limited_rows(comparison: Comparison, allowed_pct: float) -> list[LimitedRow]:
+    """Return every row that is not a baseline with what is shown of it, adjusted over all of them.
+
+    What cannot be judged, as a cell that failed or is kept apart by the gate, is unresolved: it is not shown to be as
+    fast as it was.
+    """
+    named = [
+        (f"{' · '.join(group.title)}: {row.name}", row)
+        for group in comparison.groups
+        for row in group.rows
+        if not row.is_baseline
+    ]
+    shown = slower_by_more_than([row.versus for _, row in named], allowed_pct)
+    return [LimitedRow(name, row, answer) for (name, row), answer in zip(named, shown, strict=True)]
+
+
+def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
+    """Return the rows by what is shown of them; baselines of cells that nothing else has are unresolved."""
+    limit = Limit([], [], [])
+    for name, _, shown in limited_rows(comparison, allowed_pct):
+        getattr(limit, shown).append(name)
+    for group in comparison.groups if comparison.kind == "runs" else ():
+        compared = {row.cell.key for row in group.rows if not row.is_baseline}
+        limit.unresolved.extend(
+            f"{' · '.join(group.title)}: {row.name}, which nothing is compared with"
+            for row in group.rows
+            if row.is_baseline and row.cell.key not in compared
+        )
+    return limit

@@ -1,0 +1,100 @@
+"""How the machine is at this moment: what explains a number that moved. Counters are cumulative."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+from kit.fingerprint.accelerators import accelerator_states
+from kit.profile.identity import State
+from kit.profile.reason import Reason, reason
+from kit.sensors import cgroup, frequency
+from kit.sensors.machine_cpu import TICK_NS, pressure_some_ns
+
+Value = TypeVar("Value")
+
+# Where the kernel's drivers put the temperature of the processor, best first (psutil's names).
+CPU_THERMOMETERS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz")
+
+
+def state(root: Path = Path("/")) -> State:
+    """Look at the machine now.
+
+    Args:
+        root: where /proc and /sys are looked for.
+    """
+    reasons: dict[str, Reason] = {}
+    cpu = root / "sys/devices/system/cpu"
+
+    def ask(field: str, answer: Callable[[], Value | Reason]) -> Value | None:
+        try:
+            value = answer()
+        except OSError as error:
+            value = reason("file_not_readable", file=str(error.filename), error=str(error.strerror))
+        except (ValueError, IndexError) as error:
+            value = reason("state_not_as_expected", error=str(error))
+        if not isinstance(value, Reason):
+            return value
+        reasons[field] = value
+        return None
+
+    def number(field: str, file: str, pattern: str, unit: int = 1) -> int | None:
+        """Ask for the first match of the pattern at the beginning of a line."""
+        number = ask(field, lambda: re.findall(f"^{pattern}", (root / file).read_text(), re.MULTILINE)[0])
+        return None if number is None else int(number) * unit
+
+    throttled = ask("cgroup_throttled", lambda: _throttled(root))
+    if throttled is None:
+        reasons["cgroup_throttled_ns"] = reasons["cgroup_throttled"]
+    throttled_ns, periods = throttled or (None, None)
+    return State(
+        taken=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        load_1min=ask("load_1min", lambda: float((root / "proc/loadavg").read_text().split()[0])),
+        governor=ask("governor", lambda: _governor(cpu)),
+        turbo=ask("turbo", lambda: _turbo(cpu)),
+        frequency_mhz=ask(
+            "frequency_mhz",
+            lambda: (
+                frequency.scaling_mhz(cpu) or frequency.cpuinfo_mhz(root / "proc/cpuinfo") or reason("no_frequency")
+            ),
+        ),
+        temperature_c=ask("temperature_c", _temperature_c),
+        memory_available_b=number("memory_available_b", "proc/meminfo", r"MemAvailable:\s+(\d+) kB", 1024),
+        context_switches=number("context_switches", "proc/stat", r"ctxt (\d+)"),
+        steal_ns=number("steal_ns", "proc/stat", r"cpu +(?:\d+ ){7}(\d+)", TICK_NS),
+        cgroup_throttled=periods,
+        cgroup_throttled_ns=throttled_ns,
+        pressure_cpu_some_ns=ask(
+            "pressure_cpu_some_ns", lambda: pressure_some_ns((root / "proc/pressure/cpu").read_bytes())
+        ),
+        accelerators=accelerator_states(),
+        reasons=reasons,
+    )
+
+
+def _governor(cpu: Path) -> str | Reason:
+    files = sorted(cpu.glob("cpu[0-9]*/cpufreq/scaling_governor"))
+    return " / ".join(sorted({file.read_text().strip() for file in files})) or reason("no_governor")
+
+
+def _turbo(cpu: Path) -> bool | Reason:
+    for file, on in ((cpu / "intel_pstate/no_turbo", "0"), (cpu / "cpufreq/boost", "1")):
+        if file.exists():
+            return file.read_text().strip() == on
+    return reason("no_turbo_switch")
+
+
+def _temperature_c() -> float | Reason:
+    thermometers = psutil.sensors_temperatures()
+    entries = next((thermometers[name] for name in CPU_THERMOMETERS if thermometers.get(name)), None)
+    return float(max(entry.current for entry in entries)) if entries else reason("no_thermometer")
+
+
+def _throttled(root: Path) -> tuple[int, int] | Reason:
+    file = cgroup.throttling_file(root / "sys/fs/cgroup", root / "proc")
+    return file if isinstance(file, Reason) else cgroup.throttling(file.read_bytes())

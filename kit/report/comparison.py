@@ -1,0 +1,256 @@
+"""A comparison as a report: a table a group, its sentences, what differs between runs, and what else has to be said."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kit.compare.explaining_facts import FACTS
+from kit.compare.rows import Comparison, GroupRows, Headline, Mismatch, Note, Row
+from kit.profile.cell import OWN
+from kit.report.answer import answer
+from kit.report.columns import MARKS, Shown, columns_of
+from kit.report.comparison_records import cases, records
+from kit.report.conclusions import group_sentences
+from kit.report.plain import one_line
+from kit.report.quantity import by_name, counted, moment, several
+from kit.report.sentences import FINDINGS, REMEDIES, filled, sentence
+from kit.report.table import Cell, Column, Explanation, Report, Table, plain_table
+
+if TYPE_CHECKING:
+    from kit.audit.finding import Finding
+
+NAME = "kit compare"
+HINT = "kit compare {file} --wide for intervals, p95, CPU, phases · kit show {file} for every launch"
+# A longer name, as of a profile, is cut: CSV has it whole.
+NAME_MAX = 34
+ROWS_MAX = 40
+VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": "yellow"}
+EXPLANATIONS_MAX = 3
+# The machine's or the container's, not a member's: said once, whichever cells have them.
+MACHINE_WIDE = ("throttled", "contention")
+# A list with more sizes is nothing to read.
+SIZES_MAX = 6
+DATA_NAMES = {"mnist": "MNIST", "uci_har": "UCI-HAR"}
+GRADES = {"incompatible": "not comparable", "warns": "could explain a difference"}
+
+Titles = Mapping[str, str]  # backend -> as people write it
+
+
+def comparison_report(
+    comparison: Comparison,
+    titles: Titles,
+    *,
+    wide: bool = False,
+    allowed_pct: float | None = None,
+    file: Path | None = None,
+) -> Report:
+    """Return the report.
+
+    Args:
+        comparison: of cells or of runs.
+        titles: of backends.
+        wide: every column.
+        allowed_pct: of `--fail-if-slower`; null: none.
+        file: the profile, named in the commands that are shown.
+    """
+    path = "FILE" if file is None else shlex.quote(str(file))
+    return Report(
+        name=NAME,
+        headline=headline(comparison, titles),
+        tables=[table for groups in _of_like_tasks(comparison) for table in _tables(comparison, groups, titles, wide)],
+        notes=[*note_lines(comparison), *mismatch_lines(comparison)],
+        hint=HINT.format(file=path) if comparison.kind == "cells" else "",
+        hint_is_path=file is not None,
+        records=records(comparison),
+        cases=cases(comparison, allowed_pct),
+        properties={"rule": comparison.rule} | ({} if allowed_pct is None else {"allowed": f"{allowed_pct:g} %"}),
+        document=comparison,
+        is_wide=wide,
+        rows_max=ROWS_MAX,
+    )
+
+
+def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Report:
+    """Return the rows' answers, then every difference between the runs, with its effect."""
+    answers = [
+        [" · ".join(group.title), row.name, answer(row)]
+        for group in comparison.groups
+        for row in group.rows
+        if not row.is_baseline
+    ]
+    differences = []
+    for mismatch in comparison.mismatches:
+        differences.append([mismatch.grade, _mismatch(mismatch)])
+        effect = FACTS[mismatch.kind].effect if mismatch.kind in FACTS else ""
+        differences += [["", effect]] if effect else []
+    alike = [] if differences else ["As far as recorded, machine, software and settings are the same."]
+    tables = [
+        plain_table("Answers", ("group", "row", "against the baseline"), answers, left=3),
+        plain_table("Differences", ("grade", "what differs, and its effect"), differences)._replace(sentences=alike),
+    ]
+    usual = comparison_report(comparison, {}, allowed_pct=allowed_pct)
+    records = [
+        {
+            "grade": mismatch.grade,
+            "kind": mismatch.kind,
+            "name": mismatch.name,
+            "value": value,
+            "profiles": " ".join(labels),
+        }
+        for mismatch in comparison.mismatches
+        for value, labels in mismatch.values
+    ]
+    differing = {f"difference.{place:02}": line for place, line in enumerate(mismatch_lines(comparison), 1)}
+    properties = {**usual.properties, **differing}
+    return usual._replace(
+        headline=[], tables=tables, notes=note_lines(comparison), rows_max=None, properties=properties, records=records
+    )
+
+
+def _of_like_tasks(comparison: Comparison) -> list[list[GroupRows]]:
+    """Return the groups of steps and those of fits, which have other columns."""
+    fits = [group for group in comparison.groups if any(row.cell.task == "fit" for row in group.rows)]
+    steps = [group for group in comparison.groups if group not in fits]
+    return [groups for groups in (steps, fits) if groups]
+
+
+def _tables(comparison: Comparison, groups: Sequence[GroupRows], titles: Titles, wide: bool) -> list[Table]:
+    between = columns_of(groups, by=comparison.by, wide=wide)
+    columns = [
+        Column("", right=False, width_max=NAME_MAX),
+        *(Column(column.title, right=column is not MARKS, hides=column.hides) for column in between),
+    ]
+    tables = []
+    for group in groups:
+        against = f"against {one_line(group.baseline)}" if group.baseline and len(group.rows) > 1 else ""
+        tables.append(
+            Table(
+                title=" · ".join(map(one_line, group.title)),
+                columns=[*columns, Column(against, right=False, folds=True)],
+                rows=[_cells(row, between) for row in group.rows],
+                sentences=group_sentences(group, titles),
+                explanations=explanations(group, whole=wide),
+            )
+        )
+    return tables
+
+
+def _cells(row: Row, columns: Sequence[Shown]) -> list[Cell]:
+    style = "red" if row.numbers.step_ns is None else ""
+    verdict = style if row.versus is None else VERDICT_STYLES[row.versus.verdict]
+    words = [one_line(row.name), *(column.show(row) for column in columns)]
+    return [*(Cell(shown, style) for shown in words), Cell(answer(row), verdict)]
+
+
+def headline(comparison: Comparison, titles: Titles) -> list[str]:
+    """Return what was compared: of one run two lines, of several a line a side."""
+    rule = f"rule {comparison.rule}"
+    if comparison.kind == "runs":
+        return [*map(_run_line, comparison.headlines[:SIZES_MAX]), rule]
+    head = comparison.headlines[0]
+    frameworks = _counted_or_named([titles.get(name, name) for name in head.axes["backend"]], "framework")
+    are_programs = head.axes["precision"] == [OWN]
+    nets = _counted_or_named(head.axes["workload"], "program" if are_programs else "network")
+    crossed = [nets, *([] if are_programs else [frameworks]), "+".join(head.axes["task"])]
+    virtual = f"{head.cpus} vCPUs ({head.hypervisor})" if head.hypervisor else counted(head.cpus or 0, "CPU")
+    what = [
+        head.given_label,
+        head.suite,
+        " × ".join(crossed),
+        f"batch {_sizes(head.axes['batch'])}",
+        ", ".join(precision for precision in head.axes["precision"] if precision != OWN),
+        ", ".join(DATA_NAMES.get(data, data) for data in head.data),
+        f"{counted(head.rounds, 'round')} × {counted(head.cycles, 'cycle')}",
+    ]
+    where = [
+        f"{head.cpu}, {virtual}{'' if head.power_sensor else ', no power sensor'}",
+        *head.accelerators,
+        moment(head.created),
+        f"kit {head.kit} ({comparison.rule})",
+    ]
+    return [one_line(" · ".join(part for part in parts if part)) for parts in (what, where)]
+
+
+def _run_line(head: Headline) -> str:
+    rounds = f"{counted(head.rounds, 'round')} of {counted(head.cycles, 'cycle')}"
+    return one_line(f"{head.label}: {head.suite} · {head.cpu} · {rounds} · {moment(head.created)} · kit {head.kit}")
+
+
+def _sizes(values: Sequence[str]) -> str:
+    return ", ".join(values) if len(values) <= SIZES_MAX else f"{values[0]} to {values[-1]} ({len(values)} sizes)"
+
+
+def _counted_or_named(names: Sequence[str], noun: str) -> str:
+    return names[0] if len(names) == 1 else counted(len(names), noun)
+
+
+def explanation(finding: Finding, who: str) -> Explanation:
+    """Return a finding in words; `who` is the member's name within its group, or how many cells have it."""
+    evidence = filled(FINDINGS, finding.code, {"who": who, **finding.values})
+    remedy = None if finding.remedy is None else filled(REMEDIES, finding.remedy.code, finding.remedy.values)
+    return Explanation(evidence, remedy, f"docs/findings.md#{finding.anchor}")
+
+
+def explanations(group: GroupRows, *, whole: bool) -> list[Explanation]:
+    """Return what explains the group's numbers, gravest first; at most EXPLANATIONS_MAX unless `whole`."""
+    names = {row.cell.key: row.name for row in group.rows}
+    findings = [finding for finding in group.findings if finding.cell_key in names and finding.code not in MACHINE_WIDE]
+    lines = [explanation(finding, one_line(names[finding.cell_key])) for finding in findings]
+    # What is to be tried has been, where a member of this very group is that variant.
+    tried = [any(f"--variant {name}:" in (line.remedy or "") for name in names.values()) for line in lines]
+    lines = [line._replace(remedy=None) if had else line for line, had in zip(lines, tried, strict=True)]
+    return lines if whole else lines[:EXPLANATIONS_MAX]
+
+
+def note_line(note: Note) -> str:
+    """Return a note, with its reason."""
+    because = "" if note.because is None else f": {sentence(note.because)}"
+    return f"{sentence(note.what)}{because}"
+
+
+def note_lines(comparison: Comparison) -> list[str]:
+    """Return what kept members from their CPUs, then the notes; parity and energy share a line."""
+    lines = [note_line(note) for note in comparison.notes]
+    quiet = [line for line in lines if line.startswith(("parity:", "energy:"))]
+    others = [line for line in lines if line not in quiet]
+    return [*_machine_lines(comparison), *others, *([" · ".join(quiet)] if quiet else [])]
+
+
+def _machine_lines(comparison: Comparison) -> list[str]:
+    """Return findings of the machine, each once: with how many cells have it, and the worst of them."""
+    cells = {row.cell.key for group in comparison.groups for row in group.rows}
+    lines = []
+    for code in MACHINE_WIDE:
+        findings = [finding for group in comparison.groups for finding in group.findings if finding.code == code]
+        if findings:
+            who = f"{len({finding.cell_key for finding in findings})} of {counted(len(cells), 'cell')}"
+            line = explanation(max(findings, key=lambda finding: finding.rank), who)
+            lines.append(f"{line.evidence} {line.remedy}.  {line.more}")
+    return lines
+
+
+def mismatch_lines(comparison: Comparison) -> list[str]:
+    """Return what differs between runs: what is incompatible or warns a line each, what is noted in one together."""
+    lines = [
+        f"{GRADES[mismatch.grade]}: {_mismatch(mismatch)}"
+        for mismatch in comparison.mismatches
+        if mismatch.grade in GRADES
+    ]
+    noted = [_mismatch(mismatch) for mismatch in comparison.mismatches if mismatch.grade not in GRADES]
+    if noted:
+        lines.append(f"also differs: {several(noted, '; ')}")
+    if not lines and comparison.kind == "runs":
+        lines.append("machine, software and settings are the same, as far as recorded")
+    return lines
+
+
+def _mismatch(mismatch: Mismatch) -> str:
+    """Return ``kernel: 6.1.0 (a), 6.6.0 (b, c)``."""
+    kind, name = mismatch.kind, mismatch.name
+    title = FACTS[kind].title if kind in FACTS else ""
+    shown = (title or kind.replace("_", " ")) if name == kind else name
+    values = [f"{by_name(kind, value)} ({several(labels)})" for value, labels in mismatch.values]
+    return one_line(f"{shown}: {several(values)}")

@@ -1,0 +1,282 @@
+"""One profile as a report: the machine, what was asked for, and every launch with its blocks, counters and sensors."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar, get_args
+
+from kit.audit.launch_arrays import block_arrays
+from kit.compare.cell_numbers import NOTHING_SHARED, counters_per_step, launch_marks, numbers_of, phases_ns
+from kit.compare.fits import pipeline_ratio
+from kit.compare.notes import deduplicated, parity_notes, run_notes
+from kit.profile.launch import Fit, Launch, PhaseName
+from kit.profile.schema import CellResult, Profile
+from kit.profile.sensor import Energy
+from kit.report.comparison import note_line
+from kit.report.machine import clock_facts, identity_facts, sensor_table, state_facts
+from kit.report.plain import NONE, one_line
+from kit.report.quantity import by_name, duration, energy, moment, number, size
+from kit.report.sentences import sentence
+from kit.report.table import Case, Report, Table, facts_table, plain_table
+from kit.stats.metrics import Metrics, metrics
+
+LAUNCH_TITLES = ("cell", "round", "step", "median", "p95", "p99", "blocks sd", "samples/s", "memory", "marks")
+FIT_TITLES = ("cell", "round", "epochs", "updates", "time", "pipeline", "test pass", "score")
+CLASS_TITLES = ("cell", "class", "precision %", "recall %", "F1 %")
+
+Value = TypeVar("Value")
+
+
+class MeasuredLaunch(NamedTuple):
+    """A launch and the cell that it measured."""
+
+    result: CellResult
+    launch: Launch
+
+    @property
+    def head(self) -> list[str]:
+        """What names its row; rounds are counted from 1."""
+        return [self.result.key, str(self.launch.round + 1)]
+
+
+def profile_report(profile: Profile, document: object = None) -> Report:
+    """Return every section of one profile; `document`: of JSON, where it is more than the profile."""
+    launches = [MeasuredLaunch(result, launch) for result in profile.cells for launch in result.launches]
+    report = _measured(profile, launches) if profile.measured else _published(profile)
+    return report._replace(
+        name="kit show",
+        tables=[table for table in report.tables if table.rows],
+        records=report.records or [_record(measured) for measured in launches],
+        cases=report.cases or [_case(measured) for measured in launches],
+        document=document or profile,
+        is_wide=True,
+    )
+
+
+def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
+    parts = (profile.label, profile.id, moment(profile.created), f"kit {profile.kit.version}", profile.schema)
+    notes = [*run_notes(profile.id, profile), *parity_notes(profile.cells)]
+    events = [(measured.head, of) for measured in launches if (of := measured.launch.device_events) is not None]
+    joules = [
+        [*measured.head, reading.sensor, _joules(reading)]
+        for measured in launches
+        for reading in measured.launch.energy
+    ]
+    tables = [
+        facts_table("Machine", identity_facts(profile.identity)),
+        facts_table("State", state_facts(profile.state)),
+        facts_table("Clock", clock_facts(profile.clock)),
+        sensor_table(profile.sensors),
+        facts_table("Suite", _suite(profile)),
+        plain_table(
+            "Groups",
+            ("",),
+            [[f"{group.key}: {', '.join(group.cells)}; baseline {group.baseline}"] for group in profile.groups],
+        ),
+        _table(
+            "Phases, median over rounds",
+            [([result.key], phases_ns(result.launches)) for result in profile.cells],
+            lambda _, value_ns: duration(value_ns),
+            get_args(PhaseName),
+        ),
+        plain_table("Members", ("",) * 5, [_member(result) for result in profile.cells], left=5),
+        plain_table("Launches", LAUNCH_TITLES, map(_launch, launches)),
+        plain_table(
+            "Fits",
+            FIT_TITLES,
+            [_fit(measured, measured.launch.fit) for measured in launches if measured.launch.fit is not None],
+        ),
+        plain_table("Classes, over the repeats of a fit", CLASS_TITLES, _classes(profile), left=2, last_right=True),
+        _table(
+            "Counters per step",
+            [(measured.head, counters_per_step([measured.launch])) for measured in launches],
+            by_name,
+        ),
+        plain_table(
+            "Median step by the host's clock and by the device's events",
+            ("", "", "", ""),
+            [[*head, duration(of.host_ns, 4), duration(of.device_ns, 4)] for head, of in events],
+        ),
+        _table(
+            "Sampled, mean and max",
+            [(measured.head, measured.launch.sensors) for measured in launches],
+            lambda _, of: f"{number(of.mean)} / {number(of.max)} {of.unit}",
+        ),
+        plain_table("Energy", ("",) * 4, joules or [["not measured", "", "", ""]], left=4),
+    ]
+    return Report(
+        name="",
+        headline=[one_line(" · ".join(part for part in parts if part))],
+        tables=tables,
+        notes=[one_line(note_line(note)) for note in deduplicated(notes)],
+    )
+
+
+def _published(profile: Profile) -> Report:
+    figures = [(result.key, of.figure, of.value) for result in profile.cells for of in result.published]
+    rows = [[key, name, number(value)] for key, name, value in figures]
+    heading = one_line(f"{profile.id} · not measured: published in {profile.source} · {profile.schema}")
+    return Report(
+        name="",
+        headline=[heading],
+        tables=[plain_table("Published", ("", "", ""), rows, left=2, last_right=True)],
+        records=[{"cell": key, "figure": name, "value": value} for key, name, value in figures],
+        cases=[Case(name, key, output=number(value)) for key, name, value in figures],
+    )
+
+
+def _suite(profile: Profile) -> dict[str, str]:
+    suite, plan = profile.suite, profile.suite.plan
+    facts = {
+        "name": f"{suite.name} · {suite.sha256[:8]}",
+        "compares": ", ".join(suite.compare),
+        "processes hold cells over": ", ".join(suite.share) or "nothing: one cell a process",
+        "rounds": f"{suite.rounds}" + (f", until ±{suite.precision_pct:g} %" if suite.precision_pct else ""),
+        "plan": f"{plan.cycles} blocks of {plan.block_s:g} s, lead-in {plan.lead_in_s:g} s, "
+        f"warm-up {plan.warmup_s:g} s and {plan.warmup_steps} steps, energy {plan.energy_s:g} s",
+        "data": (", ".join(f"{name}: {used}" for name, used in suite.data.items()) or "the programs' own")
+        + f" · seed {suite.seed}",
+    }
+    for name, source in suite.programs.items():
+        facts[f"program {name}"] = f"{source.function} of {source.path} · {source.sha256[:8]}"
+    for variant in suite.variants:
+        env = " ".join(f"{name}={value}" for name, value in variant.env.items())
+        injected = f" {variant.slowdown_pct:g} % slower on purpose" if variant.slowdown_pct else ""
+        image = f"{variant.image} ({variant.image_digest})" if variant.image else ""
+        facts[f"variant {variant.name}"] = f"{variant.python or image} {env}{injected}".strip() or "default settings"
+    return facts
+
+
+def _member(result: CellResult) -> list[str]:
+    """Return what ran a cell's launches, each value once."""
+    versions = {
+        f"{launch.backend_version} on Python {launch.python}"
+        if launch.backend_version
+        else f"Python {launch.python}": None
+        for launch in result.launches
+        if launch.python
+    }
+    threads = {
+        f"{launch.threads.reported or 'unknown'} threads ({launch.threads.requested} asked for) on CPUs "
+        f"{','.join(map(str, launch.threads.cpus))}": None
+        for launch in result.launches
+        if launch.threads is not None
+    }
+    settings = {
+        ", ".join(f"{name} {value}" for name, value in launch.settings.items()): None
+        for launch in result.launches
+        if launch.settings
+    }
+    kernels = {", ".join(launch.kernels): None for launch in result.launches if launch.kernels}
+    return [result.key, *(" / ".join(map(one_line, each)) or NONE for each in (versions, threads, settings, kernels))]
+
+
+def _table(
+    title: str,
+    rows: Sequence[tuple[list[str], Mapping[str, Value]]],
+    show: Callable[[str, Value], str],
+    order: Sequence[str] = (),
+) -> Table:
+    """Return a row for each that has values, a column for each name, in `order` or as they come."""
+    rows = [(head, values) for head, values in rows if values]
+    known = dict.fromkeys(name for _, values in rows for name in values)
+    names = sorted(known, key=order.index) if order else list(known)
+    words = [
+        [*head, *(show(name, values[name]) if name in values else NONE for name in names)] for head, values in rows
+    ]
+    heads = ["cell", "round"][: len(rows[0][0])] if rows else []
+    return plain_table(title, [*heads, *map(one_line, names)], words, last_right=True)
+
+
+def _launch(measured: MeasuredLaunch) -> list[str]:
+    result, launch = measured
+    if launch.failure is not None:
+        # An exception's last line there is the exception.
+        tail = "" if "type" in launch.failure.reason.values else launch.failure.stderr_tail
+        words = f"failed in {launch.failure.phase}: {sentence(launch.failure.reason)}"
+        return [*measured.head, *[NONE] * 7, ": ".join([words, *tail.strip().splitlines()[-1:]])]
+    if not launch.gave_number:
+        return [*measured.head, *[NONE] * 7, "no blocks"]
+    numbers = numbers_of(result, [launch], NOTHING_SHARED, details=False)
+    spread = _blocks_sd(launch)
+    values = [
+        duration(numbers.step_ns or 0, 4),
+        NONE if numbers.latency_ns is None else duration(numbers.latency_ns),
+        NONE if launch.p95_ns is None else duration(launch.p95_ns),
+        NONE if launch.p99_ns is None else duration(launch.p99_ns),
+        NONE if spread is None else f"{100 * spread:.1f} %",
+        NONE if numbers.samples_per_s is None else number(numbers.samples_per_s),
+        NONE if numbers.peak_memory_b is None else size(numbers.peak_memory_b),
+    ]
+    return [*measured.head, *values, ", ".join(sentence(mark) for mark in launch_marks(launch))]
+
+
+def _blocks_sd(launch: Launch) -> float | None:
+    steps_ns = block_arrays(launch).times_ns("step").tolist()
+    return statistics.stdev(steps_ns) / statistics.mean(steps_ns) if len(steps_ns) > 1 else None
+
+
+def _record(measured: MeasuredLaunch) -> dict[str, object]:
+    """Return the numbers of a launch; rounds are counted from 1."""
+    result, launch = measured
+    numbers = numbers_of(result, [launch], NOTHING_SHARED)
+    record: dict[str, object] = {"cell": result.key, "group": launch.group, "round": launch.round + 1}
+    record |= {name: getattr(numbers, name) for name in ("step_ns", "latency_ns", "samples_per_s", "peak_memory_b")}
+    record |= {"p95_ns": launch.p95_ns, "p99_ns": launch.p99_ns}
+    record["marks"] = " ".join(mark.code for mark in launch_marks(launch))
+    record["failure"] = None if launch.failure is None else sentence(launch.failure.reason)
+    record |= {f"phase {name}_ns": value for name, value in numbers.phases_ns.items()}
+    return record | {f"{name} per step": value for name, value in numbers.counters.items()}
+
+
+def _case(measured: MeasuredLaunch) -> Case:
+    result, launch = measured
+    case = Case(f"round {launch.round + 1}", result.key)
+    if launch.failure is not None:
+        return case._replace(outcome="error", words=sentence(launch.failure.reason), kind=launch.failure.phase)
+    return case if launch.gave_number else case._replace(outcome="skipped", words="no blocks")
+
+
+def _joules(reading: Energy) -> str:
+    if reading.joules_j is None or reading.window_ns is None:
+        return "unknown" if reading.reason is None else sentence(reading.reason)
+    return f"{energy(reading.joules_j)} in {duration(reading.window_ns)}"
+
+
+def _fit(measured: MeasuredLaunch, fit: Fit) -> list[str]:
+    ratio = pipeline_ratio(measured.launch, fit)
+    if fit.confusion is not None:
+        score = f"accuracy {100 * metrics(fit.confusion).accuracy:.2f} %"
+    elif fit.mean_squared_error is not None:
+        score = f"mean squared error {number(fit.mean_squared_error)}"
+    else:
+        score = NONE if fit.reason is None else sentence(fit.reason)
+    return [
+        *measured.head,
+        str(fit.epochs),
+        f"{fit.updates} of {fit.all_updates}" if fit.is_part else str(fit.updates),
+        duration(sum(measured.launch.blocks.duration_ns)),
+        NONE if ratio is None else f"{100 * (ratio - 1):+.1f} %",
+        NONE if fit.test_ns is None else duration(fit.test_ns),
+        score,
+    ]
+
+
+def _classes(profile: Profile) -> list[list[str]]:
+    """Return precision, recall and F1 of each class, over all repeats of a cell, and their plain means."""
+    rows = []
+    for result in profile.cells:
+        confusions = [launch.fit.confusion for launch in result.launches if launch.fit and launch.fit.confusion]
+        if confusions:
+            # Repeats of one size weigh alike: their counts may be added.
+            total = [[sum(cells) for cells in zip(*each, strict=True)] for each in zip(*confusions, strict=True)]
+            rows += _of_classes(result.key, metrics(total))
+    return rows
+
+
+def _of_classes(key: str, scores: Metrics) -> list[list[str]]:
+    shares = zip(scores.precision, scores.recall, scores.f1, strict=True)
+    macro = (scores.macro_precision, scores.macro_recall, scores.macro_f1)
+    named = [*((str(place), share) for place, share in enumerate(shares)), ("macro", macro)]
+    return [[key, name, *(f"{100 * value:.2f}" for value in share)] for name, share in named]

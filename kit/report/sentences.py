@@ -1,0 +1,275 @@
+"""Every sentence: a template per code, and the look-up. A code without one, as of a newer kit, is shown as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kit.profile.reason import Reason, Value
+from kit.report.plain import one_line
+from kit.report.quantity import by_name
+
+# Templates name values; `{needed_b}` is shown in the unit that its name ends in, `{needed_b:,}` as Python formats it.
+Templates = dict[str, str]
+
+
+class _Shown(NamedTuple):
+    """A value in a template."""
+
+    name: str
+    value: Value
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else by_name(self.name, self.value)
+
+
+def fill(template: str, values: Mapping[str, Value]) -> str:
+    """Return the template with its values, in one line.
+
+    Raises:
+        KeyError, ValueError: a value is missing or is not what the template expects.
+    """
+    return one_line(template.format_map({name: _Shown(name, value) for name, value in values.items()}), 2000)
+
+
+def sentence(reason: Reason) -> str:
+    """Return the reason in words, without a full stop; an unknown one as its code and values."""
+    return filled(REASONS, reason.code, reason.values)
+
+
+def filled(templates: Templates, code: str, values: Mapping[str, Value]) -> str:
+    """Return a code in the words of its template; without one, or with values of another kit, as it is."""
+    if code in templates:
+        try:
+            return fill(templates[code], values)
+        except (KeyError, ValueError, IndexError, AttributeError):
+            pass
+    listed = ", ".join(f"{one_line(name)} {by_name(name, value)}" for name, value in values.items())
+    plain = one_line(code.replace("_", " "))
+    return f"{plain} ({listed})" if listed else plain
+
+
+REASONS: Templates = {
+    # Why a launch failed.
+    "exception": "{type}: {message}",
+    "program_raised": "{type}: {message} ({file}, line {line})",
+    "refused": "{message}",
+    "output_not_finite": "a loss or an output is not finite",
+    "out_of_memory": "killed for lack of memory ({signal})",
+    "signal": "killed by {signal}",
+    "exit_code": "ended with exit code {exit_code}: {message}",
+    "closed_its_pipes": "closed its pipes to the runner",
+    "protocol": "its answer is not this kit's: {message}",
+    "phase_timeout": "no answer within {limit_s}",
+    "does_not_stop": "not stopped within {limit_s} of SIGSTOP",
+    "shared_process_ended": "its process ended while it measured {cell}",
+    # Turns, data, backends.
+    "lack_of_memory": "a further member needs {needed_b}, {available_b} are available",
+    "fit_runs_alone": "a fit runs alone from its first to its last step",
+    "exclusive_device": "only one process at a time may hold the {device}",
+    "synthetic_data": "synthetic data has no accuracy",
+    "download_failed": "{file} cannot be downloaded ({tried})",
+    "no_mirror": "{file} is not there, and no mirror is known that has it",
+    "data_not_mounted": "{data} is not in {folder}; on the host: `kit data fetch {data}`, and mount that folder, "
+    "-v ~/.cache/steadykit:/data:ro (`kit launch` mounts it)",
+    "folder_not_writable": "{folder} cannot be written: {error}",
+    "not_installed": "{backend} is not installed",
+    "pool_threads_not_listed": "its thread pool does not list its threads",
+    "eager": "eager mode compiles nothing",
+    "own_program": "a program compiles as it likes",
+    "threads_by_environment": "set by environment variables, which its framework reads",
+    "run_resumed": "the run was resumed: counters began anew",
+    # Marks.
+    "trending": "its ratio to the others moved by {change_pct} from the first to the last third of a round",
+    "two_modes": "step time is bimodal: {fast_ns} and {slow_ns}",
+    "throttled": "throttled by cgroup quota {share_pct} of the time",
+    "stalls": "stalls for {share_pct} of its time",
+    "contended": "contended: others took {share_pct} of its CPUs' time",
+    "process_ended_early": "its process ended later, while it measured {cell}",
+    "step_too_short_for_clock": "a step of {step_ns} is shorter than {shortest_ns}, which the clock may time singly",
+    "recompiled": "compiled again {count} times after the first step",
+    "graph_breaks": "{count} graph breaks",
+    # Notes beside a comparison.
+    "too_few_rounds": "preliminary: {rounds} of at least {needed} rounds that a verdict needs",
+    "preliminary": "preliminary: {rounds} rounds ({needed} and more settle smaller differences)",
+    "parity_agrees": "parity: the first {losses} losses agree within {difference:.0e}",
+    "parity_equal": "parity: the first {losses} losses are equal",
+    "parity_differs": "PARITY FAILED: {cell} computes other losses than the rest ({difference:.0e} apart)",
+    "own_programs": "programs bring their own data and weights: that they compute the same is not proved",
+    "energy_not_measured": "energy: not measured (kit doctor says why)",
+    "data_synthetic": "synthetic data in the shapes of a real set: times are valid, there is no accuracy",
+    "images": "images: {listed}",
+    "images_same": "two of the images are one and the same: the difference between them is chance",
+    "interrupted": "{profile} was interrupted and lacks rounds; `kit run --resume --out FILE` measures them "
+    "(or the `kit launch` that began it)",
+    "launches_failed": "{failed} of {launches} launches of {cell} failed",
+    "sequential": "members ran one after another, not interleaved, in {sequential} of {rounds} rounds: intervals are "
+    "wider",
+    "skipped": "{backend} was skipped",
+    "process_shared": "* of a process that held several cells",
+    "warm_start": "w  built in a process that had run another program: without its start and import",
+    "by_latency": "judged by latency: the median of steps that are waited for one by one; fits by their whole time",
+    "runs_needed": "a verdict needs {needed} runs a side (kit compare before*.json --against after*.json); "
+    "or measure both as variants in one run: kit run --variant",
+    "runs_apart": "one side's runs all came before the other's: what the machine did in between is in the difference; "
+    "alternate them where you can",
+    "versions": "{backend}: {listed}",
+    "per_sample": "batches are compared by time per sample",
+    # Blank cells of a suite's own table.
+    "not_measured": "not measured",
+    "not_published": "not published",
+    "part_of_a_fit": "a part of a fit has no score (leave out --quick, or fit_steps)",
+    "computed_times": "≈ computed: all updates × the mean step of the part that was measured",
+    "one_epoch": "the first epoch is left out, and there was no other",
+    "no_classes": "it reconstructs its input and tells no classes apart",
+    "not_like_the_cpus": "not comparable with the CPU's: {kind} {value}, there {of_cpu}",
+    "gains_are_over_this": "gains are over this",
+    "no_cpu_to_gain_over": "no CPU's time to compare with",
+    "same_run": "given more than once, counted once: {profiles}",
+    # What a machine or a container does to measurements, and the remedy.
+    "no_quota": "none below the {cpus} usable; threads of a framework: {threads}",
+    "quota": "{limit:g} CPUs on {cpus}; threads of a framework: {threads}, as one more would be throttled; take the "
+    "quota away, and pin with taskset",
+    "quota_in_container": "{limit:g} CPUs on {cpus}; threads of a framework: {threads}, as one more would be "
+    "throttled; give --cpuset-cpus in place of --cpus",
+    "no_shared_cores": "each usable CPU is a core of its own, as far as is shown",
+    "shared_cores": "the {cpus} usable CPUs are {cores} cores: two threads share one; pin to one CPU of each core: "
+    "{first} (taskset -c, docker run --cpuset-cpus)",
+    "memory_free": "{memory_b} free",
+    "memory_small": "{memory_b} free, and three frameworks together take about {needed_b}: members run "
+    "one after another where they do not fit; free some, or raise --memory",
+    "shm_enough": "{shm_b}",
+    "shm_small": "{shm_b}: programs whose data loaders have worker processes need more: --shm-size 1g",
+    "disk_free": "{folder}: {free_b} free",
+    "disk_small": "{folder}: {free_b} free; make room",
+    "folder_read_only": "{folder} is not writable: in a container mount one, -v $PWD/profiles:/profiles, and give "
+    "--user with its owner; else choose another --out",
+    "folder_in_container": "{folder} is in the container and goes with it: mount a folder, -v $PWD/profiles:/profiles",
+    "governor_fixed": "{governor}",
+    "governor_varies": "{governor}: frequencies follow the load; on the host: cpupower frequency-set -g performance",
+    "turbo_off": "off",
+    "turbo_on": "on: frequencies follow temperature and the number of busy cores; to fix them, on the host write the "
+    "other value to {switch}",
+    "clocksource_fast": "{source}",
+    "clocksource_slow": "{source}: a stamp costs a microsecond and more; boot with a clocksource of tsc or kvm-clock",
+    "steal_low": "{steal_pct} of CPU time since boot",
+    "steal_high": "{steal_pct} of CPU time since boot: other guests of this host take it; take more rounds, or a "
+    "machine of your own",
+    "load_low": "{load_1min:g} in the last minute, {cpus} CPUs",
+    "load_high": "{load_1min:g} in the last minute on {cpus} CPUs: something else runs; wait for it, or end it",
+    "pid_namespace_host": "the host's",
+    "pid_namespace_own": "its own: processes of others that use the CPUs or the GPU are not named; --pid host "
+    "shows them",
+    "compiler": "{name}",
+    "no_compiler": "none: torch.compile needs one on a CPU; install g++",
+    "tmp_noexec": "{folder} is mounted noexec: torch.compile runs what it builds there; give --tmpfs /tmp:exec",
+    "gpu_shared": "several processes may use it",
+    "gpu_exclusive": "one process at a time: members run one after another, and intervals are wider; "
+    "nvidia-smi -i {gpu:d} -c DEFAULT",
+    "mig_off": "off",
+    "mig_on": "on: a slice is measured, and joules are the whole board's where there are any; nvidia-smi -i {gpu:d} "
+    "-mig 0",
+    "persists": "on",
+    "persists_not": "off: the driver is loaded anew for each run; nvidia-smi -i {gpu:d} -pm 1",
+    "memlock_unlimited": "no limit",
+    "memlock_small": "limited: a TPU wants all that it maps locked; give --ulimit memlock=-1",
+    # What a machine or its sensors do not show: the obstacle, and what removes it.
+    # Identity and state
+    "not_shown": "{source} does not show it",
+    "interpreter_not_asked": "{python} could not be asked for its packages: {error}",
+    "libc_not_named": "the C library does not name itself (musl does not)",
+    "no_governor": "no cpufreq driver here (usual in a virtual machine): the host sets the governor",
+    "no_turbo_switch": "neither intel_pstate/no_turbo nor cpufreq/boost is there (usual in a virtual machine)",
+    "no_thermometer": "the kernel shows no CPU thermometer (usual in a virtual machine)",
+    "state_not_as_expected": "not readable: {error}",
+    # Sensors
+    "opening_failed": "opening it failed: {error}",
+    "file_not_readable": "{file} is not readable: {error}",
+    "file_not_as_expected": "{file} does not hold what was expected",
+    # CPU
+    "no_frequency": "no cpufreq driver and no aperfmperf counter (usual in a virtual machine): the 'cpu MHz' of "
+    "/proc/cpuinfo is then nominal, not measured; measure on the host",
+    "no_cpu_controller": "no cpu controller is mounted under {root}: mount cgroup2 there",
+    "no_throttling_count": "{file} counts no throttling: no CPU quota can apply to this group",
+    "no_pressure": "the kernel keeps no pressure figures (before 4.20, or booted without psi=1)",
+    # RAPL
+    "no_powercap": "{root} does not exist: no powercap in this kernel (a virtual machine, a processor other than Intel "
+    "or AMD, or no CONFIG_POWERCAP); measure on the host",
+    "no_rapl_zone": "{root} holds no RAPL package, dram or psys zone (usual in a virtual machine); on Intel or AMD "
+    "hardware: modprobe intel_rapl_msr",
+    "powercap_masked": "{zone} leads nowhere: the container masks powercap, as Docker and Podman do since "
+    "CVE-2020-8694; start it with --security-opt systempaths=unconfined, and as root",
+    "root_only": "{file} is readable by root alone, as in every kernel since 2020 (CVE-2020-8694): run as root, or on "
+    "the host: chmod a+r {file}",
+    # NVML
+    "nvml_package_missing": "the Python package nvidia-ml-py is not installed: pip install nvidia-ml-py",
+    "nvml_library_missing": "libnvidia-ml.so.1 not found: no NVIDIA driver is installed, or the container was started "
+    "without --gpus all",
+    "nvml_driver_not_loaded": "the NVIDIA library is there but its kernel driver is not loaded: modprobe nvidia on the "
+    "host, and start a container with --gpus all",
+    "nvml_no_permission": "no permission to open the NVIDIA devices: give this user read and write access to "
+    "/dev/nvidia*",
+    "nvml_version_mismatch": "NVIDIA's library and kernel driver differ in version: reload the driver or reboot",
+    "nvml_no_gpu": "NVML lists no GPU: start the container with --gpus all, and check `nvidia-smi -L` on the host",
+    "nvml_failed": "NVML: {error}",
+    "nvml_not_supported": "the board or its driver does not offer it",
+    "nvml_no_energy_counter": "the board or its driver does not offer it (the energy counter: Volta and later; virtual "
+    "GPUs and MIG slices often none)",
+    # TPU
+    "no_tpu": "no TPU: neither /dev/accel* (v4 and earlier) nor a /dev/vfio group (v5 and later) belongs to one; "
+    "in a container on a TPU host give --device /dev/vfio (or /dev/accel0 …) and --ulimit memlock=-1",
+    "tpu_without_library": "a TPU is here ({devices}) but the kit's own Python has no libtpu: pip install libtpu",
+    "tpu_without_counter": "a TPU is here ({devices}), and libtpu gives its user no energy or power counter: joules "
+    "can only come from the provider's own monitoring",
+    # Sampler and energy
+    "sampler_failed": "the sampler ended early (exit code {exit_code}) {error}",
+    "counter_stuck": "the counter did not move in {block_s:.3g} s: it is stuck, or every read failed",
+    "counter_reset": "the counter fell during the block: it was reset, what it held is lost",
+    "energy_block_too_short": "the block of {block_s:.3g} s is too short for this sensor: {needed_s:.3g} s (100 "
+    "updates, and 10 s) are needed",
+    "energy_low_coverage": "the sensor answered for {coverage_pct:.0f} % of the block, {needed_pct:.0f} % are needed",
+    "zero_power": "every reading of power was 0 W: a board that runs draws power",
+    "no_energy_sensor": "no energy sensor of the {device} answers",
+    "energy_of_which_device": "{counters} {device} energy counters for {devices} used: which is whose is not known",
+    "energy_refused": "{sensor} gave no energy",
+}
+
+# `{who}` is the member's name within its group; of what is the machine's, how many cells.
+FINDINGS: Templates = {
+    "page_faults": (
+        "{who} spends {kernel_share_pct:.0f} % of its CPU time in the kernel: "
+        "{faults_per_step:,.0f} page faults a step, on this host."
+    ),
+    "kernel_share": (
+        "{who} spends {kernel_share_pct:.0f} % of its CPU time in the kernel, {kernel_per_step_ns} a step, "
+        "and not on page faults."
+    ),
+    "two_modes": (
+        "{who}: bimodal step time, {fast_step_ns} and {slow_step_ns}, "
+        "the slow one in {slow_share_pct:.0f} % of its blocks."
+    ),
+    "two_modes_page_faults": (
+        "{who}: bimodal step time, {slow_faults_per_step:,.0f} page faults a step in the slow mode, "
+        "{fast_faults_per_step:,.0f} in the fast one."
+    ),
+    "stalls": "{who} stalls for {stalled_pct:.0f} % of its time: in its step, not in its median step.",
+    "cpus_idle": "{who} uses {cpus_used:.1f} CPUs with {threads} threads.",
+    "cpus_beyond": "{who} uses {cpus_used:.1f} CPUs although {threads} threads were asked for.",
+    "recompiles": "{who} compiled again after its first step: {recompiles} times, in {launches} of {of_launches}.",
+    "throttled": "{who} were throttled by cgroup quota, at worst {throttled_pct:.0f} % of the time.",
+    "contention": (
+        "contention in {who}: at worst others took {contention_pct:.0f} % of the {cpus} CPUs "
+        "(the hypervisor {steal_pct:.0f} %) while none was idle."
+    ),
+}
+
+REMEDIES: Templates = {
+    "try_variant": "Try --variant {variant} (apt: {package})",
+    "count_system_calls": "Count its system calls: strace -c -f -p PID, or perf top",
+    "see_latency": "See median, p95 and p99 in --wide, or judge by the median step: --by latency",
+    "larger_batch": "Try a larger --batch, or fewer CPUs (taskset)",
+    "equal_threads": "See kit show for its threads; equal numbers compare",
+    "log_recompiles": "Set {setting} to see why",
+    "raise_quota": "Raise the quota (docker run --cpus), or give whole CPUs (--cpuset-cpus)",
+    "quiet_machine": "Stop other work, or run more rounds",
+}

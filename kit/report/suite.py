@@ -1,0 +1,170 @@
+"""A suite's own table as a report: under each device of each profile its figures; a blank cell says why it is blank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from kit.compare.suite_table import ANY, GAINS, Figure, SuiteTable, TableColumn
+from kit.profile.launch import SYNTHETIC
+from kit.profile.published import FigureName
+from kit.profile.reason import reason
+from kit.report.plain import NONE, one_line
+from kit.report.quantity import duration, number
+from kit.report.sentences import sentence
+from kit.report.table import Case, Cell, Column, Report, Table
+
+# What a profile has no cell of stands in another's rows.
+NOTHING = (reason("not_published"), reason("not_measured"))
+
+
+class Shown(NamedTuple):
+    """How a figure is titled and written."""
+
+    title: str
+    words: Callable[[float], str]
+
+
+def _seconds(value_s: float) -> str:
+    return duration(1e9 * value_s)
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.2f}"
+
+
+def _gain(value_pct: float) -> str:
+    return f"{number(value_pct)} %"
+
+
+FIGURES: Mapping[FigureName, Shown] = {
+    "train_time_s": Shown("train time", _seconds),
+    "test_time_s": Shown("test time", _seconds),
+    "epoch_time_s": Shown("epoch", _seconds),
+    "step_ns": Shown("step", duration),
+    "train_sample_ns": Shown("train/sample", duration),
+    "infer_sample_ns": Shown("infer/sample", duration),
+    "accuracy": Shown("accuracy %", _share),
+    "precision": Shown("precision %", _share),
+    "recall": Shown("recall %", _share),
+    "f1": Shown("F1 %", _share),
+    "train_gain_pct": Shown("train gain", _gain),
+    "test_gain_pct": Shown("test gain", _gain),
+    "train_sample_gain_pct": Shown("train gain", _gain),
+    "infer_sample_gain_pct": Shown("infer gain", _gain),
+}
+
+
+def suite_report(table: SuiteTable, hint: str = "") -> Report:
+    """Return the report of a suite's table; figures that a device or document has nothing of are left out."""
+    shown = [(place, name) for place in range(len(table.columns)) for name in _figures(table, place)]
+    columns = [
+        *(Column(axis, right=False) for axis in table.axes),
+        *(Column(FIGURES[name].title, over=_head(table, table.columns[place])) for place, name in shown),
+    ]
+    rows = [
+        [
+            *(Cell(one_line(value)) for value in key),
+            *(_cell(figures[place][name], name) for place, name in shown),
+        ]
+        for key, figures in zip(table.rows, table.values, strict=True)
+        if not all(_is_empty(figures[place][name]) for place, name in shown)
+    ]
+    return Report(
+        name="kit compare --table",
+        headline=_headline(table),
+        tables=[Table("", columns, rows)],
+        notes=_notes(table),
+        hint=hint,
+        hint_is_path=True,
+        records=_records(table),
+        cases=_cases(table),
+        document=table,
+    )
+
+
+def _is_empty(figure: Figure) -> bool:
+    return figure.value is None and figure.reason in NOTHING
+
+
+def _figures(table: SuiteTable, place: int) -> list[FigureName]:
+    return [name for name in table.figures if any(row[place][name].value is not None for row in table.values)]
+
+
+def _head(table: SuiteTable, column: TableColumn) -> str:
+    measured = {other.profile for other in table.columns if not other.source}
+    name = column.profile if len(measured) > 1 else "measured"
+    return one_line(f"{column.device} · {'published' if column.source else name}")
+
+
+def _cell(figure: Figure, name: FigureName) -> Cell:
+    if figure.value is None:
+        return Cell(NONE, because=_why(figure), is_empty=_is_empty(figure))
+    words = FIGURES[name].words
+    if figure.is_computed:
+        return Cell(f"≈ {words(figure.value)}")
+    spread = "" if figure.spread is None else f" (sd {words(figure.spread)})"
+    return Cell(f"{words(figure.value)}{spread}")
+
+
+def _headline(table: SuiteTable) -> list[str]:
+    known = dict.fromkeys(column.epochs for column in table.columns if column.epochs is not None)
+    epochs = f" · fits of {' and '.join(map(str, known))} epoch{'' if list(known) == [1] else 's'}" if known else ""
+    return [one_line(f"{table.title}{epochs}"), *map(one_line, table.cpus)]
+
+
+def _notes(table: SuiteTable) -> list[str]:
+    """Return which figures a device has nothing of, what gains are, and where published figures come from."""
+    notes = []
+    for place, column in enumerate(table.columns):
+        missing: dict[str, list[str]] = {}
+        for name in table.figures:
+            why = table.values[0][place][name].reason if table.values else None
+            if name not in _figures(table, place) and why is not None and why.code != "gains_are_over_this":
+                missing.setdefault(sentence(why), []).append(FIGURES[name].title)
+        notes += [f"{_head(table, column)}: no {', '.join(names)}: {why}" for why, names in missing.items()]
+    figures = {(place, name) for place in range(len(table.columns)) for name in _figures(table, place)}
+    if any(name in GAINS for _, name in figures):
+        notes.append("gain: the CPU's time over the device's: 100 % is as fast, 200 % twice as fast")
+    measured = {place for place, _ in figures if not table.columns[place].source}
+    if measured and "train_time_s" in table.figures:
+        notes.append("train time: all steps of the fit but the first, compilation left out")
+    if any(figure.is_computed for row in table.values for of_column in row for figure in of_column.values()):
+        notes.append(sentence(reason("computed_times")))
+    synthetic = sentence(reason("data_synthetic"))
+    notes += [f"{_head(table, column)}: {synthetic}" for column in table.columns if SYNTHETIC in column.data]
+    if any(ANY in row for row in table.rows):
+        notes.append("any: the document does not say which")
+    sources = dict.fromkeys(column.source for column in table.columns if column.source is not None)
+    return [*notes, *(one_line(f"published: not measured with this kit; from {source}") for source in sources)]
+
+
+def _records(table: SuiteTable) -> list[dict[str, object]]:
+    """Return a record for each figure, in the unit that its name ends in."""
+    return [
+        dict[str, object](zip(table.axes, key, strict=True))
+        | {"device": column.device, "profile": column.profile, "source": column.source, "figure": name}
+        | {"value": figure.value, "spread": figure.spread}
+        | {"reason": None if figure.reason is None else sentence(figure.reason)}
+        | {"computed": "yes" if figure.is_computed else ""}
+        for key, figures in zip(table.rows, table.values, strict=True)
+        for column, of_column in zip(table.columns, figures, strict=True)
+        for name, figure in of_column.items()
+    ]
+
+
+def _cases(table: SuiteTable) -> list[Case]:
+    """Return a case for each figure that is not of a document; skipped where there is no value."""
+    return [
+        Case(f"{' '.join(key)} {FIGURES[name].title}", _head(table, column), output=FIGURES[name].words(figure.value))
+        if figure.value is not None
+        else Case(f"{' '.join(key)} {FIGURES[name].title}", _head(table, column), "skipped", _why(figure))
+        for key, figures in zip(table.rows, table.values, strict=True)
+        for column, of_column in zip(table.columns, figures, strict=True)
+        if not column.source
+        for name, figure in of_column.items()
+    ]
+
+
+def _why(figure: Figure) -> str:
+    return "not measured" if figure.reason is None else sentence(figure.reason)

@@ -1,0 +1,23 @@
+"""The `kit` of this checkout in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+def kit(folder: Path, *words: object, under=(), timeout_s=200, **environment: str) -> subprocess.CompletedProcess:
+    """Run the command in a folder. `under`: what starts it; `environment` is added to this process'."""
+    return subprocess.run(
+        [*under, sys.executable, "-m", "kit", *map(str, words)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout_s,
+    )
