@@ -7,7 +7,8 @@ same, within ±0.8 %         shown to be less apart than what matters
 within ±4 %                 not resolved: what the interval says
 unresolved: 2.6 × faster to 1.1 × slower   the same, where that is much
 unresolved: rounds disagree    the same, where that is no answer
-1.5 × faster, not significant (3 tests)   its own interval leaves out 1, the adjusted p says it may be chance
+1.5 × faster, not significant (3 tests)   its interval leaves out 1, the adjusted p says it may be chance
+1.5 × faster, not significant (2 rounds)  its interval leaves out 1, and rounds are too few for a verdict
 """
 
 from __future__ import annotations
@@ -105,9 +106,11 @@ def _with_ends(point: float, low: float, high: float, places: int, *, nothing: f
 
 
 def _unresolved(versus: Versus, ratio: float, low: float, high: float) -> str:
-    if versus.p_adjusted is not None and versus.p_adjusted > ALPHA and not low <= 1 <= high:
-        return f"{_point(ratio)}, not significant ({counted(versus.comparisons, 'test')})"
-    return _within(low, high)
+    if low <= 1 <= high or (versus.p_adjusted is not None and versus.p_adjusted <= ALPHA):
+        return _within(low, high)
+    # Such an interval beside "unresolved" reads as a contradiction: what is missing is said instead.
+    few = counted(versus.count, versus.unit) if versus.p_adjusted is None else counted(versus.comparisons, "test")
+    return f"{_point(ratio)}, not significant ({few})"
 
 
 def _within(low: float, high: float) -> str:
