@@ -25,7 +25,10 @@ def judged(verdict, ratio, low=None, high=None, **more):
         (judged("unresolved", 1.01, 0.98, 1.038), "within ±4 %"),
         (judged("unresolved", 1.2, 0.5, 2.9), "unresolved: 2.0 × faster to 2.9 × slower"),
         (judged("unresolved", 1.56, 1.2, 2.0), "1.56 × slower, not significant (8 rounds)"),
-        (judged("unresolved", 1.5, 1.1, 2.0, p_adjusted=0.06, comparisons=3), "1.50 × slower, not significant (3 tests)"),
+        (
+            judged("unresolved", 1.5, 1.1, 2.0, p_adjusted=0.06, comparisons=3),
+            "1.50 × slower, not significant (3 tests)",
+        ),
         (judged("same", 1.001, 0.995, 1.007), "same, within ±0.7 %"),
         (judged("same", 1.0, 0.9885, 1.0115), "same, within ±1 %"),  # the 90 % interval is within
         (judged("slower", 1.8, 1.2, 2.5, modes=(1.3, 2.4)), "two modes: 1.3 and 2.4 × slower"),
