@@ -53,5 +53,4 @@ def counted(launches: Sequence[Launch], *names: str, within: Collection[Place] |
 def block_arrays(launch: Launch) -> BlockArrays:
     """Return the launch's blocks as `kit.stats` takes them."""
     blocks = launch.blocks
-    arrays = blocks.cycle, blocks.duration_ns, blocks.steps, blocks.median_ns
-    return BlockArrays(*(np.asarray(values, np.float64) for values in arrays))
+    return BlockArrays(*np.asarray((blocks.cycle, blocks.duration_ns, blocks.steps, blocks.median_ns), np.float64))

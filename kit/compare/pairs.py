@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 from itertools import combinations
+from statistics import fmean
 
 import msgspec
 import numpy as np
@@ -39,6 +40,7 @@ class Pairs:
         self._modes = modes or {}
         self._by = by
         self._keys = list(launches)
+        self._raw_ns: dict[str, float | None] = {}
         self._rounds: dict[tuple[str, str], dict[int, BlockArrays]] = {}  # of (part, cell)
         self._sequential: set[tuple[str, str, int]] = set()  # (part, cell, round) in which members did not take turns
         for key, of_cell in launches.items():
@@ -64,13 +66,15 @@ class Pairs:
         log_ratios = list(self.log_ratios(key, baseline).values()) if baseline_ns and key != baseline else []
         if baseline_ns is None or not log_ratios:
             return self.raw_ns(key)
-        per_step_log = float(np.mean(log_ratios)) - self._per_sample_log(key, baseline)
+        per_step_log = fmean(log_ratios) - self._per_sample_log(key, baseline)
         return baseline_ns * bounded_exp(per_step_log)
 
     def raw_ns(self, key: str) -> float | None:
         """Return a cell's own time: the geometric mean over its launches, whatever the machine did in between."""
-        times_ns = self.times_ns(key)
-        return math.exp(float(np.mean(np.log(times_ns)))) if times_ns else None
+        if key not in self._raw_ns:
+            times_ns = self.times_ns(key)
+            self._raw_ns[key] = math.exp(fmean(map(math.log, times_ns))) if times_ns else None
+        return self._raw_ns[key]
 
     def times_ns(self, key: str) -> list[float]:
         """Return a cell's own time in each launch."""

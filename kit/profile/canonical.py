@@ -25,3 +25,13 @@ def sha256_of(value: Any) -> str:  # noqa: ANN401 - any JSON value
 def profile_digest(profile: dict[str, Any]) -> str:
     """Return the digest of a decoded profile: over everything but its own `digest` field."""
     return sha256_of({name: value for name, value in profile.items() if name != "digest"})
+
+
+def is_intact(data: bytes, digest: str) -> bool:
+    """Return whether the bytes of a profile are those that the digest within them was computed of.
+
+    A file as it was written is canonical, and what is left of it without its digest is what was hashed. Of one that
+    was laid out anew the contents are hashed again.
+    """
+    rest = data.removesuffix(b"\n").replace(b'"digest":"%b",' % digest.encode(), b"", 1)
+    return hashlib.sha256(rest).hexdigest() == digest or profile_digest(msgspec.json.decode(data)) == digest

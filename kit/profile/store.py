@@ -14,7 +14,7 @@ import msgspec
 
 from kit.errors import KitError
 from kit.profile.atomic import write_atomically
-from kit.profile.canonical import canonical_json, profile_digest
+from kit.profile.canonical import canonical_json, is_intact, profile_digest
 from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile
 
 # A profile takes about 3 kB a launch. A file larger than this is something else, and decoding it would fill the memory.
@@ -24,6 +24,12 @@ SCHEMA_PATTERN = re.compile(rf"{re.escape(SCHEMA_NAME)}/(\d{{1,6}})\.(\d{{1,6}})
 
 class ProfileError(KitError):
     """A file that cannot be read or written as a profile, and why."""
+
+
+class _Head(msgspec.Struct):
+    """What a file says it is."""
+
+    schema: Any = None
 
 
 def write_profile(path: Path, profile: Profile, steps: Mapping[str, Any] | None = None) -> None:
@@ -59,10 +65,9 @@ def read_profile(path: Path) -> Profile:
     """
     data = _read(path)
     try:
-        plain = msgspec.json.decode(data)
-        _check_schema(path, plain.get("schema") if isinstance(plain, dict) else None)
-        digest = profile_digest(plain)
+        _check_schema(path, msgspec.json.decode(data, type=_Head).schema)
         profile = msgspec.json.decode(data, type=Profile)
+        intact = is_intact(data, profile.digest)
     except msgspec.ValidationError as error:
         raise ProfileError(f"{path}: not a valid profile: {error}; run `kit run` to write one anew") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -71,7 +76,7 @@ def read_profile(path: Path) -> Profile:
                 f"{path}: truncated: the JSON ends after {len(data)} bytes; copy the file again, or take its original"
             ) from None
         raise ProfileError(f"{path}: not JSON: {error}; give a profile written by `kit run`") from None
-    if digest != profile.digest:
+    if not intact:
         raise ProfileError(
             f"{path}: its digest does not match its contents: it was edited or damaged after it was written; "
             "use the original file"

@@ -10,6 +10,8 @@ waited for one by one.
 
 from __future__ import annotations
 
+import math
+import statistics
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -35,15 +37,15 @@ class BlockArrays(NamedTuple):
 
 def launch_time_ns(blocks: BlockArrays, by: By = "step") -> float:
     """Return the step time, or latency, of a launch: the median over its blocks; nan without blocks."""
-    times_ns = blocks.times_ns(by)
-    times_ns = times_ns[times_ns > 0]
-    return float(np.median(times_ns)) if times_ns.size else float("nan")
+    # Of the few blocks of a launch, statistics.median takes a tenth of the time of NumPy's.
+    times_ns = [time_ns for time_ns in blocks.times_ns(by).tolist() if time_ns > 0]
+    return statistics.median(times_ns) if times_ns else math.nan
 
 
 def mean_step_ns(blocks: BlockArrays) -> float:
     """Return the whole time of all blocks over their steps: of a fit, and what rare stalls add to; nan without any."""
     steps = float(np.sum(blocks.steps))
-    return float(np.sum(blocks.duration_ns, dtype=np.float64)) / steps if steps else float("nan")
+    return float(np.sum(blocks.duration_ns, dtype=np.float64)) / steps if steps else math.nan
 
 
 def round_log_ratio(a: BlockArrays, b: BlockArrays, *, paired: bool, by: By = "step") -> float | None:
@@ -58,7 +60,7 @@ def round_log_ratio(a: BlockArrays, b: BlockArrays, *, paired: bool, by: By = "s
     """
     if paired:
         log_ratios = cycle_log_ratios(a, b, by)
-        return float(np.median(log_ratios)) if log_ratios.size else None
+        return statistics.median(log_ratios.tolist()) if log_ratios.size else None
     log_ratio = float(np.log(launch_time_ns(a, by) / launch_time_ns(b, by)))
     return log_ratio if np.isfinite(log_ratio) else None
 

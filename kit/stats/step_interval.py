@@ -6,9 +6,9 @@ drift during the run, and says nothing of the machine's other days.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-
-import numpy as np
+from statistics import fmean
 
 from kit.stats.difference import over_rounds
 
@@ -21,5 +21,5 @@ def level_interval(steps_by_round: Iterable[Sequence[float]], level: float = 0.9
             the machine's state: their geometric mean is one observation.
         level: of confidence.
     """
-    level_difference = over_rounds([float(np.mean(np.log(steps))) for steps in steps_by_round], level)
+    level_difference = over_rounds([fmean(map(math.log, steps)) for steps in steps_by_round], level)
     return None if level_difference is None else (level_difference.low, level_difference.high)
