@@ -1,0 +1,46 @@
+"""To add a format or a rule is to write one file; every table, and every comparison, has it then."""
+
+import shutil
+
+import profile_builder as b
+import pytest
+from kit_process import REPOSITORY, kit
+
+FORMAT = '''
+"""Titles alone."""
+def write(report, _stream):
+    return "".join(f"{table.title}\\n" for table in report.tables)
+'''
+RULE = '''
+"""Every cell of PyTorch is found."""
+from kit.audit.finding import Finding
+from kit.profile.reason import reason
+
+def find(member):
+    if member.cell.backend == "torch":
+        return Finding("warp_core", member.cell.key, member.group, {"lost_ns": 2e6}, 1.0, reason("eject_it"))
+'''
+
+
+@pytest.fixture(scope="module")
+def copied_kit(tmp_path_factory):
+    """A copy of the package with a format and a rule more, and a profile beside it."""
+    folder = tmp_path_factory.mktemp("copied")
+    shutil.copytree(REPOSITORY / "kit", folder / "kit", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "kit/report/formats/titles.py").write_text(FORMAT)
+    (folder / "kit/audit/warp_core.py").write_text(RULE)
+    b.write(folder / "a.json", b.profile(b.group("mlp train", b.member("tensorflow", 4.0), b.member("torch", 2.0))))
+    return folder
+
+
+@pytest.mark.parametrize(("verb", "title"), [("compare", "mlp train"), ("show", "Launches")])
+def test_a_new_format_is_one_file_and_every_table_has_it(copied_kit, verb, title):
+    shown = kit(copied_kit, verb, "a.json", "--format", "titles", PYTHONPATH=str(copied_kit))
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert title in shown.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "json"])
+def test_a_new_rule_is_one_file_and_every_format_has_its_finding(copied_kit, name):
+    shown = kit(copied_kit, "compare", "a.json", "--format", name, PYTHONPATH=str(copied_kit)).stdout
+    assert "warp_core" in shown or ("warp core" in shown and "torch" in shown and "2.00 ms" in shown)
