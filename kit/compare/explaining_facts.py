@@ -1,19 +1,21 @@
-"""What could explain a difference between two profiles: facts of machine, software, state and run, by kind."""
+"""What could explain a difference between two profiles: facts of machine, software, state and run, by kind.
+
+To add a fact, write its line in FACTS.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import NamedTuple
 
 from kit.compare.rows import Grade
 from kit.fingerprint.software import OF_MAKE
-from kit.profile.identity import Identity
 from kit.profile.launch import Fit, Launch
 from kit.profile.reason import Value
-from kit.profile.schema import Profile, StateSpan
+from kit.profile.schema import Profile
 
-# A hash is only told apart, never read: eight digits do.
+# A hash is compared, never read: eight digits do.
 HASH_DIGITS = 8
 NONE = "none"
 # What no measured step runs through: the kit's profiles, sensors and statistics.
@@ -21,129 +23,19 @@ OF_THE_KIT = frozenset({"cffi", "msgspec", "psutil", "scipy", "nvidia-ml-py"})
 
 # (kind, name) -> value; the name is the kind where there is only one. A kind says its unit as fields do.
 Facts = dict[tuple[str, str], Value | None]
+# What a profile says of a kind: its value, or one by name where there are several. None: not recorded.
+Reading = Value | dict[str, Value | None] | None
 
 
 class Fact(NamedTuple):
-    """A kind of fact: how grave a difference in it is, and what people are told of it."""
+    """A kind of fact: how grave a difference in it is, how it is read, and what people are told of it."""
 
     grade: Grade
+    read: Callable[[Profile], Reading] | None = None  # None: of a cell, in `CellFacts`
     title: str = ""  # where the kind does not say it by itself
     effect: str = ""  # what a difference may do to the numbers, where it does not explain itself
     negligible: float = 0  # by how much two profiles may differ before it is called a difference
     is_optional: bool = False  # known of some machines only: where it is not, nothing is said
-
-
-INCOMPATIBLE: Grade = "incompatible"
-WARNS: Grade = "warns"
-NOTED: Grade = "noted"
-
-# In the order in which differences are listed. A kind's name ends in its unit. To add one, write its line here, and
-# read it below.
-FACTS: dict[str, Fact] = {
-    "data": Fact(
-        INCOMPATIBLE,
-        effect="Steps were fed with other samples: accuracy and losses are another experiment's.",
-    ),
-    "arithmetic": Fact(
-        INCOMPATIBLE,
-        effect="From the same weights and batches they compute other losses: they are not the same program.",
-    ),
-    "threads": Fact(INCOMPATIBLE, effect="Work is divided otherwise: one number of threads says little of another."),
-    "epochs": Fact(INCOMPATIBLE, effect="The time of a fit is that of its epochs."),
-    "cpu": Fact(WARNS, title="CPU"),
-    "accelerator": Fact(WARNS),
-    # kernels keep some for themselves, each another amount
-    "memory_b": Fact(
-        WARNS,
-        title="memory",
-        effect="Another size usually means other modules or channels, and so other bandwidth.",
-        negligible=1 << 29,
-        is_optional=True,
-    ),
-    "hypervisor": Fact(
-        WARNS,
-        effect="A hypervisor takes time for itself and other guests, and hides clocks and power.",
-    ),
-    "cpu_flags": Fact(WARNS, title="CPU features", effect="Libraries choose kernels by the instructions they find."),
-    "microcode": Fact(WARNS, effect="Microcode brings mitigations, some of which cost time."),
-    "cpu_limit": Fact(
-        WARNS,
-        title="CPU limit",
-        effect="Beyond its quota a process is throttled: steps stretch and scatter.",
-    ),
-    "memory_limit_b": Fact(
-        WARNS,
-        title="memory limit",
-        effect="Near its limit a container reclaims page cache or is killed.",
-    ),
-    "container": Fact(WARNS, effect="Another engine may mean other limits, file systems and security filters."),
-    "kernel": Fact(WARNS, effect="Scheduling, memory management and mitigations are the kernel's."),
-    "driver": Fact(WARNS),
-    "package": Fact(WARNS, effect="What is measured, or what its arithmetic runs through."),
-    "python": Fact(WARNS, effect="What a framework does between kernels it does in Python: short steps feel it most."),
-    "environment": Fact(WARNS, effect="Libraries read it to choose kernels, threads or allocators."),
-    "program": Fact(WARNS, effect="The file of a user's own program was another: it may compute something else."),
-    "kit": Fact(WARNS),
-    "plan": Fact(WARNS, title="step plan", effect="Shorter rounds scatter more; a shorter warm-up may not be enough."),
-    "governor": Fact(
-        WARNS,
-        title="frequency governor",
-        effect="It decides how fast clocks rise and how high.",
-        is_optional=True,
-    ),
-    "turbo": Fact(WARNS, effect="With turbo, clocks follow temperature and load.", is_optional=True),
-    "power_cap_w": Fact(
-        WARNS,
-        effect="A lower cap lowers the clocks as soon as the load reaches it.",
-        is_optional=True,
-    ),
-    "clock_limit_mhz": Fact(WARNS, is_optional=True),
-    # half a CPU busy is what a quiet desktop or a finishing build shows
-    "load_1min": Fact(
-        WARNS,
-        title="load before",
-        effect="What else ran took CPUs, caches and memory bandwidth.",
-        negligible=0.5,
-        is_optional=True,
-    ),
-    # one step of most processors' clocks
-    "frequency_mhz": Fact(WARNS, title="CPU frequency before", negligible=100.0, is_optional=True),
-    # less is the difference between two rooms
-    "temperature_c": Fact(
-        WARNS,
-        title="temperature before",
-        effect="A warm processor reaches its thermal limit sooner.",
-        negligible=10.0,
-        is_optional=True,
-    ),
-    # of all CPU time: the host's own housekeeping stays below
-    "stolen_pct": Fact(
-        WARNS,
-        title="CPU time stolen by the hypervisor",
-        effect="The hypervisor gave that time to others.",
-        negligible=1.0,
-        is_optional=True,
-    ),
-    # of the time: a run's own threads make some
-    "waiting_pct": Fact(
-        WARNS,
-        title="time in which a task waited for a CPU",
-        effect="Tasks were ready and found no free CPU.",
-        negligible=10.0,
-        is_optional=True,
-    ),
-    "host": Fact(NOTED, is_optional=True),
-    "image": Fact(NOTED),
-    "image_digest": Fact(NOTED),
-    "libc": Fact(NOTED, title="C library"),
-    "os": Fact(NOTED, title="operating system"),
-    "clock": Fact(NOTED),
-    "sensor": Fact(NOTED),
-    "seed": Fact(NOTED),
-    "suite": Fact(NOTED),
-    "rounds": Fact(NOTED, title="rounds asked for"),
-    "schema": Fact(NOTED),
-}
 
 
 class CellFacts(NamedTuple):
@@ -158,7 +50,12 @@ class CellFacts(NamedTuple):
 
 def facts_of(profile: Profile) -> Facts:
     """Return what is so in one profile."""
-    return {**_hardware(profile.identity), **_software(profile.identity), **_state(profile), **_run(profile)}
+    facts: Facts = {}
+    for kind, fact in FACTS.items():
+        reading = fact.read(profile) if fact.read is not None else {}
+        values = reading if isinstance(reading, dict) else {kind: reading}
+        facts |= {(kind, name): value for name, value in values.items() if value is not None or not fact.is_optional}
+    return facts
 
 
 def cell_facts(launches: Iterable[Launch]) -> CellFacts:
@@ -184,64 +81,55 @@ def _joined(values: Iterable[str]) -> str:
     return " and ".join(sorted(set(values)))
 
 
-def _only(**values: Value | None) -> Facts:
-    return {(kind, kind): value for kind, value in values.items()}
+def _cpu(profile: Profile) -> str:
+    cpu = profile.identity.cpu
+    return f"{cpu.model}, {cpu.cores_logical} CPUs, {cpu.architecture}"
 
 
-def _hardware(identity: Identity) -> Facts:
-    cpu, container = identity.cpu, identity.container
-    facts = _only(
-        cpu=f"{cpu.model}, {cpu.cores_logical} CPUs, {cpu.architecture}",
-        cpu_flags=_short(cpu.flags_sha256),
-        microcode=cpu.microcode,
-        memory_b=identity.memory_b,
-        hypervisor=identity.hypervisor or NONE,
-        container=container.engine or NONE,
-        image=container.image or NONE,
-        image_digest=container.image_digest or NONE,
-        cpu_limit=NONE if container.cpu_limit is None else container.cpu_limit,
-        memory_limit_b=NONE if container.memory_limit_b is None else container.memory_limit_b,
-    )
-    if container.engine is None:  # a container's host name is drawn anew for each
-        facts |= _only(host=_short(identity.hostname_sha256))
-    for index, board in enumerate(identity.accelerators):
-        facts["accelerator", f"{board.kind} {index}"] = board.model
-        facts["driver", f"driver of {board.kind} {index}"] = board.driver
-    return facts
+def _boards(profile: Profile, prefix: str, field: str) -> dict[str, Value | None]:
+    boards = enumerate(profile.identity.accelerators)
+    return {f"{prefix}{board.kind} {index}": getattr(board, field) for index, board in boards}
 
 
-def _software(identity: Identity) -> Facts:
-    software = identity.software
-    facts = _only(os=software.os, kernel=software.kernel, libc=software.libc, python=software.python)
-    facts |= {("package", name): version for name, version in software.packages.items() if name not in OF_THE_KIT}
-    return facts | {("environment", name): value for name, value in software.environment.items() if name not in OF_MAKE}
+def _limits(profile: Profile, prefix: str, field: str) -> dict[str, Value | None]:
+    """Return what each GPU was allowed before the run; an unknown limit explains nothing."""
+    return {f"{prefix}{board.name}": getattr(board, field) for board in profile.state.before.accelerators}
 
 
-def _state(profile: Profile) -> Facts:
-    """Return what is known; an unknown state explains nothing."""
-    before = profile.state.before
-    facts = _only(
-        governor=before.governor,
-        turbo=None if before.turbo is None else "on" if before.turbo else "off",
-        load_1min=before.load_1min,
-        frequency_mhz=before.frequency_mhz,
-        temperature_c=before.temperature_c,
-        stolen_pct=_share_pct(profile.state, "steal_ns", profile.identity.cpu.cores_logical),
-        waiting_pct=_share_pct(profile.state, "pressure_cpu_some_ns", 1),
-    )
-    for board in before.accelerators:
-        facts["power_cap_w", f"power cap of {board.name}"] = board.power_cap_w
-        facts["clock_limit_mhz", f"clock limit of {board.name}"] = board.clock_limit_mhz
-    return {key: value for key, value in facts.items() if value is not None}
+def _or_none(value: Value | None) -> Value:
+    return NONE if value is None else value
 
 
-def _share_pct(span: StateSpan, counter: str, cpus: int | None) -> float | None:
+def _host(profile: Profile) -> str | None:
+    """Return the host; of a container nothing, as its name is drawn anew for each."""
+    return None if profile.identity.container.engine else _short(profile.identity.hostname_sha256)
+
+
+def _turbo(profile: Profile) -> str | None:
+    turbo = profile.state.before.turbo
+    return None if turbo is None else "on" if turbo else "off"
+
+
+def _plan(profile: Profile) -> str:
+    suite, plan = profile.suite, profile.suite.plan
+    energy = f", {plan.energy_s:g} s for energy" if plan.energy_s else ""
+    shared = f", processes shared over {', '.join(suite.share)}" if suite.share else ""
+    return f"{plan.cycles} blocks of {plan.block_s:g} s after {plan.warmup_s:g} s of warm-up{energy}{shared}"
+
+
+def _rounds(profile: Profile) -> Value:
+    suite = profile.suite
+    return suite.rounds if suite.precision_pct is None else f"to ±{suite.precision_pct:g} %"
+
+
+def _share_pct(profile: Profile, counter: str, cpus: int | None) -> float | None:
     """Return by how much a time counter grew, in percent of the run's time; null where that is not known."""
-    if span.after is None:
+    before, after = profile.state.before, profile.state.after
+    if after is None:
         return None
-    first, last = getattr(span.before, counter), getattr(span.after, counter)
+    first, last = getattr(before, counter), getattr(after, counter)
     try:
-        span_s = (datetime.fromisoformat(span.after.taken) - datetime.fromisoformat(span.before.taken)).total_seconds()
+        span_s = (datetime.fromisoformat(after.taken) - datetime.fromisoformat(before.taken)).total_seconds()
     except (ValueError, TypeError):  # no times, or one without its zone
         return None
     if first is None or last is None or last < first or span_s <= 0 or not cpus:
@@ -249,22 +137,173 @@ def _share_pct(span: StateSpan, counter: str, cpus: int | None) -> float | None:
     return float(100 * (last - first) / (1e9 * span_s * cpus))
 
 
-def _run(profile: Profile) -> Facts:
-    suite, plan = profile.suite, profile.suite.plan
-    energy = f", {plan.energy_s:g} s for energy" if plan.energy_s else ""
-    shared = f", processes shared over {', '.join(suite.share)}" if suite.share else ""
-    facts = _only(
-        plan=f"{plan.cycles} blocks of {plan.block_s:g} s after {plan.warmup_s:g} s of warm-up{energy}{shared}",
-        clock=None if profile.clock is None else profile.clock.source,
-        seed=suite.seed,
-        suite=f"{suite.name} {_short(suite.sha256)}",
-        rounds=suite.rounds if suite.precision_pct is None else f"to ±{suite.precision_pct:g} %",
-        kit=profile.kit.version,
-        schema=profile.schema,
-    )
-    facts |= {("program", f"program {name}"): _short(source.sha256) for name, source in suite.programs.items()}
-    return facts | {("sensor", f"sensor {sensor.name}"): sensor.status for sensor in profile.sensors}
-
-
 def _short(sha256: str | None) -> str | None:
     return sha256[:HASH_DIGITS] if sha256 else None
+
+
+INCOMPATIBLE: Grade = "incompatible"
+WARNS: Grade = "warns"
+NOTED: Grade = "noted"
+
+# In the order in which differences are listed. A kind's name ends in its unit.
+FACTS: dict[str, Fact] = {
+    "data": Fact(
+        INCOMPATIBLE, effect="Steps were fed with other samples: accuracy and losses are another experiment's."
+    ),
+    "arithmetic": Fact(
+        INCOMPATIBLE,
+        effect="From the same weights and batches they compute other losses: they are not the same program.",
+    ),
+    "threads": Fact(INCOMPATIBLE, effect="Work is divided otherwise: one number of threads says little of another."),
+    "epochs": Fact(INCOMPATIBLE, effect="The time of a fit is that of its epochs."),
+    "cpu": Fact(WARNS, _cpu, title="CPU"),
+    "accelerator": Fact(WARNS, lambda profile: _boards(profile, "", "model")),
+    # kernels keep some for themselves, each another amount
+    "memory_b": Fact(
+        WARNS,
+        lambda profile: profile.identity.memory_b,
+        title="memory",
+        effect="Another size usually means other modules or channels, and so other bandwidth.",
+        negligible=1 << 29,
+        is_optional=True,
+    ),
+    "hypervisor": Fact(
+        WARNS,
+        lambda profile: _or_none(profile.identity.hypervisor),
+        effect="A hypervisor takes time for itself and other guests, and hides clocks and power.",
+    ),
+    "cpu_flags": Fact(
+        WARNS,
+        lambda profile: _short(profile.identity.cpu.flags_sha256),
+        title="CPU features",
+        effect="Libraries choose kernels by the instructions they find.",
+    ),
+    "microcode": Fact(
+        WARNS,
+        lambda profile: profile.identity.cpu.microcode,
+        effect="Microcode brings mitigations, some of which cost time.",
+    ),
+    "cpu_limit": Fact(
+        WARNS,
+        lambda profile: _or_none(profile.identity.container.cpu_limit),
+        title="CPU limit",
+        effect="Beyond its quota a process is throttled: steps stretch and scatter.",
+    ),
+    "memory_limit_b": Fact(
+        WARNS,
+        lambda profile: _or_none(profile.identity.container.memory_limit_b),
+        title="memory limit",
+        effect="Near its limit a container reclaims page cache or is killed.",
+    ),
+    "container": Fact(
+        WARNS,
+        lambda profile: _or_none(profile.identity.container.engine),
+        effect="Another engine may mean other limits, file systems and security filters.",
+    ),
+    "kernel": Fact(
+        WARNS,
+        lambda profile: profile.identity.software.kernel,
+        effect="Scheduling, memory management and mitigations are the kernel's.",
+    ),
+    "driver": Fact(WARNS, lambda profile: _boards(profile, "driver of ", "driver")),
+    "package": Fact(
+        WARNS,
+        lambda profile: {
+            name: version for name, version in profile.identity.software.packages.items() if name not in OF_THE_KIT
+        },
+        effect="What is measured, or what its arithmetic runs through.",
+    ),
+    "python": Fact(
+        WARNS,
+        lambda profile: profile.identity.software.python,
+        effect="What a framework does between kernels it does in Python: short steps feel it most.",
+    ),
+    "environment": Fact(
+        WARNS,
+        lambda profile: {
+            name: value for name, value in profile.identity.software.environment.items() if name not in OF_MAKE
+        },
+        effect="Libraries read it to choose kernels, threads or allocators.",
+    ),
+    "program": Fact(
+        WARNS,
+        lambda profile: {f"program {name}": _short(source.sha256) for name, source in profile.suite.programs.items()},
+        effect="The file of a user's own program was another: it may compute something else.",
+    ),
+    "kit": Fact(WARNS, lambda profile: profile.kit.version),
+    "plan": Fact(
+        WARNS, _plan, title="step plan", effect="Shorter rounds scatter more; a shorter warm-up may not be enough."
+    ),
+    "governor": Fact(
+        WARNS,
+        lambda profile: profile.state.before.governor,
+        title="frequency governor",
+        effect="It decides how fast clocks rise and how high.",
+        is_optional=True,
+    ),
+    "turbo": Fact(WARNS, _turbo, effect="With turbo, clocks follow temperature and load.", is_optional=True),
+    "power_cap_w": Fact(
+        WARNS,
+        lambda profile: _limits(profile, "power cap of ", "power_cap_w"),
+        effect="A lower cap lowers the clocks as soon as the load reaches it.",
+        is_optional=True,
+    ),
+    "clock_limit_mhz": Fact(
+        WARNS, lambda profile: _limits(profile, "clock limit of ", "clock_limit_mhz"), is_optional=True
+    ),
+    # half a CPU busy is what a quiet desktop or a finishing build shows
+    "load_1min": Fact(
+        WARNS,
+        lambda profile: profile.state.before.load_1min,
+        title="load before",
+        effect="What else ran took CPUs, caches and memory bandwidth.",
+        negligible=0.5,
+        is_optional=True,
+    ),
+    # one step of most processors' clocks
+    "frequency_mhz": Fact(
+        WARNS,
+        lambda profile: profile.state.before.frequency_mhz,
+        title="CPU frequency before",
+        negligible=100.0,
+        is_optional=True,
+    ),
+    # less is the difference between two rooms
+    "temperature_c": Fact(
+        WARNS,
+        lambda profile: profile.state.before.temperature_c,
+        title="temperature before",
+        effect="A warm processor reaches its thermal limit sooner.",
+        negligible=10.0,
+        is_optional=True,
+    ),
+    # of all CPU time: the host's own housekeeping stays below
+    "stolen_pct": Fact(
+        WARNS,
+        lambda profile: _share_pct(profile, "steal_ns", profile.identity.cpu.cores_logical),
+        title="CPU time stolen by the hypervisor",
+        effect="The hypervisor gave that time to others.",
+        negligible=1.0,
+        is_optional=True,
+    ),
+    # of the time: a run's own threads make some
+    "waiting_pct": Fact(
+        WARNS,
+        lambda profile: _share_pct(profile, "pressure_cpu_some_ns", 1),
+        title="time in which a task waited for a CPU",
+        effect="Tasks were ready and found no free CPU.",
+        negligible=10.0,
+        is_optional=True,
+    ),
+    "host": Fact(NOTED, _host, is_optional=True),
+    "image": Fact(NOTED, lambda profile: _or_none(profile.identity.container.image)),
+    "image_digest": Fact(NOTED, lambda profile: _or_none(profile.identity.container.image_digest)),
+    "libc": Fact(NOTED, lambda profile: profile.identity.software.libc, title="C library"),
+    "os": Fact(NOTED, lambda profile: profile.identity.software.os, title="operating system"),
+    "clock": Fact(NOTED, lambda profile: None if profile.clock is None else profile.clock.source),
+    "sensor": Fact(NOTED, lambda profile: {f"sensor {sensor.name}": sensor.status for sensor in profile.sensors}),
+    "seed": Fact(NOTED, lambda profile: profile.suite.seed),
+    "suite": Fact(NOTED, lambda profile: f"{profile.suite.name} {_short(profile.suite.sha256)}"),
+    "rounds": Fact(NOTED, _rounds, title="rounds asked for"),
+    "schema": Fact(NOTED, lambda profile: profile.schema),
+}

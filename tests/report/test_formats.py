@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 from kit.audit.finding import Finding, audit
 from kit.compare.across import compare_runs
 from kit.compare.comparability import run_mismatches
+from kit.compare.explaining_facts import FACTS, Fact
 from kit.compare.runs import reduce_run
 from kit.compare.within import compare_within
 from kit.profile.reason import Reason
@@ -247,6 +248,13 @@ def test_a_rule_and_a_fact_without_a_sentence_are_shown_as_they_are():
     runs = [(label, {("warp_core", "warp_core"): label, ("kernel", "kernel"): label}) for label in ("a", "b")]
     graded = [(mismatch.kind, mismatch.grade) for mismatch in run_mismatches(runs)]
     assert graded == [("kernel", "warns"), ("warp_core", "noted")]
+
+
+def test_a_new_fact_is_one_line_and_is_said_where_it_differs(monkeypatch):
+    monkeypatch.setitem(FACTS, "warp_core", Fact("warns", lambda profile: profile.label, effect="It matters."))
+    runs = [reduce_run(label, b.profile(label=label, id=label)) for label in ("a", "b")]
+    assert "could explain a difference: warp core: a (a), b (b)" in text(compare_runs(runs))
+    assert "It matters." in write(why_report(compare_runs(runs)), "text", io.StringIO())
 
 
 ODD = st.sampled_from("\x1b\x07\r\n\t\u202e\u0300|`<>[]=+-@\ud7ff{}%")
