@@ -74,6 +74,7 @@ class Runnable(Stepping, Protocol):
 
     def to_host(self, output: Output) -> NDArray[np.float32]:
         """Copy what `step` returned: () for a loss, (batch, classes) for logits."""
+        return np.array(output, np.float32)
 
     def device_event(self) -> Event | None:
         """Record a time stamp on the device, behind all that it has been given. None: the framework has none."""

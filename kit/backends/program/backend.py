@@ -20,7 +20,7 @@ from kit.backends.entry import BackendError
 from kit.backends.program.about import ENTRY
 from kit.backends.program.results import HOST, Wait, device_of, floats, leaves, shapes, wait_for
 from kit.backends.program.source import import_function
-from kit.backends.protocol import Compilations, DeviceBatch, Output, ThreadSetting
+from kit.backends.protocol import Compilations, DeviceBatch, Output, Runnable, ThreadSetting
 from kit.profile.cell import Cell
 from kit.profile.program import ProgramSource
 from kit.profile.reason import reason
@@ -30,7 +30,7 @@ PARTS = ("step", "synchronize", "batches")
 STEP_LEAST_NS = 500
 
 
-class OwnProgram:
+class OwnProgram(Runnable):
     """What a user's function has made: `kit.backends.protocol.Runnable`.
 
     Args:
@@ -46,6 +46,9 @@ class OwnProgram:
         BackendError: the function cannot be called so, or made no step.
     """
 
+    step: Callable[[DeviceBatch], Output]
+    synchronize: Callable[[], None]
+
     def __init__(self, source: ProgramSource, cell: Cell) -> None:
         self._device = cell.device
         self._shapes: list[tuple[int, ...]] | None = None
@@ -54,9 +57,9 @@ class OwnProgram:
         user_step: Callable[..., Output] = made["step"]
         self._call: Callable[[DeviceBatch], Output] = user_step if "batches" in made else lambda _: user_step()
         self.batches: Iterator[DeviceBatch] = _again(made["batches"]) if "batches" in made else repeat(None)
-        self._synchronizes = "synchronize" in made
-        self.step: Callable[[DeviceBatch], Output] = self._call if self._synchronizes else self._kept_step
-        self.synchronize: Callable[[], None] = made["synchronize"] if self._synchronizes else self._first_wait
+        waits_itself = "synchronize" in made
+        self.step = self._call if waits_itself else self._kept_step
+        self.synchronize = made["synchronize"] if waits_itself else self._first_wait
 
     def check(self, output: Output, step_ns: NDArray[np.int64]) -> None:
         """Look at the last of some steps, outside of their times.
@@ -91,22 +94,6 @@ class OwnProgram:
                 f"its step's result lies on {', '.join(sorted(map(str, places)))}, and {self._device} is measured; "
                 "put model and batches on the device that the function is given"
             )
-
-    def trace(self) -> bool:
-        """Left to the first step."""
-        return False
-
-    def compile(self) -> bool:
-        """Left to the first step."""
-        return False
-
-    def device_event(self) -> None:
-        """Left to the program."""
-        return
-
-    def settings(self) -> dict[str, str]:
-        """Not known: a program sets what it likes."""
-        return {}
 
     def to_host(self, output: Output) -> NDArray[np.float32]:
         """Copy the floating-point numbers of what a step returned; shape (elements,)."""
