@@ -81,15 +81,15 @@ class Member:
                 return self._finish()
             case Do(verb="build"):
                 return self._build(command.program)
-        program = self._programs[command.program]
-        match command.verb:
-            case "warm_up":
-                return program.warm_up()
-            case "block":
+            case Do(verb="warm_up"):
+                return self._programs[command.program].warm_up()
+            case Do(verb="block"):
+                program = self._programs[command.program]
                 return program.block(command.seconds, cycle=command.cycle, by_time=command.by_time)
-        done = program.conclude()
-        self._release(command.program)
-        return done
+            case Do():  # conclude; no variable may hold what is released
+                done = self._programs[command.program].conclude()
+                self._release(command.program)
+                return done
 
     def _prepare(self, asked: Prepare) -> Done:
         started = _start_phase()

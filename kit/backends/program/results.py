@@ -66,19 +66,29 @@ def device_of(leaf: Any) -> str | None:  # noqa: ANN401
     return _KINDS.get(kind, str(kind))
 
 
-def wait_for(leaf: Any) -> Wait | None:  # noqa: ANN401
-    """Return the call that waits until the leaf's device has made it; None where it was done when it was returned.
+def kind_of(value: object) -> str:
+    """Return the name of its type."""
+    return "None" if value is None else type(value).__name__
+
+
+def waits_for(result: Any) -> set[Wait]:  # noqa: ANN401
+    """Return the calls that wait until devices have made the result; none where it was done when it was returned.
 
     Raises:
-        TypeError: nothing here can wait for it.
+        TypeError: nothing here can wait for what the message names.
     """
-    device, framework = device_of(leaf), _framework(leaf)
-    if device == HOST or (device == "cpu" and framework != "jax"):
-        # On a CPU PyTorch and TensorFlow return from an operation when it is done; JAX does not.
-        return None
-    if framework is None or (framework == "torch" and device != "gpu"):
-        raise TypeError(f"{type(leaf).__name__} on {device}" if device else type(leaf).__name__)
-    return _WAITS[framework]
+    result_leaves = leaves(result)
+    if not result_leaves:
+        raise TypeError(kind_of(result))
+    waits = set()
+    for leaf in result_leaves:
+        device, framework = device_of(leaf), _framework(leaf)
+        if device == HOST or (device == "cpu" and framework != "jax"):
+            continue  # on a CPU PyTorch and TensorFlow return from an operation when it is done; JAX does not
+        if framework is None or (framework == "torch" and device != "gpu"):
+            raise TypeError(f"{kind_of(leaf)} on {device}" if device else kind_of(leaf))
+        waits.add(_WAITS[framework])
+    return waits
 
 
 def floats(result: Any) -> NDArray[np.float32]:  # noqa: ANN401
