@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, cast
 
 from kit import backends
@@ -21,21 +20,12 @@ if TYPE_CHECKING:
     from kit.backends.protocol import Backend
 
 
-def _about(point: EntryPoint) -> object:
-    return import_module(f"{point.value}.about").ENTRY
-
-
-_OWN = discover(backends, BackendEntry, "about")
-_INSTALLED = installed("backend", (BackendEntry,), _OWN, _about)
-_FOLDERS = {name: f"{backends.__name__}.{name}" for name in _OWN} | {
-    name: point.value for name, (_, point) in _INSTALLED.items()
-}
-CATALOG: dict[str, BackendEntry] = dict(
-    sorted(
-        (_OWN | {name: entry for name, (entry, _) in _INSTALLED.items()}).items(),
-        key=lambda item: (item[1].rank, item[0]),
-    )
-)
+_entries = discover(backends, BackendEntry, "about")
+_packages = {name: f"{backends.__name__}.{name}" for name in _entries}
+_added = installed("backend", (BackendEntry,), _entries, lambda point: import_module(f"{point.value}.about").ENTRY)
+for _name, (_entry, _point) in _added.items():
+    _entries[_name], _packages[_name] = _entry, _point.value
+CATALOG: dict[str, BackendEntry] = dict(sorted(_entries.items(), key=lambda item: (item[1].rank, item[0])))
 # Of the environment variables that any of them reads.
 ENVIRONMENT_PREFIXES = [prefix for entry in CATALOG.values() for prefix in entry.environment_prefixes]
 # Those that a workload can be built in.
@@ -53,7 +43,7 @@ def load(name: str) -> Backend:
     for variable, value in CATALOG[name].environment.items():
         os.environ.setdefault(variable, value)
     try:
-        module = import_module(f"{_FOLDERS[name]}.backend")
+        module = import_module(f"{_packages[name]}.backend")
     except ImportError as error:
         raise BackendError(f"{CATALOG[name].title} cannot be imported ({error}); install it or leave it out") from error
     return cast("Backend", module.BACKEND)

@@ -18,7 +18,17 @@ from kit.workloads.data.batches import HostBatch
 from kit.workloads.weights import Weights
 from kit.workloads.workload import Workload
 
-__all__ = ["Backend", "Compilations", "DeviceBatch", "HostBatch", "Output", "Program", "Runnable", "ThreadSetting"]
+__all__ = [
+    "Backend",
+    "Compilations",
+    "DeviceBatch",
+    "HostBatch",
+    "Output",
+    "Program",
+    "Runnable",
+    "Stepping",
+    "ThreadSetting",
+]
 
 DeviceBatch: TypeAlias = Any  # whatever the framework keeps a batch in
 Output: TypeAlias = Any  # a device handle: a loss or logits
@@ -38,7 +48,20 @@ class Event(Protocol):
         """Return the milliseconds to a later one; both have come to pass."""
 
 
-class Runnable(Protocol):
+class Stepping(Protocol):
+    """What a loop runs and times."""
+
+    def step(self, batch: DeviceBatch, /) -> Output:
+        """One optimizer update or one forward pass. Takes what `put` gave (feed "device") or a HostBatch (feed "host").
+
+        Returns a device handle: the loss (train) or the logits (infer). Hides no device-to-host copy and does not wait.
+        """
+
+    def synchronize(self) -> None:
+        """Wait until the last step is done on the device, and for nothing else."""
+
+
+class Runnable(Stepping, Protocol):
     """A cell, running: what is asked of a program whatever it computes."""
 
     def trace(self) -> bool:
@@ -49,17 +72,9 @@ class Runnable(Protocol):
         """Compile only, for the batch shape of the cell. False: it happens in the first step, nothing was done."""
         return False
 
-    def step(self, batch: DeviceBatch) -> Output:
-        """One optimizer update or one forward pass. Takes what `put` gave (feed "device") or a HostBatch (feed "host").
-
-        Returns a device handle: the loss (train) or the logits (infer). Hides no device-to-host copy and does not wait.
-        """
-
-    def synchronize(self) -> None:
-        """Wait until the last step is done on the device, and for nothing else."""
-
     def to_host(self, output: Output) -> NDArray[np.float32]:
         """Copy what `step` returned: () for a loss, (batch, classes) for logits."""
+        return np.array(output, np.float32)
 
     def device_event(self) -> Event | None:
         """Record a time stamp on the device, behind all that it has been given. None: the framework has none."""

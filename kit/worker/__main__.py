@@ -43,15 +43,13 @@ def main() -> int:
 
 def _die_with(runner: int) -> None:
     """Have the kernel kill this process when its runner dies, be it stopped or not; at once where it has died."""
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is not None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() not in (runner, 0):
-            # Behind a script that does not exec its interpreter the parent is that script, as it should not be.
-            with suppress(ProcessLookupError):
-                os.kill(runner, 0)
-                return
-            sys.exit("the runner that started this worker has ended")
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() not in (runner, 0):
+        # Behind a script that does not exec its interpreter the parent is that script, as it should not be.
+        with suppress(ProcessLookupError):
+            os.kill(runner, 0)
+            return
+        sys.exit("the runner that started this worker has ended")
 
 
 def _own_pipes() -> tuple[BinaryIO, BinaryIO]:

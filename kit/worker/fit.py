@@ -10,25 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
+from math import ceil
 
-import msgspec
+import numpy as np
+from msgspec.structs import replace
 
 from kit.backends.protocol import DeviceBatch, Program
+from kit.clock import now_ns
 from kit.errors import KitError
-from kit.profile.launch import Fit
+from kit.profile.launch import SYNTHETIC, Fit
 from kit.profile.reason import reason
-from kit.sensors.catalog import EdgeCounters
+from kit.worker.inputs import Inputs
 from kit.worker.ledger import PhaseLedger
-from kit.worker.measured_program import HOST_DEVICE, MeasuredWorkload, Ran, Timing, raised
+from kit.worker.measured_program import HOST_DEVICE, MeasuredWorkload, Ran, raised
 from kit.worker.messages import Done, ProgramRequest
-from kit.worker.score import Score, score
-from kit.workloads.data.batches import Epochs
+from kit.workloads.data.batches import Epochs, scoring_batches
 
 # Long enough for its own lead-in not to count, short against a stretch of the fit.
 REFERENCE_S = 0.25
 # A reference has three steps or more. Where they are long, stretches are so many times as long as it was: else the
 # references would cost more than the fit.
 STRETCH_REFERENCES = 4
+# Samples of a batch that is scored, at most: its activations fit beside any cell's own.
+SCORING_BATCH = 500
 
 
 class MeasuredFit(MeasuredWorkload):
@@ -36,11 +40,12 @@ class MeasuredFit(MeasuredWorkload):
 
     PHASE_BY_TIME = "steady"
 
-    def build(self, timing: Timing) -> Done:
+    def build(self) -> Done:
         """Build both programs; the first step is the first update of the fit."""
-        self._cell = msgspec.structs.replace(self._cell, task="train")
-        self._asked = msgspec.structs.replace(self._asked, seed=self._asked.seed + self._repeat)
-        inputs, asked = self._inputs, self._asked
+        asked, inputs = self._shared.asked, self._inputs
+        asked = replace(asked, seed=asked.seed + self._repeat)
+        self._cell = replace(self._cell, task="train")
+        self._shared = self._shared._replace(asked=asked)
         self._epochs = Epochs(inputs.workload, inputs.data, inputs.samples("train"), self._cell.batch, seed=asked.seed)
         whole = asked.plan.epochs * self._epochs.steps
         self._left = self.updates = min(whole, asked.plan.fit_steps or whole)
@@ -52,11 +57,10 @@ class MeasuredFit(MeasuredWorkload):
         self._resident: list[DeviceBatch] = []
         self._reference_ns: list[float] = []
         # Its phases are nobody's: what it costs stands in no launch.
-        resident = ProgramRequest(cell=msgspec.structs.replace(self._cell, feed="device"))
-        unseen = PhaseLedger(lambda *_: None)
-        self._reference = MeasuredWorkload(self._backend, asked, resident, inputs, unseen, self._parities)
-        self._reference.build(timing)
-        done = super().build(timing)
+        resident = ProgramRequest(cell=replace(self._cell, feed="device"))
+        self._reference = MeasuredWorkload(self._shared, resident, PhaseLedger(lambda *_: None), inputs)
+        self._reference.build()
+        done = super().build()
         self._left -= 1
         return done
 
@@ -64,35 +68,35 @@ class MeasuredFit(MeasuredWorkload):
         """Warm the reference up: a fit begins cold, as its users' do."""
         return self._reference.warm_up()
 
-    def block(self, seconds: float, counters: EdgeCounters, *, cycle: int = 0, by_time: bool = False) -> Done:  # noqa: ARG002
+    def block(self, seconds: float, *, cycle: int = 0, by_time: bool = False) -> Done:  # noqa: ARG002
         """Run the reference, then the fit until `seconds`, or several references' time, are over or its epoch ends."""
-        reference_s = self._refer(counters)
+        reference_s = self._refer()
         if self._done % self._epochs.steps == 0:
             self._batches = self._epoch()
-        done = super().block(max(seconds, STRETCH_REFERENCES * reference_s), counters, cycle=cycle, by_time=True)
+        done = super().block(max(seconds, STRETCH_REFERENCES * reference_s), cycle=cycle, by_time=True)
         self._left -= done.part.blocks.steps[0]
         if not self._left:
-            self._refer(counters)
-        return msgspec.structs.replace(done, left=self._left)
+            self._refer()
+        return replace(done, left=self._left)
 
     def conclude(self) -> Done:
         """Score the test split; of a part of the epochs the pass over it is timed alone."""
         done = super().conclude()
         if done.part.failure is not None:
             return done
-        with self.ledger.phase("evaluate"):
-            score = self._score()
-        done.part.phases += self.ledger.take()
-        done.part.fit = Fit(
-            epochs=self._asked.plan.epochs,
+        fit = Fit(
+            epochs=self._shared.asked.plan.epochs,
             updates=self._done,
             epoch_updates=self._epochs.steps,
             reference_ns=self._reference_ns,
-            test_ns=score.test_ns,
-            confusion=score.confusion,
-            mean_squared_error=score.mean_squared_error,
-            reason=score.reason,
+            test_ns=None,
         )
+        with self._ledger.phase("evaluate"):
+            try:
+                done.part.fit = scored(fit, self._fitted, self._inputs)
+            except Exception as error:
+                done.part.fit = replace(fit, reason=raised(error))
+        done.part.phases += self._ledger.take()
         return done
 
     def _by_time(self, seconds: float) -> Callable[[], Ran]:
@@ -105,15 +109,6 @@ class MeasuredFit(MeasuredWorkload):
 
     def _device_events(self) -> None:
         """None: further steps would be further updates of what is scored."""
-
-    def _score(self) -> Score:
-        try:
-            whole = score(self._fitted, self._inputs)
-        except Exception as error:
-            return Score(reason=raised(error))
-        if whole.reason is None and self.updates < self._asked.plan.epochs * self._epochs.steps:
-            return Score(whole.test_ns, reason=reason("part_of_a_fit"))
-        return whole
 
     def _feed(self, program: Program) -> Iterator[DeviceBatch]:
         self._fitted = program
@@ -134,8 +129,32 @@ class MeasuredFit(MeasuredWorkload):
         """Updates that it has made."""
         return self.updates - self._left
 
-    def _refer(self, counters: EdgeCounters) -> float:
+    def _refer(self) -> float:
         """Run the reference once; return how long it took, in seconds."""
-        blocks = self._reference.block(REFERENCE_S, counters).part.blocks
+        blocks = self._reference.block(REFERENCE_S).part.blocks
         self._reference_ns.append(blocks.duration_ns[0] / blocks.steps[0])
         return blocks.span_ns[0] / 1e9
+
+
+def scored(fit: Fit, program: Program, inputs: Inputs) -> Fit:
+    """Predict every test sample, dropout off, and count; of a part of the epochs only the time is kept."""
+    samples = inputs.samples("test")
+    total, workload = len(samples.targets), inputs.workload
+    batches = scoring_batches(workload, inputs.data, samples, ceil(total / ceil(total / SCORING_BATCH)))
+    program.predict(batches[0])  # what is compiled in it is not timed
+    begin_ns = now_ns()
+    outputs = np.concatenate([program.predict(batch) for batch in batches])[:total]
+    fit = replace(fit, test_ns=now_ns() - begin_ns)
+    if inputs.used.name == SYNTHETIC:
+        return replace(fit, reason=reason("synthetic_data"))
+    if not np.isfinite(outputs).all():
+        return replace(fit, reason=reason("output_not_finite"))
+    if fit.is_part:
+        return replace(fit, reason=reason("part_of_a_fit"))
+    if workload.loss == "reconstruction":
+        wanted = np.concatenate([batch.inputs for batch in batches])[:total]
+        return replace(fit, mean_squared_error=float(np.mean((outputs - wanted) ** 2, dtype=np.float64)))
+    classes = workload.classes
+    pairs = samples.targets.astype(np.int64) * classes + outputs.argmax(1)
+    confusion = np.bincount(pairs, minlength=classes**2).reshape(classes, classes)  # [true][predicted]
+    return replace(fit, confusion=confusion.tolist())

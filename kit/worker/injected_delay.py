@@ -8,9 +8,8 @@ step that slept would let the processor rest, which a slower program does not.
 
 from __future__ import annotations
 
-from kit.backends.protocol import DeviceBatch, Output
+from kit.backends.protocol import DeviceBatch, Output, Stepping
 from kit.clock import now_ns
-from kit.worker.step_loop import Stepping
 
 
 class InjectedDelay:

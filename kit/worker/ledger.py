@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from kit.clock import now_ns
 from kit.profile.launch import Phase, PhaseName
 
-Tell = Callable[[PhaseName, int | None], None]
-
 
 class PhaseLedger:
     """Phases of a process, or of one of its programs.
@@ -22,7 +20,7 @@ class PhaseLedger:
         program: index of the program; null for what all programs share.
     """
 
-    def __init__(self, tell: Tell, program: int | None = None) -> None:
+    def __init__(self, tell: Callable[[PhaseName, int | None], None], program: int | None = None) -> None:
         self._tell = tell
         self._program = program
         self.phases: list[Phase] = []
@@ -37,9 +35,12 @@ class PhaseLedger:
         yield
         self.phases.append(Phase(name=name, begin_ns=begin_ns, duration_ns=now_ns() - begin_ns))
 
-    def drop(self, name: PhaseName) -> None:
-        """Take a phase back that the framework cannot tell apart."""
-        self.phases[:] = [phase for phase in self.phases if phase.name != name]
+    def phase_of(self, name: PhaseName, call: Callable[[], bool]) -> None:
+        """Time `call` as phase `name`; False: it has done nothing, and there was no such phase."""
+        with self.phase(name):
+            happened = call()
+        if not happened:
+            self.phases.pop()
 
     def take(self) -> list[Phase]:
         """Return the phases since the last call."""

@@ -6,23 +6,23 @@ build ─ trace ─ compile ─ first_step │ warmup │ block … block │ pa
 from __future__ import annotations
 
 import gc
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import psutil
 
 from kit import clock
+from kit.backends.program.backend import OwnProgram
 from kit.backends.program.results import HOST, device_of, leaves
-from kit.backends.protocol import Backend, DeviceBatch, Output, Program, Runnable
+from kit.backends.protocol import Backend, DeviceBatch, Output, Program, Runnable, Stepping
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.clock import Calibration, ClockSource
 from kit.profile.launch import (
     INJECTED_NS,
     Blocks,
-    Compilations,
     DataUsed,
     DeviceEvents,
     Failure,
@@ -36,9 +36,10 @@ from kit.worker.injected_delay import InjectedDelay
 from kit.worker.inputs import Inputs, feed
 from kit.worker.ledger import PhaseLedger
 from kit.worker.messages import Done, Prepare, ProgramRequest
-from kit.worker.parity import Proof, parity_cell, record_parity
+from kit.worker.parity import record_parity
 from kit.worker.pipelined import Pipelined, run_pipelined, steps_per_wait
-from kit.worker.step_loop import STEPS_MAX, Stepping, StepTimes, block_steps, run_steps, run_until
+from kit.worker.step_loop import STEPS_MAX, StepTimes, block_steps, run_steps, run_until
+from kit.workloads.parity import PARITY_BATCH
 from kit.workloads.weights import initial_weights
 
 # Where a step has returned when it is done, or its wait costs next to nothing.
@@ -47,9 +48,6 @@ HOST_DEVICE = "cpu"
 MESSAGE_LENGTH = 500
 # Of an accelerator's block: enough steps for a median of their latency, most of the time for what is judged.
 LATENCY_SHARE = 0.25
-# The points of a sweep share a proof: it is of small batches, whatever the cell's own.
-ParityCache = dict[str, Proof]
-NO_STEPS: StepTimes = np.array([], np.int64)
 
 
 def raised(error: Exception) -> Reason:
@@ -58,11 +56,15 @@ def raised(error: Exception) -> Reason:
     return reason("exception", type=type(error).__name__, message=message)
 
 
-class Timing(NamedTuple):
-    """What stamps read, and what their units are."""
+class Shared(NamedTuple):
+    """What the programs of a member share."""
 
-    source: ClockSource
-    calibration: Calibration | None
+    asked: Prepare
+    backend: Backend
+    source: ClockSource  # of stamps
+    calibration: Calibration | None  # of that
+    counters: EdgeCounters
+    proofs: dict[str, LaunchPart]  # by cell: the points of a sweep share one, which is of small batches
 
 
 class Ran(NamedTuple):
@@ -94,70 +96,66 @@ class Ran(NamedTuple):
         )
 
 
-class MeasuredProgram(ABC):
-    """A cell, running and stamped."""
+class MeasuredProgram:
+    """A cell, running and stamped; `_make` says what runs."""
 
     PHASE_BY_TIME: PhaseName = "energy"  # of a block that is run by time
 
-    def __init__(self, asked: Prepare, request: ProgramRequest, ledger: PhaseLedger) -> None:
-        self._asked = asked
+    def __init__(self, shared: Shared, request: ProgramRequest, ledger: PhaseLedger) -> None:
+        self._shared = shared
         self._cell: Cell = request.cell
         self._slowdown_pct = request.slowdown_pct
         self._repeat = request.repeat
-        self.ledger = ledger
+        self._ledger = ledger
         self._output: Output = None
+        self._used: DataUsed | None = None  # data that the kit knows
 
-    def build(self, timing: Timing) -> Done:
+    def build(self) -> Done:
         """Build, trace, compile and make the first step; the framework's own exceptions pass."""
-        self._timing = timing
-        with self.ledger.phase("build"):
+        with self._ledger.phase("build"):
             self._program, self._batches = self._make()
-        with self.ledger.phase("trace"):
-            traced = self._program.trace()
-        if not traced:
-            self.ledger.drop("trace")
-        with self.ledger.phase("compile"):
-            compiled = self._program.compile()
-        if not compiled:
-            self.ledger.drop("compile")
+        self._ledger.phase_of("trace", self._program.trace)
+        self._ledger.phase_of("compile", self._program.compile)
         # What the build left behind is collected now, not in the middle of a step.
         gc.collect()
         gc.freeze()
-        stamps = clock.stamps(2, timing.source)
-        with self.ledger.phase("first_step"):
-            first_ns, self._output = run_steps(self._program, self._batches, 1, stamps, timing.calibration)
-        self._last_ns: StepTimes = first_ns
+        stamps = clock.stamps(2, self._shared.source)
+        with self._ledger.phase("first_step"):
+            first_ns, self._output = run_steps(self._program, self._batches, 1, stamps, self._shared.calibration)
         self._check(first_ns)
         self._check_place()
+        self._last_ns = first_ns
         self._compiled_before = self._program.compilations()
         self._stepping: Stepping = self._program
+        self._delay: InjectedDelay | None = None
         part = LaunchPart(
-            phases=self.ledger.take(),
-            data=self._used(),
+            phases=self._ledger.take(),
+            data=self._used,
             settings=self._program.settings() if self._cell.device != HOST_DEVICE else {},
         )
         return Done(part=part, steps=first_ns.tobytes(), resident_b=psutil.Process().memory_info().rss)
 
     def warm_up(self) -> Done:
         """Run the warm-up; the pace of its last steps decides how many steps the first block has."""
-        stamps, plan = clock.stamps(STEPS_MAX + 1, self._timing.source), self._asked.plan
-        with self.ledger.phase("warmup"):
+        stamps, plan = clock.stamps(STEPS_MAX + 1, self._shared.source), self._shared.asked.plan
+        with self._ledger.phase("warmup"):
             self._last_ns, self._output = run_until(
-                self._program, self._batches, plan.warmup_s, plan.warmup_steps, stamps, self._timing.calibration
+                self._program, self._batches, plan.warmup_s, plan.warmup_steps, stamps, self._shared.calibration
             )
         self._check(self._last_ns)
         if self._cell.device != HOST_DEVICE:
             self._per_wait = steps_per_wait(self._program, self._batches, float(np.median(self._last_ns)))
         if self._slowdown_pct:
-            self._stepping = InjectedDelay(self._program, self._slowdown_pct)
-        part = LaunchPart(phases=self.ledger.take(), warmup_steps=self._last_ns.size)
+            self._stepping = self._delay = InjectedDelay(self._program, self._slowdown_pct)
+        part = LaunchPart(phases=self._ledger.take(), warmup_steps=self._last_ns.size)
         return Done(part=part, steps=self._last_ns.tobytes())
 
-    def block(self, seconds: float, counters: EdgeCounters, *, cycle: int = 0, by_time: bool = False) -> Done:
+    def block(self, seconds: float, *, cycle: int = 0, by_time: bool = False) -> Done:
         """Run one block. Counters are read before its first step and after its last."""
-        self.ledger.current = self.PHASE_BY_TIME if by_time else "steady"
+        self._ledger.current = self.PHASE_BY_TIME if by_time else "steady"
         run = self._by_time(seconds) if by_time else self._by_steps(seconds)
-        injected_before_ns = self._injected_ns
+        counters = self._shared.counters
+        injected_before_ns = self._delay.injected_ns if self._delay is not None else 0
         before = counters.read()
         begin_ns = clock.now_ns()
         ran = run()
@@ -167,48 +165,43 @@ class MeasuredProgram(ABC):
             name: None if first is None or last is None else last - first
             for name, first, last in zip(counters.names, before, after, strict=True)
         }
-        if self._slowdown_pct:
-            differences[INJECTED_NS] = self._injected_ns - injected_before_ns
+        if self._delay is not None:
+            differences[INJECTED_NS] = self._delay.injected_ns - injected_before_ns
         if ran.waited_ns.size:
+            if ran.waited_ns.min() <= 0:
+                raise KitError("a step took no time by this clock: too coarse for steps this short; use larger batches")
             self._last_ns = ran.step_ns
-            self._check_times(ran.waited_ns)
-        return Done(
-            part=LaunchPart(blocks=ran.as_block(cycle, begin_ns, span_ns, differences)), steps=ran.step_ns.tobytes()
-        )
-
-    def _check_times(self, waited_ns: StepTimes) -> None:
-        if waited_ns.min() <= 0:
-            raise KitError("a step took no time by this clock: too coarse for steps this short; use larger batches")
-        self._check(waited_ns)
+            self._check(ran.waited_ns)
+        blocks = ran.as_block(cycle, begin_ns, span_ns, differences)
+        return Done(part=LaunchPart(blocks=blocks), steps=ran.step_ns.tobytes())
 
     def _by_steps(self, seconds: float) -> Callable[[], Ran]:
         """Return what runs as many steps as fill `seconds` at the pace of the last ones."""
-        on_cpu, lead_in_s = self._cell.device == HOST_DEVICE, self._asked.plan.lead_in_s
+        on_cpu, lead_in_s = self._cell.device == HOST_DEVICE, self._shared.asked.plan.lead_in_s
         waited_s = seconds if on_cpu else seconds * LATENCY_SHARE
-        steps = block_steps(self._last_ns, lead_in_s, waited_s)
-        stamps = clock.stamps(steps.lead_in + steps.timed + 1, self._timing.source)
+        lead_in, timed = block_steps(self._last_ns, lead_in_s, waited_s)
+        stamps = clock.stamps(lead_in + timed + 1, self._shared.source)
         running = self._stepping, self._batches
 
         def run() -> Ran:
-            count = steps.lead_in + steps.timed
-            step_ns, self._output = run_steps(*running, count, stamps, self._timing.calibration)
-            pipelined = None
-            if not on_cpu:
-                pipelined = run_pipelined(*running, self._per_wait, seconds - waited_s)
-                self._output = pipelined.output
-            return Ran(steps.lead_in, step_ns, pipelined)
+            step_ns, self._output = run_steps(*running, lead_in + timed, stamps, self._shared.calibration)
+            if on_cpu:
+                return Ran(lead_in, step_ns, None)
+            pipelined = run_pipelined(*running, self._per_wait, seconds - waited_s)
+            self._output = pipelined.output
+            return Ran(lead_in, step_ns, pipelined)
 
         return run
 
     def _by_time(self, seconds: float) -> Callable[[], Ran]:
         """Return what runs until `seconds` are over, without a lead-in."""
-        running = self._stepping, self._batches
         if self._cell.device != HOST_DEVICE:
             return lambda: self._pipelined(self._per_wait, seconds)
-        stamps = clock.stamps(STEPS_MAX + 1, self._timing.source)
+        stamps = clock.stamps(STEPS_MAX + 1, self._shared.source)
+        running = self._stepping, self._batches
 
         def run() -> Ran:
-            step_ns, self._output = run_until(*running, seconds, 1, stamps, self._timing.calibration)
+            step_ns, self._output = run_until(*running, seconds, 1, stamps, self._shared.calibration)
             return Ran(0, step_ns, None)
 
         return run
@@ -217,22 +210,23 @@ class MeasuredProgram(ABC):
         """Run nothing but pipelined steps, for no less than `seconds`."""
         pipelined = run_pipelined(self._stepping, self._batches, per_wait, seconds, never_shorter=True)
         self._output = pipelined.output
-        return Ran(0, NO_STEPS, pipelined)
+        return Ran(0, np.array([], np.int64), pipelined)
 
     def conclude(self) -> Done:
         """Look at what was computed; in a proving launch, record the parity losses, and what ran."""
-        part = LaunchPart(recompiles=_since(self._compiled_before, self._program.compilations()))
+        before, after = self._compiled_before.count, self._program.compilations()
+        if before is not None and after.count is not None:
+            after = msgspec.structs.replace(after, count=after.count - before)
+        part = LaunchPart(recompiles=after)
         if not np.isfinite(self._program.to_host(self._output)).all():
             # Nonsense is not timed: a network that diverged skips work on some hardware.
             part.failure = Failure(phase="steady", reason=reason("output_not_finite"))
             return Done(part=part)
         part.device_events = self._device_events()
-        if self._asked.prove:
-            with self.ledger.phase("parity"):
-                proof = self._proof()
-            if proof is not None:
-                part.parity, part.kernels = proof.parity, proof.kernels
-        part.phases = self.ledger.take()
+        if self._shared.asked.prove:
+            with self._ledger.phase("parity"):
+                part.add(self._proof())
+        part.phases = self._ledger.take()
         return Done(part=part)
 
     def _device_events(self) -> DeviceEvents | None:
@@ -246,69 +240,53 @@ class MeasuredProgram(ABC):
             where = " and ".join(sorted(places))
             raise KitError(f"its first step ran on the {where}, not on the {self._cell.device} that was asked for")
 
-    @abstractmethod
     def _make(self) -> tuple[Runnable, Iterator[DeviceBatch]]:
         """Build the program, and what its steps take."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def _used(self) -> DataUsed | None:
-        """Return which data it runs on, where the kit knows."""
-
-    @abstractmethod
     def _check(self, step_ns: StepTimes) -> None:
         """Look at the last of some steps, outside of their times; raise a KitError where they cannot stand."""
 
-    @abstractmethod
-    def _proof(self) -> Proof | None:
+    def _proof(self) -> LaunchPart:
         """Record the parity losses and the kernels, where there are any."""
+        return LaunchPart()
 
-    @property
-    def _injected_ns(self) -> int:
-        return self._stepping.injected_ns if isinstance(self._stepping, InjectedDelay) else 0
+
+class MeasuredOwnProgram(MeasuredProgram):
+    """A user's own program: it brings its batches, and what it returns is looked at after its steps."""
+
+    def _make(self) -> tuple[OwnProgram, Iterator[DeviceBatch]]:
+        self._user_program = OwnProgram(self._shared.asked.sources[self._cell.workload], self._cell)
+        return self._user_program, self._user_program.batches
+
+    def _check(self, step_ns: StepTimes) -> None:
+        self._user_program.check(self._output, step_ns)
+
+    def _check_place(self) -> None:
+        """Done by `OwnProgram.check`, which knows what users' steps return."""
 
 
 class MeasuredWorkload(MeasuredProgram):
     """A workload in a framework."""
 
-    def __init__(  # noqa: PLR0917
-        self,
-        backend: Backend,
-        asked: Prepare,
-        request: ProgramRequest,
-        inputs: Inputs,
-        ledger: PhaseLedger,
-        parities: ParityCache,
-    ) -> None:
-        super().__init__(asked, request, ledger)
-        self._backend = backend
+    def __init__(self, shared: Shared, request: ProgramRequest, ledger: PhaseLedger, inputs: Inputs) -> None:
+        super().__init__(shared, request, ledger)
         self._inputs = inputs
-        self._parities = parities
+        self._used = inputs.used
 
     def _make(self) -> tuple[Program, Iterator[DeviceBatch]]:
-        workload = self._inputs.workload
-        weights = initial_weights(workload, self._asked.seed)
-        program = self._backend.build(workload, self._cell, weights, self._asked.seed)
+        workload, seed = self._inputs.workload, self._shared.asked.seed
+        program = self._shared.backend.build(workload, self._cell, initial_weights(workload, seed), seed)
         return program, self._feed(program)
 
     def _feed(self, program: Program) -> Iterator[DeviceBatch]:
         return feed(program, self._inputs.pool, self._cell)
 
-    def _used(self) -> DataUsed:
-        return self._inputs.used
-
-    def _check(self, step_ns: StepTimes) -> None:
-        pass
-
-    def _proof(self) -> Proof:
-        small = parity_cell(self._cell)
-        if small.key not in self._parities:
-            self._parities[small.key] = record_parity(
-                self._backend, self._inputs.workload, small, self._asked.seed, self._inputs.pool
+    def _proof(self) -> LaunchPart:
+        small = msgspec.structs.replace(self._cell, batch=min(PARITY_BATCH, self._cell.batch))
+        proofs, seed = self._shared.proofs, self._shared.asked.seed
+        if small.key not in proofs:
+            proofs[small.key] = record_parity(
+                self._shared.backend, self._inputs.workload, small, seed, self._inputs.pool
             )
-        return self._parities[small.key]
-
-
-def _since(before: Compilations, after: Compilations) -> Compilations:
-    if before.count is None or after.count is None:
-        return after
-    return Compilations(count=after.count - before.count, graph_breaks=after.graph_breaks)
+        return proofs[small.key]

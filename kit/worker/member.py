@@ -13,6 +13,8 @@ from typing import BinaryIO
 import msgspec
 
 from kit import clock
+from kit.backends.catalog import load
+from kit.backends.program.source import import_function, line_in
 from kit.backends.protocol import Backend
 from kit.errors import KitError
 from kit.profile.launch import Failure, LaunchPart, Phase, PhaseName, Threads
@@ -21,8 +23,17 @@ from kit.profile.reason import Reason, reason
 from kit.sensors import cuda
 from kit.sensors.catalog import EdgeCounters
 from kit.sensors.process import peak_memory_b, process_age_ns
+from kit.worker.fit import MeasuredFit
+from kit.worker.inputs import load_inputs
 from kit.worker.ledger import PhaseLedger
-from kit.worker.measured_program import HOST_DEVICE, MeasuredProgram, MeasuredWorkload, ParityCache, Timing, raised
+from kit.worker.measured_program import (
+    HOST_DEVICE,
+    MeasuredOwnProgram,
+    MeasuredProgram,
+    MeasuredWorkload,
+    Shared,
+    raised,
+)
 from kit.worker.messages import Answer, Command, Do, Done, Entered, Failed, Finish, Prepare, ProgramRequest
 
 
@@ -36,7 +47,6 @@ class Member:
         self._ledger = PhaseLedger(self._tell)
         self._programs: dict[int, MeasuredProgram] = {}
         self._ledgers: dict[int, PhaseLedger] = {}
-        self._parities: ParityCache = {}
         self._sources: list[ProgramSource] = []
         self._current: int | None = None
 
@@ -67,75 +77,63 @@ class Member:
         match command:
             case Prepare():
                 return self._prepare(command)
-            case Do():
-                return self._run(command)
             case Finish():
                 return self._finish()
-
-    def _run(self, do: Do) -> Done:
-        match do.verb:
-            case "build":
-                return self._build(do.program)
-            case "warm_up":
-                return self._programs[do.program].warm_up()
-            case "block":
-                program = self._programs[do.program]
-                return program.block(do.seconds, self._counters, cycle=do.cycle, by_time=do.by_time)
-            case "conclude":
-                done = self._programs[do.program].conclude()
-                self._release(do.program)
+            case Do(verb="build"):
+                return self._build(command.program)
+            case Do(verb="warm_up"):
+                return self._programs[command.program].warm_up()
+            case Do(verb="block"):
+                program = self._programs[command.program]
+                return program.block(command.seconds, cycle=command.cycle, by_time=command.by_time)
+            case Do():  # conclude; no variable may hold what is released
+                done = self._programs[command.program].conclude()
+                self._release(command.program)
                 return done
 
     def _prepare(self, asked: Prepare) -> Done:
-        from kit.backends.catalog import load
-        from kit.backends.program.source import import_function
-
-        self._asked = asked
         started = _start_phase()
         wanted = {request.cell.workload for request in asked.programs}
         self._sources = [source for name, source in asked.sources.items() if name in wanted]
         source, _ = clock.choose_source(asked.clock)
-        self._timing = Timing(source, clock.calibrate(source))
+        calibration = clock.calibrate(source)
         with self._ledger.phase("import"):
-            self._backend = load(asked.programs[0].cell.backend)
+            backend = load(asked.programs[0].cell.backend)
             for program_source in self._sources:
                 import_function(program_source)
         self._device = asked.programs[0].cell.device
         # A backend that knows no GPU need not share one; it says so when its first program is built.
-        if self._device == "gpu" and hasattr(self._backend, "share_gpu_memory"):
-            self._backend.share_gpu_memory(asked.memory_share)
-        threads = _set_threads(self._backend, asked)
-        # Opened once the framework has its threads: what was before is no part of any block.
-        self._counters = EdgeCounters(asked.cpus)
+        if self._device == "gpu" and hasattr(backend, "share_gpu_memory"):
+            backend.share_gpu_memory(asked.memory_share)
+        setting = backend.set_threads(asked.threads)
+        # Counters are opened once the framework has its threads: what was before is no part of any block.
+        self._shared = Shared(asked, backend, source, calibration, EdgeCounters(asked.cpus), proofs={})
         part = LaunchPart(
             python=platform.python_version(),
             phases=[*started, *self._ledger.take()],
-            threads=threads,
-            calibration_start=self._timing.calibration,
+            threads=Threads(requested=asked.threads, reported=setting.reported, reason=setting.reason, cpus=asked.cpus),
+            calibration_start=calibration,
         )
         return Done(part=part)
 
     def _build(self, place: int) -> Done:
-        request = self._asked.programs[place]
+        request, backend = self._shared.asked.programs[place], self._shared.backend
         ledger = self._ledgers[place] = PhaseLedger(self._tell, place)
-        _check_device(self._backend, request.cell.device, request.cell.devices)
-        self._programs[place] = self._measured(request, ledger)
-        done = self._programs[place].build(self._timing)
+        _check_device(backend, request.cell.device, request.cell.devices)
+        program = self._programs[place] = self._measured(request, ledger)
+        done = program.build()
         # A program may have imported its framework just now.
-        done.part.backend_version = self._backend.version
+        done.part.backend_version = backend.version
         return done
 
     def _measured(self, request: ProgramRequest, ledger: PhaseLedger) -> MeasuredProgram:
-        from kit.worker.fit import MeasuredFit
-        from kit.worker.inputs import load_inputs
-        from kit.worker.own_program import MeasuredOwnProgram
-
-        if request.cell.workload in self._asked.sources:
-            return MeasuredOwnProgram(self._asked, request, ledger)
+        asked = self._shared.asked
+        if request.cell.workload in asked.sources:
+            return MeasuredOwnProgram(self._shared, request, ledger)
         with ledger.phase("data"):
-            inputs = load_inputs(request.cell, self._asked)
+            inputs = load_inputs(request.cell, asked)
         kind = MeasuredFit if request.cell.task == "fit" else MeasuredWorkload
-        return kind(self._backend, self._asked, request, inputs, ledger, self._parities)
+        return kind(self._shared, request, ledger, inputs)
 
     def _release(self, place: int) -> None:
         """Give back what a program holds; what was frozen for its steps may be collected again."""
@@ -144,19 +142,17 @@ class Member:
         gc.collect()
 
     def _finish(self) -> Done:
-        part = LaunchPart(peak_memory_b=peak_memory_b())
+        part, shared = LaunchPart(peak_memory_b=peak_memory_b()), self._shared
         if self._device != HOST_DEVICE:
-            part.peak_device_memory_b = self._backend.peak_memory_b(self._device)
+            part.peak_device_memory_b = shared.backend.peak_memory_b(self._device)
         if self._device == "gpu":
-            part.device_ids = cuda.pci_bus_ids(self._asked.programs[0].cell.devices)
+            part.device_ids = cuda.pci_bus_ids(shared.asked.programs[0].cell.devices)
         with self._ledger.phase("finish"):
-            part.calibration_end = clock.calibrate(self._timing.source)
-            part.certificate = clock.certify(self._timing.source, self._timing.calibration, part.calibration_end)
+            part.calibration_end = clock.calibrate(shared.source)
+            part.certificate = clock.certify(shared.source, shared.calibration, part.calibration_end)
         return Done(part=part)
 
     def _reason_of(self, error: Exception) -> Reason:
-        from kit.backends.program.source import line_in
-
         known = raised(error)
         if isinstance(error, KitError):
             return reason("refused", message=known.values["message"])
@@ -181,11 +177,6 @@ def _start_phase() -> list[Phase]:
     """Return the phase from this process's creation until now; none where the kernel does not tell."""
     age_ns, now_ns = process_age_ns(), clock.now_ns()
     return [] if age_ns is None else [Phase(name="start", begin_ns=now_ns - age_ns, duration_ns=age_ns)]
-
-
-def _set_threads(backend: Backend, asked: Prepare) -> Threads:
-    setting = backend.set_threads(asked.threads)
-    return Threads(requested=asked.threads, reported=setting.reported, reason=setting.reason, cpus=asked.cpus)
 
 
 def _check_device(backend: Backend, device: str, wanted: int) -> None:

@@ -6,36 +6,22 @@ Two cells whose losses agree ran the same arithmetic; the comparison itself is `
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kit.backends.protocol import Backend, HostBatch
 from kit.errors import KitError
 from kit.profile.cell import Cell
-from kit.profile.launch import Parity
+from kit.profile.launch import LaunchPart, Parity
 from kit.workloads.data.batches import pool_sha256
-from kit.workloads.parity import PARITY_BATCH, PARITY_STEPS
+from kit.workloads.parity import PARITY_STEPS
 from kit.workloads.weights import initial_weights, weights_sha256
 from kit.workloads.workload import Workload
 
 
-def parity_cell(cell: Cell) -> Cell:
-    """Return the cell that proves for `cell`: its own task, in a small batch."""
-    return msgspec.structs.replace(cell, batch=min(PARITY_BATCH, cell.batch))
-
-
-class Proof(NamedTuple):
-    """What a program of the cell's own task, apart from the timed one, has shown."""
-
-    parity: Parity
-    kernels: list[str]  # as `kit.backends.protocol.Program` names them
-
-
-def record_parity(backend: Backend, workload: Workload, cell: Cell, seed: int, pool: list[HostBatch]) -> Proof:
-    """Run `PARITY_STEPS` steps of a `parity_cell` on a fresh program and keep their losses, and what ran.
+def record_parity(backend: Backend, workload: Workload, cell: Cell, seed: int, pool: list[HostBatch]) -> LaunchPart:
+    """Run `PARITY_STEPS` steps of `cell`, which is small, on a fresh program; return their losses and what ran.
 
     Raises:
         KitError: a loss is not finite.
@@ -51,22 +37,17 @@ def record_parity(backend: Backend, workload: Workload, cell: Cell, seed: int, p
         output = program.step(program.put(batch) if cell.feed == "device" else batch)
         program.synchronize()
         values = program.to_host(output)
-        losses.append(float(values) if values.ndim == 0 else loss_of(workload, values, batch))
+        losses.append(float(values) if values.ndim == 0 else _loss_of(workload, values, batch))
         if not math.isfinite(losses[-1]):
             raise KitError(f"parity loss of step {len(losses) - 1} is {losses[-1]}: this program computes nonsense")
     parity = Parity(losses=losses, weights_sha256=weights_sha256(weights), batches_sha256=pool_sha256(batches))
-    return Proof(parity, program.kernels())
+    return LaunchPart(parity=parity, kernels=program.kernels())
 
 
-def loss_of(workload: Workload, outputs: NDArray[np.float32], batch: HostBatch) -> float:
+def _loss_of(workload: Workload, outputs: NDArray[np.float32], batch: HostBatch) -> float:
     """Return the workload's loss of what a forward pass gave, in float64. Outputs (batch, …)."""
     if workload.loss == "reconstruction":
         return float(np.square(outputs.astype(np.float64) - batch.inputs).mean())
-    return cross_entropy(outputs, batch.targets)
-
-
-def cross_entropy(logits: NDArray[np.float32], targets: NDArray[np.int32]) -> float:
-    """Return the mean softmax cross-entropy, in float64. Logits (batch, classes), targets (batch,)."""
-    shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
-    log_softmax = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return float(-log_softmax[np.arange(len(targets)), targets].mean())
+    logits = outputs.astype(np.float64)
+    of_targets = logits[np.arange(len(logits)), batch.targets]
+    return float((np.logaddexp.reduce(logits, axis=1) - of_targets).mean())

@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from kit.backends.protocol import DeviceBatch, Output
+from kit.backends.protocol import DeviceBatch, Output, Stepping
 from kit.clock import now_ns
-from kit.worker.step_loop import Stepping
 
 # What a wait may cost of its steps.
 WAIT_SHARE = 0.01

@@ -8,9 +8,9 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kit.backends.catalog import CATALOG, load
 from kit.version import __version__
@@ -32,16 +32,12 @@ def print_probe(backend: str, *, devices: bool = False) -> int:
     version = _version(backend)
     probe = Probe(backend=backend, version=version, kit=__version__, not_preloaded=_not_preloaded())
     if devices and version is not None:
-        probe = msgspec.structs.replace(probe, **_devices(backend))
+        try:
+            probe = replace(probe, devices=load(backend).devices())
+        except Exception as error:  # of the framework, whatever it is
+            probe = replace(probe, why_no_devices=f"{type(error).__name__}: {error}")
     sys.stdout.write("\n" + msgspec.json.encode(probe).decode() + "\n")
     return 0
-
-
-def _devices(backend: str) -> dict[str, Any]:
-    try:
-        return {"devices": load(backend).devices()}
-    except Exception as error:  # of the framework, whatever it is
-        return {"why_no_devices": f"{type(error).__name__}: {error}"}
 
 
 def _version(backend: str) -> str | None:

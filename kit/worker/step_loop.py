@@ -13,12 +13,11 @@ import math
 from collections.abc import Iterator
 from itertools import islice
 from statistics import median
-from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.backends.protocol import DeviceBatch, Output
+from kit.backends.protocol import DeviceBatch, Output, Stepping
 from kit.clock import Stamps, now_ns
 from kit.profile.clock import Calibration
 
@@ -30,23 +29,6 @@ TIMED_MIN = 2
 STEPS_MAX = 200_000
 
 StepTimes = NDArray[np.int64]
-
-
-class Stepping(Protocol):
-    """What the loop needs of a program (`kit.backends.protocol.Program`)."""
-
-    def step(self, batch: DeviceBatch, /) -> Output:
-        """Begin one step."""
-
-    def synchronize(self) -> None:
-        """Wait until it has ended."""
-
-
-class BlockSteps(NamedTuple):
-    """How many steps a block has."""
-
-    lead_in: int
-    timed: int
 
 
 def run_steps(
@@ -85,8 +67,8 @@ def run_until(  # noqa: PLR0917
     return stamps.intervals_ns(calibration), output
 
 
-def block_steps(last_ns: StepTimes, lead_in_s: float, seconds: float) -> BlockSteps:
-    """Return how many steps fill a block, at the pace of the last steps before it.
+def block_steps(last_ns: StepTimes, lead_in_s: float, seconds: float) -> tuple[int, int]:
+    """Return how many lead-in and how many timed steps fill a block, at the pace of the last steps before it.
 
     Args:
         last_ns: step times of this program's last block, or of its warm-up; shape (steps,).
@@ -96,4 +78,4 @@ def block_steps(last_ns: StepTimes, lead_in_s: float, seconds: float) -> BlockSt
     pace_ns = max(1.0, median(last_ns[-PACE_STEPS:].tolist()))
     lead_in = max(LEAD_IN_MIN, math.ceil(lead_in_s * 1e9 / pace_ns))
     timed = round((seconds - lead_in_s) * 1e9 / pace_ns)
-    return BlockSteps(min(lead_in, STEPS_MAX), min(max(timed, TIMED_MIN), STEPS_MAX))
+    return min(lead_in, STEPS_MAX), min(max(timed, TIMED_MIN), STEPS_MAX)

@@ -20,7 +20,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from types import FrameType
 
 PAUSE = b'{"do":"pause"}\n'
 RESUME = b'{"do":"resume"}\n'
@@ -38,12 +37,8 @@ def main() -> int:
     parser.add_argument("command", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
     child = subprocess.Popen(arguments.command, stdin=subprocess.PIPE, start_new_session=True)
-
-    def forward(number: int, _frame: FrameType | None) -> None:
-        _signal(child, signal.Signals(number))
-
     for number in FORWARDED:
-        signal.signal(number, forward)
+        signal.signal(number, lambda number, _frame: _signal(child, number))
     threading.Thread(target=_serve, args=(child, arguments.grace), daemon=True).start()
     code = child.wait()
     return code if code >= 0 else 128 - code
@@ -85,7 +80,7 @@ def _pause(child: subprocess.Popen[bytes]) -> None:
         sys.stdout.buffer.flush()
 
 
-def _signal(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
+def _signal(child: subprocess.Popen[bytes], number: int) -> None:
     with suppress(ProcessLookupError):
         os.killpg(child.pid, number)
 

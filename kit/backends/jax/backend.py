@@ -94,10 +94,6 @@ class JaxProgram(Program):
         if self._output is not None:
             self._output.block_until_ready()
 
-    def to_host(self, output: jax.Array) -> NDArray[np.float32]:
-        """Copy a loss or logits."""
-        return np.array(output, np.float32)
-
     def predict(self, batch: HostBatch) -> NDArray[np.float32]:
         """Return the output of a function of its own."""
         return self.to_host(self._logits(self._leaves, *self.put(batch)))

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from kit.backends.catalog import CATALOG
 from kit.backends.entry import BackendError
 from kit.backends.program.about import ENTRY
-from kit.backends.program.results import HOST, Wait, device_of, floats, leaves, shapes, wait_for
+from kit.backends.program.results import HOST, device_of, floats, kind_of, leaves, shapes, waits_for
 from kit.backends.program.source import import_function
-from kit.backends.protocol import Compilations, DeviceBatch, Output, ThreadSetting
+from kit.backends.protocol import Compilations, DeviceBatch, Output, Runnable, ThreadSetting
 from kit.profile.cell import Cell
 from kit.profile.program import ProgramSource
 from kit.profile.reason import reason
@@ -30,7 +30,7 @@ PARTS = ("step", "synchronize", "batches")
 STEP_LEAST_NS = 500
 
 
-class OwnProgram:
+class OwnProgram(Runnable):
     """What a user's function has made: `kit.backends.protocol.Runnable`.
 
     Args:
@@ -39,12 +39,13 @@ class OwnProgram:
 
     Attributes:
         batches: what the steps take, without end.
-        step: one step, given a batch.
-        synchronize: waits until the last step is done.
 
     Raises:
         BackendError: the function cannot be called so, or made no step.
     """
+
+    step: Callable[[DeviceBatch], Output]
+    synchronize: Callable[[], None]
 
     def __init__(self, source: ProgramSource, cell: Cell) -> None:
         self._device = cell.device
@@ -54,16 +55,12 @@ class OwnProgram:
         user_step: Callable[..., Output] = made["step"]
         self._call: Callable[[DeviceBatch], Output] = user_step if "batches" in made else lambda _: user_step()
         self.batches: Iterator[DeviceBatch] = _again(made["batches"]) if "batches" in made else repeat(None)
-        self._synchronizes = "synchronize" in made
-        self.step: Callable[[DeviceBatch], Output] = self._call if self._synchronizes else self._kept_step
-        self.synchronize: Callable[[], None] = made["synchronize"] if self._synchronizes else self._first_wait
+        waits_itself = "synchronize" in made
+        self.step = self._call if waits_itself else self._kept_step
+        self.synchronize = made["synchronize"] if waits_itself else self._first_wait
 
     def check(self, output: Output, step_ns: NDArray[np.int64]) -> None:
-        """Look at the last of some steps, outside of their times.
-
-        Args:
-            output: what it returned.
-            step_ns: times of the steps, shape (steps,).
+        """Look at what the last of some steps returned, and at their times, shape (steps,).
 
         Raises:
             BackendError: it lies on another device, is of another shape than the first step's, or took no time.
@@ -92,22 +89,6 @@ class OwnProgram:
                 "put model and batches on the device that the function is given"
             )
 
-    def trace(self) -> bool:
-        """Left to the first step."""
-        return False
-
-    def compile(self) -> bool:
-        """Left to the first step."""
-        return False
-
-    def device_event(self) -> None:
-        """Left to the program."""
-        return
-
-    def settings(self) -> dict[str, str]:
-        """Not known: a program sets what it likes."""
-        return {}
-
     def to_host(self, output: Output) -> NDArray[np.float32]:
         """Copy the floating-point numbers of what a step returned; shape (elements,)."""
         return floats(output)
@@ -122,7 +103,13 @@ class OwnProgram:
 
     def _first_wait(self) -> None:
         """Find out how steps are waited for, and wait for the first; each later one does no more than it must."""
-        waits = self._waits()
+        try:
+            waits = waits_for(self._last)
+        except TypeError as error:
+            raise BackendError(
+                f"its step returned {error}, which cannot be waited for; return the loss or the output on its device, "
+                'or give "synchronize"'
+            ) from None
         if not waits:
             self.step, self.synchronize = self._call, _nothing
             return
@@ -133,20 +120,6 @@ class OwnProgram:
 
         synchronize()
         self.synchronize = synchronize
-
-    def _waits(self) -> set[Wait]:
-        last_leaves = leaves(self._last)
-        try:
-            waits = {wait_for(leaf) for leaf in last_leaves}
-            what = "" if last_leaves else _kind(self._last)
-        except TypeError as error:
-            what = str(error)
-        if what:
-            raise BackendError(
-                f"its step returned {what}, which cannot be waited for; return the loss or the output on its device, "
-                'or give "synchronize"'
-            )
-        return {wait for wait in waits if wait is not None}
 
 
 class ProgramBackend:
@@ -173,9 +146,6 @@ class ProgramBackend:
         with suppress(RuntimeError):  # refused once work has begun: the program's file may have
             torch.set_num_interop_threads(threads)
         return ThreadSetting(torch.get_num_threads(), None)
-
-    def share_gpu_memory(self, share: float) -> None:
-        """Left to the program: its framework is not imported yet."""
 
     def peak_memory_b(self, device: str) -> int | None:
         """Ask PyTorch, where it is imported; others tell their own devices' alone."""
@@ -213,7 +183,7 @@ def _made(source: ProgramSource, cell: Cell) -> dict[str, Any]:
             raise BackendError(f"{source.function} returned {name!r}; choose from {', '.join(PARTS)}")
         if not (isinstance(part, Iterable) if name == "batches" else callable(part)):
             wanted = "an iterable" if name == "batches" else "a callable"
-            raise BackendError(f"{source.function} returned {_kind(part)} for {name}; give {wanted}")
+            raise BackendError(f"{source.function} returned {kind_of(part)} for {name}; give {wanted}")
     if "step" not in parts:
         raise BackendError(f"{source.function} returned no step; return a callable that runs one")
     return parts
@@ -244,10 +214,6 @@ def _again(batches: Iterable[DeviceBatch]) -> Iterator[DeviceBatch]:
 
 def _shown(of_leaves: list[tuple[int, ...]]) -> str:
     return " and ".join(map(str, of_leaves)) or "nothing"
-
-
-def _kind(value: object) -> str:
-    return "None" if value is None else type(value).__name__
 
 
 def _nothing() -> None:

@@ -21,6 +21,13 @@ HOST = "host"
 # TensorFlow: "/job:localhost/replica:0/task:0/device:GPU:0".
 _TF_DEVICE = re.compile(r"device:([A-Za-z]+)")
 _KINDS = {"cuda": "gpu", "rocm": "gpu"}
+# By framework: its types of arrays, and the call that waits until a device has made what a step returned.
+_ARRAYS = {"jax": ("Array",), "torch": ("Tensor",), "tensorflow": ("Tensor", "Variable")}
+_WAITS: dict[str, Wait] = {
+    "jax": lambda result: sys.modules["jax"].block_until_ready(result),  # noqa: PLW0108 - it may not be imported
+    "torch": lambda _: sys.modules["torch"].cuda.synchronize(),
+    "tensorflow": lambda _: sys.modules["tensorflow"].test.experimental.sync_devices(),
+}
 
 
 def leaves(result: Any) -> list[Any]:  # noqa: ANN401 - whatever a user's step returns
@@ -46,35 +53,42 @@ def device_of(leaf: Any) -> str | None:  # noqa: ANN401
     """Return "cpu", "gpu", "tpu" or another device's own name; HOST for NumPy and numbers; None for no array."""
     if isinstance(leaf, np.ndarray | np.generic | int | float):
         return HOST
-    if _is(leaf, "jax", "Array"):
-        kind = next(iter(leaf.devices())).platform
-    elif _is(leaf, "torch", "Tensor"):
-        kind = leaf.device.type
-    elif _is(leaf, "tensorflow", "Tensor", "Variable"):
-        match = _TF_DEVICE.search(leaf.device)
-        kind = match[1].lower() if match else "cpu"
-    else:
-        return None
+    match _framework(leaf):
+        case "jax":
+            kind = next(iter(leaf.devices())).platform
+        case "torch":
+            kind = leaf.device.type
+        case "tensorflow":
+            named = _TF_DEVICE.search(leaf.device)
+            kind = named[1].lower() if named else "cpu"
+        case _:
+            return None
     return _KINDS.get(kind, str(kind))
 
 
-def wait_for(leaf: Any) -> Wait | None:  # noqa: ANN401
-    """Return the call that waits until the leaf's device has made it; None where it was done when it was returned.
+def kind_of(value: object) -> str:
+    """Return the name of its type."""
+    return "None" if value is None else type(value).__name__
+
+
+def waits_for(result: Any) -> set[Wait]:  # noqa: ANN401
+    """Return the calls that wait until devices have made the result; none where it was done when it was returned.
 
     Raises:
-        TypeError: nothing here can wait for it.
+        TypeError: nothing here can wait for what the message names.
     """
-    device = device_of(leaf)
-    if device == HOST or (device == "cpu" and not _is(leaf, "jax", "Array")):
-        # On a CPU PyTorch and TensorFlow return from an operation when it is done; JAX does not.
-        return None
-    if _is(leaf, "jax", "Array"):
-        return _block_until_ready
-    if device == "gpu" and _is(leaf, "torch", "Tensor"):
-        return _synchronize_cuda
-    if _is(leaf, "tensorflow", "Tensor", "Variable"):
-        return _sync_devices
-    raise TypeError(f"{type(leaf).__name__} on {device}" if device else type(leaf).__name__)
+    result_leaves = leaves(result)
+    if not result_leaves:
+        raise TypeError(kind_of(result))
+    waits = set()
+    for leaf in result_leaves:
+        device, framework = device_of(leaf), _framework(leaf)
+        if device == HOST or (device == "cpu" and framework != "jax"):
+            continue  # on a CPU PyTorch and TensorFlow return from an operation when it is done; JAX does not
+        if framework is None or (framework == "torch" and device != "gpu"):
+            raise TypeError(f"{kind_of(leaf)} on {device}" if device else kind_of(leaf))
+        waits.add(_WAITS[framework])
+    return waits
 
 
 def floats(result: Any) -> NDArray[np.float32]:  # noqa: ANN401
@@ -88,21 +102,11 @@ def _is_float(leaf: Any) -> bool:  # noqa: ANN401
 
 
 def _on_host(leaf: Any) -> NDArray[np.float32]:  # noqa: ANN401
-    return np.asarray(leaf.detach().float().cpu() if _is(leaf, "torch", "Tensor") else leaf, np.float32)
+    return np.asarray(leaf.detach().float().cpu() if _framework(leaf) == "torch" else leaf, np.float32)
 
 
-def _is(leaf: Any, module: str, *names: str) -> bool:  # noqa: ANN401
-    framework = sys.modules.get(module)
-    return framework is not None and isinstance(leaf, tuple(getattr(framework, name) for name in names))
-
-
-def _block_until_ready(result: Any) -> None:  # noqa: ANN401
-    sys.modules["jax"].block_until_ready(result)
-
-
-def _synchronize_cuda(_result: Any) -> None:  # noqa: ANN401
-    sys.modules["torch"].cuda.synchronize()
-
-
-def _sync_devices(_result: Any) -> None:  # noqa: ANN401
-    sys.modules["tensorflow"].test.experimental.sync_devices()
+def _framework(leaf: Any) -> str | None:  # noqa: ANN401
+    for name, types in _ARRAYS.items():
+        if (module := sys.modules.get(name)) and isinstance(leaf, tuple(getattr(module, kind) for kind in types)):
+            return name
+    return None

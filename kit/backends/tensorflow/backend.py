@@ -6,6 +6,7 @@ The step is the one of the guide "Writing a training loop from scratch in Tensor
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from collections.abc import Callable
@@ -22,11 +23,11 @@ from tensorflow.python.framework import op_callbacks
 
 from kit.backends.hlo import kernel_ops
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
-from kit.backends.tensorflow import on_tpu
 from kit.backends.tensorflow.about import ENTRY
 from kit.backends.tensorflow.layers import build_model, build_optimizer
 from kit.profile.cell import Cell
 from kit.profile.reason import reason
+from kit.sensors import tpu
 from kit.workloads.weights import Weights
 from kit.workloads.workload import Workload
 
@@ -36,6 +37,19 @@ TensorFlowBatch = tuple[tf.Tensor, tf.Tensor]
 KERNEL_OPS = ("While", "StatelessWhile", "CudnnRNN", "Conv2D", "MatMul", "BatchMatMul", "Einsum")
 
 DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0", "tpu": "/TPU:0"}
+
+
+@functools.cache
+def tpu_strategy() -> tf.distribute.TPUStrategy:
+    """Return the strategy whose one replica is the first core of the local TPU system, which it initializes.
+
+    TensorFlow guide "Use TPUs" (https://www.tensorflow.org/guide/tpu). Only where the machine has a TPU: libtpu would
+    wait minutes for a cloud's metadata, and then end the process.
+    """
+    resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu="local")
+    topology = tf.tpu.experimental.initialize_tpu_system(resolver)
+    first = tf.tpu.experimental.DeviceAssignment.build(topology, num_replicas=1)
+    return tf.distribute.TPUStrategy(resolver, experimental_device_assignment=first)
 
 
 class TensorFlowProgram(Program):
@@ -57,7 +71,7 @@ class TensorFlowProgram(Program):
             if self._reconstruction
             else keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         )
-        with on_tpu.strategy().scope() if self._tpu else tf.device(self._device):
+        with tpu_strategy().scope() if self._tpu else tf.device(self._device):
             self._model = build_model(workload, cell, weights, seed)
             if self._train:
                 self._optimizer = build_optimizer(workload.optimizer)
@@ -91,13 +105,9 @@ class TensorFlowProgram(Program):
     def synchronize(self) -> None:
         """Wait for the accelerator; on a CPU the step has returned when it is done."""
         if self._tpu and self._output is not None:
-            on_tpu.wait_for(self._output)
+            tf.reshape(self._output, [-1])[0].numpy()  # its first number: nothing else of TensorFlow waits for a TPU
         elif self._asynchronous:
             tf.test.experimental.sync_devices()
-
-    def to_host(self, output: tf.Tensor) -> NDArray[np.float32]:
-        """Copy a loss or logits."""
-        return np.array(output, np.float32)
 
     def predict(self, batch: HostBatch) -> NDArray[np.float32]:
         """Return the output of a function of its own."""
@@ -142,7 +152,7 @@ class TensorFlowProgram(Program):
         return sorted(name for name in names if name.startswith(KERNEL_OPS))
 
     def _on_device(self, step: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
-        return (lambda *batch: on_tpu.strategy().run(step, args=batch)) if self._tpu else step
+        return (lambda *batch: tpu_strategy().run(step, args=batch)) if self._tpu else step
 
     def _place(self) -> AbstractContextManager[object]:
         """Return the device of a step; a replica has its own."""
@@ -181,7 +191,7 @@ class TensorFlowBackend:
     def devices(self) -> dict[str, int]:
         """Count CPUs, GPUs and cores of TPUs."""
         counts = {kind: len(tf.config.list_physical_devices(kind.upper())) for kind in ("cpu", "gpu")}
-        return counts | {"tpu": on_tpu.count()}
+        return counts | {"tpu": len(tf.config.list_logical_devices("TPU")) if tpu.devices() and tpu_strategy() else 0}
 
     def share_gpu_memory(self, share: float) -> None:
         """Bound what TensorFlow's allocator takes of the first GPU, the one that cells are put on."""

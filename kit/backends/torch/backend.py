@@ -15,10 +15,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
+from torch import nn
 
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
 from kit.backends.torch.about import ENTRY
-from kit.backends.torch.bfloat16 import InBfloat16
 from kit.backends.torch.layers import build_modules, build_optimizer
 from kit.profile.cell import Cell
 from kit.profile.reason import reason
@@ -44,6 +44,21 @@ KERNEL_OPS = (
 )
 
 DEVICES = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
+
+
+class InBfloat16(nn.Module):  # type: ignore[misc]
+    """A network whose forward pass is under autocast, its output float32, as weights, loss and update are."""
+
+    def __init__(self, network: nn.Module, device: str) -> None:
+        super().__init__()
+        self._network = network
+        self._device = device
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return what the network makes of `x`."""
+        with torch.autocast(self._device, torch.bfloat16):
+            output: torch.Tensor = self._network(x)
+        return output.float()
 
 
 class TorchProgram(Program):
