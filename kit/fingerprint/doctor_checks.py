@@ -50,10 +50,10 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 class Machine(NamedTuple):
     """What is looked at."""
 
-    cpus: Sequence[int]
-    threads: int
+    cpus: Sequence[int]  # that this process may use
+    threads: int  # that a framework gets for them
     root: Path  # where /proc, /sys and /dev are
-    folder: Path  # profiles go here
+    folder: Path  # where profiles go
     inside: Container
 
     def text(self, name: str) -> str | None:
@@ -65,14 +65,7 @@ class Machine(NamedTuple):
 
 
 def conditions(cpus: Sequence[int], threads: int, root: Path = Path("/"), folder: Path = Path()) -> list[Condition]:
-    """Return every condition that can be told here.
-
-    Args:
-        cpus: that this process may use.
-        threads: that a framework gets for them.
-        root: where /proc, /sys and /dev are.
-        folder: where profiles go.
-    """
+    """Return every condition that can be told here; arguments as of `Machine`."""
     machine = Machine(cpus, threads, root, folder, container(root))
     checks = (
         _cpus, _memory, _folders, _frequency, _clocksource, _neighbours, _compiling, _gpus, _locked_memory,
@@ -115,10 +108,10 @@ def _folders(machine: Machine) -> Iterator[Condition]:
         stays = machine.inside.image is not None and folder.stat().st_dev == Path("/").stat().st_dev
         if stays and subject == "profiles":
             yield Condition(subject=subject, fine=False, what=reason("folder_in_container", folder=where))
-        elif os.access(folder, os.W_OK):
-            yield _condition(subject, free_b >= needed_b, ("disk_free", "disk_small"), folder=where, free_b=free_b)
-        else:
+        elif not os.access(folder, os.W_OK):
             yield Condition(subject=subject, fine=False, what=reason("folder_read_only", folder=where))
+        else:
+            yield _condition(subject, free_b >= needed_b, ("disk_free", "disk_small"), folder=where, free_b=free_b)
     if os.statvfs(temporary).f_flag & os.ST_NOEXEC:
         yield Condition(subject="temporary files", fine=False, what=reason("tmp_noexec", folder=str(temporary)))
 

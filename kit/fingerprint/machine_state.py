@@ -36,11 +36,7 @@ def turbo_switch(cpu: Path) -> tuple[Path, bool] | None:
 
 
 def state(root: Path = Path("/")) -> State:
-    """Look at the machine now.
-
-    Args:
-        root: where /proc and /sys are looked for.
-    """
+    """Look at the machine now; `root`: where /proc and /sys are looked for."""
     reasons: dict[str, Reason] = {}
     cpu = root / "sys/devices/system/cpu"
 
