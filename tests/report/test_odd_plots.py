@@ -1,7 +1,6 @@
 """Every kind is a file in both formats, or one line that says why not, whatever the profile holds."""
 
 import re
-from pathlib import Path
 
 import matplotlib as mpl
 import profile_builder as b
@@ -14,7 +13,6 @@ from kit.report.plot.kinds import KINDS, SWEPT
 from kit.report.plot.picture import file_of
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning is a line on a user's terminal
-ROOT = Path(__file__).parents[2]
 
 
 def odd_profiles():
