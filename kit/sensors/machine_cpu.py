@@ -56,9 +56,5 @@ def _pressure(file: Path) -> EdgeSource:
 
 
 def pressure_some_ns(content: bytes) -> int:
-    """Return the cumulative time of the first line, "some avg10=… total=N"; the kernel counts microseconds.
-
-    Raises:
-        ValueError, IndexError: there is no such line.
-    """
+    """Return the cumulative time of the first line, "some avg10=… total=N" in µs; raises ValueError or IndexError."""
     return int(content.split(b"total=")[1].split()[0]) * 1000

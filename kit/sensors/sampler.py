@@ -29,7 +29,7 @@ import msgspec
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
 from kit.sensors.catalog import sampled_sensors
-from kit.sensors.protocol import Reading, Sensor, now_ns
+from kit.sensors.protocol import Reading, now_ns
 from kit.sensors.samples import Samples, Series
 
 # Counters update every 10 to 100 ms: reading faster costs more than it shows.
@@ -90,12 +90,16 @@ def read_series(written: bytes) -> list[Series]:
     return series
 
 
-def sample(sensors: Sequence[Sensor], out: int) -> None:
-    """Write a tick at every deadline until standard input closes.
+def main() -> None:
+    """Write a tick to standard output at every deadline until standard input closes.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the output cannot be written.
     """
+    # They go to a terminal's whole group: the runner decides what they mean.
+    for interrupt in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(interrupt, signal.SIG_IGN)
+    sensors, out = [sensor for sensor in sampled_sensors() if sensor.is_available], sys.stdout.fileno()
     encode = msgspec.json.Encoder().encode
     os.write(out, encode([sensor.report for sensor in sensors]) + b"\n")
     due = [0] * len(sensors)
@@ -107,14 +111,6 @@ def sample(sensors: Sequence[Sensor], out: int) -> None:
             if tick >= due[place]:
                 due[place] = tick + TICKS.get(sensor.report.quantity, 1)
         tick = max(tick, (now_ns() - start_ns) // PERIOD_NS) + 1
-
-
-def main() -> None:
-    """Sample to standard output."""
-    # They go to a terminal's whole group: the runner decides what they mean.
-    for interrupt in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(interrupt, signal.SIG_IGN)
-    sample([sensor for sensor in sampled_sensors() if sensor.is_available], sys.stdout.fileno())
 
 
 if __name__ == "__main__":
