@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from kit.engine.connection import EngineError
 from kit.engine.image import ask
 from kit.engine.options import Bind, ContainerOptions
+from kit.sensors import tpu
 
 if TYPE_CHECKING:
     import docker
 
-# Cloud TPU documentation, "Run a container on a TPU VM": up to v4 /dev/accel*, from v5 on VFIO groups and unlimited
-# locked memory.
-TPU_FILES = ("accel[0-9]*", "vfio/vfio", "vfio/[0-9]*")
+# Cloud TPU documentation, "Run a container on a TPU VM"; VFIO needs its control file and unlimited locked memory, too.
+TPU_FILES = (tpu.ACCEL_FILES, "vfio/vfio", tpu.VFIO_GROUPS)
 # Of a v5 or later, where no TPU is here to look at.
 TPU_FOLDER = "/dev/vfio"
 DEV = Bind("/dev", PurePosixPath("/host-dev"))

@@ -17,8 +17,7 @@ def container(root: Path = Path("/"), environment: Mapping[str, str] = os.enviro
         root: where /proc, /run, /sys and /.dockerenv are looked for.
         environment: KIT_IMAGE and KIT_IMAGE_DIGEST name the image we run in; no engine tells it to those inside.
     """
-    groups = root / "sys/fs/cgroup"
-    cpu, memory = (cgroup.locate(controller, groups, root / "proc") for controller in ("cpu", "memory"))
+    groups, proc = root / "sys/fs/cgroup", root / "proc"
     if "KUBERNETES_SERVICE_HOST" in environment:
         engine = "kubernetes"
     elif (root / "run/.containerenv").exists():
@@ -29,8 +28,8 @@ def container(root: Path = Path("/"), environment: Mapping[str, str] = os.enviro
         engine = environment.get("container", "")
     return Container(
         engine=engine or None,
-        cpu_limit=None if cpu is None else cgroup.cpu_limit(cpu),
-        memory_limit_b=None if memory is None else cgroup.memory_limit_b(memory),
+        cpu_limit=cgroup.cpu_limit(cgroup.locate("cpu", groups, proc)),
+        memory_limit_b=cgroup.memory_limit_b(cgroup.locate("memory", groups, proc)),
         image=environment.get("KIT_IMAGE") or None,
         image_digest=environment.get("KIT_IMAGE_DIGEST") or None,
     )

@@ -19,15 +19,9 @@ from kit.profile.reason import Reason
 
 
 def identity(pythons: Iterable[str] = (), *, packages: Iterable[str] = (), prefixes: Iterable[str] = ()) -> Identity:
-    """Identify this machine: ask once per run.
-
-    Args:
-        pythons: interpreters that run the frameworks, where they are others than the running one.
-        packages: distributions whose versions are recorded, beside `kit.fingerprint.software.PACKAGES`.
-        prefixes: of environment variables that are recorded, beside `kit.fingerprint.software.PREFIXES`.
-    """
+    """Identify this machine: ask once per run. Arguments as of `kit.fingerprint.software.software`."""
     reasons: dict[str, Reason] = {}
-    identity_now = Identity(
+    plain = Identity(
         cpu=processor(reasons),
         memory_b=psutil.virtual_memory().total,
         hypervisor=hypervisor(reasons),
@@ -37,7 +31,7 @@ def identity(pythons: Iterable[str] = (), *, packages: Iterable[str] = (), prefi
         hostname_sha256=hashlib.sha256(platform.node().encode()).hexdigest(),
         reasons=reasons,
     )
-    return hashed(identity_now)
+    return hashed(plain)
 
 
 def hashed(plain: Identity) -> Identity:

@@ -22,12 +22,21 @@ Value = TypeVar("Value")
 CPU_THERMOMETERS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz")
 
 
-def state(root: Path = Path("/")) -> State:
-    """Look at the machine now.
+def governors(cpu: Path) -> list[str]:
+    """Return the governors of the CPUs, each once; none where cpufreq is not shown. `cpu`: sysfs's folder of CPUs."""
+    return sorted({file.read_text().strip() for file in cpu.glob("cpu[0-9]*/cpufreq/scaling_governor")})
 
-    Args:
-        root: where /proc and /sys are looked for.
-    """
+
+def turbo_switch(cpu: Path) -> tuple[Path, bool] | None:
+    """Return the file that switches turbo, and whether it is on; None where there is none."""
+    for file, on in ((cpu / "intel_pstate/no_turbo", "0"), (cpu / "cpufreq/boost", "1")):
+        if file.exists():
+            return file, file.read_text().strip() == on
+    return None
+
+
+def state(root: Path = Path("/")) -> State:
+    """Look at the machine now; `root`: where /proc and /sys are looked for."""
     reasons: dict[str, Reason] = {}
     cpu = root / "sys/devices/system/cpu"
 
@@ -55,8 +64,8 @@ def state(root: Path = Path("/")) -> State:
     return State(
         taken=datetime.now(UTC).isoformat(timespec="milliseconds"),
         load_1min=ask("load_1min", lambda: float((root / "proc/loadavg").read_text().split()[0])),
-        governor=ask("governor", lambda: _governor(cpu)),
-        turbo=ask("turbo", lambda: _turbo(cpu)),
+        governor=ask("governor", lambda: " / ".join(governors(cpu)) or reason("no_governor")),
+        turbo=ask("turbo", lambda: (turbo_switch(cpu) or (None, reason("no_turbo_switch")))[1]),
         frequency_mhz=ask(
             "frequency_mhz",
             lambda: (
@@ -75,18 +84,6 @@ def state(root: Path = Path("/")) -> State:
         accelerators=accelerator_states(),
         reasons=reasons,
     )
-
-
-def _governor(cpu: Path) -> str | Reason:
-    files = sorted(cpu.glob("cpu[0-9]*/cpufreq/scaling_governor"))
-    return " / ".join(sorted({file.read_text().strip() for file in files})) or reason("no_governor")
-
-
-def _turbo(cpu: Path) -> bool | Reason:
-    for file, on in ((cpu / "intel_pstate/no_turbo", "0"), (cpu / "cpufreq/boost", "1")):
-        if file.exists():
-            return file.read_text().strip() == on
-    return reason("no_turbo_switch")
 
 
 def _temperature_c() -> float | Reason:

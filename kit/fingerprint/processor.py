@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import os
 import platform
 import subprocess
 from pathlib import Path
@@ -14,9 +12,8 @@ import psutil
 
 from kit.profile.identity import Cpu
 from kit.profile.reason import Reason, reason
+from kit.sensors.frequency import CPU_ROOT, CPUINFO
 
-CPU_ROOT = Path("/sys/devices/system/cpu")
-CPUINFO = Path("/proc/cpuinfo")
 LSCPU_TIMEOUT_S = 10.0
 
 
@@ -31,7 +28,7 @@ def processor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO, cpu_root: Pat
         vendor=listed.get("vendor_id") or asked.get("vendor_id_raw") or listed.get("CPU implementer"),
         architecture=platform.machine(),
         cores_physical=psutil.cpu_count(logical=False),
-        cores_logical=psutil.cpu_count() or os.cpu_count() or 1,
+        cores_logical=psutil.cpu_count() or 1,
         flags_sha256=hashlib.sha256(" ".join(sorted(flags.split())).encode()).hexdigest() if flags else None,
         microcode=listed.get("microcode"),
         caches=cache_sizes(cpu_root),
@@ -52,7 +49,7 @@ def asked_cpuinfo() -> dict[str, Any]:
         return {}
 
 
-def kernel_fields(cpuinfo: Path = CPUINFO) -> dict[str, str]:
+def kernel_fields(cpuinfo: Path) -> dict[str, str]:
     """Return the fields of the first processor in /proc/cpuinfo; empty where there is none."""
     try:
         return fields(cpuinfo.read_text().split("\n\n", 1)[0])
@@ -60,7 +57,7 @@ def kernel_fields(cpuinfo: Path = CPUINFO) -> dict[str, str]:
         return {}
 
 
-def cache_sizes(cpu_root: Path = CPU_ROOT) -> dict[str, int]:
+def cache_sizes(cpu_root: Path) -> dict[str, int]:
     """Return the bytes of each cache that the first CPU sees: `L1d`, `L1i`, `L2`, `L3`."""
     sizes = {}
     for folder in sorted((cpu_root / "cpu0/cache").glob("index[0-9]*")):
@@ -84,7 +81,6 @@ def hypervisor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO) -> str | Non
     return named or (None if flags is None else "unnamed")
 
 
-@functools.cache
 def lscpu() -> dict[str, str]:
     """Return what `lscpu` knows of CPUID and of firmware's tables; empty where it is not there or fails."""
     try:

@@ -64,10 +64,10 @@ def software(
     packages: Iterable[str] = (),
     prefixes: Iterable[str] = (),
 ) -> Software:
-    """Describe the software of this process and of the interpreters that run the frameworks.
+    """Describe the software of this process and of `pythons`, the interpreters that run the frameworks.
 
-    A distribution that two interpreters have in different versions is given as "1.2 / 1.3". Why an interpreter could
-    not be asked is noted in `reasons`.
+    Distributions and environment variables are recorded beside `PACKAGES` and `PREFIXES`. A distribution that two
+    interpreters have in different versions is given as "1.2 / 1.3". Why one could not be asked is noted in `reasons`.
     """
     versions: dict[str, set[str]] = {}
     for python in dict.fromkeys([sys.executable, *pythons]):
@@ -79,8 +79,8 @@ def software(
             continue
         for name, version in json.loads(asked.stdout).items():
             versions.setdefault(name, set()).add(version)
-    libc = " ".join(platform.libc_ver()).strip()
-    if not libc:
+    libc = " ".join(platform.libc_ver()).strip() or None
+    if libc is None:
         reasons["software.libc"] = reason("libc_not_named")
     try:
         system = platform.freedesktop_os_release()["PRETTY_NAME"]
@@ -91,7 +91,7 @@ def software(
         python=f"{platform.python_implementation()} {platform.python_version()}",
         os=system,
         kernel=platform.release(),
-        libc=libc or None,
+        libc=libc,
         packages={name: " / ".join(sorted(numbers)) for name, numbers in sorted(versions.items())},
         environment=relevant_environment(os.environ, prefixes),
     )

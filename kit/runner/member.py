@@ -25,7 +25,7 @@ from kit.profile.steps import Steps, timed_steps
 from kit.profile.unfinished import KeptLaunch
 from kit.runner.interrupt import StopFlag
 from kit.runner.processes.process import SIGNAL_LIMIT_S, MemberRequest, Process
-from kit.sensors.sampling import Samples
+from kit.sensors.samples import Samples
 from kit.stats.percentile import percentile_ns
 from kit.suites.plan import MemberPlan
 from kit.worker.messages import Answer, Command, Do, Done, Entered, Failed, Finish

@@ -23,7 +23,7 @@ from kit.runner.interrupt import StopFlag
 from kit.runner.member import Member
 from kit.runner.processes.process import MemberRequest, Process
 from kit.runner.sequential import exclusive_device, lack_of_memory
-from kit.sensors.sampling import Sampling
+from kit.sensors.sampler import Sampling
 from kit.suites.plan import MemberPlan, SharedGroups
 from kit.worker.messages import Done, Prepare, ProgramRequest
 

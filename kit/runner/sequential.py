@@ -43,8 +43,8 @@ def available_memory_b() -> int:
     """Return the bytes that processes can still take: of the machine, or of the control group where that is less."""
     available_b = int(psutil.virtual_memory().available)
     group = cgroup.locate("memory")
-    limit_b = None if group is None else cgroup.memory_limit_b(group)
-    if group is None or limit_b is None:
+    limit_b = cgroup.memory_limit_b(group)
+    if limit_b is None:
         return available_b
     for folder in group.folders:
         with suppress(OSError, ValueError):
@@ -66,11 +66,5 @@ def _exclusive_gpu() -> bool:
     boards = nvml.open_boards()
     if isinstance(boards, Reason):
         return False
-    library, handles = boards
-    try:
-        with suppress(library.NVMLError):
-            modes = [library.nvmlDeviceGetComputeMode(handle) for handle in handles]
-            return library.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS in modes
-    finally:
-        library.nvmlShutdown()
-    return False
+    modes = [board.ask("nvmlDeviceGetComputeMode") for board in boards]
+    return boards[0].nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS in modes

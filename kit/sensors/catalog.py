@@ -6,11 +6,18 @@ edge ├ lead-in ┤├ timed step ┤├ timed step ┤ … edge      a counter
 
 from __future__ import annotations
 
+import importlib
 import os
-from collections.abc import Sequence
+import pkgutil
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
+import kit.sensors
+from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import FAILURES, EdgeSource, Sensor, found_by
+from kit.sensors.protocol import FAILURES, EdgeSource, Sensor
+
+Source = TypeVar("Source", EdgeSource, Sensor)
 
 
 class EdgeCounters:
@@ -21,28 +28,46 @@ class EdgeCounters:
     """
 
     def __init__(self, cpus: Sequence[int]) -> None:
-        self._sources = found_by("open_edges", lambda report: EdgeSource([report], None), cpus)
+        self._sources = _opened("open_edges", lambda report, why: EdgeSource([report], why), cpus)
         self.reports: list[SensorReport] = [report for source in self._sources for report in source.reports]
-        self._read = [(source.read, len(source.reports)) for source in self._sources if source.read is not None]
         self.names: tuple[str, ...] = tuple(report.name for report in self.reports if report.status == "measured")
 
     def read(self) -> tuple[int | None, ...]:
         """Return one value for each of `names`; None where this one read failed."""
         values: list[int | None] = []
-        for read, count in self._read:
+        for source in self._sources:
+            if source.read is None:
+                continue
             try:
-                values += read()
+                values += source.read()
             except FAILURES:
-                values += [None] * count
+                values += [None] * len(source.reports)
         return tuple(values)
 
 
 def sampled_sensors() -> list[Sensor]:
     """Open what the sampler reads, unavailable sensors included. Never raises."""
-    return found_by("open_sampled", Sensor)
+    return _opened("open_sampled", Sensor)
 
 
 def probe_all() -> list[SensorReport]:
     """Return what each sensor says of itself here: edge counters, then sampled ones. Never raises."""
     edges = EdgeCounters(sorted(os.sched_getaffinity(0)))
-    return [*edges.reports, *(sensor.probe() for sensor in sampled_sensors())]
+    return [*edges.reports, *(sensor.report for sensor in sampled_sensors())]
+
+
+def _opened(opener: str, failed: Callable[[SensorReport, Reason], Source], *arguments: object) -> list[Source]:
+    """Return what the function `opener` of every file in this folder opens, by file name.
+
+    A driver can fail in ways that nobody listed: that costs one source, which `failed` then stands for.
+    """
+    sources: list[Source] = []
+    for name in sorted(module.name for module in pkgutil.iter_modules(kit.sensors.__path__)):
+        try:
+            module = importlib.import_module(f"{__package__}.{name}")
+            if hasattr(module, opener):
+                sources += getattr(module, opener)(*arguments)
+        except Exception as error:
+            report = SensorReport(name=name, quantity="", unit="", scope="", source="", status="measured")
+            sources.append(failed(report, reason("opening_failed", error=f"{type(error).__name__}: {error}")))
+    return sources

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import EdgeSource, counters_in, unavailable
+from kit.sensors.protocol import EdgeSource, counters_in
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 PROC = Path("/proc")
@@ -18,14 +18,14 @@ NO_MEMORY_LIMIT_B = 1 << 60
 
 
 class Cgroup(NamedTuple):
-    """The folders that govern this process, its own first and then each parent that is visible here."""
+    """The folders that govern this process, its own first, then each parent that is visible here; none: not mounted."""
 
     version: int
     folders: list[Path]
 
 
-def locate(controller: str, root: Path = CGROUP_ROOT, proc: Path = PROC) -> Cgroup | None:
-    """Find this process's group for "cpu" or "memory"; None where none is mounted.
+def locate(controller: str, root: Path = CGROUP_ROOT, proc: Path = PROC) -> Cgroup:
+    """Find this process's group for "cpu" or "memory".
 
     Inside a container the path that the kernel names may lie above what is mounted: the mount itself is then the group.
     """
@@ -33,14 +33,14 @@ def locate(controller: str, root: Path = CGROUP_ROOT, proc: Path = PROC) -> Cgro
         lines = [line.split(":", 2) for line in (proc / "self/cgroup").read_text().splitlines()]
         mounts = sorted(root.iterdir())
     except OSError:
-        return None
+        return Cgroup(2, [])
     path = next((path for _, names, path in lines if controller in names.split(",")), None)
     mount = next((folder for folder in mounts if controller in folder.name.split(",")), None)
     if path is not None and mount is not None:
         return Cgroup(1, _folders(mount, path))
     if (root / "cgroup.controllers").exists():
         return Cgroup(2, _folders(root, next((path for number, _, path in lines if number == "0"), "/")))
-    return None
+    return Cgroup(2, [])
 
 
 def cpu_limit(cgroup: Cgroup) -> float | None:
@@ -59,7 +59,7 @@ def memory_limit_b(cgroup: Cgroup) -> int | None:
 def throttling_file(root: Path = CGROUP_ROOT, proc: Path = PROC) -> Path | Reason:
     """Return `cpu.stat` of the nearest group with a CPU quota, without one of the process's own; or why none counts."""
     group = locate("cpu", root, proc)
-    if group is None:
+    if not group.folders:
         return reason("no_cpu_controller", root=str(root))
     limited = (folder for folder in group.folders if _quota(group.version, folder) is not None)
     file = next(limited, group.folders[0]) / "cpu.stat"
@@ -70,11 +70,8 @@ def throttling_file(root: Path = CGROUP_ROOT, proc: Path = PROC) -> Path | Reaso
 def throttling(cpu_stat: bytes) -> tuple[int, int]:
     """Return for how many ns a quota has kept the group's tasks off the CPU, and in how many of its periods.
 
-    Args:
-        cpu_stat: the content of `cpu.stat`.
-
     Raises:
-        ValueError: a counter is not there or not a number.
+        ValueError: a counter is not in `cpu_stat`, or not a number.
     """
     words = cpu_stat.split()
     name, unit_ns = (b"throttled_usec", 1000) if b"throttled_usec" in words else (b"throttled_time", 1)
@@ -93,9 +90,7 @@ def open_edges(_cpus: Sequence[int], root: Path = CGROUP_ROOT, proc: Path = PROC
         counter=True,
     )
     reports = [report(name="cgroup.throttled_ns", unit="ns"), report(name="cgroup.throttled_periods", unit="1")]
-    if isinstance(file, Reason):
-        return [EdgeSource([unavailable(report, file) for report in reports], None)]
-    return [counters_in(file, throttling, reports)]
+    return [EdgeSource(reports, file) if isinstance(file, Reason) else counters_in(file, throttling, reports)]
 
 
 def _folders(mount: Path, path: str) -> list[Path]:

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import Sensor, unavailable
+from kit.sensors.protocol import Sensor
 
 CPU_ROOT = Path("/sys/devices/system/cpu")
 CPUINFO = Path("/proc/cpuinfo")
@@ -47,5 +47,5 @@ def open_sampled(root: Path = CPU_ROOT, cpuinfo: Path = CPUINFO) -> list[Sensor]
         status="measured",
     )
     if from_cpuinfo and cpuinfo_mhz(cpuinfo) is None:
-        return [Sensor(unavailable(report, reason("no_frequency")))]
+        return [Sensor(report, reason("no_frequency"))]
     return [Sensor(report, lambda: cpuinfo_mhz(cpuinfo) if from_cpuinfo else scaling_mhz(root))]

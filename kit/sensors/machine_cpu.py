@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import EdgeSource, counters_in, unavailable
+from kit.sensors.protocol import EdgeSource, counters_in
 
 PROC = Path("/proc")
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -26,11 +26,8 @@ def open_edges(cpus: Sequence[int], proc: Path = PROC) -> list[EdgeSource]:
 
 def _times(cpus: Sequence[int], file: Path) -> EdgeSource:
     """proc_stat(5): cpu user nice system idle iowait irq softirq steal guest guest_nice; user and nice hold guests'."""
-    report = partial(
-        _report,
-        scope=f"CPUs {', '.join(map(str, cpus))}; all processes of the machine",
-        update_period_ns=TICK_NS,
-    )
+    scope = f"CPUs {', '.join(map(str, cpus))}; all processes of the machine"
+    report = partial(_report, scope=scope, update_period_ns=TICK_NS)
     reports = [
         report(name="machine.busy_ns", quantity="utilization", source=f"{file}: user + nice + system + irq + softirq"),
         report(name="machine.steal_ns", quantity="contention", source=f"{file}: steal, taken by the hypervisor"),
@@ -54,14 +51,10 @@ def _pressure(file: Path) -> EdgeSource:
     scope = "machine: some task, of whichever process, waited for a CPU"
     report = _report(name="pressure.cpu_some_ns", quantity="contention", scope=scope, source=str(file))
     if not file.exists():
-        return EdgeSource([unavailable(report, reason("no_pressure"))], None)
+        return EdgeSource([report], reason("no_pressure"))
     return counters_in(file, lambda content: (pressure_some_ns(content),), [report])
 
 
 def pressure_some_ns(content: bytes) -> int:
-    """Return the cumulative time of the first line, "some avg10=… total=N"; the kernel counts microseconds.
-
-    Raises:
-        ValueError, IndexError: there is no such line.
-    """
+    """Return the cumulative time of the first line, "some avg10=… total=N" in µs; raises ValueError or IndexError."""
     return int(content.split(b"total=")[1].split()[0]) * 1000

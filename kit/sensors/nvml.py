@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
 from kit.sensors.cuda import bus_id
-from kit.sensors.protocol import Sensor, now_ns, unavailable
+from kit.sensors.protocol import Sensor, now_ns
 
 # Of the energy counter: fine against the 20 to 100 ms of known boards, and coarse enough to leave the CPU to others.
 POLL_S = 0.001
@@ -42,21 +42,24 @@ ASKED_FOR = 0x001 | 0x002 | 0x100
 MASK = "clocks event mask"
 
 
-class Boards(NamedTuple):
-    """The initialized `pynvml`, which may stay so until the process ends, and a handle for each GPU."""
+class Board(NamedTuple):
+    """One GPU, and the initialized `pynvml`, which stays so until the process ends."""
 
     nvml: ModuleType
-    handles: list[Any]
+    place: int  # in NVML's order
+    handle: Any
 
+    def ask(self, call: str, *arguments: object) -> Any:  # noqa: ANN401 - pynvml has no types
+        """Return what a call of NVML answers about this board; None where it has no answer."""
+        try:
+            return getattr(self.nvml, call)(self.handle, *arguments)
+        except self.nvml.NVMLError:
+            return None
 
-class Question(NamedTuple):
-    """One quantity of a board, and the call that answers it; that raises NVMLError."""
-
-    name: str
-    unit: str
-    source: str
-    read: Callable[[], float]
-    update_period_ns: int | None = None
+    def bus_id(self) -> str | None:
+        """Return the PCI bus id as CUDA writes it."""
+        pci = self.ask("nvmlDeviceGetPciInfo")
+        return pci and bus_id(pci.busId if isinstance(pci.busId, str) else pci.busId.decode())
 
 
 def slowing(mask: int) -> list[str]:
@@ -65,8 +68,8 @@ def slowing(mask: int) -> list[str]:
     return [SLOWING.get(bit, f"unnamed_{bit:#x}") for bit in bits if not bit & ASKED_FOR]
 
 
-def open_boards() -> Boards | Reason:
-    """Load NVML and list the GPUs, or return which obstacle there is."""
+def open_boards() -> list[Board] | Reason:
+    """Load NVML and list the GPUs, at least one, or return which obstacle there is."""
     try:
         import pynvml
     except ImportError:
@@ -83,7 +86,7 @@ def open_boards() -> Boards | Reason:
         }
         code = codes.get(error.value)
         return reason(code) if code else reason("nvml_failed", error=str(error))
-    return Boards(pynvml, handles) if handles else reason("nvml_no_gpu")
+    return [Board(pynvml, place, handle) for place, handle in enumerate(handles)] or reason("nvml_no_gpu")
 
 
 def open_sampled() -> list[Sensor]:
@@ -93,23 +96,42 @@ def open_sampled() -> list[Sensor]:
         report = SensorReport(
             name="nvml.energy", quantity="energy", unit="J", scope="GPU boards", source="NVML", status="measured"
         )
-        return [Sensor(unavailable(report, boards))]
-    nvml, handles = boards
-    sensors = [
-        _open(nvml, index, place, question)
-        for index, handle in enumerate(handles)
-        for place in [_bus_id(nvml, handle)]
-        for question in _questions(nvml, handle)
-    ]
-    energy = sensors[0]
-    period_ns = update_period_ns(lambda: energy.read().value) if energy.is_available else None
-    for sensor in sensors:
-        if sensor.report.counter and sensor.is_available:  # the boards of one machine are alike
-            sensor.report = replace(sensor.report, update_period_ns=period_ns)
+        return [Sensor(report, boards)]
+    sensors = [sensor for board in boards for sensor in _sensors_of(board)]
+    counters = [sensor for sensor in sensors if sensor.report.counter and sensor.is_available]
+    if counters:  # the boards of one machine are alike
+        period_ns = update_period_ns(lambda: counters[0].read().value)
+        for counter in counters:
+            counter.report = replace(counter.report, update_period_ns=period_ns)
     return sensors
 
 
-def _questions(nvml: ModuleType, handle: object) -> list[Question]:
+def _sensors_of(board: Board) -> list[Sensor]:
+    nvml, place, handle = board
+    bus = board.bus_id()
+
+    def sensor(
+        name: str, unit: str, source: str, value: Callable[[], float], update_period_ns: int | None = None
+    ) -> Sensor:
+        report = SensorReport(
+            name=f"nvml.{place}.{name}",
+            quantity="throttling" if unit == MASK else name,
+            unit=unit,
+            scope=f"GPU {place} board, all processes",
+            source=source,
+            status="measured",
+            counter=name == "energy",
+            update_period_ns=update_period_ns,
+            device_id=bus,
+        )
+        try:  # what a board does not answer now is unavailable for the whole run
+            value()
+        except nvml.NVMLError as error:
+            if error.value != nvml.NVML_ERROR_NOT_SUPPORTED:
+                return Sensor(report, reason("nvml_failed", error=str(error)))
+            return Sensor(report, reason("nvml_no_energy_counter" if report.counter else "nvml_not_supported"))
+        return Sensor(report, value)
+
     def power_instant_w() -> float:
         field = nvml.nvmlDeviceGetFieldValues(handle, [nvml.NVML_FI_DEV_POWER_INSTANT])[0]
         if field.nvmlReturn != nvml.NVML_SUCCESS:
@@ -117,58 +139,24 @@ def _questions(nvml: ModuleType, handle: object) -> list[Question]:
         return float(field.value.uiVal) / 1000
 
     energy = "nvmlDeviceGetTotalEnergyConsumption: since the driver was loaded"
-    power = Question("power", "W", "NVML_FI_DEV_POWER_INSTANT", power_instant_w)
-    try:
-        power_instant_w()
-    except nvml.NVMLError:
+    power = sensor("power", "W", "NVML_FI_DEV_POWER_INSTANT", power_instant_w)
+    if not power.is_available:
         # NVML reference: GA100 and older answer the present power, later boards a mean.
         mean = "nvmlDeviceGetPowerUsage: mean over 1 s on Ampere and later, GA100 excepted"
-        power = Question("power", "W", mean, lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000)
+        power = sensor("power", "W", mean, lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000)
     busy = "nvmlDeviceGetUtilizationRates: share of the last 1/6 to 1 s in which some kernel ran, not occupancy"
     memory = "nvmlDeviceGetMemoryInfo: used, by all processes"
     clock, die = nvml.NVML_CLOCK_SM, nvml.NVML_TEMPERATURE_GPU
     mask = "nvmlDeviceGetCurrentClocksEventReasons: at this moment"
     return [
-        Question("energy", "J", energy, lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000),
+        sensor("energy", "J", energy, lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000),
         power,
-        Question("utilization", "%", busy, lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu, BUSY_PERIOD_NS),
-        Question("memory", "B", memory, lambda: nvml.nvmlDeviceGetMemoryInfo(handle).used),
-        Question("frequency", "MHz", "nvmlDeviceGetClockInfo: SM", lambda: nvml.nvmlDeviceGetClockInfo(handle, clock)),
-        Question("temperature", "C", "nvmlDeviceGetTemperature", lambda: nvml.nvmlDeviceGetTemperature(handle, die)),
-        Question("throttled", MASK, mask, lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)),
+        sensor("utilization", "%", busy, lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu, BUSY_PERIOD_NS),
+        sensor("memory", "B", memory, lambda: nvml.nvmlDeviceGetMemoryInfo(handle).used),
+        sensor("frequency", "MHz", "nvmlDeviceGetClockInfo: SM", lambda: nvml.nvmlDeviceGetClockInfo(handle, clock)),
+        sensor("temperature", "C", "nvmlDeviceGetTemperature", lambda: nvml.nvmlDeviceGetTemperature(handle, die)),
+        sensor("throttled", MASK, mask, lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)),
     ]
-
-
-def _bus_id(nvml: ModuleType, handle: object) -> str | None:
-    try:
-        written = nvml.nvmlDeviceGetPciInfo(handle).busId
-    except nvml.NVMLError:
-        return None
-    return bus_id(written if isinstance(written, str) else written.decode())
-
-
-def _open(nvml: ModuleType, index: int, place: str | None, question: Question) -> Sensor:
-    """Ask now; what a board does not answer is unavailable for the whole run."""
-    report = SensorReport(
-        name=f"nvml.{index}.{question.name}",
-        quantity="throttling" if question.unit == MASK else question.name,
-        unit=question.unit,
-        scope=f"GPU {index} board, all processes",
-        source=question.source,
-        status="measured",
-        counter=question.name == "energy",
-        update_period_ns=question.update_period_ns,
-        device_id=place,
-    )
-    try:
-        question.read()
-    except nvml.NVMLError as error:
-        if error.value == nvml.NVML_ERROR_NOT_SUPPORTED:
-            why = reason("nvml_no_energy_counter" if report.counter else "nvml_not_supported")
-        else:
-            why = reason("nvml_failed", error=str(error))
-        return Sensor(unavailable(report, why))
-    return Sensor(report, question.read)
 
 
 def update_period_ns(value: Callable[[], float | None], limit_s: float = POLL_LIMIT_S) -> int | None:

@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import EdgeSource, counters_in
+from kit.sensors.machine_cpu import TICK_NS
+from kit.sensors.protocol import FAILURES, EdgeSource, counters_in
 
 PROC_SELF = Path("/proc/self")
 _PAGE_B = os.sysconf("SC_PAGE_SIZE")
@@ -73,7 +74,6 @@ def process_age_ns() -> int | None:
     try:
         # The 22nd field of proc(5)'s stat, in ticks since boot; the name before it, in brackets, may hold anything.
         ticks = int((PROC_SELF / "stat").read_text().rpartition(")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
+    except FAILURES:
         return None
-    created_ns = ticks * (1_000_000_000 // os.sysconf("SC_CLK_TCK"))
-    return max(0, time.clock_gettime_ns(time.CLOCK_BOOTTIME) - created_ns)
+    return max(0, time.clock_gettime_ns(time.CLOCK_BOOTTIME) - ticks * TICK_NS)

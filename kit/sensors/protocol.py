@@ -1,4 +1,4 @@
-"""What a source file of this folder gives, and how it is found: to add a sensor is to write one file here.
+"""What a source file of this folder gives: to add a sensor is to write one file here.
 
     open_edges(cpus) -> list[EdgeSource]    counters, read by the measured process itself at the edges of its blocks
     open_sampled()   -> list[Sensor]        what has no counter at the process, read by the sampler beside the steps
@@ -8,21 +8,16 @@ A source that cannot be read here is reported as unavailable, with the reason; i
 
 from __future__ import annotations
 
-import importlib
 import os
-import pkgutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-import kit.sensors
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
-
-Source = TypeVar("Source")
 
 # What a read or a parse of a small file of /proc or /sys may raise.
 FAILURES = (OSError, ValueError, IndexError)
@@ -35,33 +30,25 @@ class Reading(NamedTuple):
     value: float | None  # null: this one read failed; never 0 in its place
 
 
-class EdgeSource(NamedTuple):
-    """Counters that one read gives, in the order of their reports; no `read` where they are unavailable."""
+class EdgeSource:
+    """Counters that one `read` gives, in the order of their reports; a reason in its place: they are unavailable."""
 
-    reports: list[SensorReport]
-    read: Callable[[], Sequence[int | None]] | None
+    def __init__(self, reports: Sequence[SensorReport], read: Callable[[], Sequence[int | None]] | Reason) -> None:
+        self.reports = [_with_status(report, read) for report in reports]
+        self.read = None if isinstance(read, Reason) else read
 
 
 class Sensor:
-    """One sampled quantity.
+    """One sampled quantity, and what reads it; a reason in its place: it is unavailable."""
 
-    Args:
-        report: what `probe` answers.
-        value: reads the source; not given where the report says unavailable.
-    """
-
-    def __init__(self, report: SensorReport, value: Callable[[], float | None] | None = None) -> None:
-        self.report = replace(report, sampled=True)
-        self._value = value
+    def __init__(self, report: SensorReport, value: Callable[[], float | None] | Reason) -> None:
+        self.report = replace(_with_status(report, value), sampled=True)
+        self._value = None if isinstance(value, Reason) else value
 
     @property
     def is_available(self) -> bool:
         """Whether `read` can be called."""
         return self._value is not None
-
-    def probe(self) -> SensorReport:
-        """Say measured, modelled or unavailable, and why. Never raises."""
-        return self.report
 
     def read(self) -> Reading:
         """Read once, stamped halfway through the read: some drivers take milliseconds to answer."""
@@ -74,11 +61,6 @@ class Sensor:
         return Reading((before_ns + now_ns()) // 2, value)
 
 
-def unavailable(report: SensorReport, why: Reason) -> SensorReport:
-    """Return the report of a source that cannot be read here."""
-    return replace(report, status="unavailable", reason=why)
-
-
 def file_obstacle(file: Path, error: Exception) -> Reason:
     """Return why a file cannot be read, or holds something else than it should."""
     if isinstance(error, OSError):
@@ -87,18 +69,22 @@ def file_obstacle(file: Path, error: Exception) -> Reason:
 
 
 def counters_in(
-    file: Path, parse: Callable[[bytes], Sequence[int]], reports: list[SensorReport], size_b: int = 4096
+    file: Path, parse: Callable[[bytes], Sequence[int]], reports: Sequence[SensorReport], size_b: int = 4096
 ) -> EdgeSource:
     """Return counters that `parse` finds in a file of at most `size_b` bytes; unavailable where that fails now.
 
     The file is held open until the process ends: a read then takes 1 to 6 µs, and has fresh content.
     """
+
+    def read() -> Sequence[int]:
+        return parse(os.pread(held, size_b, 0))
+
     try:
         held = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-        parse(os.pread(held, size_b, 0))
+        read()
     except FAILURES as error:
-        return EdgeSource([unavailable(report, file_obstacle(file, error)) for report in reports], None)
-    return EdgeSource(reports, lambda: parse(os.pread(held, size_b, 0)))
+        return EdgeSource(reports, file_obstacle(file, error))
+    return EdgeSource(reports, read)
 
 
 def now_ns() -> int:
@@ -106,18 +92,5 @@ def now_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
-def found_by(opener: str, failed: Callable[[SensorReport], Source], *arguments: object) -> list[Source]:
-    """Return what the function `opener` of every file in this folder opens, by file name.
-
-    A driver can fail in ways that nobody listed: that costs one source, which `failed` then stands for.
-    """
-    sources: list[Source] = []
-    for name in sorted(module.name for module in pkgutil.iter_modules(kit.sensors.__path__)):
-        try:
-            opened: Any = getattr(importlib.import_module(f"{__package__}.{name}"), opener, None)
-            sources += opened(*arguments) if opened else []
-        except Exception as error:
-            why = reason("opening_failed", error=f"{type(error).__name__}: {error}")
-            report = SensorReport(name=name, quantity="", unit="", scope="", source="", status="measured")
-            sources.append(failed(unavailable(report, why)))
-    return sources
+def _with_status(report: SensorReport, read: object) -> SensorReport:
+    return replace(report, status="unavailable", reason=read) if isinstance(read, Reason) else report

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import FAILURES, Sensor, file_obstacle, unavailable
+from kit.sensors.protocol import FAILURES, Sensor, file_obstacle
 
 # Intel SDM volume 3B, "RAPL Interfaces": the energy status registers are updated about every millisecond.
 UPDATE_PERIOD_NS = 1_000_000
@@ -89,4 +89,4 @@ def _sensor(name: str, scope: str, source: Path, reader: Callable[[], float] | R
         counter=True,
         update_period_ns=UPDATE_PERIOD_NS,
     )
-    return Sensor(unavailable(report, reader)) if isinstance(reader, Reason) else Sensor(report, reader)
+    return Sensor(report, reader)

@@ -9,7 +9,8 @@ and then. It writes line by line, so that a killed sampler loses one tick:
     [report, ...]                          what is sampled, in this order
     [[at_ns, value], null, ...]            one tick; null: not read at this tick; value null: the read failed
 
-`python -m kit.sensors.sampler > FILE`
+`python -m kit.sensors.sampler > FILE`. The runner starts and stops it by `Sampling`: one that dies costs a round its
+sampled numbers, with the reason, and nothing else.
 """
 
 from __future__ import annotations
@@ -17,28 +18,90 @@ from __future__ import annotations
 import os
 import select
 import signal
+import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from typing import Self
 
 import msgspec
 
+from kit.profile.reason import reason
+from kit.profile.sensor import SensorReport
 from kit.sensors.catalog import sampled_sensors
-from kit.sensors.protocol import Sensor, now_ns
+from kit.sensors.protocol import Reading, now_ns
+from kit.sensors.samples import Samples, Series
 
 # Counters update every 10 to 100 ms: reading faster costs more than it shows.
 PERIOD_NS = 100_000_000
 # Reading a clock frequency asks every CPU in turn, sleeping ones included: once a second.
 TICKS = {"frequency": 10}
+# It ends within one read; what takes longer hangs in a driver.
+STOP_TIMEOUT_S = 3.0
 
 
-def sample(sensors: Sequence[Sensor], out: int) -> None:
-    """Write a tick at every deadline until standard input closes.
+class Sampling:
+    """One sampler process, from `start` to `stop`."""
+
+    def __init__(self, reports: Sequence[SensorReport]) -> None:
+        self._reports = reports
+        self._out, self._error = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115
+        command = [sys.executable, "-m", "kit.sensors.sampler"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._out, stderr=self._error)
+
+    @classmethod
+    def start(cls, reports: Sequence[SensorReport]) -> Self | None:
+        """Start a sampler; None where there is nothing to sample. `reports`: of `probe_all`, asked once a run."""
+        sampled = [report for report in reports if report.sampled and report.status != "unavailable"]
+        return cls(sampled) if sampled else None
+
+    def stop(self) -> Samples:
+        """End the sampler and return what it saw."""
+        try:
+            self._process.communicate(timeout=STOP_TIMEOUT_S)  # closes its standard input
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        with self._out, self._error:
+            self._out.seek(0)
+            self._error.seek(0)
+            series, words = read_series(self._out.read()), self._error.read().decode(errors="replace")
+        if series and self._process.returncode == 0:
+            return Samples(series)
+        last = ["", *words.splitlines()][-1]
+        failure = reason("sampler_failed", exit_code=self._process.returncode, error=last)
+        return Samples(series or [Series(report, [], []) for report in self._reports], failure)
+
+
+def read_series(written: bytes) -> list[Series]:
+    """Return what a sampler wrote, whole or cut off; empty where it wrote nothing that can be read."""
+    series: list[Series] = []
+    try:
+        head, *lines = written.splitlines()
+        series = [Series(report, [], []) for report in msgspec.json.decode(head, type=list[SensorReport])]
+        decode = msgspec.json.Decoder(list[Reading | None]).decode
+        for line in lines:
+            for of_sensor, reading in zip(series, decode(line), strict=False):
+                if reading is not None and reading.value is not None:
+                    of_sensor.at_ns.append(reading.at_ns)
+                    of_sensor.values.append(reading.value)
+    except ValueError:  # killed while it wrote
+        pass
+    return series
+
+
+def main() -> None:
+    """Write a tick to standard output at every deadline until standard input closes.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the output cannot be written.
     """
+    # They go to a terminal's whole group: the runner decides what they mean.
+    for interrupt in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(interrupt, signal.SIG_IGN)
+    sensors, out = [sensor for sensor in sampled_sensors() if sensor.is_available], sys.stdout.fileno()
     encode = msgspec.json.Encoder().encode
-    os.write(out, encode([sensor.probe() for sensor in sensors]) + b"\n")
+    os.write(out, encode([sensor.report for sensor in sensors]) + b"\n")
     due = [0] * len(sensors)
     start_ns, tick = now_ns(), 0
     while not select.select([sys.stdin], [], [], max(0, start_ns + tick * PERIOD_NS - now_ns()) / 1e9)[0]:
@@ -46,18 +109,8 @@ def sample(sensors: Sequence[Sensor], out: int) -> None:
         os.write(out, encode(line) + b"\n")
         for place, sensor in enumerate(sensors):
             if tick >= due[place]:
-                due[place] = tick + TICKS.get(sensor.probe().quantity, 1)
+                due[place] = tick + TICKS.get(sensor.report.quantity, 1)
         tick = max(tick, (now_ns() - start_ns) // PERIOD_NS) + 1
-
-
-def main() -> None:
-    """Sample to standard output."""
-    for signal_number in (
-        signal.SIGINT,
-        signal.SIGTERM,
-    ):  # of a terminal's whole group: the runner decides what they mean
-        signal.signal(signal_number, signal.SIG_IGN)
-    sample([sensor for sensor in sampled_sensors() if sensor.is_available], sys.stdout.fileno())
 
 
 if __name__ == "__main__":

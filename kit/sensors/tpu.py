@@ -12,11 +12,13 @@ from types import ModuleType
 
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import Sensor, unavailable
+from kit.sensors.protocol import Sensor
 
 DEV = Path("/dev")
 PCI = Path("/sys/bus/pci/devices")
+# Cloud TPU documentation, "Run a container on a TPU VM": device files up to v4, VFIO groups from v5 on.
 ACCEL_FILES = "accel[0-9]*"
+VFIO_GROUPS = "vfio/[0-9]*"
 # PCI vendor id of Google, by which a VFIO device is told from any other that is passed through.
 GOOGLE_PCI_VENDOR = "0x1ae0"
 # Google's network cards carry the same vendor id: this class is "processing accelerator".
@@ -42,12 +44,13 @@ def open_sampled(dev: Path = DEV, pci: Path = PCI) -> list[Sensor]:
         name="tpu.energy", quantity="energy", unit="J", scope="TPU chips", source="libtpu", status="measured"
     )
     if not chips:
-        return [Sensor(unavailable(report, reason("no_tpu")))]
+        return [Sensor(report, reason("no_tpu"))]
+    named = ", ".join(chips)
     try:
         from libtpu.sdk import tpumonitoring
     except ImportError:
-        return [Sensor(unavailable(report, reason("tpu_without_library", devices=", ".join(chips))))]
-    energy = Sensor(unavailable(report, reason("tpu_without_counter", devices=", ".join(chips))))
+        return [Sensor(report, reason("tpu_without_library", devices=named))]
+    energy = Sensor(report, reason("tpu_without_counter", devices=named))
     # A chip up to v4 has a device file and is a PCI device as well.
     count = len(list(dev.glob(ACCEL_FILES))) or len(chips)
     return [energy, *(_chip(tpumonitoring, *chip_and_metric) for chip_and_metric in product(range(count), METRICS))]

@@ -1,7 +1,7 @@
 import pytest
 from planted_files import plant
 
-from kit.fingerprint.doctor_checks import Place, conditions
+from kit.fingerprint.doctor_checks import conditions
 from kit.report.sentences import REASONS, sentence
 
 
@@ -11,7 +11,7 @@ def planted(tmp_path):
 
     def look(files=None, cpus=(0, 1), threads=2):
         plant(tmp_path, files or {})
-        return {condition.subject: condition for condition in conditions(cpus, threads, Place(tmp_path, tmp_path))}
+        return {condition.subject: condition for condition in conditions(cpus, threads, tmp_path, tmp_path)}
 
     return look
 

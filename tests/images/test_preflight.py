@@ -7,8 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from kit.version import __version__
-
 
 @pytest.fixture
 def preflight(root):
@@ -38,13 +36,11 @@ def test_a_python_out_of_the_range_is_refused_with_the_range(preflight, version)
     assert [preflight.python_fault(3, minor) for minor in (11, 12, 13)] == [None] * 3
 
 
-def test_range_and_version_are_those_of_the_package(preflight, root):
+def test_the_range_is_that_of_the_package(preflight, root):
     declared = 'requires-python = ">={}.{},<{}.{}"'.format(
         *preflight.OLDEST, preflight.NEWEST[0], preflight.NEWEST[1] + 1
     )
     assert declared in (root / "pyproject.toml").read_text()
-    for target in ("cpu", "gpu", "tpu"):
-        assert f"ARG KIT_VERSION={__version__}\n" in (root / f"Dockerfile.{target}").read_text()
 
 
 def test_a_missing_compiler_is_one_line_that_says_what_to_install(root, tmp_path):

@@ -7,7 +7,7 @@ from scripted_launcher import S, ScriptedLauncher
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
 from kit.runner import round as round_module
-from kit.sensors.sampling import Samples, Series
+from kit.sensors.samples import Samples, Series
 
 WATTS = 50.0
 

@@ -22,15 +22,15 @@ def test_nominal_frequency_is_not_taken_for_a_measured_one(tmp_path, flags, mhz)
     cpuinfo.write_text(f"flags\t\t: {flags}\ncpu MHz\t\t: 2000.0\n\nflags\t\t: {flags}\ncpu MHz\t\t: 3000.0\n")
     (sensor,) = frequency.open_sampled(tmp_path, cpuinfo)
     assert (sensor.read().value if sensor.is_available else None) == mhz
-    assert (sensor.probe().reason is None) == (mhz is not None)
+    assert (sensor.report.reason is None) == (mhz is not None)
 
 
 def test_tpu_absent_and_present(tmp_path):
     (absent,) = tpu.open_sampled(tmp_path, tmp_path)
-    assert absent.probe().reason.code == "no_tpu"
+    assert absent.report.reason.code == "no_tpu"
     (tmp_path / "accel0").touch()
     (present,) = tpu.open_sampled(tmp_path, tmp_path)
-    assert "accel0" in present.probe().reason.values["devices"]
+    assert "accel0" in present.report.reason.values["devices"]
     assert not present.is_available
 
 

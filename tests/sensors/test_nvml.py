@@ -15,7 +15,7 @@ from kit.sensors import nvml
 READ_ALL = """
 import sys, msgspec
 from kit.sensors import nvml
-answer = [(s.probe(), s.read() if s.is_available else None) for s in nvml.open_sampled()]
+answer = [(s.report, s.read() if s.is_available else None) for s in nvml.open_sampled()]
 sys.stdout.write(msgspec.json.encode(answer).decode())
 """
 
@@ -105,7 +105,7 @@ SAMPLE = """
 import sys, time, msgspec
 from kit.sensors.catalog import probe_all
 from kit.sensors.protocol import now_ns
-from kit.sensors.sampling import Sampling
+from kit.sensors.sampler import Sampling
 from kit.stats import energy
 energy.WINDOW_MIN_NS, energy.UPDATES_MIN, energy.COVERAGE_MIN = 10**9, 5, 0.7
 sampling = Sampling.start(probe_all())
@@ -173,7 +173,7 @@ SAMPLED = """
 import sys, time
 from kit.sensors.catalog import probe_all
 from kit.sensors.protocol import now_ns
-from kit.sensors.sampling import Sampling
+from kit.sensors.sampler import Sampling
 sampling = Sampling.start([report for report in probe_all() if report.name.startswith("nvml")])
 begin_ns = now_ns()
 time.sleep(11.0)

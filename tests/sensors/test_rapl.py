@@ -41,7 +41,7 @@ def test_zones_by_name_with_parts_of_the_package_left_out(tmp_path):
     for zone, domain in zones.items():
         plant_zone(tmp_path, f"intel-rapl:{zone}", domain)
     plant_zone(tmp_path, "intel-rapl-mmio:0", "package-0")
-    reports = [sensor.probe() for sensor in rapl.open_sampled()]
+    reports = [sensor.report for sensor in rapl.open_sampled()]
     names = ["package-0", "package-0.dram", "package-1", "package-1.dram", "psys"]
     assert [report.name for report in reports] == [f"rapl.{name}" for name in names]
     assert {report.status for report in reports} == {"measured"}
@@ -52,8 +52,8 @@ def test_zones_by_name_with_parts_of_the_package_left_out(tmp_path):
 
 def obstacle():
     (sensor,) = rapl.open_sampled()
-    assert (sensor.probe().status, sensor.is_available) == ("unavailable", False)
-    return sensor.probe().reason
+    assert (sensor.report.status, sensor.is_available) == ("unavailable", False)
+    return sensor.report.reason
 
 
 def test_each_obstacle_has_its_own_reason(tmp_path, monkeypatch):

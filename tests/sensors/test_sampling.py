@@ -12,7 +12,8 @@ from kit.profile.reason import Reason
 from kit.profile.sensor import SensorReport, SensorSummary
 from kit.sensors import nvml, rapl
 from kit.sensors.protocol import now_ns
-from kit.sensors.sampling import Samples, Sampling, Series, read_series
+from kit.sensors.sampler import Sampling, read_series
+from kit.sensors.samples import Samples, Series
 from kit.stats import energy
 
 SECOND = 1_000_000_000
@@ -30,7 +31,7 @@ def package(tmp_path, monkeypatch):
 
 @contextlib.contextmanager
 def sampling():
-    running = Sampling.start([sensor.probe() for sensor in rapl.open_sampled()])
+    running = Sampling.start([sensor.report for sensor in rapl.open_sampled()])
     deadline = time.monotonic() + 20
     while not os.fstat(running._out.fileno()).st_size:
         assert time.monotonic() < deadline
@@ -81,7 +82,7 @@ def test_a_sampler_that_dies_costs_its_numbers_with_a_reason_and_no_more(package
 
 def test_no_process_where_there_is_nothing_to_sample(tmp_path, monkeypatch):
     monkeypatch.setenv("KIT_POWERCAP_ROOT", str(tmp_path))
-    unavailable = [sensor.probe() for sensor in rapl.open_sampled()]
+    unavailable = [sensor.report for sensor in rapl.open_sampled()]
     edge = SensorReport(name="process.cpu_ns", quantity="", unit="", scope="", source="", status="measured")
     assert Sampling.start([*unavailable, edge]) is None
 

@@ -1,29 +1,19 @@
-"""The runner's handle on its sampler: start, stop, and what it saw in the windows of a launch.
-
-A sampler that dies costs a round its sampled numbers, with the reason, and nothing else.
-"""
+"""What a sampler saw, summed up: mean and largest in the windows of a launch, and the energy of a long block."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import tempfile
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import fmean
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
-from kit.profile.reason import Reason, reason
+from kit.profile.reason import Reason
 from kit.profile.sensor import Energy, SensorReport, SensorSummary
 from kit.sensors import nvml
-from kit.sensors.protocol import Reading
 
-# It ends within one read; what takes longer hangs in a driver.
-STOP_TIMEOUT_S = 3.0
 # Mean power from a counter's readings 0.1 s apart is sound where many updates lie between them: RAPL's, not NVML's.
 POWER_UPDATE_MAX_NS = 10_000_000
 
@@ -48,17 +38,11 @@ class Series(NamedTuple):
             yield slice(bisect_left(self.at_ns, begin_ns + settle_ns), bisect_right(self.at_ns, end_ns))
 
 
-class Samples:
-    """Everything one sampler saw.
+class Samples(NamedTuple):
+    """Everything one sampler saw; `failure`: why it ended before it was told to, or gave nothing."""
 
-    Args:
-        series: one for each sensor that it read.
-        failure: why it ended before it was told to, or gave nothing.
-    """
-
-    def __init__(self, series: Sequence[Series], failure: Reason | None = None) -> None:
-        self.series = series
-        self.failure = failure
+    series: Sequence[Series]
+    failure: Reason | None = None
 
     def summaries(self, windows: Sequence[Window]) -> dict[str, SensorSummary]:
         """Return mean and largest of the readings within the windows; a sensor without a reading there is left out.
@@ -79,17 +63,12 @@ class Samples:
         return summaries
 
     def energy(self, begin_ns: int, end_ns: int, samples: int) -> list[Energy]:
-        """Return the energy of one long block by every sensor of energy or power that was sampled.
+        """Return the energy of one long block, of so many `samples`, by every sampled sensor of energy or power.
 
         The entries overlap (a counter and the integral of power of one board; psys and the packages within it): they
         stand beside each other and are never added.
-
-        Args:
-            begin_ns: of the block.
-            end_ns: of the block.
-            samples: trained or inferred in the block.
         """
-        from kit.stats.energy import Joules, counter_energy, power_energy
+        from kit.stats.energy import Joules, Refusal, counter_energy, power_energy
 
         entries = []
         for report, at_ns, values in self.series:
@@ -99,73 +78,16 @@ class Samples:
             energy = measure(at_ns, values, begin_ns, end_ns, report.update_period_ns)
             entry = Energy(
                 sensor=report.name,
-                joules_j=None,
-                window_ns=None,
+                joules_j=energy.joules_j if isinstance(energy, Joules) else None,
+                window_ns=energy.window_ns if isinstance(energy, Joules) else None,
                 samples=samples,
                 block_ns=end_ns - begin_ns,
                 device_id=report.device_id,
             )
-            if isinstance(energy, Joules):
-                entries.append(replace(entry, joules_j=energy.joules_j, window_ns=energy.window_ns))
-            else:
-                why = self.failure or Reason(code=energy.code, values={**energy.values})
-                entries.append(replace(entry, reason=why))
+            if isinstance(energy, Refusal):
+                entry = replace(entry, reason=self.failure or Reason(code=energy.code, values={**energy.values}))
+            entries.append(entry)
         return entries
-
-
-class Sampling:
-    """One sampler process, from `start` to `stop`."""
-
-    def __init__(self, reports: Sequence[SensorReport]) -> None:
-        self._nothing = [Series(report, [], []) for report in reports]
-        self._out, self._error = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "kit.sensors.sampler"],
-            stdin=subprocess.PIPE,
-            stdout=self._out,
-            stderr=self._error,
-        )
-
-    @classmethod
-    def start(cls, reports: Sequence[SensorReport]) -> Self | None:
-        """Start a sampler; None where there is nothing to sample. `reports`: of `probe_all`, asked once a run."""
-        sampled = [report for report in reports if report.sampled and report.status != "unavailable"]
-        return cls(sampled) if sampled else None
-
-    def stop(self) -> Samples:
-        """End the sampler and return what it saw."""
-        try:
-            self._process.communicate(timeout=STOP_TIMEOUT_S)  # closes its standard input
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        with self._out, self._error:
-            self._out.seek(0)
-            self._error.seek(0)
-            series, words = read_series(self._out.read()), self._error.read().decode(errors="replace")
-        if series and self._process.returncode == 0:
-            return Samples(series)
-        last = ["", *words.splitlines()][-1]
-        return Samples(
-            series or self._nothing, reason("sampler_failed", exit_code=self._process.returncode, error=last)
-        )
-
-
-def read_series(written: bytes) -> list[Series]:
-    """Return what a sampler wrote, whole or cut off; empty where it wrote nothing that can be read."""
-    series: list[Series] = []
-    try:
-        head, *lines = written.splitlines()
-        series = [Series(report, [], []) for report in msgspec.json.decode(head, type=list[SensorReport])]
-        decode = msgspec.json.Decoder(list[Reading | None]).decode
-        for line in lines:
-            for of_sensor, reading in zip(series, decode(line), strict=False):
-                if reading is not None and reading.value is not None:
-                    of_sensor.at_ns.append(reading.at_ns)
-                    of_sensor.values.append(reading.value)
-    except ValueError:  # killed while it wrote
-        pass
-    return series
 
 
 def _mean_power(series: Series, windows: Sequence[Window]) -> dict[str, SensorSummary]:
