@@ -119,11 +119,7 @@ def ask(
         EngineError: with its last line, where it fails; or it does not end.
     """
     options = ContainerOptions(
-        image=image,
-        entrypoint=(command[0],),
-        command=list(command[1:]),
-        environment=tuple((environment or {}).items()),
-        binds=tuple(binds),
+        image, [*command[1:]], entrypoint=(command[0],), environment=environment or {}, binds=tuple(binds)
     )
     output, errors = b"", b""
     deadline = time.monotonic() + ASK_TIMEOUT_S
