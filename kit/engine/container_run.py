@@ -17,7 +17,7 @@ from kit.engine.connection import EngineError, connect
 from kit.engine.container import run_streamed
 from kit.engine.devices import with_devices
 from kit.engine.folders import with_folders
-from kit.engine.image import Image, find_or_build, need_image, target_image
+from kit.engine.image import TARGET_IMAGE, Image, find_or_build, need_image
 from kit.engine.options import Bind, ContainerOptions
 
 if TYPE_CHECKING:
@@ -65,19 +65,23 @@ def run_here(run: ContainerRun, is_stopping: Callable[[], bool]) -> Ended:
     """
     options = _options_here(run)
     client = connect()
-    return run_in(client, image_of(client, run), run, options, is_stopping)
+    return run_in(client, image_of(client, run), run.target, options, is_stopping)
 
 
 def run_in(
-    client: docker.DockerClient,
-    image: Image,
-    run: ContainerRun,
-    options: ContainerOptions,
-    is_stopping: Callable[[], bool],
+    client: docker.DockerClient, image: Image, target: str, options: ContainerOptions, is_stopping: Callable[[], bool]
 ) -> Ended:
-    """Run it on an engine, in a container with the target's devices; EngineError where the engine refuses."""
-    options = with_devices(client, run.target, _supervised(options, image))
-    return run_streamed(client, options, is_stopping)
+    """Run a container of an image on an engine; with the target's devices, and the supervisor as its first process.
+
+    So it ends when its client does.
+    """
+    environment = {**options.environment, "KIT_IMAGE": image.name, "KIT_IMAGE_DIGEST": image.digest}
+    if sys.stderr.isatty() and sys.stdout.isatty():
+        # What rich asks for in place of a terminal: the output goes to one.
+        environment |= {"TTY_COMPATIBLE": "1", "COLUMNS": str(os.get_terminal_size(2).columns)}
+    entrypoint = ("python3", "-m", "kit.worker.supervisor", "--grace", str(GRACE_S), *image.entrypoint)
+    options = options._replace(image=image.digest, entrypoint=entrypoint, environment=environment)
+    return run_streamed(client, with_devices(client, target, options), is_stopping)
 
 
 def as_line(run: ContainerRun) -> str:
@@ -110,24 +114,11 @@ def container_options(run: ContainerRun, usable: Sequence[int]) -> ContainerOpti
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     environment |= {"KIT_POWERCAP_ROOT": POWERCAP.inside} if run.rapl else {}
     return ContainerOptions(
-        image=run.image or target_image(run.target),
+        image=run.image or TARGET_IMAGE.format(run.target),
         command=["run", *run.arguments],
         binds=(POWERCAP,) if run.rapl else (),
         environment={"KIT_COMMAND": run.command(), **environment},
         cpuset=run.cpuset or ",".join(map(str, usable[: run.cpus])),
         memory=run.memory,
         gpus=run.gpus,
-    )
-
-
-def _supervised(options: ContainerOptions, image: Image) -> ContainerOptions:
-    """Return the same with the supervisor as its first process, so that it ends when its client does."""
-    environment = {**options.environment, "KIT_IMAGE": image.name, "KIT_IMAGE_DIGEST": image.digest}
-    if sys.stderr.isatty() and sys.stdout.isatty():
-        # What rich asks for in place of a terminal: the output goes to one.
-        environment |= {"TTY_COMPATIBLE": "1", "COLUMNS": str(os.get_terminal_size(2).columns)}
-    return options._replace(
-        image=image.digest,
-        entrypoint=("python3", "-m", "kit.worker.supervisor", "--grace", str(GRACE_S), *image.entrypoint),
-        environment=environment,
     )

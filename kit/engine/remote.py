@@ -13,7 +13,6 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,11 +67,7 @@ def for_hosts(run: ContainerRun, hosts: Sequence[str]) -> list[ContainerRun]:
 
 
 def run_remote(run: ContainerRun, is_stopping: Callable[[], bool]) -> Ended:
-    """Run it on its host's engine, and bring home what it wrote.
-
-    Args:
-        run: its `out` names the profile, relative to the working directory and below it, as do its files.
-        is_stopping: whether an interrupt has come.
+    """Run it on its host's engine, and bring home what it wrote; `run` is one of `for_hosts`.
 
     Raises:
         EngineError: the engine does not answer, refuses or goes away; what was measured stays in its volume there.
@@ -101,10 +96,15 @@ def run_remote(run: ContainerRun, is_stopping: Callable[[], bool]) -> Ended:
         binds=(*binds, Bind(name, PROFILES, writable=True)),
     )
     try:
-        ended = run_in(client, image, run, options, is_stopping)
+        ended = run_in(client, image, run.target, options, is_stopping)
     except EngineError as error:
-        with suppress(EngineError):  # what cannot be brought home now stays in its volume
+        try:
             _bring_home(volume, profile)
+        except EngineError:
+            pass  # it stays in its volume
+        else:
+            if not rounds.is_dir():
+                raise error from None
         raise EngineError(f"{error}; `{resuming(run.out, run.command())}` resumes it") from None
     _bring_home(volume, profile)
     return ended
