@@ -51,29 +51,15 @@ def _label(_context: click.Context, _parameter: click.Parameter, value: str) -> 
     return value
 
 
-class CommaList(click.ParamType):  # type: ignore[type-arg] # older releases of click take none
-    """Values of a repeatable option; several may come in one word, as ``--batch 32,64``."""
-
-    def __init__(self, of: click.ParamType[Any] = click.STRING) -> None:
-        self._of = of
-        self.name = of.name
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
-        """Return what the values' own type shows in `--help`."""
-        return self._of.get_metavar(param, ctx)
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
-        """Return the values of one word."""
-        return tuple(self._of.convert(part, param, ctx) for part in value.split(","))
-
-
 def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's
-    """Return an option that is repeatable, and takes comma lists."""
+    """Return an option that is repeatable; several values may come in one word, as ``--batch 32,64``."""
 
-    def flat(_context: click.Context, _option: click.Parameter, words: tuple[tuple[Any, ...], ...]) -> tuple[Any, ...]:
-        return tuple(value for values in words for value in values)
+    def values(context: click.Context, option: click.Parameter, words: tuple[str, ...]) -> tuple[Any, ...]:
+        return tuple(of.convert(part, option, context) for word in words for part in word.split(","))
 
-    return click.option(*names, multiple=True, type=CommaList(of), callback=flat, **more)
+    if isinstance(of, click.Choice):
+        more["metavar"] = f"[{'|'.join(of.choices)}]"
+    return click.option(*names, multiple=True, callback=values, **more)
 
 
 @click.command(short_help="Measure a suite and write its profile.")
