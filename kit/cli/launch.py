@@ -139,9 +139,7 @@ def _run_on_hosts(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
     from kit.errors import KitError
     from kit.runner.interrupt import StopFlag
 
-    codes: list[int] = []
-    profiles: list[str] = []
-    stop = StopFlag()
+    codes, stop, measured = [0], StopFlag(), []
     runs = for_hosts(asked, hosts)
     # Before the first has measured for an hour.
     for host in dict.fromkeys(hosts):
@@ -161,11 +159,12 @@ def _run_on_hosts(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
         except KitError as error:
             click.echo(f"kit: {error}", err=True)
             codes.append(error.exit_code)
-            continue
-        profiles += [run.out] if run.out and Path(run.out).is_file() else []
+        else:
+            measured.append(str(run.out))
+    profiles = [path for path in measured if Path(path).is_file()]
     if len(profiles) > 1 and not stop.requested:
         compare.main(profiles, standalone_mode=False)
-    return max(codes, default=0)
+    return max(codes)
 
 
 def _exit_status(ended: Ended) -> int:

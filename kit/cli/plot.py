@@ -36,12 +36,12 @@ def plot(*, profiles: tuple[Path, ...], out: Path | None, kind: str | None, base
         _check_out(out, force=force)
     if baseline is not None and kind not in WITH_BASELINE:
         raise click.UsageError(f"--baseline: {kind} compares nothing; leave it out, or take --kind gain or rounds")
-    from kit.backends.catalog import CATALOG
+    from kit.cli.compare import framework_titles
     from kit.profile.atomic import write_atomically
     from kit.report.plain import one_line
     from kit.report.plot.picture import PlotRequest, draw, file_of
 
-    picture = draw(PlotRequest(kind, labelled, {name: entry.title for name, entry in CATALOG.items()}, baseline))
+    picture = draw(PlotRequest(kind, labelled, framework_titles(), baseline))
     write_atomically(out, file_of(picture, out.suffix.lower()))
     click.echo(one_line(str(out)))
     echo_first([f"not drawn: {line}" for line in picture.left_out], LEFT_OUT_NAMED)
