@@ -7,6 +7,12 @@ import os
 import re
 import sys
 
+import click
+
+from kit.cli.app import app
+from kit.errors import KitError
+from kit.printable import printable_line
+
 EXIT_BAD = 2
 EXIT_INTERRUPTED = 130
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -28,12 +34,6 @@ PLAIN_WORDS = (
 
 def main() -> None:
     """Run the command and end the process with its exit code; what a user can cause is one line, never a traceback."""
-    import click
-
-    from kit.cli.app import app
-    from kit.errors import KitError
-    from kit.printable import printable_line
-
     try:
         code = app.main(prog_name="kit", standalone_mode=False)
         # A full disk under our output shows here, and not at exit.
@@ -42,7 +42,10 @@ def main() -> None:
         click.echo(wanted.format_message())
         code = 0
     except click.ClickException as error:
-        code = _failed(printable_line(_plain(error.format_message())), EXIT_BAD)
+        line = error.format_message()
+        for pattern, words in PLAIN_WORDS:
+            line = re.sub(pattern, words, line)
+        code = _failed(printable_line(line), EXIT_BAD)
     except KitError as error:
         code = _failed(str(error), error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -57,13 +60,6 @@ def _failed(line: str, code: int) -> int:
     return code
 
 
-def _plain(line: str) -> str:
-    """Return a refusal of click's in the words of the kit's own."""
-    for pattern, words in PLAIN_WORDS:
-        line = re.sub(pattern, words, line)
-    return line
-
-
 def _output_failed(error: OSError) -> int:
     """Return the exit code where a file or our output cannot be written; a reader that has gone wanted no more."""
     # What is still buffered would fail again at exit.
@@ -72,6 +68,4 @@ def _output_failed(error: OSError) -> int:
         return 1
     advice = "; make room, or write elsewhere" if error.errno in NO_ROOM else ""
     subject = error.filename or "input or output failed"
-    from kit.printable import printable_line
-
     return _failed(printable_line(f"{subject}: {error.strerror or error}{advice}"), EXIT_BAD)

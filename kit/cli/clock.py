@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.report_options import format_options, print_report
+from kit.cli.options import CLOCK_SOURCE, format_options, print_report
 
 if TYPE_CHECKING:
     from kit.profile.clock import ClockChoice
 
-SOURCES = ("auto", "monotonic_raw", "tsc", "cntvct")
-
 
 @click.command
-@click.option("--source", type=click.Choice(SOURCES), default="monotonic_raw", show_default=True, help="Clock source.")
+@click.option("--source", type=CLOCK_SOURCE, default="monotonic_raw", show_default=True, help="Clock source.")
 @format_options
 def clock(*, source: ClockChoice, format_name: str) -> None:
     """Measure and print the clock certificate that every profile carries."""

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import gc
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.profiles import PROFILE, labels_of, profile_files
-from kit.cli.report_options import format_options, print_report
+from kit.cli.options import PROFILES, echo_first, format_options, labels_of, print_report, profile_files
 from kit.errors import KitError
 
 if TYPE_CHECKING:
     from kit.compare.rows import Comparison
+    from kit.compare.suite_table import SuiteTable
     from kit.profile.schema import Profile
     from kit.report.table import Report
     from kit.stats.rounds import By
+    from kit.suites.suite import Suite
 
 AGAINST = "--against"
 # Of more runs than these nobody looks at each one's phases and counters.
@@ -41,8 +43,8 @@ class CompareCommand(click.Command):
 
 
 @click.command(cls=CompareCommand)
-@click.argument("profiles", nargs=-1, required=True, type=PROFILE)
-@click.option("--against", multiple=True, type=PROFILE, metavar="P…", help="Later runs; PROFILES are those before.")
+@click.argument("profiles", nargs=-1, required=True, type=PROFILES)
+@click.option("--against", multiple=True, type=PROFILES, metavar="P…", help="Later runs; PROFILES are those before.")
 @click.option("--baseline", metavar="NAME", help="Row (of one profile) or profile (of several) to compare with.")
 @format_options
 @click.option("--wide", is_flag=True, help="Every column: intervals, p95, CPUs, phases, marks.")
@@ -90,14 +92,14 @@ def compare(
     if table_name is not None:
         if is_judged:
             raise click.UsageError("--table draws one table; leave out --against, --why and --fail-if-slower")
-        print_report(_table(table_name, before), format_name)
+        print_report(_suite_report(table_name, before), format_name)
         return 0
     try:
         comparison = _compared(before, after, baseline, by, force=force or why)
     except PublishedError as published:
         if is_judged:
             raise
-        print_report(_table(published.suite, before), format_name)
+        print_report(_suite_report(published.suite, before), format_name)
         return 0
     except KitError as error:
         if format_name == "junit":
@@ -120,6 +122,26 @@ def profile_comparison(path: Path) -> Report:
     return comparison_report(_compared([path], [], None, "step", force=False), framework_titles(), file=path)
 
 
+def run_table(path: Path) -> Report:
+    """Return what a run ends with: its suite's own table beside what was published, else that of `kit compare`."""
+    from kit.profile.store import read_profile
+    from kit.report.suite import suite_report
+    from kit.suites.options import apply_options
+    from kit.suites.published import is_whole, published_file
+    from kit.suites.suite import load_suite, suites_with_a_table
+
+    profile = read_profile(path)
+    name = profile.suite.name.removesuffix("-quick")
+    if name not in suites_with_a_table():
+        return profile_comparison(path)
+    suite = apply_options(load_suite(name), {}, quick=name != profile.suite.name)
+    beside = published_file(name) if is_whole(suite, [result.cell for result in profile.cells]) else None
+    published = [(name, read_profile(beside))] if beside is not None else []
+    file = shlex.quote(str(path))
+    hint = f"kit compare {file} for verdicts · kit show {file} for every launch"
+    return suite_report(_suite_table(suite, [(path.stem, profile), *published]), hint)
+
+
 def framework_titles() -> dict[str, str]:
     """Return each backend as people write it."""
     from kit.backends.catalog import CATALOG
@@ -133,24 +155,28 @@ class PublishedError(KitError):
     def __init__(self, suite: str, label: str) -> None:
         super().__init__(f"{label} was published, not measured: it is never judged; leave it out")
         self.suite = suite
-        self.label = label
 
 
-def _table(name: str, paths: Sequence[Path]) -> Report:
-    from kit.compare.suite_table import suite_table
+def _suite_report(name: str, paths: Sequence[Path]) -> Report:
     from kit.profile.store import read_profile
     from kit.report.suite import suite_report
-    from kit.suites.suite import load_suite, suites_with_a_table
+    from kit.suites.suite import load_suite
 
-    suite = load_suite(name)
-    if suite.table is None:
-        known = ", ".join(suites_with_a_table())
-        raise click.UsageError(f"suite {name} has no table of its own; choose from {known}, or leave out --table")
     profiles = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
-    table = suite_table(suite.title, suite.table.rows, suite.table.figures, profiles)
+    table = _suite_table(load_suite(name), profiles)
     if not any(figure.value is not None for row in table.values for column in row for figure in column.values()):
         raise click.UsageError(f"nothing of the table of {name} is in these profiles; measure it: kit run {name}")
     return suite_report(table)
+
+
+def _suite_table(suite: Suite, profiles: Sequence[tuple[str, Profile]]) -> SuiteTable:
+    from kit.compare.suite_table import suite_table
+    from kit.suites.suite import suites_with_a_table
+
+    if suite.table is None:
+        known = ", ".join(suites_with_a_table())
+        raise click.UsageError(f"suite {suite.name} has no table of its own; choose from {known}, or leave out --table")
+    return suite_table(suite.title, suite.table.rows, suite.table.figures, profiles)
 
 
 def _compared(
@@ -187,7 +213,6 @@ def _measured(path: Path) -> Profile:
 def _limited(comparison: Comparison, allowed_pct: float) -> int:
     """Say on standard error which rows are shown to be slower and which are not resolved; return the exit code."""
     from kit.compare.fail_if_slower import limit_slow_downs
-    from kit.report.plain import one_line
 
     limit = limit_slow_downs(comparison, allowed_pct)
     lines = [f"slower by more than {allowed_pct:g} %: {row}" for row in limit.slower]
@@ -195,8 +220,5 @@ def _limited(comparison: Comparison, allowed_pct: float) -> int:
     if not lines and limit.not_slower:
         passed = "1 row passes" if len(limit.not_slower) == 1 else f"{len(limit.not_slower):,} rows pass"
         lines = [f"{passed}: not more than {allowed_pct:g} % slower (95 %)"]
-    for line in lines[:NAMED_MAX] or ["nothing was compared: each group has one cell; give two cells or two runs"]:
-        click.echo(one_line(f"kit: {line}"), err=True)
-    if len(lines) > NAMED_MAX:
-        click.echo(f"kit: … and {len(lines) - NAMED_MAX:,} more", err=True)
+    echo_first(lines or ["nothing was compared: each group has one cell; give two cells or two runs"], NAMED_MAX)
     return limit.exit_code

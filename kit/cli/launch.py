@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from kit.engine.container import Ended
-    from kit.engine.container_run import ContainerRun, Limits
+    from kit.engine.container_run import ContainerRun
 
 
 def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
@@ -26,12 +26,6 @@ def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter
     return check
 
 
-CPUS = _matching(r"[1-9]\d*", "how many, as 4; --cpuset says which, as 0,1")
-CPUSET = _matching(r"\d+(-\d+)?(,\d+(-\d+)?)*", "it as 0,1 or 0-3")
-MEMORY = _matching(r"\d+[bkmgBKMG]?", "it as 8g or 500m")
-GPUS = _matching(r"\d+(,\d+)*", "it as 0,1")
-
-
 @click.command(
     short_help="Measure in a target's Docker image.",
     context_settings={"ignore_unknown_options": True},
@@ -42,13 +36,18 @@ GPUS = _matching(r"\d+(,\d+)*", "it as 0,1")
 @click.option("--image", metavar="NAME", help="Default: steadykit:TARGET, built where it is missing.")
 @click.option(
     "--cpus",
-    callback=CPUS,
+    callback=_matching(r"[1-9]\d*", "how many, as 4; --cpuset says which, as 0,1"),
     metavar="N",
     help="So many whole CPUs, by pinning: a quota would throttle. Default: all that this process may use.",
 )
-@click.option("--cpuset", callback=CPUSET, metavar="0,1", help="Pin to these CPUs.")
-@click.option("--memory", callback=MEMORY, metavar="8g", help="Memory limit.")
-@click.option("--gpus", callback=GPUS, metavar="0,1", help="These GPUs; default: all.")
+@click.option(
+    "--cpuset",
+    callback=_matching(r"\d+(-\d+)?(,\d+(-\d+)?)*", "it as 0,1 or 0-3"),
+    metavar="0,1",
+    help="Pin to these CPUs.",
+)
+@click.option("--memory", callback=_matching(r"\d+[bkmgBKMG]?", "it as 8g or 500m"), metavar="8g", help="Memory limit.")
+@click.option("--gpus", callback=_matching(r"\d+(,\d+)*", "it as 0,1"), metavar="0,1", help="These GPUs; default: all.")
 @click.option("--rapl", is_flag=True, help="Mount the host's energy counters.")
 @click.option("--print", "as_line", is_flag=True, help="Print the equal docker run line, and run nothing.")
 def launch(
@@ -64,25 +63,23 @@ def launch(
     Whatever else `kit run --help` lists may follow, --out and --resume, too. Several --host gather a profile each, one
     host after the other, and compare them.
     """
-    from kit.engine.container_run import Limits
+    from kit.engine.container_run import as_line as line_of
 
     if options["cpus"] and options["cpuset"]:
         raise click.UsageError("--cpus and --cpuset cannot both choose CPUs; give one")
     options["cpus"] = options["cpus"] and int(options["cpus"])
-    asked = _checked_run(target, arguments, options.pop("image"), Limits(**options))
-    if asked.limits.gpus and target != "gpu":
+    asked = _checked_run(target, arguments)._replace(**options)
+    if asked.gpus and target != "gpu":
         raise click.UsageError(f"--gpus is for the target gpu, not for {target}")
     if as_line and hosts:
         raise click.UsageError("--print shows a line for this machine; leave out --host")
     if as_line:
-        from kit.engine.container_run import as_line as line_of
-
         click.echo(line_of(asked))
         return 0
     return _run_on_hosts(asked, hosts) if hosts else _run_on_this_machine(asked)
 
 
-def _checked_run(target: str, arguments: tuple[str, ...], image: str | None, limits: Limits) -> ContainerRun:
+def _checked_run(target: str, arguments: tuple[str, ...]) -> ContainerRun:
     """Check the arguments as `kit run` does, and find the files among them."""
     from kit.cli.run import run
     from kit.engine.container_run import ContainerRun
@@ -105,36 +102,33 @@ def _checked_run(target: str, arguments: tuple[str, ...], image: str | None, lim
         arguments=arguments if own_device else (*arguments, "--device", target),
         out=asked["out"],
         files=tuple(Path(name) for name in (asked["suite"] or "", *programs) if name.endswith((".toml", ".py"))),
-        image=image,
-        limits=limits,
         may_exist=asked["resume"] or asked["force"],
     )
 
 
 def _run_on_this_machine(asked: ContainerRun) -> int:
     from kit.engine.connection import EngineError
-    from kit.engine.container_run import command_of, run_here
-    from kit.profile.unfinished import SUFFIX
+    from kit.engine.container_run import run_here
     from kit.resume_command import resuming
     from kit.runner.interrupt import StopFlag
 
-    before, begun_before, stop = _written(asked.out), _written(asked.out, SUFFIX), StopFlag()
+    before, stop = _unfinished(asked.out), StopFlag()
     try:
         with stop.deferring_interrupts():
-            ended = run_here(asked, stop)
+            return _exit_status(run_here(asked, lambda: stop.requested))
     except EngineError as error:
-        begun = _written(asked.out, SUFFIX)
-        grown = [path.with_suffix("") for path, at_ns in begun.items() if at_ns != begun_before.get(path)]
-        again = [f"`{resuming(path, command_of(asked))}` resumes it" for path in grown]
+        begun = [path for path, at_ns in _unfinished(asked.out).items() if at_ns != before.get(path)]
+        again = [f"`{resuming(path, asked.command())}` resumes it" for path in begun]
         raise EngineError("; ".join([str(error), *again])) from None
-    return _exit_status(ended, [path for path, at_ns in _written(asked.out).items() if at_ns != before.get(path)])
 
 
-def _written(out: str | None, suffix: str = "") -> dict[Path, int]:
-    """Return the profiles at `out`, or what lies beside them, each with when it was written."""
+def _unfinished(out: str | None) -> dict[Path, int]:
+    """Return the profiles at `out` whose runs are unfinished, each with when a launch was last kept."""
+    from kit.profile.unfinished import SUFFIX, folder_of
+
     path = Path(out or ".")
-    paths = path.glob(f"*.json{suffix}") if path.is_dir() else [path.with_name(path.name + suffix)]
-    return {profile: profile.stat().st_mtime_ns for profile in paths if profile.exists()}
+    folders = path.glob(f"*.json{SUFFIX}") if path.is_dir() else [folder_of(path)]
+    return {folder.with_suffix(""): folder.stat().st_mtime_ns for folder in folders if folder.exists()}
 
 
 def _run_on_hosts(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
@@ -145,7 +139,7 @@ def _run_on_hosts(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
     from kit.errors import KitError
     from kit.runner.interrupt import StopFlag
 
-    codes, profiles, stop = [], [], StopFlag()
+    codes, stop, measured = [0], StopFlag(), []
     runs = for_hosts(asked, hosts)
     # Before the first has measured for an hour.
     for host in dict.fromkeys(hosts):
@@ -154,32 +148,27 @@ def _run_on_hosts(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
         except KitError as error:
             click.echo(f"kit: {error}", err=True)
             codes.append(error.exit_code)
-            runs = [other for other in runs if other[0] != host]
-    for host, asked_run in runs:
-        click.echo(f"kit: {host}: {asked_run.out}", err=True)
+            runs = [run for run in runs if run.host != host]
+    for run in runs:
+        if stop.requested:
+            break
+        click.echo(f"kit: {run.host}: {run.out}", err=True)
         try:
             with stop.deferring_interrupts():
-                ended = run_remote(asked_run, host, stop)
+                codes.append(_exit_status(run_remote(run, lambda: stop.requested)))
         except KitError as error:
             click.echo(f"kit: {error}", err=True)
             codes.append(error.exit_code)
-            continue
-        out = Path(asked_run.out or "")
-        codes.append(_exit_status(ended, [out] if out.is_file() else []))
-        profiles += [out] if out.is_file() else []
-        if stop.requested:
-            break
+        else:
+            measured.append(str(run.out))
+    profiles = [path for path in measured if Path(path).is_file()]
     if len(profiles) > 1 and not stop.requested:
-        compare.main([str(path) for path in profiles], standalone_mode=False)
-    return max(codes, default=0)
+        compare.main(profiles, standalone_mode=False)
+    return max(codes)
 
 
-def _exit_status(ended: Ended, profiles: Iterable[Path]) -> int:
-    """Return the exit status, what came of it read and proved; say where the kernel ended it for want of memory."""
-    from kit.profile.store import read_profile
-
-    for path in profiles:
-        read_profile(path)
+def _exit_status(ended: Ended) -> int:
+    """Return the exit status; say where the kernel ended it for want of memory."""
     if ended.out_of_memory and ended.status:
         click.echo(
             "kit: the kernel killed a process of the container for want of memory; give more by --memory", err=True

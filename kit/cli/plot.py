@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kit.cli.profiles import PROFILE, labels_of, profile_files
+from kit.cli.options import PROFILES, echo_first, labels_of, profile_files
 from kit.report.plot.kinds import KINDS, usual_kind
 
 ENDINGS = (".svg", ".png", ".pdf")
@@ -17,7 +17,7 @@ LEFT_OUT_NAMED = 20
 
 
 @click.command
-@click.argument("profiles", nargs=-1, required=True, type=PROFILE)
+@click.argument("profiles", nargs=-1, required=True, type=PROFILES)
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="FILE.svg, .png or .pdf [KIND.svg].")
 @click.option("--kind", type=click.Choice(list(KINDS)), help="What is drawn; unasked, what the suite varies.")
 @click.option("--baseline", metavar="NAME", help="Device, profile or row that gain and rounds compare with.")
@@ -36,18 +36,15 @@ def plot(*, profiles: tuple[Path, ...], out: Path | None, kind: str | None, base
         _check_out(out, force=force)
     if baseline is not None and kind not in WITH_BASELINE:
         raise click.UsageError(f"--baseline: {kind} compares nothing; leave it out, or take --kind gain or rounds")
-    from kit.backends.catalog import CATALOG
+    from kit.cli.compare import framework_titles
     from kit.profile.atomic import write_atomically
     from kit.report.plain import one_line
     from kit.report.plot.picture import PlotRequest, draw, file_of
 
-    picture = draw(PlotRequest(kind, labelled, {name: entry.title for name, entry in CATALOG.items()}, baseline))
+    picture = draw(PlotRequest(kind, labelled, framework_titles(), baseline))
     write_atomically(out, file_of(picture, out.suffix.lower()))
     click.echo(one_line(str(out)))
-    for line in picture.left_out[:LEFT_OUT_NAMED]:
-        click.echo(one_line(f"kit: not drawn: {line}"), err=True)
-    if len(picture.left_out) > LEFT_OUT_NAMED:
-        click.echo(f"kit: … and {len(picture.left_out) - LEFT_OUT_NAMED:,} more", err=True)
+    echo_first([f"not drawn: {line}" for line in picture.left_out], LEFT_OUT_NAMED)
 
 
 def _check_out(out: Path, *, force: bool) -> None:

@@ -6,7 +6,6 @@ Drawn between blocks only: no thread refreshes it beside a measured step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -57,9 +56,7 @@ class RunProgress:
         self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
     def round_begins(self, number: int, bundles: Sequence[SharedGroups]) -> None:

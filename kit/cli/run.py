@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from kit.cli import EXIT_INTERRUPTED
-from kit.cli.clock import SOURCES
+from kit.cli.options import CLOCK_SOURCE, print_report
 
 if TYPE_CHECKING:
     from kit.profile.schema import Profile
@@ -48,29 +51,15 @@ def _label(_context: click.Context, _parameter: click.Parameter, value: str) -> 
     return value
 
 
-class CommaList(click.ParamType):  # type: ignore[type-arg] # older releases of click take none
-    """Values of a repeatable option; several may come in one word, as ``--batch 32,64``."""
-
-    def __init__(self, of: click.ParamType[Any] = click.STRING) -> None:
-        self._of = of
-        self.name = of.name
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
-        """Return what the values' own type shows in `--help`."""
-        return self._of.get_metavar(param, ctx)
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
-        """Return the values of one word."""
-        return tuple(self._of.convert(part, param, ctx) for part in value.split(","))
-
-
 def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's
-    """Return an option that is repeatable, and takes comma lists."""
+    """Return an option that is repeatable; several values may come in one word, as ``--batch 32,64``."""
 
-    def flat(_context: click.Context, _option: click.Parameter, words: tuple[tuple[Any, ...], ...]) -> tuple[Any, ...]:
-        return tuple(value for values in words for value in values)
+    def values(context: click.Context, option: click.Parameter, words: tuple[str, ...]) -> tuple[Any, ...]:
+        return tuple(of.convert(part, option, context) for word in words for part in word.split(","))
 
-    return click.option(*names, multiple=True, type=CommaList(of), callback=flat, **more)
+    if isinstance(of, click.Choice):
+        more["metavar"] = f"[{'|'.join(of.choices)}]"
+    return click.option(*names, multiple=True, callback=values, **more)
 
 
 @click.command(short_help="Measure a suite and write its profile.")
@@ -78,11 +67,7 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
 @_listed("--backend", "backends", metavar="NAME,…", help="This framework alone (repeatable).")
 @_listed("--workload", "workloads", metavar="NAME,…", help="This network, in place of the suite's (repeatable).")
 @click.option(
-    "--program",
-    "programs",
-    multiple=True,
-    metavar="FILE.py[:FUNCTION]",
-    help="Your own network (repeatable).",
+    "--program", "programs", multiple=True, metavar="FILE.py[:FUNCTION]", help="Your own network (repeatable)."
 )
 @_listed("--device", "devices", of=click.Choice(["cpu", "gpu", "tpu"]), help="On this device.")
 @_listed("--task", "tasks", of=click.Choice(["train", "infer", "fit"]), help="This task alone.")
@@ -114,13 +99,7 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
     show_default=True,
     help="Random seed for weights, data and order.",
 )
-@click.option(
-    "--clock",
-    type=click.Choice(SOURCES),
-    default="monotonic_raw",
-    show_default=True,
-    help="Clock source.",
-)
+@click.option("--clock", type=CLOCK_SOURCE, default="monotonic_raw", show_default=True, help="Clock source.")
 @click.option(
     "--label", default="", callback=_label, metavar="TEXT", help="Your name for the run, in place of its file's."
 )
@@ -133,17 +112,23 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
 def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
     """Measure SUITE (default: standard; a built-in name or a .toml file) and write a profile."""
     if options["dry_run"] and not options["resume"]:
-        _print_plan(_planned(options), "json" if as_json else "text")
+        from kit.report.run_plan import plan_report
+        from kit.runner.time_left import TimeLeft
+
+        plan = _planned(options)
+        left = TimeLeft(plan).estimate()
+        print_report(plan_report(plan, left.seconds, is_least=left.is_least), "json" if as_json else "text")
         return 0
-    running = _resume(options) if options["resume"] else begin(options)
+    running = begin(options)
     profile = measure(running, budget, shows_table=not as_json)
     if profile is None:
         return EXIT_INTERRUPTED
     if as_json:
-        _print_outcome(running, profile)
+        failed = {launch.cell_key: launch.failure for launch in running.failed}
+        outcome = {"profile": str(running.path), "id": profile.id, "failed": failed}
+        click.echo(msgspec.json.encode(outcome))
     else:
-        _print_failures(running)
-        _print_table(running.path)
+        _print_table(running)
     return EXIT_FAILED_CELLS if running.failed else 0
 
 
@@ -166,8 +151,7 @@ def measure(running: Run, budget: float | None, *, shows_table: bool = False) ->
         else:
             why = f"the budget of {budget or 0:g} s has ended" if profile.interrupted else ""
         if profile is None and shows_table and running.rounds_done and running.path.exists():
-            _print_failures(running)
-            _print_table(running.path)
+            _print_table(running)
         if why:
             plan = running.plan.suite
             of = "" if plan.precision_pct is not None else f" of {plan.rounds}"
@@ -179,10 +163,14 @@ def measure(running: Run, budget: float | None, *, shows_table: bool = False) ->
 
 
 def begin(options: dict[str, Any]) -> Run:
-    """Begin the run that these options of `kit run` describe."""
+    """Begin the run that these options of `kit run` describe, or resume it."""
     from kit.runner.output import profile_path
     from kit.runner.run import Run
 
+    if options["resume"]:
+        if not options["out"]:
+            raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
+        return Run.resume(Path(options["out"]), _options(given_only=True))
     plan = _planned(options)
     path = profile_path(options["out"], plan.suite.name, plan.id, plan.created, replace=options["force"])
     return Run.begin(path, plan)
@@ -251,42 +239,22 @@ def _planned(options: dict[str, Any]) -> RunPlan:
     )
 
 
-def _print_plan(plan: RunPlan, format_name: str) -> None:
-    from kit.cli.report_options import print_report
-    from kit.report.run_plan import plan_report
-    from kit.runner.time_left import TimeLeft
-
-    left = TimeLeft(plan).estimate()
-    print_report(plan_report(plan, left.seconds, is_least=left.is_least), format_name)
-
-
-def _resume(options: dict[str, Any]) -> Run:
-    from kit.runner.run import Run
-
-    if not options["out"]:
-        raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
-    return Run.resume(Path(options["out"]), _options(given_only=True))
-
-
 def _options(*, given_only: bool = False) -> dict[str, Any]:
     """Return the options that decide a run, by the name they are typed with; with `given_only` no default."""
-    import msgspec
-
     context = click.get_current_context()
-    return {
-        "SUITE" if isinstance(parameter, click.Argument) else parameter.opts[0]: msgspec.json.decode(
-            msgspec.json.encode(context.params[parameter.name])  # as the unfinished run's file has them: lists
-        )
-        for parameter in context.command.params
-        if parameter.name in context.params and parameter.name not in FREE_WHEN_RESUMED
-        if not given_only or context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
-    }
+    options = {}
+    for parameter in context.command.params:
+        is_default = context.get_parameter_source(parameter.name or "") is not ParameterSource.COMMANDLINE
+        if parameter.name in context.params.keys() - FREE_WHEN_RESUMED and not (given_only and is_default):
+            name = "SUITE" if isinstance(parameter, click.Argument) else parameter.opts[0]
+            value = context.params[parameter.name]
+            # As the unfinished run's file has them.
+            options[name] = list(value) if isinstance(value, tuple) else value
+    return options
 
 
 def _say_overruled(threads: int) -> None:
     """Name the thread variables that are ignored: every member is given its number of threads."""
-    import os
-
     from kit.runner.processes.process import THREAD_VARIABLES
 
     asked = {name: os.environ[name] for name in THREAD_VARIABLES if os.environ.get(name, str(threads)) != str(threads)}
@@ -296,61 +264,27 @@ def _say_overruled(threads: int) -> None:
         click.echo(f"kit: {variables} is ignored: {uses}", err=True)
 
 
-def _print_outcome(running: Run, profile: Profile) -> None:
-    import msgspec
+def _print_table(running: Run) -> None:
+    """Print what failed to standard error, then the run's table with the next commands.
 
-    failed = {launch.cell_key: launch.failure for launch in running.failed}
-    outcome = {"profile": str(running.path), "id": profile.id, "failed": failed}
-    click.echo(msgspec.json.encode(outcome).decode())
-
-
-def _print_failures(running: Run) -> None:
+    The table goes to a terminal as standard output; elsewhere to standard error, and to standard output the profile's
+    path alone.
+    """
+    from kit.cli.compare import run_table
     from kit.compare.naming import cell_names
     from kit.report.sentences import sentence
 
     names = cell_names(running.plan.cells)
-    for cell_key, failure in (
-        (launch.cell_key, launch.failure) for launch in running.failed if launch.failure is not None
-    ):
+    for launch in running.failed:
+        failure = launch.failure
+        assert failure is not None
         phase = failure.phase.replace("_", " ")
-        click.echo(f"kit: failed: {names[cell_key]}, {phase}: {sentence(failure.reason)}", err=True)
+        click.echo(f"kit: failed: {names[launch.cell_key]}, {phase}: {sentence(failure.reason)}", err=True)
         # Of a user's program its own line has been named.
         tail = [] if failure.reason.code == "program_raised" else failure.stderr_tail.splitlines()
         for line in tail[-STDERR_LINES_SHOWN:]:
             click.echo(f"  {line}", err=True)
-
-
-def _print_table(path: Path) -> None:
-    """Print the table of `kit compare`, or the suite's own beside what was published, and the next commands.
-
-    On a terminal to standard output; elsewhere to standard error, and the profile's path alone to standard output.
-    """
-    import shlex
-    import sys
-
-    from kit.cli.compare import profile_comparison
-    from kit.cli.report_options import print_report
-    from kit.compare.suite_table import suite_table
-    from kit.profile.store import read_profile
-    from kit.report.suite import suite_report
-    from kit.suites.options import apply_options
-    from kit.suites.published import is_whole, published_file
-    from kit.suites.suite import load_suite, suites_with_a_table
-
-    profile = read_profile(path)
     stream = sys.stdout if sys.stdout.isatty() else sys.stderr
-    name = profile.suite.name.removesuffix("-quick")
-    suite = (
-        apply_options(load_suite(name), {}, quick=name != profile.suite.name) if name in suites_with_a_table() else None
-    )
-    if suite is not None and suite.table is not None:
-        beside = published_file(name) if is_whole(suite, [result.cell for result in profile.cells]) else None
-        profiles = [(path.stem, profile), *([(name, read_profile(beside))] if beside is not None else [])]
-        table = suite_table(suite.title, suite.table.rows, suite.table.figures, profiles)
-        file = shlex.quote(str(path))
-        hint = f"kit compare {file} for verdicts · kit show {file} for every launch"
-        print_report(suite_report(table, hint), stream=stream)
-    else:
-        print_report(profile_comparison(path), stream=stream)
+    print_report(run_table(running.path), stream=stream)
     if stream is not sys.stdout:
-        click.echo(str(path))
+        click.echo(str(running.path))

@@ -8,11 +8,8 @@ import click
 
 from kit.cli import EXIT_INTERRUPTED
 from kit.cli.compare import profile_comparison
-from kit.cli.report_options import format_options, print_report
+from kit.cli.options import PROFILE, format_options, print_report
 from kit.cli.run import EXIT_FAILED_CELLS, SEED_MAX, begin, measure, run
-
-SUITE = "selftest"
-PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command(short_help="Measure a cell against itself and against injected delays.")
@@ -24,12 +21,7 @@ PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--data", default="auto", show_default=True, metavar="NAME", help="auto, synthetic, or a data set.")
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Random seed.")
 @click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
-@click.option(
-    "--from",
-    "path",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Judge this self-test's profile again.",
-)
+@click.option("--from", "path", type=PROFILE, help="Judge this self-test's profile again.")
 @format_options
 def selftest(*, path: Path | None, format_name: str, **options: object) -> int:
     """Measure one cell as two like members and with injected delays of 1, 2, 3 and 5 %; say which were found."""
@@ -40,7 +32,7 @@ def selftest(*, path: Path | None, format_name: str, **options: object) -> int:
         raise click.UsageError(f"{path}: nothing was injected; give a profile that `kit selftest` wrote")
     if path is None:
         given = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
-        with run.make_context("run", [SUITE, *given]) as context:
+        with run.make_context("run", ["selftest", *given]) as context:
             running = begin(context.params)
             if measure(running, None) is None:
                 return EXIT_INTERRUPTED

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from kit.cli.report_options import format_options, print_report
+from kit.cli.options import PROFILE, format_options, print_report
 
 
 @click.command
-@click.argument("profile", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("profile", type=PROFILE)
 @format_options
 @click.option("--steps", is_flag=True, help="Print as JSON, with every raw step time, by launch.")
 def show(*, profile: Path, format_name: str, steps: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kit.cli.report_options import format_options, print_report
+from kit.cli.options import format_options, print_report
 
 
 @click.command

@@ -16,8 +16,6 @@ API_MIN = (1, 40)
 # Of one answer; a build and a wait have none.
 TIMEOUT_S = 30
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
-
-
 SCHEMES = ("ssh://", "unix://", "tcp://")
 
 
@@ -25,36 +23,34 @@ class EngineError(KitError):
     """No engine answers, or it cannot do what is asked."""
 
 
-def engine_url(host: str | None = None) -> str:
-    """Return where the engine is: `host`, else DOCKER_HOST, else DOCKER_CONTEXT's, else the current context's.
-
-    Raises:
-        EngineError: the context cannot be read.
-    """
-    return str(_address(host)["base_url"])
-
-
 def connect(host: str | None = None) -> docker.DockerClient:
-    """Return a client of the engine at `engine_url(host)`; ssh:// through the system's own ssh.
+    """Return a client of the engine at `engine_address(host)`; ssh:// through the system's own ssh.
 
     Raises:
-        EngineError: nothing answers there, it may not be used, or it is too old.
-        EngineError: ssh does not get there.
+        EngineError: nothing answers there, ssh does not get there, it may not be used, or it is too old.
     """
-    address = _address(host)
+    address = engine_address(host)
     import docker
 
-    url = str(address["base_url"])
+    url = address["base_url"]
     reached = forwarded(url) if url.startswith("ssh://") else url
     try:
-        client = docker.DockerClient(**{**address, "base_url": reached}, timeout=TIMEOUT_S)
-        version = client.version()
-    except docker.errors.InvalidVersion:  # the SDK's own least
-        raise _too_old(url) from None
+        client = docker.DockerClient(**address | {"base_url": reached}, timeout=TIMEOUT_S)
+        version = tuple(int(part) for part in str(client.version()["ApiVersion"]).split("."))
+    except docker.errors.InvalidVersion:  # below the SDK's own least
+        version = (0,)
     except (docker.errors.DockerException, OSError) as error:
-        raise _unreachable(url, error) from None
-    if tuple(int(part) for part in str(version["ApiVersion"]).split(".")) < API_MIN:
-        raise _too_old(url)
+        if "Permission denied" in str(error):
+            raise EngineError(
+                f"{url}: no permission for this user; join the group docker (`sudo usermod -aG docker $USER`, then log "
+                "in anew), or use a rootless engine"
+            ) from None
+        raise EngineError(
+            f"{url}: no Docker engine answers; start it, or choose another by DOCKER_HOST or DOCKER_CONTEXT"
+        ) from None
+    if version < API_MIN:
+        need = ".".join(map(str, API_MIN))
+        raise EngineError(f"{url}: the engine is too old: API {need} is needed; install Docker 19.03 or later there")
     return client
 
 
@@ -64,7 +60,7 @@ def local_engine() -> docker.DockerClient:
     Raises:
         EngineError: the engine is on another machine; or see `connect`.
     """
-    url = engine_url()
+    url = engine_address()["base_url"]
     if not url.startswith("unix://"):
         raise EngineError(
             f"{url}: images take turns on this machine only; unset DOCKER_HOST and use this machine's own engine "
@@ -73,8 +69,14 @@ def local_engine() -> docker.DockerClient:
     return connect()
 
 
-def _address(host: str | None) -> dict[str, Any]:
-    """Return `base_url`, and `tls` where the environment or the context has certificates."""
+def engine_address(host: str | None = None) -> dict[str, Any]:
+    """Return where the engine is: `host`, else DOCKER_HOST, else DOCKER_CONTEXT's, else the current context's.
+
+    That is `base_url`, and `tls` where the environment or the context has certificates.
+
+    Raises:
+        EngineError: it is no address, or the context cannot be read.
+    """
     from docker.context import ContextAPI
     from docker.utils import kwargs_from_env
 
@@ -85,25 +87,11 @@ def _address(host: str | None) -> dict[str, Any]:
     chosen = os.environ.get("DOCKER_CONTEXT")
     try:
         address = ContextAPI.kwargs_from_context()
-        unknown = bool(chosen) and ContextAPI.get_context(chosen) is None
+        is_unknown = bool(chosen) and ContextAPI.get_context(chosen) is None
     except Exception as error:  # the SDK raises a bare Exception for a context file that it cannot read
         raise EngineError(
             f"the current Docker context cannot be read ({error}); choose one with `docker context use`"
         ) from None
-    if unknown:
+    if is_unknown:
         raise EngineError(f"DOCKER_CONTEXT: there is no context {chosen}; `docker context ls` lists them")
     return {"base_url": DEFAULT_SOCKET, **address}
-
-
-def _too_old(url: str) -> EngineError:
-    need = ".".join(map(str, API_MIN))
-    return EngineError(f"{url}: the engine is too old: API {need} is needed; install Docker 19.03 or later there")
-
-
-def _unreachable(url: str, error: Exception) -> EngineError:
-    if "Permission denied" in str(error):
-        return EngineError(
-            f"{url}: no permission for this user; join the group docker (`sudo usermod -aG docker $USER`, then log in "
-            "anew), or use a rootless engine"
-        )
-    return EngineError(f"{url}: no Docker engine answers; start it, or choose another by DOCKER_HOST or DOCKER_CONTEXT")

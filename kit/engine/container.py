@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import select
 import socket
-from collections.abc import Iterator
+import struct
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
     import docker
 
 READ_B = 1 << 16
-HEADER_B = 8
+# Docker Engine API, "Attach to a container": the stream, three zeros, the length of what follows.
+HEADER = struct.Struct(">BxxxL")
 STDERR = 2
+LOOK_EVERY_S = 0.1
 # What marks a container as ours.
 LABEL = "io.steadykit"
 
@@ -65,7 +69,6 @@ class Container:
             raise EngineError(explained(error)) from None
         self._raw = getattr(self._socket, "_sock", self._socket)
         self._unread = b""
-        self._output_ended = False
 
     def __enter__(self) -> Self:
         return self
@@ -79,13 +82,20 @@ class Container:
 
     def receive(self, wait_s: float) -> list[Output] | None:
         """Return what has come within `wait_s`, maybe nothing; None: its output has ended."""
-        if self._output_ended:
+        if not select.select([self._raw], [], [], wait_s)[0]:
+            return []
+        if not (data := self._raw.recv(READ_B)):
             return None
-        if select.select([self._raw], [], [], wait_s)[0]:
-            data = self._raw.recv(READ_B)
-            self._output_ended = not data
-            self._unread += data
-        return list(self._frames()) or (None if self._output_ended else [])
+        self._unread += data
+        outputs = []
+        while len(self._unread) >= HEADER.size:
+            stream, length = HEADER.unpack_from(self._unread)
+            end = HEADER.size + length
+            if len(self._unread) < end:
+                break
+            outputs.append(Output(stream == STDERR, self._unread[HEADER.size : end]))
+            self._unread = self._unread[end:]
+        return outputs
 
     def end_input(self) -> None:
         """Close its input: the supervisor in it ends the command, with its grace. Nothing where it has ended."""
@@ -119,14 +129,22 @@ class Container:
             with suppress(docker.errors.DockerException, OSError):  # gone already, or the engine is
                 container.remove(force=True, v=True)  # its anonymous volumes with it
 
-    def _frames(self) -> Iterator[Output]:
-        """Docker Engine API, "Attach to a container": a header of stream, three zeros, length (big-endian); data."""
-        while len(self._unread) >= HEADER_B:
-            end = HEADER_B + int.from_bytes(self._unread[4:HEADER_B], "big")
-            if len(self._unread) < end:
-                return
-            yield Output(self._unread[0] == STDERR, self._unread[HEADER_B:end])
-            self._unread = self._unread[end:]
+
+def run_streamed(client: docker.DockerClient, options: ContainerOptions, is_stopping: Callable[[], bool]) -> Ended:
+    """Run a container, its output to ours and an interrupt to it; return how it ended.
+
+    Raises:
+        EngineError: the engine refuses, or goes away.
+    """
+    with Container(client, options) as container:
+        while (outputs := container.receive(LOOK_EVERY_S)) is not None:
+            for output in outputs:
+                stream = sys.stderr if output.is_error else sys.stdout
+                stream.buffer.write(output.data)
+                stream.flush()
+            if is_stopping():
+                container.end_input()
+        return container.wait()
 
 
 def explained(error: Exception) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from kit.engine.connection import EngineError
 from kit.engine.image import ask
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TPU_FILES = (tpu.ACCEL_FILES, "vfio/vfio", tpu.VFIO_GROUPS)
 # Of a v5 or later, where no TPU is here to look at.
 TPU_FOLDER = "/dev/vfio"
-DEV = Bind("/dev", PurePosixPath("/host-dev"))
+DEV = Bind("/dev", "/host-dev")
 LIST_TPU_FILES = f"""
 from pathlib import Path
 folder = Path("{DEV.inside}")
@@ -26,42 +26,33 @@ print(*(Path("/dev", file.relative_to(folder)) for name in {TPU_FILES} for file 
 """
 
 
-def with_devices(client: docker.DockerClient, target: str, options: ContainerOptions) -> ContainerOptions:
-    """Return the options with the target's devices.
+def with_devices(client: docker.DockerClient | None, target: str, options: ContainerOptions) -> ContainerOptions:
+    """Return the options with the target's devices; null for `client`: as this machine has them, unchecked.
 
     Raises:
         EngineError: they are not there, or the engine cannot give them.
     """
     if target == "gpu":
-        info = client.info()
-        # Since Docker 28.3 devices may come by the Container Device Interface, without a runtime of its own.
-        if "nvidia" not in info["Runtimes"] and not any(
-            "nvidia" in str(device) for device in info.get("DiscoveredDevices") or ()
-        ):
+        if client and not _gives_gpus(client.info()):
             raise EngineError(
                 "the engine has no NVIDIA runtime; install the NVIDIA Container Toolkit on its host and run "
                 "`sudo nvidia-ctk runtime configure --runtime=docker`, or measure with `kit launch cpu`"
             )
         return options._replace(gpus=options.gpus or "all")
     if target == "tpu":
-        files = ask(client, options.image, ["python3", "-c", LIST_TPU_FILES], binds=(DEV,)).decode().split()
+        if client:
+            files = ask(client, options.image, ["python3", "-c", LIST_TPU_FILES], binds=(DEV,)).decode().split()
+        else:
+            files = [str(file) for name in TPU_FILES for file in sorted(Path(DEV.source).glob(name))] or [TPU_FOLDER]
         if not files:
             raise EngineError(
                 "no TPU on the engine's host: neither /dev/accel* nor /dev/vfio/*; run on a TPU VM, or name one with "
                 "--host ssh://…"
             )
-        return _with_tpu(options, files)
+        return options._replace(devices=tuple(files), unlimited_memlock=True)
     return options
 
 
-def with_devices_here(target: str, options: ContainerOptions) -> ContainerOptions:
-    """Return the options with the target's devices as this machine has them; no engine is asked."""
-    if target == "tpu":
-        dev = Path(DEV.source)
-        files = [str(file) for name in TPU_FILES for file in sorted(dev.glob(name))]
-        return _with_tpu(options, files or [TPU_FOLDER])
-    return options
-
-
-def _with_tpu(options: ContainerOptions, files: Iterable[str]) -> ContainerOptions:
-    return options._replace(devices=tuple(files), unlimited_memlock=True)
+def _gives_gpus(info: Mapping[str, Any]) -> bool:
+    """Since Docker 28.3 devices may come by the Container Device Interface, without a runtime of its own."""
+    return "nvidia" in str([*info["Runtimes"], *(info.get("DiscoveredDevices") or ())])

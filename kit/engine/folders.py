@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from kit.engine.connection import EngineError
 from kit.engine.options import Bind, ContainerOptions
 from kit.workloads.data.files import data_folder
 
 # Each is something else in the container, which could not run without it.
-NOT_MOUNTED_AT = frozenset(
-    PurePosixPath("/", name)
-    for name in (
-        "", "bin", "dev", "etc", "lib", "lib64", "opt", "proc", "run", "sbin", "sys", "tmp", "usr", "usr/bin",
-        "usr/lib", "usr/local", "usr/local/bin", "usr/local/lib", "var",
-    )
+NOT_MOUNTED_AT = (
+    "/", "/bin", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/tmp", "/usr", "/usr/bin",
+    "/usr/lib", "/usr/local", "/usr/local/bin", "/usr/local/lib", "/var",
 )  # fmt: skip
 
 
@@ -26,30 +23,29 @@ def with_folders(options: ContainerOptions, out: str | None, files: Iterable[Pat
     Args:
         options: as yet without folders.
         out: the profile, or its folder; null: the working directory.
-        files: that are read, relative to the working directory or absolute.
+        files: that are read.
 
     Raises:
         EngineError: the folder of `out` is not there, cannot be written to, or has no place in a container.
     """
-    here = Path.cwd()
-    target = _absolute(out or ".")
+    target = Path(os.path.abspath(out or "."))  # noqa: PTH100 - with its links: what was typed is to be found inside
     folder = target if target.is_dir() else target.parent
     if not folder.is_dir():
         raise EngineError(f"{folder}: no such folder; create it, or choose another --out")
     if not os.access(folder, os.W_OK):
         raise EngineError(f"{folder}: not writable by you; choose another --out")
     data, variables = data_bind()
-    read = {_absolute(file).parent for file in files} - {folder}
-    binds = [*data, *(_at_same_path(path) for path in sorted(read)), _at_same_path(folder, writable=True)]
+    read = sorted({Path(os.path.abspath(file)).parent for file in files} - {folder})  # noqa: PTH100
+    binds = [*data, *map(_at_same_path, read), _at_same_path(folder, writable=True)]
     for bind in binds:
         if bind.inside in NOT_MOUNTED_AT:
             raise EngineError(f"{bind.inside}: a container has its own; keep profile, suites and programs elsewhere")
     return options._replace(
         user=f"{os.getuid()}:{os.getgid()}",
-        workdir=str(here),
+        workdir=str(Path.cwd()),
         # Of two mounts at one path, the writable.
         binds=(*options.binds, *{bind.inside: bind for bind in binds}.values()),
-        environment=(*options.environment, *variables.items()),
+        environment={**options.environment, **variables},
     )
 
 
@@ -59,10 +55,5 @@ def data_bind() -> tuple[list[Bind], dict[str, str]]:
     return ([_at_same_path(folder)], {"KIT_DATA": str(folder)}) if folder.is_dir() else ([], {})
 
 
-def _absolute(path: str | Path) -> Path:
-    """Return it without dots, but with its links: what was typed is to be found inside."""
-    return Path(os.path.abspath(path))  # noqa: PTH100
-
-
 def _at_same_path(folder: Path, *, writable: bool = False) -> Bind:
-    return Bind(str(folder.resolve()), PurePosixPath(folder), writable)
+    return Bind(str(folder.resolve()), str(folder), writable)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 ASK_TIMEOUT_S = 60.0
 VERSION_LABEL = "org.opencontainers.image.version"
 REVISION_LABEL = "org.opencontainers.image.revision"
+# Of a target, where none is named.
+TARGET_IMAGE = "steadykit:{}"
 CHECKOUT = Path(__file__).parents[2]
 
 
@@ -38,11 +40,6 @@ class Image(NamedTuple):
     def python(self, backend: str) -> str:
         """Return the interpreter in it that has the framework."""
         return self.environment.get(CATALOG[backend].interpreter_variable) or "python"
-
-
-def target_image(target: str) -> str:
-    """Return the name of a target's image where none is given."""
-    return f"steadykit:{target}"
 
 
 def find_image(client: docker.DockerClient, name: str) -> Image | None:
@@ -69,15 +66,12 @@ def need_image(client: docker.DockerClient, name: str) -> Image:
 def find_or_build(client: docker.DockerClient, host: str | None, target: str) -> Image:
     """Return the target's image, built from this checkout where the engine's is not of this kit.
 
-    Args:
-        client: of the engine.
-        host: as the engine was asked for, for the docker command that builds.
-        target: cpu, gpu or tpu.
+    The docker command builds, and is given the engine's `host` as it was asked for.
 
     Raises:
         EngineError: there is none, and it cannot be built.
     """
-    name = target_image(target)
+    name = TARGET_IMAGE.format(target)
     image = find_image(client, name)
     if image is not None and _is_this_kit(image):
         return image
@@ -119,22 +113,18 @@ def ask(
         EngineError: with its last line, where it fails; or it does not end.
     """
     options = ContainerOptions(
-        image=image,
-        entrypoint=(command[0],),
-        command=list(command[1:]),
-        environment=tuple((environment or {}).items()),
-        binds=tuple(binds),
+        image, [*command[1:]], entrypoint=(command[0],), environment=environment or {}, binds=tuple(binds)
     )
-    output, errors = b"", b""
+    answer, errors = bytearray(), bytearray()
     deadline = time.monotonic() + ASK_TIMEOUT_S
     with Container(client, options) as container:
         while (outputs := container.receive(1.0)) is not None:
-            output += b"".join(output.data for output in outputs if not output.is_error)
-            errors += b"".join(output.data for output in outputs if output.is_error)
+            for output in outputs:
+                (errors if output.is_error else answer).extend(output.data)
             if time.monotonic() > deadline:
                 raise EngineError(f"image {image}: {command[0]} has not ended within {ASK_TIMEOUT_S:.0f} s")
         status = container.wait().status
     if status:
         last = (errors.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
         raise EngineError(f"image {image}: {command[0]} failed: {last}")
-    return output
+    return bytes(answer)

@@ -6,23 +6,30 @@ Hardened: any user, nothing writable but what is mounted so and a /tmp in memory
 from __future__ import annotations
 
 import shlex
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from docker.types import DeviceRequest, Mount
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 # Of /tmp and of /dev/shm; taken only as it is used. torch.compile runs what it has built there, hence exec.
 TMP = "rw,exec,nosuid,nodev,size=2g,mode=1777"
 SHM = "1g"
+HARDENED_LINE = (
+    f"docker run --rm --init --read-only --tmpfs /tmp:{TMP} --shm-size {SHM} --log-driver none --network none "
+    "--cap-drop ALL --security-opt no-new-privileges"
+)
 
 
 class Bind(NamedTuple):
     """A folder of the host, or a volume of the engine where `source` is a plain name."""
 
     source: str
-    inside: PurePosixPath
+    inside: str
     writable: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The type of the mount."""
+        return "bind" if self.source.startswith("/") else "volume"
 
 
 class ContainerOptions(NamedTuple):
@@ -33,7 +40,7 @@ class ContainerOptions(NamedTuple):
     entrypoint: tuple[str, ...] | None = None  # null: the image's
     user: str | None = None  # uid:gid; null: the image's
     binds: tuple[Bind, ...] = ()
-    environment: tuple[tuple[str, str], ...] = ()
+    environment: Mapping[str, str] = MappingProxyType({})
     workdir: str | None = None
     cpuset: str | None = None
     memory: str | None = None
@@ -43,14 +50,17 @@ class ContainerOptions(NamedTuple):
 
     def for_engine(self) -> dict[str, Any]:
         """Return the arguments of `containers.create`."""
-        from docker.types import LogConfig, Ulimit
+        from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
 
+        gpus = {"count": -1} if self.gpus == "all" else {"device_ids": (self.gpus or "").split(",")}
         return {
             "image": self.image,
             "command": self.command,
             "entrypoint": list(self.entrypoint) if self.entrypoint else None,
             "user": self.user,
-            "mounts": [_mount(bind) for bind in self.binds],
+            "mounts": [
+                Mount(bind.inside, bind.source, type=bind.kind, read_only=not bind.writable) for bind in self.binds
+            ],
             "environment": dict(self.environment),
             "working_dir": self.workdir,
             "cpuset_cpus": self.cpuset,
@@ -59,7 +69,7 @@ class ContainerOptions(NamedTuple):
             "memswap_limit": self.memory,
             # A member's answers would be written to disk beside the next one's steps.
             "log_config": LogConfig(type="none"),
-            "device_requests": [_gpus(self.gpus)] if self.gpus else None,
+            "device_requests": [DeviceRequest(capabilities=[["gpu"]], **gpus)] if self.gpus else None,
             "devices": [f"{device}:{device}:rwm" for device in self.devices],
             "ulimits": [Ulimit(name="memlock", soft=-1, hard=-1)] if self.unlimited_memlock else None,
             "read_only": True,
@@ -72,49 +82,20 @@ class ContainerOptions(NamedTuple):
 
     def as_line(self, more: str = "") -> str:
         """Return the `docker run` line that does the same; `more` are further options, for the shell as they are."""
-        words = [
-            "docker",
-            "run",
-            "--rm",
-            "--init",
-            "--read-only",
-            "--tmpfs",
-            f"/tmp:{TMP}",
-            "--shm-size",
-            SHM,
-            "--log-driver",
-            "none",
-        ]
-        words += ["--network", "none", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
-        for option, value in (
-            ("--user", self.user), ("--cpuset-cpus", self.cpuset), ("--memory", self.memory),
+        options = [
+            ("--user", self.user),
+            ("--cpuset-cpus", self.cpuset),
+            ("--memory", self.memory),
             ("--memory-swap", self.memory),
             ("--gpus", self.gpus if self.gpus in (None, "all") else f'"device={self.gpus}"'),
             ("--workdir", self.workdir),
-        ):  # fmt: skip
-            words += [option, value] if value else []
+        ]
         for bind in self.binds:
-            kind = "bind" if bind.source.startswith("/") else "volume"
-            mount = f"type={kind},source={bind.source},target={bind.inside}"
-            words += ["--mount", mount if bind.writable else f"{mount},readonly"]
-        for device in self.devices:
-            words += ["--device", device]
-        words += ["--ulimit", "memlock=-1"] if self.unlimited_memlock else []
-        for name, value in self.environment:
-            words += ["--env", f"{name}={value}"]
-        return " ".join([shlex.join(words), *([more] if more else []), shlex.join([self.image, *self.command])])
-
-
-def _mount(bind: Bind) -> Mount:
-    from docker.types import Mount
-
-    kind = "bind" if bind.source.startswith("/") else "volume"
-    return Mount(str(bind.inside), bind.source, type=kind, read_only=not bind.writable)
-
-
-def _gpus(which: str) -> DeviceRequest:
-    from docker.types import DeviceRequest
-
-    if which == "all":
-        return DeviceRequest(count=-1, capabilities=[["gpu"]])
-    return DeviceRequest(device_ids=which.split(","), capabilities=[["gpu"]])
+            mount = f"type={bind.kind},source={bind.source},target={bind.inside}"
+            options.append(("--mount", mount if bind.writable else f"{mount},readonly"))
+        options += [("--device", device) for device in self.devices]
+        options += [("--ulimit", "memlock=-1")] if self.unlimited_memlock else []
+        options += [("--env", f"{name}={value}") for name, value in self.environment.items()]
+        words = [word for option, value in options if value for word in (option, value)]
+        parts = (HARDENED_LINE, shlex.join(words), more, shlex.join([self.image, *self.command]))
+        return " ".join(part for part in parts if part)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import atexit
 import functools
+import shutil
 import subprocess
 import tempfile
 import time
-from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -33,31 +33,24 @@ def forwarded(url: str) -> str:
     """
     there = urlsplit(url)
     destination = f"{there.username}@{there.hostname}" if there.username else str(there.hostname)
-    with ExitStack() as opened:
-        folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="steadykit-ssh-"))
-        here, stderr = Path(folder, "engine.sock"), Path(folder, "stderr")
-        command = ["ssh", "-T", *(word for option in OPTIONS for word in ("-o", option))]
-        command += ["-L", f"{here}:{there.path or SOCKET}", *(["-p", str(there.port)] if there.port else [])]
-        try:
-            with stderr.open("wb") as errors:
-                process = subprocess.Popen(
-                    [*command, "--", destination, HOLD],
-                    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
-                )  # fmt: skip
-        except OSError as error:
-            raise KitError(f"{url}: ssh cannot be run ({error.strerror}); install an ssh client") from None
-        opened.callback(_end, process)
-        deadline = time.monotonic() + CONNECT_S
-        while not here.exists():
-            if process.poll() is not None or time.monotonic() > deadline:
-                last = (stderr.read_text(errors="replace").strip().splitlines() or ["no answer"])[-1]
-                raise KitError(f"{url}: {last}; `ssh -o BatchMode=yes {destination} true` must succeed")
-            time.sleep(LOOK_EVERY_S)
-        atexit.register(opened.pop_all().close)
+    folder = Path(tempfile.mkdtemp(prefix="steadykit-ssh-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    here, errors = folder / "engine.sock", folder / "stderr"
+    command = ["ssh", "-T", *(f"-o{option}" for option in OPTIONS), "-L", f"{here}:{there.path or SOCKET}"]
+    command += [*(["-p", str(there.port)] if there.port else []), "--", destination, HOLD]
+    try:
+        with errors.open("wb") as stderr:
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True
+            )
+    except OSError as error:
+        raise KitError(f"{url}: ssh cannot be run ({error.strerror}); install an ssh client") from None
+    atexit.register(process.terminate)
+    deadline = time.monotonic() + CONNECT_S
+    while not here.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.terminate()
+            last = (errors.read_text(errors="replace").strip().splitlines() or ["no answer"])[-1]
+            raise KitError(f"{url}: {last}; `ssh -o BatchMode=yes {destination} true` must succeed")
+        time.sleep(LOOK_EVERY_S)
     return f"unix://{here}"
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(1.0)

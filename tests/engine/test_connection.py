@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from kit.engine.connection import EngineError, connect, engine_url, local_engine
+from kit.engine.connection import EngineError, connect, engine_address, local_engine
 from kit.engine.container import explained
 from kit.engine.tunnel import forwarded
 from kit.errors import KitError
@@ -60,8 +60,8 @@ def test_images_take_turns_on_this_machine_only(monkeypatch):
 
 def test_what_is_named_comes_before_the_variable(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "tcp://other:2375")
-    assert engine_url("unix:///mine.sock") == "unix:///mine.sock"
-    assert engine_url() == "tcp://other:2375"
+    assert engine_address("unix:///mine.sock")["base_url"] == "unix:///mine.sock"
+    assert engine_address()["base_url"] == "tcp://other:2375"
 
 
 def test_a_context_is_followed_as_the_docker_command_does(monkeypatch, tmp_path):
@@ -73,10 +73,10 @@ def test_a_context_is_followed_as_the_docker_command_does(monkeypatch, tmp_path)
     endpoint = {"Host": "tcp://far:2376", "SkipTLSVerify": False}
     (meta / "meta.json").write_text(json.dumps({"Name": "far", "Metadata": {}, "Endpoints": {"docker": endpoint}}))
     monkeypatch.setenv("DOCKER_CONTEXT", "far")
-    assert engine_url() == "tcp://far:2376"
+    assert engine_address()["base_url"] == "tcp://far:2376"
     monkeypatch.setenv("DOCKER_CONTEXT", "nowhere")
     with pytest.raises(EngineError, match="there is no context nowhere"):
-        engine_url()
+        engine_address()
 
 
 def test_without_ssh_a_host_is_one_line(monkeypatch, tmp_path):

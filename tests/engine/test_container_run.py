@@ -8,7 +8,7 @@ import pytest
 
 from kit.engine import image as image_module
 from kit.engine.connection import EngineError
-from kit.engine.container_run import ContainerRun, Limits, as_line
+from kit.engine.container_run import ContainerRun, as_line
 from kit.engine.image import Image
 from kit.engine.remote import for_hosts
 from kit.version import __version__
@@ -22,13 +22,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-ALL = Limits()
-
-
-def a_run(target="cpu", out=None, files=(), limits=ALL, **more):
-    return ContainerRun(target, (), out, files, None, limits, **more)
-
-
 def mounts(line):
     values = [value for option, value in pairwise(shlex.split(line)) if option == "--mount"]
     return [dict(part.partition("=")[::2] for part in value.split(",")) for value in values]
@@ -37,50 +30,50 @@ def mounts(line):
 def test_a_links_own_name_is_found_inside(folder):
     (folder / "real").mkdir()
     (folder / "link").symlink_to("real")
-    (mount,) = mounts(as_line(a_run(out="link/run.json")))
+    (mount,) = mounts(as_line(ContainerRun("cpu", out="link/run.json")))
     assert (mount["source"], mount["target"]) == (str(folder / "real"), str(folder / "link"))
 
 
 def test_data_are_mounted_read_only_where_they_lie_unless_profiles_go_there(folder, monkeypatch):
     (folder / "data").mkdir()
     monkeypatch.setenv("KIT_DATA", str(folder / "data"))
-    line = as_line(a_run())
+    line = as_line(ContainerRun("cpu"))
     writable = {mount["target"]: "readonly" not in mount for mount in mounts(line)}
     assert writable == {str(folder / "data"): False, str(folder): True}
     assert f"KIT_DATA={folder / 'data'}" in shlex.split(line)
-    assert ["readonly" in mount for mount in mounts(as_line(a_run(out="data/run.json")))] == [False]
+    assert ["readonly" in mount for mount in mounts(as_line(ContainerRun("cpu", out="data/run.json")))] == [False]
 
 
-def cpuset(limits):
-    words = shlex.split(as_line(a_run(limits=limits)))
+def cpuset(**limits):
+    words = shlex.split(as_line(ContainerRun("cpu", **limits)))
     return words[words.index("--cpuset-cpus") + 1]
 
 
 def test_cpus_are_a_number_of_whole_ones_and_a_cpuset_says_which():
     usable = sorted(os.sched_getaffinity(0))
-    assert cpuset(Limits()) == ",".join(map(str, usable))
-    assert cpuset(Limits(cpus=1)) == str(usable[0])
-    assert cpuset(Limits(cpus=len(usable))) == cpuset(Limits())
-    assert cpuset(Limits(cpuset="5,7")) == "5,7"
+    assert cpuset() == ",".join(map(str, usable))
+    assert cpuset(cpus=1) == str(usable[0])
+    assert cpuset(cpus=len(usable)) == cpuset()
+    assert cpuset(cpuset="5,7") == "5,7"
     with pytest.raises(EngineError, match=f"only {len(usable)} can be used"):
-        cpuset(Limits(cpus=len(usable) + 1))
+        cpuset(cpus=len(usable) + 1)
 
 
 @pytest.mark.parametrize("out", ["/", "/tmp/", "/tmp/../tmp/run.json"])
 def test_what_is_the_containers_own_cannot_be_mounted_over(out):
     with pytest.raises(EngineError, match="keep profile, suites and programs elsewhere"):
-        as_line(a_run(out=out))
+        as_line(ContainerRun("cpu", out=out))
 
 
 def test_a_printed_line_for_a_tpu_has_its_devices():
-    words = shlex.split(as_line(a_run("tpu")))
+    words = shlex.split(as_line(ContainerRun("tpu")))
     assert "--device" in words
     assert ("--ulimit", "memlock=-1") in set(pairwise(words))
 
 
 def test_one_host_given_twice_is_measured_twice():
-    runs = for_hosts(a_run(out="run.json"), ["ssh://one", "ssh://one"])
-    assert [run.out for _, run in runs] == ["run-one-1.json", "run-one-2.json"]
+    runs = for_hosts(ContainerRun("cpu", out="run.json"), ["ssh://one", "ssh://one"])
+    assert [run.out for run in runs] == ["run-one-1.json", "run-one-2.json"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 import shlex
 from itertools import pairwise
-from pathlib import PurePosixPath
 
 import pytest
 
@@ -10,8 +9,8 @@ FULL = ContainerOptions(
     image="steadykit:cpu",
     command=["run", "quick", "--out", "a b.json"],
     user="12:34",
-    binds=(Bind("/home/me/data", PurePosixPath("/data")), Bind("results", PurePosixPath("/profiles"), writable=True)),
-    environment=(("KIT_COMMAND", "kit launch cpu"),),
+    binds=(Bind("/home/me/data", "/data"), Bind("results", "/profiles", writable=True)),
+    environment={"KIT_COMMAND": "kit launch cpu"},
     workdir="/profiles",
     cpuset="0,1",
     memory="8g",

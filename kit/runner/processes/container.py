@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kit.backends.catalog import ENVIRONMENT_PREFIXES
@@ -136,7 +136,7 @@ def _options(client: docker.DockerClient, request: MemberRequest) -> ContainerOp
         user=f"{os.getuid()}:{os.getgid()}",
         entrypoint=(python, "-m", "kit.worker.supervisor"),
         command=[python, "-m", "kit.worker", "--runner", "1", "--cpus", cpus],
-        binds=(*data, *(Bind(folder, PurePosixPath(folder)) for folder in sorted(folders))),
-        environment=tuple((MEMBER_ENVIRONMENT | here | threads | data_variables | request.variant.env).items()),
+        binds=(*data, *(Bind(folder, folder) for folder in sorted(folders))),
+        environment=MEMBER_ENVIRONMENT | here | threads | data_variables | request.variant.env,
         cpuset=cpus,
     )

@@ -1,0 +1,62 @@
+"""What several verbs take and print: profiles, `--format` and `--json`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import click
+
+from kit.report.formats import FORMATS, USUAL, write
+from kit.report.table import Report
+
+PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+PROFILES = click.Path(exists=True, path_type=Path)
+CLOCK_SOURCE = click.Choice(("auto", "monotonic_raw", "tsc", "cntvct"))
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def format_options(command: F) -> F:
+    """Return the command with both options, which give it `format_name`."""
+    command = click.option("--json", "format_name", flag_value="json", help="Same as --format json.")(command)
+    return click.option("--format", "format_name", type=click.Choice(FORMATS), default=USUAL, show_default=True)(
+        command
+    )
+
+
+def print_report(report: Report, format_name: str = USUAL, stream: IO[str] | None = None) -> None:
+    """Print the report to a stream, by default standard output."""
+    click.echo(write(report, format_name, stream), file=stream, nl=False)
+
+
+def echo_first(lines: Sequence[str], count: int) -> None:
+    """Print the first of some lines to standard error, and how many more there are."""
+    from kit.report.plain import one_line
+
+    for line in lines[:count]:
+        click.echo(one_line(f"kit: {line}"), err=True)
+    if len(lines) > count:
+        click.echo(f"kit: … and {len(lines) - count:,} more", err=True)
+
+
+def profile_files(given: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files given, and of each folder its profiles in order of their names."""
+    for path in given:
+        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        if not files:
+            raise click.UsageError(f"{path}: no profile in this folder: they end in .json")
+        yield from files
+
+
+def labels_of(paths: Sequence[Path]) -> list[str]:
+    """Return file names without their ending; with the folder where names collide, numbered where that does, too."""
+    from kit.printable import printable_line
+
+    labels = [path.stem for path in paths]
+    if len(set(labels)) < len(labels):
+        labels = [f"{path.absolute().parent.name}/{path.stem}" for path in paths]
+    labels = [printable_line(label) for label in labels]
+    before = [labels[:place].count(label) for place, label in enumerate(labels)]
+    return [f"{label}#{count + 1}" if count else label for label, count in zip(labels, before, strict=True)]
