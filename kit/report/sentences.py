@@ -236,31 +236,21 @@ REASONS: Templates = {
 
 # `{who}` is the member's name within its group; of what is the machine's, how many cells.
 FINDINGS: Templates = {
-    "page_faults": (
-        "{who} spends {kernel_share_pct:.0f} % of its CPU time in the kernel: "
-        "{faults_per_step:,.0f} page faults a step, on this host."
-    ),
-    "kernel_share": (
-        "{who} spends {kernel_share_pct:.0f} % of its CPU time in the kernel, {kernel_per_step_ns} a step, "
-        "and not on page faults."
-    ),
-    "two_modes": (
-        "{who}: bimodal step time, {fast_step_ns} and {slow_step_ns}, "
-        "the slow one in {slow_share_pct:.0f} % of its blocks."
-    ),
-    "two_modes_page_faults": (
-        "{who}: bimodal step time, {slow_faults_per_step:,.0f} page faults a step in the slow mode, "
-        "{fast_faults_per_step:,.0f} in the fast one."
-    ),
+    "page_faults": "{who} spends {kernel_share_pct:.0f} % of its CPU time in the kernel: "
+    "{faults_per_step:,.0f} page faults a step, on this host.",
+    "kernel_share": "{who} spends {kernel_share_pct:.0f} % of its CPU time in the kernel, {kernel_per_step_ns} a step, "
+    "and not on page faults.",
+    "two_modes": "{who}: bimodal step time, {fast_step_ns} and {slow_step_ns}, "
+    "the slow one in {slow_share_pct:.0f} % of its blocks.",
+    "two_modes_page_faults": "{who}: bimodal step time, {slow_faults_per_step:,.0f} page faults a step in the slow "
+    "mode, {fast_faults_per_step:,.0f} in the fast one.",
     "stalls": "{who} stalls for {stalled_pct:.0f} % of its time: in its step, not in its median step.",
     "cpus_idle": "{who} uses {cpus_used:.1f} CPUs with {threads} threads.",
     "cpus_beyond": "{who} uses {cpus_used:.1f} CPUs although {threads} threads were asked for.",
     "recompiles": "{who} compiled again after its first step: {recompiles} times, in {launches} of {of_launches}.",
     "throttled": "{who} were throttled by cgroup quota, at worst {throttled_pct:.0f} % of the time.",
-    "contention": (
-        "contention in {who}: at worst others took {contention_pct:.0f} % of the {cpus} CPUs "
-        "(the hypervisor {steal_pct:.0f} %) while none was idle."
-    ),
+    "contention": "contention in {who}: at worst others took {contention_pct:.0f} % of the {cpus} CPUs "
+    "(the hypervisor {steal_pct:.0f} %) while none was idle.",
 }
 
 REMEDIES: Templates = {
