@@ -123,8 +123,6 @@ def by_name(name: str, value: Value | bool | None) -> str:
         return "on" if value else "off"
     if isinstance(value, str):
         return one_line(value)
-    if not math.isfinite(value):
-        return str(value)
     for ending, show in (("_ns", duration), ("_j", energy), ("_b", size)):
         if name.endswith(ending):
             return show(value)
