@@ -85,13 +85,8 @@ def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Repo
     ]
     usual = comparison_report(comparison, {}, allowed_pct=allowed_pct)
     records = [
-        {
-            "grade": mismatch.grade,
-            "kind": mismatch.kind,
-            "name": mismatch.name,
-            "value": value,
-            "profiles": " ".join(labels),
-        }
+        {name: getattr(mismatch, name) for name in ("grade", "kind", "name")}
+        | {"value": value, "profiles": " ".join(labels)}
         for mismatch in comparison.mismatches
         for value, labels in mismatch.values
     ]

@@ -44,24 +44,15 @@ def profile_report(profile: Profile, document: object = None) -> Report:
     """Return every section of one profile; `document`: of JSON, where it is more than the profile."""
     launches = [MeasuredLaunch(result, launch) for result in profile.cells for launch in result.launches]
     report = _measured(profile, launches) if profile.measured else _published(profile)
-    return report._replace(
-        tables=[table for table in report.tables if table.rows],
-        records=report.records or [_record(measured) for measured in launches],
-        cases=report.cases or [_case(measured) for measured in launches],
-        document=document or profile,
-        is_wide=True,
-    )
+    tables = [table for table in report.tables if table.rows]
+    return report._replace(tables=tables, document=document or profile, is_wide=True)
 
 
 def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
     parts = (profile.label, profile.id, moment(profile.created), f"kit {profile.kit.version}", profile.schema)
     notes = [*run_notes(profile.id, profile), *parity_notes(profile.cells)]
     events = [(measured.head, of) for measured in launches if (of := measured.launch.device_events) is not None]
-    joules = [
-        [*measured.head, reading.sensor, _joules(reading)]
-        for measured in launches
-        for reading in measured.launch.energy
-    ]
+    joules = [[*measured.head, of.sensor, _joules(of)] for measured in launches for of in measured.launch.energy]
     tables = [
         facts_table("Machine", identity_facts(profile.identity)),
         facts_table("State", state_facts(profile.state)),
@@ -109,6 +100,8 @@ def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
         headline=[one_line(" · ".join(part for part in parts if part))],
         tables=tables,
         notes=[one_line(note_line(note)) for note in deduplicated(notes)],
+        records=[_record(measured) for measured in launches],
+        cases=[_case(measured) for measured in launches],
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from kit.profile.reason import Reason, Value
 from kit.report.plain import one_line
 from kit.report.quantity import by_name
 
+LENGTH_MAX = 2000
 # Templates name values; `{needed_b}` is shown in the unit that its name ends in, `{needed_b:,}` as Python formats it.
 Templates = dict[str, str]
 
@@ -23,15 +25,6 @@ class _Shown(NamedTuple):
         return format(self.value, spec) if spec else by_name(self.name, self.value)
 
 
-def fill(template: str, values: Mapping[str, Value]) -> str:
-    """Return the template with its values, in one line.
-
-    Raises:
-        KeyError, ValueError: a value is missing or is not what the template expects.
-    """
-    return one_line(template.format_map({name: _Shown(name, value) for name, value in values.items()}), 2000)
-
-
 def sentence(reason: Reason) -> str:
     """Return the reason in words, without a full stop; an unknown one as its code and values."""
     return filled(REASONS, reason.code, reason.values)
@@ -40,10 +33,9 @@ def sentence(reason: Reason) -> str:
 def filled(templates: Templates, code: str, values: Mapping[str, Value]) -> str:
     """Return a code in the words of its template; without one, or with values of another kit, as it is."""
     if code in templates:
-        try:
-            return fill(templates[code], values)
-        except (KeyError, ValueError, IndexError, AttributeError):
-            pass
+        with suppress(KeyError, ValueError, IndexError, AttributeError):
+            shown = {name: _Shown(name, value) for name, value in values.items()}
+            return one_line(templates[code].format_map(shown), LENGTH_MAX)
     listed = ", ".join(f"{one_line(name)} {by_name(name, value)}" for name, value in values.items())
     plain = one_line(code.replace("_", " "))
     return f"{plain} ({listed})" if listed else plain
