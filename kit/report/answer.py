@@ -33,9 +33,7 @@ PERCENT_UNWIELDY = 30.0
 
 def answer(row: Row) -> str:
     """Return what stands in the answering column of a row."""
-    if row.is_baseline and row.failure is not None and row.numbers.step_ns is None:
-        return f"failed: {sentence(row.failure)}"
-    if row.is_baseline:
+    if row.is_baseline and (row.failure is None or row.numbers.step_ns is not None):
         return NONE
     if row.blocked and row.versus is None:
         return f"not compared: {', '.join(dict.fromkeys(mismatch.kind.replace('_', ' ') for mismatch in row.blocked))}"

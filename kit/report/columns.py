@@ -3,122 +3,99 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from kit.compare.rows import GroupRows, Row
 from kit.report.plain import NONE, one_line
-from kit.report.quantity import duration, energy, number, seconds, size
+from kit.report.quantity import duration, energy, hundredths, number, percent, seconds, size, with_sd
 from kit.stats.rounds import By
 
 PHASES_SHOWN = ("import", "build", "trace", "compile", "first_step")
 
 
 class Shown(NamedTuple):
-    """One column, and what a row has in it."""
+    """One column, and what a row shows in it."""
 
     title: str
-    show: Callable[[Row], str]
+    value: Callable[[Row], Any]  # null: the row has none
+    words: Callable[[Any], str] = str
     hides: int = 0  # where the table is too wide, the columns with the smallest number are hidden first
+    flag: tuple[str, str] | None = None  # a field of the numbers, and what stands behind the value where it is true
+
+    def show(self, row: Row) -> str:
+        """Return the words of a row, a dash where it has no value."""
+        value = self.value(row)
+        if value is None:
+            return NONE
+        return f"{self.words(value)}{self.flag[1] if self.flag and getattr(row.numbers, self.flag[0]) else ''}"
 
 
-def _number(name: str, words: Callable[[float], str]) -> Callable[[Row], str]:
-    def show(row: Row) -> str:
-        value: float | None = getattr(row.numbers, name)
-        return NONE if value is None else words(value)
-
-    return show
-
-
-def _starred(row: Row, value: float | None, words: Callable[[float], str]) -> str:
-    """Return a value of the whole process, with a star where it held other cells, too."""
-    return NONE if value is None else f"{words(value)}{'*' if row.numbers.process_shared else ''}"
-
-
-def _started(name: str) -> Callable[[Row], str]:
-    """Return a part of the start; marked where the process had run another program before."""
-
-    def show(row: Row) -> str:
-        value_ns: float | None = getattr(row.numbers, name)
-        return NONE if value_ns is None else f"{seconds(value_ns)}{' w' if row.numbers.warm_start else ''}"
-
-    return show
-
-
-def _interval(row: Row) -> str:
+def _interval(row: Row) -> str | None:
     versus = row.versus
     if versus is None or versus.low is None or versus.high is None:
-        return NONE
+        return None
     return f"{versus.ratio:.3f} [{versus.low:.3f}, {versus.high:.3f}]"
 
 
-def _marks(row: Row) -> str:
-    launches = row.numbers.launches
+def _marks(row: Row) -> str | None:
     shown = []
     for mark in row.marks:
-        of = f" {mark.values['launches']}/{launches}" if "launches" in mark.values else ""
+        of = f" {mark.values['launches']}/{row.numbers.launches}" if "launches" in mark.values else ""
         shown.append(one_line(f"{mark.code.replace('_', ' ')}{of}"))
-    return ", ".join(shown) or NONE
+    return ", ".join(shown) or None
 
 
-def _phase(name: str) -> Callable[[Row], str]:
-    return lambda row: duration(row.numbers.phases_ns[name]) if name in row.numbers.phases_ns else NONE
+def _phase(name: str) -> Shown:
+    return Shown(name.replace("_", " "), lambda row: row.numbers.phases_ns.get(name), duration)
 
 
-def _of_fit(name: str, words: Callable[[float], str]) -> Callable[[Row], str]:
-    def show(row: Row) -> str:
-        value = None if row.numbers.fit is None else getattr(row.numbers.fit, name)
-        return NONE if value is None else words(value)
-
-    return show
+def _of_fit(name: str) -> Callable[[Row], float | None]:
+    return lambda row: None if row.numbers.fit is None else getattr(row.numbers.fit, name)
 
 
-def _fit_time(row: Row) -> str:
-    fit = row.numbers.fit
-    return NONE if fit is None else f"{'≈ ' if fit.is_computed else ''}{duration(fit.total_ns)}"
+def _score(title: str, metric: str, words: Callable[[float], str]) -> Shown:
+    """Return the column of the mean over repeats and its spread, of fits that are scored so."""
 
-
-def _score(metric: str, words: Callable[[float], str]) -> Callable[[Row], str]:
-    """Return the mean over repeats and its spread, of fits that are scored so."""
-
-    def show(row: Row) -> str:
+    def score(row: Row) -> str | None:
         fit = row.numbers.fit
         if fit is None or fit.score is None or fit.metric != metric:
-            return NONE
-        return words(fit.score) if fit.score_sd is None else f"{words(fit.score)} (sd {words(fit.score_sd)})"
+            return None
+        return with_sd(fit.score, fit.score_sd, words)
 
-    return show
+    return Shown(title, score)
 
 
 STEP = (
-    Shown("step", _number("step_ns", duration)),
-    Shown("time/sample", _number("sample_ns", duration)),
-    Shown("fit", _fit_time),
-    Shown("pipeline", _of_fit("pipeline_ratio", lambda ratio: f"{100 * (ratio - 1):+.1f} %")),
-    Shown("accuracy %", _score("accuracy", lambda share: f"{100 * share:.2f}")),
-    Shown("MSE", _score("mean_squared_error", number)),
-    Shown("test pass", _of_fit("test_ns", duration)),
-    Shown("samples/s", _number("samples_per_s", number), hides=5),
+    Shown("step", attrgetter("numbers.step_ns"), duration),
+    Shown("time/sample", attrgetter("numbers.sample_ns"), duration),
+    Shown("fit", attrgetter("numbers.fit"), lambda fit: f"{'≈ ' if fit.is_computed else ''}{duration(fit.total_ns)}"),
+    Shown("pipeline", _of_fit("pipeline_ratio"), percent),
+    _score("accuracy %", "accuracy", hundredths),
+    _score("MSE", "mean_squared_error", number),
+    Shown("test pass", _of_fit("test_ns"), duration),
+    Shown("samples/s", attrgetter("numbers.samples_per_s"), number, hides=5),
 )
 LATENCY = (
-    Shown("median", _number("latency_ns", duration)),
-    Shown("p95", _number("p95_ns", duration)),
-    Shown("p99", _number("p99_ns", duration)),
+    Shown("median", attrgetter("numbers.latency_ns"), duration),
+    Shown("p95", attrgetter("numbers.p95_ns"), duration),
+    Shown("p99", attrgetter("numbers.p99_ns"), duration),
 )
 MAIN = (
-    Shown("injected", _number("injected_ratio", lambda ratio: f"{100 * (ratio - 1):+.2f} %")),
-    Shown("start", _started("start_ns"), hides=2),
-    Shown("compile", _started("compile_ns"), hides=1),
-    Shown("memory", lambda row: _starred(row, row.numbers.peak_memory_b, size), hides=3),
-    Shown("energy/sample", _number("energy_per_sample_j", energy), hides=4),
+    Shown("injected", attrgetter("numbers.injected_ratio"), lambda ratio: f"{100 * (ratio - 1):+.2f} %"),
+    Shown("start", attrgetter("numbers.start_ns"), seconds, hides=2, flag=("warm_start", " w")),
+    Shown("compile", attrgetter("numbers.compile_ns"), seconds, hides=1, flag=("warm_start", " w")),
+    Shown("memory", attrgetter("numbers.peak_memory_b"), size, hides=3, flag=("process_shared", "*")),
+    Shown("energy/sample", attrgetter("numbers.energy_per_sample_j"), energy, hides=4),
 )
 MARKS = Shown("marks", _marks)
 WIDE = (
     Shown("ratio of times", _interval),
-    Shown("raw step", _number("raw_step_ns", duration)),
-    Shown("drift of the machine", _number("drift_pct", lambda pct: f"{pct:.1f} %")),
-    Shown("CPUs used", _number("cpus", lambda cpus: f"{cpus:.2f}")),
-    Shown("launches", lambda row: str(row.numbers.launches)),
-    *(Shown(name.replace("_", " "), _phase(name)) for name in PHASES_SHOWN),
+    Shown("raw step", attrgetter("numbers.raw_step_ns"), duration),
+    Shown("drift of the machine", attrgetter("numbers.drift_pct"), "{:.1f} %".format),
+    Shown("CPUs used", attrgetter("numbers.cpus"), "{:.2f}".format),
+    Shown("launches", attrgetter("numbers.launches")),
+    *map(_phase, PHASES_SHOWN),
     MARKS,
 )
 

@@ -47,15 +47,7 @@ def comparison_report(
     allowed_pct: float | None = None,
     file: Path | None = None,
 ) -> Report:
-    """Return the report.
-
-    Args:
-        comparison: of cells or of runs.
-        titles: of backends.
-        wide: every column.
-        allowed_pct: of `--fail-if-slower`; null: none.
-        file: the profile, named in the commands that are shown.
-    """
+    """Return the report; `allowed_pct` is that of `--fail-if-slower`, `file` the profile that its hint names."""
     path = "FILE" if file is None else shlex.quote(str(file))
     return Report(
         name=NAME,
@@ -93,13 +85,8 @@ def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Repo
     ]
     usual = comparison_report(comparison, {}, allowed_pct=allowed_pct)
     records = [
-        {
-            "grade": mismatch.grade,
-            "kind": mismatch.kind,
-            "name": mismatch.name,
-            "value": value,
-            "profiles": " ".join(labels),
-        }
+        {name: getattr(mismatch, name) for name in ("grade", "kind", "name")}
+        | {"value": value, "profiles": " ".join(labels)}
         for mismatch in comparison.mismatches
         for value, labels in mismatch.values
     ]
@@ -198,17 +185,18 @@ def explanations(group: GroupRows, *, whole: bool) -> list[Explanation]:
     """Return what explains the group's numbers, gravest first; at most EXPLANATIONS_MAX unless `whole`."""
     names = {row.cell.key: row.name for row in group.rows}
     findings = [finding for finding in group.findings if finding.cell_key in names and finding.code not in MACHINE_WIDE]
-    lines = [explanation(finding, one_line(names[finding.cell_key])) for finding in findings]
-    # What is to be tried has been, where a member of this very group is that variant.
-    tried = [any(f"--variant {name}:" in (line.remedy or "") for name in names.values()) for line in lines]
-    lines = [line._replace(remedy=None) if had else line for line, had in zip(lines, tried, strict=True)]
-    return lines if whole else lines[:EXPLANATIONS_MAX]
+    lines = []
+    for finding in findings if whole else findings[:EXPLANATIONS_MAX]:
+        line = explanation(finding, one_line(names[finding.cell_key]))
+        # What is to be tried has been, where a member of this very group is that variant.
+        is_tried = any(f"--variant {name}:" in (line.remedy or "") for name in names.values())
+        lines.append(line._replace(remedy=None) if is_tried else line)
+    return lines
 
 
 def note_line(note: Note) -> str:
     """Return a note, with its reason."""
-    because = "" if note.because is None else f": {sentence(note.because)}"
-    return f"{sentence(note.what)}{because}"
+    return ": ".join(sentence(part) for part in (note.what, note.because) if part is not None)
 
 
 def note_lines(comparison: Comparison) -> list[str]:
@@ -216,7 +204,7 @@ def note_lines(comparison: Comparison) -> list[str]:
     lines = [note_line(note) for note in comparison.notes]
     quiet = [line for line in lines if line.startswith(("parity:", "energy:"))]
     others = [line for line in lines if line not in quiet]
-    return [*_machine_lines(comparison), *others, *([" · ".join(quiet)] if quiet else [])]
+    return [*_machine_lines(comparison), *others, *filter(None, [" · ".join(quiet)])]
 
 
 def _machine_lines(comparison: Comparison) -> list[str]:

@@ -75,22 +75,20 @@ def _case(comparison: Comparison, group: GroupRows, row: Row, limited: SlowerBy 
     """Return the case of a row; `limited`: what is shown of it against the limit, where there is one."""
     by_latency = comparison.by == "latency" and row.cell.task != "fit"
     time_ns = row.numbers.latency_ns if by_latency else row.numbers.step_ns
-    case = Case(f"{row.name} {row.cell.key}", " · ".join(group.title))
+    case, words = Case(f"{row.name} {row.cell.key}", " · ".join(group.title)), answer(row)
     if time_ns is not None:
-        words = "" if row.is_baseline else f", {answer(row)}"
-        output = f"{duration(time_ns, 4)} {'latency' if by_latency else 'a step'}{words}"
-        case = case._replace(time_s=time_ns / 1e9, output=output)
+        output = f"{duration(time_ns, 4)} {'latency' if by_latency else 'a step'}"
+        case = case._replace(time_s=time_ns / 1e9, output=output if row.is_baseline else f"{output}, {words}")
     if row.numbers.step_ns is None:
-        return case._replace(outcome="error", words=answer(row), kind="failed")
+        return case._replace(outcome="error", words=words, kind="failed")
     if row.is_baseline:
         is_alone = comparison.kind == "runs" and all(other is row for other in group.rows if other.cell == row.cell)
         return case._replace(outcome="skipped", words="nothing is compared with it") if is_alone else case
     if row.versus is None:
-        return case._replace(outcome="skipped", words=answer(row))
+        return case._replace(outcome="skipped", words=words)
     shown = limited or row.versus.verdict
     if shown == "slower":
-        return case._replace(outcome="failed", words=answer(row), kind="slower")
+        return case._replace(outcome="failed", words=words, kind="slower")
     if shown == "unresolved":
-        words = answer(row) if answer(row).startswith("unresolved") else f"unresolved: {answer(row)}"
-        return case._replace(outcome="skipped", words=words)
+        return case._replace(outcome="skipped", words=words if words.startswith(shown) else f"{shown}: {words}")
     return case

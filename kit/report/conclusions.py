@@ -66,15 +66,13 @@ def _scores(group: GroupRows) -> list[str]:
         difference, fit = row.score_difference, row.numbers.fit
         if difference is None or fit is None:
             continue
-        name, margin, numbers = (
-            one_line(row.name),
-            number(difference.margin),
-            (difference.difference, difference.low, difference.high),
-        )
-        mean, low, high = (f"{value:+.2g}" for value in numbers)
+        name, ends = one_line(row.name), (difference.difference, difference.low, difference.high)
         if fit.metric == "accuracy":
             margin = f"{100 * difference.margin:g} point"
-            mean, low, high = (f"{100 * value:+.2f}" for value in numbers)
+            mean, low, high = (f"{100 * value:+.2f}" for value in ends)
+        else:
+            margin = number(difference.margin)
+            mean, low, high = (f"{value:+.2g}" for value in ends)
         sentence = {
             "agrees": f"{name} agrees with {base} within {margin}",
             "differs": f"{name} differs from {base}",
@@ -87,29 +85,21 @@ def _scores(group: GroupRows) -> list[str]:
 def _injected(group: GroupRows) -> list[str]:
     """Return how many intervals hold the delays that were injected, and which of these were found."""
     base = next((row for row in group.rows if row.is_baseline), None)
-    if (
-        base is None
-        or base.numbers.injected_ratio
-        or any(row.versus is not None and row.versus.unit == "run" for row in group.rows)
-    ):
-        return []
     delays = [
         (row.numbers.injected_ratio, row.versus)
         for row in group.rows
         if row.numbers.injected_ratio and row.versus is not None and row.versus.low is not None
     ]
-    if not delays:
+    if base is None or base.numbers.injected_ratio or not delays or delays[0][1].unit == "run":
         return []
     inside = sum((versus.low or 0) <= ratio <= (versus.high or 0) for ratio, versus in delays)
     lines = [f"{inside} of {len(delays)} intervals hold what was injected; at least 19 in 20 are expected."]
     # A small delay found by luck, with a larger one missed, does not count.
     by_size = sorted(delays, key=lambda item: -item[0])
     smallest = [ratio for ratio, _ in takewhile(lambda item: item[1].verdict == "slower", by_size)][-1:]
-    if smallest:
-        lines.append(f"The smallest injected delay that was found is {100 * (smallest[0] - 1):.1f} %.")
-    else:
-        lines.append("No injected delay was found: more rounds narrow the intervals.")
-    return lines
+    if not smallest:
+        return [*lines, "No injected delay was found: more rounds narrow the intervals."]
+    return [*lines, f"The smallest injected delay that was found is {100 * (smallest[0] - 1):.1f} %."]
 
 
 def _fastest(group: GroupRows, titles: Mapping[str, str]) -> list[str]:

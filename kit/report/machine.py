@@ -95,8 +95,9 @@ def sensor_table(sensors: Sequence[SensorReport]) -> Table:
 def clock_report(certificate: Certificate) -> Report:
     """Return what `kit clock` prints."""
     facts = clock_facts(certificate)
-    record = {"source": certificate.source, "resolution_ns": certificate.resolution_ns}
-    record |= {
+    record = {
+        "source": certificate.source,
+        "resolution_ns": certificate.resolution_ns,
         "null_interval_median_ns": certificate.null_interval.median_ns,
         "shortest_step_ns": certificate.shortest_step_ns,
     }
@@ -131,12 +132,8 @@ def examination_report(examination: Examination) -> Report:
 
 def _findings(title: str, findings: Iterable[Finding]) -> Table:
     """Return a row each: the subject, whether it is here, and where or what would change that."""
-    return plain_table(
-        title,
-        ("",) * 3,
-        [[finding.subject, "yes" if finding.here else "no", finding.detail] for finding in findings],
-        left=3,
-    )
+    rows = [[finding.subject, "yes" if finding.here else "no", finding.detail] for finding in findings]
+    return plain_table(title, ("",) * 3, rows, left=3)
 
 
 def _of_tables(name: str, tables: Sequence[Table], document: object) -> Report:

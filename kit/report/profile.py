@@ -10,16 +10,16 @@ from kit.audit.launch_arrays import block_arrays
 from kit.compare.cell_numbers import NOTHING_SHARED, counters_per_step, launch_marks, numbers_of, phases_ns
 from kit.compare.fits import pipeline_ratio
 from kit.compare.notes import deduplicated, parity_notes, run_notes
-from kit.profile.launch import Fit, Launch, PhaseName
+from kit.profile.launch import Fit, Launch, PhaseName, Threads
 from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy
 from kit.report.comparison import note_line
 from kit.report.machine import clock_facts, identity_facts, sensor_table, state_facts
 from kit.report.plain import NONE, one_line
-from kit.report.quantity import by_name, duration, energy, moment, number, size
+from kit.report.quantity import by_name, duration, energy, hundredths, known, moment, number, percent, size
 from kit.report.sentences import sentence
 from kit.report.table import Case, Report, Table, facts_table, plain_table
-from kit.stats.metrics import Metrics, metrics
+from kit.stats.metrics import metrics
 
 LAUNCH_TITLES = ("cell", "round", "step", "median", "p95", "p99", "blocks sd", "samples/s", "memory", "marks")
 FIT_TITLES = ("cell", "round", "epochs", "updates", "time", "pipeline", "test pass", "score")
@@ -44,25 +44,15 @@ def profile_report(profile: Profile, document: object = None) -> Report:
     """Return every section of one profile; `document`: of JSON, where it is more than the profile."""
     launches = [MeasuredLaunch(result, launch) for result in profile.cells for launch in result.launches]
     report = _measured(profile, launches) if profile.measured else _published(profile)
-    return report._replace(
-        name="kit show",
-        tables=[table for table in report.tables if table.rows],
-        records=report.records or [_record(measured) for measured in launches],
-        cases=report.cases or [_case(measured) for measured in launches],
-        document=document or profile,
-        is_wide=True,
-    )
+    tables = [table for table in report.tables if table.rows]
+    return report._replace(tables=tables, document=document or profile, is_wide=True)
 
 
 def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
     parts = (profile.label, profile.id, moment(profile.created), f"kit {profile.kit.version}", profile.schema)
     notes = [*run_notes(profile.id, profile), *parity_notes(profile.cells)]
     events = [(measured.head, of) for measured in launches if (of := measured.launch.device_events) is not None]
-    joules = [
-        [*measured.head, reading.sensor, _joules(reading)]
-        for measured in launches
-        for reading in measured.launch.energy
-    ]
+    joules = [[*measured.head, of.sensor, _joules(of)] for measured in launches for of in measured.launch.energy]
     tables = [
         facts_table("Machine", identity_facts(profile.identity)),
         facts_table("State", state_facts(profile.state)),
@@ -106,10 +96,12 @@ def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
         plain_table("Energy", ("",) * 4, joules or [["not measured", "", "", ""]], left=4),
     ]
     return Report(
-        name="",
+        name="kit show",
         headline=[one_line(" · ".join(part for part in parts if part))],
         tables=tables,
         notes=[one_line(note_line(note)) for note in deduplicated(notes)],
+        records=[_record(measured) for measured in launches],
+        cases=[_case(measured) for measured in launches],
     )
 
 
@@ -118,7 +110,7 @@ def _published(profile: Profile) -> Report:
     rows = [[key, name, number(value)] for key, name, value in figures]
     heading = one_line(f"{profile.id} · not measured: published in {profile.source} · {profile.schema}")
     return Report(
-        name="",
+        name="kit show",
         headline=[heading],
         tables=[plain_table("Published", ("", "", ""), rows, left=2, last_right=True)],
         records=[{"cell": key, "figure": name, "value": value} for key, name, value in figures],
@@ -150,26 +142,20 @@ def _suite(profile: Profile) -> dict[str, str]:
 
 def _member(result: CellResult) -> list[str]:
     """Return what ran a cell's launches, each value once."""
-    versions = {
-        f"{launch.backend_version} on Python {launch.python}"
-        if launch.backend_version
-        else f"Python {launch.python}": None
-        for launch in result.launches
-        if launch.python
-    }
-    threads = {
-        f"{launch.threads.reported or 'unknown'} threads ({launch.threads.requested} asked for) on CPUs "
-        f"{','.join(map(str, launch.threads.cpus))}": None
-        for launch in result.launches
-        if launch.threads is not None
-    }
-    settings = {
-        ", ".join(f"{name} {value}" for name, value in launch.settings.items()): None
-        for launch in result.launches
-        if launch.settings
-    }
-    kernels = {", ".join(launch.kernels): None for launch in result.launches if launch.kernels}
-    return [result.key, *(" / ".join(map(one_line, each)) or NONE for each in (versions, threads, settings, kernels))]
+    values: list[list[str]] = [[], [], [], []]
+    for launch in result.launches:
+        versions, threads, settings, kernels = values
+        framework = f"{launch.backend_version} on " if launch.backend_version else ""
+        versions.append(f"{framework}Python {launch.python}" if launch.python else "")
+        threads.append("" if launch.threads is None else _threads(launch.threads))
+        settings.append(", ".join(f"{name} {value}" for name, value in launch.settings.items()))
+        kernels.append(", ".join(launch.kernels))
+    return [result.key, *(" / ".join(dict.fromkeys(map(one_line, filter(None, each)))) or NONE for each in values)]
+
+
+def _threads(threads: Threads) -> str:
+    cpus = ",".join(map(str, threads.cpus))
+    return f"{threads.reported or 'unknown'} threads ({threads.requested} asked for) on CPUs {cpus}"
 
 
 def _table(
@@ -180,8 +166,9 @@ def _table(
 ) -> Table:
     """Return a row for each that has values, a column for each name, in `order` or as they come."""
     rows = [(head, values) for head, values in rows if values]
-    known = dict.fromkeys(name for _, values in rows for name in values)
-    names = sorted(known, key=order.index) if order else list(known)
+    names = list(dict.fromkeys(name for _, values in rows for name in values))
+    if order:
+        names.sort(key=order.index)
     words = [
         [*head, *(show(name, values[name]) if name in values else NONE for name in names)] for head, values in rows
     ]
@@ -199,22 +186,15 @@ def _launch(measured: MeasuredLaunch) -> list[str]:
     if not launch.gave_number:
         return [*measured.head, *[NONE] * 7, "no blocks"]
     numbers = numbers_of(result, [launch], NOTHING_SHARED, details=False)
-    spread = _blocks_sd(launch)
+    steps_ns = block_arrays(launch).times_ns("step").tolist()
     values = [
         duration(numbers.step_ns or 0, 4),
-        NONE if numbers.latency_ns is None else duration(numbers.latency_ns),
-        NONE if launch.p95_ns is None else duration(launch.p95_ns),
-        NONE if launch.p99_ns is None else duration(launch.p99_ns),
-        NONE if spread is None else f"{100 * spread:.1f} %",
-        NONE if numbers.samples_per_s is None else number(numbers.samples_per_s),
-        NONE if numbers.peak_memory_b is None else size(numbers.peak_memory_b),
+        *(known(value_ns, duration) for value_ns in (numbers.latency_ns, launch.p95_ns, launch.p99_ns)),
+        f"{100 * statistics.stdev(steps_ns) / statistics.mean(steps_ns):.1f} %" if len(steps_ns) > 1 else NONE,
+        known(numbers.samples_per_s, number),
+        known(numbers.peak_memory_b, size),
     ]
     return [*measured.head, *values, ", ".join(sentence(mark) for mark in launch_marks(launch))]
-
-
-def _blocks_sd(launch: Launch) -> float | None:
-    steps_ns = block_arrays(launch).times_ns("step").tolist()
-    return statistics.stdev(steps_ns) / statistics.mean(steps_ns) if len(steps_ns) > 1 else None
 
 
 def _record(measured: MeasuredLaunch) -> dict[str, object]:
@@ -245,20 +225,19 @@ def _joules(reading: Energy) -> str:
 
 
 def _fit(measured: MeasuredLaunch, fit: Fit) -> list[str]:
-    ratio = pipeline_ratio(measured.launch, fit)
     if fit.confusion is not None:
-        score = f"accuracy {100 * metrics(fit.confusion).accuracy:.2f} %"
+        score = f"accuracy {hundredths(metrics(fit.confusion).accuracy)} %"
     elif fit.mean_squared_error is not None:
         score = f"mean squared error {number(fit.mean_squared_error)}"
     else:
-        score = NONE if fit.reason is None else sentence(fit.reason)
+        score = known(fit.reason, sentence)
     return [
         *measured.head,
         str(fit.epochs),
         f"{fit.updates} of {fit.all_updates}" if fit.is_part else str(fit.updates),
         duration(sum(measured.launch.blocks.duration_ns)),
-        NONE if ratio is None else f"{100 * (ratio - 1):+.1f} %",
-        NONE if fit.test_ns is None else duration(fit.test_ns),
+        known(pipeline_ratio(measured.launch, fit), percent),
+        known(fit.test_ns, duration),
         score,
     ]
 
@@ -271,12 +250,9 @@ def _classes(profile: Profile) -> list[list[str]]:
         if confusions:
             # Repeats of one size weigh alike: their counts may be added.
             total = [[sum(cells) for cells in zip(*each, strict=True)] for each in zip(*confusions, strict=True)]
-            rows += _of_classes(result.key, metrics(total))
+            scores = metrics(total)
+            shares = list(zip(scores.precision, scores.recall, scores.f1, strict=True))
+            shares.append((scores.macro_precision, scores.macro_recall, scores.macro_f1))
+            names = [*map(str, range(len(shares) - 1)), "macro"]
+            rows += [[result.key, name, *map(hundredths, share)] for name, share in zip(names, shares, strict=True)]
     return rows
-
-
-def _of_classes(key: str, scores: Metrics) -> list[list[str]]:
-    shares = zip(scores.precision, scores.recall, scores.f1, strict=True)
-    macro = (scores.macro_precision, scores.macro_recall, scores.macro_f1)
-    named = [*((str(place), share) for place, share in enumerate(shares)), ("macro", macro)]
-    return [[key, name, *(f"{100 * value:.2f}" for value in share)] for name, share in named]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from kit.profile.reason import Value
-from kit.report.plain import one_line
+from kit.report.plain import NONE, one_line
 
+T = TypeVar("T")
 Units = tuple[tuple[float, str], ...]  # largest first
 
 TIME_UNITS: Units = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
@@ -57,6 +59,26 @@ def size(value_b: float) -> str:
     return _with_unit(value_b, BYTE_UNITS)
 
 
+def known(value: T | None, show: Callable[[T], str]) -> str:
+    """Return a value as `show` writes it, and a dash where there is none."""
+    return NONE if value is None else show(value)
+
+
+def percent(ratio: float) -> str:
+    """Return ``+3.1 %`` of 1.031."""
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+def hundredths(share: float) -> str:
+    """Return ``97.25`` of 0.9725."""
+    return f"{100 * share:.2f}"
+
+
+def with_sd(value: float, sd: float | None, show: Callable[[float], str]) -> str:
+    """Return a mean over repeats and their standard deviation, where it is known."""
+    return show(value) if sd is None else f"{show(value)} (sd {show(sd)})"
+
+
 def seconds(value_ns: float) -> str:
     """Return ``0.70 s``: two decimals, so that a column of them lines up."""
     return f"{value_ns / 1e9:,.2f} s"
@@ -101,8 +123,6 @@ def by_name(name: str, value: Value | bool | None) -> str:
         return "on" if value else "off"
     if isinstance(value, str):
         return one_line(value)
-    if not math.isfinite(value):
-        return str(value)
     for ending, show in (("_ns", duration), ("_j", energy), ("_b", size)):
         if name.endswith(ending):
             return show(value)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from kit.profile.reason import Reason, Value
 from kit.report.plain import one_line
 from kit.report.quantity import by_name
 
+LENGTH_MAX = 2000
 # Templates name values; `{needed_b}` is shown in the unit that its name ends in, `{needed_b:,}` as Python formats it.
 Templates = dict[str, str]
 
@@ -23,15 +25,6 @@ class _Shown(NamedTuple):
         return format(self.value, spec) if spec else by_name(self.name, self.value)
 
 
-def fill(template: str, values: Mapping[str, Value]) -> str:
-    """Return the template with its values, in one line.
-
-    Raises:
-        KeyError, ValueError: a value is missing or is not what the template expects.
-    """
-    return one_line(template.format_map({name: _Shown(name, value) for name, value in values.items()}), 2000)
-
-
 def sentence(reason: Reason) -> str:
     """Return the reason in words, without a full stop; an unknown one as its code and values."""
     return filled(REASONS, reason.code, reason.values)
@@ -40,10 +33,9 @@ def sentence(reason: Reason) -> str:
 def filled(templates: Templates, code: str, values: Mapping[str, Value]) -> str:
     """Return a code in the words of its template; without one, or with values of another kit, as it is."""
     if code in templates:
-        try:
-            return fill(templates[code], values)
-        except (KeyError, ValueError, IndexError, AttributeError):
-            pass
+        with suppress(KeyError, ValueError, IndexError, AttributeError):
+            shown = {name: _Shown(name, value) for name, value in values.items()}
+            return one_line(templates[code].format_map(shown), LENGTH_MAX)
     listed = ", ".join(f"{one_line(name)} {by_name(name, value)}" for name, value in values.items())
     plain = one_line(code.replace("_", " "))
     return f"{plain} ({listed})" if listed else plain
@@ -236,31 +228,21 @@ REASONS: Templates = {
 
 # `{who}` is the member's name within its group; of what is the machine's, how many cells.
 FINDINGS: Templates = {
-    "page_faults": (
-        "{who} spends {kernel_share_pct:.0f} % of its CPU time in the kernel: "
-        "{faults_per_step:,.0f} page faults a step, on this host."
-    ),
-    "kernel_share": (
-        "{who} spends {kernel_share_pct:.0f} % of its CPU time in the kernel, {kernel_per_step_ns} a step, "
-        "and not on page faults."
-    ),
-    "two_modes": (
-        "{who}: bimodal step time, {fast_step_ns} and {slow_step_ns}, "
-        "the slow one in {slow_share_pct:.0f} % of its blocks."
-    ),
-    "two_modes_page_faults": (
-        "{who}: bimodal step time, {slow_faults_per_step:,.0f} page faults a step in the slow mode, "
-        "{fast_faults_per_step:,.0f} in the fast one."
-    ),
+    "page_faults": "{who} spends {kernel_share_pct:.0f} % of its CPU time in the kernel: "
+    "{faults_per_step:,.0f} page faults a step, on this host.",
+    "kernel_share": "{who} spends {kernel_share_pct:.0f} % of its CPU time in the kernel, {kernel_per_step_ns} a step, "
+    "and not on page faults.",
+    "two_modes": "{who}: bimodal step time, {fast_step_ns} and {slow_step_ns}, "
+    "the slow one in {slow_share_pct:.0f} % of its blocks.",
+    "two_modes_page_faults": "{who}: bimodal step time, {slow_faults_per_step:,.0f} page faults a step in the slow "
+    "mode, {fast_faults_per_step:,.0f} in the fast one.",
     "stalls": "{who} stalls for {stalled_pct:.0f} % of its time: in its step, not in its median step.",
     "cpus_idle": "{who} uses {cpus_used:.1f} CPUs with {threads} threads.",
     "cpus_beyond": "{who} uses {cpus_used:.1f} CPUs although {threads} threads were asked for.",
     "recompiles": "{who} compiled again after its first step: {recompiles} times, in {launches} of {of_launches}.",
     "throttled": "{who} were throttled by cgroup quota, at worst {throttled_pct:.0f} % of the time.",
-    "contention": (
-        "contention in {who}: at worst others took {contention_pct:.0f} % of the {cpus} CPUs "
-        "(the hypervisor {steal_pct:.0f} %) while none was idle."
-    ),
+    "contention": "contention in {who}: at worst others took {contention_pct:.0f} % of the {cpus} CPUs "
+    "(the hypervisor {steal_pct:.0f} %) while none was idle.",
 }
 
 REMEDIES: Templates = {

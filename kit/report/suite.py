@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from kit.compare.suite_table import ANY, GAINS, Figure, SuiteTable, TableColumn
@@ -10,7 +10,7 @@ from kit.profile.launch import SYNTHETIC
 from kit.profile.published import FigureName
 from kit.profile.reason import reason
 from kit.report.plain import NONE, one_line
-from kit.report.quantity import duration, number
+from kit.report.quantity import duration, hundredths, number, with_sd
 from kit.report.sentences import sentence
 from kit.report.table import Case, Cell, Column, Report, Table
 
@@ -29,10 +29,6 @@ def _seconds(value_s: float) -> str:
     return duration(1e9 * value_s)
 
 
-def _share(value: float) -> str:
-    return f"{100 * value:.2f}"
-
-
 def _gain(value_pct: float) -> str:
     return f"{number(value_pct)} %"
 
@@ -44,10 +40,10 @@ FIGURES: Mapping[FigureName, Shown] = {
     "step_ns": Shown("step", duration),
     "train_sample_ns": Shown("train/sample", duration),
     "infer_sample_ns": Shown("infer/sample", duration),
-    "accuracy": Shown("accuracy %", _share),
-    "precision": Shown("precision %", _share),
-    "recall": Shown("recall %", _share),
-    "f1": Shown("F1 %", _share),
+    "accuracy": Shown("accuracy %", hundredths),
+    "precision": Shown("precision %", hundredths),
+    "recall": Shown("recall %", hundredths),
+    "f1": Shown("F1 %", hundredths),
     "train_gain_pct": Shown("train gain", _gain),
     "test_gain_pct": Shown("test gain", _gain),
     "train_sample_gain_pct": Shown("train gain", _gain),
@@ -57,7 +53,12 @@ FIGURES: Mapping[FigureName, Shown] = {
 
 def suite_report(table: SuiteTable, hint: str = "") -> Report:
     """Return the report of a suite's table; figures that a device or document has nothing of are left out."""
-    shown = [(place, name) for place in range(len(table.columns)) for name in _figures(table, place)]
+    shown = [
+        (place, name)
+        for place in range(len(table.columns))
+        for name in table.figures
+        if any(row[place][name].value is not None for row in table.values)
+    ]
     columns = [
         *(Column(axis, right=False) for axis in table.axes),
         *(Column(FIGURES[name].title, over=_head(table, table.columns[place])) for place, name in shown),
@@ -74,7 +75,7 @@ def suite_report(table: SuiteTable, hint: str = "") -> Report:
         name="kit compare --table",
         headline=_headline(table),
         tables=[Table("", columns, rows)],
-        notes=_notes(table),
+        notes=_notes(table, shown),
         hint=hint,
         hint_is_path=True,
         records=_records(table),
@@ -85,10 +86,6 @@ def suite_report(table: SuiteTable, hint: str = "") -> Report:
 
 def _is_empty(figure: Figure) -> bool:
     return figure.value is None and figure.reason in NOTHING
-
-
-def _figures(table: SuiteTable, place: int) -> list[FigureName]:
-    return [name for name in table.figures if any(row[place][name].value is not None for row in table.values)]
 
 
 def _head(table: SuiteTable, column: TableColumn) -> str:
@@ -103,8 +100,7 @@ def _cell(figure: Figure, name: FigureName) -> Cell:
     words = FIGURES[name].words
     if figure.is_computed:
         return Cell(f"≈ {words(figure.value)}")
-    spread = "" if figure.spread is None else f" (sd {words(figure.spread)})"
-    return Cell(f"{words(figure.value)}{spread}")
+    return Cell(with_sd(figure.value, figure.spread, words))
 
 
 def _headline(table: SuiteTable) -> list[str]:
@@ -113,21 +109,19 @@ def _headline(table: SuiteTable) -> list[str]:
     return [one_line(f"{table.title}{epochs}"), *map(one_line, table.cpus)]
 
 
-def _notes(table: SuiteTable) -> list[str]:
+def _notes(table: SuiteTable, shown: Collection[tuple[int, FigureName]]) -> list[str]:
     """Return which figures a device has nothing of, what gains are, and where published figures come from."""
     notes = []
     for place, column in enumerate(table.columns):
         missing: dict[str, list[str]] = {}
         for name in table.figures:
             why = table.values[0][place][name].reason if table.values else None
-            if name not in _figures(table, place) and why is not None and why.code != "gains_are_over_this":
+            if (place, name) not in shown and why is not None and why.code != "gains_are_over_this":
                 missing.setdefault(sentence(why), []).append(FIGURES[name].title)
         notes += [f"{_head(table, column)}: no {', '.join(names)}: {why}" for why, names in missing.items()]
-    figures = {(place, name) for place in range(len(table.columns)) for name in _figures(table, place)}
-    if any(name in GAINS for _, name in figures):
+    if any(name in GAINS for _, name in shown):
         notes.append("gain: the CPU's time over the device's: 100 % is as fast, 200 % twice as fast")
-    measured = {place for place, _ in figures if not table.columns[place].source}
-    if measured and "train_time_s" in table.figures:
+    if "train_time_s" in table.figures and any(not table.columns[place].source for place, _ in shown):
         notes.append("train time: all steps of the fit but the first, compilation left out")
     if any(figure.is_computed for row in table.values for of_column in row for figure in of_column.values()):
         notes.append(sentence(reason("computed_times")))

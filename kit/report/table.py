@@ -7,12 +7,11 @@ Builders: comparison, why, suite, profile, machine, plan. To add a format, write
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from string import ascii_lowercase
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from kit.report.plain import one_line
-
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Cell(NamedTuple):
@@ -47,11 +46,11 @@ class Footnotes:
             return cell.words
         if cell.because not in self._reasons:
             self._reasons.append(cell.because)
-        return f"{cell.words} {LETTERS[self._reasons.index(cell.because) % len(LETTERS)]}"
+        return f"{cell.words} {ascii_lowercase[self._reasons.index(cell.because) % len(ascii_lowercase)]}"
 
     def lines(self) -> list[str]:
         """Return a line for each reason."""
-        return [f"– {letter}  {because}" for letter, because in zip(LETTERS, self._reasons, strict=False)]
+        return [f"– {letter}  {because}" for letter, because in zip(ascii_lowercase, self._reasons, strict=False)]
 
 
 class Explanation(NamedTuple):
@@ -109,14 +108,9 @@ class Report(NamedTuple):
 def plain_table(
     title: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, last_right: bool = False
 ) -> Table:
-    """Return a table of words: `left` columns aligned at the left, then numbers at the right, the last as a text.
+    """Return a table of words: `left` columns that name a row, then numbers; the last is a text unless `last_right`.
 
-    Args:
-        title: above it.
-        titles: of the columns; empty ones: no header.
-        rows: as many words each.
-        left: columns that name a row.
-        last_right: the last column has numbers, too.
+    `titles` are those of the columns; where all are empty, there is no header.
     """
     last = len(titles) - 1
     columns = [
