@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from kit.compare.cell_numbers import launch_marks, numbers_of, processes_shared
+from kit.compare.cell_numbers import first_failure, launch_marks, numbers_of, processes_shared
 from kit.compare.explaining_facts import CellFacts, Facts, cell_facts, facts_of
 from kit.compare.naming import label_members
 from kit.compare.notes import headline_of, run_notes
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Headline, Note, Numbers
-from kit.compare.within import first_failure, launches_of, parts_of, whole_groups
+from kit.compare.within import launches_of, parts_of, whole_groups
 from kit.errors import KitError
 from kit.printable import printable_line
 from kit.profile.canonical import canonical_json

@@ -13,12 +13,12 @@ from typing import NamedTuple, get_args
 
 import msgspec
 
+from kit.compare.cell_numbers import first_failure
 from kit.compare.explaining_facts import cell_facts
 from kit.compare.fits import epoch_ns
 from kit.compare.gains import blocking, gain_pct
 from kit.compare.rows import Mismatch, Numbers
 from kit.compare.runs import reduce_run
-from kit.compare.within import first_failure
 from kit.profile.cell import AXES, Cell, Device, Task
 from kit.profile.published import FigureName
 from kit.profile.reason import Reason, reason

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kit.audit.member import members as audited
+from kit.audit.finding import members as audited
 from kit.audit.two_modes import modes_of
-from kit.compare.cell_numbers import counted_marks, judged_ns, launch_marks, numbers_of, processes_shared
+from kit.compare.cell_numbers import counted_marks, first_failure, judged_ns, launch_marks, numbers_of, processes_shared
 from kit.compare.fits import score_difference
 from kit.compare.naming import label_members, titles
 from kit.compare.notes import deduplicated, headline_of, notes_within
@@ -22,7 +22,7 @@ from kit.compare.sweep import break_even, recommendation, swept_axis
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
-from kit.profile.reason import Reason, reason
+from kit.profile.reason import reason
 from kit.profile.schema import PART, CellResult, Group, Profile
 from kit.stats.break_even import BreakEven
 from kit.stats.rounds import By
@@ -95,11 +95,6 @@ def launches_of(profile: Profile, key: str) -> dict[str, list[Launch]]:
         for result in profile.cells
         if result.key in cells
     }
-
-
-def first_failure(launches: Sequence[Launch]) -> Reason | None:
-    """Return why the first launch that failed did."""
-    return next((launch.failure.reason for launch in launches if launch.failure is not None), None)
 
 
 def _whole_key(group_key: str) -> str:
