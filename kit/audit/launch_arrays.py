@@ -61,8 +61,12 @@ def counted(launches: Iterable[Launch], *names: str, within: Collection[Place] |
 
 def cpus_used(launches: Iterable[Launch]) -> float | None:
     """Return how many CPUs these launches kept busy in their blocks; None where that was not read."""
-    blocks = counted(launches, "process.cpu_ns")
-    return None if blocks is None else blocks.sums[0] / float(blocks.span_ns.sum())
+    used_ns, spans_ns = 0, 0
+    for blocks in (launch.blocks for launch in launches):
+        for cpu_ns, span_ns in zip(blocks.counters.get("process.cpu_ns", ()), blocks.span_ns, strict=False):
+            if cpu_ns is not None:
+                used_ns, spans_ns = used_ns + cpu_ns, spans_ns + span_ns
+    return used_ns / spans_ns if spans_ns else None
 
 
 def block_arrays(launch: Launch) -> BlockArrays:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import NamedTuple
 
@@ -41,8 +41,7 @@ NOTED: Grade = "noted"
 # read it below.
 FACTS: dict[str, Fact] = {
     "data": Fact(
-        INCOMPATIBLE,
-        effect="Steps were fed with other samples: accuracy and losses are another experiment's.",
+        INCOMPATIBLE, effect="Steps were fed with other samples: accuracy and losses are another experiment's."
     ),
     "arithmetic": Fact(
         INCOMPATIBLE,
@@ -61,20 +60,15 @@ FACTS: dict[str, Fact] = {
         is_optional=True,
     ),
     "hypervisor": Fact(
-        WARNS,
-        effect="A hypervisor takes time for itself and other guests, and hides clocks and power.",
+        WARNS, effect="A hypervisor takes time for itself and other guests, and hides clocks and power."
     ),
     "cpu_flags": Fact(WARNS, title="CPU features", effect="Libraries choose kernels by the instructions they find."),
     "microcode": Fact(WARNS, effect="Microcode brings mitigations, some of which cost time."),
     "cpu_limit": Fact(
-        WARNS,
-        title="CPU limit",
-        effect="Beyond its quota a process is throttled: steps stretch and scatter.",
+        WARNS, title="CPU limit", effect="Beyond its quota a process is throttled: steps stretch and scatter."
     ),
     "memory_limit_b": Fact(
-        WARNS,
-        title="memory limit",
-        effect="Near its limit a container reclaims page cache or is killed.",
+        WARNS, title="memory limit", effect="Near its limit a container reclaims page cache or is killed."
     ),
     "container": Fact(WARNS, effect="Another engine may mean other limits, file systems and security filters."),
     "kernel": Fact(WARNS, effect="Scheduling, memory management and mitigations are the kernel's."),
@@ -86,16 +80,11 @@ FACTS: dict[str, Fact] = {
     "kit": Fact(WARNS),
     "plan": Fact(WARNS, title="step plan", effect="Shorter rounds scatter more; a shorter warm-up may not be enough."),
     "governor": Fact(
-        WARNS,
-        title="frequency governor",
-        effect="It decides how fast clocks rise and how high.",
-        is_optional=True,
+        WARNS, title="frequency governor", effect="It decides how fast clocks rise and how high.", is_optional=True
     ),
     "turbo": Fact(WARNS, effect="With turbo, clocks follow temperature and load.", is_optional=True),
     "power_cap_w": Fact(
-        WARNS,
-        effect="A lower cap lowers the clocks as soon as the load reaches it.",
-        is_optional=True,
+        WARNS, effect="A lower cap lowers the clocks as soon as the load reaches it.", is_optional=True
     ),
     "clock_limit_mhz": Fact(WARNS, is_optional=True),
     # half a CPU busy is what a quiet desktop or a finishing build shows
@@ -161,16 +150,15 @@ def facts_of(profile: Profile) -> Facts:
     return {**_hardware(profile.identity), **_software(profile.identity), **_state(profile), **_run(profile)}
 
 
-def cell_facts(launches: Iterable[Launch]) -> CellFacts:
+def cell_facts(launches: Collection[Launch]) -> CellFacts:
     """Return them of all launches of a cell; losses of the first that has them."""
-    known = list(launches)
-    parity = next((launch.parity for launch in known if launch.parity is not None), None)
+    parity = next((launch.parity for launch in launches if launch.parity is not None), None)
     return CellFacts(
         data=_joined(
-            f"{launch.data.name} {launch.data.sha256[:HASH_DIGITS]}" for launch in known if launch.data is not None
+            f"{launch.data.name} {launch.data.sha256[:HASH_DIGITS]}" for launch in launches if launch.data is not None
         ),
-        threads=_joined(str(launch.threads.requested) for launch in known if launch.threads is not None),
-        epochs=_joined(_epochs(launch.fit) for launch in known if launch.fit is not None),
+        threads=_joined(str(launch.threads.requested) for launch in launches if launch.threads is not None),
+        epochs=_joined(_epochs(launch.fit) for launch in launches if launch.fit is not None),
         losses=tuple(parity.losses) if parity is not None else (),
         start=f"{parity.weights_sha256} {parity.batches_sha256}" if parity is not None else "",
     )

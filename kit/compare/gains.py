@@ -14,8 +14,7 @@ from kit.compare.comparability import cell_mismatches
 from kit.compare.explaining_facts import CellFacts
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Mismatch
-from kit.compare.runs import CellRun, Run, reduce_run
-from kit.compare.within import launches_of, parts_of
+from kit.compare.runs import CellRun, Run, reduce_run, whole_groups
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.schema import Profile
@@ -74,6 +73,7 @@ def gains(places: Sequence[Place]) -> list[Gain]:
     """Return what each later place gains over the first, of every cell that both have, in the profiles' order."""
     base, *others = places
     taking_turns: dict[str, Pairs] = {}
+    groups = {group.key: group for group in whole_groups(base.profile)}
     all_gains = []
     for place in others:
         alike = base.run.hardware == place.run.hardware
@@ -88,9 +88,7 @@ def gains(places: Sequence[Place]) -> list[Gain]:
                 gain = gain._replace(gain_pct=gain_pct(base_run.numbers.step_ns, cell_run.numbers.step_ns))
                 if base.run is place.run and cell_run.group == base_run.group:
                     if cell_run.group not in taking_turns:
-                        group = base.profile, cell_run.group
-                        cells = {result.key: result.cell for result in base.profile.cells}
-                        taking_turns[cell_run.group] = Pairs(parts_of(*group), cells, launches_of(*group))
+                        taking_turns[cell_run.group] = groups[cell_run.group].pairs()
                     gain = _paired(gain, taking_turns[cell_run.group].versus(base_key, key))
             all_gains.append(gain)
     return all_gains

@@ -91,11 +91,11 @@ class Pairs:
 
         Members of different parts are compared through the baseline that both parts have, as what their rows show is.
         """
+        if self._part_of(key, other) is not None:
+            return self._between(key, other)
         part, other_part = self._part_of(key), self._part_of(other)
         if part is None or other_part is None:
             return {}
-        if self._part_of(key, other) is not None:
-            return self._between(key, other)
         mine, yours = self._between(key, part.baseline), self._between(other, other_part.baseline)
         return {number: mine[number] - yours[number] for number in mine if number in yours}
 

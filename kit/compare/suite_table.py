@@ -8,7 +8,7 @@ mlp  torch          4.21 s       93 ms    697 %
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, get_args
 
 import msgspec
@@ -18,7 +18,7 @@ from kit.compare.explaining_facts import cell_facts
 from kit.compare.fits import epoch_ns
 from kit.compare.gains import blocking, gain_pct
 from kit.compare.rows import Mismatch, Numbers
-from kit.compare.runs import reduce_run
+from kit.compare.runs import Run, reduce_run
 from kit.profile.cell import AXES, Cell, Device, Task
 from kit.profile.published import FigureName
 from kit.profile.reason import Reason, reason
@@ -78,7 +78,7 @@ class SuiteTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Column(NamedTuple):
-    """One device of one profile, by row."""
+    """One device of one profile."""
 
     head: TableColumn
     hardware: str  # hash
@@ -102,19 +102,20 @@ def suite_table(
     rows = _rows(given, axes)
     columns = []
     for label, profile in given:
-        numbers = {}
-        if profile.measured:
-            numbers = {key: cell.numbers for key, cell in reduce_run(label, profile, details=False).cells.items()}
+        run = reduce_run(label, profile, details=False) if profile.measured else None  # null: published
+        hardware = profile.identity.hardware_sha256
         for device in get_args(Device):
             results = [result for result in profile.cells if result.cell.device == device]
             cells = {row: [result for result in results if _row_key(result.cell, axes) == row] for row in rows}
             if any(cells.values()):
-                values = {row: _figures(profile, of_row, figures, numbers) for row, of_row in cells.items()}
-                columns.append(
-                    _Column(_head(label, device, profile, results), profile.identity.hardware_sha256, cells, values)
-                )
+                values = {row: _figures(run, of_row, figures) for row, of_row in cells.items()}
+                columns.append(_Column(_head(label, device, profile, results), hardware, cells, values))
     for column in columns:
-        _add_gains(column, next((base for base in columns if _is_base(base.head, column.head)), None), figures)
+        base = next((base for base in columns if _is_base(base.head, column.head)), None)
+        for row, values in column.values.items():
+            for gain in (name for name in figures if name in GAINS):
+                if values[gain].value is None:
+                    values[gain] = _gain(column, base, row, GAINS[gain])
     return SuiteTable(
         title=title,
         axes=list(axes),
@@ -139,16 +140,8 @@ def _rows(profiles: Sequence[tuple[str, Profile]], axes: Sequence[str]) -> list[
             for axis, stated, value in zip(axes, published, row, strict=True)
         )
 
-    return _in_order(
-        [
-            *measured,
-            *(
-                key
-                for key in keys[False]
-                if key not in measured and (not measured or any(is_of(key, row) for row in measured))
-            ),
-        ]
-    )
+    published = [key for key in keys[False] if not measured or any(is_of(key, row) for row in measured)]
+    return _in_order(list(dict.fromkeys([*measured, *published])))
 
 
 def _axes_left_out(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str]) -> list[str]:
@@ -200,27 +193,23 @@ def _is_base(head: TableColumn, of: TableColumn) -> bool:
     return head.device == "cpu" and head.source == of.source
 
 
-def _figures(
-    profile: Profile, cells: Sequence[CellResult], figures: Sequence[FigureName], numbers: Mapping[str, Numbers]
-) -> dict[FigureName, Figure]:
+def _figures(run: Run | None, cells: Sequence[CellResult], figures: Sequence[FigureName]) -> dict[FigureName, Figure]:
     wanted = dict.fromkeys([*figures, *(GAINS[name] for name in figures if name in GAINS)])
-    if not profile.measured:
-        given = {figure.figure: figure.value for result in cells for figure in result.published}
-        nothing = Figure(reason=reason("not_published"))
-        return {name: Figure(value=given[name]) if name in given else nothing for name in wanted}
-    measured = _measured(cells, numbers)
-    failed = next((why for result in cells if (why := first_failure(result.launches)) is not None), None)
-    missing = Figure(reason=failed or reason("not_measured"))
-    return {name: measured.get(name, missing) for name in wanted}
+    if run is None:
+        known = {figure.figure: Figure(value=figure.value) for result in cells for figure in result.published}
+        missing = Figure(reason=reason("not_published"))
+    else:
+        known = _measured(cells, run)
+        failed = next((why for result in cells if (why := first_failure(result.launches)) is not None), None)
+        missing = Figure(reason=failed or reason("not_measured"))
+    return {name: known.get(name, missing) for name in wanted}
 
 
-def _measured(cells: Sequence[CellResult], numbers: Mapping[str, Numbers]) -> dict[FigureName, Figure]:
+def _measured(cells: Sequence[CellResult], run: Run) -> dict[FigureName, Figure]:
     """Return the figures of cells that differ in their task alone, with the numbers that `kit compare` shows."""
     figures: dict[FigureName, Figure] = {}
-    for result in reversed(cells):
-        task, shown = result.cell.task, numbers.get(result.key)
-        if shown is None:
-            continue
+    for result in (result for result in reversed(cells) if result.key in run.cells):
+        task, shown = result.cell.task, run.cells[result.key].numbers
         if task == "fit":
             figures |= _of_fit(result, shown)
         elif shown.sample_ns is not None and shown.step_ns is not None:
@@ -261,13 +250,6 @@ def _over_repeats(values: Sequence[float]) -> Figure:
     return Figure(value=statistics.fmean(values), spread=statistics.stdev(values) if len(values) > 1 else None)
 
 
-def _add_gains(column: _Column, base: _Column | None, figures: Sequence[FigureName]) -> None:
-    for row, values in column.values.items():
-        for gain, time in ((name, GAINS[name]) for name in figures if name in GAINS):
-            if values[gain].value is None:
-                values[gain] = _gain(column, base, row, time)
-
-
 def _gain(column: _Column, base: _Column | None, row: RowKey, time: FigureName) -> Figure:
     figure = column.values[row][time]
     of_base = Figure() if base is None else base.values[row][time]
@@ -279,10 +261,9 @@ def _gain(column: _Column, base: _Column | None, row: RowKey, time: FigureName) 
         return Figure(reason=reason("no_cpu_to_gain_over"))
     different = _blocking(column, base, row, time)
     if different is not None:
-        (base_said, _), (value, _) = different.values[0], different.values[-1]
-        return Figure(
-            reason=reason("not_like_the_cpus", kind=different.kind, value=value or "", of_cpu=base_said or "")
-        )
+        (base_value, _), (value, _) = different.values[0], different.values[-1]
+        values = {"kind": different.kind, "value": value or "", "of_cpu": base_value or ""}
+        return Figure(reason=reason("not_like_the_cpus", **values))
     return Figure(value=gain_pct(of_base.value, figure.value), is_computed=figure.is_computed or of_base.is_computed)
 
 
