@@ -54,22 +54,18 @@ FACTS: dict[str, Fact] = {
     # kernels keep some for themselves, each another amount
     "memory_b": Fact(
         WARNS,
-        title="memory",
-        effect="Another size usually means other modules or channels, and so other bandwidth.",
+        "memory",
+        "Another size usually means other modules or channels, and so other bandwidth.",
         negligible=1 << 29,
         is_optional=True,
     ),
     "hypervisor": Fact(
         WARNS, effect="A hypervisor takes time for itself and other guests, and hides clocks and power."
     ),
-    "cpu_flags": Fact(WARNS, title="CPU features", effect="Libraries choose kernels by the instructions they find."),
+    "cpu_flags": Fact(WARNS, "CPU features", "Libraries choose kernels by the instructions they find."),
     "microcode": Fact(WARNS, effect="Microcode brings mitigations, some of which cost time."),
-    "cpu_limit": Fact(
-        WARNS, title="CPU limit", effect="Beyond its quota a process is throttled: steps stretch and scatter."
-    ),
-    "memory_limit_b": Fact(
-        WARNS, title="memory limit", effect="Near its limit a container reclaims page cache or is killed."
-    ),
+    "cpu_limit": Fact(WARNS, "CPU limit", "Beyond its quota a process is throttled: steps stretch and scatter."),
+    "memory_limit_b": Fact(WARNS, "memory limit", "Near its limit a container reclaims page cache or is killed."),
     "container": Fact(WARNS, effect="Another engine may mean other limits, file systems and security filters."),
     "kernel": Fact(WARNS, effect="Scheduling, memory management and mitigations are the kernel's."),
     "driver": Fact(WARNS),
@@ -78,10 +74,8 @@ FACTS: dict[str, Fact] = {
     "environment": Fact(WARNS, effect="Libraries read it to choose kernels, threads or allocators."),
     "program": Fact(WARNS, effect="The file of a user's own program was another: it may compute something else."),
     "kit": Fact(WARNS),
-    "plan": Fact(WARNS, title="step plan", effect="Shorter rounds scatter more; a shorter warm-up may not be enough."),
-    "governor": Fact(
-        WARNS, title="frequency governor", effect="It decides how fast clocks rise and how high.", is_optional=True
-    ),
+    "plan": Fact(WARNS, "step plan", "Shorter rounds scatter more; a shorter warm-up may not be enough."),
+    "governor": Fact(WARNS, "frequency governor", "It decides how fast clocks rise and how high.", is_optional=True),
     "turbo": Fact(WARNS, effect="With turbo, clocks follow temperature and load.", is_optional=True),
     "power_cap_w": Fact(
         WARNS, effect="A lower cap lowers the clocks as soon as the load reaches it.", is_optional=True
@@ -89,35 +83,31 @@ FACTS: dict[str, Fact] = {
     "clock_limit_mhz": Fact(WARNS, is_optional=True),
     # half a CPU busy is what a quiet desktop or a finishing build shows
     "load_1min": Fact(
-        WARNS,
-        title="load before",
-        effect="What else ran took CPUs, caches and memory bandwidth.",
-        negligible=0.5,
-        is_optional=True,
+        WARNS, "load before", "What else ran took CPUs, caches and memory bandwidth.", negligible=0.5, is_optional=True
     ),
     # one step of most processors' clocks
     "frequency_mhz": Fact(WARNS, title="CPU frequency before", negligible=100.0, is_optional=True),
     # less is the difference between two rooms
     "temperature_c": Fact(
         WARNS,
-        title="temperature before",
-        effect="A warm processor reaches its thermal limit sooner.",
+        "temperature before",
+        "A warm processor reaches its thermal limit sooner.",
         negligible=10.0,
         is_optional=True,
     ),
     # of all CPU time: the host's own housekeeping stays below
     "stolen_pct": Fact(
         WARNS,
-        title="CPU time stolen by the hypervisor",
-        effect="The hypervisor gave that time to others.",
+        "CPU time stolen by the hypervisor",
+        "The hypervisor gave that time to others.",
         negligible=1.0,
         is_optional=True,
     ),
     # of the time: a run's own threads make some
     "waiting_pct": Fact(
         WARNS,
-        title="time in which a task waited for a CPU",
-        effect="Tasks were ready and found no free CPU.",
+        "time in which a task waited for a CPU",
+        "Tasks were ready and found no free CPU.",
         negligible=10.0,
         is_optional=True,
     ),

@@ -18,7 +18,6 @@ from kit.compare.runs import CellRun, Run, reduce_run, whole_groups
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.schema import Profile
-from kit.stats.verdict import Versus
 
 
 class Place(NamedTuple):
@@ -89,7 +88,11 @@ def gains(places: Sequence[Place]) -> list[Gain]:
                 if base.run is place.run and cell_run.group == base_run.group:
                     if cell_run.group not in taking_turns:
                         taking_turns[cell_run.group] = groups[cell_run.group].pairs()
-                    gain = _paired(gain, taking_turns[cell_run.group].versus(base_key, key))
+                    versus = taking_turns[cell_run.group].versus(base_key, key)
+                    if versus.ratio is not None:
+                        gain = gain._replace(gain_pct=100 * versus.ratio)
+                    if versus.low is not None and versus.high is not None:
+                        gain = gain._replace(interval_pct=(100 * versus.low, 100 * versus.high))
             all_gains.append(gain)
     return all_gains
 
@@ -103,11 +106,3 @@ def blocking(cells: Sequence[tuple[str, CellFacts]], precision: str, *, like_har
     """Return why the gate keeps a cell from the base's, given first, each with the label of its run; null: it may."""
     different = cell_mismatches(cells, precision, like_hardware=like_hardware)
     return next((mismatch for mismatch in different if mismatch.grade == "incompatible"), None)
-
-
-def _paired(gain: Gain, versus: Versus) -> Gain:
-    """Return the gain that the rounds in which both took turns say."""
-    if versus.ratio is None:
-        return gain
-    ends = None if versus.low is None or versus.high is None else (100 * versus.low, 100 * versus.high)
-    return gain._replace(gain_pct=100 * versus.ratio, interval_pct=ends)

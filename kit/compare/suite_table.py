@@ -112,10 +112,10 @@ def suite_table(
                 columns.append(_Column(_head(label, device, profile, results), hardware, cells, values))
     for column in columns:
         base = next((base for base in columns if _is_base(base.head, column.head)), None)
-        for row, values in column.values.items():
+        for row, shown in column.values.items():
             for gain in (name for name in figures if name in GAINS):
-                if values[gain].value is None:
-                    values[gain] = _gain(column, base, row, GAINS[gain])
+                if shown[gain].value is None:
+                    shown[gain] = _gain(column, base, row, GAINS[gain])
     return SuiteTable(
         title=title,
         axes=list(axes),
@@ -233,9 +233,8 @@ def _of_fit(result: CellResult, shown: Numbers) -> dict[FigureName, Figure]:
     }
     if numbers.test_ns is not None:
         by_name["test_time_s"] = Figure(value=numbers.test_ns / 1e9)
-    counted = [fit.confusion for _, fit in fits if fit.confusion is not None]
-    if counted:
-        scores = [metrics(counts) for counts in counted]
+    scores = [metrics(fit.confusion) for _, fit in fits if fit.confusion is not None]
+    if scores:
         by_name["accuracy"] = _over_repeats([score.accuracy for score in scores])
         by_name["precision"] = _over_repeats([score.macro_precision for score in scores])
         by_name["recall"] = _over_repeats([score.macro_recall for score in scores])
@@ -261,24 +260,19 @@ def _gain(column: _Column, base: _Column | None, row: RowKey, time: FigureName) 
         return Figure(reason=reason("no_cpu_to_gain_over"))
     different = _blocking(column, base, row, time)
     if different is not None:
-        (base_value, _), (value, _) = different.values[0], different.values[-1]
-        values = {"kind": different.kind, "value": value or "", "of_cpu": base_value or ""}
-        return Figure(reason=reason("not_like_the_cpus", **values))
+        of_cpu, value = (different.values[at][0] or "" for at in (0, -1))
+        return Figure(reason=reason("not_like_the_cpus", kind=different.kind, value=value, of_cpu=of_cpu))
     return Figure(value=gain_pct(of_base.value, figure.value), is_computed=figure.is_computed or of_base.is_computed)
 
 
 def _blocking(column: _Column, base: _Column, row: RowKey, time: FigureName) -> Mismatch | None:
     """Return why two measured times are not to be compared."""
-    timed = [
-        next((result for result in place.cells[row] if result.cell.task == TIMED[time]), None)
-        for place in (base, column)
-    ]
-    base_result, result = timed
-    if base_result is None or result is None:
-        return None
-    facts = [cell_facts(of_place.launches) for of_place in (base_result, result)]
-    if time == "test_time_s":  # a pass over the test split takes as long after one epoch as after ten
-        facts = [of_place._replace(epochs="") for of_place in facts]
-    labelled = list(zip((base.head.profile, column.head.profile), facts, strict=True))
-    like_hardware = base.hardware == column.hardware
-    return blocking(labelled, result.cell.precision, like_hardware=like_hardware)
+    facts, precision = [], ""
+    for place in (base, column):
+        result = next((result for result in place.cells[row] if result.cell.task == TIMED[time]), None)
+        if result is None:
+            return None
+        of_cell, precision = cell_facts(result.launches), result.cell.precision
+        # A pass over the test split takes as long after one epoch as after ten.
+        facts.append((place.head.profile, of_cell._replace(epochs="") if time == "test_time_s" else of_cell))
+    return blocking(facts, precision, like_hardware=base.hardware == column.hardware)
