@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from kit.compare.cell_numbers import judged_ns
-from kit.compare.comparability import NotComparableError, cell_mismatches, merged, run_mismatches
+from kit.compare.comparability import NotComparableError, blocking, cell_mismatches, merged, run_mismatches
 from kit.compare.naming import axes_of, swept_axis, titles
 from kit.compare.notes import by_notes, deduplicated
 from kit.compare.rows import Comparison, GroupRows, Mismatch, Note, Row
@@ -78,8 +78,8 @@ def compare_runs(
     if not differing:
         has = "; ".join(f"{side.label} has {next(iter(side.runs[0].cells), 'none')}" for side in (base, later[0]))
         raise NotComparableError(f"no cell is in both: {has}; compare runs of the same suite")
-    if not force and all(_blocking(mismatches) for mismatches in differing.values()):
-        raise _refusal(_blocking(next(iter(differing.values())))[0])
+    if not force and all(blocking(mismatches) for mismatches in differing.values()):
+        raise _refusal(blocking(next(iter(differing.values())))[0])
     groups = _groups(base, later, differing, by, force=force)
     notes = [Note(what=reason("same_run", profiles=", ".join(repeated)))] if repeated else []
     if any(row.versus is not None and row.versus.low is None for group in groups for row in group.rows):
@@ -130,10 +130,6 @@ def _is_apart(base: Side, side: Side) -> bool:
     return max(first) < min(second) or max(second) < min(first)
 
 
-def _blocking(mismatches: Sequence[Mismatch]) -> list[Mismatch]:
-    return [mismatch for mismatch in mismatches if mismatch.grade == "incompatible"]
-
-
 def _refusal(mismatch: Mismatch) -> NotComparableError:
     (base_value, others), (value, labels) = mismatch.values[0], mismatch.values[-1]
     return NotComparableError(
@@ -156,7 +152,7 @@ def _groups(base: Side, later: Sequence[Side], differing: Differing, by: By, *, 
             if base.of_cell(key):
                 rows.append(base.row(key, cell_run.name, is_baseline=True))
             for side in (side for side in later if side.of_cell(key)):
-                blocked = _blocking(differing.get((side.label, key), []))
+                blocked = blocking(differing.get((side.label, key), []))
                 versus = None if blocked and not force else _versus(base, side, key, by)
                 rows.append(msgspec.structs.replace(side.row(key, cell_run.name), blocked=blocked, versus=versus))
         groups.append(GroupRows(key=group, title=title, baseline=base.label, rows=_adjusted(rows)))
@@ -189,9 +185,8 @@ def _adjusted(rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         versus = row.versus
         if versus is not None and versus.p_adjusted is not None:
-            p = next(adjusted)
-            t = versus.mean_log or 0.0, versus.se_log or 0.0, versus.df or 1.0
-            verdict = verdict_of(*t, p <= ALPHA, SMALLEST_DIFFERENCE)
+            p, mean_log = next(adjusted), versus.mean_log or 0.0
+            verdict = verdict_of(mean_log, versus.se_log or 0.0, versus.df or 1.0, p <= ALPHA, SMALLEST_DIFFERENCE)
             versus = msgspec.structs.replace(versus, p_adjusted=p, verdict=verdict, comparisons=len(tested))
         judged.append(msgspec.structs.replace(row, versus=versus))
     return judged

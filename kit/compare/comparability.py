@@ -84,6 +84,11 @@ def run_mismatches(runs: Sequence[tuple[str, Facts]]) -> list[Mismatch]:
     return sorted(mismatches, key=lambda mismatch: order.get(mismatch.kind, len(order)))
 
 
+def blocking(mismatches: Iterable[Mismatch]) -> list[Mismatch]:
+    """Return those for which the gate keeps two cells apart."""
+    return [mismatch for mismatch in mismatches if mismatch.grade == "incompatible"]
+
+
 def merged(mismatches: Iterable[Mismatch]) -> list[Mismatch]:
     """Return each kind of difference between cells once, whichever cells it is in."""
     kinds: dict[tuple[str, Grade], dict[Value | None, dict[str, None]]] = {}

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kit.compare.comparability import cell_mismatches
-from kit.compare.explaining_facts import CellFacts
+from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Mismatch
 from kit.compare.runs import CellRun, Run, reduce_run, whole_groups
@@ -81,9 +80,9 @@ def gains(places: Sequence[Place]) -> list[Gain]:
                 continue
             base_key, base_run = base.cells[name]
             facts = [(base.name, base_run.facts), (place.name, cell_run.facts)]
-            blocked = blocking(facts, cell_run.cell.precision, like_hardware=alike)
-            gain = Gain(place.name, cell_run.cell, None, blocked=blocked)
-            if blocked is None and cell_run.numbers.step_ns and base_run.numbers.step_ns:
+            blocked = blocking(cell_mismatches(facts, cell_run.cell.precision, like_hardware=alike))
+            gain = Gain(place.name, cell_run.cell, None, blocked=next(iter(blocked), None))
+            if not blocked and cell_run.numbers.step_ns and base_run.numbers.step_ns:
                 gain = gain._replace(gain_pct=gain_pct(base_run.numbers.step_ns, cell_run.numbers.step_ns))
                 if base.run is place.run and cell_run.group == base_run.group:
                     if cell_run.group not in taking_turns:
@@ -100,9 +99,3 @@ def gains(places: Sequence[Place]) -> list[Gain]:
 def gain_pct(base_time: float, time: float) -> float:
     """Return a time as a gain over the base's: 100 is as fast, 200 twice as fast."""
     return 100 * base_time / time
-
-
-def blocking(cells: Sequence[tuple[str, CellFacts]], precision: str, *, like_hardware: bool) -> Mismatch | None:
-    """Return why the gate keeps a cell from the base's, given first, each with the label of its run; null: it may."""
-    different = cell_mismatches(cells, precision, like_hardware=like_hardware)
-    return next((mismatch for mismatch in different if mismatch.grade == "incompatible"), None)

@@ -14,9 +14,10 @@ from typing import NamedTuple, get_args
 import msgspec
 
 from kit.compare.cell_numbers import first_failure
+from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.explaining_facts import cell_facts
 from kit.compare.fits import epoch_ns
-from kit.compare.gains import blocking, gain_pct
+from kit.compare.gains import gain_pct
 from kit.compare.rows import Mismatch, Numbers
 from kit.compare.runs import Run, reduce_run
 from kit.profile.cell import AXES, Cell, Device, Task
@@ -275,4 +276,4 @@ def _blocking(column: _Column, base: _Column, row: RowKey, time: FigureName) -> 
         of_cell, precision = cell_facts(result.launches), result.cell.precision
         # A pass over the test split takes as long after one epoch as after ten.
         facts.append((place.head.profile, of_cell._replace(epochs="") if time == "test_time_s" else of_cell))
-    return blocking(facts, precision, like_hardware=base.hardware == column.hardware)
+    return next(iter(blocking(cell_mismatches(facts, precision, like_hardware=base.hardware == column.hardware))), None)
