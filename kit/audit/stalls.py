@@ -39,12 +39,9 @@ def _excess_logs(member: Member) -> list[list[float]]:
     """
     if not member.others:
         return [[_within_blocks(launch) for launch in member.launches.values()]]
+    excess = {number: _excess_log(launch) for number, launch in member.launches.items()}
     return [
-        [
-            _excess_log(launch) - _excess_log(other[number])
-            for number, launch in member.launches.items()
-            if number in other
-        ]
+        [log - _excess_log(other[number]) for number, log in excess.items() if number in other]
         for other in member.others
     ]
 

@@ -194,7 +194,11 @@ def counted_marks(marks: Iterable[Reason]) -> list[Reason]:
     by_code = defaultdict(list)
     for mark in marks:
         by_code[mark.code].append(mark)
-    worst = [(max(alike, key=_severity), len(alike)) for alike in by_code.values()]
+
+    def severity(mark: Reason) -> float:
+        return max((value for value in mark.values.values() if isinstance(value, int | float)), default=0)
+
+    worst = [(max(alike, key=severity), len(alike)) for alike in by_code.values()]
     return [msgspec.structs.replace(mark, values={**mark.values, "launches": count}) for mark, count in worst]
 
 
@@ -258,10 +262,6 @@ def _injected_ratio(launch: Launch) -> float | None:
 
 def _drift_pct(steps_ns: Sequence[float]) -> float | None:
     return 100 * float(np.std(np.log(steps_ns), ddof=1)) if len(steps_ns) > 1 else None
-
-
-def _severity(mark: Reason) -> float:
-    return max((value for value in mark.values.values() if isinstance(value, int | float)), default=0)
 
 
 def _sensors(launches: Sequence[Launch]) -> dict[str, SensorSummary]:

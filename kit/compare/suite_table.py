@@ -112,7 +112,9 @@ def suite_table(
                 values = {row: _figures(run, of_row, figures) for row, of_row in cells.items()}
                 columns.append(_Column(_head(label, device, profile, results), hardware, cells, values))
     for column in columns:
-        base = next((base for base in columns if _is_base(base.head, column.head)), None)
+        # Gains are over a CPU of the same document, or measured like it.
+        cpus = [other for other in columns if other.head.device == "cpu" and other.head.source == column.head.source]
+        base = next(iter(cpus), None)
         for row, shown in column.values.items():
             for gain in (name for name in figures if name in GAINS):
                 if shown[gain].value is None:
@@ -187,11 +189,6 @@ def _in_order(rows: Sequence[RowKey]) -> list[RowKey]:
         ]
 
     return sorted(rows, key=place)
-
-
-def _is_base(head: TableColumn, of: TableColumn) -> bool:
-    """Whether gains of a column are over this one: a CPU's, of the same document or measured like it."""
-    return head.device == "cpu" and head.source == of.source
 
 
 def _figures(run: Run | None, cells: Sequence[CellResult], figures: Sequence[FigureName]) -> dict[FigureName, Figure]:

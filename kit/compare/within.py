@@ -113,13 +113,14 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
         rows.sort(key=lambda row: judged_ns(row.numbers, by) or math.inf)
     else:
         rows.sort(key=lambda row: row.cell.value(axis) or 0)
+    keys = {name: key for key, name in group.names.items()}
     return GroupRows(
         key=group.key,
         title=title,
         baseline=group.names.get(baseline),
         rows=rows,
-        leaders=_leaders(rows, pairs) if axis is None else None,
-        recommendation=None if axis is None or by != "step" else _recommended(axis, rows, pairs),
+        leaders=_leaders(rows, pairs, keys) if axis is None else None,
+        recommendation=None if axis is None or by != "step" else _recommended(axis, rows, pairs, keys),
         findings=_once(findings),
     )
 
@@ -145,16 +146,16 @@ def _break_even(result: CellResult, baseline: CellResult) -> BreakEven | None:
     return break_even(extra_ns, saving_ns)
 
 
-def _recommended(axis: str, rows: Sequence[Row], pairs: Pairs) -> Recommendation | None:
+def _recommended(axis: str, rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Recommendation | None:
     """Return the point of best throughput, and the smallest that nearly has it; null if it is shown to beat no other.
 
-    Rows are in the axis' order. Of axes on which less is not cheaper nothing is recommended.
+    Rows are in the axis' order; `keys`: by name. Of axes on which less is not cheaper nothing is recommended.
     """
     rows = [row for row in rows if row.numbers.sample_ns is not None]
     if axis not in CHEAPER_WHEN_SMALLER or not any(row.is_baseline for row in rows):
         return None
     best = min(rows, key=lambda row: row.numbers.sample_ns or math.inf)
-    against = {row.name: pairs.versus(row.cell.key, best.cell.key) for row in rows if row is not best}
+    against = {row.name: pairs.versus(keys[row.name], keys[best.name]) for row in rows if row is not best}
     if not any(versus.verdict == "slower" for versus in against.values()):
         return None
     smallest = next(row for row in rows if row is best or (against[row.name].high or math.inf) <= WITHIN_5_PCT)
@@ -173,10 +174,10 @@ def _recommended(axis: str, rows: Sequence[Row], pairs: Pairs) -> Recommendation
     )
 
 
-def _leaders(rows: Sequence[Row], pairs: Pairs) -> Leaders | None:
-    """Return who is the fastest of the rows, which are so ordered; null where no verdict says so."""
+def _leaders(rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Leaders | None:
+    """Return who is the fastest of the rows, which are so ordered; null where no verdict says so. `keys`: by name."""
     first, *others = [row for row in rows if row.numbers.step_ns is not None] or rows[:1]
-    against = {row.name: pairs.versus(row.cell.key, first.cell.key) for row in others}
+    against = {row.name: pairs.versus(keys[row.name], keys[first.name]) for row in others}
     # One that changes between two modes is slower where both are slower.
     in_both = {name: versus.modes for name, versus in against.items() if versus.modes and versus.modes[0] > 1}
     slower = [
