@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
 
-from kit.audit.finding import Finding
+from kit.audit.finding import Finding, Member
 from kit.audit.launch_arrays import Place, counted
-from kit.audit.member import Member
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
 
@@ -48,7 +47,7 @@ class CpuLoss(NamedTuple):
         return self.contention_pct >= TAKEN_LEAST_PCT
 
 
-def cpu_loss(launches: Sequence[Launch], within: Collection[Place] | None = None) -> CpuLoss | None:
+def cpu_loss(launches: Collection[Launch], within: Collection[Place] | None = None) -> CpuLoss | None:
     """Return what these launches of one cell lost in their blocks, or in some; None where their CPUs are not known."""
     cpus = next((len(launch.threads.cpus) for launch in launches if launch.threads is not None), 0)
     if not cpus:
@@ -57,7 +56,7 @@ def cpu_loss(launches: Sequence[Launch], within: Collection[Place] | None = None
     # The kernel counts each throttled CPU by itself; other processes of the group may be throttled, too.
     blocks = counted(launches, "cgroup.throttled_ns", within=within)
     if blocks is not None:
-        throttled_pct = min(100.0, 100 * float(blocks.values[0].sum() / (blocks.span_ns.sum() * cpus)))
+        throttled_pct = min(100.0, 100 * float(blocks.sums[0] / (blocks.span_ns.sum() * cpus)))
     blocks = counted(launches, "process.cpu_ns", "machine.busy_ns", "machine.steal_ns", within=within)
     if blocks is not None:
         own_ns, busy_ns, steal_ns = blocks.values
@@ -72,16 +71,14 @@ def cpu_loss(launches: Sequence[Launch], within: Collection[Place] | None = None
 
 def find(member: Member) -> Finding | None:
     """Find cells that were kept from their CPUs; by a quota first, as others then count for nothing."""
-    lost = cpu_loss(list(member.launches.values()))
+    lost = cpu_loss(member.launches.values())
     if lost is None:
         return None
     if lost.is_throttled and lost.throttled_pct is not None:
         evidence = {"throttled_pct": lost.throttled_pct, "cpus": lost.cpus}
-        explained = ("cpus_idle", "stalls")
-        where = ("throttled", member.cell.key, member.group)
-        return Finding(*where, evidence, lost.throttled_pct, reason("raise_quota"), explained)
+        explains = ("cpus_idle", "stalls")
+        return member.finding("throttled", evidence, lost.throttled_pct, reason("raise_quota"), explains)
     if lost.is_contended:
         evidence = {"contention_pct": lost.contention_pct, "steal_pct": lost.steal_pct or 0.0, "cpus": lost.cpus}
-        where = ("contention", member.cell.key, member.group)
-        return Finding(*where, evidence, lost.contention_pct, reason("quiet_machine"), ("cpus_idle",))
+        return member.finding("contention", evidence, lost.contention_pct, reason("quiet_machine"), ("cpus_idle",))
     return None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kit.audit.finding import Finding
-from kit.audit.member import Member
+from kit.audit.finding import Finding, Member
+from kit.audit.launch_arrays import cpus_used
 from kit.profile.reason import reason
 
 # Of the threads asked for. Small steps never fill all CPUs: below a half, the threads mostly wait.
@@ -19,15 +19,12 @@ IDLE_RANK = 0.5
 def find(member: Member) -> Finding | None:
     """Find cells on a CPU that use far fewer CPUs than they have threads, or more."""
     threads = next((launch.threads.requested for launch in member.launches.values() if launch.threads is not None), 0)
-    blocks = member.counted("process.cpu_ns")
-    if blocks is None or threads < 1 or member.cell.device != "cpu":
+    used = cpus_used(member.launches.values())
+    if used is None or threads < 1 or member.cell.device != "cpu":
         return None
-    used = float(blocks.values[0].sum() / blocks.span_ns.sum())
     values = {"cpus_used": used, "threads": threads}
     if used > BEYOND_USE_LEAST * threads:
-        rank = 100 * (used / threads - 1)
-        return Finding("cpus_beyond", member.cell.key, member.group, values, rank, reason("equal_threads"))
+        return member.finding("cpus_beyond", values, 100 * (used / threads - 1), reason("equal_threads"))
     if threads >= THREADS_LEAST and used < IDLE_USE_MAX * threads:
-        rank = 100 * (1 - used / threads) * IDLE_RANK
-        return Finding("cpus_idle", member.cell.key, member.group, values, rank, reason("larger_batch"))
+        return member.finding("cpus_idle", values, 100 * (1 - used / threads) * IDLE_RANK, reason("larger_batch"))
     return None

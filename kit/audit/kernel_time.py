@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kit.audit.finding import Finding
-from kit.audit.member import Member
+from kit.audit.finding import Finding, Member
 from kit.profile.cell import Variant
 from kit.profile.reason import Reason, reason
 
@@ -24,7 +23,7 @@ def find(member: Member) -> Finding | None:
     blocks = member.counted("process.user_ns", "process.system_ns")
     if blocks is None:
         return None
-    user_ns, system_ns = (float(values.sum()) for values in blocks.values)
+    user_ns, system_ns = blocks.sums
     if user_ns + system_ns < CPU_TIME_LEAST_NS:
         return None
     share_pct = 100 * system_ns / (user_ns + system_ns)
@@ -32,13 +31,12 @@ def find(member: Member) -> Finding | None:
         return None
     faulting = member.counted("process.cpu_ns", "process.minor_faults")
     if faulting is not None:
-        cpu_ns, faults = (float(values.sum()) for values in faulting.values)
+        cpu_ns, faults = faulting.sums
         if faults >= FAULTS_LEAST_PER_CPU_MS * cpu_ns / 1e6 > 0:
-            evidence = {"kernel_share_pct": share_pct, "faults_per_step": faults / float(faulting.steps.sum())}
-            remedy = other_allocator(member.variant)
-            return Finding("page_faults", member.cell.key, member.group, evidence, share_pct, remedy)
-    evidence = {"kernel_share_pct": share_pct, "kernel_per_step_ns": system_ns / float(blocks.steps.sum())}
-    return Finding("kernel_share", member.cell.key, member.group, evidence, share_pct, reason("count_system_calls"))
+            evidence = {"kernel_share_pct": share_pct, "faults_per_step": faulting.per_step[1]}
+            return member.finding("page_faults", evidence, share_pct, other_allocator(member.variant))
+    evidence = {"kernel_share_pct": share_pct, "kernel_per_step_ns": blocks.per_step[1]}
+    return member.finding("kernel_share", evidence, share_pct, reason("count_system_calls"))
 
 
 def other_allocator(variant: Variant | None) -> Reason | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +21,18 @@ class Counted(NamedTuple):
     span_ns: NDArray[Any]
     values: list[NDArray[Any]]  # one array for each counter
 
+    @property
+    def sums(self) -> list[float]:
+        """How much each counter grew by."""
+        return [float(values.sum()) for values in self.values]
 
-def counted(launches: Sequence[Launch], *names: str, within: Collection[Place] | None = None) -> Counted | None:
+    @property
+    def per_step(self) -> list[float]:
+        """How much each counter grew by in a step."""
+        return [total / float(self.steps.sum()) for total in self.sums]
+
+
+def counted(launches: Iterable[Launch], *names: str, within: Collection[Place] | None = None) -> Counted | None:
     """Return the blocks of these launches in which all counters of `names` were read; None where there are none.
 
     Args:
@@ -39,15 +49,24 @@ def counted(launches: Sequence[Launch], *names: str, within: Collection[Place] |
             launch.blocks.all_steps(),
             launch.blocks.span_ns,
             *(launch.blocks.counters[name] for name in names),
-            strict=False,
+            strict=True,
         )
-        if None not in values and span_ns > 0 and steps > 0
-        if within is None or (launch.round, cycle) in within
+        if None not in values and (within is None or (launch.round, cycle) in within)
     ]
     if not rows:
         return None
     steps, span_ns, *values = np.asarray(rows, np.float64).T
     return Counted(steps, span_ns, values)
+
+
+def cpus_used(launches: Iterable[Launch]) -> float | None:
+    """Return how many CPUs these launches kept busy in their blocks; None where that was not read."""
+    used_ns, spans_ns = 0, 0
+    for blocks in (launch.blocks for launch in launches):
+        for cpu_ns, span_ns in zip(blocks.counters.get("process.cpu_ns", ()), blocks.span_ns, strict=False):
+            if cpu_ns is not None:
+                used_ns, spans_ns = used_ns + cpu_ns, spans_ns + span_ns
+    return used_ns / spans_ns if spans_ns else None
 
 
 def block_arrays(launch: Launch) -> BlockArrays:

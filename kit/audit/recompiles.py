@@ -6,8 +6,7 @@ reason of its own.
 
 from __future__ import annotations
 
-from kit.audit.finding import Finding
-from kit.audit.member import Member
+from kit.audit.finding import Finding, Member
 from kit.profile.reason import reason
 
 # In any launch: the first step has compiled all there is.
@@ -26,5 +25,4 @@ def find(member: Member) -> Finding | None:
     evidence = {"recompiles": sum(affected), "launches": len(affected), "of_launches": len(counts)}
     setting = LOG_SETTINGS.get(member.cell.backend)
     remedy = None if setting is None else reason("log_recompiles", setting=setting)
-    rank = 100 * len(affected) / len(counts)
-    return Finding("recompiles", member.cell.key, member.group, evidence, rank, remedy)
+    return member.finding("recompiles", evidence, 100 * len(affected) / len(counts), remedy)

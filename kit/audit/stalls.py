@@ -9,9 +9,8 @@ import math
 
 import numpy as np
 
-from kit.audit.finding import Finding
+from kit.audit.finding import Finding, Member
 from kit.audit.launch_arrays import block_arrays
-from kit.audit.member import Member
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
 from kit.stats.difference import over_rounds
@@ -30,7 +29,7 @@ def find(member: Member) -> Finding | None:
         return None
     stalled_pct = 100 * (1 - 1 / least.ratio)
     evidence = {"stalled_pct": stalled_pct, "rounds": least.rounds}
-    return Finding("stalls", member.cell.key, member.group, evidence, stalled_pct, reason("see_latency"))
+    return member.finding("stalls", evidence, stalled_pct, reason("see_latency"))
 
 
 def _excess_logs(member: Member) -> list[list[float]]:
@@ -40,12 +39,9 @@ def _excess_logs(member: Member) -> list[list[float]]:
     """
     if not member.others:
         return [[_within_blocks(launch) for launch in member.launches.values()]]
+    excess = {number: _excess_log(launch) for number, launch in member.launches.items()}
     return [
-        [
-            _excess_log(launch) - _excess_log(other[number])
-            for number, launch in member.launches.items()
-            if number in other
-        ]
+        [log - _excess_log(other[number]) for number, log in excess.items() if number in other]
         for other in member.others
     ]
 

@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kit.audit.contention import cpu_loss
-from kit.audit.finding import Finding
+from kit.audit.finding import Finding, Member
 from kit.audit.kernel_time import FAULTS_LEAST_PER_CPU_MS, other_allocator
-from kit.audit.member import Member
+from kit.audit.launch_arrays import Place
 from kit.profile.launch import Launch
 from kit.stats.modes import GAP_LEAST_PLAIN, TwoModes, modes_by_cause, two_modes
 
@@ -23,11 +22,9 @@ FEW_FAULTS_SHARE = 0.5
 
 
 class Modes(NamedTuple):
-    """Which blocks of a member were in its slow mode; arrays have the shape (blocks,)."""
+    """The two modes of a member."""
 
-    rounds: NDArray[Any]
-    cycles: NDArray[Any]
-    slow: NDArray[np.bool_]
+    is_slow: dict[Place, bool]  # of each block
     step_ns: tuple[float, float]  # in the fast and in the slow mode
     faults_per_step: tuple[float, float] | None  # where they part the modes
     slowed_log: float  # ln of slow over fast, relative to the others of the group where there are any
@@ -41,27 +38,26 @@ def find(member: Member) -> Finding | None:
     values = {
         "fast_step_ns": modes.step_ns[0],
         "slow_step_ns": modes.step_ns[1],
-        "slow_share_pct": 100 * float(modes.slow.mean()),
+        "slow_share_pct": 100 * float(np.mean(list(modes.is_slow.values()))),
     }
     rank = 100 * (1 - math.exp(-modes.slowed_log))
     if modes.faults_per_step is None:
-        return Finding("two_modes", member.cell.key, member.group, values, rank, None, ("stalls",))
+        return member.finding("two_modes", values, rank, explains=("stalls",))
     fast, slow = modes.faults_per_step
     values |= {"fast_faults_per_step": fast, "slow_faults_per_step": slow}
     explains = ("stalls", "page_faults", "kernel_share")
-    remedy = other_allocator(member.variant)
-    return Finding("two_modes_page_faults", member.cell.key, member.group, values, rank, remedy, explains)
+    return member.finding("two_modes_page_faults", values, rank, other_allocator(member.variant), explains)
 
 
 def modes_of(member: Member) -> Modes | None:
     """Return the two modes of a member; None where drift or contention explains them, or it is a fit."""
     # Stretches of a fit lie too far apart for the machine's drift to be told from modes.
-    blocks = [] if member.cell.task == "fit" else _blocks(member)
+    blocks = {} if member.cell.task == "fit" else _blocks(member)
     if not blocks:
         return None
-    rounds, cycles, times, beside, faults, cpu_ms = np.array(blocks).T
+    times, beside, faults, cpu_ms = np.array(list(blocks.values())).T
     alone = not member.paired_rounds
-    relative = times - (0.0 if alone else beside)
+    relative = times if alone else times - beside
     counted = bool(np.all(np.isfinite(faults)))
     modes: TwoModes | None = None
     # A cause that is there or not tells the modes better than times, which noise and drift blur.
@@ -71,62 +67,50 @@ def modes_of(member: Member) -> Modes | None:
         modes = two_modes(times, gap_least=GAP_LEAST_PLAIN) if alone else two_modes(relative, own_log=times)
     if modes is None:
         return None
-    slow = modes.slow
+    slow, is_slow = modes.slow, dict(zip(blocks, modes.slow.tolist(), strict=True))
     fast_faults, slow_faults = (float(np.median(faults[part])) if counted else math.nan for part in (~slow, slow))
     parted = counted and fast_faults <= FEW_FAULTS_SHARE * slow_faults
     parted = parted and slow_faults / float(np.median(cpu_ms[slow])) >= FAULTS_LEAST_PER_CPU_MS
-    if not parted and _is_contended(member, rounds[slow], cycles[slow]):
-        return None
+    if not parted:
+        lost = cpu_loss(member.launches.values(), {place for place in blocks if is_slow[place]})
+        if lost is not None and lost.is_contended:  # these blocks are slow because others had the CPUs
+            return None
     return Modes(
-        rounds=rounds,
-        cycles=cycles,
-        slow=slow,
+        is_slow=is_slow,
         step_ns=(math.exp(np.median(times[~slow])), math.exp(np.median(times[slow]))),
         faults_per_step=(fast_faults, slow_faults) if parted else None,
         slowed_log=modes.slow_log - modes.fast_log,
     )
 
 
-def _is_contended(member: Member, rounds: NDArray[Any], cycles: NDArray[Any]) -> bool:
-    """Whether others had the CPUs in these blocks: then they are slow for that, and not by a mode of the member's."""
-    lost = cpu_loss(list(member.launches.values()), set(zip(rounds.tolist(), cycles.tolist(), strict=True)))
-    return lost is not None and lost.is_contended
-
-
-def _blocks(member: Member) -> list[tuple[float, ...]]:
-    """Return round, cycle, ln step, mean ln step of the others, faults and CPU ms per step, of each block.
+def _blocks(member: Member) -> dict[Place, tuple[float, float, float, float]]:
+    """Return ln step, mean ln step of the others, faults and CPU ms per step, of each block.
 
     Of members that took turns only the cycles that all have; faults are nan where they were not read.
     """
-    rows: list[tuple[float, ...]] = []
+    measured = {}
     paired = member.paired_rounds
     for number in paired or member.launches:
-        launch = member.launches[number]
-        beside = [other[number] for other in member.others] if paired else []
-        others = [dict(zip(other.blocks.cycle, _log_steps(other), strict=True)) for other in beside]
-        blocks = launch.blocks
+        blocks = member.launches[number].blocks
+        others = [_log_steps(other[number]) for other in member.others] if paired else []
         nothing: list[int | None] = [None] * len(blocks.cycle)
-        faults, cpu_ns = (blocks.counters.get(name, nothing) for name in ("process.minor_faults", "process.cpu_ns"))
-        for cycle, log_step, steps, fault, cpu in zip(
-            blocks.cycle, _log_steps(launch), blocks.all_steps(), faults, cpu_ns, strict=True
-        ):
+        counters = [blocks.counters.get(name, nothing) for name in ("process.minor_faults", "process.cpu_ns")]
+        log_steps = _log_steps(member.launches[number])
+        for cycle, steps, faults, cpu_ns in zip(blocks.cycle, blocks.all_steps(), *counters, strict=True):
             if not all(cycle in other for other in others):
                 continue
-            read = fault is not None and cpu is not None and cpu > 0
-            rows.append(
-                (
-                    float(number),
-                    float(cycle),
-                    log_step,
-                    sum(other[cycle] for other in others) / len(others) if others else 0.0,
-                    (fault or 0) / steps if read else math.nan,
-                    (cpu or 0) / 1e6 / steps if read else math.nan,
-                )
-            )
-    return rows
+            beside = sum(other[cycle] for other in others) / len(others) if others else 0.0
+            per_step = (math.nan, math.nan)
+            if faults is not None and cpu_ns is not None and cpu_ns > 0:
+                per_step = (faults / steps, cpu_ns / 1e6 / steps)
+            measured[number, cycle] = (log_steps[cycle], beside, *per_step)
+    return measured
 
 
-def _log_steps(launch: Launch) -> list[float]:
-    """Return ln of the step time of each block."""
+def _log_steps(launch: Launch) -> dict[int, float]:
+    """Return ln of the step time in each cycle."""
     blocks = launch.blocks
-    return [math.log(duration_ns / steps) for duration_ns, steps in zip(blocks.duration_ns, blocks.steps, strict=True)]
+    return {
+        cycle: math.log(duration_ns / steps)
+        for cycle, duration_ns, steps in zip(blocks.cycle, blocks.duration_ns, blocks.steps, strict=True)
+    }

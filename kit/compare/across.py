@@ -8,20 +8,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from kit.compare.cell_numbers import combined, counted_marks, judged_ns
-from kit.compare.comparability import NotComparableError, cell_mismatches, merged, run_mismatches
-from kit.compare.naming import axes_of, titles
+from kit.compare.cell_numbers import judged_ns
+from kit.compare.comparability import NotComparableError, blocking, cell_mismatches, merged, run_mismatches
+from kit.compare.naming import axes_of, swept_axis, titles
 from kit.compare.notes import by_notes, deduplicated
 from kit.compare.rows import Comparison, GroupRows, Mismatch, Note, Row
-from kit.compare.runs import CellRun, Run, Side, sides_of
-from kit.compare.sweep import swept_axis
+from kit.compare.runs import CellRun, Run, row_of
+from kit.errors import KitError
 from kit.profile.reason import reason
 from kit.stats.rounds import By
 from kit.stats.runs import RUNS_FOR_SPREAD, over_runs
 from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdict_of
+
+
+class Side(NamedTuple):
+    """Runs of one identity and one given label."""
+
+    label: str
+    runs: list[Run]
+
+    def of_cell(self, key: str) -> list[CellRun]:
+        """Return the cell of every run that has it."""
+        return [run.cells[key] for run in self.runs if key in run.cells]
+
+    def row(self, key: str, name: str, *, is_baseline: bool = False) -> Row:
+        """Return the row of a cell that some of the runs have."""
+        labels = [run.label for run in self.runs]
+        return row_of(f"{name} · {self.label}", self.of_cell(key), labels, is_baseline=is_baseline)
+
 
 Differing = Mapping[tuple[str, str], list[Mismatch]]  # label of a later side, key of a cell -> from the baseline's
 
@@ -51,7 +69,7 @@ def compare_runs(
     everyone = [*runs, *against]
     if len(everyone) < 2:  # noqa: PLR2004 - one and another
         raise NotComparableError(f"{everyone[0].label} is the only run: it was given more than once; give another")
-    base, later = sides_of(runs, against, baseline)
+    base, later = _sides_of(runs, against, baseline)
     differing = {
         (side.label, key): _cell_mismatches(base, side, key)
         for side in later
@@ -60,8 +78,8 @@ def compare_runs(
     if not differing:
         has = "; ".join(f"{side.label} has {next(iter(side.runs[0].cells), 'none')}" for side in (base, later[0]))
         raise NotComparableError(f"no cell is in both: {has}; compare runs of the same suite")
-    if not force and all(_blocking(mismatches) for mismatches in differing.values()):
-        raise _refusal(_blocking(next(iter(differing.values())))[0])
+    if not force and all(blocking(mismatches) for mismatches in differing.values()):
+        raise _refusal(blocking(next(iter(differing.values())))[0])
     groups = _groups(base, later, differing, by, force=force)
     notes = [Note(what=reason("same_run", profiles=", ".join(repeated)))] if repeated else []
     if any(row.versus is not None and row.versus.low is None for group in groups for row in group.rows):
@@ -112,10 +130,6 @@ def _is_apart(base: Side, side: Side) -> bool:
     return max(first) < min(second) or max(second) < min(first)
 
 
-def _blocking(mismatches: Sequence[Mismatch]) -> list[Mismatch]:
-    return [mismatch for mismatch in mismatches if mismatch.grade == "incompatible"]
-
-
 def _refusal(mismatch: Mismatch) -> NotComparableError:
     (base_value, others), (value, labels) = mismatch.values[0], mismatch.values[-1]
     return NotComparableError(
@@ -136,11 +150,11 @@ def _groups(base: Side, later: Sequence[Side], differing: Differing, by: By, *, 
         rows = []
         for key, cell_run in _in_order(members):
             if base.of_cell(key):
-                rows.append(_row(base, key, cell_run.name, is_baseline=True))
+                rows.append(base.row(key, cell_run.name, is_baseline=True))
             for side in (side for side in later if side.of_cell(key)):
-                blocked = _blocking(differing.get((side.label, key), []))
+                blocked = blocking(differing.get((side.label, key), []))
                 versus = None if blocked and not force else _versus(base, side, key, by)
-                rows.append(msgspec.structs.replace(_row(side, key, cell_run.name), blocked=blocked, versus=versus))
+                rows.append(msgspec.structs.replace(side.row(key, cell_run.name), blocked=blocked, versus=versus))
         groups.append(GroupRows(key=group, title=title, baseline=base.label, rows=_adjusted(rows)))
     return groups
 
@@ -150,19 +164,6 @@ def _in_order(members: Mapping[str, CellRun]) -> list[tuple[str, CellRun]]:
     cells = [member.cell for member in members.values()]
     axis = swept_axis(cells, axes_of(cells))
     return sorted(members.items(), key=lambda item: 0 if axis is None else item[1].cell.value(axis) or 0)
-
-
-def _row(side: Side, key: str, name: str, *, is_baseline: bool = False) -> Row:
-    cell_runs = side.of_cell(key)
-    return Row(
-        name=f"{name} · {side.label}",
-        cell=cell_runs[0].cell,
-        profiles=[run.label for run in side.runs],
-        numbers=combined([run.numbers for run in cell_runs]),
-        is_baseline=is_baseline,
-        marks=counted_marks(mark for run in cell_runs for mark in run.marks),
-        failure=next((run.failure for run in cell_runs if run.failure is not None), None),
-    )
 
 
 def _versus(base: Side, side: Side, key: str, by: By) -> Versus | None:
@@ -184,9 +185,43 @@ def _adjusted(rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         versus = row.versus
         if versus is not None and versus.p_adjusted is not None:
-            p = next(adjusted)
-            t = versus.mean_log or 0.0, versus.se_log or 0.0, versus.df or 1.0
-            verdict = verdict_of(*t, p <= ALPHA, SMALLEST_DIFFERENCE)
+            p, mean_log = next(adjusted), versus.mean_log or 0.0
+            verdict = verdict_of(mean_log, versus.se_log or 0.0, versus.df or 1.0, p <= ALPHA, SMALLEST_DIFFERENCE)
             versus = msgspec.structs.replace(versus, p_adjusted=p, verdict=verdict, comparisons=len(tested))
         judged.append(msgspec.structs.replace(row, versus=versus))
     return judged
+
+
+def _sides_of(runs: Sequence[Run], against: Sequence[Run], baseline: str | None) -> tuple[Side, list[Side]]:
+    """Return the baseline's side and the later ones, each the runs of one identity and one given label.
+
+    The baseline is the side of the first run, or of the one that `baseline` names. Where all runs are alike in both
+    and none was given apart, it is that run alone.
+    """
+    everyone = [*runs, *against]
+    first = next((run for run in everyone if baseline in (None, run.label, run.given_label)), None)
+    if first is None:
+        raise KitError(f"no profile {baseline!r}; choose from {', '.join(run.label for run in everyone)}")
+    alike = [*_alike(runs), *_alike(against)]
+    if len(alike) == 1:
+        alike = [[first], *_alike([run for run in everyone if run is not first])]
+    sides = _named(alike)
+    base = next(side for side in sides if any(run is first for run in side.runs))
+    return base, [side for side in sides if side is not base]
+
+
+def _alike(runs: Sequence[Run]) -> list[list[Run]]:
+    sides: dict[tuple[bytes, str], list[Run]] = {}
+    for run in runs:
+        sides.setdefault((run.identity, run.given_label), []).append(run)
+    return list(sides.values())
+
+
+def _named(alike: Sequence[list[Run]]) -> list[Side]:
+    """Return the sides by their given labels; where there is none, or two have it, by their files."""
+    given = [runs[0].given_label for runs in alike]
+    sides = []
+    for label, runs in zip(given, alike, strict=True):
+        files = runs[0].label + (f" and {len(runs) - 1} more" if len(runs) > 1 else "")
+        sides.append(Side(files if not label else label if given.count(label) == 1 else f"{label} ({files})", runs))
+    return sides

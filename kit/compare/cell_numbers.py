@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from kit.audit.contention import cpu_loss
-from kit.audit.launch_arrays import block_arrays
+from kit.audit.launch_arrays import block_arrays, counted, cpus_used
 from kit.compare.fits import fit_numbers
 from kit.compare.rows import FitNumbers, Numbers
 from kit.profile.cell import Cell
@@ -28,7 +27,6 @@ COMPILE_PHASES = ("trace", "compile", "first_step")
 # Of the process, and of a program in it: from nothing to the first step done.
 PROCESS_PHASES = ("start", "import")
 START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
-CPU_COUNTER = "process.cpu_ns"
 # Of several runs their geometric mean.
 MEANS = (
     "step_ns", "raw_step_ns", "latency_ns", "sample_ns", "p95_ns", "p99_ns", "samples_per_s", "start_ns", "compile_ns",
@@ -36,36 +34,27 @@ MEANS = (
 )  # fmt: skip
 
 
-class SharedProcesses(NamedTuple):
-    """Which processes held more than one cell, and which of their launches were not the first program in them."""
-
-    shared: frozenset[tuple[int, str]]  # (round, process)
-    warm: frozenset[tuple[int, str, str]]  # (round, process, cell key)
+# (round, process) -> key of each cell that it held -> when the cell's first step began; null: it had none.
+Processes = Mapping[tuple[int, str], Mapping[str, int | None]]
+NOTHING_SHARED: Processes = {}
 
 
-NOTHING_SHARED = SharedProcesses(frozenset(), frozenset())
-
-
-def processes_shared(profile: Profile) -> SharedProcesses:
-    """Return what is known of the processes of a profile's launches."""
-    held: dict[tuple[int, str], set[str]] = defaultdict(set)
-    begun: dict[tuple[int, str], dict[str, int]] = defaultdict(dict)
+def processes_shared(profile: Profile) -> Processes:
+    """Return which cells the processes of a profile's launches held."""
+    held: dict[tuple[int, str], dict[str, int | None]] = defaultdict(dict)
     for result in profile.cells:
         for launch in result.launches:
-            held[launch.round, launch.process].add(result.key)
-            begin_ns = next((phase.begin_ns for phase in launch.phases if phase.name == "first_step"), None)
-            if begin_ns is not None:
-                begun[launch.round, launch.process].setdefault(result.key, begin_ns)
-    shared = {process for process, cells in held.items() if len(cells) > 1}
-    firsts = {process: min(begun[process].values()) for process in shared if begun[process]}
-    warm = {(*process, key) for process, first in firsts.items() for key, at in begun[process].items() if at > first}
-    return SharedProcesses(frozenset(shared), frozenset(warm))
+            cells = held[launch.round, launch.process]
+            if cells.get(result.key) is None:
+                begins_ns = (phase.begin_ns for phase in launch.phases if phase.name == "first_step")
+                cells[result.key] = next(begins_ns, None)
+    return held
 
 
 def numbers_of(
     result: CellResult,
     launches: Sequence[Launch],
-    shared: SharedProcesses,
+    processes: Processes,
     shown_ns: float | None = None,
     by: By = "step",
     *,
@@ -75,8 +64,8 @@ def numbers_of(
 
     Args:
         result: the cell.
-        launches: of it, in one group, of all rounds, the failed included.
-        shared: from `processes_shared`.
+        launches: of it, the failed included.
+        processes: from `processes_shared`.
         shown_ns: from `Pairs.shown_ns`, by what `by` says; null: the cell's own level.
         by: what the group is compared by.
         details: phases, counters and sensors, too; they take half of the time.
@@ -89,21 +78,24 @@ def numbers_of(
     # A fit runs in stretches of its own lengths: its step is that of the whole.
     steps_ns = [mean_step_ns(of_launch) if cell.task == "fit" else launch_time_ns(of_launch) for of_launch in blocks]
     raw_step_ns = geometric_mean(steps_ns)
-    latency_ns = geometric_mean(launch_time_ns(of_launch, "latency") for of_launch in blocks)
-    step_ns = shown_ns if (by == "step" or cell.task == "fit") and shown_ns is not None else raw_step_ns
+    step_ns, latency_ns = raw_step_ns, geometric_mean(launch_time_ns(of_launch, "latency") for of_launch in blocks)
+    if shown_ns is not None and by == "latency" and cell.task != "fit":
+        latency_ns = shown_ns
+    elif shown_ns is not None:
+        step_ns = shown_ns
     by_round = defaultdict(list)
     for launch, launch_ns in zip(good, steps_ns, strict=True):
         by_round[launch.round].append(launch_ns)
     interval = level_interval(by_round.values())
     scale = step_ns / raw_step_ns if step_ns and raw_step_ns else 1.0
     compile_ns = [ns for launch in good if (ns := compile_first_ns(launch))]
-    start_ns = [start for launch in good if (start := _start_ns(launch, shared)) is not None]
+    start_ns = [start for launch in good if (start := _start_ns(launch, processes)) is not None]
     return Numbers(
         launches=len(good),
         failed=failed,
         step_ns=step_ns,
         raw_step_ns=raw_step_ns,
-        latency_ns=shown_ns if by == "latency" and shown_ns is not None and cell.task != "fit" else latency_ns,
+        latency_ns=latency_ns,
         sample_ns=step_ns / cell.batch if step_ns is not None and cell.batch > 0 else None,
         step_interval_ns=None if interval is None else (interval[0] * scale, interval[1] * scale),
         p95_ns=result.p95_ns,
@@ -111,11 +103,11 @@ def numbers_of(
         samples_per_s=1e9 * cell.batch / step_ns if step_ns and cell.batch > 0 else None,
         start_ns=statistics.median(start_ns) if start_ns else None,
         compile_ns=statistics.median(compile_ns) if compile_ns else None,
-        warm_start=any(_is_warm(launch, shared) for launch in good),
+        warm_start=any(_is_warm(launch, processes) for launch in good),
         peak_memory_b=_peak_memory_b(cell, good),
-        process_shared=any((launch.round, launch.process) in shared.shared for launch in good),
+        process_shared=any(len(processes.get((launch.round, launch.process), ())) > 1 for launch in good),
         energy_per_sample_j=_energy_per_sample_j(cell, good),
-        cpus=_growth(good, {CPU_COUNTER: [launch.blocks.span_ns for launch in good]}).get(CPU_COUNTER),
+        cpus=cpus_used(good),
         injected_ratio=geometric_mean(map(_injected_ratio, good)),
         drift_pct=_drift_pct(steps_ns),
         fit=fit_numbers(good, step_ns),
@@ -168,8 +160,7 @@ def phases_ns(launches: Iterable[Launch]) -> dict[str, float]:
 def counters_per_step(launches: Sequence[Launch]) -> dict[str, float]:
     """Return each counter's growth per step, lead-in steps included; blocks whose read failed are left out."""
     names = dict.fromkeys(name for launch in launches for name in launch.blocks.counters)
-    steps = [launch.blocks.all_steps() for launch in launches]
-    return _growth(launches, dict.fromkeys(names, steps))
+    return {name: blocks.per_step[0] for name in names if (blocks := counted(launches, name)) is not None}
 
 
 def launch_marks(launch: Launch) -> list[Reason]:
@@ -177,21 +168,25 @@ def launch_marks(launch: Launch) -> list[Reason]:
     if not launch.gave_number:
         return []
     marks = {mark.code: mark for mark in launch.marks}
-    lost = cpu_loss([launch])
+    lost, recompiles, certificate = cpu_loss([launch]), launch.recompiles, launch.certificate
     if lost is not None and lost.is_throttled:
         marks["throttled"] = reason("throttled", share_pct=lost.throttled_pct or 0.0)
     elif lost is not None and lost.is_contended:
         marks["contended"] = reason("contended", share_pct=lost.contention_pct)
-    waited_ns = [median_ns for median_ns in launch.blocks.median_ns if median_ns is not None]
-    if launch.certificate is not None and waited_ns and min(waited_ns) < launch.certificate.shortest_step_ns:
-        shortest_ns = launch.certificate.shortest_step_ns
-        mark = reason("step_too_short_for_clock", step_ns=min(waited_ns), shortest_ns=shortest_ns)
-        marks[mark.code] = mark
-    if launch.recompiles is not None and launch.recompiles.count:
-        marks.setdefault("recompiled", reason("recompiled", count=launch.recompiles.count))
-    if launch.recompiles is not None and launch.recompiles.graph_breaks:
-        marks.setdefault("graph_breaks", reason("graph_breaks", count=launch.recompiles.graph_breaks))
+    step_ns = min((median_ns for median_ns in launch.blocks.median_ns if median_ns is not None), default=math.inf)
+    if certificate is not None and step_ns < certificate.shortest_step_ns:
+        code = "step_too_short_for_clock"
+        marks[code] = reason(code, step_ns=step_ns, shortest_ns=certificate.shortest_step_ns)
+    if recompiles is not None and recompiles.count:
+        marks.setdefault("recompiled", reason("recompiled", count=recompiles.count))
+    if recompiles is not None and recompiles.graph_breaks:
+        marks.setdefault("graph_breaks", reason("graph_breaks", count=recompiles.graph_breaks))
     return list(marks.values())
+
+
+def first_failure(launches: Iterable[Launch]) -> Reason | None:
+    """Return why the first launch that failed did."""
+    return next((launch.failure.reason for launch in launches if launch.failure is not None), None)
 
 
 def counted_marks(marks: Iterable[Reason]) -> list[Reason]:
@@ -199,7 +194,11 @@ def counted_marks(marks: Iterable[Reason]) -> list[Reason]:
     by_code = defaultdict(list)
     for mark in marks:
         by_code[mark.code].append(mark)
-    worst = [(max(alike, key=_severity), len(alike)) for alike in by_code.values()]
+
+    def severity(mark: Reason) -> float:
+        return max((value for value in mark.values.values() if isinstance(value, int | float)), default=0)
+
+    worst = [(max(alike, key=severity), len(alike)) for alike in by_code.values()]
     return [msgspec.structs.replace(mark, values={**mark.values, "launches": count}) for mark, count in worst]
 
 
@@ -209,19 +208,22 @@ def geometric_mean(values: Iterable[float | None]) -> float | None:
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
-def _start_ns(launch: Launch, shared: SharedProcesses) -> int | None:
+def _start_ns(launch: Launch, processes: Processes) -> int | None:
     """Return the time from the process's start to the first step done; of a later program of it, from its own data on.
 
     Null where the start of the process was not measured, as up to schema 2.1.
     """
     phases: dict[str, int] = {phase.name: phase.duration_ns for phase in launch.phases}
-    if _is_warm(launch, shared):
+    if _is_warm(launch, processes):
         return sum(phases.get(name, 0) for name in START_PHASES if name not in PROCESS_PHASES)
     return sum(phases.get(name, 0) for name in START_PHASES) if "start" in phases else None
 
 
-def _is_warm(launch: Launch, shared: SharedProcesses) -> bool:
-    return (launch.round, launch.process, launch.cell_key) in shared.warm
+def _is_warm(launch: Launch, processes: Processes) -> bool:
+    """Whether its process had run another program before."""
+    begins_ns = processes.get((launch.round, launch.process), {})
+    begin_ns = begins_ns.get(launch.cell_key)
+    return begin_ns is not None and any(other is not None and other < begin_ns for other in begins_ns.values())
 
 
 def _peak_memory_b(cell: Cell, launches: Sequence[Launch]) -> int | None:
@@ -260,26 +262,6 @@ def _injected_ratio(launch: Launch) -> float | None:
 
 def _drift_pct(steps_ns: Sequence[float]) -> float | None:
     return 100 * float(np.std(np.log(steps_ns), ddof=1)) if len(steps_ns) > 1 else None
-
-
-def _severity(mark: Reason) -> float:
-    return max((value for value in mark.values.values() if isinstance(value, int | float)), default=0)
-
-
-def _growth(launches: Sequence[Launch], weights: dict[str, list[list[int]]]) -> dict[str, float]:
-    """Return what each counter of `weights` grew by, over the weights of the blocks that were read."""
-    growth = {}
-    for name, by_launch in weights.items():
-        known = [
-            (value, weight)
-            for launch, of_launch in zip(launches, by_launch, strict=True)
-            for value, weight in zip(launch.blocks.counters.get(name, []), of_launch, strict=False)
-            if value is not None
-        ]
-        total = sum(weight for _, weight in known)
-        if total > 0:
-            growth[name] = sum(value for value, _ in known) / total
-    return growth
 
 
 def _sensors(launches: Sequence[Launch]) -> dict[str, SensorSummary]:

@@ -20,11 +20,8 @@ from kit.stats.parity import max_relative_difference
 from kit.workloads.parity import parity_tolerance
 
 INCOMPATIBLE_KINDS = [kind for kind, fact in FACTS.items() if fact.grade == "incompatible"]
-
 # Of a kind that another kit knows.
 UNKNOWN = Fact("noted")
-
-Holders = Mapping[Value | None, Sequence[str]]  # value -> labels of the profiles that have it
 
 
 class NotComparableError(KitError):
@@ -50,21 +47,18 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
         for kind in INCOMPATIBLE_KINDS:
             if values[kind]:
                 holders[kind].setdefault(values[kind], []).append(label)
-    differing = {kind: values for kind, values in holders.items() if len(values) > 1}
     # What one machine is told to do is a choice; on another machine it is what that machine has.
     return [
         _mismatch(kind, kind, values, "warns" if kind == "threads" and not like_hardware else "incompatible")
-        for kind, values in differing.items()
+        for kind, values in holders.items()
+        if len(values) > 1
     ]
 
 
 def _same_losses(facts: CellFacts, base_facts: CellFacts, tolerance: float) -> bool:
     """Return true, too, where losses from other data, weights or batches, or of another number, do not compare."""
-    if not facts.start or (facts.start, facts.data, len(facts.losses)) != (
-        base_facts.start,
-        base_facts.data,
-        len(base_facts.losses),
-    ):
+    begun, base_begun = ((of.start, of.data, len(of.losses)) for of in (facts, base_facts))
+    if not facts.start or begun != base_begun:
         return True
     difference = max_relative_difference(facts.losses, base_facts.losses)
     return difference is not None and difference <= tolerance
@@ -79,15 +73,20 @@ def run_mismatches(runs: Sequence[tuple[str, Facts]]) -> list[Mismatch]:
     mismatches = []
     for (kind, name), values in holders.items():
         fact = FACTS.get(kind, UNKNOWN)
-        having = {label for labels in values.values() for label in labels}
-        if len(having) < len(runs) and not fact.is_optional:
-            values["none"] = [*values.get("none", []), *(label for label, _ in runs if label not in having)]
+        lacking = [label for label, facts in runs if (kind, name) not in facts]
+        if lacking and not fact.is_optional:
+            values.setdefault("none", []).extend(lacking)
         numbers = [value for value in values if isinstance(value, int | float)]
         is_negligible = len(numbers) == len(values) and max(numbers) - min(numbers) <= fact.negligible
         if len(values) > 1 and not is_negligible:
             mismatches.append(_mismatch(kind, name, values, fact.grade))
-    order = list(FACTS)
-    return sorted(mismatches, key=lambda mismatch: order.index(mismatch.kind) if mismatch.kind in FACTS else len(order))
+    order = {kind: place for place, kind in enumerate(FACTS)}
+    return sorted(mismatches, key=lambda mismatch: order.get(mismatch.kind, len(order)))
+
+
+def blocking(mismatches: Iterable[Mismatch]) -> list[Mismatch]:
+    """Return those for which the gate keeps two cells apart."""
+    return [mismatch for mismatch in mismatches if mismatch.grade == "incompatible"]
 
 
 def merged(mismatches: Iterable[Mismatch]) -> list[Mismatch]:
@@ -96,13 +95,9 @@ def merged(mismatches: Iterable[Mismatch]) -> list[Mismatch]:
     for mismatch in mismatches:
         for value, labels in mismatch.values:
             kinds.setdefault((mismatch.kind, mismatch.grade), {}).setdefault(value, {}).update(dict.fromkeys(labels))
-    return [
-        _mismatch(kind, kind, {value: list(labels) for value, labels in values.items()}, grade)
-        for (kind, grade), values in kinds.items()
-    ]
+    return [_mismatch(kind, kind, values, grade) for (kind, grade), values in kinds.items()]
 
 
-def _mismatch(kind: str, name: str, holders: Holders, grade: Grade) -> Mismatch:
-    return Mismatch(
-        kind=kind, name=name, grade=grade, values=[(value, list(labels)) for value, labels in holders.items()]
-    )
+def _mismatch(kind: str, name: str, holders: Mapping[Value | None, Iterable[str]], grade: Grade) -> Mismatch:
+    values = [(value, list(labels)) for value, labels in holders.items()]
+    return Mismatch(kind=kind, name=name, grade=grade, values=values)

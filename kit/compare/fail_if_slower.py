@@ -8,14 +8,6 @@ from kit.compare.rows import Comparison, Row
 from kit.stats.runs import SlowerBy, slower_by_more_than
 
 
-class LimitedRow(NamedTuple):
-    """A row, and what is shown of it."""
-
-    name: str  # ``group: name``
-    row: Row
-    shown: SlowerBy
-
-
 class Limit(NamedTuple):
     """Rows by what is shown of them, each as ``group: name``."""
 
@@ -29,8 +21,8 @@ class Limit(NamedTuple):
         return 1 if self.slower else 5 if self.unresolved else 0 if self.not_slower else 4
 
 
-def limited_rows(comparison: Comparison, allowed_pct: float) -> list[LimitedRow]:
-    """Return every row that is not a baseline with what is shown of it, adjusted over all of them.
+def limited_rows(comparison: Comparison, allowed_pct: float) -> list[tuple[str, Row, SlowerBy]]:
+    """Return ``group: name`` of every row that is not a baseline, the row, and what is shown, adjusted over all.
 
     What cannot be judged, as a cell that failed or is kept apart by the gate, is unresolved: it is not shown to be as
     fast as it was.
@@ -42,7 +34,7 @@ def limited_rows(comparison: Comparison, allowed_pct: float) -> list[LimitedRow]
         if not row.is_baseline
     ]
     shown = slower_by_more_than([row.versus for _, row in named], allowed_pct)
-    return [LimitedRow(name, row, answer) for (name, row), answer in zip(named, shown, strict=True)]
+    return [(name, row, answer) for (name, row), answer in zip(named, shown, strict=True)]
 
 
 def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:

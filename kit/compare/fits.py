@@ -28,7 +28,7 @@ def fit_numbers(launches: Iterable[Launch], step_ns: float | None = None) -> Fit
     ratios = [ratio for launch, fit in fits if (ratio := pipeline_ratio(launch, fit)) is not None]
     scores = [score for _, fit in fits if (score := score_of(fit)) is not None]
     tests = [fit.test_ns for _, fit in fits if fit.test_ns is not None]
-    mean_ns = statistics.fmean(total_ns(launch, fit) for launch, fit in fits)
+    mean_ns = statistics.fmean(_mean_step_ns(launch) * _steps_of(launch, fit) for launch, fit in fits)
     return FitNumbers(
         epochs=fits[0][1].epochs,
         updates=fits[0][1].updates,
@@ -52,13 +52,8 @@ def pipeline_ratio(launch: Launch, fit: Fit) -> float | None:
     return sum(launch.blocks.duration_ns) / predicted_ns
 
 
-def total_ns(launch: Launch, fit: Fit) -> float:
-    """Return the time of all steps of the epochs but the first; of a part of them computed from its mean step."""
-    return _mean_step_ns(launch) * _steps_of(launch, fit)
-
-
 def _steps_of(launch: Launch, fit: Fit) -> int:
-    """Return how many steps the whole time of a fit has."""
+    """Return how many steps the whole time of a fit has: all of its epochs but the first step."""
     return fit.all_updates - 1 if fit.is_part else sum(launch.blocks.steps)
 
 

@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kit.compare.comparability import cell_mismatches
-from kit.compare.explaining_facts import CellFacts
+from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Mismatch
-from kit.compare.runs import CellRun, Run, reduce_run
-from kit.compare.within import launches_of, parts_of
+from kit.compare.runs import CellRun, Run, reduce_run, whole_groups
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.schema import Profile
-from kit.stats.verdict import Versus
 
 
 class Place(NamedTuple):
@@ -74,6 +71,7 @@ def gains(places: Sequence[Place]) -> list[Gain]:
     """Return what each later place gains over the first, of every cell that both have, in the profiles' order."""
     base, *others = places
     taking_turns: dict[str, Pairs] = {}
+    groups = {group.key: group for group in whole_groups(base.profile)}
     all_gains = []
     for place in others:
         alike = base.run.hardware == place.run.hardware
@@ -82,16 +80,18 @@ def gains(places: Sequence[Place]) -> list[Gain]:
                 continue
             base_key, base_run = base.cells[name]
             facts = [(base.name, base_run.facts), (place.name, cell_run.facts)]
-            blocked = blocking(facts, cell_run.cell.precision, like_hardware=alike)
-            gain = Gain(place.name, cell_run.cell, None, blocked=blocked)
-            if blocked is None and cell_run.numbers.step_ns and base_run.numbers.step_ns:
+            blocked = blocking(cell_mismatches(facts, cell_run.cell.precision, like_hardware=alike))
+            gain = Gain(place.name, cell_run.cell, None, blocked=next(iter(blocked), None))
+            if not blocked and cell_run.numbers.step_ns and base_run.numbers.step_ns:
                 gain = gain._replace(gain_pct=gain_pct(base_run.numbers.step_ns, cell_run.numbers.step_ns))
                 if base.run is place.run and cell_run.group == base_run.group:
                     if cell_run.group not in taking_turns:
-                        group = base.profile, cell_run.group
-                        cells = {result.key: result.cell for result in base.profile.cells}
-                        taking_turns[cell_run.group] = Pairs(parts_of(*group), cells, launches_of(*group))
-                    gain = _paired(gain, taking_turns[cell_run.group].versus(base_key, key))
+                        taking_turns[cell_run.group] = groups[cell_run.group].pairs()
+                    versus = taking_turns[cell_run.group].versus(base_key, key)
+                    if versus.ratio is not None:
+                        gain = gain._replace(gain_pct=100 * versus.ratio)
+                    if versus.low is not None and versus.high is not None:
+                        gain = gain._replace(interval_pct=(100 * versus.low, 100 * versus.high))
             all_gains.append(gain)
     return all_gains
 
@@ -99,17 +99,3 @@ def gains(places: Sequence[Place]) -> list[Gain]:
 def gain_pct(base_time: float, time: float) -> float:
     """Return a time as a gain over the base's: 100 is as fast, 200 twice as fast."""
     return 100 * base_time / time
-
-
-def blocking(cells: Sequence[tuple[str, CellFacts]], precision: str, *, like_hardware: bool) -> Mismatch | None:
-    """Return why the gate keeps a cell from the base's, given first, each with the label of its run; null: it may."""
-    different = cell_mismatches(cells, precision, like_hardware=like_hardware)
-    return next((mismatch for mismatch in different if mismatch.grade == "incompatible"), None)
-
-
-def _paired(gain: Gain, versus: Versus) -> Gain:
-    """Return the gain that the rounds in which both took turns say."""
-    if versus.ratio is None:
-        return gain
-    ends = None if versus.low is None or versus.high is None else (100 * versus.low, 100 * versus.high)
-    return gain._replace(gain_pct=100 * versus.ratio, interval_pct=ends)

@@ -1,4 +1,4 @@
-"""What a row and a group are called: the coordinates that tell them apart, and those that they share."""
+"""What cells differ in and what they share: the names of rows, the titles of groups, the axis of a sweep."""
 
 from __future__ import annotations
 
@@ -42,6 +42,14 @@ def cell_names(cells: Sequence[Cell]) -> dict[str, str]:
 def axes_of(cells: Sequence[Cell]) -> list[str]:
     """Return all axes, the parameters of these cells' workloads first."""
     return [*_parameters(cells), *AXES]
+
+
+def swept_axis(cells: Sequence[Cell], compared: Sequence[str]) -> str | None:
+    """Return the one axis with sizes that these cells differ in; None where they differ in others."""
+    varying = [axis for axis in compared if _differ_in(cells, axis)]
+    if len(varying) != 1 or varying[0] in ("backend", "workload", "variant", "compile_mode", "precision", "task"):
+        return None
+    return varying[0] if all(isinstance(cell.value(varying[0]), int) for cell in cells) else None
 
 
 def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:

@@ -25,11 +25,7 @@ def headline_of(label: str, profile: Profile) -> Headline:
     cells = [result.cell for result in profile.cells]
     identity = profile.identity
     rounds = [len({launch.round for launch in result.launches if launch.gave_number}) for result in profile.cells]
-    powered = [
-        sensor
-        for sensor in profile.sensors
-        if sensor.quantity in ("energy", "power") and sensor.status != "unavailable"
-    ]
+    readable = {sensor.quantity for sensor in profile.sensors if sensor.status != "unavailable"}
     return Headline(
         label=label,
         given_label=profile.label,
@@ -42,7 +38,7 @@ def headline_of(label: str, profile: Profile) -> Headline:
         cpus=identity.cpu.cores_logical,
         accelerators=[board.model for board in identity.accelerators],
         hypervisor=identity.hypervisor,
-        power_sensor=bool(powered),
+        power_sensor=bool(readable & {"energy", "power"}),
         created=profile.created,
         kit=profile.kit.version,
     )
@@ -111,15 +107,12 @@ def _versions(profile: Profile) -> list[Note]:
     for result in profile.cells:
         for version in (launch.backend_version for launch in result.launches if launch.backend_version):
             versions.setdefault(result.cell.backend, {})[result.cell.variant] = version
-    return [
-        Note(
-            what=reason(
-                "versions", backend=backend, listed=", ".join(f"{name} {number}" for name, number in by_variant.items())
-            )
-        )
-        for backend, by_variant in versions.items()
-        if len(set(by_variant.values())) > 1
-    ]
+    notes = []
+    for backend, by_variant in versions.items():
+        listed = ", ".join(f"{name} {number}" for name, number in by_variant.items())
+        if len(set(by_variant.values())) > 1:
+            notes.append(Note(what=reason("versions", backend=backend, listed=listed)))
+    return notes
 
 
 def _images(profile: Profile) -> list[Note]:
@@ -151,9 +144,9 @@ def parity_notes(cells: Sequence[CellResult]) -> list[Note]:
         parity = next((launch.parity for launch in result.launches if launch.parity is not None), None)
         if parity is not None and parity.losses:
             cell = result.cell
-            work = (cell.workload, str(cell.parameters), cell.task, cell.batch)
+            work = (cell.workload, str(cell.parameters), cell.task, cell.batch, cell.precision)
             start = (parity.weights_sha256, parity.batches_sha256, len(parity.losses))
-            works.setdefault((*work, *start, cell.precision), {})[result.key] = parity.losses
+            works.setdefault((*start, *work), {})[result.key] = parity.losses
     agreements: dict[str, Agreement] = {}
     for (*_, precision), alike in works.items():
         agreements |= agreeing(alike, parity_tolerance(str(precision)))

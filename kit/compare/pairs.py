@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from itertools import combinations
 from statistics import fmean
@@ -78,27 +78,25 @@ class Pairs:
 
     def times_ns(self, key: str) -> list[float]:
         """Return a cell's own time in each launch."""
-        return [
-            time_ns
-            for (_, cell_key), rounds in self._rounds.items()
-            if cell_key == key
-            for blocks in rounds.values()
-            if (time_ns := self._time_ns(key, blocks)) > 0
+        launches = [rounds.values() for (_, cell_key), rounds in self._rounds.items() if cell_key == key]
+        times_ns = [
+            mean_step_ns(blocks) if self._is_fit(key) else launch_time_ns(blocks, self._by)
+            for rounds in launches
+            for blocks in rounds
         ]
+        return [time_ns for time_ns in times_ns if time_ns > 0]
 
     def log_ratios(self, key: str, other: str) -> dict[int, float]:
         """Return ln of the ratio in each common round, per sample.
 
         Members of different parts are compared through the baseline that both parts have, as what their rows show is.
         """
-        parts = [next((part for part in self._parts if member in part.cells), None) for member in (key, other)]
-        for part in self._parts:
-            if key in part.cells and other in part.cells:
-                return self._between(part.key, key, other)
-        if parts[0] is None or parts[1] is None:
+        if self._part_of(key, other) is not None:
+            return self._between(key, other)
+        part, other_part = self._part_of(key), self._part_of(other)
+        if part is None or other_part is None:
             return {}
-        mine = self._between(parts[0].key, key, parts[0].baseline)
-        yours = self._between(parts[1].key, other, parts[1].baseline)
+        mine, yours = self._between(key, part.baseline), self._between(other, other_part.baseline)
         return {number: mine[number] - yours[number] for number in mine if number in yours}
 
     def cycle_ratios(self, key: str, other: str) -> dict[int, list[float]]:
@@ -106,16 +104,12 @@ class Pairs:
 
         Nothing of members of different parts, or of rounds in which they did not take turns: no cycle has both.
         """
-        for part in self._parts:
-            if key in part.cells and other in part.cells:
-                mine, yours = self._rounds.get((part.key, key), {}), self._rounds.get((part.key, other), {})
-                shift = self._per_sample_log(key, other)
-                return {
-                    number: (cycle_log_ratios(mine[number], yours[number], self._by) + shift).tolist()
-                    for number in sorted(mine.keys() & yours.keys())
-                    if self._took_turns(part.key, key, other, number)
-                }
-        return {}
+        shift = self._per_sample_log(key, other)
+        return {
+            number: (cycle_log_ratios(blocks, other_blocks, self._by) + shift).tolist()
+            for number, blocks, other_blocks, took_turns in self._common_rounds(key, other)
+            if took_turns
+        }
 
     def trends(self) -> dict[str, list[Reason]]:
         """Return the mark of the one cell of each part whose ratio to the others moves most.
@@ -123,7 +117,7 @@ class Pairs:
         The others' ratios to it move as well, the other way; of two, the one that becomes faster was warming up.
         """
         members = [(part, key) for part in self._parts for key in part.cells]
-        trends = trending([self._relative(part, key, _others(part, key)) for part, key in members])
+        trends = trending([self._relative(part, key) for part, key in members])
         marks: dict[str, list[Reason]] = {}
         for part in self._parts:
             moved = {
@@ -137,30 +131,24 @@ class Pairs:
 
     def modes_mark(self, key: str) -> list[Reason]:
         """Return the mark of a cell that has two modes."""
-        modes = [of_part for part in self._parts if (of_part := self._modes.get((part.key, key))) is not None]
-        return [reason("two_modes", fast_ns=of_part.step_ns[0], slow_ns=of_part.step_ns[1]) for of_part in modes[:1]]
+        modes = next((self._modes[part.key, key] for part in self._parts if (part.key, key) in self._modes), None)
+        return [] if modes is None else [reason("two_modes", fast_ns=modes.step_ns[0], slow_ns=modes.step_ns[1])]
 
     def modes(self, key: str, other: str) -> tuple[float, float] | None:
         """Return the ratios of a cell to another in the two modes of either; None where both have one."""
+        part = self._part_of(key, other)
+        modes = part and (self._modes.get((part.key, key)) or self._modes.get((part.key, other)))
+        if not modes:
+            return None
         logs: dict[bool, list[float]] = {False: [], True: []}
-        for part in self._parts:
-            modes = self._modes.get((part.key, key)) or self._modes.get((part.key, other))
-            if modes is None:
-                continue
-            slow = {
-                (number, cycle): mode
-                for number, cycle, mode in zip(modes.rounds, modes.cycles, modes.slow, strict=True)
-            }
-            mine, yours = self._rounds.get((part.key, key), {}), self._rounds.get((part.key, other), {})
-            for number in mine.keys() & yours.keys():
-                times_ns = [
-                    dict(zip(blocks.cycle.tolist(), blocks.times_ns(self._by).tolist(), strict=True))
-                    for blocks in (mine[number], yours[number])
-                ]
-                for cycle in times_ns[0].keys() & times_ns[1].keys():
-                    if (number, cycle) in slow:
-                        ratio_log = math.log(times_ns[0][cycle] / times_ns[1][cycle]) + self._per_sample_log(key, other)
-                        logs[bool(slow[number, cycle])].append(ratio_log)
+        for number, *both, _ in self._common_rounds(key, other):
+            times_ns, others_ns = (
+                dict(zip(blocks.cycle.tolist(), blocks.times_ns(self._by).tolist(), strict=True)) for blocks in both
+            )
+            for cycle in times_ns.keys() & others_ns.keys():
+                if (number, cycle) in modes.is_slow:
+                    ratio_log = math.log(times_ns[cycle] / others_ns[cycle]) + self._per_sample_log(key, other)
+                    logs[modes.is_slow[number, cycle]].append(ratio_log)
         if not logs[False] or not logs[True]:
             return None
         low, high = sorted(math.exp(np.median(ratio_logs)) for ratio_logs in logs.values())
@@ -172,32 +160,36 @@ class Pairs:
         logs = [list(self.log_ratios(key, other).values()) for key, other in pairs]
         return dict(zip(pairs, judge_family(logs, SMALLEST_DIFFERENCE), strict=True))
 
-    def _between(self, part: str, key: str, other: str) -> dict[int, float]:
-        """Return ln of the ratio per sample in each round that two cells of a part have."""
-        mine, yours = self._rounds.get((part, key), {}), self._rounds.get((part, other), {})
+    def _part_of(self, *keys: str) -> Group | None:
+        """Return the first part that these cells are in; two cells have at most one in common."""
+        return next((part for part in self._parts if all(key in part.cells for key in keys)), None)
+
+    def _common_rounds(self, key: str, other: str) -> Iterator[tuple[int, BlockArrays, BlockArrays, bool]]:
+        """Yield each round in which two cells of one part have blocks, these, and whether they took turns."""
+        part = self._part_of(key, other)
+        if part is None:
+            return
+        rounds, other_rounds = self._rounds.get((part.key, key), {}), self._rounds.get((part.key, other), {})
+        for number in sorted(rounds.keys() & other_rounds.keys()):
+            took_turns = not self._sequential & {(part.key, key, number), (part.key, other, number)}
+            yield number, rounds[number], other_rounds[number], took_turns
+
+    def _between(self, key: str, other: str) -> dict[int, float]:
+        """Return ln of the ratio per sample in each round that two cells of one part have."""
         shift = self._per_sample_log(key, other)
         logs: dict[int, float] = {}
-        for number in sorted(mine.keys() & yours.keys()):
+        for number, blocks, other_blocks, took_turns in self._common_rounds(key, other):
             if self._is_fit(key):
                 # A fit runs alone, and is known by its whole time.
-                log_ratio = math.log(mean_step_ns(mine[number]) / mean_step_ns(yours[number]))
+                logs[number] = math.log(mean_step_ns(blocks) / mean_step_ns(other_blocks)) + shift
             else:
-                paired = self._took_turns(part, key, other, number)
-                ratio = round_log_ratio(mine[number], yours[number], paired=paired, by=self._by)
-                if ratio is None:
-                    continue
-                log_ratio = ratio
-            logs[number] = log_ratio + shift
+                log_ratio = round_log_ratio(blocks, other_blocks, paired=took_turns, by=self._by)
+                if log_ratio is not None:
+                    logs[number] = log_ratio + shift
         return logs
-
-    def _time_ns(self, key: str, blocks: BlockArrays) -> float:
-        return mean_step_ns(blocks) if self._is_fit(key) else launch_time_ns(blocks, self._by)
 
     def _is_fit(self, key: str) -> bool:
         return self._cells[key].task == "fit"
-
-    def _took_turns(self, part: str, key: str, other: str, number: int) -> bool:
-        return not self._sequential & {(part, key, number), (part, other, number)}
 
     def _per_sample_log(self, key: str, other: str) -> float:
         """Return what makes a ratio of steps one of samples: steps of another batch do another amount of work.
@@ -209,12 +201,13 @@ class Pairs:
         mine, yours = self._cells[key].batch, self._cells[other].batch
         return math.log(yours / mine) if mine > 0 and yours > 0 else 0.0
 
-    def _relative(self, part: Group, key: str, others: Sequence[str]) -> list[NDArray[np.float64]]:
+    def _relative(self, part: Group, key: str) -> list[NDArray[np.float64]]:
         """Return ln of a member's time over the others' in the same cycle, (cycles,), of each round of turns."""
-        members = [self._rounds.get((part.key, member), {}) for member in (key, *others)]
+        keys = [key, *(other for other in part.cells if other != key)]
+        members = [self._rounds.get((part.key, member), {}) for member in keys]
         relative = []
         for number in sorted(set(members[0]).intersection(*members[1:])):
-            if any((part.key, member, number) in self._sequential for member in (key, *others)):
+            if any((part.key, member, number) in self._sequential for member in keys):
                 continue
             blocks = [rounds[number] for rounds in members]
             cycles = reduce(np.intersect1d, (of_member.cycle for of_member in blocks))
@@ -225,7 +218,3 @@ class Pairs:
             )
             relative.append(log_ns - np.mean(others_log_ns, axis=0) if others_log_ns else log_ns)
         return relative
-
-
-def _others(part: Group, key: str) -> list[str]:
-    return [other for other in part.cells if other != key]

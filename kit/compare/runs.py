@@ -1,27 +1,64 @@
-"""One run as a comparison of several keeps it, and sides: the runs of one identity."""
+"""One run as comparisons see it: its groups, their parts put together, and what is kept of each cell."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from kit.compare.cell_numbers import launch_marks, numbers_of, processes_shared
+from kit.audit.two_modes import Modes
+from kit.compare.cell_numbers import (
+    Processes,
+    combined,
+    counted_marks,
+    first_failure,
+    launch_marks,
+    numbers_of,
+    processes_shared,
+)
 from kit.compare.explaining_facts import CellFacts, Facts, cell_facts, facts_of
 from kit.compare.naming import label_members
 from kit.compare.notes import headline_of, run_notes
 from kit.compare.pairs import Pairs
-from kit.compare.rows import Headline, Note, Numbers
-from kit.compare.within import first_failure, launches_of, parts_of, whole_groups
-from kit.errors import KitError
+from kit.compare.rows import Headline, Note, Numbers, Row
 from kit.printable import printable_line
 from kit.profile.canonical import canonical_json
 from kit.profile.cell import Cell
 from kit.profile.identity import Identity
 from kit.profile.reason import Reason
-from kit.profile.schema import Profile
+from kit.profile.schema import PART, CellResult, Group, Profile
 from kit.stats.rounds import By
+
+
+class WholeGroup(NamedTuple):
+    """A group with its parts put together."""
+
+    key: str
+    parts: list[Group]  # one where it was not split; each has the baseline
+    results: dict[str, CellResult]  # by key of the cell, each once, in the profile's order
+    names: dict[str, str]  # what tells each cell apart
+
+    def pairs(self, by: By = "step", modes: Mapping[tuple[str, str], Modes] | None = None) -> Pairs:
+        """Return its cells against each other."""
+        cells = {key: result.cell for key, result in self.results.items()}
+        return Pairs(self.parts, cells, {key: result.launches for key, result in self.results.items()}, modes, by)
+
+    def cell_run(
+        self, key: str, pairs: Pairs, baseline: str, processes: Processes, by: By, *, details: bool = True
+    ) -> CellRun:
+        """Return what is kept of a cell; arguments as of `numbers_of`."""
+        result = self.results[key]
+        shown_ns = pairs.shown_ns(key, baseline)
+        return CellRun(
+            cell=result.cell,
+            group=self.key,
+            name=self.names[key],
+            numbers=numbers_of(result, result.launches, processes, shown_ns, by, details=details),
+            facts=cell_facts(result.launches),
+            marks=[mark for launch in result.launches for mark in launch_marks(launch)] if details else [],
+            failure=first_failure(result.launches),
+        )
 
 
 class CellRun(NamedTuple):
@@ -50,15 +87,37 @@ class Run(NamedTuple):
     notes: list[Note]
 
 
-class Side(NamedTuple):
-    """Runs of one identity and one given label."""
+def whole_key(group_key: str) -> str:
+    """Return the key of the group that a part, or a whole group, is of."""
+    return group_key.partition(PART)[0]
 
-    label: str
-    runs: list[Run]
 
-    def of_cell(self, key: str) -> list[CellRun]:
-        """Return the cell of every run that has it."""
-        return [run.cells[key] for run in self.runs if key in run.cells]
+def whole_groups(profile: Profile) -> list[WholeGroup]:
+    """Return the groups of a profile that have cells."""
+    parts: dict[str, list[Group]] = {}
+    for group in profile.groups:
+        parts.setdefault(whole_key(group.key), []).append(group)
+    groups = []
+    for key, of_key in parts.items():
+        members = {cell for part in of_key for cell in part.cells}
+        results = {result.key: result for result in profile.cells if result.key in members}
+        names = label_members({member: result.cell for member, result in results.items()}, profile.suite.compare)
+        if results:
+            groups.append(WholeGroup(key, of_key, results, names))
+    return groups
+
+
+def row_of(name: str, cell_runs: Sequence[CellRun], profiles: Sequence[str] = (), *, is_baseline: bool = False) -> Row:
+    """Return the row of a cell of one run or of several, without a verdict."""
+    return Row(
+        name=name,
+        cell=cell_runs[0].cell,
+        profiles=list(profiles),
+        numbers=combined([run.numbers for run in cell_runs]),
+        is_baseline=is_baseline,
+        marks=counted_marks(mark for run in cell_runs for mark in run.marks),
+        failure=next((run.failure for run in cell_runs if run.failure is not None), None),
+    )
 
 
 def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool = True) -> Run:
@@ -70,23 +129,11 @@ def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool =
         by: what its cells will be compared by.
         details: marks, phases, counters and sensors, too: a side of many runs does not show them.
     """
-    shared, cells = processes_shared(profile), {}
-    for group, members in whole_groups(profile).items():
-        by_key = {result.key: result.cell for result in members}
-        names, parts = label_members(by_key, profile.suite.compare), parts_of(profile, group)
-        pairs = Pairs(parts, by_key, launches_of(profile, group), by=by)
-        for member in members:
-            cells[member.key] = CellRun(
-                cell=member.cell,
-                group=group,
-                name=names[member.key],
-                numbers=numbers_of(
-                    member, member.launches, shared, pairs.shown_ns(member.key, parts[0].baseline), by, details=details
-                ),
-                facts=cell_facts(member.launches),
-                marks=[mark for launch in member.launches for mark in launch_marks(launch)] if details else [],
-                failure=first_failure(member.launches),
-            )
+    processes, cells = processes_shared(profile), {}
+    for group in whole_groups(profile):
+        pairs, baseline = group.pairs(by), group.parts[0].baseline
+        for key in group.results:
+            cells[key] = group.cell_run(key, pairs, baseline, processes, by, details=details)
     return Run(
         label=label,
         given_label=printable_line(profile.label),
@@ -105,38 +152,3 @@ def _identity_key(identity: Identity) -> bytes:
     host = identity.hostname_sha256 if identity.container.engine is None else ""
     plain = msgspec.structs.replace(identity, hostname_sha256=host, reasons={}, hardware_sha256="", sha256="")
     return canonical_json(plain)
-
-
-def sides_of(runs: Sequence[Run], against: Sequence[Run], baseline: str | None) -> tuple[Side, list[Side]]:
-    """Return the baseline's side and the later ones, each the runs of one identity and one given label.
-
-    The baseline is the side of the first run, or of the one that `baseline` names. Where all runs are alike in both
-    and none was given apart, it is that run alone.
-    """
-    everyone = [*runs, *against]
-    first = next((run for run in everyone if baseline in (None, run.label, run.given_label)), None)
-    if first is None:
-        raise KitError(f"no profile {baseline!r}; choose from {', '.join(run.label for run in everyone)}")
-    alike = [*_alike(runs), *_alike(against)]
-    if len(alike) == 1:
-        alike = [[first], *_alike([run for run in everyone if run is not first])]
-    sides = _named(alike)
-    base = next(side for side in sides if any(run is first for run in side.runs))
-    return base, [side for side in sides if side is not base]
-
-
-def _alike(runs: Sequence[Run]) -> list[list[Run]]:
-    sides: dict[tuple[bytes, str], list[Run]] = {}
-    for run in runs:
-        sides.setdefault((run.identity, run.given_label), []).append(run)
-    return list(sides.values())
-
-
-def _named(alike: Sequence[list[Run]]) -> list[Side]:
-    """Return the sides by their given labels; where there is none, or two have it, by their files."""
-    given = [runs[0].given_label for runs in alike]
-    sides = []
-    for label, runs in zip(given, alike, strict=True):
-        files = runs[0].label + (f" and {len(runs) - 1} more" if len(runs) > 1 else "")
-        sides.append(Side(files if not label else label if given.count(label) == 1 else f"{label} ({files})", runs))
-    return sides

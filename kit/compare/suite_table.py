@@ -8,17 +8,18 @@ mlp  torch          4.21 s       93 ms    697 %
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, get_args
 
 import msgspec
 
+from kit.compare.cell_numbers import first_failure
+from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.explaining_facts import cell_facts
 from kit.compare.fits import epoch_ns
-from kit.compare.gains import blocking, gain_pct
+from kit.compare.gains import gain_pct
 from kit.compare.rows import Mismatch, Numbers
-from kit.compare.runs import reduce_run
-from kit.compare.within import first_failure
+from kit.compare.runs import Run, reduce_run
 from kit.profile.cell import AXES, Cell, Device, Task
 from kit.profile.published import FigureName
 from kit.profile.reason import Reason, reason
@@ -78,7 +79,7 @@ class SuiteTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Column(NamedTuple):
-    """One device of one profile, by row."""
+    """One device of one profile."""
 
     head: TableColumn
     hardware: str  # hash
@@ -102,19 +103,22 @@ def suite_table(
     rows = _rows(given, axes)
     columns = []
     for label, profile in given:
-        numbers = {}
-        if profile.measured:
-            numbers = {key: cell.numbers for key, cell in reduce_run(label, profile, details=False).cells.items()}
+        run = reduce_run(label, profile, details=False) if profile.measured else None  # null: published
+        hardware = profile.identity.hardware_sha256
         for device in get_args(Device):
             results = [result for result in profile.cells if result.cell.device == device]
             cells = {row: [result for result in results if _row_key(result.cell, axes) == row] for row in rows}
             if any(cells.values()):
-                values = {row: _figures(profile, of_row, figures, numbers) for row, of_row in cells.items()}
-                columns.append(
-                    _Column(_head(label, device, profile, results), profile.identity.hardware_sha256, cells, values)
-                )
+                values = {row: _figures(run, of_row, figures) for row, of_row in cells.items()}
+                columns.append(_Column(_head(label, device, profile, results), hardware, cells, values))
     for column in columns:
-        _add_gains(column, next((base for base in columns if _is_base(base.head, column.head)), None), figures)
+        # Gains are over a CPU of the same document, or measured like it.
+        cpus = [other for other in columns if other.head.device == "cpu" and other.head.source == column.head.source]
+        base = next(iter(cpus), None)
+        for row, shown in column.values.items():
+            for gain in (name for name in figures if name in GAINS):
+                if shown[gain].value is None:
+                    shown[gain] = _gain(column, base, row, GAINS[gain])
     return SuiteTable(
         title=title,
         axes=list(axes),
@@ -139,16 +143,8 @@ def _rows(profiles: Sequence[tuple[str, Profile]], axes: Sequence[str]) -> list[
             for axis, stated, value in zip(axes, published, row, strict=True)
         )
 
-    return _in_order(
-        [
-            *measured,
-            *(
-                key
-                for key in keys[False]
-                if key not in measured and (not measured or any(is_of(key, row) for row in measured))
-            ),
-        ]
-    )
+    published = [key for key in keys[False] if not measured or any(is_of(key, row) for row in measured)]
+    return _in_order(list(dict.fromkeys([*measured, *published])))
 
 
 def _axes_left_out(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str]) -> list[str]:
@@ -195,32 +191,23 @@ def _in_order(rows: Sequence[RowKey]) -> list[RowKey]:
     return sorted(rows, key=place)
 
 
-def _is_base(head: TableColumn, of: TableColumn) -> bool:
-    """Whether gains of a column are over this one: a CPU's, of the same document or measured like it."""
-    return head.device == "cpu" and head.source == of.source
-
-
-def _figures(
-    profile: Profile, cells: Sequence[CellResult], figures: Sequence[FigureName], numbers: Mapping[str, Numbers]
-) -> dict[FigureName, Figure]:
+def _figures(run: Run | None, cells: Sequence[CellResult], figures: Sequence[FigureName]) -> dict[FigureName, Figure]:
     wanted = dict.fromkeys([*figures, *(GAINS[name] for name in figures if name in GAINS)])
-    if not profile.measured:
-        given = {figure.figure: figure.value for result in cells for figure in result.published}
-        nothing = Figure(reason=reason("not_published"))
-        return {name: Figure(value=given[name]) if name in given else nothing for name in wanted}
-    measured = _measured(cells, numbers)
-    failed = next((why for result in cells if (why := first_failure(result.launches)) is not None), None)
-    missing = Figure(reason=failed or reason("not_measured"))
-    return {name: measured.get(name, missing) for name in wanted}
+    if run is None:
+        known = {figure.figure: Figure(value=figure.value) for result in cells for figure in result.published}
+        missing = Figure(reason=reason("not_published"))
+    else:
+        known = _measured(cells, run)
+        failed = next((why for result in cells if (why := first_failure(result.launches)) is not None), None)
+        missing = Figure(reason=failed or reason("not_measured"))
+    return {name: known.get(name, missing) for name in wanted}
 
 
-def _measured(cells: Sequence[CellResult], numbers: Mapping[str, Numbers]) -> dict[FigureName, Figure]:
+def _measured(cells: Sequence[CellResult], run: Run) -> dict[FigureName, Figure]:
     """Return the figures of cells that differ in their task alone, with the numbers that `kit compare` shows."""
     figures: dict[FigureName, Figure] = {}
-    for result in reversed(cells):
-        task, shown = result.cell.task, numbers.get(result.key)
-        if shown is None:
-            continue
+    for result in (result for result in reversed(cells) if result.key in run.cells):
+        task, shown = result.cell.task, run.cells[result.key].numbers
         if task == "fit":
             figures |= _of_fit(result, shown)
         elif shown.sample_ns is not None and shown.step_ns is not None:
@@ -244,9 +231,8 @@ def _of_fit(result: CellResult, shown: Numbers) -> dict[FigureName, Figure]:
     }
     if numbers.test_ns is not None:
         by_name["test_time_s"] = Figure(value=numbers.test_ns / 1e9)
-    counted = [fit.confusion for _, fit in fits if fit.confusion is not None]
-    if counted:
-        scores = [metrics(counts) for counts in counted]
+    scores = [metrics(fit.confusion) for _, fit in fits if fit.confusion is not None]
+    if scores:
         by_name["accuracy"] = _over_repeats([score.accuracy for score in scores])
         by_name["precision"] = _over_repeats([score.macro_precision for score in scores])
         by_name["recall"] = _over_repeats([score.macro_recall for score in scores])
@@ -261,13 +247,6 @@ def _over_repeats(values: Sequence[float]) -> Figure:
     return Figure(value=statistics.fmean(values), spread=statistics.stdev(values) if len(values) > 1 else None)
 
 
-def _add_gains(column: _Column, base: _Column | None, figures: Sequence[FigureName]) -> None:
-    for row, values in column.values.items():
-        for gain, time in ((name, GAINS[name]) for name in figures if name in GAINS):
-            if values[gain].value is None:
-                values[gain] = _gain(column, base, row, time)
-
-
 def _gain(column: _Column, base: _Column | None, row: RowKey, time: FigureName) -> Figure:
     figure = column.values[row][time]
     of_base = Figure() if base is None else base.values[row][time]
@@ -279,25 +258,19 @@ def _gain(column: _Column, base: _Column | None, row: RowKey, time: FigureName) 
         return Figure(reason=reason("no_cpu_to_gain_over"))
     different = _blocking(column, base, row, time)
     if different is not None:
-        (base_said, _), (value, _) = different.values[0], different.values[-1]
-        return Figure(
-            reason=reason("not_like_the_cpus", kind=different.kind, value=value or "", of_cpu=base_said or "")
-        )
+        of_cpu, value = (different.values[at][0] or "" for at in (0, -1))
+        return Figure(reason=reason("not_like_the_cpus", kind=different.kind, value=value, of_cpu=of_cpu))
     return Figure(value=gain_pct(of_base.value, figure.value), is_computed=figure.is_computed or of_base.is_computed)
 
 
 def _blocking(column: _Column, base: _Column, row: RowKey, time: FigureName) -> Mismatch | None:
     """Return why two measured times are not to be compared."""
-    timed = [
-        next((result for result in place.cells[row] if result.cell.task == TIMED[time]), None)
-        for place in (base, column)
-    ]
-    base_result, result = timed
-    if base_result is None or result is None:
-        return None
-    facts = [cell_facts(of_place.launches) for of_place in (base_result, result)]
-    if time == "test_time_s":  # a pass over the test split takes as long after one epoch as after ten
-        facts = [of_place._replace(epochs="") for of_place in facts]
-    labelled = list(zip((base.head.profile, column.head.profile), facts, strict=True))
-    like_hardware = base.hardware == column.hardware
-    return blocking(labelled, result.cell.precision, like_hardware=like_hardware)
+    facts, precision = [], ""
+    for place in (base, column):
+        result = next((result for result in place.cells[row] if result.cell.task == TIMED[time]), None)
+        if result is None:
+            return None
+        of_cell, precision = cell_facts(result.launches), result.cell.precision
+        # A pass over the test split takes as long after one epoch as after ten.
+        facts.append((place.head.profile, of_cell._replace(epochs="") if time == "test_time_s" else of_cell))
+    return next(iter(blocking(cell_mismatches(facts, precision, like_hardware=base.hardware == column.hardware))), None)

@@ -8,27 +8,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from kit.audit.member import members as audited
+from msgspec.structs import replace
+
+from kit.audit.finding import Finding, members
+from kit.audit.launch_arrays import block_arrays
 from kit.audit.two_modes import modes_of
-from kit.compare.cell_numbers import counted_marks, judged_ns, launch_marks, numbers_of, processes_shared
+from kit.compare.cell_numbers import compile_first_ns, judged_ns, processes_shared
 from kit.compare.fits import score_difference
-from kit.compare.naming import label_members, titles
+from kit.compare.naming import swept_axis, titles
 from kit.compare.notes import deduplicated, headline_of, notes_within
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Comparison, GroupRows, Leaders, Recommendation, Row
-from kit.compare.sweep import break_even, recommendation, swept_axis
+from kit.compare.runs import CellRun, WholeGroup, row_of, whole_groups, whole_key
 from kit.errors import KitError
-from kit.profile.cell import Cell
-from kit.profile.launch import Launch
-from kit.profile.reason import Reason, reason
-from kit.profile.schema import PART, CellResult, Group, Profile
-from kit.stats.break_even import BreakEven
-from kit.stats.rounds import By
+from kit.profile.reason import reason
+from kit.profile.schema import CellResult, Profile
+from kit.stats.break_even import BreakEven, break_even
+from kit.stats.rounds import By, launch_time_ns
+from kit.stats.verdict import Versus
 
-if TYPE_CHECKING:
-    from kit.audit.finding import Finding
+# Axes on which less is cheaper: memory and latency grow with the batch, threads are taken from others.
+CHEAPER_WHEN_SMALLER = ("batch", "threads")
+# Nobody pays more for the last twentieth of a throughput.
+WITHIN_5_PCT = 1.05
 
 
 def compare_within(
@@ -52,17 +56,20 @@ def compare_within(
         KitError: no group has such a cell.
     """
     whole = whole_groups(profile)
-    names = {
-        key: label_members({result.key: result.cell for result in results}, profile.suite.compare)
-        for key, results in whole.items()
-    }
-    known = {name for of_group in names.values() for name in of_group.values()}
-    if baseline is not None and baseline not in known and not any(baseline in of_group for of_group in names.values()):
+    known = {name for group in whole for name in group.names.values()}
+    if baseline is not None and baseline not in known and not any(baseline in group.results for group in whole):
         raise KitError(f"no baseline {baseline!r} in {label}; choose from {', '.join(sorted(known))}")
-    heads = titles([[result.cell for result in results] for results in whole.values()])
-    groups = [
-        _group(profile, key, title, names[key], baseline, findings, by) for key, title in zip(whole, heads, strict=True)
-    ]
+    heads = titles([[result.cell for result in group.results.values()] for group in whole])
+    processes = processes_shared(profile)
+    modes = {(member.group, member.cell.key): of for member in members(profile) if (of := modes_of(member)) is not None}
+    groups = []
+    for group, title in zip(whole, heads, strict=True):
+        base = next((key for key, name in group.names.items() if baseline in (name, key)), group.parts[0].baseline)
+        pairs = group.pairs(by, modes)
+        runs = {key: group.cell_run(key, pairs, base, processes, by) for key in group.results}
+        of_group = [finding for finding in findings if whole_key(finding.group) == group.key]
+        axis = swept_axis([run.cell for run in runs.values()], profile.suite.compare)
+        groups.append(_group_rows(group, runs, pairs, base, of_group, title, axis, by))
     return Comparison(
         kind="cells",
         groups=groups,
@@ -72,100 +79,49 @@ def compare_within(
     )
 
 
-def whole_groups(profile: Profile) -> dict[str, list[CellResult]]:
-    """Return the cells of each group, its parts put together, each cell once."""
-    results = {result.key: result for result in profile.cells}
-    whole: dict[str, dict[str, CellResult]] = {}
-    for group in profile.groups:
-        of_group = whole.setdefault(_whole_key(group.key), {})
-        of_group.update({key: results[key] for key in group.cells if key in results})
-    return {key: list(cells.values()) for key, cells in whole.items() if cells}
-
-
-def parts_of(profile: Profile, key: str) -> list[Group]:
-    """Return the parts that the whole group `key` was measured in; one where it was not split."""
-    return [group for group in profile.groups if _whole_key(group.key) == key]
-
-
-def launches_of(profile: Profile, key: str) -> dict[str, list[Launch]]:
-    """Return, by the key of each cell of the whole group `key`, its launches in that group."""
-    cells = {cell for part in parts_of(profile, key) for cell in part.cells}
-    return {
-        result.key: [launch for launch in result.launches if _whole_key(launch.group) == key]
-        for result in profile.cells
-        if result.key in cells
-    }
-
-
-def first_failure(launches: Sequence[Launch]) -> Reason | None:
-    """Return why the first launch that failed did."""
-    return next((launch.failure.reason for launch in launches if launch.failure is not None), None)
-
-
-def _whole_key(group_key: str) -> str:
-    return group_key.partition(PART)[0]
-
-
-def _group(  # noqa: PLR0917 - what a group is made of
-    profile: Profile,
-    key: str,
-    title: list[str],
-    names: Mapping[str, str],
-    wanted: str | None,
+def _group_rows(  # noqa: PLR0917 - what a group is made of
+    group: WholeGroup,
+    runs: Mapping[str, CellRun],
+    pairs: Pairs,
+    baseline: str,
     findings: Sequence[Finding],
+    title: list[str],
+    axis: str | None,
     by: By,
 ) -> GroupRows:
-    parts, launches = parts_of(profile, key), launches_of(profile, key)
-    members = [result for result in profile.cells if result.key in names]
-    modes_of_all = {
-        (member.group, member.cell.key): modes_of(member)
-        for member in audited(profile)
-        if _whole_key(member.group) == key
-    }
-    modes = {where: of_member for where, of_member in modes_of_all.items() if of_member is not None}
-    cells = {member.key: member.cell for member in members}
-    pairs, shared = Pairs(parts, cells, launches, modes, by), processes_shared(profile)
-    axis = swept_axis(list(cells.values()), profile.suite.compare)
-    baseline = next((name for name in names if wanted in (names[name], name)), parts[0].baseline)
+    """Return the group's rows with their verdicts; `axis`: that it sweeps, if any."""
     trends = pairs.trends()
     rows = []
-    for member in members:
-        of_cell = launches[member.key]
-        numbers = numbers_of(member, of_cell, shared, pairs.shown_ns(member.key, baseline), by)
-        judged = member.key != baseline and numbers.step_ns is not None and baseline in names
-        marks = counted_marks(mark for launch in of_cell for mark in launch_marks(launch))
-        marks += [
+    for key, run in runs.items():
+        row = row_of(run.name, [run], is_baseline=key == baseline)
+        stalls = [
             reason("stalls", share_pct=finding.values["stalled_pct"])
             for finding in findings
-            if (finding.code, finding.cell_key, _whole_key(finding.group)) == ("stalls", member.key, key)
+            if (finding.code, finding.cell_key) == ("stalls", key)
         ]
-        rows.append(
-            Row(
-                name=names[member.key],
-                cell=member.cell,
-                profiles=[],
-                numbers=numbers,
-                is_baseline=member.key == baseline,
-                versus=pairs.versus(member.key, baseline) if judged else None,
-                score_difference=score_difference(of_cell, launches[baseline]) if judged else None,
-                break_even=_break_even(cells, launches, member.key, baseline) if judged else None,
-                marks=[*marks, *trends.get(member.key, []), *pairs.modes_mark(member.key)],
-                failure=first_failure(of_cell),
+        row = replace(row, marks=[*row.marks, *stalls, *trends.get(key, []), *pairs.modes_mark(key)])
+        if key != baseline and run.numbers.step_ns is not None and baseline in runs:
+            result, base = group.results[key], group.results[baseline]
+            row = replace(
+                row,
+                versus=pairs.versus(key, baseline),
+                score_difference=score_difference(result.launches, base.launches),
+                break_even=_break_even(result, base),
             )
-        )
+        rows.append(row)
     if axis is None:
         rows.sort(key=lambda row: judged_ns(row.numbers, by) or math.inf)
     else:
         rows.sort(key=lambda row: row.cell.value(axis) or 0)
-    keys = {name: key for key, name in names.items()}
+    keys = {name: key for key, name in group.names.items()}
     return GroupRows(
-        key=key,
+        key=group.key,
         title=title,
-        baseline=names.get(baseline),
+        baseline=group.names.get(baseline),
         rows=rows,
         leaders=_leaders(rows, pairs, keys) if axis is None else None,
         recommendation=None if axis is None or by != "step" else _recommended(axis, rows, pairs, keys),
-        findings=_once(finding for finding in findings if _whole_key(finding.group) == key),
+        findings=_once(findings),
     )
 
 
@@ -174,45 +130,88 @@ def _once(findings: Iterable[Finding]) -> list[Finding]:
     return list({(finding.cell_key, finding.code): finding for finding in findings}.values())
 
 
-def _break_even(
-    cells: Mapping[str, Cell], launches: Mapping[str, Sequence[Launch]], key: str, baseline: str
-) -> BreakEven | None:
-    """Return it for another compile mode of the same framework; what else is compared compiles something else."""
-    cell, base_cell, axis = cells[key], cells[baseline], ("compile_mode",)
-    is_other_mode = (
-        cell.key != base_cell.key and cell.key_without(axis) == base_cell.key_without(axis) and cell.task != "fit"
+def _break_even(result: CellResult, baseline: CellResult) -> BreakEven | None:
+    """Return after how many steps the compile mode that compiles for longer has paid for it; None of other axes."""
+    axis = ("compile_mode",)
+    if result.cell.key_without(axis) != baseline.cell.key_without(axis) or result.cell.task == "fit":
+        return None
+    # By part, too: where a group was split its baseline ran in a process of each.
+    by_place, base_by_place = (
+        {(launch.group, launch.round): launch for launch in of_cell.launches if launch.gave_number}
+        for of_cell in (result, baseline)
     )
-    return break_even(launches[key], launches[baseline]) if is_other_mode else None
+    pairs = [(by_place[place], base_by_place[place]) for place in sorted(by_place.keys() & base_by_place.keys())]
+    extra_ns = [compile_first_ns(launch) - compile_first_ns(base) for launch, base in pairs]
+    saving_ns = [launch_time_ns(block_arrays(base)) - launch_time_ns(block_arrays(launch)) for launch, base in pairs]
+    return break_even(extra_ns, saving_ns)
 
 
 def _recommended(axis: str, rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Recommendation | None:
-    measured = [row for row in rows if row.numbers.sample_ns is not None]
-    if not any(row.is_baseline for row in measured):
+    """Return the point of best throughput, and the smallest that nearly has it; null if it is shown to beat no other.
+
+    Rows are in the axis' order; `keys`: by name. Of axes on which less is not cheaper nothing is recommended.
+    """
+    rows = [row for row in rows if row.numbers.sample_ns is not None]
+    if axis not in CHEAPER_WHEN_SMALLER or not any(row.is_baseline for row in rows):
         return None
-    best = min(measured, key=lambda row: row.numbers.sample_ns or math.inf)
-    against = {row.name: pairs.versus(keys[row.name], keys[best.name]) for row in measured if row is not best}
-    return recommendation(axis, measured, against)
+    best = min(rows, key=lambda row: row.numbers.sample_ns or math.inf)
+    against = {row.name: pairs.versus(keys[row.name], keys[best.name]) for row in rows if row is not best}
+    if not any(versus.verdict == "slower" for versus in against.values()):
+        return None
+    smallest = next(row for row in rows if row is best or (against[row.name].high or math.inf) <= WITHIN_5_PCT)
+    versus = against.get(smallest.name)
+    # That none is smaller has to be shown, too.
+    smaller = rows[: rows.index(best)] if smallest is best else []
+    is_shown = all((against[row.name].low or 0) > WITHIN_5_PCT for row in smaller)
+    return Recommendation(
+        best=best.name,
+        samples_per_s=best.numbers.samples_per_s,
+        unresolved=[name for name, versus in against.items() if versus.verdict == "unresolved"],
+        smallest=smallest.name if is_shown else None,
+        ratio=None if versus is None else versus.ratio,
+        low=None if versus is None else versus.low,
+        high=None if versus is None else versus.high,
+    )
 
 
 def _leaders(rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Leaders | None:
     """Return who is the fastest of the rows, which are so ordered; null where no verdict says so. `keys`: by name."""
     first, *others = [row for row in rows if row.numbers.step_ns is not None] or rows[:1]
     against = {row.name: pairs.versus(keys[row.name], keys[first.name]) for row in others}
-    slower_than_fastest = [
+    # One that changes between two modes is slower where both are slower.
+    in_both = {name: versus.modes for name, versus in against.items() if versus.modes and versus.modes[0] > 1}
+    slower = [
         (name, versus.ratio if versus.modes is None else None)
         for name, versus in against.items()
-        # One that changes between two modes is slower where both are slower.
-        if versus.verdict == "slower" and versus.ratio is not None and (versus.modes is None or versus.modes[0] > 1)
+        if versus.verdict == "slower" and versus.ratio is not None and (versus.modes is None or name in in_both)
     ]
-    slower = {name for name, _ in slower_than_fastest}
-    in_modes = [
-        (name, *versus.modes)
-        for name, versus in against.items()
-        if name not in slower and versus.modes is not None and versus.modes[0] > 1
-    ]
-    if any(versus.verdict == "faster" for versus in against.values()):
+    if not slower or any(versus.verdict == "faster" for versus in against.values()):
         return None
-    tied = [name for name in against if name not in {*slower, *(of_row[0] for of_row in in_modes)}]
-    if not slower_than_fastest:
-        return None
-    return Leaders(tied=[first.name, *tied], slower_than_fastest=slower_than_fastest, modes=in_modes)
+    modes = [(name, *ratios) for name, ratios in in_both.items() if name not in dict(slower)]
+    tied = [name for name in against if name not in dict(slower) and name not in in_both]
+    return Leaders(tied=[first.name, *tied], slower_than_fastest=slower, modes=modes)
+
+
+class RoundRatios(NamedTuple):
+    """What the verdict of a row rests on; ratios are of step times: below 1 it is faster than the baseline."""
+
+    name: str
+    versus: Versus  # of the whole run
+    by_round: dict[int, float]
+    by_cycle: dict[int, list[float]]  # of each round, in order of cycle; none where members ran one after another
+
+
+def round_ratios(profile: Profile, group: GroupRows) -> list[RoundRatios]:
+    """Return them of every row of a group that has a common round with the baseline, in the group's order."""
+    base = next((row.cell.key for row in group.rows if row.is_baseline), None)
+    if base is None:
+        return []
+    pairs = next(whole for whole in whole_groups(profile) if whole.key == group.key).pairs()
+    ratios = []
+    for row in group.rows:
+        if row.versus is not None and (logs := pairs.log_ratios(row.cell.key, base)):
+            by_round = {number: math.exp(log) for number, log in logs.items()}
+            in_cycles = pairs.cycle_ratios(row.cell.key, base)
+            by_cycle = {number: [math.exp(log) for log in of_round] for number, of_round in in_cycles.items()}
+            ratios.append(RoundRatios(row.name, row.versus, by_round, by_cycle))
+    return ratios

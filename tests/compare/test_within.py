@@ -2,8 +2,7 @@ import profile_builder as b
 import pytest
 
 from kit.audit.finding import audit
-from kit.compare.round_ratios import round_ratios
-from kit.compare.within import compare_within
+from kit.compare.within import compare_within, round_ratios
 from kit.errors import KitError
 from kit.profile.launch import Fit, Phase
 from kit.profile.store import read_profile

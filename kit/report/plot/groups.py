@@ -11,9 +11,8 @@ from matplotlib.axes import Axes
 from msgspec.structs import replace
 
 from kit.audit.launch_arrays import block_arrays
-from kit.compare.round_ratios import RoundRatios, round_ratios
 from kit.compare.rows import GroupRows
-from kit.compare.within import compare_within, launches_of
+from kit.compare.within import RoundRatios, compare_within, round_ratios
 from kit.errors import KitError
 from kit.profile.schema import Profile
 from kit.report.plain import one_line
@@ -109,7 +108,7 @@ def _panels(
 def _timed(profile: Profile, group: GroupRows) -> list[Timed]:
     every = [launch.blocks for result in profile.cells for launch in result.launches]
     first_ns = min((begin_ns for blocks in every for begin_ns in blocks.begin_ns), default=0)
-    launches = launches_of(profile, group.key)
+    launches = {result.key: result.launches for result in profile.cells}
     timed = []
     for name, launch in ((row.name, launch) for row in group.rows for launch in launches.get(row.cell.key, [])):
         if launch.gave_number:
