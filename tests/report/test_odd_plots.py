@@ -1,18 +1,21 @@
 """Every kind is a file in both formats, or one line that says why not, whatever the profile holds."""
 
 import re
+from pathlib import Path
 
 import matplotlib as mpl
 import profile_builder as b
 import pytest
 from matplotlib import image
-from planted_plots import DEAD, EXACT, drawn, layered, sweep
+from planted_plots import DEAD, EXACT, TITLES, drawn, layered, sweep
 
 from kit.errors import KitError
+from kit.profile.store import read_profile
 from kit.report.plot.kinds import KINDS, SWEPT
-from kit.report.plot.picture import file_of
+from kit.report.plot.picture import PlotRequest, draw, file_of
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning is a line on a user's terminal
+ROOT = Path(__file__).parents[2]
 
 
 def odd_profiles():
@@ -86,3 +89,11 @@ def test_nothing_is_written_over_another_or_beyond_the_edge():
     boxes += [axes.get_tightbbox() for axes in figure.axes]
     assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and box.y0 >= figure.bbox.y0 for box in boxes)
     assert not any(box.overlaps(other) for at, box in enumerate(boxes) for other in boxes[:at])
+
+
+def test_the_pictures_of_the_documentation_are_those_of_the_reference_profile():
+    profile = read_profile(ROOT / "profiles" / "reference" / "cpu-xeon-2-vcpu-quick.json")
+    for kind in ("rounds", "blocks"):  # the words: how lines are written is matplotlib's
+        svg = file_of(draw(PlotRequest(kind, [("cpu-xeon-2-vcpu-quick", profile)], TITLES)), ".svg").decode()
+        committed = (ROOT / "docs" / "plots" / f"{kind}.svg").read_text()
+        assert re.findall("<text.*?</text>", svg) == re.findall("<text.*?</text>", committed)
