@@ -195,11 +195,10 @@ def _planned(options: dict[str, Any]) -> RunPlan:
     from kit.runner.cpus import threads_here, usable_cpus
     from kit.runner.member import phase_limit_s
     from kit.runner.prepare import check_devices, drop_missing_backends, ensure_data, prepare, with_digests
-    from kit.suites.options import apply_options, parameters_given
+    from kit.suites.options import apply_options, parameters_given, variants_given
     from kit.suites.plan import plan_cells
     from kit.suites.program import programs_given
     from kit.suites.suite import DEFAULT_SUITE, QUICK_SUITE, load_suite
-    from kit.suites.variant import variants_given
 
     if options["rounds"] is not None and options["until_precision"] is not None:
         raise click.UsageError("--rounds and --until-precision cannot both decide how many rounds there are; give one")
@@ -334,8 +333,8 @@ def _print_table(path: Path) -> None:
     from kit.profile.store import read_profile
     from kit.report.suite import suite_report
     from kit.suites.options import apply_options
-    from kit.suites.published import is_whole, published_file
-    from kit.suites.suite import load_suite, suites_with_a_table
+    from kit.suites.plan import is_whole
+    from kit.suites.suite import load_suite, published_file, suites_with_a_table
 
     profile = read_profile(path)
     stream = sys.stdout if sys.stdout.isatty() else sys.stderr
