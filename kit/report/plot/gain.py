@@ -5,8 +5,7 @@ from __future__ import annotations
 from kit.compare.gains import Gain, Place, gains, places_of
 from kit.errors import KitError
 from kit.report.plain import one_line
-from kit.report.plot.picture import Picture, PlotRequest
-from kit.report.plot.style import GREY, Point
+from kit.report.plot.picture import GREY, Picture, PlotRequest, Point
 from kit.report.plot.sweep import LABELS, TASKS, Curves, draw_curves, line_names
 from kit.report.quantity import counted, several
 
