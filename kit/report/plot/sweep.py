@@ -68,20 +68,19 @@ def draw_curves(
     """Return a figure of the curves, its panels by their titles, and the looks; y axes show `values`, too."""
     titles, looks = list(dict.fromkeys(title for title, _ in curves)), picture.looks_of(name for _, name in curves)
     figure, axes = picture.panels(len(titles), 2, HEIGHT_IN, xlabel, ylabel, sharey=True)
-    by_title, points = dict(zip(titles, axes, strict=True)), [point for line in curves.values() for point in line]
+    by_title = dict(zip(titles, axes, strict=True))
     for (title, name), line in curves.items():
         by_title[title].set_title(title)
         picture.draw_points(by_title[title], line, looks[name])
+    points = [point for line in curves.values() for point in line]
+    x, y = [point.x for point in points], [point.y for point in points]
+    ends = [end for point in points for end in point.ends]
     for panel in axes:
-        picture.set_log(
-            panel, "y", [*values, *(point.y for point in points)], [end for point in points for end in point.ends]
-        )
+        picture.set_log(panel, "y", [*values, *y], ends)
         if linear:
             panel.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         else:
-            picture.set_log(
-                panel, "x", [point.x for point in points], ticked=all(isinstance(point.x, int) for point in points)
-            )
+            picture.set_log(panel, "x", x, ticked=all(isinstance(value, int) for value in x))
     return figure, by_title, looks
 
 
