@@ -127,8 +127,8 @@ def run_table(path: Path) -> Report:
     from kit.profile.store import read_profile
     from kit.report.suite import suite_report
     from kit.suites.options import apply_options
-    from kit.suites.published import is_whole, published_file
-    from kit.suites.suite import load_suite, suites_with_a_table
+    from kit.suites.plan import is_whole
+    from kit.suites.suite import load_suite, published_file, suites_with_a_table
 
     profile = read_profile(path)
     name = profile.suite.name.removesuffix("-quick")

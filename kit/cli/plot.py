@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from kit.cli.options import PROFILES, echo_first, labels_of, profile_files
-from kit.report.plot.kinds import KINDS, usual_kind
+from kit.report.plot import KINDS, usual_kind
 
 ENDINGS = (".svg", ".png", ".pdf")
 # Kinds in which something is compared.

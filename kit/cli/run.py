@@ -183,11 +183,10 @@ def _planned(options: dict[str, Any]) -> RunPlan:
     from kit.runner.cpus import threads_here, usable_cpus
     from kit.runner.member import phase_limit_s
     from kit.runner.prepare import check_devices, drop_missing_backends, ensure_data, prepare, with_digests
-    from kit.suites.options import apply_options, parameters_given
+    from kit.suites.options import apply_options, parameters_given, variants_given
     from kit.suites.plan import plan_cells
     from kit.suites.program import programs_given
     from kit.suites.suite import DEFAULT_SUITE, QUICK_SUITE, load_suite
-    from kit.suites.variant import variants_given
 
     if options["rounds"] is not None and options["until_precision"] is not None:
         raise click.UsageError("--rounds and --until-precision cannot both decide how many rounds there are; give one")

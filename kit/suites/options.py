@@ -1,28 +1,37 @@
-"""A suite as the options of `kit run` narrow or change it."""
+"""A suite as the options of `kit run` narrow or change it, and how these name variants and parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from kit.backends.program.about import OWN_AXES
 from kit.suites.plan import plan_cells
-from kit.suites.suite import QUICK_SUITE, Axes, Measure, ProgramTable, Suite, SuiteError, VariantTable, load_suite
+from kit.suites.suite import (
+    FIELDS,
+    QUICK_SUITE,
+    VARIANT_NAME,
+    Axes,
+    Measure,
+    ProgramTable,
+    Suite,
+    SuiteError,
+    VariantTable,
+    load_suite,
+)
 from kit.workloads.catalog import WORKLOADS, parameters_of
 
 # Of a fit: enough for the mean of steps that do not change over an epoch, and half a minute where they take 0.3 s.
 QUICK_FIT_STEPS = 50
 
-# Options of several values that are compared unasked, each with its axis; more workloads or tasks are more groups.
-SWEPT = {
-    "batches": "batch",
-    "threads": "threads",
-    "compile_modes": "compile_mode",
-    "feeds": "feed",
-    "precisions": "precision",
-}
+# Options of several values that are compared unasked; more workloads or tasks are more groups.
+SWEPT = ("batch", "threads", "compile_mode", "feed", "precision")
+# A comma begins the next setting of a variant only before one: values may have commas of their own.
+_NEXT_SETTING = re.compile(r",(?=(?:python|image|env)=)")
+_EXAMPLE = "as in --variant tcmalloc:env=LD_PRELOAD=libtcmalloc_minimal.so.4"
 
 
 def apply_options(
@@ -36,29 +45,27 @@ def apply_options(
     rounds: int | None = None,
     quick: bool = False,
 ) -> Suite:
-    """Return `suite` with what is given in place of what its file says.
+    """Return `suite`, or its `quick` form, with what is given in place of what its file says.
 
-    Args:
-        suite: as its file has it.
-        axes: field of `Axes` -> values, of the types that it has; an empty list is not given.
-        compare: axes to compare over.
-        variants: by name.
-        programs: by name, in place of workloads.
-        parameters: parameter of a network -> values.
-        rounds: how many.
-        quick: whether its quick form is measured.
+    `axes` holds values by the field of `Axes`, of the types that it has; an empty list is not given. Programs take the
+    place of workloads.
 
     Raises:
         SuiteError: an axis that there is not, or one that programs bring themselves.
     """
     axes = {axis: values for axis, values in axes.items() if values}
     parameters = parameters or {}
-    tables = suite.quick_axes if quick and not programs else suite.axes
+    tables = suite.axes
     if programs:
-        _refuse_axes_of_programs(axes)
+        for axis in ("workloads", *OWN_AXES):
+            if axis in axes:
+                option = "dtype" if axis == "precisions" else axis.replace("_", "-").rstrip("s")
+                raise SuiteError(f"a program brings its own {axis}: leave out --{option}")
         axes |= OWN_AXES | {"workloads": list(programs)}
         tables = [replace(tables[0], parameters={})]
         suite = replace(suite, table=None, compare=[], baseline=None, programs=programs, folder="")
+    elif quick and suite.quick.cells is not None:
+        tables = suite.quick.cells if isinstance(suite.quick.cells, list) else [suite.quick.cells]
     for axis, values in axes.items():
         tables = _narrowed(tables, axis, values)
     measure = _quick(suite) if quick else suite.measure
@@ -66,7 +73,7 @@ def apply_options(
     try:
         changed = replace(
             suite,
-            name=suite.name if not quick or suite.name == QUICK_SUITE else f"{suite.name}-{QUICK_SUITE}",
+            name=f"{suite.name}-{QUICK_SUITE}" if quick and suite.name != QUICK_SUITE else suite.name,
             cells=_with_parameters(tables, parameters),
             compare=list(compared),
             variants=variants or suite.variants,
@@ -74,29 +81,18 @@ def apply_options(
         )
     except ValueError as error:
         raise SuiteError(f"{error}; `kit run --help` lists the options") from None
-    is_narrowed = bool(axes or compare or variants or parameters)
-    return _without_lost_baseline(changed) if is_narrowed else changed
-
-
-def _refuse_axes_of_programs(axes: Mapping[str, list[Any]]) -> None:
-    for axis in ("workloads", *OWN_AXES):
-        if axis in axes:
-            option = "dtype" if axis == "precisions" else axis.replace("_", "-").rstrip("s")
-            raise SuiteError(f"a program brings its own {axis}: leave out --{option}")
+    if changed.baseline is None or not (axes or compare or variants or parameters):
+        return changed
+    # Where no cell has the baseline any more, it is the first.
+    left = {str(cell.value(axis)) for cell in plan_cells(changed) for axis in changed.compare}
+    return changed if changed.baseline in left else replace(changed, baseline=None)
 
 
 def _swept(suite: Suite, axes: Mapping[str, list[Any]], parameters: Mapping[str, list[int]]) -> list[str]:
     """Return the axes of which the command line gives several values and which the suite does not compare anyway."""
-    values = {axis: axes.get(option, []) for option, axis in SWEPT.items()} | dict(parameters)
+    values = {axis: axes.get(FIELDS[axis], []) for axis in SWEPT} | dict(parameters)
     several = [axis for axis in values if len(set(values[axis])) > 1 and axis not in suite.compared]
     return [] if suite.variants else several
-
-
-def _without_lost_baseline(suite: Suite) -> Suite:
-    """Return the suite compared with the first of its cells where none of them has its baseline any more."""
-    cells = plan_cells(suite) if suite.baseline is not None else []
-    is_there = any(str(cell.value(axis)) == suite.baseline for cell in cells for axis in suite.compare)
-    return suite if is_there else replace(suite, baseline=None)
 
 
 def _narrowed(tables: list[Axes], axis: str, values: list[Any]) -> list[Axes]:
@@ -113,9 +109,9 @@ def _with_parameters(tables: list[Axes], parameters: Mapping[str, list[int]]) ->
         {name for workload in table.workloads if workload in WORKLOADS for name in parameters_of(workload)}
         for table in tables
     ]
-    everywhere = set(parameters).difference(*known)
+    unknown = set(parameters).difference(*known)
     return [
-        replace(table, parameters=table.parameters | {n: v for n, v in parameters.items() if n in here | everywhere})
+        replace(table, parameters=table.parameters | {n: v for n, v in parameters.items() if n in here | unknown})
         for table, here in zip(tables, known, strict=True)
     ]
 
@@ -131,7 +127,8 @@ def _quick(suite: Suite) -> Measure:
         "fit_steps": min(measure.fit_steps or QUICK_FIT_STEPS, QUICK_FIT_STEPS),
         "share": measure.share or quick.share,
     }
-    return replace(measure, **general | suite.quick.measure())
+    of_suite = {name: value for name, value in asdict(suite.quick).items() if name != "cells" and value is not None}
+    return replace(measure, **general | of_suite)
 
 
 def parameters_given(texts: Sequence[str]) -> dict[str, list[int]]:
@@ -148,3 +145,42 @@ def parameters_given(texts: Sequence[str]) -> dict[str, list[int]]:
             raise SuiteError(f"--parameter {text!r}: give whole numbers of 1 and more, as units=64 or units=32,64")
         parameters.setdefault(name, []).extend(map(int, numbers))
     return parameters
+
+
+def variants_given(texts: Iterable[str]) -> dict[str, VariantTable]:
+    """Return the variants of ``NAME`` and ``NAME:python=/envs/new/bin/python,env=OMP_WAIT_POLICY=active`` by name.
+
+    Raises:
+        SuiteError: a name twice, or a text that names no variant.
+    """
+    variants: dict[str, VariantTable] = {}
+    for text in texts:
+        name, colon, settings = text.partition(":")
+        if not colon and "=" in name:
+            raise SuiteError(f"--variant {text!r}: a name comes first; give --variant NAME:env={text}, {_EXAMPLE}")
+        if not VARIANT_NAME.fullmatch(name):
+            raise SuiteError(f"--variant {text!r}: {name!r} is no name; give letters, digits and . _ + -, {_EXAMPLE}")
+        if name in variants:
+            raise SuiteError(f"--variant {name}: two variants of one name; give each its own")
+        variants[name] = _table(text, settings)
+    if list(variants.values()) == [VariantTable()]:
+        raise SuiteError(f"--variant {name} sets nothing, and there is no other to compare it with; {_EXAMPLE}")
+    return variants
+
+
+def _table(text: str, settings: str) -> VariantTable:
+    given: dict[str, str] = {}
+    env: dict[str, str] = {}
+    for setting in _NEXT_SETTING.split(settings) if settings else []:
+        kind, _, value = setting.partition("=")
+        name, equals, content = value.partition("=")
+        if kind in ("python", "image") and value:
+            given[kind] = value
+        elif kind == "env" and name and equals:
+            env[name] = content
+        else:
+            sets = "give python=PATH, image=NAME or env=NAME=VALUE"
+            raise SuiteError(f"--variant {text!r}: {setting!r} sets nothing; {sets}, {_EXAMPLE}")
+    if len(given) > 1:
+        raise SuiteError(f"--variant {text!r}: an image has its own interpreters; give python or image")
+    return VariantTable(python=given.get("python"), image=given.get("image"), env=env)

@@ -8,19 +8,15 @@ from __future__ import annotations
 import os
 import re
 import symtable
-import sys
 from collections.abc import Sequence
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import decode_source
-from itertools import accumulate
+from importlib.machinery import PathFinder
+from importlib.util import decode_source, find_spec
 from pathlib import Path
 
 from kit.profile.program import ProgramSource, file_sha256
 from kit.suites.suite import ProgramTable, Suite, SuiteError
 
 DEFAULT_FUNCTION = "program"
-_NAMED = re.compile(r"(?P<where>.+?)(?::(?P<function>[A-Za-z_]\w*))?")
-_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
 _FORMS = "give my_model.py, my_model.py:function or package.module:function"
 
@@ -53,55 +49,46 @@ def sources_of(suite: Suite) -> dict[str, ProgramSource]:
         SuiteError: a file, module or function is not there, or a file is not Python. What else a function may not do
             its member refuses (`kit.backends.program`).
     """
-    return {name: _source(name, table.path, suite.folder) for name, table in suite.programs.items()}
+    sources = {}
+    for name, table in suite.programs.items():
+        where, function, is_file = _split(table.path)
+        # Not resolved: a link may stand for another file tomorrow, and its own folder is where its imports are.
+        path = os.path.abspath(Path(suite.folder, where)) if is_file else _module_file(where)  # noqa: PTH100
+        sha256 = None if path is None else file_sha256(path)
+        if path is None or sha256 is None:
+            missing = f"{path}: no such file" if path else f"no module {where} here"
+            raise SuiteError(f"program {name}: {missing}; {_FORMS}")
+        module, takes_task = None if is_file else where, _takes_task(name, path, function)
+        sources[name] = ProgramSource(path=path, function=function, module=module, takes_task=takes_task, sha256=sha256)
+    return sources
 
 
-def _split(text: str) -> tuple[str, str]:
-    match = _NAMED.fullmatch(text)
-    if match is None or not (_is_file(match["where"]) or _MODULE.fullmatch(match["where"])):
+def _split(text: str) -> tuple[str, str, bool]:
+    """Return the file or module, the function, and whether it is a file."""
+    where, _, function = text.rpartition(":")
+    if not where or not function.isidentifier():
+        where, function = text, DEFAULT_FUNCTION
+    is_file = where.endswith(".py") or os.sep in where
+    if not is_file and not all(name.isidentifier() for name in where.split(".")):
         raise SuiteError(f"{text!r} names no program; {_FORMS}")
-    return match["where"], match["function"] or DEFAULT_FUNCTION
-
-
-def _is_file(where: str) -> bool:
-    return where.endswith(".py") or os.sep in where
+    return where, function, is_file
 
 
 def _parts(text: str) -> list[str]:
-    where, function = _split(text)
-    path = Path(os.path.abspath(where)).with_suffix("").parts[1:] if _is_file(where) else where.split(".")  # noqa: PTH100
+    where, function, is_file = _split(text)
+    path = Path(os.path.abspath(where)).with_suffix("").parts[1:] if is_file else where.split(".")  # noqa: PTH100
     return [*path, function] if function != DEFAULT_FUNCTION else [*path]
-
-
-def _source(name: str, text: str, folder: str) -> ProgramSource:
-    where, function = _split(text)
-    # Not resolved: a link may stand for another file tomorrow, and its own folder is where its imports are.
-    path = os.path.abspath(Path(folder, where)) if _is_file(where) else _module_file(where)  # noqa: PTH100
-    sha256 = None if path is None else file_sha256(path)
-    if path is None or sha256 is None:
-        missing = f"{path}: no such file" if path else f"no module {where} here"
-        raise SuiteError(f"program {name}: {missing}; {_FORMS}")
-    return ProgramSource(
-        path=path,
-        function=function,
-        module=None if _is_file(where) else where,
-        takes_task=_takes_task(name, path, function),
-        sha256=sha256,
-    )
 
 
 def _module_file(module: str) -> str | None:
     """Return a module's file; no package is imported on the way, as a package may import its framework."""
-    folders: Sequence[str] | None = [str(Path.cwd())]
-    spec: ModuleSpec | None = None
-    for name in accumulate(module.split("."), "{}.{}".format):
-        spec = None if folders is None else PathFinder.find_spec(name, folders)
-        if spec is None and "." not in name:
-            spec = next(filter(None, (finder.find_spec(name, None) for finder in sys.meta_path)), None)
-        if spec is None:
-            return None
-        folders = spec.submodule_search_locations
-    return spec.origin if spec is not None and spec.has_location else None
+    top, *names = module.split(".")
+    spec = PathFinder.find_spec(top, [str(Path.cwd())]) or find_spec(top)
+    if spec is None or not names:
+        return spec.origin if spec is not None and spec.has_location else None
+    places = [Path(folder, *names) for folder in spec.submodule_search_locations or ()]
+    files = [file for place in places for file in (place / "__init__.py", place.with_suffix(".py"))]
+    return next((str(file) for file in files if file.is_file()), None)
 
 
 def _takes_task(name: str, path: str, function: str) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import sys
 import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
 import msgspec
 
@@ -24,22 +25,10 @@ DEFAULT_SUITE = "standard"
 QUICK_SUITE = "quick"
 # Set once for a whole process; cells that differ only in other axes may be programs of one.
 UNSHAREABLE = ("backend", "device", "devices", "precision", "threads", "variant")
-
-# Defaults of a measurement; rounds.md and docs/method.md have the evidence.
-# The interval of 8 rounds covers at 93 to 95 % even when a run stops as soon as it is narrow enough.
-ROUNDS = 8
-# With a start of 4 to 8 s, the variance that an hour buys is least at 12 cycles a round.
-CYCLES = 12
-# Long enough for some steps of most networks, short against the seconds in which a machine's speed changes.
-BLOCK_S = 0.25
-# After a switch the first step takes up to twice as long, the next up to 7 % longer; 100 ms gave the same as 20.
-LEAD_IN_S = 0.02
-# A time and a number, not a search: a search cannot tell the machine's drift from the framework's warm-up.
-WARMUP_S = 1.0
-WARMUP_STEPS = 10
-
 # It stands in keys of cells, between slashes.
 VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
+# In the repository, and beside an installed package.
+PUBLISHED = (Path(__file__).parents[2] / "profiles" / "published", Path(sys.prefix, "share", "steadykit", "published"))
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Updates = Annotated[int, msgspec.Meta(ge=2)]  # the first is not timed
@@ -53,10 +42,21 @@ class SuiteError(KitError):
 def check_choice(kind: str, name: str, choices: Sequence[str], unless: str = "") -> None:
     """Raise SuiteError with the choices, and with what to do `unless` one of them fits, if `name` is none of them."""
     if name not in choices:
-        if not choices:
-            raise SuiteError(f"no {kind} {name!r}: there is none to choose; leave it out")
         near = "".join(f"; did you mean {choice}?" for choice in get_close_matches(name, choices, n=1))
         raise SuiteError(f"no {kind} {name!r}; choose from {', '.join(choices)}{unless}{near}")
+
+
+# Of `Axes`, by the coordinates of a cell; the first varies slowest.
+FIELDS = {
+    "device": "devices",
+    "batch": "batches",
+    "precision": "precisions",
+    "feed": "feeds",
+    "threads": "threads",
+    "task": "tasks",
+    "backend": "backends",
+    "compile_mode": "compile_modes",
+}
 
 
 class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,18 +75,23 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many rounds, and what a round is.
+    """How many rounds, and what a round is; docs/method.md has the evidence for the defaults.
 
     Raises:
         ValueError: seconds that are not finite, or no time in a block.
     """
 
-    rounds: Count = ROUNDS
-    cycles: Count = CYCLES
-    block_s: Seconds = BLOCK_S
-    lead_in_s: Seconds = LEAD_IN_S
-    warmup_s: Seconds = WARMUP_S
-    warmup_steps: Count = WARMUP_STEPS
+    # The interval of 8 rounds covers at 93 to 95 % even when a run stops as soon as it is narrow enough.
+    rounds: Count = 8
+    # With a start of 4 to 8 s, the variance that an hour buys is least at 12 cycles a round.
+    cycles: Count = 12
+    # Long enough for some steps of most networks, short against the seconds in which a machine's speed changes.
+    block_s: Seconds = 0.25
+    # After a switch the first step takes up to twice as long, the next up to 7 % longer; 100 ms gave the same as 20.
+    lead_in_s: Seconds = 0.02
+    # A time and a number, not a search: a search cannot tell the machine's drift from the framework's warm-up.
+    warmup_s: Seconds = 1.0
+    warmup_steps: Count = 10
     epochs: Count = 1
     fit_rounds: Count | None = None  # in which fits are repeated; null: all
     fit_steps: Updates | None = None  # of a fit at most; null: whole epochs
@@ -115,11 +120,6 @@ class Quick(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     warmup_steps: Count | None = None
     fit_steps: Updates | None = None
     share: list[str] | None = None
-
-    def measure(self) -> dict[str, Any]:
-        """Return the fields of `Measure` that it gives."""
-        fields = [name for name in self.__struct_fields__ if name != "cells"]
-        return {name: value for name in fields if (value := getattr(self, name)) is not None}
 
 
 class TableShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -183,12 +183,6 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return self.cells if isinstance(self.cells, list) else [self.cells]
 
     @property
-    def quick_axes(self) -> list[Axes]:
-        """The tables of cells of `--quick`."""
-        cells = self.quick.cells
-        return self.axes if cells is None else cells if isinstance(cells, list) else [cells]
-
-    @property
     def compared(self) -> list[str]:
         """The axes that groups compare over."""
         return self.compare or (["variant"] if self.variants else ["workload"] if self.programs else ["backend"])
@@ -196,9 +190,8 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def all_variants(self) -> list[Variant]:
         """Return the variants as members are started with them; one that stands alone is compared with the default."""
         named = [Variant(name=name, **msgspec.structs.asdict(table)) for name, table in self.variants.items()]
-        if len(named) == 1 and named[0].name != DEFAULT_VARIANT:
-            return [Variant(name=DEFAULT_VARIANT), *named]
-        return named or [Variant(name=DEFAULT_VARIANT)]
+        is_alone = len(named) == 1 and named[0].name != DEFAULT_VARIANT
+        return [Variant(name=DEFAULT_VARIANT), *named] if is_alone or not named else named
 
 
 def builtin_suites() -> list[str]:
@@ -209,6 +202,11 @@ def builtin_suites() -> list[str]:
 def suites_with_a_table() -> list[str]:
     """Return the names of the built-in suites whose table `kit compare --table` draws."""
     return [name for name in builtin_suites() if load_suite(name).table is not None]
+
+
+def published_file(suite: str) -> Path | None:
+    """Return the published profile of a built-in suite; None where there is none."""
+    return next((file for folder in PUBLISHED if (file := folder / f"{suite}.json").is_file()), None)
 
 
 def load_suite(name: str) -> Suite:
@@ -240,12 +238,12 @@ def load_suite(name: str) -> Suite:
 def _choices(refusal: str) -> str:
     """Return ``; choose from fit, infer, train`` for a value or a field that msgspec refuses at a path."""
     *_, last = ["", *re.findall(r"\.(\w+)", refusal.partition("`$")[2])]
-    literals = {"devices": Device, "tasks": Task, "feeds": Feed, "figures": FigureName}
-    tables = {"": Suite, "cells": Axes, "measure": Measure, "quick": Quick, "table": TableShape}
-    choices: Sequence[str] = ()
-    if "enum value" in refusal and last in literals:
-        choices = get_args(literals[last])
+    if "enum value" in refusal:
+        choices = get_args({"devices": Device, "tasks": Task, "feeds": Feed, "figures": FigureName}[last])
     elif "unknown field" in refusal:
-        fields = (tables | {"variants": VariantTable, "programs": ProgramTable})[last].__struct_encode_fields__
-        choices = [field for field in fields if not field.startswith("_")]  # those are not the user's
-    return f"; choose from {', '.join(choices)}" if choices else ""
+        tables = {"cells": Axes, "measure": Measure, "quick": Quick, "table": TableShape, "variants": VariantTable}
+        fields = (tables | {"programs": ProgramTable}).get(last, Suite).__struct_encode_fields__
+        choices = tuple(field for field in fields if not field.startswith("_"))  # those are not the user's
+    else:
+        return ""
+    return f"; choose from {', '.join(choices)}"

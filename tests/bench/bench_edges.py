@@ -20,7 +20,7 @@ from kit import clock
 from kit.backends.catalog import FRAMEWORKS, load
 from kit.runner.cpus import usable_cpus
 from kit.sensors.catalog import EdgeCounters
-from kit.suites.suite import BLOCK_S
+from kit.suites.suite import Measure
 
 STAMPS = 20_000
 STEP_NS = 1e6
@@ -68,7 +68,8 @@ def main():
                 (f"  {textwrap.shorten(names, 50)}", len(source.reports), *(f"{value:.1f}" for value in values))
             )
     printed(rows)
-    print(f"two reads: {100 * 2 * whole[0] / (BLOCK_S * 1e6):.3f} % of a block of {BLOCK_S} s")
+    block_s = Measure().block_s
+    print(f"two reads: {100 * 2 * whole[0] / (block_s * 1e6):.3f} % of a block of {block_s} s")
     cost_ns = float(np.median([stamp_ns() for _ in range(11)]))
     print(f"a stamp: {cost_ns:.0f} ns, {100 * cost_ns / STEP_NS:.4f} % of a step of 1 ms")
 

@@ -8,10 +8,9 @@ import yaml
 from click import Context
 
 from kit.cli.app import app
-from kit.suites.options import apply_options
+from kit.suites.options import apply_options, variants_given
 from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.suite import load_suite
-from kit.suites.variant import variants_given
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "ci.md").read_text(encoding="utf-8")

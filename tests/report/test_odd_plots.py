@@ -11,7 +11,7 @@ from planted_plots import DEAD, EXACT, TITLES, drawn, layered, sweep
 
 from kit.errors import KitError
 from kit.profile.store import read_profile
-from kit.report.plot.kinds import KINDS, SWEPT
+from kit.report.plot import KINDS, SWEPT
 from kit.report.plot.picture import PlotRequest, draw, file_of
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning is a line on a user's terminal

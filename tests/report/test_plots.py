@@ -9,7 +9,7 @@ from planted_plots import BATCHES, DEAD, EXACT, TITLES, bars, drawn, layered, li
 
 from kit.compare.within import compare_within
 from kit.errors import KitError
-from kit.report.plot.kinds import usual_kind
+from kit.report.plot import usual_kind
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning is a line on a user's terminal
 PLANTED_MS = {"torch": 4.0, "jax": 2.0, "tensorflow": 6.0}

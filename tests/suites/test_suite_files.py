@@ -5,11 +5,9 @@ from refusals import refused
 
 from kit.profile.cell import Variant
 from kit.runner.time_left import estimate
-from kit.suites.options import QUICK_FIT_STEPS, apply_options, parameters_given
-from kit.suites.plan import MEMBERS_MAX, plan_cells, plan_groups, plan_shared_groups
-from kit.suites.published import is_whole
+from kit.suites.options import QUICK_FIT_STEPS, apply_options, parameters_given, variants_given
+from kit.suites.plan import MEMBERS_MAX, is_whole, plan_cells, plan_groups, plan_shared_groups
 from kit.suites.suite import VariantTable, builtin_suites, load_suite
-from kit.suites.variant import variants_given
 
 MINE = """
 name = "mine"

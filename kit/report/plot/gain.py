@@ -5,27 +5,30 @@ from __future__ import annotations
 from kit.compare.gains import Gain, Place, gains, places_of
 from kit.errors import KitError
 from kit.report.plain import one_line
-from kit.report.plot.picture import Picture, PlotRequest
-from kit.report.plot.style import GREY, Point
+from kit.report.plot.picture import GREY, Picture, PlotRequest, Point
 from kit.report.plot.sweep import LABELS, TASKS, Curves, draw_curves, line_names
 from kit.report.quantity import counted, several
 
 PAIRED = "Bars: intervals over rounds in which both took turns, as kit compare has them."
+OF_A_LINE = ("batch", "task", "device")  # axes on which the points of a line differ
 UNPAIRED = "No intervals: cells that did not take turns cannot be paired."
 
 
 def draw(request: PlotRequest) -> Picture:
     """Return the first place's step in percent of each later one's; KitError where there is nothing to compare."""
     base, *others = places_of(request.profiles, request.baseline)
-    known = [gain for gain in gains([base, *others]) if gain.cell.task in TASKS]
-    drawn = [gain for gain in known if _is_drawn(gain)]
-    left_out = [one_line(f"{gain.place}: {gain.cell.key}: {_why(gain)}") for gain in known if not _is_drawn(gain)]
+    drawn, left_out = [], []
+    for gain in gains([base, *others]):
+        if gain.cell.task in TASKS and gain.gain_pct is not None and gain.cell.batch > 0:
+            drawn.append(gain)
+        elif gain.cell.task in TASKS:
+            left_out.append(one_line(f"{gain.place}: {gain.cell.key}: {_why(gain)}"))
     if not drawn:
         raise KitError(f"nothing to draw: {left_out[0] if left_out else _why_none(base, others[0])}")
-    lines = {gain.cell.key_without(("batch", "task", "device")): gain.cell for gain in drawn}
-    names, curves = line_names(lines, ("batch",), request), Curves()
+    names = line_names({gain.cell.key_without(OF_A_LINE): gain.cell for gain in drawn}, ("batch",), request)
+    curves: Curves = {}
     for gain in sorted(drawn, key=lambda gain: list(TASKS).index(gain.cell.task)):
-        name = names[gain.cell.key_without(("batch", "task", "device"))]
+        name = names[gain.cell.key_without(OF_A_LINE)]
         name = one_line(f"{name}: {gain.place}") if len(others) > 1 else name
         point = Point(gain.cell.batch, gain.gain_pct or 0, gain.interval_pct or ())
         curves.setdefault((TASKS[gain.cell.task], name), []).append(point)
@@ -58,7 +61,3 @@ def _why(gain: Gain) -> str:
         return "has no number in both"
     values = " and ".join(f"{value} in {', '.join(labels)}" for value, labels in gain.blocked.values)
     return f"not comparable, {gain.blocked.kind}: {values}; measure both alike"
-
-
-def _is_drawn(gain: Gain) -> bool:
-    return gain.gain_pct is not None and gain.cell.batch > 0

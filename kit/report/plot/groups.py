@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from kit.audit.launch_arrays import block_arrays
 from kit.compare.rows import GroupRows
@@ -16,8 +16,8 @@ from kit.compare.within import RoundRatios, compare_within, round_ratios
 from kit.errors import KitError
 from kit.profile.schema import Profile
 from kit.report.plain import one_line
-from kit.report.plot.picture import Picture, PlotRequest, cut, no_number, panels
-from kit.report.plot.style import BAND, GREY, Look, Point, draw_points, looks_of, marker_size, set_log, time_unit
+from kit.report.plot import picture
+from kit.report.plot.picture import GREY, Look, Picture, PlotRequest, Point
 from kit.report.quantity import counted
 
 HEIGHT_IN = 1.9
@@ -27,16 +27,14 @@ NARROW_ROWS_MAX = 6  # a group of more rows than these takes the whole width
 PANELS_MAX = 40  # of a page, and of what a canvas can be high: the rest is named
 BLOCK_TICKS_MAX, ROUND_TICKS_MAX = 6, 8  # more overlap in half a page's width
 GAP = 0.15  # of `blocks` between two rounds, as a share of a round
-# Of the width of a round: what all members take, and what the cycles of one take of its part.
-MEMBERS_WIDTH, CYCLES_WIDTH = 0.8, 0.7
-# What the whole run takes, of the width of all rounds together; it is no narrower than one round.
-WHOLE_WIDTH = 0.08
+MEMBERS_WIDTH, CYCLES_WIDTH = 0.8, 0.7  # of a round's width, and of a member's part of that
+WHOLE_WIDTH = 0.08  # of the whole run, as a share of all rounds; it is no narrower than one round
 
 FAINT = "Faint: within a cycle. "
 CLEAR = "Clear: of a round. All: of the run, with kit compare's interval. Below 1 is faster."
 SHADED = "Shaded by turns: rounds; the time between them is cut out, ticks say when each began."
 
-Floats = npt.NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 
 class Panel(NamedTuple):
@@ -59,21 +57,20 @@ class Timed(NamedTuple):
 
 def draw(request: PlotRequest) -> Picture:
     """Return `rounds` or `blocks`; KitError where no group has what is drawn, or `request.baseline` is not there."""
+    shown, left_out = _panels(request)
     if request.kind == "blocks":
-        shown, left_out = _panels(request, _timed)
         why = f"{left_out[0] if left_out else 'no group has blocks'}; measure anew"
         xlabel, title, note = "time since the first block (s)", "Step time of each block over time", SHADED
     else:
-        shown, left_out = _panels(request, round_ratios)
         kinds = "gain, which sets profiles side by side, or blocks" if len(request.profiles) > 1 else "blocks"
         why = f"no group has two cells with a number in one round; take --kind {kinds}"
         has_cycles = any(member.by_cycle for panel in shown for member in panel.members)
         xlabel, title, note = "round", "Ratio of times in each round", (FAINT if has_cycles else "") + CLEAR
     if not shown:
         raise KitError(f"nothing to draw: {why}")
-    looks = looks_of(row.name for panel in shown for row in panel.group.rows)
+    looks = picture.looks_of(row.name for panel in shown for row in panel.group.rows)
     columns = 1 if any(len(panel.group.rows) > NARROW_ROWS_MAX for panel in shown) else 2
-    figure, axes = panels(len(shown), columns, HEIGHT_IN, xlabel)
+    figure, axes = picture.panels(len(shown), columns, HEIGHT_IN, xlabel)
     for panel_axes, panel in zip(axes, shown, strict=True):
         panel_axes.set_title(panel.title)
         panel_axes.grid(visible=False, axis="x")
@@ -82,24 +79,24 @@ def draw(request: PlotRequest) -> Picture:
     return Picture(figure, title, {name: look for name, look in looks.items() if name in drawn}, [note], left_out)
 
 
-def _panels(
-    request: PlotRequest, members_of: Callable[[Profile, GroupRows], Sequence[Any]]
-) -> tuple[list[Panel], list[str]]:
+def _panels(request: PlotRequest) -> tuple[list[Panel], list[str]]:
     """Return the groups of all profiles that have members to draw, and a line for everything that is not drawn."""
-    every, left_out = [], []
+    filled, left_out = [], []
     for label, profile in request.profiles:
-        prefix = f"{cut(label, LABEL_CHARS)} · " if len(request.profiles) > 1 else ""
+        prefix = f"{picture.cut(label, LABEL_CHARS)} · " if len(request.profiles) > 1 else ""
         places = {result.cell.key: place for place, result in enumerate(profile.cells)}
         compared = compare_within(label, profile, baseline=request.baseline)
         for group in compared.groups:
             # A table has the fastest first; side by side, a member has its place and its look in all panels.
             rows = sorted(group.rows, key=lambda row: places[row.cell.key])
-            left_out += [no_number(f"{prefix}{row.cell.key}", row.failure) for row in rows if not row.numbers.step_ns]
+            left_out += [
+                picture.no_number(f"{prefix}{row.cell.key}", row.failure) for row in rows if not row.numbers.step_ns
+            ]
             rows = [replace(row, name=one_line(request.titles.get(row.name, row.name))) for row in rows]
             named = replace(group, rows=rows, baseline=next((row.name for row in rows if row.is_baseline), ""))
-            title = cut(prefix + " · ".join(group.title), TITLE_CHARS)
-            every.append(Panel(title, named, members_of(profile, named)))
-    filled = [panel for panel in every if panel.members]
+            members = _timed(profile, named) if request.kind == "blocks" else round_ratios(profile, named)
+            if members:
+                filled.append(Panel(picture.cut(prefix + " · ".join(group.title), TITLE_CHARS), named, members))
     if len(filled) > PANELS_MAX:
         left_out.append(f"{counted(len(filled) - PANELS_MAX, 'group')} more than a picture has room for")
     return filled[:PANELS_MAX], left_out
@@ -110,11 +107,11 @@ def _timed(profile: Profile, group: GroupRows) -> list[Timed]:
     first_ns = min((begin_ns for blocks in every for begin_ns in blocks.begin_ns), default=0)
     launches = {result.key: result.launches for result in profile.cells}
     timed = []
-    for name, launch in ((row.name, launch) for row in group.rows for launch in launches.get(row.cell.key, [])):
-        if launch.gave_number:
+    for row in group.rows:
+        for launch in (launch for launch in launches.get(row.cell.key, []) if launch.gave_number):
             begin_s = np.subtract(launch.blocks.begin_ns, first_ns) / 1e9
             end_s, steps_ns = begin_s + np.divide(launch.blocks.span_ns, 1e9), block_arrays(launch).times_ns("step")
-            timed.append(Timed(name, (launch.group, launch.round), begin_s, end_s, steps_ns))
+            timed.append(Timed(row.name, (launch.group, launch.round), begin_s, end_s, steps_ns))
     return sorted(timed, key=lambda member: member.begin_s[0])
 
 
@@ -124,19 +121,19 @@ def _draw_blocks(axes: Axes, panel: Panel, looks: Mapping[str, Look]) -> None:
     for member in panel.members:
         rounds.setdefault(member.round, []).append(member)
     steps_ns = np.concatenate([member.step_ns for member in panel.members])
-    scale, unit = time_unit(steps_ns)
+    scale, unit = picture.time_unit(steps_ns)
     at_s, ticks = 0.0, []
     for place, members in enumerate(rounds.values()):
         begin_s = members[0].begin_s[0]
         length_s = max(member.end_s.max() for member in members) - begin_s
         if place % 2:
-            axes.axvspan(at_s - GAP / 2 * length_s, at_s + (1 + GAP / 2) * length_s, color=BAND, lw=0)
+            axes.axvspan(at_s - GAP / 2 * length_s, at_s + (1 + GAP / 2) * length_s, color=picture.BAND, lw=0)
         for member in members:
-            style = looks[member.name] | {"linewidth": 0.6, "markersize": marker_size(len(rounds)) / 2}
+            style = looks[member.name] | {"linewidth": 0.6, "markersize": picture.marker_size(len(rounds)) / 2}
             axes.plot(member.begin_s - begin_s + at_s, member.step_ns / scale, **style)
         ticks.append((at_s, f"{round(begin_s):,}"))
         at_s += (1 + GAP) * length_s
-    set_log(axes, "y", list(steps_ns / scale))
+    picture.set_log(axes, "y", list(steps_ns / scale))
     axes.set_xticks(*zip(*ticks[:: -(-len(ticks) // BLOCK_TICKS_MAX)], strict=True))
     axes.set_ylabel(f"step ({unit})")
 
@@ -147,7 +144,7 @@ def _draw_rounds(axes: Axes, panel: Panel, looks: Mapping[str, Look]) -> None:
     numbers = sorted({number for member in members for number in member.by_round})
     last = len(numbers) + 0.5
     width, part = max(1.0, WHOLE_WIDTH * len(numbers)), MEMBERS_WIDTH / len(members)
-    size = marker_size(len(numbers)) - 0.5  # smaller than the whole run's
+    size = picture.marker_size(len(numbers)) - 0.5  # smaller than the whole run's
     axes.axhline(1.0, color=GREY, linewidth=1, linestyle="--", zorder=1)
     axes.axvline(last, color=GREY, linewidth=0.5)
     values, ends = [1.0], []
@@ -163,9 +160,9 @@ def _draw_rounds(axes: Axes, panel: Panel, looks: Mapping[str, Look]) -> None:
         x, y = [at[number] for number in by_round], list(by_round.values())
         axes.plot(x, y, **style, marker=look["marker"], markersize=size, zorder=3)
         interval = () if versus.low is None or versus.high is None else (versus.low, versus.high)
-        draw_points(axes, [Point(last + (0.5 + shift) * width, versus.ratio or 1.0, interval)], look)
+        picture.draw_points(axes, [Point(last + (0.5 + shift) * width, versus.ratio or 1.0, interval)], look)
         values, ends = [*values, *y], [*ends, *interval]
-    set_log(axes, "y", values, ends)
+    picture.set_log(axes, "y", values, ends)
     ticks = [(place, str(number + 1)) for place, number in enumerate(numbers, 1)]
     axes.set_xticks(*zip(*ticks[:: -(-len(ticks) // ROUND_TICKS_MAX)], (last + width / 2, "all"), strict=True))
     axes.set_xlim(0.5, last + width)

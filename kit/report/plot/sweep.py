@@ -19,8 +19,8 @@ from kit.compare.runs import CellRun, reduce_run
 from kit.errors import KitError
 from kit.profile.cell import AXES, Cell
 from kit.report.plain import one_line
-from kit.report.plot.picture import Picture, PlotRequest, no_number, panels
-from kit.report.plot.style import Look, Point, draw_points, looks_of, set_log, time_unit
+from kit.report.plot import picture
+from kit.report.plot.picture import Look, Picture, PlotRequest, Point
 from kit.report.quantity import several
 
 # By the title of a panel and the name of a line: its cells with their values on the axis; its points.
@@ -44,7 +44,7 @@ def draw(request: PlotRequest) -> Picture:
     lines, left_out = _lines(request, axis, measured)
     every = [cell for cells in lines.values() for cell in cells]
     points = [_point(request.kind, *cell, 1) for cell in every]
-    scale, unit = time_unit(point.x if request.kind == "latency" else point.y for point in points)
+    scale, unit = picture.time_unit([point.x if request.kind == "latency" else point.y for point in points])
     curves = {line: [_point(request.kind, *cell, scale) for cell in cells] for line, cells in lines.items()}
     workloads = several(list(dict.fromkeys(run.cell.workload for _, run in every)))
     if request.kind == "latency":
@@ -66,18 +66,21 @@ def draw_curves(
     curves: Curves, xlabel: str, ylabel: str, *, linear: bool = False, values: Sequence[float] = ()
 ) -> tuple[Figure, dict[str, Axes], dict[str, Look]]:
     """Return a figure of the curves, its panels by their titles, and the looks; y axes show `values`, too."""
-    titles, looks = list(dict.fromkeys(title for title, _ in curves)), looks_of(name for _, name in curves)
-    figure, axes = panels(len(titles), 2, HEIGHT_IN, xlabel, ylabel, sharey=True)
-    by_title, points = dict(zip(titles, axes, strict=True)), [point for line in curves.values() for point in line]
+    titles, looks = list(dict.fromkeys(title for title, _ in curves)), picture.looks_of(name for _, name in curves)
+    figure, axes = picture.panels(len(titles), 2, HEIGHT_IN, xlabel, ylabel, sharey=True)
+    by_title = dict(zip(titles, axes, strict=True))
     for (title, name), line in curves.items():
         by_title[title].set_title(title)
-        draw_points(by_title[title], line, looks[name])
+        picture.draw_points(by_title[title], line, looks[name])
+    points = [point for line in curves.values() for point in line]
+    x, y = [point.x for point in points], [point.y for point in points]
+    ends = [end for point in points for end in point.ends]
     for panel in axes:
-        set_log(panel, "y", [*values, *(point.y for point in points)], [end for point in points for end in point.ends])
+        picture.set_log(panel, "y", [*values, *y], ends)
         if linear:
             panel.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         else:
-            set_log(panel, "x", [point.x for point in points], ticked=all(isinstance(point.x, int) for point in points))
+            picture.set_log(panel, "x", x, ticked=all(isinstance(value, int) for value in x))
     return figure, by_title, looks
 
 
@@ -132,7 +135,7 @@ def _lines(request: PlotRequest, axis: str, measured: str) -> tuple[Lines, list[
             if run.cell.task not in TASKS or not isinstance(value, int):
                 continue
             if getattr(run.numbers, measured) is None or value < 1 or run.cell.batch < 1:
-                left_out.append(no_number(f"{label}: {key}" if suffix else key, run.failure))
+                left_out.append(picture.no_number(f"{label}: {key}" if suffix else key, run.failure))
             else:
                 runs.append((suffix, value, run))
     if not runs:
