@@ -183,10 +183,9 @@ def _adjusted(rows: Sequence[Row]) -> list[Row]:
     judged = []
     for row in rows:
         versus = row.versus
-        if versus is not None and versus.p_adjusted is not None:
+        if versus is not None and versus.p_adjusted is not None and versus.difference is not None:
             p = next(adjusted)
-            t = versus.mean_log or 0.0, versus.se_log or 0.0, versus.df or 1.0
-            verdict = verdict_of(*t, p <= ALPHA, SMALLEST_DIFFERENCE)
+            verdict = verdict_of(versus.difference, p <= ALPHA, SMALLEST_DIFFERENCE)
             versus = msgspec.structs.replace(versus, p_adjusted=p, verdict=verdict, comparisons=len(tested))
         judged.append(msgspec.structs.replace(row, versus=versus))
     return judged
