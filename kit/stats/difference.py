@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtr, stdtrit  # scipy.stats has the same, and takes a second to import
@@ -19,7 +19,8 @@ EXPONENT_MAX = 700.0
 ROUNDS_FOR_SPREAD = 2
 
 
-class Difference(NamedTuple):
+@dataclass(frozen=True)
+class Difference:
     """A mean of log-ratios, and how well it is known."""
 
     mean_log: float  # above 0 the first is slower
