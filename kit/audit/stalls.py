@@ -13,7 +13,7 @@ from kit.audit.finding import Finding, Member
 from kit.audit.launch_arrays import block_arrays
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
-from kit.stats.difference import over_rounds
+from kit.stats.difference import Difference, over_rounds
 from kit.stats.rounds import By, launch_time_ns, mean_step_ns
 from kit.stats.verdict import ROUNDS_FOR_VERDICT
 
@@ -24,12 +24,16 @@ STALLED_LEAST_PCT = 5.0
 def find(member: Member) -> Finding | None:
     """Find members whose whole time says something else than their usual step, against every other of the group."""
     excesses = [over_rounds(logs) for logs in _excess_logs(member) if len(logs) >= ROUNDS_FOR_VERDICT]
-    least = min((excess for excess in excesses if excess is not None), key=lambda excess: excess.low, default=None)
-    if least is None or least.low <= 1 + STALLED_LEAST_PCT / 100:
+    least = min((excess for excess in excesses if excess is not None), key=_low, default=None)
+    if least is None or _low(least) <= 1 + STALLED_LEAST_PCT / 100:
         return None
     stalled_pct = 100 * (1 - 1 / least.ratio)
-    evidence = {"stalled_pct": stalled_pct, "rounds": least.rounds}
+    evidence = {"stalled_pct": stalled_pct, "rounds": least.count}
     return member.finding("stalls", evidence, stalled_pct, reason("see_latency"))
+
+
+def _low(excess: Difference) -> float:
+    return excess.interval()[0]
 
 
 def _excess_logs(member: Member) -> list[list[float]]:

@@ -184,9 +184,9 @@ def _adjusted(rows: Sequence[Row]) -> list[Row]:
     judged = []
     for row in rows:
         versus = row.versus
-        if versus is not None and versus.p_adjusted is not None:
-            p, mean_log = next(adjusted), versus.mean_log or 0.0
-            verdict = verdict_of(mean_log, versus.se_log or 0.0, versus.df or 1.0, p <= ALPHA, SMALLEST_DIFFERENCE)
+        if versus is not None and versus.p_adjusted is not None and versus.difference is not None:
+            p = next(adjusted)
+            verdict = verdict_of(versus.difference, p <= ALPHA, SMALLEST_DIFFERENCE)
             versus = msgspec.structs.replace(versus, p_adjusted=p, verdict=verdict, comparisons=len(tested))
         judged.append(msgspec.structs.replace(row, versus=versus))
     return judged

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,15 +19,21 @@ from kit.profile.cell import Cell
 from kit.profile.launch import INJECTED_NS, Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
-from kit.profile.sensor import SensorSummary
-from kit.stats.energy import DeviceEnergy, device_energy_j
+from kit.profile.sensor import Energy, SensorSummary
+from kit.stats.difference import level_interval
 from kit.stats.rounds import By, launch_time_ns, mean_step_ns
-from kit.stats.step_interval import level_interval
 
 COMPILE_PHASES = ("trace", "compile", "first_step")
 # Of the process, and of a program in it: from nothing to the first step done.
 PROCESS_PHASES = ("start", "import")
 START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
+# Per device, the sensors that together are the device. RAPL's dram and psys domains lie beside and around a package,
+# its core and uncore within: adding them would count energy twice. A GPU's counter holds its whole board.
+WHOLE_DEVICE = {
+    "cpu": re.compile(r"rapl\.package-\d+(-die-\d+)?"),
+    "gpu": re.compile(r"nvml\.\d+\.energy"),
+    "tpu": re.compile(r"tpu\.\d+\.energy"),
+}
 # Of several runs their geometric mean.
 MEANS = (
     "step_ns", "raw_step_ns", "latency_ns", "sample_ns", "p95_ns", "p99_ns", "samples_per_s", "start_ns", "compile_ns",
@@ -283,12 +290,28 @@ def _energy_per_sample_j(cell: Cell, launches: Sequence[Launch]) -> float | None
     """Return joules per sample of the cell's device: of all launches whose sensors together are that device."""
     joules = samples = 0.0
     for launch in launches:
-        sensors = {
-            energy.sensor: DeviceEnergy(energy.joules_j, energy.window_ns, energy.block_ns)
+        sensors = [
+            energy
             for energy in launch.energy
             if energy.device_id is None or not launch.device_ids or energy.device_id in launch.device_ids
-        }
-        energy_j = device_energy_j(cell.device, cell.devices, sensors)
-        if isinstance(energy_j, float) and launch.energy:
+        ]
+        energy_j = device_energy_j(cell, sensors)
+        if energy_j is not None:
             joules, samples = joules + energy_j, samples + launch.energy[0].samples
     return joules / samples if samples else None
+
+
+def device_energy_j(cell: Cell, sensors: Iterable[Energy]) -> float | None:
+    """Return the joules of a block by the sensors that together are the cell's device; null where one gave none.
+
+    A sensor's window is a little shorter than the block: its mean power is taken for the whole.
+    """
+    whole = [energy for energy in sensors if WHOLE_DEVICE[cell.device].fullmatch(energy.sensor)]
+    if not whole or (cell.device != "cpu" and len(whole) != cell.devices):
+        return None
+    joules = 0.0
+    for energy in whole:
+        if not energy.joules_j or not energy.window_ns or energy.joules_j < 0:
+            return None
+        joules += energy.joules_j / energy.window_ns * energy.block_ns
+    return joules

@@ -9,7 +9,7 @@ import numpy as np
 
 from kit.compare.rows import FitNumbers, ScoreDifference, ScoreVerdict
 from kit.profile.launch import Fit, Launch
-from kit.stats.difference import mean_interval
+from kit.stats.difference import over_rounds
 
 # Scores agree within one point of accuracy, or 1 % of the baseline's squared error: what papers call the same result.
 SCORE_MARGIN = 0.01
@@ -87,10 +87,10 @@ def score_difference(launches: Sequence[Launch], baseline: Sequence[Launch]) -> 
     )
     pairs = [(score_of(fits[number]), score_of(base_fits[number])) for number in sorted(fits.keys() & base_fits.keys())]
     known = [(mine, yours) for mine, yours in pairs if mine is not None and yours is not None]
-    interval = mean_interval([mine - yours for mine, yours in known])
-    if interval is None:
+    difference = over_rounds([mine - yours for mine, yours in known])
+    if difference is None:
         return None
-    mean, low, high = interval
+    low, high = difference.log_interval()
     reconstructs = any(fit.mean_squared_error is not None for fit in base_fits.values())
     margin = SCORE_MARGIN * (statistics.fmean(yours for _, yours in known) if reconstructs else 1)
     verdict: ScoreVerdict = "unresolved"
@@ -98,4 +98,6 @@ def score_difference(launches: Sequence[Launch], baseline: Sequence[Launch]) -> 
         verdict = "agrees"
     elif low > 0 or high < 0:
         verdict = "differs"
-    return ScoreDifference(verdict=verdict, difference=mean, low=low, high=high, margin=margin, repeats=len(known))
+    return ScoreDifference(
+        verdict=verdict, difference=difference.mean_log, low=low, high=high, margin=margin, repeats=len(known)
+    )

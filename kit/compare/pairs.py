@@ -125,7 +125,7 @@ class Pairs:
             }
             if moved:
                 key = min(moved, key=lambda key: (-round(abs(math.log(moved[key].ratio)), 9), moved[key].ratio))
-                mark = reason("trending", change_pct=100 * (moved[key].ratio - 1), rounds=moved[key].rounds)
+                mark = reason("trending", change_pct=100 * (moved[key].ratio - 1), rounds=moved[key].count)
                 marks.setdefault(key, [mark])
         return marks
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import uuid
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,32 +14,20 @@ def write_atomically(path: Path, data: bytes) -> None:
     Raises:
         OSError: the disk is full, or the folder is gone; nothing is left behind.
     """
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".kit-", suffix=".part")
+    temporary = path.with_name(f".kit-{uuid.uuid4().hex}.part")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(data)
             file.flush()
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
             os.fsync(file.fileno())
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
         with suppress(OSError):
-            Path(temporary).unlink()
+            temporary.unlink()
         raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Flush the folder's own entries, so that a rename survives a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    # The folder's own entries, so that the rename survives a power cut.
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _umask() -> int:
-    """Return the process's umask, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -51,24 +51,20 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     def key_without(self, axes: Collection[str]) -> str:
         """Return the key with `*` in the place of these axes."""
 
-        def shown(axis: str, text: str) -> str:
-            return "*" if axis in axes else text
+        def shown(axis: str, value: object, prefix: str = "") -> str:
+            return "*" if axis in axes else f"{prefix}{value}"
 
         # By name: a profile's JSON has its keys so.
-        parameters = ",".join(f"{name}={shown(name, str(value))}" for name, value in sorted(self.parameters.items()))
+        parameters = ",".join(f"{name}={shown(name, value)}" for name, value in sorted(self.parameters.items()))
         fields = [
             shown("workload", f"{self.workload}({parameters})" if parameters else self.workload),
-            shown("backend", self.backend),
-            shown("device", self.device),
-            shown("task", self.task),
-            shown("batch", f"b{self.batch}"),
-            shown("precision", self.precision),
-            shown("compile_mode", self.compile_mode),
-            shown("feed", self.feed),
-            shown("devices", f"x{self.devices}"),
+            *(shown(axis, getattr(self, axis)) for axis in ("backend", "device", "task")),
+            shown("batch", self.batch, "b"),
+            *(shown(axis, getattr(self, axis)) for axis in ("precision", "compile_mode", "feed")),
+            shown("devices", self.devices, "x"),
         ]
         if self.threads is not None or "threads" in axes:
-            fields.append(shown("threads", f"t{self.threads}"))
+            fields.append(shown("threads", self.threads, "t"))
         if self.variant != DEFAULT_VARIANT or "variant" in axes:
             fields.append(shown("variant", self.variant))
         return "/".join(fields)
@@ -79,19 +75,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # What a suite may compare, besides the parameters of its workloads.
-AXES = (
-    "workload",
-    "backend",
-    "device",
-    "task",
-    "batch",
-    "precision",
-    "compile_mode",
-    "feed",
-    "devices",
-    "threads",
-    "variant",
-)
+AXES = tuple(name for name in Cell.__struct_fields__ if name != "parameters")
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,23 +34,13 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
-    """How good the clock is, measured here and now. Overhead is reported, never subtracted.
+    """How good the clock is, measured here and now. Overhead is reported, never subtracted."""
 
-    Attributes:
-        source: what a stamp reads.
-        source_reason: why this source, and why not a finer one.
-        resolution_ns: smallest positive change seen between reads.
-        null_interval: two reads back to back, in C.
-        path_cost: one stamp as the step loop makes it, through Python.
-        drift_ppm: disagreement of calibrations at start and end; null for a source that needs none.
-        shortest_step_ns: 1000 median null intervals; a shorter step may not be timed singly.
-    """
-
-    source: ClockSource
-    source_reason: str
-    resolution_ns: float
-    null_interval: Distribution
-    path_cost: Distribution
+    source: ClockSource  # what a stamp reads
+    source_reason: str  # why this source, and why not a finer one
+    resolution_ns: float  # smallest positive change seen between reads
+    null_interval: Distribution  # two reads back to back, in C
+    path_cost: Distribution  # one stamp as the step loop makes it, through Python
     calibration: Calibration | None
-    drift_ppm: float | None
-    shortest_step_ns: Int64
+    drift_ppm: float | None  # disagreement of calibrations at start and end; null for a source that needs none
+    shortest_step_ns: Int64  # 1000 median null intervals; a shorter step may not be timed singly

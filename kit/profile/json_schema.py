@@ -5,6 +5,7 @@ python -m kit.profile.json_schema > docs/profile.schema.json
 
 from __future__ import annotations
 
+import json
 import sys
 from inspect import cleandoc
 from typing import Any
@@ -19,19 +20,16 @@ def json_schema() -> bytes:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": SCHEMA,
-        **_dedented(msgspec.json.schema(Profile)),
+        **json.loads(msgspec.json.encode(msgspec.json.schema(Profile)), object_hook=_dedented),
     }
     return msgspec.json.format(msgspec.json.encode(schema), indent=2) + b"\n"
 
 
-def _dedented(schema: Any) -> Any:  # noqa: ANN401 - a tree of JSON
-    """Return the same with docstrings as Python 3.13 keeps them: without the code's indentation."""
-    if isinstance(schema, dict):
-        return {
-            key: cleandoc(value) if key == "description" and isinstance(value, str) else _dedented(value)
-            for key, value in schema.items()
-        }
-    return [_dedented(part) for part in schema] if isinstance(schema, list) else schema
+def _dedented(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return it with its docstring as Python 3.13 keeps them: without the code's indentation."""
+    if isinstance(schema.get("description"), str):
+        schema["description"] = cleandoc(schema["description"])
+    return schema
 
 
 if __name__ == "__main__":

@@ -263,7 +263,7 @@ class Launch(LaunchPart, kw_only=True, omit_defaults=False):
         if self.turns == "whole":
             self.turns = "sequential"
         if self.throughput is not None:
-            pipelined = {name: getattr(self.throughput, name) for name in self.throughput.__struct_fields__}
+            pipelined = msgspec.structs.asdict(self.throughput)
             # Their counters were of the waited steps alone.
             self.blocks = msgspec.structs.replace(self.blocks, waited_steps=self.blocks.steps, counters={}, **pipelined)
             self.throughput = None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -85,19 +83,13 @@ def read_profile(path: Path) -> Profile:
 
 
 def _read(path: Path) -> bytes:
-    """Return the contents of a regular file: a pipe would block, a device has no end."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise ProfileError(f"{path}: not a regular file; give a profile written by `kit run`")
-            if status.st_size > FILE_MAX_B:
-                raise ProfileError(f"{path}: {status.st_size:,} bytes are more than any profile has ({FILE_MAX_B:,})")
-            return file.read(FILE_MAX_B + 1)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise ProfileError(f"{path}: cannot be read: {why}; give a profile written by `kit run`") from None
+        size_b = path.stat().st_size
+        if size_b > FILE_MAX_B:
+            raise ProfileError(f"{path}: {size_b:,} bytes are more than any profile has ({FILE_MAX_B:,})")
+        return path.read_bytes()
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be read: {error.strerror}; give a profile written by `kit run`") from None
 
 
 def _check_schema(path: Path, schema: object) -> None:

@@ -127,14 +127,13 @@ class UnfinishedRun:
 
     def keep(self, kept: KeptLaunch) -> None:
         """Write one finished launch and wait until the disk has it; OSError where it has no room."""
-        write_atomically(self._folder / _file_name(kept.launch), msgspec.json.encode(kept))
+        name = hashlib.sha256(launch_id(kept.launch).encode()).hexdigest()[:12]
+        write_atomically(self._folder / f"r{kept.launch.round:04}-{name}.json", msgspec.json.encode(kept))
 
     def launches(self) -> list[KeptLaunch]:
         """Return the launches that are whole, by round. What is damaged is left out, and so runs again."""
         launches = []
-        for file in sorted(self._folder.glob("r*.json")):
-            if file.name == PLAN:
-                continue
+        for file in sorted(self._folder.glob("r[0-9]*.json")):
             with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
                 launches.append(msgspec.json.decode(file.read_bytes(), type=KeptLaunch))
         return launches
@@ -149,19 +148,14 @@ class UnfinishedRun:
         self.close()
 
 
-def _file_name(launch: Launch) -> str:
-    return f"r{launch.round:04}-{hashlib.sha256(launch_id(launch).encode()).hexdigest()[:12]}.json"
-
-
 def _locked(folder: Path) -> int:
     """Keep other runs out until the descriptor is closed or the process ends."""
     descriptor = os.open(folder / PLAN, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise ProfileError(f"{folder}: another kit run is writing it; wait until it ends, or end it") from None
-    except OSError:
-        # Some network file systems keep no locks; measuring is possible there all the same.
-        return descriptor
+    # Some network file systems keep no locks; measuring is possible there all the same.
+    with suppress(OSError):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise ProfileError(f"{folder}: another kit run is writing it; wait until it ends, or end it") from None
     return descriptor

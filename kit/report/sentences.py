@@ -221,9 +221,6 @@ REASONS: Templates = {
     "updates, and 10 s) are needed",
     "energy_low_coverage": "the sensor answered for {coverage_pct:.0f} % of the block, {needed_pct:.0f} % are needed",
     "zero_power": "every reading of power was 0 W: a board that runs draws power",
-    "no_energy_sensor": "no energy sensor of the {device} answers",
-    "energy_of_which_device": "{counters} {device} energy counters for {devices} used: which is whose is not known",
-    "energy_refused": "{sensor} gave no energy",
 }
 
 # `{who}` is the member's name within its group; of what is the machine's, how many cells.

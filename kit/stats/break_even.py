@@ -27,21 +27,13 @@ Outcome = Literal["pays", "at_once", "never", "unresolved"]
 
 
 class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
-    """After how many steps the one of two programs that compiles for longer has paid for it.
-
-    Attributes:
-        outcome: see `Outcome`.
-        of_baseline: the second one compiles for longer.
-        steps: point estimate; null where it never pays.
-        low: lower end of the 95 % interval.
-        high: upper end; null where the rounds set none.
-    """
+    """After how many steps the one of two programs that compiles for longer has paid for it."""
 
     outcome: Outcome
-    of_baseline: bool = False
-    steps: float | None = None
-    low: float | None = None
-    high: float | None = None
+    of_baseline: bool = False  # the second one compiles for longer
+    steps: float | None = None  # point estimate; null where it never pays
+    low: float | None = None  # lower end of the 95 % interval
+    high: float | None = None  # upper end; null where the rounds set none
 
 
 def break_even(extra_ns: Sequence[float], saving_ns: Sequence[float]) -> BreakEven | None:

@@ -1,4 +1,4 @@
-"""A difference over rounds: Student's t on the logarithms of the rounds' ratios.
+"""A difference over rounds or runs: Student's t on the logarithms of ratios, or on plain differences.
 
 A round starts every process afresh, so its ratio is one independent observation; blocks and steps within it are not.
 With 3, 4 and 5 rounds this gave 5.3, 5.8 and 5.4 % false alarms on 57 real rounds, at a nominal 5 %.
@@ -7,8 +7,9 @@ With 3, 4 and 5 rounds this gave 5.3, 5.8 and 5.4 % false alarms on 57 real roun
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 from scipy.special import stdtr, stdtrit  # scipy.stats has the same, and takes a second to import
@@ -20,77 +21,61 @@ ROUNDS_FOR_SPREAD = 2
 
 @dataclass(frozen=True)
 class Difference:
-    """The ratio of two members over rounds.
+    """A mean of log-ratios, and how well it is known."""
 
-    Attributes:
-        ratio: geometric mean over rounds; above 1 the first is slower.
-        low: lower end of the interval of the ratio, at `level`.
-        high: upper end.
-        p: two-sided, against a ratio of 1; not adjusted for other questions.
-        rounds: how many.
-        sd: standard deviation over rounds of the logarithm of the ratio.
-        mean_log: mean over rounds of it.
-        level: confidence level of the interval.
-    """
-
-    ratio: float
-    low: float
-    high: float
-    p: float
-    rounds: int
-    sd: float
-    mean_log: float
-    level: float
+    mean_log: float  # above 0 the first is slower
+    se: float  # standard error
+    df: float  # degrees of freedom
+    count: int  # rounds, or runs of the smaller side
 
     @property
-    def se(self) -> float:
-        """Standard error of `mean_log`."""
-        return self.sd / math.sqrt(self.rounds)
+    def ratio(self) -> float:
+        """The geometric mean of the ratios."""
+        return bounded_exp(self.mean_log)
 
-    @property
-    def df(self) -> float:
-        """Degrees of freedom."""
-        return self.rounds - 1.0
+    def p(self, against: float = 0.0) -> float:
+        """Return the two-sided p against a mean of `against`. Without any spread it is 1 there and 0 elsewhere."""
+        distance = abs(self.mean_log - against)
+        if self.se == 0:
+            return 1.0 if distance == 0 else 0.0
+        return float(2 * stdtr(self.df, -distance / self.se))
+
+    def half_width(self, level: float) -> float:
+        """Return half the width of the two-sided interval of the mean."""
+        return float(stdtrit(self.df, 0.5 + level / 2)) * self.se
+
+    def log_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return both ends of the two-sided interval of the mean."""
+        half = self.half_width(level)
+        return self.mean_log - half, self.mean_log + half
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return both ends of the two-sided interval of the ratio."""
+        low, high = self.log_interval(level)
+        return bounded_exp(low), bounded_exp(high)
 
 
-def over_rounds(log_ratios: Sequence[float], level: float = 0.95) -> Difference | None:
+def over_rounds(log_ratios: Sequence[float]) -> Difference | None:
     """Return the difference that the rounds' log-ratios show, or None below two rounds."""
     logs = np.asarray(log_ratios, np.float64)
     if logs.size < ROUNDS_FOR_SPREAD:
         return None
-    mean, sd = float(logs.mean()), float(logs.std(ddof=1))
-    difference = Difference(
-        ratio=bounded_exp(mean), low=0.0, high=0.0, p=1.0, rounds=logs.size, sd=sd, mean_log=mean, level=level
-    )
-    return interval_at(replace(difference, p=two_sided_p(mean, difference.se, difference.df)), level)
+    return Difference(float(logs.mean()), float(logs.std(ddof=1)) / math.sqrt(logs.size), logs.size - 1.0, logs.size)
 
 
-def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float] | None:
-    """Return the mean of plain values with both ends of its t interval, or None below two."""
-    array = np.asarray(values, np.float64)
-    if array.size < ROUNDS_FOR_SPREAD:
-        return None
-    mean, se = float(array.mean()), float(array.std(ddof=1)) / math.sqrt(array.size)
-    return mean, *log_interval(mean, se, array.size - 1.0, level)
+def level_interval(steps_by_round: Iterable[Sequence[float]], level: float = 0.95) -> tuple[float, float] | None:
+    """Return both ends of the interval of a cell's own step, or None below two rounds.
 
+    A ratio of two members of a round is free of what slowed both. A lone step is not: its interval holds the machine's
+    drift during the run, and says nothing of the machine's other days.
 
-def interval_at(difference: Difference, level: float) -> Difference:
-    """Return the same difference with its interval at another confidence level."""
-    low, high = log_interval(difference.mean_log, difference.se, difference.df, level)
-    return replace(difference, low=bounded_exp(low), high=bounded_exp(high), level=level)
-
-
-def two_sided_p(mean_log: float, se: float, df: float) -> float:
-    """Return Student's p against a mean of 0. Without any spread it is 1 at 0 and 0 elsewhere."""
-    if se == 0:
-        return 1.0 if mean_log == 0 else 0.0
-    return float(2 * stdtr(df, -abs(mean_log) / se))
-
-
-def log_interval(mean_log: float, se: float, df: float, level: float) -> tuple[float, float]:
-    """Return both ends of the two-sided interval at `level`, as logarithms."""
-    half = float(stdtrit(df, 0.5 + level / 2)) * se
-    return mean_log - half, mean_log + half
+    Args:
+        steps_by_round: of each round the steps of its launches, above zero, in any unit. Launches of one round shared
+            the machine's state: their geometric mean is one observation.
+        level: of confidence.
+    """
+    step = over_rounds([fmean(map(math.log, steps)) for steps in steps_by_round])
+    return None if step is None else step.interval(level)
 
 
 def bounded_exp(log: float) -> float:

@@ -11,8 +11,7 @@ A counter holds still between updates, so its window runs from one update to ano
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,14 +26,6 @@ COVERAGE_MIN = 0.9
 # Fewer updates than this do not show a period.
 PERIOD_UPDATES_MIN = 3
 
-# Per device, the sensors that together are the device. RAPL's dram and psys domains lie beside and around a package,
-# its core and uncore within: adding them would count energy twice. A GPU's counter holds its whole board.
-WHOLE_DEVICE = {
-    "cpu": re.compile(r"rapl\.package-\d+(-die-\d+)?"),
-    "gpu": re.compile(r"nvml\.\d+\.energy"),
-    "tpu": re.compile(r"tpu\.\d+\.energy"),
-}
-
 
 class Joules(NamedTuple):
     """Energy between two readings of a sensor."""
@@ -48,14 +39,6 @@ class Refusal(NamedTuple):
 
     code: str
     values: dict[str, float | str]
-
-
-class DeviceEnergy(NamedTuple):
-    """What one sensor measured over one block: as in a profile, null where it was refused."""
-
-    joules_j: float | None
-    window_ns: int | None
-    block_ns: int
 
 
 def counter_energy(
@@ -97,29 +80,6 @@ def power_energy(
         return refusal
     joules = float(np.trapezoid(value, (at - at[0]) / 1e9))
     return Joules(joules, int(at[-1] - at[0])) if joules > 0 else Refusal("zero_power", {})
-
-
-def device_energy_j(device: str, devices: int, sensors: Mapping[str, DeviceEnergy]) -> float | Refusal:
-    """Return the joules of a block from the sensors that together are the device.
-
-    A sensor's window is a little shorter than the block: its mean power is taken for the whole.
-
-    Args:
-        device: "cpu", "gpu" or "tpu".
-        devices: how many of them the cell used.
-        sensors: by name, every sensor of the block.
-    """
-    whole = {name: energy for name, energy in sensors.items() if WHOLE_DEVICE[device].fullmatch(name)}
-    if not whole:
-        return Refusal("no_energy_sensor", {"device": device})
-    if device != "cpu" and len(whole) != devices:
-        return Refusal("energy_of_which_device", {"device": device, "counters": len(whole), "devices": devices})
-    joules = 0.0
-    for name, energy in whole.items():
-        if not energy.joules_j or not energy.window_ns or energy.joules_j < 0:
-            return Refusal("energy_refused", {"sensor": name})  # the sensor's own reason stands beside it
-        joules += energy.joules_j / energy.window_ns * energy.block_ns
-    return joules
 
 
 def _refused(at: npt.NDArray[np.int64], begin_ns: int, end_ns: int, update_period_ns: int | None) -> Refusal | None:

@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-import msgspec
 import numpy as np
 
-from kit.stats.difference import bounded_exp, log_interval, two_sided_p
-from kit.stats.verdict import ALPHA, SAME_LEVEL, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdict_of
+from kit.stats.difference import Difference, bounded_exp
+from kit.stats.verdict import ALPHA, SAME_LEVEL, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdict_of, versus_of
 
 # Of one side. Two have one degree of freedom: see ROUNDS_FOR_VERDICT.
 RUNS_FOR_SPREAD = 3
@@ -34,25 +33,13 @@ def over_runs(
     sides = [np.asarray(side, np.float64) for side in (a, b)]
     mean_log = float(sides[0].mean() - sides[1].mean())
     missing = [max(0, RUNS_FOR_SPREAD - side.size) for side in sides]
-    needed = min(missing) if same_hardware else sum(missing)
-    versus = Versus(
-        verdict="unresolved", ratio=bounded_exp(mean_log), mean_log=mean_log, unit="run", count=min(len(a), len(b))
-    )
-    if needed:
-        return versus
-    se, df = _pooled(sides) if same_hardware else _welch(sides)
-    low, high = log_interval(mean_log, se, df, 1 - ALPHA)
-    p = two_sided_p(mean_log, se, df)
-    return msgspec.structs.replace(
-        versus,
-        verdict=verdict_of(mean_log, se, df, p <= ALPHA, smallest),
-        low=bounded_exp(low),
-        high=bounded_exp(high),
-        level=1 - ALPHA,
-        p_adjusted=p,
-        se_log=se,
-        df=df,
-    )
+    count = min(len(a), len(b))
+    if min(missing) if same_hardware else sum(missing):
+        ratio = bounded_exp(mean_log)
+        return Versus(verdict="unresolved", ratio=ratio, mean_log=mean_log, unit="run", count=count)
+    difference = Difference(mean_log, *(_pooled(sides) if same_hardware else _welch(sides)), count)
+    p = difference.p()
+    return versus_of(difference, verdict_of(difference, p <= ALPHA, smallest), p, unit="run")
 
 
 def slower_by_more_than(rows: Sequence[Versus | None], pct: float) -> list[SlowerBy]:
@@ -68,25 +55,30 @@ def slower_by_more_than(rows: Sequence[Versus | None], pct: float) -> list[Slowe
         upper bound is within `pct`: that all rows pass needs no adjustment, as each of them has to.
     """
     allowed = math.log1p(pct / 100)
-    known = [row for row in rows if row is not None and (row.df or 0) >= DF_LEAST]
-    p_values = iter(adjusted_p([_p_beyond(row, allowed) for row in known]))
+    differences = [_with_spread(row) for row in rows]
+    known = [difference for difference in differences if difference is not None]
+    p_values = iter(adjusted_p([_p_beyond(difference, allowed) for difference in known]))
     answers: list[SlowerBy] = []
-    for row in rows:
-        if row is None or (row.df or 0) < DF_LEAST:
+    for difference in differences:
+        if difference is None:
             answers.append("unresolved")
         elif next(p_values) <= ALPHA:
             answers.append("slower")
         else:
-            _, high = log_interval(row.mean_log or 0.0, row.se_log or 0.0, row.df or 1.0, SAME_LEVEL)
+            _, high = difference.log_interval(SAME_LEVEL)
             answers.append("not_slower" if high <= allowed else "unresolved")
     return answers
 
 
-def _p_beyond(row: Versus, allowed: float) -> float:
+def _with_spread(row: Versus | None) -> Difference | None:
+    difference = None if row is None else row.difference
+    return difference if difference is not None and difference.df >= DF_LEAST else None
+
+
+def _p_beyond(difference: Difference, allowed: float) -> float:
     """Return the one-sided p against a difference of at most `allowed`."""
-    mean_log = row.mean_log or 0.0
-    p = two_sided_p(mean_log - allowed, row.se_log or 0.0, row.df or 1.0) / 2
-    return p if mean_log > allowed else 1 - p
+    p = difference.p(allowed) / 2
+    return p if difference.mean_log > allowed else 1 - p
 
 
 def _pooled(sides: Sequence[np.ndarray]) -> tuple[float, float]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +18,12 @@ from kit.stats.verdict import ALPHA, ROUNDS_FOR_VERDICT, SMALLEST_DIFFERENCE, ad
 CYCLES_LEAST = 6
 
 
-class Trend(NamedTuple):
-    """The member's ratio to the others in the last third of the cycles, over that in the first third."""
-
-    ratio: float
-    low: float  # 95 % interval over rounds
-    high: float
-    rounds: int
-
-
 def trending(
     members: Sequence[Sequence[NDArray[np.float64]]], smallest: float = SMALLEST_DIFFERENCE
-) -> list[Trend | None]:
+) -> list[Difference | None]:
     """Return the trend of each member of a group; None where there is none beyond `smallest`, or too little to say.
+
+    A trend is the member's ratio to the others in the last third of the cycles, over that in the first third.
 
     Args:
         members: of each the log-ratios to the others in each round, (cycles,), in order of cycle. They are one family:
@@ -39,11 +31,11 @@ def trending(
         smallest: relative difference that matters.
     """
     changes = [_change(log_ratios_by_round) for log_ratios_by_round in members]
-    p_values = iter(adjusted_p([change.p for change in changes if change is not None]))
-    trends: list[Trend | None] = []
+    p_values = iter(adjusted_p([change.p() for change in changes if change is not None]))
+    trends: list[Difference | None] = []
     for change in changes:
         moves = change is not None and next(p_values) <= ALPHA and abs(change.mean_log) > math.log1p(smallest)
-        trends.append(Trend(change.ratio, change.low, change.high, change.rounds) if change and moves else None)
+        trends.append(change if moves else None)
     return trends
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from kit.stats.difference import Difference, bounded_exp, interval_at, log_interval, over_rounds
+from kit.stats.difference import Difference, bounded_exp, over_rounds
 
 RULE = "rounds-2"
 """Version of the rule, in every output: another rule may judge the same rounds otherwise."""
@@ -60,6 +60,13 @@ class Versus(msgspec.Struct, frozen=True, kw_only=True):
     df: float | None = None
     modes: tuple[float, float] | None = None
 
+    @property
+    def difference(self) -> Difference | None:
+        """What is known of the log-ratio; None without an interval."""
+        if self.mean_log is None or self.se_log is None or self.df is None:
+            return None
+        return Difference(self.mean_log, self.se_log, self.df, self.count)
+
     def inverted(self) -> Versus:
         """Return what is so of the baseline against the cell; modes are not inverted."""
         low, high = (None if end is None else 1 / end for end in (self.high, self.low))
@@ -89,11 +96,9 @@ def judge_family(families_logs: Sequence[Sequence[float]], smallest: float = SMA
         coverage rate, Benjamini and Yekutieli 2005, 10.1198/016214504000001907), and none of them includes 1. The
         others' are at 1 - ALPHA.
     """
-    differences = [over_rounds(logs, 1 - ALPHA) for logs in families_logs]
-    tested = [
-        difference for difference in differences if difference is not None and difference.rounds >= ROUNDS_FOR_VERDICT
-    ]
-    adjusted = adjusted_p([difference.p for difference in tested])
+    differences = [over_rounds(logs) for logs in families_logs]
+    tested = [known for known in differences if known is not None and known.count >= ROUNDS_FOR_VERDICT]
+    adjusted = adjusted_p([difference.p() for difference in tested])
     selected_level = 1 - ALPHA * sum(p <= ALPHA for p in adjusted) / max(1, len(tested))
     in_turn = iter(adjusted)
     family = []
@@ -101,38 +106,49 @@ def judge_family(families_logs: Sequence[Sequence[float]], smallest: float = SMA
         if difference is None:
             ratio = bounded_exp(logs[0]) if len(logs) else None
             family.append(Versus(verdict="unresolved", ratio=ratio, count=len(logs)))
-        elif difference.rounds < ROUNDS_FOR_VERDICT:
-            family.append(_versus(difference, "unresolved"))
+        elif difference.count < ROUNDS_FOR_VERDICT:
+            family.append(versus_of(difference, "unresolved"))
         else:
             p = next(in_turn)
-            verdict = verdict_of(difference.mean_log, difference.se, difference.df, p <= ALPHA, smallest)
-            shown = interval_at(difference, selected_level) if p <= ALPHA else difference
-            family.append(_versus(shown, verdict, p, len(tested)))
+            verdict = verdict_of(difference, p <= ALPHA, smallest)
+            level = selected_level if p <= ALPHA else 1 - ALPHA
+            family.append(versus_of(difference, verdict, p, comparisons=len(tested), level=level))
     return family
 
 
-def _versus(difference: Difference, verdict: Verdict, p_adjusted: float | None = None, comparisons: int = 0) -> Versus:
+def versus_of(
+    difference: Difference,
+    verdict: Verdict,
+    p_adjusted: float | None = None,
+    *,
+    comparisons: int = 0,
+    level: float = 1 - ALPHA,
+    unit: Literal["round", "run"] = "round",
+) -> Versus:
+    """Return a difference with its verdict, and its interval at `level`."""
+    low, high = difference.interval(level)
     return Versus(
         verdict=verdict,
         ratio=difference.ratio,
-        low=difference.low,
-        high=difference.high,
-        level=difference.level,
+        low=low,
+        high=high,
+        level=level,
         p_adjusted=p_adjusted,
         comparisons=comparisons,
-        count=difference.rounds,
+        unit=unit,
+        count=difference.count,
         mean_log=difference.mean_log,
         se_log=difference.se,
         df=difference.df,
     )
 
 
-def verdict_of(mean_log: float, se: float, df: float, differs: bool, smallest: float) -> Verdict:
+def verdict_of(difference: Difference, differs: bool, smallest: float) -> Verdict:
     """Return the verdict, given whether the ratio was shown to differ from 1."""
     matters = math.log1p(smallest)
-    if differs and abs(mean_log) > matters:
-        return "slower" if mean_log > 0 else "faster"
-    low, high = log_interval(mean_log, se, df, SAME_LEVEL)
+    if differs and abs(difference.mean_log) > matters:
+        return "slower" if difference.mean_log > 0 else "faster"
+    low, high = difference.log_interval(SAME_LEVEL)
     return "same" if -matters <= low and high <= matters else "unresolved"
 
 
@@ -148,8 +164,7 @@ def adjusted_p(p_values: Sequence[float]) -> list[float]:
 
 def precise_enough(log_ratios: Sequence[float], precision_pct: float) -> bool:
     """Return whether the 95 % interval is within ± `precision_pct` of the ratio; never before the first look."""
-    difference = over_rounds(log_ratios, 1 - ALPHA)
-    if difference is None or difference.rounds < ROUNDS_PRELIMINARY:
+    difference = over_rounds(log_ratios)
+    if difference is None or difference.count < ROUNDS_PRELIMINARY:
         return False
-    _, half = log_interval(0.0, difference.se, difference.df, 1 - ALPHA)
-    return half <= math.log1p(precision_pct / 100)
+    return difference.half_width(1 - ALPHA) <= math.log1p(precision_pct / 100)

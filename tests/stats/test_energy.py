@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from kit.stats.energy import DeviceEnergy, Joules, counter_energy, device_energy_j, power_energy
+from kit.stats.energy import Joules, counter_energy, power_energy
 
 SECOND = 1_000_000_000
 PERIOD = 100_000_000
@@ -81,36 +81,3 @@ def test_power_is_integrated(power, expected):
 )
 def test_power_that_is_none_is_refused(power, code):
     assert power_energy(*readings(power), SECOND, 13 * SECOND).code == code
-
-
-def whole(joules_j=110.0, window_s=11):
-    return DeviceEnergy(joules_j, None if window_s is None else window_s * SECOND, 12 * SECOND)
-
-
-@pytest.mark.parametrize(
-    ("device", "devices", "sensors", "joules"),
-    [
-        ("cpu", 1, {"rapl.package-0": whole(), "rapl.package-1": whole(220.0)}, 360.0),
-        # Parts of a package and what lies around it would count twice.
-        ("cpu", 1, {"rapl.package-0": whole(), "rapl.package-0.dram": whole(), "rapl.psys": whole()}, 120.0),
-        ("cpu", 1, {"rapl.package-0-die-1": whole(), "nvml.0.energy": whole()}, 120.0),
-        ("gpu", 1, {"nvml.0.energy": whole(), "nvml.0.power": whole(), "rapl.package-0": whole()}, 120.0),
-        ("gpu", 2, {"nvml.0.energy": whole(), "nvml.1.energy": whole()}, 240.0),
-    ],
-)
-def test_the_sensors_that_together_are_the_device(device, devices, sensors, joules):
-    assert device_energy_j(device, devices, sensors) == pytest.approx(joules)
-
-
-@pytest.mark.parametrize(
-    ("device", "sensors", "code"),
-    [
-        ("cpu", {"nvml.0.energy": whole()}, "no_energy_sensor"),
-        ("tpu", {}, "no_energy_sensor"),
-        ("gpu", {"nvml.0.energy": whole(), "nvml.1.energy": whole()}, "energy_of_which_device"),
-        ("cpu", {"rapl.package-0": whole(), "rapl.package-1": whole(None, None)}, "energy_refused"),
-        ("cpu", {"rapl.package-0": whole(0.0)}, "energy_refused"),
-    ],
-)
-def test_no_joules_where_they_would_be_wrong(device, sensors, code):
-    assert device_energy_j(device, 1, sensors).code == code

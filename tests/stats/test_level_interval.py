@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from kit.stats.step_interval import level_interval
+from kit.stats.difference import level_interval
 
 STEP_NS = 2e6
 RUNS = 2000
