@@ -152,9 +152,9 @@ def measure(running: Run, budget: float | None, *, shows_table: bool = False) ->
 
     What to do then is the last line, below the table of the rounds that are whole where that is to be shown.
     """
-    from kit.cli.progress import RunProgress
     from kit.resume_command import resuming
     from kit.runner.interrupt import StopFlag
+    from kit.runner.progress import RunProgress
 
     stop, profile, why = StopFlag(), None, "interrupted"
     with stop.deferring_interrupts():
@@ -256,8 +256,7 @@ def _print_plan(plan: RunPlan, format_name: str) -> None:
     from kit.report.run_plan import plan_report
     from kit.runner.time_left import TimeLeft
 
-    left = TimeLeft(plan).estimate()
-    print_report(plan_report(plan, left.seconds, is_least=left.is_least), format_name)
+    print_report(plan_report(plan, TimeLeft(plan).estimate()), format_name)
 
 
 def _resume(options: dict[str, Any]) -> Run:
