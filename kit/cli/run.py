@@ -116,8 +116,7 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
         from kit.runner.time_left import TimeLeft
 
         plan = _planned(options)
-        left = TimeLeft(plan).estimate()
-        print_report(plan_report(plan, left.seconds, is_least=left.is_least), "json" if as_json else "text")
+        print_report(plan_report(plan, TimeLeft(plan).estimate()), "json" if as_json else "text")
         return 0
     running = begin(options)
     profile = measure(running, budget, shows_table=not as_json)
@@ -137,9 +136,9 @@ def measure(running: Run, budget: float | None, *, shows_table: bool = False) ->
 
     What to do then is the last line, below the table of the rounds that are whole where that is to be shown.
     """
-    from kit.cli.progress import RunProgress
     from kit.resume_command import resuming
     from kit.runner.interrupt import StopFlag
+    from kit.runner.progress import RunProgress
 
     stop, profile, why = StopFlag(), None, "interrupted"
     with stop.deferring_interrupts():

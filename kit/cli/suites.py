@@ -13,19 +13,16 @@ def suites(*, format_name: str) -> None:
     """List the built-in suites: their cells, what they compare, and about how long they take on two CPUs."""
     import msgspec
 
-    from kit.report.run_plan import ListedSuite, suites_report
+    from kit.report.run_plan import suites_report
     from kit.runner.time_left import estimate
     from kit.suites.plan import plan_cells, plan_groups
     from kit.suites.suite import builtin_suites, load_suite
 
-    loaded = [load_suite(name) for name in builtin_suites()]
     listed = []
-    for suite in loaded:
+    for suite in map(load_suite, builtin_suites()):
         cells, measure = plan_cells(suite), suite.measure
         groups = plan_groups(cells, suite.compared, suite.baseline)
         # Most machines have no energy sensor.
         steps = msgspec.structs.replace(measure.plan(), energy_s=0.0)
-        took = estimate(cells, groups, measure.share, steps, measure.rounds)
-        size = (cells, len(groups), suite.compared, measure.rounds)
-        listed.append(ListedSuite(suite.name, suite.title, *size, steps, took.seconds, took.is_least))
-    print_report(suites_report(listed, loaded), format_name)
+        listed.append((suite, cells, len(groups), estimate(cells, groups, measure.share, steps, measure.rounds)))
+    print_report(suites_report(listed), format_name)

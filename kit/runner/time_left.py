@@ -1,13 +1,13 @@
-"""How long a run takes: by constants before it, by what its rounds took once there are some.
+"""How long a run takes: by constants before its first round, by the pace of its last whole round after that.
 
-Steps    starts and blocks by constants × pace: what the last whole round took over its constants; 1 before there is one
-Fits     steps that are left × what its steps took so far; one of which nothing is known yet, as the others in the mean
+A fit is known from its first stretch on: steps that are left × what its steps took; before that as others in the mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from statistics import mean
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -17,10 +17,9 @@ from kit.profile.cell import Cell
 from kit.profile.launch import StepPlan
 from kit.profile.schema import Group
 from kit.profile.unfinished import RunPlan
-from kit.suites.plan import MemberPlan, SharedGroups, plan_shared_groups
-
-if TYPE_CHECKING:
-    from kit.worker.messages import Done
+from kit.runner.round import counts_energy
+from kit.suites.plan import SharedGroups, plan_shared_groups
+from kit.worker.messages import Done
 
 # Of a fit at least, besides its reference's warm-up: two programs built, some stretches, two test passes. The fit of 50
 # updates of mlp took 3 s, the one of cnn 8 (TensorFlow) to 25 s (JAX).
@@ -37,117 +36,85 @@ class Estimate(NamedTuple):
 
 
 class _Round(NamedTuple):
-    """What a round measures."""
+    """What a round takes by the constants, without the steps of its fits: cell keys, one for each time it runs."""
 
-    steps_s: float  # of starts and blocks, by the constants
-    fits: list[str]  # cell keys; twice where a cell is in two parts of a group
+    seconds: float = 0.0
+    fits: Sequence[str] = ()
 
 
-def estimate(
-    cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str], plan: StepPlan, rounds: int
-) -> Estimate:
-    """Return how long these rounds take where steps are short against a block."""
-    planned = _planned(cells, groups, share, plan, rounds)
-    seconds = sum(measured.steps_s + len(measured.fits) * _fit_least_s(plan) for measured in planned)
-    return Estimate(seconds, any(cell.task == "fit" for cell in cells))
+def _round_of(shared: Sequence[SharedGroups], steps: StepPlan) -> _Round:
+    members = [member for groups in shared for member in groups.members]
+    tasks = {cell.key: cell.task for member in members for cell in member.cells}
+    keys = [key for groups in shared for group in groups.groups for key in group.cells]
+    fits = [key for key in keys if tasks[key] == "fit"]
+    starts_s = sum(CATALOG[member.cells[0].backend].start_s for member in members)
+    blocks_s = (len(keys) - len(fits)) * (steps.cycles * steps.block_s + steps.energy_s)
+    return _Round(starts_s + len(keys) * steps.warmup_s + blocks_s, fits)
 
 
 def _planned(
-    cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str], plan: StepPlan, rounds: int
+    cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str], steps: StepPlan, rounds: int
 ) -> list[_Round]:
     """Return the rounds where no cell fails: fits are repeated in the first of them only."""
     fits = {cell.key for cell in cells if cell.task == "fit"}
     stepping = [group for group in groups if group.cells[0] not in fits]
-    whole, rest = (_measured(plan_shared_groups(cells, some, share), plan) for some in (groups, stepping))
-    return [whole if plan.fit_rounds is None or number < plan.fit_rounds else rest for number in range(rounds)]
+    whole, rest = (_round_of(plan_shared_groups(cells, some, share), steps) for some in (groups, stepping))
+    return [whole if steps.fit_rounds is None or number < steps.fit_rounds else rest for number in range(rounds)]
 
 
-def _measured(bundles: Sequence[SharedGroups], plan: StepPlan) -> _Round:
-    members = [member for bundle in bundles for member in bundle.members]
-    tasks = {cell.key: cell.task for member in members for cell in member.cells}
-    keys = [key for bundle in bundles for group in bundle.groups for key in group.cells]
-    fits = [key for key in keys if tasks[key] == "fit"]
-    blocks = (len(keys) - len(fits)) * plan.cycles
-    return _Round(sum(map(_start_s, members)) + blocks * _block_s(plan), fits)
-
-
-def _start_s(member: MemberPlan) -> float:
-    """Return the seconds of a member's start, from its interpreter to its first program."""
-    return CATALOG[member.cells[0].backend].start_s
-
-
-def _block_s(plan: StepPlan) -> float:
-    """Return the seconds of a block with its share of what a member does once a round: warm-up and energy."""
-    return plan.block_s + (plan.warmup_s + plan.energy_s) / plan.cycles
-
-
-def _fit_least_s(plan: StepPlan) -> float:
-    return plan.warmup_s + FIT_LEAST_S
+def estimate(
+    cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str], steps: StepPlan, rounds: int
+) -> Estimate:
+    """Return how long these rounds take where steps are short against a block."""
+    planned = _planned(cells, groups, share, steps, rounds)
+    seconds = sum(planned_round.seconds + len(planned_round.fits) * FIT_LEAST_S for planned_round in planned)
+    return Estimate(seconds, any(planned_round.fits for planned_round in planned))
 
 
 class TimeLeft:
     """Takes what has ended, and says how long the rest takes."""
 
     def __init__(self, plan: RunPlan, rounds_done: int = 0, now: Callable[[], int] = now_ns) -> None:
-        from kit.runner.round import counts_energy
-
-        self._suite, self._now = plan.suite, now
-        self._plan = plan.suite.plan if counts_energy(plan) else replace(plan.suite.plan, energy_s=0.0)
-        self._planned = _planned(plan.cells, plan.groups, plan.suite.share, self._plan, plan.suite.rounds)
-        self._number = rounds_done - 1
-        self._begun_ns = self._round_ns = now()
-        self._last_ns: int | None = None  # when the last block or stretch ended; None while members start
-        self._round_s = 0.0  # of the round that is measured, without its fits, by the constants
-        self._pace: float | None = None  # of the last whole round
+        suite, self._now = plan.suite, now
+        self._steps = suite.plan if counts_energy(plan) else replace(suite.plan, energy_s=0.0)
+        self._planned = _planned(plan.cells, plan.groups, suite.share, self._steps, suite.rounds)
+        self._round, self._later, self._round_ns = _Round(), self._planned[rounds_done:], now()
+        self._is_open, self._has_programs = suite.precision_pct is not None, bool(suite.programs)
+        self._pace: float | None = None  # what the last whole round took over its constants, without its fits
         self._fit_s: dict[str, float] = {}  # of each fit whose first stretch has run, in this round or before it
-        self._fit_spent_s: dict[str, float] = {}  # of this round's fits
+        self._this_fit_s = self._fits_s = 0.0  # of the fit that runs, and of all in this round, so far
 
-    def round_begins(self, number: int, bundles: Sequence[SharedGroups]) -> None:
+    def round_begins(self, number: int, shared: Sequence[SharedGroups]) -> None:
         """Take what a round measures."""
-        self._number, self._round_ns = number, self._now()
-        self._round_s, fits = _measured(bundles, self._plan)
-        self._fit_spent_s = dict.fromkeys(fits, 0.0)
-
-    def starting(self) -> None:
-        """A member starts."""
-        self._last_ns = None
+        self._round, self._later = _round_of(shared, self._steps), self._planned[number + 1 :]
+        self._round_ns, self._fits_s = self._now(), 0.0
 
     def block_done(self, cell: Cell, done: Done) -> None:
         """A block or a stretch of a fit has ended."""
-        before_ns, self._last_ns = self._last_ns, self._now()
         if cell.task == "fit":
-            since_s = 0.0 if before_ns is None else (self._last_ns - before_ns) / 1e9
-            spent_s = self._fit_spent_s[cell.key] = self._fit_spent_s.get(cell.key, 0.0) + since_s
-            step_s = done.part.blocks.span_ns[0] / 1e9 / max(1, done.part.blocks.steps[0])
-            self._fit_s[cell.key] = spent_s + (done.left or 0) * step_s * WITH_REFERENCES
+            blocks = done.part.blocks
+            stretch_s = WITH_REFERENCES * blocks.span_ns[0] / 1e9
+            self._fits_s += stretch_s
+            self._this_fit_s = stretch_s + (0.0 if blocks.cycle[0] == 0 else self._this_fit_s)
+            self._fit_s[cell.key] = self._this_fit_s + (done.left or 0) * stretch_s / blocks.steps[0]
 
     def round_done(self) -> None:
         """The round is on disk."""
-        if self._round_s > 0:
-            self._pace = self._without_fits_s() / self._round_s
-        self._round_s, self._fit_spent_s = 0.0, {}
-
-    @property
-    def spent_s(self) -> float:
-        """Seconds since the run began, or went on."""
-        return (self._now() - self._begun_ns) / 1e9
+        self._pace = (self._spent_s() - self._fits_s) / self._round.seconds
+        self._round = _Round()
 
     def estimate(self) -> Estimate:
         """Return what is left; where a first round takes longer than the constants say, at least."""
-        pace = 1.0 if self._pace is None else self._pace
-        of_round_s = self._round_s * pace - self._without_fits_s()
-        later = self._planned[self._number + 1 :]
-        fits = [key for measured in later for key in measured.fits]
-        fits_s = sum(max(0.0, self._of_fit_s(key) - spent_s) for key, spent_s in self._fit_spent_s.items())
-        is_unknown = not self._fit_s.keys() >= {*fits, *self._fit_spent_s} or self._suite.precision_pct is not None
-        is_guess = self._pace is None and (bool(self._suite.programs) or (of_round_s < 0 < self._round_s))
-        steps_s = max(0.0, of_round_s) + pace * sum(measured.steps_s for measured in later)
-        return Estimate(steps_s + fits_s + sum(map(self._of_fit_s, fits)), is_unknown or is_guess)
+        fit_s = max(FIT_LEAST_S, mean(self._fit_s.values() or [0.0]))  # of one that has not run
 
-    def _without_fits_s(self) -> float:
-        """Return the seconds of this round so far."""
-        return (self._now() - self._round_ns) / 1e9 - sum(self._fit_spent_s.values())
+        def seconds(planned: _Round) -> float:
+            return planned.seconds * (self._pace or 1.0) + sum(self._fit_s.get(key, fit_s) for key in planned.fits)
 
-    def _of_fit_s(self, key: str) -> float:
-        mean_s = sum(self._fit_s.values()) / max(1, len(self._fit_s))
-        return self._fit_s.get(key, max(mean_s, _fit_least_s(self._plan)))
+        of_round_s = seconds(self._round) - self._spent_s()
+        fits = {key for planned in (self._round, *self._later) for key in planned.fits}
+        is_guess = self._pace is None and (self._has_programs or of_round_s < 0 < self._round.seconds)
+        is_least = self._is_open or is_guess or not fits <= self._fit_s.keys()
+        return Estimate(max(0.0, of_round_s) + sum(map(seconds, self._later)), is_least)
+
+    def _spent_s(self) -> float:
+        return (self._now() - self._round_ns) / 1e9

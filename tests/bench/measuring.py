@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kit.backends.catalog import FRAMEWORKS
-from kit.cli.progress import RunProgress
 from kit.profile.cell import Cell, Variant
 from kit.profile.launch import Launch, StepPlan
 from kit.profile.schema import Group, Profile
@@ -22,6 +21,7 @@ from kit.runner.member import Member
 from kit.runner.prepare import ensure_data, prepare
 from kit.runner.processes.local import LocalProcess
 from kit.runner.processes.process import MemberRequest
+from kit.runner.progress import RunProgress
 from kit.runner.run import Run
 from kit.suites.plan import MemberPlan, plan_cells
 from kit.suites.suite import Axes, Measure, Suite

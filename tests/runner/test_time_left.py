@@ -3,9 +3,9 @@
 import pytest
 from scripted_launcher import S, ScriptedLauncher, Watching
 
-from kit.cli import progress
-from kit.cli.progress import RunProgress
+from kit.runner import progress
 from kit.runner.interrupt import StopFlag
+from kit.runner.progress import RunProgress
 from kit.runner.run import Run
 from kit.runner.time_left import TimeLeft
 
@@ -27,7 +27,6 @@ class Timed(Watching):
         self.at_round.append(len(self.notes))
 
     def starting(self, process):
-        self.time.starting()
         self.notes.append(self.note())
 
     def block_done(self, cell, done):

@@ -36,9 +36,8 @@ class RunProgress:
         self._number = rounds_done
         self._names = cell_names(plan.cells)
         self._time = TimeLeft(plan, rounds_done)
-        self._said_s = 0.0
-        before = self._time.estimate()
-        self._summary = summary(plan, before.seconds, is_least=before.is_least)
+        self._line_s = 0.0  # when the last line was printed
+        self._summary = summary(plan, self._time.estimate())
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -59,14 +58,13 @@ class RunProgress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def round_begins(self, number: int, bundles: Sequence[SharedGroups]) -> None:
+    def round_begins(self, number: int, shared: Sequence[SharedGroups]) -> None:
         """Say which round it is."""
         self._number = number
-        self._time.round_begins(number, bundles)
+        self._time.round_begins(number, shared)
 
     def starting(self, member: MemberPlan) -> None:
         """Say which member starts."""
-        self._time.starting()
         names = list(dict.fromkeys(f"{cell.workload} {cell.task}" for cell in member.cells))
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         self._show(f"start {member.cells[0].backend} {names[0]}{more}")
@@ -81,20 +79,20 @@ class RunProgress:
         self._time.round_done()
         failed = ", ".join(sorted(self._names[key] for key in failed_cells(launches)))
         done = counted(len(launches), "launch")
-        self._say(f"round {number + 1}{self._of} done: {done}{failed and f', failed: {failed}'}")
+        self._print(f"round {number + 1}{self._of} done: {done}{failed and f', failed: {failed}'}")
 
     def _show(self, what: str) -> None:
-        left, spent_s = self._time.estimate(), self._time.spent_s
-        share = spent_s / (spent_s + left.seconds)
+        left, spent_s = self._time.estimate(), self._bar.tasks[0].elapsed or 0.0
+        share = spent_s / max(1e-9, spent_s + left.seconds)
         left_words = f"{about(left.seconds, is_least=left.is_least)} left"
         where = f"round {self._number + 1}{self._of} · {printable(what)}"
         self._bar.update(self._task, completed=share, description=where, left=left_words)
         self._bar.refresh()
-        if spent_s - self._said_s >= LINE_EVERY_S:
-            self._say(f"{where} · {100 * share:.0f} % · {left_words}")
+        if spent_s - self._line_s >= LINE_EVERY_S:
+            self._print(f"{where} · {100 * share:.0f} % · {left_words}")
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         """Print a line where nothing is drawn."""
         if not self._console.is_terminal:
-            self._said_s = self._time.spent_s
+            self._line_s = self._bar.tasks[0].elapsed or 0.0
             self._console.print(printable(line), markup=False, soft_wrap=True)
