@@ -109,26 +109,29 @@ def _checked_run(target: str, arguments: tuple[str, ...]) -> ContainerRun:
 def _run_on_this_machine(asked: ContainerRun) -> int:
     from kit.engine.connection import EngineError
     from kit.engine.container_run import run_here
+    from kit.profile.store import read_profile
+    from kit.profile.unfinished import SUFFIX
     from kit.resume_command import resuming
     from kit.runner.interrupt import StopFlag
 
-    before, stop = _unfinished(asked.out), StopFlag()
+    before, begun_before, stop = _written(asked.out), _written(asked.out, SUFFIX), StopFlag()
     try:
         with stop.deferring_interrupts():
-            return _exit_status(run_here(asked, lambda: stop.requested))
+            code = _exit_status(run_here(asked, lambda: stop.requested))
     except EngineError as error:
-        begun = [path for path, at_ns in _unfinished(asked.out).items() if at_ns != before.get(path)]
+        begun = [path.with_suffix("") for path, at_ns in _written(asked.out, SUFFIX).items() - begun_before.items()]
         again = [f"`{resuming(path, asked.command())}` resumes it" for path in begun]
         raise EngineError("; ".join([str(error), *again])) from None
+    for path, _ in _written(asked.out).items() - before.items():
+        read_profile(path)
+    return code
 
 
-def _unfinished(out: str | None) -> dict[Path, int]:
-    """Return the profiles at `out` whose runs are unfinished, each with when a launch was last kept."""
-    from kit.profile.unfinished import SUFFIX, folder_of
-
+def _written(out: str | None, suffix: str = "") -> dict[Path, int]:
+    """Return the profiles at `out`, or what lies beside them, each with when it was last written."""
     path = Path(out or ".")
-    folders = path.glob(f"*.json{SUFFIX}") if path.is_dir() else [folder_of(path)]
-    return {folder.with_suffix(""): folder.stat().st_mtime_ns for folder in folders if folder.exists()}
+    paths = path.glob(f"*.json{suffix}") if path.is_dir() else [path.with_name(path.name + suffix)]
+    return {written: written.stat().st_mtime_ns for written in paths if written.exists()}
 
 
 def _run_on_hosts(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
@@ -137,9 +140,10 @@ def _run_on_hosts(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
     from kit.engine.connection import connect
     from kit.engine.remote import for_hosts, run_remote
     from kit.errors import KitError
+    from kit.profile.store import read_profile
     from kit.runner.interrupt import StopFlag
 
-    codes, stop, measured = [0], StopFlag(), []
+    codes, stop, profiles = [0], StopFlag(), list[str]()
     runs = for_hosts(asked, hosts)
     # Before the first has measured for an hour.
     for host in dict.fromkeys(hosts):
@@ -156,12 +160,12 @@ def _run_on_hosts(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
         try:
             with stop.deferring_interrupts():
                 codes.append(_exit_status(run_remote(run, lambda: stop.requested)))
+            if Path(out := str(run.out)).is_file():
+                read_profile(Path(out))
+                profiles.append(out)
         except KitError as error:
             click.echo(f"kit: {error}", err=True)
             codes.append(error.exit_code)
-        else:
-            measured.append(str(run.out))
-    profiles = [path for path in measured if Path(path).is_file()]
     if len(profiles) > 1 and not stop.requested:
         compare.main(profiles, standalone_mode=False)
     return max(codes)

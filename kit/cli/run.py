@@ -179,7 +179,7 @@ def _planned(options: dict[str, Any]) -> RunPlan:
     """Decide everything, or raise a KitError; data are not fetched for a dry run."""
     from kit.clock import choose_source
     from kit.report.sentences import sentence
-    from kit.runner.cpus import threads_here, usable_cpus
+    from kit.runner.cpus import threads_here
     from kit.runner.member import phase_limit_s
     from kit.runner.prepare import check_devices, drop_missing_backends, ensure_data, prepare, with_digests
     from kit.suites.options import apply_options, parameters_given, variants_given
@@ -217,7 +217,6 @@ def _planned(options: dict[str, Any]) -> RunPlan:
     cells, skipped = drop_missing_backends(planned, variants, axes["backends"])
     for entry in skipped:
         click.echo(f"kit: skipped: {sentence(entry.reason)}", err=True)
-    cpus = usable_cpus()
     _say_overruled(threads_here())
     data = ({}, None) if options["dry_run"] else ensure_data(cells, options["data"])
     if data[1] is not None:
@@ -229,7 +228,6 @@ def _planned(options: dict[str, Any]) -> RunPlan:
         skipped=skipped,
         data=data,
         seed=options["seed"],
-        cpus=cpus,
         clock=options["clock"],
         precision_pct=options["until_precision"],
         label=options["label"],

@@ -30,11 +30,6 @@ def interpreter_for(backend: str, variant: Variant = DEFAULT) -> str:
     return variant.python or os.environ.get(CATALOG[backend].interpreter_variable) or sys.executable
 
 
-def member_command(backend: str, variant: Variant) -> list[str]:
-    """Return the command that starts a member of this process."""
-    return [interpreter_for(backend, variant), "-m", "kit.worker", "--runner", str(os.getpid())]
-
-
 def find_backend(backend: str, variant: Variant = DEFAULT, *, devices: bool = False) -> Probe:
     """Ask the interpreter, in the variant's environment, for the framework; with `devices`, import it and ask it, too.
 

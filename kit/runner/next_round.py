@@ -34,33 +34,24 @@ def failed_cells(launches: Iterable[Launch]) -> set[str]:
 
 
 def next_round(plan: RunPlan, launches: Sequence[Launch], ended: int) -> tuple[int, list[SharedGroups]] | None:
-    """Return the first round that is not whole and the groups it lacks; None where all is done.
-
-    Args:
-        plan: of the run.
-        launches: of whole rounds and of parts of them.
-        ended: rounds below this are whole.
-    """
-    number = ended
-    while number < _rounds_at_most(plan):
+    """Return the first round from `ended` on that is not whole and the groups it lacks; None where all is done."""
+    rounds_max = plan.suite.rounds if plan.suite.precision_pct is None else PRECISION_ROUNDS_MAX
+    for number in range(ended, rounds_max):
         shared = _groups_of(plan, launches, number)
         if not shared:
             return None
         lacking = [groups for groups in shared if not _is_whole(groups, launches, number)]
         if lacking:
             return number, lacking
-        number += 1
     return None
-
-
-def _rounds_at_most(plan: RunPlan) -> int:
-    return plan.suite.rounds if plan.suite.precision_pct is None else PRECISION_ROUNDS_MAX
 
 
 def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[SharedGroups]:
     """Return the groups of a round, without the cells that failed before it and the groups that are precise enough."""
     before = [launch for launch in launches if launch.round < number]
-    gone = failed_cells(before) | _fitted_often_enough(plan, number)
+    gone, fit_rounds = failed_cells(before), plan.suite.plan.fit_rounds
+    if fit_rounds is not None and number >= fit_rounds:
+        gone |= {cell.key for cell in plan.cells if cell.task == "fit"}
     left = []
     for group in plan.groups:
         lasting = msgspec.structs.replace(group, cells=[key for key in group.cells if key not in gone])
@@ -70,12 +61,6 @@ def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[S
         if lasting.cells:
             left.append(lasting)
     return plan_shared_groups([cell for cell in plan.cells if cell.key not in gone], left, plan.suite.share)
-
-
-def _fitted_often_enough(plan: RunPlan, number: int) -> set[str]:
-    """Return the fits that this round no longer repeats."""
-    fit_rounds = plan.suite.plan.fit_rounds
-    return {cell.key for cell in plan.cells if cell.task == "fit" and fit_rounds is not None and number >= fit_rounds}
 
 
 def _is_whole(shared: SharedGroups, launches: Iterable[Launch], number: int) -> bool:

@@ -24,6 +24,7 @@ from kit.profile.identity import Identity
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Kit, Skipped, SuiteUsed
 from kit.profile.unfinished import RunPlan
+from kit.runner.cpus import usable_cpus
 from kit.runner.interpreters import find_backend, interpreter_for
 from kit.runner.processes.process import THREAD_VARIABLES
 from kit.sensors.catalog import probe_all
@@ -110,19 +111,17 @@ def ensure_data(cells: Sequence[Cell], choice: str) -> tuple[dict[str, str], Rea
     Raises:
         DataError: a file that is there is wrong; or data that was asked for by name cannot be had.
     """
-    used: dict[str, str] = {}
-    why = None
     built = [cell.workload for cell in cells if CATALOG[cell.backend].builds_workloads]
     if not built and choice != "auto":
         raise KitError(f"programs bring their own data: leave out --data {choice}")
-    for name in dict.fromkeys(WORKLOADS[workload].data for workload in built):
-        resolved = resolve_data(choice, name)
-        used[name] = resolved.name
-        if resolved.reason is not None and container().image:
-            # The images have no network, and nothing in /data: what failed there is the mount.
-            why = why or reason("data_not_mounted", data=name, folder=str(data_folder()))
-        why = why or resolved.reason
-    return used, why
+    names = dict.fromkeys(WORKLOADS[workload].data for workload in built)
+    resolved = {name: resolve_data(choice, name) for name in names}
+    synthetic = [(name, data.reason) for name, data in resolved.items() if data.reason is not None]
+    name, why = synthetic[0] if synthetic else ("", None)
+    if why is not None and container().image:
+        # The images have no network, and nothing in /data: what failed there is the mount.
+        why = reason("data_not_mounted", data=name, folder=str(data_folder()))
+    return {name: data.name for name, data in resolved.items()}, why
 
 
 def identify(backends: Sequence[str], variants: Sequence[Variant]) -> Identity:
@@ -144,22 +143,20 @@ def prepare(
     skipped: Sequence[Skipped],
     data: tuple[dict[str, str], Reason | None],
     seed: int,
-    cpus: list[int],
     clock: ClockChoice,
     precision_pct: float | None = None,
     label: str = "",
     options: dict[str, Any] | None = None,
 ) -> RunPlan:
-    """Return the plan of a new run.
+    """Return the plan of a new run of these cells, on the CPUs that are usable here.
 
     Args:
         suite: which was asked for.
         cells: that can be measured here.
-        variants: as members are started with them.
+        variants: as members are started with them, their images' digests known.
         skipped: backends without cells.
-        data: data set -> what is used, and why synthetic where nobody asked for it.
+        data: as `ensure_data` returns it.
         seed: of weights, batches, dropout and order.
-        cpus: that members are pinned to.
         clock: what stamps read.
         precision_pct: rounds go on until each difference is known to within it.
         label: the user's own name for the run.
@@ -190,7 +187,7 @@ def prepare(
         ),
         cells=list(cells),
         groups=plan_groups(cells, suite.compared, suite.baseline),
-        cpus=cpus,
+        cpus=usable_cpus(),
         clock=clock,
         label=label,
         options=options or {},

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from kit.errors import KitError
 from kit.fingerprint.software import kit_revision
-from kit.profile.identity import STATE_COUNTERS
-from kit.profile.program import file_sha256
+from kit.profile.cell import Variant
+from kit.profile.identity import STATE_COUNTERS, Identity
+from kit.profile.program import ProgramSource, file_sha256
 from kit.profile.reason import reason
+from kit.profile.schema import Kit
 from kit.profile.unfinished import RunPlan
 from kit.runner.prepare import identify, with_digests
 from kit.suites.suite import load_suite
 from kit.version import __version__
 
-# Hashes say that something differs; the fields under them say what.
-HASHES = frozenset({"sha256", "hardware_sha256"})
+# A hash says that something differs; the fields under it say what.
+HASHES = ("sha256", "hardware_sha256")
 
 
 def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
@@ -26,28 +28,51 @@ def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
     Raises:
         KitError: naming what differs.
     """
-    for what, begun_on, here_now in (
-        ("the kit", plan.kit.version, __version__),
-        ("the kit's revision", plan.kit.revision, kit_revision()),
-    ):
-        if begun_on != here_now:
-            raise _differs(what, begun_on, here_now)
-    for name, source in plan.suite.programs.items():
-        if (sha256 := file_sha256(source.path)) != source.sha256:
-            raise _differs(f"{source.path} of program {name}", source.sha256, sha256)
-    for variant, present in zip(plan.suite.variants, with_digests(plan.suite.variants), strict=True):
-        if variant.image_digest != present.image_digest:
-            raise _differs(
-                f"image {variant.image} of variant {variant.name}", variant.image_digest, present.image_digest
+    suite = plan.suite
+    sources = {
+        name: msgspec.structs.replace(source, sha256=file_sha256(source.path))
+        for name, source in suite.programs.items()
+    }
+    here = identify(list(dict.fromkeys(cell.backend for cell in plan.cells)), suite.variants)
+    began = _conditions(plan.kit, suite.programs, suite.variants, plan.cpus, plan.identity)
+    kit = Kit(version=__version__, revision=kit_revision())
+    now = _conditions(kit, sources, with_digests(suite.variants), cpus, here)
+    if here.container.engine and plan.identity.container.engine:
+        # A container's host name is drawn anew for each; everything else must be as it was there, too.
+        now["hostname_sha256"] = began["hostname_sha256"]
+    for name in began | now:
+        if began.get(name) != now.get(name):
+            raise KitError(
+                f"the run cannot go on: {name} was {_shown(began.get(name))} when it began and is "
+                f"{_shown(now.get(name))} now; resume it where it began, or begin a run with another --out"
             )
-    if plan.cpus != cpus:
-        raise _differs("usable CPUs", plan.cpus, cpus)
-    here = identify(list(dict.fromkeys(cell.backend for cell in plan.cells)), plan.suite.variants)
-    # A container's host name is drawn anew for each; everything else must be as it was there, too.
-    renamed = {"hostname_sha256"} if here.container.engine and plan.identity.container.engine else set()
-    for path, before, now in _differences("", msgspec.to_builtins(plan.identity), msgspec.to_builtins(here)):
-        if path not in renamed:
-            raise _differs(path, before, now)
+
+
+def _conditions(
+    kit: Kit,
+    programs: Mapping[str, ProgramSource],
+    variants: Sequence[Variant],
+    cpus: list[int],
+    identity: Identity,
+) -> dict[str, object]:
+    """Return all that must stay as it is while a run goes on, by the name it is told by."""
+    return {
+        "the kit": kit.version,
+        "the kit's revision": kit.revision,
+        **{f"{source.path} of program {name}": source.sha256 for name, source in programs.items()},
+        **{f"image {variant.image} of variant {variant.name}": variant.image_digest for variant in variants},
+        "usable CPUs": cpus,
+        **_fields("", msgspec.to_builtins(identity)),
+    }
+
+
+def _fields(path: str, values: Mapping[str, object]) -> dict[str, object]:
+    """Return ``software.kernel`` and all others -> its value."""
+    fields: dict[str, object] = {}
+    for name in sorted(values.keys() - HASHES):
+        value = values[name]
+        fields |= _fields(f"{path}{name}.", value) if isinstance(value, dict) else {path + name: value}
+    return fields
 
 
 def check_options(plan: RunPlan, given: Mapping[str, object]) -> None:
@@ -70,21 +95,9 @@ def check_options(plan: RunPlan, given: Mapping[str, object]) -> None:
 
 def without_counters(plan: RunPlan) -> RunPlan:
     """Return the plan of a run that is resumed: the counters of its state before are null, with the reason."""
-    before = plan.state_before
-    why = reason("run_resumed")
-    nulled = msgspec.structs.replace(
-        before,
-        **dict.fromkeys(STATE_COUNTERS),
-        reasons=before.reasons | dict.fromkeys(STATE_COUNTERS, why),
-    )
-    return msgspec.structs.replace(plan, state_before=nulled)
-
-
-def _differs(what: str, begun_on: object, here: object) -> KitError:
-    return KitError(
-        f"the run cannot go on: {what} was {_shown(begun_on)} when it began and is {_shown(here)} now; "
-        "resume it where it began, or begin a run with another --out"
-    )
+    before, nulled = plan.state_before, dict.fromkeys(STATE_COUNTERS)
+    reasons = before.reasons | dict.fromkeys(STATE_COUNTERS, reason("run_resumed"))
+    return msgspec.structs.replace(plan, state_before=msgspec.structs.replace(before, **nulled, reasons=reasons))
 
 
 def _shown(value: object) -> str:
@@ -92,11 +105,3 @@ def _shown(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "not given"
     return "not given" if value is None else str(value) or "empty"
-
-
-def _differences(path: str, before: object, now: object) -> Iterator[tuple[str, object, object]]:
-    if isinstance(before, dict) and isinstance(now, dict):
-        for name in sorted((before.keys() | now.keys()) - HASHES):
-            yield from _differences(f"{path}.{name}".lstrip("."), before.get(name), now.get(name))
-    elif before != now:
-        yield path, before, now

@@ -12,9 +12,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from kit.profile.cell import Cell, Variant
+from kit.profile.cell import Variant
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
 from kit.profile.unfinished import KeptLaunch, RunPlan
@@ -27,40 +27,23 @@ from kit.sensors.sampler import Sampling
 from kit.suites.plan import MemberPlan, SharedGroups
 from kit.worker.messages import Done, Prepare, ProgramRequest
 
+if TYPE_CHECKING:
+    from kit.runner.progress import RunProgress
+
 # Of a GPU's memory; the rest is for contexts and libraries, which no framework's limit counts.
 GPU_SHARE = 0.9
 # A fit is cut only for progress, an interrupt, and the reference between its blocks.
 FIT_BLOCK_S = 1.0
 
 
-class Watcher(Protocol):
-    """Whoever shows progress; called between blocks only."""
-
-    def starting(self, member: MemberPlan) -> None:
-        """A member is about to start."""
-
-    def block_done(self, cell: Cell, done: Done) -> None:
-        """A block of `cell` has ended."""
-
-
 class Context(NamedTuple):
-    """What the rounds of a run have in common.
-
-    Attributes:
-        memory_b: member's name -> resident bytes that it was seen with; rounds add to it.
-    """
+    """What the rounds of a run have in common."""
 
     plan: RunPlan
     start: Callable[[MemberRequest], Process]
-    watcher: Watcher
+    progress: RunProgress  # told between blocks only
     stop: StopFlag
-    memory_b: dict[str, int]
-
-
-class _LackOfMemoryError(Exception):
-    def __init__(self, why: Reason) -> None:
-        super().__init__(why.code)
-        self.why = why
+    memory_b: dict[str, int]  # member's name -> resident bytes that it was seen with; rounds add to it
 
 
 def run_round(context: Context, shared: SharedGroups, number: int) -> list[KeptLaunch]:
@@ -91,19 +74,18 @@ class _Round:
         """Return the members, ended, with their launches."""
         cells = [cell for plan in self._order for cell in plan.cells]
         why = exclusive_device(cells) if len(self._order) > 1 else None
-        if why is None:
-            try:
-                return self._in_blocks()
-            except _LackOfMemoryError as lack:
-                why = lack.why
-        return [self._alone(plan, why) for plan in self._order]
+        outcome = self._in_blocks() if why is None else why
+        if isinstance(outcome, Reason):
+            return [self._alone(plan, outcome) for plan in self._order]
+        return outcome
 
-    def _in_blocks(self) -> list[Member]:
-        """Raise _LackOfMemoryError where not all members can be alive together; none has measured then."""
+    def _in_blocks(self) -> list[Member] | Reason:
+        """Return the members, ended; or why they cannot be alive together: none has measured then."""
         members: list[Member] = []
         try:
             for place, plan in enumerate(self._order):
-                self._check_memory(self._order[place:])
+                if (lack := self._lack_of_memory(self._order[place:])) is not None:
+                    return lack
                 members.append(self._started(plan, None, share=1 / len(self._order)))
                 self._build(self._groups[0], members[-1:])
             self._measure_groups(members)
@@ -121,18 +103,16 @@ class _Round:
             member.kill()
         return member
 
-    def _check_memory(self, to_start: Sequence[MemberPlan]) -> None:
+    def _lack_of_memory(self, to_start: Sequence[MemberPlan]) -> Reason | None:
         # As far as it is known; of the first round the largest so far stands for the next.
         seen_b = self._context.memory_b
         needed_b = sum(seen_b.get(plan.name, 0) for plan in to_start) or max(seen_b.values(), default=0)
-        lack = lack_of_memory(needed_b) if len(self._order) > 1 and needed_b else None
-        if lack is not None:
-            raise _LackOfMemoryError(lack)
+        return lack_of_memory(needed_b) if len(self._order) > 1 and needed_b else None
 
     def _started(self, plan: MemberPlan, why_sequential: Reason | None, share: float = 1.0) -> Member:
         """Start a member and leave it stopped, its framework imported; one that fails says why in its launches."""
         context = self._context
-        context.watcher.starting(plan)
+        context.progress.starting(plan)
         request = _request(context.plan, plan, self._number, share)
         member = Member(plan, request, context.start(request), self._groups, self._number, context.stop)
         for (key, _), launch in member.launches.items():
@@ -172,16 +152,15 @@ class _Round:
         holders = {cell.key: member for member in members for cell in member.plan.cells if cell.key in group.cells}
         fits = [key for key, member in holders.items() if member.cell(key).task == "fit"]
         stepping = {key: member for key, member in holders.items() if key not in fits}
-        for key in self._draw.sample(list(stepping), len(stepping)):
-            stepping[key].warm_up(key, group.key)
         self._take_turns(group, stepping)
         for key in self._draw.sample(fits, len(fits)):
-            holders[key].warm_up(key, group.key)
             self._fit(group, key, holders[key])
         return holders
 
     def _take_turns(self, group: Group, holders: Mapping[str, Member]) -> None:
         plan, keys = self._context.plan.suite.plan, list(holders)
+        for key in self._draw.sample(keys, len(keys)):
+            holders[key].warm_up(key, group.key)
         for cycle in range(plan.cycles):
             for key in self._draw.sample(keys, len(keys)):
                 self._block(group, key, holders[key], cycle, plan.block_s)
@@ -191,6 +170,7 @@ class _Round:
 
     def _fit(self, group: Group, key: str, member: Member) -> None:
         """Run a fit to its end, in blocks that only let progress be shown and an interrupt be heeded."""
+        member.warm_up(key, group.key)
         for cycle in count():
             done = self._block(group, key, member, cycle, FIT_BLOCK_S)
             if done is None or not done.left:
@@ -200,7 +180,7 @@ class _Round:
         self._context.stop.check()
         done = member.block(key, group.key, cycle, seconds)
         if done is not None:
-            self._context.watcher.block_done(member.cell(key), done)
+            self._context.progress.block_done(member.cell(key), done)
         return done
 
 

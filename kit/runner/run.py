@@ -8,11 +8,11 @@ resume ◄───────────────────┘    the fo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -31,20 +31,12 @@ from kit.runner.next_round import failed_cells, next_round
 from kit.runner.processes import start_process
 from kit.runner.processes.process import MemberRequest, Process
 from kit.runner.resumable import check_options, check_resumable, without_counters
-from kit.runner.round import Context, Watcher, run_round
+from kit.runner.round import Context, run_round
 from kit.stats.percentile import percentile_ns
-from kit.suites.plan import SharedGroups
 from kit.workloads.data.choice import resolve_data
 
-
-class RunWatcher(Watcher, Protocol):
-    """Whoever shows a run's progress."""
-
-    def round_begins(self, number: int, shared: Sequence[SharedGroups]) -> None:
-        """A round is about to begin; `shared` is what it measures."""
-
-    def round_done(self, number: int, launches: Sequence[Launch]) -> None:
-        """A round is on disk."""
+if TYPE_CHECKING:
+    from kit.runner.progress import RunProgress
 
 
 class Run:
@@ -95,15 +87,14 @@ class Run:
     def failed(self) -> list[Launch]:
         """The first failed launch of each cell that failed."""
         failed = failed_cells(self.launches)
-        first: dict[str, Launch] = {}
-        for launch in self.launches:
-            if launch.cell_key in failed and launch.failure is not None:
-                first.setdefault(launch.cell_key, launch)
-        return list(first.values())
+        first = {launch.cell_key: launch for launch in reversed(self.launches) if launch.failure is not None}
+        return [
+            launch for launch in self.launches if first.get(launch.cell_key) is launch and launch.cell_key in failed
+        ]
 
     def run(
         self,
-        watcher: RunWatcher,
+        progress: RunProgress,
         stop: StopFlag,
         budget_s: float | None = None,
         start: Callable[[MemberRequest], Process] = start_process,
@@ -116,10 +107,9 @@ class Run:
         """
         bounded = budget_s is not None and budget_s < math.inf  # nor NaN, which click lets pass
         deadline_ns = now_ns() + int((budget_s or 0) * 1e9) if bounded else None
-        context = Context(self.plan, start, watcher, stop, {})
         try:
-            complete = self._rounds(context, watcher, deadline_ns)
-            return self._close(interrupted=not complete)
+            complete = self._rounds(Context(self.plan, start, progress, stop, {}), deadline_ns)
+            profile = self._write(interrupted=not complete)
         except KeyboardInterrupt:
             # A profile that --force is to replace does not go for one without a round.
             if self.rounds_done or not self.path.exists():
@@ -133,8 +123,13 @@ class Run:
                 f"{error.filename or self.path}: {error.strerror or error}; fix this, then resume with "
                 f"`{resuming(self.path)}`"
             ) from error
+        if complete:
+            self._kept.remove()
+        else:
+            self._kept.close()
+        return profile
 
-    def _rounds(self, context: Context, watcher: RunWatcher, deadline_ns: int | None) -> bool:
+    def _rounds(self, context: Context, deadline_ns: int | None) -> bool:
         """Return whether all rounds are done; past the deadline they may not be."""
         begun = False
         while (following := next_round(self.plan, self.launches, self.rounds_done)) is not None:
@@ -143,13 +138,13 @@ class Run:
                 # A search for a precision has what it was to have at least; a number of rounds has not.
                 return self.plan.suite.precision_pct is not None and number >= self.plan.suite.rounds
             begun = True
-            watcher.round_begins(number, shared)
+            context.progress.round_begins(number, shared)
             for groups in shared:
                 for kept in run_round(context, groups, number):
                     self._kept.keep(kept)
                     self._take(kept)
             self.rounds_done = number + 1
-            watcher.round_done(number, [launch for launch in self.launches if launch.round == number])
+            context.progress.round_done(number, [launch for launch in self.launches if launch.round == number])
         return True
 
     def _take(self, kept: KeptLaunch) -> None:
@@ -158,28 +153,13 @@ class Run:
         self.launches = [launch for launch in self.launches if launch_id(launch) != name] + [kept.launch]
         self._steps[name] = kept.steps
 
-    def _close(self, *, interrupted: bool) -> Profile:
-        profile = self._write(interrupted=interrupted)
-        if interrupted:
-            self._kept.close()
-        else:
-            self._kept.remove()
-        return profile
-
     def _write(self, *, interrupted: bool) -> Profile:
-        profile = self._assembled(interrupted=interrupted)
-        for result in profile.cells:
-            result.p95_ns, result.p99_ns = _percentiles_ns(result.launches, self._steps)
-        write_profile(self.path, profile, self._steps)
-        return profile
-
-    def _assembled(self, *, interrupted: bool) -> Profile:
         plan = self.plan
         certificates = (launch.certificate for launch in self.launches)
         of_cell: dict[str, list[Launch]] = {cell.key: [] for cell in plan.cells}
         for launch in sorted(self.launches, key=lambda launch: (launch.round, launch.group)):
             of_cell[launch.cell_key].append(launch)
-        return Profile(
+        profile = Profile(
             schema=SCHEMA,
             id=plan.id,
             created=plan.created,
@@ -194,6 +174,10 @@ class Run:
             cells=[CellResult(key=cell.key, cell=cell, launches=of_cell[cell.key]) for cell in plan.cells],
             interrupted=interrupted,
         )
+        for result in profile.cells:
+            result.p95_ns, result.p99_ns = _percentiles_ns(result.launches, self._steps)
+        write_profile(self.path, profile, self._steps)
+        return profile
 
 
 def _percentiles_ns(launches: Iterable[Launch], steps: Mapping[str, Steps]) -> tuple[int | None, int | None]:

@@ -71,7 +71,7 @@ def run_rounds(  # noqa: PLR0917
             name="bench", title="", compare=["variant"], cells=Axes(workloads=[], backends=[]), measure=measure
         )
         used = ensure_data(cells, data)
-        plan = prepare(suite, cells, variants, skipped=[], data=used, seed=0, cpus=usable_cpus(), clock="monotonic_raw")
+        plan = prepare(suite, cells, variants, skipped=[], data=used, seed=0, clock="monotonic_raw")
         run = Run.begin(out, plan)
     with stop.deferring_interrupts(), RunProgress(run.plan, run.rounds_done) as progress:
         return run.run(progress, stop)

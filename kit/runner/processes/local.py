@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kit.clock import now_ns
 from kit.profile.reason import Reason, reason
-from kit.runner.interpreters import member_command
+from kit.runner.interpreters import interpreter_for
 from kit.runner.processes.process import (
     MEMBER_ENVIRONMENT,
     SIGNAL_LIMIT_S,
@@ -40,9 +40,11 @@ class LocalProcess:
         self._folder = tempfile.TemporaryDirectory(prefix="steadykit-", ignore_cleanup_errors=True)
         self._stderr = Path(self._folder.name) / "stderr"
         prepare = request.prepare
+        python = interpreter_for(request.backend, request.variant)
+        cpus = ",".join(map(str, prepare.cpus))
         with self._stderr.open("wb") as stderr:
             self._process = subprocess.Popen(
-                [*member_command(request.backend, request.variant), "--cpus", ",".join(map(str, prepare.cpus))],
+                [python, "-m", "kit.worker", "--runner", str(os.getpid()), "--cpus", cpus],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
