@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from kit.engine.connection import EngineError
-from kit.engine.options import ContainerOptions
+from kit.engine.container_options import ContainerOptions
 
 if TYPE_CHECKING:
     import docker

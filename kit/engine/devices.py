@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kit.engine.connection import EngineError
 from kit.engine.image import ask
-from kit.engine.options import Bind, ContainerOptions
+from kit.engine.container_options import Bind, ContainerOptions
 from kit.sensors import tpu
 
 if TYPE_CHECKING:

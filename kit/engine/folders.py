@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kit.engine.connection import EngineError
-from kit.engine.options import Bind, ContainerOptions
+from kit.engine.container_options import Bind, ContainerOptions
 from kit.workloads.data.files import data_folder
 
 # Each is something else in the container, which could not run without it.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kit.backends.catalog import CATALOG
 from kit.engine.connection import EngineError
 from kit.engine.container import Container
-from kit.engine.options import Bind, ContainerOptions
+from kit.engine.container_options import Bind, ContainerOptions
 from kit.fingerprint.software import kit_revision
 from kit.version import __version__
 

@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import pytest
 
-from kit.engine.options import Bind, ContainerOptions
+from kit.engine.container_options import Bind, ContainerOptions
 
 FULL = ContainerOptions(
     image="steadykit:cpu",

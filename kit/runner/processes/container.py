@@ -15,7 +15,7 @@ from kit.engine.container import Container
 from kit.engine.devices import with_devices
 from kit.engine.folders import data_bind
 from kit.engine.image import need_image
-from kit.engine.options import Bind, ContainerOptions
+from kit.engine.container_options import Bind, ContainerOptions
 from kit.fingerprint.software import relevant_environment
 from kit.profile.reason import Reason, reason
 from kit.runner.processes.process import (
