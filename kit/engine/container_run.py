@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kit.engine.connection import EngineError, connect
 from kit.engine.container import run_streamed
+from kit.engine.container_options import Bind, ContainerOptions
 from kit.engine.devices import with_devices
 from kit.engine.folders import with_folders
 from kit.engine.image import TARGET_IMAGE, Image, find_or_build, need_image
-from kit.engine.container_options import Bind, ContainerOptions
 
 if TYPE_CHECKING:
     import docker

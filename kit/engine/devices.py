@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kit.engine.connection import EngineError
-from kit.engine.image import ask
 from kit.engine.container_options import Bind, ContainerOptions
+from kit.engine.image import ask
 from kit.sensors import tpu
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from kit.engine.connection import EngineError, connect
-from kit.engine.container_run import ContainerRun, container_options, image_of, run_in
 from kit.engine.container_options import Bind
+from kit.engine.container_run import ContainerRun, container_options, image_of, run_in
 from kit.engine.volumes import Volume
 from kit.profile.steps import SUFFIX
 from kit.profile.unfinished import folder_of
