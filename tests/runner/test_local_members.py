@@ -135,6 +135,17 @@ def test_how_it_ended_is_said(start, tmp_path, text, code, values):
         assert failure.reason.values == values
 
 
+def test_one_that_has_ended_when_it_is_to_stop_is_said(tmp_path):
+    process = start_process(request(script(tmp_path, "kill -KILL $$")))
+    try:
+        while psutil.Process(process._process.pid).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
+        assert process.pause() is False
+        assert process.how_it_ended().values == {"signal": "SIGKILL"}
+    finally:
+        process.kill()
+
+
 def test_one_that_is_killed_while_stopped_is_said_at_its_next_block(start):
     member = start()
     member.prepare()

@@ -74,13 +74,15 @@ class LocalProcess:
         """Stop the process group."""
         self._signal(signal.SIGSTOP)
         deadline_ns = now_ns() + int(SIGNAL_LIMIT_S * 1e9)
-        while os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG) is None:
-            if self._process.poll() is not None:
-                return False
-            if now_ns() > deadline_ns:
-                raise TimeoutError
-            time.sleep(POLL_S)
-        return True
+        with contextlib.suppress(ChildProcessError):  # it has ended: a zombie is no child that could stop
+            while os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG) is None:
+                if self._process.poll() is not None:
+                    return False
+                if now_ns() > deadline_ns:
+                    raise TimeoutError
+                time.sleep(POLL_S)
+            return True
+        return False
 
     def resume(self) -> None:
         """Continue the process group."""
