@@ -65,23 +65,21 @@ def run_here(run: ContainerRun, is_stopping: Callable[[], bool]) -> Ended:
     """
     options = _options_here(run)
     client = connect()
-    return run_in(client, image_of(client, run), run.target, options, is_stopping)
+    image = image_of(client, run)
+    return run_in(client, image, with_devices(client, run.target, options._replace(image=image.digest)), is_stopping)
 
 
 def run_in(
-    client: docker.DockerClient, image: Image, target: str, options: ContainerOptions, is_stopping: Callable[[], bool]
+    client: docker.DockerClient, image: Image, options: ContainerOptions, is_stopping: Callable[[], bool]
 ) -> Ended:
-    """Run a container of an image on an engine; with the target's devices, and the supervisor as its first process.
-
-    So it ends when its client does.
-    """
+    """Run a container of an image on an engine, the supervisor as its first process: it ends when its client does."""
     environment = {**options.environment, "KIT_IMAGE": image.name, "KIT_IMAGE_DIGEST": image.digest}
     if sys.stderr.isatty() and sys.stdout.isatty():
         # What rich asks for in place of a terminal: the output goes to one.
         environment |= {"TTY_COMPATIBLE": "1", "COLUMNS": str(os.get_terminal_size(2).columns)}
     entrypoint = ("python3", "-m", "kit.worker.supervisor", "--grace", str(GRACE_S), *image.entrypoint)
-    options = options._replace(image=image.digest, entrypoint=entrypoint, environment=environment)
-    return run_streamed(client, with_devices(client, target, options), is_stopping)
+    options = options._replace(entrypoint=entrypoint, environment=environment)
+    return run_streamed(client, options, is_stopping)
 
 
 def as_line(run: ContainerRun) -> str:

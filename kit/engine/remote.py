@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from kit.engine.connection import EngineError, connect
 from kit.engine.container_options import Bind
 from kit.engine.container_run import ContainerRun, container_options, image_of, run_in
+from kit.engine.devices import with_devices
 from kit.engine.volumes import Volume
 from kit.profile.steps import SUFFIX
 from kit.profile.unfinished import folder_of
@@ -75,7 +76,9 @@ def run_remote(run: ContainerRun, is_stopping: Callable[[], bool]) -> Ended:
     assert run.out is not None
     client = connect(run.host)
     image = image_of(client, run)
-    options = container_options(run, range(client.info()["NCPU"]))
+    options = container_options(run, range(client.info()["NCPU"]))._replace(image=image.digest)
+    # Before anything is copied there.
+    options = with_devices(client, run.target, options)
     binds = list(options.binds)
     if data_folder().is_dir():
         data = Volume(client, image.digest, DATA_VOLUME, DATA)
@@ -96,7 +99,7 @@ def run_remote(run: ContainerRun, is_stopping: Callable[[], bool]) -> Ended:
         binds=(*binds, Bind(name, PROFILES, writable=True)),
     )
     try:
-        ended = run_in(client, image, run.target, options, is_stopping)
+        ended = run_in(client, image, options, is_stopping)
     except EngineError as error:
         try:
             _bring_home(volume, profile)

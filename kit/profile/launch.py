@@ -234,8 +234,10 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
         """Take what `part` holds: phases and blocks after those that are here, all else in their place."""
         self.phases = [*self.phases, *part.phases]
         self.blocks.extend(part.blocks)
+        nothing = LaunchPart()
         for name in LaunchPart.__struct_fields__:
-            if name not in ("phases", "blocks") and (value := getattr(part, name)):
+            value = getattr(part, name)
+            if name not in ("phases", "blocks") and value != getattr(nothing, name):
                 setattr(self, name, value)
 
 

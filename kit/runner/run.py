@@ -27,6 +27,7 @@ from kit.profile.unfinished import KeptLaunch, RunPlan, UnfinishedRun
 from kit.resume_command import resuming
 from kit.runner.cpus import usable_cpus
 from kit.runner.interrupt import StopFlag
+from kit.runner.member import phase_limit_s
 from kit.runner.next_round import failed_cells, next_round
 from kit.runner.processes import start_process
 from kit.runner.processes.process import MemberRequest, Process
@@ -69,9 +70,11 @@ class Run:
 
         Raises:
             ProfileError: there is none, or another run is writing it.
-            KitError: it was begun with other options, or on another machine, software or CPUs.
+            KitError: it was begun with other options, or on another machine, software or CPUs; or KIT_PHASE_LIMIT_S is
+                no number.
             DataError: its data is not here: every cell would fail for good.
         """
+        phase_limit_s()  # refused before a member runs
         kept = UnfinishedRun.reopen(path)
         try:
             check_options(kept.plan, options)

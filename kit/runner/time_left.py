@@ -100,7 +100,7 @@ class TimeLeft:
 
     def round_done(self) -> None:
         """The round is on disk."""
-        self._pace = (self._spent_s() - self._fits_s) / self._round.seconds
+        self._pace = max(0.0, self._spent_s() - self._fits_s) / self._round.seconds
         self._round = _Round()
 
     def estimate(self) -> Estimate:

@@ -97,8 +97,9 @@ def _takes_task(name: str, path: str, function: str) -> bool:
         table = symtable.symtable(decode_source(Path(path).read_bytes()), path, "exec")
     except (SyntaxError, ValueError) as error:
         raise SuiteError(f"program {name}: {path} is no Python: {error}; fix it") from None
-    if function not in table.get_identifiers():
+    bound = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    if function not in bound:
         define = f"define {function}(batch, device), see docs/programs.md"
         raise SuiteError(f"program {name}: {path} has no function {function!r}; {define}")
-    scopes = (scope for scope in table.get_children() if isinstance(scope, symtable.Function))
-    return any(scope.get_name() == function and "task" in scope.get_parameters() for scope in scopes)
+    scopes = {scope.get_name(): scope for scope in table.get_children() if isinstance(scope, symtable.Function)}
+    return function in scopes and "task" in scopes[function].get_parameters()

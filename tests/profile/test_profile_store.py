@@ -13,6 +13,7 @@ from kit.profile import store
 from kit.profile.atomic import write_atomically
 from kit.profile.canonical import profile_digest
 from kit.profile.json_schema import json_schema
+from kit.profile.launch import LaunchPart
 from kit.profile.steps import launch_id, read_steps
 from kit.profile.store import FILE_MAX_B, read_profile, write_profile
 
@@ -46,6 +47,12 @@ def steps_of(built):
         launch_id(launch): np.arange(place, place + 50)
         for place, launch in enumerate(launch for cell in built.cells for launch in cell.launches)
     }
+
+
+def test_a_part_of_a_launch_adds_what_it_measured_a_zero_too():
+    launch = LaunchPart(warmup_steps=7, python="3.11")
+    launch.add(LaunchPart(peak_device_memory_b=0))
+    assert (launch.warmup_steps, launch.python, launch.peak_device_memory_b) == (7, "3.11", 0)
 
 
 def test_what_is_written_is_read_back_with_every_step_of_every_launch(tmp_path):

@@ -106,12 +106,16 @@ def test_a_suite_file_names_them_beside_itself(models, tmp_path_factory, monkeyp
         ("model.deep", "no module model.deep here"),
         ("broken.py", "broken.py is no Python: invalid syntax (broken.py, line 2)"),
         ("binary.py", "binary.py is no Python"),
+        ("uses.py:print", "uses.py has no function 'print'"),
+        ("bare.folder.gone", "no module bare.folder.gone here"),
         *((text, "names no program; give my_model.py") for text in ("", ":f", "a b", "..model", "-x")),
     ],
 )
 def test_what_is_not_there_is_one_line(models, text, line):
     (models / "broken.py").write_text("x = 1\ndef program(:\n")
     (models / "binary.py").write_bytes(b"\xff\xfe\0\0")
+    (models / "uses.py").write_text("print(1)\n")
+    (models / "bare/folder").mkdir(parents=True)
     assert line in refused(cells_of, text)
 
 
