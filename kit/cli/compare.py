@@ -53,7 +53,7 @@ class CompareCommand(click.Command):
     "allowed_pct",
     type=click.FloatRange(0),
     metavar="PCT",
-    help="Exit 0: no row is more than PCT slower; 1: one is; 5: too close to tell.",
+    help="Exit 0: no row is more than PCT slower; 1: one is; 5: too close to tell; 4: nothing to compare.",
 )
 @click.option(
     "--by",
