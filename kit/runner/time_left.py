@@ -40,6 +40,7 @@ class _Round(NamedTuple):
 
     seconds: float = 0.0
     fits: Sequence[str] = ()
+    blocks: int = 0
 
 
 def _round_of(shared: Sequence[SharedGroups], steps: StepPlan) -> _Round:
@@ -48,8 +49,9 @@ def _round_of(shared: Sequence[SharedGroups], steps: StepPlan) -> _Round:
     keys = [key for groups in shared for group in groups.groups for key in group.cells]
     fits = [key for key in keys if tasks[key] == "fit"]
     starts_s = sum(CATALOG[member.cells[0].backend].start_s for member in members)
-    blocks_s = (len(keys) - len(fits)) * (steps.cycles * steps.block_s + steps.energy_s)
-    return _Round(starts_s + len(keys) * steps.warmup_s + blocks_s, fits)
+    stepping = len(keys) - len(fits)
+    blocks_s = stepping * (steps.cycles * steps.block_s + steps.energy_s)
+    return _Round(starts_s + len(keys) * steps.warmup_s + blocks_s, fits, stepping * steps.cycles)
 
 
 def _planned(
@@ -83,14 +85,16 @@ class TimeLeft:
         self._pace: float | None = None  # what the last whole round took over its constants, without its fits
         self._fit_s: dict[str, float] = {}  # of each fit whose first stretch has run, in this round or before it
         self._this_fit_s = self._fits_s = 0.0  # of the fit that runs, and of all in this round, so far
+        self._blocks = 0  # of this round that have run
 
     def round_begins(self, number: int, shared: Sequence[SharedGroups]) -> None:
         """Take what a round measures."""
         self._round, self._later = _round_of(shared, self._steps), self._planned[number + 1 :]
-        self._round_ns, self._fits_s = self._now(), 0.0
+        self._round_ns, self._fits_s, self._blocks = self._now(), 0.0, 0
 
     def block_done(self, cell: Cell, done: Done) -> None:
         """A block or a stretch of a fit has ended."""
+        self._blocks += cell.task != "fit"
         if cell.task == "fit":
             blocks = done.part.blocks
             stretch_s = WITH_REFERENCES * blocks.span_ns[0] / 1e9
@@ -114,6 +118,9 @@ class TimeLeft:
         fits = {key for planned in (self._round, *self._later) for key in planned.fits}
         is_guess = self._pace is None and (self._has_programs or of_round_s < 0 < self._round.seconds)
         is_least = self._is_open or is_guess or not fits <= self._fit_s.keys()
+        if of_round_s < 0 < self._blocks:
+            # Steps are longer than the constants say: as the blocks that have run.
+            of_round_s = (self._spent_s() - self._fits_s) * (self._round.blocks / self._blocks - 1)
         return Estimate(max(0.0, of_round_s) + sum(map(seconds, self._later)), is_least)
 
     def _spent_s(self) -> float:

@@ -8,6 +8,7 @@ from kit.runner.interrupt import StopFlag
 from kit.runner.progress import RunProgress
 from kit.runner.run import Run
 from kit.runner.time_left import TimeLeft
+from kit.suites.plan import plan_shared_groups
 
 
 class Timed(Watching):
@@ -68,6 +69,18 @@ def test_what_goes_on_counts_the_rounds_that_are_left(conducted):
     run = conducted(backends=["torch"], rounds=4)
     whole, rest = (TimeLeft(run.plan, done).estimate().seconds for done in (0, 3))
     assert rest == pytest.approx(whole / 4)
+
+
+def test_a_round_that_takes_longer_than_it_should_is_left_as_its_blocks_say(conducted):
+    run, now_ns = conducted(backends=["torch", "jax"], rounds=1), 0
+    time = TimeLeft(run.plan, now=lambda: now_ns)
+    shared = plan_shared_groups(run.plan.cells, run.plan.groups, run.plan.suite.share)
+    time.round_begins(0, shared)
+    for _ in range(2):
+        now_ns += 60 * S
+        time.block_done(run.plan.cells[0], None)
+    # Six of eight blocks, of a minute each.
+    assert time.estimate() == (360.0, True)
 
 
 # Two starts and eight blocks a round.
