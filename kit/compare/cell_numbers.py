@@ -43,7 +43,6 @@ MEANS = (
 
 # (round, process) -> key of each cell that it held -> when the cell's first step began; null: it had none.
 Processes = Mapping[tuple[int, str], Mapping[str, int | None]]
-NOTHING_SHARED: Processes = {}
 
 
 def processes_shared(profile: Profile) -> Processes:

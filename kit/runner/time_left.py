@@ -40,7 +40,7 @@ class _Round(NamedTuple):
 
     seconds: float = 0.0
     fits: Sequence[str] = ()
-    blocks: int = 0
+    blocks: int = 0  # of steps
 
 
 def _round_of(shared: Sequence[SharedGroups], steps: StepPlan) -> _Round:

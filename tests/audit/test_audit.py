@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from profile_builder import group, member, profile
 
-from kit.audit.finding import audit, discover
+from kit.audit.finding import audit
 from kit.profile.cell import Variant
 from kit.profile.launch import Compilations, Threads
 from kit.profile.reason import reason
@@ -192,11 +192,6 @@ def test_failed_launches_and_unread_counters_are_left_out():
     built = planted("jax", FAULTS, change=unread, failed_rounds={1: reason("killed", signal=9)})
     (finding,) = found(built, planted("torch", failed_rounds={n: reason("killed", signal=9) for n in range(8)}))
     assert finding.values["faults_per_step"] == pytest.approx(8000, rel=1e-3)
-
-
-def test_adding_a_rule_is_writing_one_file():
-    rules = {rule.__module__.rsplit(".", 1)[1] for rule in discover()}
-    assert rules == {"contention", "cpus", "kernel_time", "recompiles", "stalls", "two_modes"}
 
 
 EXAMPLES = {
