@@ -178,6 +178,8 @@ def begin(options: dict[str, Any]) -> Run:
 def _planned(options: dict[str, Any]) -> RunPlan:
     """Decide everything, or raise a KitError; data are not fetched for a dry run."""
     from kit.clock import choose_source
+    from kit.compare.devices_used import devices_idle
+    from kit.printable import printable_line
     from kit.report.sentences import sentence
     from kit.runner.cpus import threads_here
     from kit.runner.member import phase_limit_s
@@ -221,7 +223,7 @@ def _planned(options: dict[str, Any]) -> RunPlan:
     data = ({}, None) if options["dry_run"] else ensure_data(cells, options["data"])
     if data[1] is not None:
         click.echo(f"kit: {sentence(data[1])}; synthetic data of the same shapes is used", err=True)
-    return prepare(
+    plan = prepare(
         suite,
         cells,
         variants,
@@ -233,6 +235,13 @@ def _planned(options: dict[str, Any]) -> RunPlan:
         label=options["label"],
         options=_options(),
     )
+    if not options["devices"]:
+        for kind, model in devices_idle(plan.identity, cells):
+            click.echo(
+                f"kit: a {kind} is here ({printable_line(model)}) and is not used; --device {kind} measures it",
+                err=True,
+            )
+    return plan
 
 
 def _options(*, given_only: bool = False) -> dict[str, Any]:

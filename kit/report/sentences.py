@@ -101,8 +101,14 @@ REASONS: Templates = {
     "process_shared": "* of a process that held several cells",
     "warm_start": "w  built in a process that had run another program: without its start and import",
     "by_latency": "judged by latency: the median of steps that are waited for one by one; fits by their whole time",
-    "runs_needed": "a verdict needs {needed} runs a side (kit compare before*.json --against after*.json); "
-    "or measure both as variants in one run: kit run --variant",
+    "spread_assumed": "verdicts are of these runs: where a side has fewer than {needed} ({few} of {sides}), runs of "
+    "one machine are taken to differ by {sd_pct} (SD); measure {needed}, or both sides as variants of one run "
+    "(kit run --variant)",
+    "spread_assumed_platforms": "verdicts are of these runs: where a platform has fewer than {needed} ({few} of "
+    "{sides}), runs of one machine are taken to differ by {sd_pct} (SD), and half as much again between machines; "
+    "{needed} of each measure it",
+    "device_idle": "a {kind} is here and was not used: {model}",
+    "measured_otherwise": "measured with {axis} {value}",
     "runs_apart": "one side's runs all came before the other's: what the machine did in between is in the difference; "
     "alternate them where you can",
     "versions": "{backend}: {listed}",
