@@ -15,6 +15,7 @@ import msgspec
 
 from kit.compare.cell_numbers import first_failure
 from kit.compare.comparability import blocking, cell_mismatches
+from kit.compare.devices_used import devices_used
 from kit.compare.explaining_facts import cell_facts
 from kit.compare.fits import epoch_ns
 from kit.compare.gains import gain_pct
@@ -61,6 +62,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
 
     profile: str  # label
     device: Device
+    model: str  # of the device; empty: of a document
     source: str | None  # document of figures that were not measured
     epochs: int | None  # of its fits
     data: list[str]  # that its cells ran on
@@ -163,9 +165,11 @@ def _axes_left_out(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str])
 
 def _head(label: str, device: Device, profile: Profile, cells: Sequence[CellResult]) -> TableColumn:
     launches = [launch for result in cells for launch in result.launches]
+    used = devices_used(profile) if profile.measured else []
     return TableColumn(
         profile=label,
         device=device,
+        model=next((of_kind.model for of_kind in used if of_kind.kind == device), ""),
         source=profile.source,
         epochs=next((launch.fit.epochs for launch in launches if launch.fit is not None), None),
         data=sorted({launch.data.name for launch in launches if launch.data is not None}),
