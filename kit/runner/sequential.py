@@ -12,9 +12,10 @@ from pathlib import Path
 
 import psutil
 
+from kit.devices.catalog import DEVICES
 from kit.profile.cell import Cell
 from kit.profile.reason import Reason, reason
-from kit.sensors import cgroup, nvml
+from kit.sensors import cgroup
 
 # A member grows while it runs; what is left to the system keeps it from reclaiming the members' pages.
 GROWTH = 1.25
@@ -23,12 +24,9 @@ RESERVE_B = 256 << 20
 
 def exclusive_device(cells: Sequence[Cell]) -> Reason | None:
     """Return why only one process may hold the device of these cells; None where several may."""
-    devices = {cell.device for cell in cells}
-    if "tpu" in devices:
-        return reason("exclusive_device", device="tpu")
-    if "gpu" in devices and _exclusive_gpu():
-        return reason("exclusive_device", device="gpu")
-    return None
+    exclusive = (cell.device for cell in cells if DEVICES[cell.device].is_exclusive(cell.devices))
+    device = next(exclusive, None)
+    return None if device is None else reason("exclusive_device", device=device)
 
 
 def lack_of_memory(needed_b: int) -> Reason | None:
@@ -60,11 +58,3 @@ def _reclaimable_b(folder: Path) -> int:
         if name in ("inactive_file", "total_inactive_file"):
             return int(value)
     return 0
-
-
-def _exclusive_gpu() -> bool:
-    boards = nvml.open_boards()
-    if isinstance(boards, Reason):
-        return False
-    modes = [board.ask("nvmlDeviceGetComputeMode") for board in boards]
-    return boards[0].nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS in modes

@@ -16,11 +16,11 @@ from kit import clock
 from kit.backends.catalog import load
 from kit.backends.program.source import import_function, line_in
 from kit.backends.protocol import Backend
+from kit.devices.catalog import DEVICES
 from kit.errors import KitError
 from kit.profile.launch import Failure, LaunchPart, Phase, PhaseName, Threads
 from kit.profile.program import ProgramSource
 from kit.profile.reason import Reason, reason
-from kit.sensors import cuda
 from kit.sensors.catalog import EdgeCounters
 from kit.sensors.process import peak_memory_b, process_age_ns
 from kit.worker.fit import MeasuredFit
@@ -102,8 +102,8 @@ class Member:
             for program_source in self._sources:
                 import_function(program_source)
         self._device = asked.programs[0].cell.device
-        # A backend that knows no GPU need not share one; it says so when its first program is built.
-        if self._device == "gpu" and hasattr(backend, "share_gpu_memory"):
+        # A backend that knows no such device need not share one; it says so when its first program is built.
+        if DEVICES[self._device].shares_memory and hasattr(backend, "share_gpu_memory"):
             backend.share_gpu_memory(asked.memory_share)
         setting = backend.set_threads(asked.threads)
         # Counters are opened once the framework has its threads: what was before is no part of any block.
@@ -145,8 +145,7 @@ class Member:
         part, shared = LaunchPart(peak_memory_b=peak_memory_b()), self._shared
         if self._device != HOST_DEVICE:
             part.peak_device_memory_b = shared.backend.peak_memory_b(self._device)
-        if self._device == "gpu":
-            part.device_ids = cuda.pci_bus_ids(shared.asked.programs[0].cell.devices)
+        part.device_ids = DEVICES[self._device].ids(shared.asked.programs[0].cell.devices)
         with self._ledger.phase("finish"):
             part.calibration_end = clock.calibrate(shared.source)
             part.certificate = clock.certify(shared.source, shared.calibration, part.calibration_end)

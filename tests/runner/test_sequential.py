@@ -3,6 +3,7 @@
 import pytest
 from scripted_launcher import Death, ScriptedLauncher
 
+from kit.devices.catalog import DEVICES
 from kit.runner import sequential
 
 
@@ -20,7 +21,7 @@ def check_sequential(run, profile, code):
 
 @pytest.mark.parametrize("device", ["tpu", "gpu"])
 def test_a_device_for_one_process_is_held_by_one_at_a_time(conducted, monkeypatch, device):
-    monkeypatch.setattr(sequential, "_exclusive_gpu", lambda: True)
+    monkeypatch.setattr(DEVICES["gpu"], "is_exclusive", lambda count: True)
     run = conducted(devices=[device], rounds=2)
     check_sequential(run, run.begin(), "exclusive_device")
     assert run.launcher.most_alive == 1
