@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kit.profile.identity import Accelerator, AcceleratorState
@@ -38,6 +39,7 @@ class Device:
         whole: names of the sensors whose joules together are the device's; null: it has none.
         precisions: that no other kind has.
         shares_memory: its members are told which share of its memory is theirs.
+        hidden_by: variables that leave a process none of them.
         in_container: what a container needs to reach it.
     """
 
@@ -47,6 +49,7 @@ class Device:
     whole: re.Pattern[str] | None = None
     precisions: Sequence[str] = ()
     shares_memory: bool = False
+    hidden_by: Mapping[str, str] = MappingProxyType({})
     in_container: InContainer = InContainer()
 
     def listed(self) -> list[Accelerator] | Reason:
@@ -61,6 +64,10 @@ class Device:
         """Return which ones the first `count` are that this process sees, as sensors name them; none where unknown."""
         return []
 
+    def shown_by(self, count: int, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """Return variables that show a process the first `count`, of those that `environment` allows it, alone."""
+        return {}
+
     def is_exclusive(self, count: int) -> bool:
         """Whether only one process at a time may hold the first `count` of them."""
         return False
@@ -68,6 +75,11 @@ class Device:
     def conditions(self, root: Path) -> Iterable[Condition]:
         """Return what bounds measurements on it; `root`: where /proc, /sys and /dev are."""
         return ()
+
+    def is_listed(self) -> bool:
+        """Whether there is certainly one here."""
+        listed = self.listed()
+        return not isinstance(listed, Reason) and bool(listed)
 
     def why_missing(self, dev: Path = DEV) -> Reason | None:
         """Return why there is certainly none here; None: there is one, or may be one that cannot be listed."""

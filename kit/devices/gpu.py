@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -26,6 +27,12 @@ def _why_no_gpus(engine: Mapping[str, Any]) -> str | None:
     )
 
 
+# CUDA programming guide, "CUDA environment variables": the boards that a process sees, by place, UUID or its beginning.
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+ORDER = "CUDA_DEVICE_ORDER"
+BY_BUS_ID = "PCI_BUS_ID"  # as NVML counts; members are started so, unless the user has chosen
+
+
 class Gpu(Device):
     """See `kit.devices.device.Device`."""
 
@@ -36,6 +43,7 @@ class Gpu(Device):
     whole = re.compile(r"nvml\.\d+\.energy")  # a counter holds its whole board
     precisions = ("tf32",)
     shares_memory = True
+    hidden_by = {VISIBLE: ""}  # noqa: RUF012
     in_container = InContainer(gpus="all", why_not=_why_no_gpus)
 
     def listed(self) -> list[Accelerator] | Reason:
@@ -51,11 +59,20 @@ class Gpu(Device):
         """Return PCI bus ids."""
         return cuda.pci_bus_ids(count)
 
+    def shown_by(self, count: int, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """By UUID, whatever the order is; as it was given where no UUID names it, as of a slice of a board."""
+        boards = _used(count, environment)
+        uuids = [board.ask("nvmlDeviceGetUUID") for board in boards if not _is_sliced(board)]
+        if len(uuids) == count and all(uuids):
+            return {VISIBLE: ",".join(uuids)}
+        given = environment.get(VISIBLE)
+        return {} if given is None else {VISIBLE: ",".join(given.split(",")[:count])}
+
     def is_exclusive(self, count: int) -> bool:
-        """Whether a board's compute mode says so."""
+        """Whether the compute mode of one that is used says so."""
         return any(
             board.ask("nvmlDeviceGetComputeMode") == board.nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS
-            for board in _boards()
+            for board in _used(count, os.environ)
         )
 
     def conditions(self, root: Path) -> Iterator[Condition]:
@@ -108,6 +125,31 @@ class Gpu(Device):
 def _boards() -> list[nvml.Board]:
     boards = nvml.open_boards()
     return [] if isinstance(boards, Reason) else boards
+
+
+def _used(count: int, environment: Mapping[str, str]) -> list[nvml.Board]:
+    """Return the first `count` boards that a process with this environment sees, those that NVML lists."""
+    boards = _boards()
+    if VISIBLE not in environment:
+        return boards[:count]
+    used = []
+    for entry in environment[VISIBLE].split(",")[:count]:
+        board = next((board for board in boards if _is_named(board, entry.strip(), environment)), None)
+        if board is None:
+            break  # CUDA reads no further
+        used.append(board)
+    return used
+
+
+def _is_named(board: nvml.Board, entry: str, environment: Mapping[str, str]) -> bool:
+    if entry.isdecimal():
+        return int(entry) == board.place and environment.get(ORDER, BY_BUS_ID) == BY_BUS_ID
+    return entry.startswith("GPU-") and str(board.ask("nvmlDeviceGetUUID")).startswith(entry)
+
+
+def _is_sliced(board: nvml.Board) -> bool:
+    mode = board.ask("nvmlDeviceGetMigMode")  # now, and after the next reset
+    return mode is not None and mode[0] != board.nvml.NVML_DEVICE_MIG_DISABLE
 
 
 DEVICE = Gpu()
