@@ -23,6 +23,7 @@ from kit.profile.program import ProgramSource
 from kit.profile.reason import Reason, reason
 from kit.sensors.catalog import EdgeCounters
 from kit.sensors.process import peak_memory_b, process_age_ns
+from kit.worker.device_memory import ran_out
 from kit.worker.fit import MeasuredFit
 from kit.worker.inputs import load_inputs
 from kit.worker.ledger import PhaseLedger
@@ -49,6 +50,7 @@ class Member:
         self._ledgers: dict[int, PhaseLedger] = {}
         self._sources: list[ProgramSource] = []
         self._current: int | None = None
+        self._device = HOST_DEVICE
 
     def serve(self) -> int:
         """Return the exit code: 0 after `Finish` or the runner's end, 1 after a failure that is no program's."""
@@ -103,7 +105,8 @@ class Member:
                 import_function(program_source)
         self._device = asked.programs[0].cell.device
         # A backend that knows no such device need not share one; it says so when its first program is built.
-        if DEVICES[self._device].shares_memory and hasattr(backend, "share_gpu_memory"):
+        is_shared = DEVICES[self._device].shares_memory and hasattr(backend, "share_gpu_memory")
+        if is_shared:
             backend.share_gpu_memory(asked.memory_share)
         setting = backend.set_threads(asked.threads)
         # Counters are opened once the framework has its threads: what was before is no part of any block.
@@ -113,6 +116,7 @@ class Member:
             phases=[*started, *self._ledger.take()],
             threads=Threads(requested=asked.threads, reported=setting.reported, reason=setting.reason, cpus=asked.cpus),
             calibration_start=calibration,
+            device_memory_share=asked.memory_share if is_shared else None,
         )
         return Done(part=part)
 
@@ -155,6 +159,8 @@ class Member:
         known = raised(error)
         if isinstance(error, KitError):
             return reason("refused", message=known.values["message"])
+        if self._device != HOST_DEVICE and ran_out(error):
+            return reason("out_of_device_memory", **known.values)
         for source in self._sources:
             if (line := line_in(source, error)) is not None:
                 return reason("program_raised", **known.values, file=source.path, line=line)
