@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+
+STANDINS = Path(__file__).parent / "standins"
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -12,3 +19,41 @@ def usual_signals() -> None:
     """Let signals end this process and those it starts, as at a terminal: nohup and `&` have them ignored."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def compiled(folder, *flags):
+    """Build the stand-ins into a folder."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-Wno-stringop-truncation", *flags]
+    for source, library in (("nvml.c", "libnvidia-ml.so.1"), ("cuda.c", "libcuda.so.1")):
+        subprocess.run([*command, "-o", str(folder / library), str(STANDINS / source)], check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def nvml_folder(tmp_path_factory):
+    """Folder with a libnvidia-ml.so.1 that has boards of known power, and a libcuda.so.1 of the same boards."""
+    return compiled(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture(scope="session")
+def old_nvml_folder(tmp_path_factory):
+    """The same of a driver that lacks the functions that came last."""
+    return compiled(tmp_path_factory.mktemp("old_nvml"), "-DOLD_DRIVER")
+
+
+@pytest.fixture
+def in_nvml_process(nvml_folder):
+    """Run Python code where the loader finds the stand-ins; its standard output."""
+
+    def run(code, wrong="", folder=nvml_folder, **settings):
+        environment = os.environ | {"LD_LIBRARY_PATH": str(folder), "NVML_STAND_IN": wrong} | settings
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run

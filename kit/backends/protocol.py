@@ -116,7 +116,7 @@ class Backend(Protocol):
         """Set compute threads. Called once, before anything runs on a device."""
 
     def devices(self) -> dict[str, int]:
-        """Return how many devices of each kind ("cpu", "gpu", "tpu") the framework sees and this backend can use."""
+        """Return how many devices of each kind of `kit.devices` the framework sees and this backend can use."""
 
     def share_gpu_memory(self, share: float) -> None:
         """Take no more than that share of a GPU's memory. Called once where a GPU is measured, before `set_threads`."""

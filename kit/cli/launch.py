@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kit.devices.catalog import DEVICES
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -30,7 +32,7 @@ def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter
     short_help="Measure in a target's Docker image.",
     context_settings={"ignore_unknown_options": True},
 )
-@click.argument("target", type=click.Choice(["cpu", "gpu", "tpu"]))
+@click.argument("target", type=click.Choice(list(DEVICES)))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SUITE] [OPTIONS OF kit run]")
 @click.option("--host", "hosts", multiple=True, metavar="URL", help="An engine elsewhere: ssh://me@node (repeatable).")
 @click.option("--image", metavar="NAME", help="Default: steadykit:TARGET, built where it is missing.")
@@ -69,8 +71,9 @@ def launch(
         raise click.UsageError("--cpus and --cpuset cannot both choose CPUs; give one")
     options["cpus"] = options["cpus"] and int(options["cpus"])
     asked = _checked_run(target, arguments)._replace(**options)
-    if asked.gpus and target != "gpu":
-        raise click.UsageError(f"--gpus is for the target gpu, not for {target}")
+    with_gpus = [kind for kind, device in DEVICES.items() if device.in_container.gpus]
+    if asked.gpus and target not in with_gpus:
+        raise click.UsageError(f"--gpus is for the target {' or '.join(with_gpus)}, not for {target}")
     if as_line and hosts:
         raise click.UsageError("--print shows a line for this machine; leave out --host")
     if as_line:

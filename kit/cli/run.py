@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from kit.cli import EXIT_INTERRUPTED
 from kit.cli.options import CLOCK_SOURCE, print_report
+from kit.devices.catalog import DEVICES
 
 if TYPE_CHECKING:
     from kit.profile.schema import Profile
@@ -69,7 +70,7 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
 @click.option(
     "--program", "programs", multiple=True, metavar="FILE.py[:FUNCTION]", help="Your own network (repeatable)."
 )
-@_listed("--device", "devices", of=click.Choice(["cpu", "gpu", "tpu"]), help="On this device.")
+@_listed("--device", "devices", of=click.Choice(list(DEVICES)), help="On this device.")
 @_listed("--task", "tasks", of=click.Choice(["train", "infer", "fit"]), help="This task alone.")
 @_listed("--batch", "batches", of=click.IntRange(min=1), metavar="N,…", help="Samples per step; several are compared.")
 @click.option(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from kit.audit.contention import cpu_loss
 from kit.audit.launch_arrays import block_arrays, counted, cpus_used
 from kit.compare.fits import fit_numbers
 from kit.compare.rows import FitNumbers, Numbers
+from kit.devices.catalog import DEVICES
 from kit.profile.cell import Cell
 from kit.profile.launch import INJECTED_NS, Launch
 from kit.profile.reason import Reason, reason
@@ -27,13 +27,6 @@ COMPILE_PHASES = ("trace", "compile", "first_step")
 # Of the process, and of a program in it: from nothing to the first step done.
 PROCESS_PHASES = ("start", "import")
 START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
-# Per device, the sensors that together are the device. RAPL's dram and psys domains lie beside and around a package,
-# its core and uncore within: adding them would count energy twice. A GPU's counter holds its whole board.
-WHOLE_DEVICE = {
-    "cpu": re.compile(r"rapl\.package-\d+(-die-\d+)?"),
-    "gpu": re.compile(r"nvml\.\d+\.energy"),
-    "tpu": re.compile(r"tpu\.\d+\.energy"),
-}
 # Of several runs their geometric mean.
 MEANS = (
     "step_ns", "raw_step_ns", "latency_ns", "sample_ns", "p95_ns", "p99_ns", "samples_per_s", "start_ns", "compile_ns",
@@ -305,7 +298,9 @@ def device_energy_j(cell: Cell, sensors: Iterable[Energy]) -> float | None:
 
     A sensor's window is a little shorter than the block: its mean power is taken for the whole.
     """
-    whole = [energy for energy in sensors if WHOLE_DEVICE[cell.device].fullmatch(energy.sensor)]
+    device = DEVICES.get(cell.device)  # a profile may be of a kit that has another kind
+    names = device and device.whole
+    whole = [energy for energy in sensors if names and names.fullmatch(energy.sensor)]
     if not whole or (cell.device != "cpu" and len(whole) != cell.devices):
         return None
     joules = 0.0

@@ -27,15 +27,15 @@ def devices_idle(identity: Identity, cells: Iterable[Cell]) -> list[tuple[str, s
 
 def _used(profile: Profile, kind: str) -> UsedDevice:
     if kind == HOST:
-        return UsedDevice(kind=kind, model=profile.identity.cpu.model, bus_ids=[], used=1, present=1)
+        return UsedDevice(kind=kind, model=profile.identity.cpu.model, device_ids=[], used=1, present=1)
     results = [result for result in profile.cells if result.cell.device == kind]
-    bus_ids = dict.fromkeys(place for result in results for launch in result.launches for place in launch.device_ids)
+    device_ids = dict.fromkeys(place for result in results for launch in result.launches for place in launch.device_ids)
     boards = [board for board in profile.identity.accelerators if board.kind == kind]
-    here = [board for board in boards if board.bus_id in bus_ids] or boards
+    here = [board for board in boards if board.device_id in device_ids] or boards
     return UsedDevice(
         kind=kind,
         model=" and ".join(dict.fromkeys(board.model for board in here)) or kind,
-        bus_ids=list(bus_ids),
+        device_ids=list(device_ids),
         used=max((result.cell.devices for result in results), default=1),
         present=len(boards),
     )

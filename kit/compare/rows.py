@@ -175,7 +175,7 @@ class UsedDevice(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     model: str
-    bus_ids: list[str]  # of the boards, where the driver tells
+    device_ids: list[str]  # of the boards, where the driver tells
     used: int  # boards at a time
     present: int  # boards of this kind that the machine has
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,7 +21,8 @@ from kit.compare.fits import epoch_ns
 from kit.compare.gains import gain_pct
 from kit.compare.rows import Mismatch, Numbers
 from kit.compare.runs import Run, reduce_run
-from kit.profile.cell import AXES, Cell, Device, Task
+from kit.devices.catalog import DEVICES
+from kit.profile.cell import AXES, Cell, Task
 from kit.profile.published import FigureName
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
@@ -61,7 +62,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
     """One device of one profile."""
 
     profile: str  # label
-    device: Device
+    device: str
     model: str  # of the device; empty: of a document
     source: str | None  # document of figures that were not measured
     epochs: int | None  # of its fits
@@ -107,7 +108,7 @@ def suite_table(
     for label, profile in given:
         run = reduce_run(label, profile, details=False) if profile.measured else None  # null: published
         hardware = profile.identity.hardware_sha256
-        for device in get_args(Device):
+        for device in sorted({result.cell.device for result in profile.cells}, key=_rank):
             results = [result for result in profile.cells if result.cell.device == device]
             cells = {row: [result for result in results if _row_key(result.cell, axes) == row] for row in rows}
             if any(cells.values()):
@@ -130,6 +131,11 @@ def suite_table(
         values=[[column.values[row] for column in columns] for row in rows],
         cpus=list(dict.fromkeys(profile.identity.cpu.model for _, profile in given if profile.measured)),
     )
+
+
+def _rank(kind: str) -> tuple[bool, int, str]:
+    """Order kinds of devices as the kit does, those of another kit last."""
+    return kind not in DEVICES, DEVICES[kind].rank if kind in DEVICES else 0, kind
 
 
 def _rows(profiles: Sequence[tuple[str, Profile]], axes: Sequence[str]) -> list[RowKey]:
@@ -163,7 +169,7 @@ def _axes_left_out(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str])
     ]
 
 
-def _head(label: str, device: Device, profile: Profile, cells: Sequence[CellResult]) -> TableColumn:
+def _head(label: str, device: str, profile: Profile, cells: Sequence[CellResult]) -> TableColumn:
     launches = [launch for result in cells for launch in result.launches]
     used = devices_used(profile) if profile.measured else []
     return TableColumn(

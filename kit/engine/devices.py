@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from kit.devices.catalog import DEVICES
 from kit.engine.connection import EngineError
 from kit.engine.container_options import Bind, ContainerOptions
 from kit.engine.image import ask
-from kit.sensors import tpu
 
 if TYPE_CHECKING:
     import docker
 
-# Cloud TPU documentation, "Run a container on a TPU VM"; VFIO needs its control file and unlimited locked memory, too.
-TPU_FILES = (tpu.ACCEL_FILES, "vfio/vfio", tpu.VFIO_GROUPS)
-# Of a v5 or later, where no TPU is here to look at.
-TPU_FOLDER = "/dev/vfio"
 DEV = Bind("/dev", "/host-dev")
-LIST_TPU_FILES = f"""
+LIST_FILES = f"""
+import sys
 from pathlib import Path
 folder = Path("{DEV.inside}")
-print(*(Path("/dev", file.relative_to(folder)) for name in {TPU_FILES} for file in sorted(folder.glob(name))))
+print(*(Path("/dev", file.relative_to(folder)) for name in sys.argv[1:] for file in sorted(folder.glob(name))))
 """
 
 
@@ -32,27 +29,23 @@ def with_devices(client: docker.DockerClient | None, target: str, options: Conta
     Raises:
         EngineError: they are not there, or the engine cannot give them.
     """
-    if target == "gpu":
-        if client and not _gives_gpus(client.info()):
-            raise EngineError(
-                "the engine has no NVIDIA runtime; install the NVIDIA Container Toolkit on its host and run "
-                "`sudo nvidia-ctk runtime configure --runtime=docker`, or measure with `kit launch cpu`"
-            )
-        return options._replace(gpus=options.gpus or "all")
-    if target == "tpu":
+    needs = DEVICES[target].in_container
+    if client and needs.why_not and (why := needs.why_not(client.info())):
+        raise EngineError(why)
+    files = _files(client, options.image, needs.files) if needs.files else []
+    if needs.files and not files:
         if client:
-            files = ask(client, options.image, ["python3", "-c", LIST_TPU_FILES], binds=(DEV,)).decode().split()
-        else:
-            files = [str(file) for name in TPU_FILES for file in sorted(Path(DEV.source).glob(name))] or [TPU_FOLDER]
-        if not files:
-            raise EngineError(
-                "no TPU on the engine's host: neither /dev/accel* nor /dev/vfio/*; run on a TPU VM, or name one with "
-                "--host ssh://…"
-            )
-        return options._replace(devices=tuple(files), unlimited_memlock=True)
-    return options
+            raise EngineError(needs.why_no_files)
+        files = [needs.file_unseen]
+    return options._replace(
+        gpus=needs.gpus and (options.gpus or needs.gpus),
+        devices=tuple(files),
+        unlimited_memlock=needs.unlimited_memlock,
+    )
 
 
-def _gives_gpus(info: Mapping[str, Any]) -> bool:
-    """Since Docker 28.3 devices may come by the Container Device Interface, without a runtime of its own."""
-    return "nvidia" in str([*info["Runtimes"], *(info.get("DiscoveredDevices") or ())])
+def _files(client: docker.DockerClient | None, image: str, patterns: Sequence[str]) -> list[str]:
+    """Return the files below /dev of the engine's host, or of this machine."""
+    if client:
+        return ask(client, image, ["python3", "-c", LIST_FILES, *patterns], binds=(DEV,)).decode().split()
+    return [str(file) for pattern in patterns for file in sorted(Path(DEV.source).glob(pattern))]

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import psutil
 
+from kit.devices.catalog import DEVICES
 from kit.fingerprint.container import container
 from kit.fingerprint.machine_state import governors, turbo_switch
 from kit.profile.identity import Container
 from kit.profile.reason import Reason, Value, reason
-from kit.sensors import nvml, tpu
 
 # Four members of three frameworks, each with a network of the built-in suites, take about this.
 MEMORY_B = 4 << 30
@@ -68,7 +66,7 @@ def conditions(cpus: Sequence[int], threads: int, root: Path = Path("/"), folder
     """Return every condition that can be told here; arguments as of `Machine`."""
     machine = Machine(cpus, threads, root, folder, container(root))
     checks = (
-        _cpus, _memory, _folders, _frequency, _clocksource, _neighbours, _compiling, _gpus, _locked_memory,
+        _cpus, _memory, _folders, _frequency, _clocksource, _neighbours, _compiling, _devices,
     )  # fmt: skip
     return [condition for check in checks for condition in check(machine)]
 
@@ -155,25 +153,7 @@ def _compiling(_: Machine) -> Iterator[Condition]:
     yield _condition("C++ compiler", compiler is not None, ("compiler", "no_compiler"), name=compiler or "")
 
 
-def _gpus(_: Machine) -> Iterator[Condition]:
-    boards = nvml.open_boards()
-    if isinstance(boards, Reason):
-        return
-    library = boards[0].nvml
-    modes = (
-        ("compute mode", "nvmlDeviceGetComputeMode", library.NVML_COMPUTEMODE_DEFAULT, ("gpu_shared", "gpu_exclusive")),
-        ("MIG", "nvmlDeviceGetMigMode", library.NVML_DEVICE_MIG_DISABLE, ("mig_off", "mig_on")),
-        ("persistence", "nvmlDeviceGetPersistenceMode", library.NVML_FEATURE_ENABLED, ("persists", "persists_not")),
-    )
-    for board, (subject, call, wanted, codes) in product(boards, modes):
-        mode = board.ask(call)
-        if mode is not None:
-            # Of MIG: the mode now, and after the next reset.
-            now = mode[0] if isinstance(mode, list | tuple) else mode
-            yield _condition(f"GPU {board.place} {subject}", now == wanted, codes, gpu=board.place)
-
-
-def _locked_memory(machine: Machine) -> Iterator[Condition]:
-    if tpu.devices(machine.root / "dev", machine.root / "sys/bus/pci/devices"):
-        fine = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] == resource.RLIM_INFINITY
-        yield _condition("locked memory", fine, ("memlock_unlimited", "memlock_small"))
+def _devices(machine: Machine) -> Iterator[Condition]:
+    for device in DEVICES.values():
+        for subject, fine, what in device.conditions(machine.root):
+            yield Condition(subject=subject, fine=fine, what=what)

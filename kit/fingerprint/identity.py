@@ -9,12 +9,12 @@ from collections.abc import Iterable
 import psutil
 from msgspec.structs import replace
 
-from kit.fingerprint.accelerators import accelerators
+from kit.devices.catalog import DEVICES
 from kit.fingerprint.container import container
 from kit.fingerprint.processor import hypervisor, processor
 from kit.fingerprint.software import software
 from kit.profile.canonical import sha256_of
-from kit.profile.identity import Identity
+from kit.profile.identity import Accelerator, Identity
 from kit.profile.reason import Reason
 
 
@@ -25,7 +25,7 @@ def identity(pythons: Iterable[str] = (), *, packages: Iterable[str] = (), prefi
         cpu=processor(reasons),
         memory_b=psutil.virtual_memory().total,
         hypervisor=hypervisor(reasons),
-        accelerators=accelerators(reasons),
+        accelerators=_accelerators(reasons),
         container=container(),
         software=software(reasons, pythons, packages, prefixes),
         hostname_sha256=hashlib.sha256(platform.node().encode()).hexdigest(),
@@ -52,6 +52,18 @@ def hashed(plain: Identity) -> Identity:
     }
     with_hardware = replace(plain, hardware_sha256=sha256_of(hardware), sha256="")
     return replace(with_hardware, sha256=sha256_of(with_hardware))
+
+
+def _accelerators(reasons: dict[str, Reason]) -> list[Accelerator]:
+    """List them; which kind cannot be listed is noted in `reasons`."""
+    accelerators = []
+    for kind, device in DEVICES.items():
+        listed = device.listed()
+        if isinstance(listed, Reason):
+            reasons[f"accelerators.{kind}"] = listed
+        else:
+            accelerators += listed
+    return accelerators
 
 
 def _gib(size_b: int | None) -> int | None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import psutil
 
-from kit.fingerprint.accelerators import accelerator_states
+from kit.devices.catalog import DEVICES
 from kit.profile.identity import State
 from kit.profile.reason import Reason, reason
 from kit.sensors import cgroup, frequency
@@ -81,7 +81,7 @@ def state(root: Path = Path("/")) -> State:
         pressure_cpu_some_ns=ask(
             "pressure_cpu_some_ns", lambda: pressure_some_ns((root / "proc/pressure/cpu").read_bytes())
         ),
-        accelerators=accelerator_states(),
+        accelerators=[state for device in DEVICES.values() for state in device.states()],
         reasons=reasons,
     )
 

@@ -9,7 +9,6 @@ import msgspec
 
 # "train" and "infer" are steps; "fit" is whole epochs over the training split, scored at the end.
 Task = Literal["train", "infer", "fit"]
-Device = Literal["cpu", "gpu", "tpu"]
 Feed = Literal["device", "host", "own"]
 
 # JSON has no largest integer, arithmetic has: a longer one overflows wherever it is divided. 2^63 ns are 292 years.
@@ -28,7 +27,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     workload: str
     parameters: dict[str, Int64] = {}  # all of the workload's own, as {"layers": 2, "units": 64}
     backend: str
-    device: Device
+    device: str  # a kind that `kit.devices` has
     task: Task
     batch: Int64  # samples per step
     precision: str  # "float32" | "bfloat16" | "tf32" | "own"

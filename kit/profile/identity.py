@@ -30,7 +30,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     memory_b: Int64 | None
     driver: str | None
     uuid_sha256: str | None
-    bus_id: str | None = None  # PCI address of a GPU, as launches name it
+    device_id: str | None = None  # PCI address of a GPU, as launches and sensors name it
 
 
 class Container(msgspec.Struct, frozen=True, kw_only=True):

@@ -222,6 +222,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     certificate: Certificate | None = None
     peak_memory_b: Int64 | None = None  # high-water resident set of the process
     peak_device_memory_b: Int64 | None = None  # of the framework's own allocator on its accelerator
+    device_memory_share: float | None = None  # of the accelerator's memory, as the framework was told; null: it was not
     device_ids: list[str] = []  # PCI bus ids of the accelerators that the cell used
     settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
     device_events: DeviceEvents | None = None  # where the framework has them

@@ -58,7 +58,7 @@ def device_words(head: Headline) -> list[str]:
     """
     words = []
     for device in head.devices:
-        details = [f"bus {', '.join(device.bus_ids)}"] if device.bus_ids else []
+        details = [f"bus {', '.join(device.device_ids)}"] if device.device_ids else []
         details += [f"{device.used} of {device.present}"] if device.present > device.used else []
         if device.model != head.cpu:
             words.append(device.model + (f" ({', '.join(details)})" if details else ""))

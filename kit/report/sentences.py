@@ -47,6 +47,7 @@ REASONS: Templates = {
     "program_raised": "{type}: {message} ({file}, line {line})",
     "refused": "{message}",
     "output_not_finite": "a loss or an output is not finite",
+    "out_of_device_memory": "out of the device's memory: {type}: {message}",
     "out_of_memory": "killed for lack of memory ({signal})",
     "signal": "killed by {signal}",
     "exit_code": "ended with exit code {exit_code}: {message}",
@@ -57,6 +58,7 @@ REASONS: Templates = {
     "shared_process_ended": "its process ended while it measured {cell}",
     # Turns, data, backends.
     "lack_of_memory": "a further member needs {needed_b}, {available_b} are available",
+    "lack_of_device_memory": "{cell} ran out of its {share_pct} of the device's memory: alone it has all of it",
     "fit_runs_alone": "a fit runs alone from its first to its last step",
     "exclusive_device": "only one process at a time may hold the {device}",
     "synthetic_data": "synthetic data has no accuracy",

@@ -9,6 +9,7 @@ import msgspec
 
 from kit.backends.catalog import CATALOG, FRAMEWORKS
 from kit.clock import ClockError, choose_source
+from kit.devices.catalog import DEVICES
 from kit.errors import KitError
 from kit.fingerprint.container import container
 from kit.fingerprint.doctor_checks import Condition, conditions
@@ -60,8 +61,12 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def examine() -> Examination:
-    """Look, without downloading; each framework is imported by its own interpreter, all at once: it takes seconds."""
-    with ThreadPoolExecutor() as together:
+    """Look, without downloading; each framework is imported by its own interpreter, all at once: it takes seconds.
+
+    One after the other where only one process may hold a device of this machine.
+    """
+    one_by_one = any(device.is_exclusive(1) and device.is_listed() for device in DEVICES.values())
+    with ThreadPoolExecutor(max_workers=1 if one_by_one else None) as together:
         return Examination(
             cpus=usable_cpus(),
             container=container(),

@@ -5,20 +5,20 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any
 
 from msgspec.structs import replace
 
 from kit.backends.catalog import CATALOG, ENVIRONMENT_PREFIXES
+from kit.devices.catalog import DEVICES
 from kit.engine.connection import local_engine
 from kit.engine.image import need_image
 from kit.errors import KitError
-from kit.fingerprint.accelerators import why_missing
 from kit.fingerprint.container import container
 from kit.fingerprint.identity import identity
 from kit.fingerprint.machine_state import state
 from kit.fingerprint.software import kit_revision
-from kit.profile.cell import Cell, Device, Variant
+from kit.profile.cell import Cell, Variant
 from kit.profile.clock import ClockChoice
 from kit.profile.identity import Identity
 from kit.profile.reason import Reason, reason
@@ -47,12 +47,12 @@ def check_devices(cells: Sequence[Cell]) -> None:
     """
     from kit.report.sentences import sentence
 
-    for device in dict.fromkeys(cell.device for cell in cells):
-        why = why_missing(device)
-        if why is not None:
-            here = " and ".join(other for other in get_args(Device) if other != device and why_missing(other) is None)
+    missing = {kind: why for kind, device in DEVICES.items() if (why := device.why_missing()) is not None}
+    for kind in dict.fromkeys(cell.device for cell in cells):
+        if (why := missing.get(kind)) is not None:
+            here = " and ".join(other for other in DEVICES if other not in missing)
             raise KitError(
-                f"device {device} was asked for, and only {here} is here: {sentence(why)}; "
+                f"device {kind} was asked for, and only {here} is here: {sentence(why)}; "
                 "run where there is one, or with --device cpu (`kit doctor` says what can be measured here)"
             )
 

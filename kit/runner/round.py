@@ -22,7 +22,7 @@ from kit.runner.cpus import default_threads
 from kit.runner.interrupt import StopFlag
 from kit.runner.member import Member
 from kit.runner.processes.process import MemberRequest, Process
-from kit.runner.sequential import exclusive_device, lack_of_memory
+from kit.runner.sequential import LACK_OF_DEVICE_MEMORY, exclusive_device, lack_of_device_memory, lack_of_memory
 from kit.sensors.sampler import Sampling
 from kit.suites.plan import MemberPlan, SharedGroups
 from kit.worker.messages import Done, Prepare, ProgramRequest
@@ -44,6 +44,7 @@ class Context(NamedTuple):
     progress: RunProgress  # told between blocks only
     stop: StopFlag
     memory_b: dict[str, int]  # member's name -> resident bytes that it was seen with; rounds add to it
+    crowded: dict[frozenset[str], Reason]  # keys of cells -> why they cannot share a device; rounds add to it
 
 
 def run_round(context: Context, shared: SharedGroups, number: int) -> list[KeptLaunch]:
@@ -73,22 +74,29 @@ class _Round:
     def measure(self) -> list[Member]:
         """Return the members, ended, with their launches."""
         cells = [cell for plan in self._order for cell in plan.cells]
-        why = exclusive_device(cells) if len(self._order) > 1 else None
+        crowded, together = self._context.crowded, frozenset(cell.key for cell in cells)
+        why = exclusive_device(cells) or crowded.get(together) if len(self._order) > 1 else None
         outcome = self._in_blocks() if why is None else why
         if isinstance(outcome, Reason):
+            if outcome.code == LACK_OF_DEVICE_MEMORY:
+                crowded[together] = outcome  # it would be so again
             return [self._alone(plan, outcome) for plan in self._order]
         return outcome
 
     def _in_blocks(self) -> list[Member] | Reason:
-        """Return the members, ended; or why they cannot be alive together: none has measured then."""
-        members: list[Member] = []
+        """Return the members, ended; or why they cannot be alive together: nothing that they measured counts then."""
+        members, share = list[Member](), 1 / len(self._order)
         try:
             for place, plan in enumerate(self._order):
                 if (lack := self._lack_of_memory(self._order[place:])) is not None:
                     return lack
-                members.append(self._started(plan, None, share=1 / len(self._order)))
+                members.append(self._started(plan, None, share))
                 self._build(self._groups[0], members[-1:])
+                if (lack := self._lack_of_device_memory(members)) is not None:
+                    return lack
             self._measure_groups(members)
+            if (lack := self._lack_of_device_memory(members)) is not None:
+                return lack
         finally:
             for member in members:
                 member.kill()
@@ -108,6 +116,12 @@ class _Round:
         seen_b = self._context.memory_b
         needed_b = sum(seen_b.get(plan.name, 0) for plan in to_start) or max(seen_b.values(), default=0)
         return lack_of_memory(needed_b) if len(self._order) > 1 and needed_b else None
+
+    def _lack_of_device_memory(self, members: Sequence[Member]) -> Reason | None:
+        if len(self._order) == 1:
+            return None
+        launches = (launch for member in members for launch in member.launches.values())
+        return lack_of_device_memory(launches, GPU_SHARE / len(self._order))
 
     def _started(self, plan: MemberPlan, why_sequential: Reason | None, share: float = 1.0) -> Member:
         """Start a member and leave it stopped, its framework imported; one that fails says why in its launches."""

@@ -111,7 +111,7 @@ class Run:
         bounded = budget_s is not None and budget_s < math.inf  # nor NaN, which click lets pass
         deadline_ns = now_ns() + int((budget_s or 0) * 1e9) if bounded else None
         try:
-            complete = self._rounds(Context(self.plan, start, progress, stop, {}), deadline_ns)
+            complete = self._rounds(Context(self.plan, start, progress, stop, {}, {}), deadline_ns)
             profile = self._write(interrupted=not complete)
         except KeyboardInterrupt:
             # A profile that --force is to replace does not go for one without a round.

@@ -6,29 +6,31 @@ sequential   A A A … B B B … C C C …     one device for one process, or no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
+from kit.devices.catalog import DEVICES
 from kit.profile.cell import Cell
+from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
-from kit.sensors import cgroup, nvml
+from kit.sensors import cgroup
 
 # A member grows while it runs; what is left to the system keeps it from reclaiming the members' pages.
 GROWTH = 1.25
 RESERVE_B = 256 << 20
+# What a member says where a program wants more of its device than there is for it.
+OUT_OF_DEVICE_MEMORY = "out_of_device_memory"
+LACK_OF_DEVICE_MEMORY = "lack_of_device_memory"
 
 
 def exclusive_device(cells: Sequence[Cell]) -> Reason | None:
     """Return why only one process may hold the device of these cells; None where several may."""
-    devices = {cell.device for cell in cells}
-    if "tpu" in devices:
-        return reason("exclusive_device", device="tpu")
-    if "gpu" in devices and _exclusive_gpu():
-        return reason("exclusive_device", device="gpu")
-    return None
+    exclusive = (cell.device for cell in cells if DEVICES[cell.device].is_exclusive(cell.devices))
+    device = next(exclusive, None)
+    return None if device is None else reason("exclusive_device", device=device)
 
 
 def lack_of_memory(needed_b: int) -> Reason | None:
@@ -37,6 +39,14 @@ def lack_of_memory(needed_b: int) -> Reason | None:
     if available_b >= wanted_b:
         return None
     return reason("lack_of_memory", needed_b=wanted_b, available_b=available_b)
+
+
+def lack_of_device_memory(launches: Iterable[Launch], share: float) -> Reason | None:
+    """Return which launch ran out of its share of the device's memory, while others had theirs; None where none did."""
+    for launch in launches:
+        if launch.failure is not None and launch.failure.reason.code == OUT_OF_DEVICE_MEMORY:
+            return reason(LACK_OF_DEVICE_MEMORY, cell=launch.cell_key, share_pct=100 * share)
+    return None
 
 
 def available_memory_b() -> int:
@@ -60,11 +70,3 @@ def _reclaimable_b(folder: Path) -> int:
         if name in ("inactive_file", "total_inactive_file"):
             return int(value)
     return 0
-
-
-def _exclusive_gpu() -> bool:
-    boards = nvml.open_boards()
-    if isinstance(boards, Reason):
-        return False
-    modes = [board.ask("nvmlDeviceGetComputeMode") for board in boards]
-    return boards[0].nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS in modes

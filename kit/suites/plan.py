@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import asdict, replace
 
 from kit.backends.catalog import CATALOG
+from kit.devices.catalog import DEVICES
 from kit.profile.cell import Cell
 from kit.profile.schema import PART, Group
 from kit.suites.program import sources_of
@@ -176,6 +177,7 @@ def _check(suite: Suite) -> None:
         choices_of: list[tuple[str, Sequence[str], Sequence[str]]] = [
             ("workload", axes.workloads, list(suite.programs or WORKLOADS)),
             ("backend", axes.backends, list(entries)),
+            ("device", axes.devices, list(DEVICES)),
             *((f"precision of {entry.name}", axes.precisions, entry.precisions) for entry in asked),
             *((f"feed of {entry.name}", axes.feeds, entry.feeds) for entry in asked),
             ("compile mode", axes.compile_modes, modes),
@@ -184,8 +186,11 @@ def _check(suite: Suite) -> None:
         for kind, names, choices in choices_of:
             for name in names:
                 check_choice(kind, name, choices)
-        if "tf32" in axes.precisions and set(axes.devices) != {"gpu"}:
-            raise SuiteError("precision tf32 is a GPU's; leave it out, or measure on --device gpu alone")
+        for kind, device in DEVICES.items():
+            for name in {*device.precisions} & {*axes.precisions}:
+                if {*axes.devices} != {kind}:
+                    line = f"precision {name} is a {kind}'s; leave it out, or measure on --device {kind} alone"
+                    raise SuiteError(line)
         workloads = [] if suite.programs else axes.workloads
         known = dict.fromkeys(parameter for workload in workloads for parameter in parameters_of(workload))
         for parameter in axes.parameters:

@@ -16,7 +16,7 @@ import msgspec
 
 from kit.backends.program.about import OWN_AXES
 from kit.errors import KitError
-from kit.profile.cell import AXES, DEFAULT_VARIANT, Device, Feed, Task, Variant
+from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.published import FigureName
 from kit.workloads.catalog import WORKLOADS, parameters_of
@@ -64,7 +64,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     workloads: list[str]
     backends: list[str]
-    devices: list[Device] = msgspec.field(default_factory=lambda: ["cpu"])
+    devices: list[str] = msgspec.field(default_factory=lambda: ["cpu"])
     tasks: list[Task] = msgspec.field(default_factory=lambda: ["train", "infer"])
     batches: list[Count] = msgspec.field(default_factory=lambda: [128])
     parameters: dict[str, list[Count]] = {}  # of those workloads that have them, as units = [32, 64]
@@ -239,7 +239,7 @@ def _choices(refusal: str) -> str:
     """Return ``; choose from fit, infer, train`` for a value or a field that msgspec refuses at a path."""
     *_, last = ["", *re.findall(r"\.(\w+)", refusal.partition("`$")[2])]
     if "enum value" in refusal:
-        choices = get_args({"devices": Device, "tasks": Task, "feeds": Feed, "figures": FigureName}[last])
+        choices = get_args({"tasks": Task, "feeds": Feed, "figures": FigureName}[last])
     elif "unknown field" in refusal:
         tables = {"cells": Axes, "measure": Measure, "quick": Quick, "table": TableShape, "variants": VariantTable}
         fields = (tables | {"programs": ProgramTable}).get(last, Suite).__struct_encode_fields__

@@ -16,13 +16,14 @@ from kit import clock
 from kit.backends.catalog import load
 from kit.backends.program.source import import_function, line_in
 from kit.backends.protocol import Backend
+from kit.devices.catalog import DEVICES
 from kit.errors import KitError
 from kit.profile.launch import Failure, LaunchPart, Phase, PhaseName, Threads
 from kit.profile.program import ProgramSource
 from kit.profile.reason import Reason, reason
-from kit.sensors import cuda
 from kit.sensors.catalog import EdgeCounters
 from kit.sensors.process import peak_memory_b, process_age_ns
+from kit.worker.device_memory import ran_out
 from kit.worker.fit import MeasuredFit
 from kit.worker.inputs import load_inputs
 from kit.worker.ledger import PhaseLedger
@@ -49,6 +50,7 @@ class Member:
         self._ledgers: dict[int, PhaseLedger] = {}
         self._sources: list[ProgramSource] = []
         self._current: int | None = None
+        self._device = HOST_DEVICE
 
     def serve(self) -> int:
         """Return the exit code: 0 after `Finish` or the runner's end, 1 after a failure that is no program's."""
@@ -102,8 +104,9 @@ class Member:
             for program_source in self._sources:
                 import_function(program_source)
         self._device = asked.programs[0].cell.device
-        # A backend that knows no GPU need not share one; it says so when its first program is built.
-        if self._device == "gpu" and hasattr(backend, "share_gpu_memory"):
+        # A backend that knows no such device need not share one; it says so when its first program is built.
+        is_shared = DEVICES[self._device].shares_memory and hasattr(backend, "share_gpu_memory")
+        if is_shared:
             backend.share_gpu_memory(asked.memory_share)
         setting = backend.set_threads(asked.threads)
         # Counters are opened once the framework has its threads: what was before is no part of any block.
@@ -113,6 +116,7 @@ class Member:
             phases=[*started, *self._ledger.take()],
             threads=Threads(requested=asked.threads, reported=setting.reported, reason=setting.reason, cpus=asked.cpus),
             calibration_start=calibration,
+            device_memory_share=asked.memory_share if is_shared else None,
         )
         return Done(part=part)
 
@@ -145,8 +149,7 @@ class Member:
         part, shared = LaunchPart(peak_memory_b=peak_memory_b()), self._shared
         if self._device != HOST_DEVICE:
             part.peak_device_memory_b = shared.backend.peak_memory_b(self._device)
-        if self._device == "gpu":
-            part.device_ids = cuda.pci_bus_ids(shared.asked.programs[0].cell.devices)
+        part.device_ids = DEVICES[self._device].ids(shared.asked.programs[0].cell.devices)
         with self._ledger.phase("finish"):
             part.calibration_end = clock.calibrate(shared.source)
             part.certificate = clock.certify(shared.source, shared.calibration, part.calibration_end)
@@ -156,6 +159,8 @@ class Member:
         known = raised(error)
         if isinstance(error, KitError):
             return reason("refused", message=known.values["message"])
+        if self._device != HOST_DEVICE and ran_out(error):
+            return reason("out_of_device_memory", **known.values)
         for source in self._sources:
             if (line := line_in(source, error)) is not None:
                 return reason("program_raised", **known.values, file=source.path, line=line)

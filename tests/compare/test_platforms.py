@@ -23,7 +23,7 @@ def machine(model=None, kind="gpu", bus="0000:1b:00", memory_b=8 << 30):
     """A machine with two boards of a model; without one none."""
     plain = msgspec.structs.replace(b.identity(), memory_b=memory_b)
     boards = [
-        Accelerator(kind=kind, model=model, memory_b=80 << 30, driver="1", uuid_sha256=str(place), bus_id=place)
+        Accelerator(kind=kind, model=model, memory_b=80 << 30, driver="1", uuid_sha256=str(place), device_id=place)
         for place in (bus, "0000:af:00")
     ]
     return hashed(msgspec.structs.replace(plain, accelerators=boards if model else []))
@@ -159,7 +159,7 @@ def test_without_a_common_question_the_axis_is_named_and_what_would_make_one():
 def test_headlines_name_the_boards_that_were_used_and_notes_those_that_were_not():
     used = profile("there", **H100, change=lambda launch: launch.device_ids.append("0000:1b:00"))
     (device,) = compared(profile("here"), used).headlines[1].devices
-    assert (device.model, device.bus_ids, device.used, device.present) == (
+    assert (device.model, device.device_ids, device.used, device.present) == (
         "NVIDIA H100 80GB HBM3",
         ["0000:1b:00"],
         1,

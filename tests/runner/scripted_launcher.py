@@ -25,6 +25,7 @@ from kit.worker.messages import Command, Do, Done, Entered, Failed
 S = 1_000_000_000
 FIT_BLOCKS = 3
 MS = 1_000_000
+NO_DEVICE_MEMORY = reason("out_of_device_memory", type="OutOfMemoryError", message="CUDA out of memory")
 DIED = reason("signal", signal="SIGKILL")
 
 
@@ -50,6 +51,7 @@ class ScriptedLauncher:
     noise: float = 0.01  # SD of the log of a block
     drift: float = 0.3  # of the machine, over seconds
     resident_b: int = 300 << 20
+    device_share: dict[str, float] = field(default_factory=dict)  # by backend: what it needs of a board's memory
     deaths: list[Death] = field(default_factory=list)
     seed: int = 0
     calls: list[tuple[str, str]] = field(default_factory=list)  # what, cell key or backend
@@ -142,9 +144,13 @@ class ScriptedProcess:
 
     def prepare(self, asked):
         threads = Threads(requested=asked.threads, reported=asked.threads, reason=None, cpus=asked.cpus)
-        return Done(part=LaunchPart(python="3.11.0", phases=[self._phase("import", 1.0)], threads=threads))
+        part = LaunchPart(python="3.11.0", phases=[self._phase("import", 1.0)], threads=threads)
+        part.device_memory_share = asked.memory_share
+        return Done(part=part)
 
     def build(self, do):
+        if self.request.prepare.memory_share < self.launcher.device_share.get(self.request.backend, 0):
+            return Failed(program=do.program, failure=Failure(phase="first_step", reason=NO_DEVICE_MEMORY))
         data = DataUsed(name="mnist", sha256="d" * 64, pool_batches=16)
         part = LaunchPart(backend_version="1.0", phases=[self._phase("build", 0.01)], data=data)
         return Done(part=part, steps=packed([50 * MS]), resident_b=self.launcher.resident_b)

@@ -1,8 +1,9 @@
 """Members that cannot be alive together run one after another, and the profile says why."""
 
 import pytest
-from scripted_launcher import Death, ScriptedLauncher
+from scripted_launcher import NO_DEVICE_MEMORY, Death, ScriptedLauncher
 
+from kit.devices.catalog import DEVICES
 from kit.runner import sequential
 
 
@@ -20,7 +21,7 @@ def check_sequential(run, profile, code):
 
 @pytest.mark.parametrize("device", ["tpu", "gpu"])
 def test_a_device_for_one_process_is_held_by_one_at_a_time(conducted, monkeypatch, device):
-    monkeypatch.setattr(sequential, "_exclusive_gpu", lambda: True)
+    monkeypatch.setattr(DEVICES["gpu"], "is_exclusive", lambda count: True)
     run = conducted(devices=[device], rounds=2)
     check_sequential(run, run.begin(), "exclusive_device")
     assert run.launcher.most_alive == 1
@@ -57,3 +58,37 @@ def test_a_member_that_dies_in_its_whole_turn_leaves_the_others_theirs(conducted
     failed = {launch.cell_key.split("/")[1]: launch.failure for launch in all_launches(profile)}
     assert failed["torch"] is not None
     assert (failed["jax"], failed["tensorflow"]) == (None, None)
+
+
+def test_a_network_that_its_share_of_a_board_is_too_small_for_has_all_of_it_alone(conducted):
+    launcher = ScriptedLauncher(device_share={"torch": 0.5})
+    run = conducted(devices=["gpu"], rounds=2)
+    profile = run.begin(launcher)
+    check_sequential(run, profile, "lack_of_device_memory")
+    launches = all_launches(profile)
+    assert {launch.device_memory_share for launch in launches} == {0.9}
+    assert "torch" in launches[0].turns_reason.values["cell"]
+    # The second round does not try again: three members more at most, of the first.
+    assert len(launcher.requests) <= 3 + 2 * 3
+
+
+def test_what_does_not_fit_alone_either_fails_and_the_others_go_on(conducted):
+    profile = conducted(devices=["gpu"], rounds=2).begin(ScriptedLauncher(device_share={"torch": 1.0}))
+    by_backend = {}
+    for launch in all_launches(profile):
+        by_backend.setdefault(launch.cell_key.split("/")[1], []).append(launch)
+    (failed,) = by_backend.pop("torch")
+    assert failed.failure.reason.code == "out_of_device_memory"
+    assert [len(launches) for launches in by_backend.values()] == [2, 2]
+    assert all(launch.gave_number for launches in by_backend.values() for launch in launches)
+    # Without it the others have room beside each other.
+    assert [launch.turns for launch in by_backend["jax"]] == ["sequential", "blocks"]
+
+
+def test_a_board_that_fills_up_in_mid_round_costs_that_round_its_blocks_and_no_cell(conducted):
+    full = Death("jax", "block", nth=2, why=NO_DEVICE_MEMORY, alone=True)
+    run = conducted(devices=["gpu"], rounds=1)
+    profile = run.begin(ScriptedLauncher(deaths=[full]))
+    launches = all_launches(profile)
+    assert {launch.turns_reason.code for launch in launches} == {"lack_of_device_memory"}
+    assert all(launch.failure is None and launch.blocks.cycle == [0, 1, 2, 3] for launch in launches)

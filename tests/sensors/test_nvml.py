@@ -139,9 +139,9 @@ def test_the_sampler_sees_the_planted_board(in_nvml_process):
 
 IDENTIFY = """
 import sys, msgspec
-from kit.fingerprint.accelerators import accelerators
+from kit.fingerprint.identity import identity
 from kit.fingerprint.machine_state import state
-sys.stdout.write(msgspec.json.encode((accelerators({}), state().accelerators)).decode())
+sys.stdout.write(msgspec.json.encode((identity().accelerators, state().accelerators)).decode())
 """
 
 

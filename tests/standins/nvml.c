@@ -4,6 +4,7 @@
    NVML_PERIOD_MS (100)       the energy counter is fresh so often
    NVML_QUANTUM_MJ (1)        and rises in multiples of this
    NVML_LOST_AFTER_MS (never) after the first call: every board is lost
+   NVML_EXCLUSIVE (0)         the board that only one process may hold, with exclusive
    NVML_STAND_IN names what goes wrong: no_driver, no_permission, mismatch, no_gpu, no_energy, no_instant, power_capped,
    no_clock_events, no_application_clock, exclusive, mig.
    Compiled with -DOLD_DRIVER it lacks the functions that came last. */
@@ -49,7 +50,7 @@ const char *nvmlErrorString(int code) { (void)code; return "stand-in error"; }
 int nvmlDeviceGetCount_v2(unsigned int *count) { *count = wrong("no_gpu") ? 0 : (unsigned)setting("NVML_BOARDS", 1); return SUCCESS; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device) { *device = (void *)(uintptr_t)(index + 1); return SUCCESS; }
 int nvmlDeviceGetName(void *device, char *name, unsigned int length) { (void)device; strncpy(name, "Stand-in H100", length); return SUCCESS; }
-int nvmlDeviceGetUUID(void *device, char *uuid, unsigned int length) { (void)device; strncpy(uuid, "GPU-stand-in", length); return SUCCESS; }
+int nvmlDeviceGetUUID(void *device, char *uuid, unsigned int length) { snprintf(uuid, length, "GPU-stand-in-%u", board(device)); return SUCCESS; }
 int nvmlSystemGetDriverVersion(char *version, unsigned int length) { strncpy(version, "570.1", length); return SUCCESS; }
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *energy_mj) {
     uint64_t period = setting("NVML_PERIOD_MS", 100), quantum = setting("NVML_QUANTUM_MJ", 1);
@@ -68,7 +69,7 @@ int nvmlDeviceGetMigMode(void *device, unsigned int *now, unsigned int *later) {
     (void)device; *now = *later = wrong("mig"); return SUCCESS;
 }
 int nvmlDeviceGetPersistenceMode(void *device, unsigned int *mode) { (void)device; *mode = 1; return SUCCESS; }
-int nvmlDeviceGetComputeMode(void *device, unsigned int *mode) { (void)device; *mode = wrong("exclusive") ? 3 : 0; return SUCCESS; }
+int nvmlDeviceGetComputeMode(void *device, unsigned int *mode) { *mode = wrong("exclusive") && board(device) == setting("NVML_EXCLUSIVE", 0) ? 3 : 0; return SUCCESS; }
 int nvmlDeviceGetPowerUsage(void *device, unsigned int *power_mw) {
     if (lost()) return LOST;
     *power_mw = (unsigned)watts(device) * 950; /* a mean that lags */

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from kit.backends.catalog import CATALOG
 from kit.backends.entry import BackendError
 from kit.backends.program.about import ENTRY
-from kit.backends.program.results import HOST, device_of, floats, kind_of, leaves, shapes, waits_for
+from kit.backends.program.results import CUDA, HOST, device_of, floats, kind_of, leaves, shapes, waits_for
 from kit.backends.program.source import import_function
 from kit.backends.protocol import Compilations, DeviceBatch, Output, Runnable, ThreadSetting
+from kit.devices.catalog import DEVICES
 from kit.profile.cell import Cell
 from kit.profile.program import ProgramSource
 from kit.profile.reason import reason
@@ -150,11 +151,11 @@ class ProgramBackend:
     def peak_memory_b(self, device: str) -> int | None:
         """Ask PyTorch, where it is imported; others tell their own devices' alone."""
         torch = sys.modules.get("torch")
-        return int(torch.cuda.max_memory_allocated()) if torch is not None and device == "gpu" else None
+        return int(torch.cuda.max_memory_allocated()) if torch is not None and device == CUDA else None
 
     def devices(self) -> dict[str, int]:
         """Return every kind: that the program has run on its device is seen on what its first step returns."""
-        return {"cpu": 1, "gpu": 1, "tpu": 1}
+        return dict.fromkeys(DEVICES, 1)
 
 
 def _made(source: ProgramSource, cell: Cell) -> dict[str, Any]:

@@ -20,7 +20,8 @@ Wait = Callable[[Any], None]  # takes what the step returned
 HOST = "host"
 # TensorFlow: "/job:localhost/replica:0/task:0/device:GPU:0".
 _TF_DEVICE = re.compile(r"device:([A-Za-z]+)")
-_KINDS = {"cuda": "gpu", "rocm": "gpu"}
+CUDA = "gpu"
+_KINDS = {"cuda": CUDA, "rocm": CUDA}
 # By framework: its types of arrays, and the call that waits until a device has made what a step returned.
 _ARRAYS = {"jax": ("Array",), "torch": ("Tensor",), "tensorflow": ("Tensor", "Variable")}
 _WAITS: dict[str, Wait] = {
@@ -85,7 +86,7 @@ def waits_for(result: Any) -> set[Wait]:  # noqa: ANN401
         device, framework = device_of(leaf), _framework(leaf)
         if device == HOST or (device == "cpu" and framework != "jax"):
             continue  # on a CPU PyTorch and TensorFlow return from an operation when it is done; JAX does not
-        if framework is None or (framework == "torch" and device != "gpu"):
+        if framework is None or (framework == "torch" and device != CUDA):
             raise TypeError(f"{kind_of(leaf)} on {device}" if device else kind_of(leaf))
         waits.add(_WAITS[framework])
     return waits

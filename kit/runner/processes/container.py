@@ -24,6 +24,7 @@ from kit.runner.processes.process import (
     STDERR_TAIL_LINES,
     THREAD_VARIABLES,
     MemberRequest,
+    devices_shown,
     exited_with,
     killed_by,
 )
@@ -131,12 +132,13 @@ def _options(client: docker.DockerClient, request: MemberRequest) -> ContainerOp
     here = relevant_environment(os.environ, ENVIRONMENT_PREFIXES)
     here = {name: value for name, value in here.items() if name not in OF_THE_HOST}
     threads = dict.fromkeys(THREAD_VARIABLES, str(prepare.threads))
+    shown = devices_shown(prepare, os.environ | request.variant.env)
     return ContainerOptions(
         image=digest,
         user=f"{os.getuid()}:{os.getgid()}",
         entrypoint=(python, "-m", "kit.worker.supervisor"),
         command=[python, "-m", "kit.worker", "--runner", "1", "--cpus", cpus],
         binds=(*data, *(Bind(folder, folder) for folder in sorted(folders))),
-        environment=MEMBER_ENVIRONMENT | here | threads | data_variables | request.variant.env,
+        environment=MEMBER_ENVIRONMENT | here | threads | shown | data_variables | request.variant.env,
         cpuset=cpus,
     )

@@ -24,6 +24,7 @@ from kit.runner.processes.process import (
     STDERR_TAIL_LINES,
     THREAD_VARIABLES,
     MemberRequest,
+    devices_shown,
     exited_with,
     killed_by,
 )
@@ -52,6 +53,7 @@ class LocalProcess:
                     **MEMBER_ENVIRONMENT,
                     **os.environ,
                     **dict.fromkeys(THREAD_VARIABLES, str(prepare.threads)),
+                    **devices_shown(prepare, os.environ | request.variant.env),
                     "TMPDIR": self._folder.name,
                     **request.variant.env,
                 },

@@ -6,8 +6,10 @@ start ─► send, receive … ─► pause │ resume ─► send, receive … 
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
+from kit.devices.catalog import member_environment
 from kit.profile.cell import Variant
 from kit.profile.reason import Reason, reason
 from kit.worker.messages import Prepare
@@ -23,6 +25,12 @@ THREAD_VARIABLES = (
 )  # fmt: skip
 # CUDA counts GPUs as NVML does: by bus id, not fastest first; unless the user has chosen.
 MEMBER_ENVIRONMENT = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+def devices_shown(prepare: Prepare, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that leave a member the devices of its cells, of those that `environment` allows."""
+    cell = prepare.programs[0].cell  # they share a process: its device is theirs
+    return member_environment(cell.device, cell.devices, environment)
 
 
 class MemberRequest(NamedTuple):

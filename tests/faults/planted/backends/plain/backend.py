@@ -3,10 +3,10 @@
 import numpy as np
 from kit.backends.plain.about import ENTRY
 
-from kit.backends.protocol import Compilations, ThreadSetting
+from kit.backends.protocol import Compilations, Runnable, ThreadSetting
 
 
-class Program:
+class Program(Runnable):
     def __init__(self, workload, cell, weights):
         last = list(workload.placed_layers())[-1]
         if workload.name != "mlp":
@@ -16,12 +16,6 @@ class Program:
 
     def put(self, batch):
         return batch
-
-    def trace(self):
-        return False
-
-    def compile(self):
-        return False
 
     def step(self, batch):
         logits = self._logits(batch)
@@ -55,6 +49,9 @@ class Backend:
 
     def devices(self):
         return {"cpu": 1}
+
+    def peak_memory_b(self, device):
+        return None
 
     def build(self, workload, cell, weights, seed):
         return Program(workload.without_dropout(), cell, weights)

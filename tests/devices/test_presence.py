@@ -1,12 +1,16 @@
 import pytest
 from planted_files import plant
 
-from kit.fingerprint.accelerators import why_missing
+from kit.devices.catalog import DEVICES
 from kit.profile.reason import reason
 from kit.sensors import nvml, tpu
 
 NO_LIBRARY = reason("nvml_library_missing")
 NO_TPU = reason("no_tpu")
+
+
+def why_missing(kind, dev):
+    return DEVICES[kind].why_missing(dev)
 
 
 @pytest.fixture

@@ -1,0 +1,25 @@
+"""Every kind of device that there is a file of, by its name and in the order of tables."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+
+import kit.devices
+from kit.devices.device import Device
+
+_names = (f"kit.devices.{module.name}" for module in pkgutil.iter_modules(kit.devices.__path__))
+_modules = [importlib.import_module(name) for name in _names if name != __name__]
+_devices: list[Device] = [module.DEVICE for module in _modules if hasattr(module, "DEVICE")]
+DEVICES: dict[str, Device] = {device.kind: device for device in sorted(_devices, key=lambda device: device.rank)}
+
+
+def member_environment(kind: str, count: int, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what a member on the first `count` devices of a kind is given beside `environment`: these, and no other.
+
+    A framework makes a context on every board that it sees, whatever is asked of it.
+    """
+    others = [device for device in DEVICES.values() if device.kind != kind]
+    hidden = {name: value for device in others for name, value in device.hidden_by.items()}
+    return {**hidden, **DEVICES[kind].shown_by(count, environment)}

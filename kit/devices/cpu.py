@@ -1,0 +1,24 @@
+"""The CPU: always here, and any process's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from kit.devices.device import Device
+
+
+class Cpu(Device):
+    """See `kit.devices.device.Device`."""
+
+    kind = "cpu"
+    rank = 0
+    # RAPL's dram and psys domains lie beside and around a package, its core and uncore within: they would count twice.
+    whole = re.compile(r"rapl\.package-\d+(-die-\d+)?")
+
+    def shown_by(self, count: int, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """JAX would open every device that it has a plugin for; of a TPU nothing else keeps it away."""
+        return {} if "JAX_PLATFORMS" in environment else {"JAX_PLATFORMS": "cpu"}
+
+
+DEVICE = Cpu()

@@ -1,0 +1,89 @@
+"""What the kit asks of one kind of device. To add a kind is to write a file of this folder that ends with `DEVICE`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from kit.profile.identity import Accelerator, AcceleratorState
+from kit.profile.reason import Reason, reason
+
+DEV = Path("/dev")
+
+# What bounds or disturbs a measurement: its subject, whether it is fine, and what to say of it.
+Condition = tuple[str, bool, Reason]
+
+
+class InContainer(NamedTuple):
+    """What a container needs to reach a device."""
+
+    gpus: str | None = None  # as `docker run --gpus` takes it; null: it is no GPU to the engine
+    files: Sequence[str] = ()  # patterns below the host's /dev
+    file_unseen: str = ""  # given in their place where the host cannot be looked at
+    why_no_files: str = ""  # to be told where the host has none
+    unlimited_memlock: bool = False
+    # From what the engine says of itself: why it cannot give the device; None where it can.
+    why_not: Callable[[Mapping[str, Any]], str | None] | None = None
+
+
+class Device:
+    """A kind of device; what a kind does not say itself is as it is of a CPU.
+
+    Attributes:
+        kind: its name in cells, options and profiles.
+        rank: its place among the kinds.
+        files: patterns below /dev; a file of them says that there may be one, listed or not.
+        whole: names of the sensors whose joules together are the device's; null: it has none.
+        precisions: that no other kind has.
+        shares_memory: its members are told which share of its memory is theirs.
+        hidden_by: variables that leave a process none of them.
+        in_container: what a container needs to reach it.
+    """
+
+    kind: str
+    rank: int = 9
+    files: Sequence[str] = ()
+    whole: re.Pattern[str] | None = None
+    precisions: Sequence[str] = ()
+    shares_memory: bool = False
+    hidden_by: Mapping[str, str] = MappingProxyType({})
+    in_container: InContainer = InContainer()
+
+    def listed(self) -> list[Accelerator] | Reason:
+        """Return those of this machine, as its identity has them; or what keeps them from being listed."""
+        return []
+
+    def states(self) -> list[AcceleratorState]:
+        """Return how each of them is at this moment."""
+        return []
+
+    def ids(self, count: int) -> list[str]:
+        """Return which ones the first `count` are that this process sees, as sensors name them; none where unknown."""
+        return []
+
+    def shown_by(self, count: int, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """Return variables that show a process the first `count`, of those that `environment` allows it, alone."""
+        return {}
+
+    def is_exclusive(self, count: int) -> bool:
+        """Whether only one process at a time may hold the first `count` of them."""
+        return False
+
+    def conditions(self, root: Path) -> Iterable[Condition]:
+        """Return what bounds measurements on it; `root`: where /proc, /sys and /dev are."""
+        return ()
+
+    def is_listed(self) -> bool:
+        """Whether there is certainly one here."""
+        listed = self.listed()
+        return not isinstance(listed, Reason) and bool(listed)
+
+    def why_missing(self, dev: Path = DEV) -> Reason | None:
+        """Return why there is certainly none here; None: there is one, or may be one that cannot be listed."""
+        if not self.files or any(next(dev.glob(pattern), None) for pattern in self.files):
+            return None
+        listed = self.listed()
+        return listed if isinstance(listed, Reason) else None if listed else reason(f"no_{self.kind}")

@@ -1,0 +1,156 @@
+"""NVIDIA GPUs, as NVML lists them; what it does not list may still be here, and a framework may see it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from kit.devices.device import Condition, Device, InContainer
+from kit.profile.identity import Accelerator, AcceleratorState
+from kit.profile.reason import Reason, reason
+from kit.sensors import cuda, nvml
+
+
+def _why_no_gpus(engine: Mapping[str, Any]) -> str | None:
+    """Since Docker 28.3 devices may come by the Container Device Interface, without a runtime of its own."""
+    if "nvidia" in str([*engine["Runtimes"], *(engine.get("DiscoveredDevices") or ())]):
+        return None
+    return (
+        "the engine has no NVIDIA runtime; install the NVIDIA Container Toolkit on its host and run "
+        "`sudo nvidia-ctk runtime configure --runtime=docker`, or measure with `kit launch cpu`"
+    )
+
+
+# CUDA programming guide, "CUDA environment variables": the boards that a process sees, by place, UUID or its beginning.
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+ORDER = "CUDA_DEVICE_ORDER"
+BY_BUS_ID = "PCI_BUS_ID"  # as NVML counts; members are started so, unless the user has chosen
+
+
+class Gpu(Device):
+    """See `kit.devices.device.Device`."""
+
+    kind = "gpu"
+    rank = 1
+    # NVIDIA (nvhost*, nvmap: Tegra), AMD (kfd), WSL (dxg).
+    files = ("nvidia*", "nvhost*", "nvmap", "kfd", "dxg")
+    whole = re.compile(r"nvml\.\d+\.energy")  # a counter holds its whole board
+    precisions = ("tf32",)
+    shares_memory = True
+    hidden_by = {VISIBLE: ""}  # noqa: RUF012
+    in_container = InContainer(gpus="all", why_not=_why_no_gpus)
+
+    def listed(self) -> list[Accelerator] | Reason:
+        """Return every board, in NVML's order."""
+        boards = nvml.open_boards()
+        return boards if isinstance(boards, Reason) else [self._identity(board) for board in boards]
+
+    def states(self) -> list[AcceleratorState]:
+        """Return caps and clocks of every board: a forgotten power cap explains a slow run."""
+        return [self._state(board) for board in _boards()]
+
+    def ids(self, count: int) -> list[str]:
+        """Return PCI bus ids."""
+        return cuda.pci_bus_ids(count)
+
+    def shown_by(self, count: int, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """By UUID, whatever the order is; as it was given where no UUID names it, as of a slice of a board."""
+        boards = _used(count, environment)
+        uuids = [board.ask("nvmlDeviceGetUUID") for board in boards if not _is_sliced(board)]
+        if len(uuids) == count and all(uuids):
+            return {VISIBLE: ",".join(uuids)}
+        given = environment.get(VISIBLE)
+        return {} if given is None else {VISIBLE: ",".join(given.split(",")[:count])}
+
+    def is_exclusive(self, count: int) -> bool:
+        """Whether the compute mode of one that is used says so."""
+        return any(
+            board.ask("nvmlDeviceGetComputeMode") == board.nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS
+            for board in _used(count, os.environ)
+        )
+
+    def conditions(self, root: Path) -> Iterator[Condition]:
+        """Tell the modes of each board."""
+        boards = _boards()
+        if not boards:
+            return
+        off, persists = boards[0].nvml.NVML_DEVICE_MIG_DISABLE, boards[0].nvml.NVML_FEATURE_ENABLED
+        shared = boards[0].nvml.NVML_COMPUTEMODE_DEFAULT
+        modes = (
+            ("compute mode", "nvmlDeviceGetComputeMode", shared, ("gpu_shared", "gpu_exclusive")),
+            ("MIG", "nvmlDeviceGetMigMode", off, ("mig_off", "mig_on")),
+            ("persistence", "nvmlDeviceGetPersistenceMode", persists, ("persists", "persists_not")),
+        )
+        for board, (subject, call, wanted, codes) in product(boards, modes):
+            mode = board.ask(call)
+            if mode is not None:
+                # Of MIG: the mode now, and after the next reset.
+                fine = (mode[0] if isinstance(mode, list | tuple) else mode) == wanted
+                yield f"GPU {board.place} {subject}", fine, reason(codes[not fine], gpu=board.place)
+
+    def _identity(self, board: nvml.Board) -> Accelerator:
+        memory, uuid, driver = board.ask("nvmlDeviceGetMemoryInfo"), board.ask("nvmlDeviceGetUUID"), None
+        with suppress(board.nvml.NVMLError):
+            driver = board.nvml.nvmlSystemGetDriverVersion()
+        return Accelerator(
+            kind=self.kind,
+            model=board.ask("nvmlDeviceGetName") or "unnamed",
+            memory_b=memory and int(memory.total),
+            driver=driver,
+            uuid_sha256=uuid and hashlib.sha256(uuid.encode()).hexdigest(),
+            device_id=board.bus_id(),
+        )
+
+    def _state(self, board: nvml.Board) -> AcceleratorState:
+        def number(call: str, *arguments: object, per_unit: int = 1) -> float | None:
+            answer = board.ask(call, *arguments)
+            return None if answer is None else answer / per_unit
+
+        clock, die = board.nvml.NVML_CLOCK_SM, board.nvml.NVML_TEMPERATURE_GPU
+        return AcceleratorState(
+            name=f"{self.kind} {board.place}",
+            power_cap_w=number("nvmlDeviceGetEnforcedPowerLimit", per_unit=1000),
+            power_cap_default_w=number("nvmlDeviceGetPowerManagementDefaultLimit", per_unit=1000),
+            clock_limit_mhz=number("nvmlDeviceGetApplicationsClock", clock),
+            clock_mhz=number("nvmlDeviceGetClockInfo", clock),
+            temperature_c=number("nvmlDeviceGetTemperature", die),
+        )
+
+
+def _boards() -> list[nvml.Board]:
+    boards = nvml.open_boards()
+    return [] if isinstance(boards, Reason) else boards
+
+
+def _used(count: int, environment: Mapping[str, str]) -> list[nvml.Board]:
+    """Return the first `count` boards that a process with this environment sees, those that NVML lists."""
+    boards = _boards()
+    if VISIBLE not in environment:
+        return boards[:count]
+    used = []
+    for entry in environment[VISIBLE].split(",")[:count]:
+        board = next((board for board in boards if _is_named(board, entry.strip(), environment)), None)
+        if board is None:
+            break  # CUDA reads no further
+        used.append(board)
+    return used
+
+
+def _is_named(board: nvml.Board, entry: str, environment: Mapping[str, str]) -> bool:
+    if entry.isdecimal():
+        return int(entry) == board.place and environment.get(ORDER, BY_BUS_ID) == BY_BUS_ID
+    return entry.startswith("GPU-") and str(board.ask("nvmlDeviceGetUUID")).startswith(entry)
+
+
+def _is_sliced(board: nvml.Board) -> bool:
+    mode = board.ask("nvmlDeviceGetMigMode")  # now, and after the next reset
+    return mode is not None and mode[0] != board.nvml.NVML_DEVICE_MIG_DISABLE
+
+
+DEVICE = Gpu()

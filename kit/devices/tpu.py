@@ -1,0 +1,51 @@
+"""TPUs: one process at a time holds them, and they tell no joules."""
+
+from __future__ import annotations
+
+import re
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+from kit.devices.device import Condition, Device, InContainer
+from kit.profile.identity import Accelerator
+from kit.profile.reason import reason
+from kit.sensors import tpu
+
+
+class Tpu(Device):
+    """See `kit.devices.device.Device`."""
+
+    kind = "tpu"
+    rank = 2
+    # /dev/vfio/vfio, beside the groups of a TPU, is on machines without any device, too.
+    files = (tpu.ACCEL_FILES, tpu.VFIO_GROUPS, "vfio/devices/*")
+    whole = re.compile(r"tpu\.\d+\.energy")
+    in_container = InContainer(
+        # Cloud TPU documentation, "Run a container on a TPU VM"; VFIO needs its control file and locked memory, too.
+        files=(tpu.ACCEL_FILES, "vfio/vfio", tpu.VFIO_GROUPS),
+        file_unseen="/dev/vfio",  # of a v5 or later
+        why_no_files="no TPU on the engine's host: neither /dev/accel* nor /dev/vfio/*; run on a TPU VM, or name one "
+        "with --host ssh://…",
+        unlimited_memlock=True,
+    )
+
+    def listed(self) -> list[Accelerator]:
+        """Return a TPU for each device file and PCI address."""
+        return [
+            Accelerator(kind=self.kind, model=f"TPU at {place}", memory_b=None, driver=None, uuid_sha256=None)
+            for place in tpu.devices()
+        ]
+
+    def is_exclusive(self, count: int) -> bool:
+        """Always: libtpu lets one process in."""
+        return True
+
+    def conditions(self, root: Path) -> Iterator[Condition]:
+        """Tell whether it may lock all the memory that it maps."""
+        if tpu.devices(root / "dev", root / "sys/bus/pci/devices"):
+            fine = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] == resource.RLIM_INFINITY
+            yield "locked memory", fine, reason("memlock_unlimited" if fine else "memlock_small")
+
+
+DEVICE = Tpu()

@@ -1,0 +1,105 @@
+"""A member sees the devices of its cells and no other: below it a program that opens all that it sees."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from profile_builder import cell
+
+from kit.profile.cell import Variant
+from kit.runner.processes import container
+from kit.runner.processes.process import MemberRequest
+from kit.worker.messages import Prepare, ProgramRequest
+
+# As a framework does, whatever device it was asked for.
+OPENS_ALL = """
+import json, os
+from kit.sensors import cuda
+seen = [cuda.pci_bus_ids(count) for count in (2, 1)]
+print(json.dumps([next(filter(None, seen), []), os.environ.get("JAX_PLATFORMS")]))
+"""
+START = """
+import sys
+from profile_builder import cell
+from kit.profile.cell import Variant
+from kit.profile.launch import StepPlan
+from kit.runner.processes.local import LocalProcess
+from kit.runner.processes.process import MemberRequest
+from kit.worker.messages import Prepare, ProgramRequest
+plan = StepPlan(cycles=1, block_s=1, lead_in_s=0, warmup_s=0, warmup_steps=1, energy_s=0)
+of_device, python = cell(device=sys.argv[1], devices=int(sys.argv[2])), sys.argv[3]
+prepare = Prepare(programs=[ProgramRequest(cell=of_device)], plan=plan, data={}, seed=0, threads=1, cpus=[0],
+                  clock="monotonic_raw", prove=False)
+process = LocalProcess(MemberRequest("torch", Variant(name="v", python=python), prepare))
+process.wait(30)
+sys.stdout.write((process.receive(10) or b"").decode())
+sys.stderr.write(process.stderr_tail())
+process.kill()
+"""
+TESTS = Path(__file__).parents[1]
+FIRST, SECOND = "0000:65:00.0", "0000:66:00.0"
+
+
+@pytest.fixture
+def seen_by_a_member(in_nvml_process, tmp_path):
+    """What a member sees of two boards, the JAX platforms it is given, and whether it has opened a driver."""
+    program, python, log = tmp_path / "program.py", tmp_path / "python", tmp_path / "log"
+    program.write_text(OPENS_ALL)
+
+    def look(device, devices=1, **environment):
+        python.write_text(f"#!/bin/sh\nexec {sys.executable} {program}\n")
+        python.chmod(0o755)
+        code = f"import sys; sys.argv = ['', {device!r}, {devices}, {str(python)!r}]\n{START}"
+        paths = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(TESTS)])
+        given = {"NVML_BOARDS": "2", "CUDA_STAND_IN_LOG": str(log), "PYTHONPATH": paths} | environment
+        boards, platforms = json.loads(in_nvml_process(code, **given))
+        return boards, platforms, log.exists()
+
+    return look
+
+
+def test_a_cpu_member_opens_no_board_and_no_platform_but_the_cpus(seen_by_a_member):
+    assert seen_by_a_member("cpu") == ([], "cpu", False)
+    assert seen_by_a_member("cpu", CUDA_VISIBLE_DEVICES="1", JAX_PLATFORMS="cpu,cuda") == ([], "cpu,cuda", False)
+
+
+@pytest.mark.parametrize(
+    ("environment", "devices", "boards"),
+    [
+        ({}, 1, [FIRST]),
+        ({}, 2, [FIRST, SECOND]),
+        ({"CUDA_VISIBLE_DEVICES": "1"}, 1, [SECOND]),
+        ({"CUDA_VISIBLE_DEVICES": "1,0"}, 1, [SECOND]),
+        ({"CUDA_VISIBLE_DEVICES": "GPU-stand-in-1"}, 1, [SECOND]),
+        # Places in an order that is not NVML's are left to CUDA.
+        ({"CUDA_VISIBLE_DEVICES": "1,0", "CUDA_DEVICE_ORDER": "FASTEST_FIRST"}, 1, [SECOND]),
+        ({"CUDA_VISIBLE_DEVICES": ""}, 1, []),
+        ({"NVML_BOARDS": "1"}, 2, [FIRST, SECOND]),
+    ],
+)
+def test_a_gpu_member_sees_the_first_boards_that_it_may(seen_by_a_member, environment, devices, boards):
+    seen, platforms, _ = seen_by_a_member("gpu", devices, **environment)
+    assert (seen, platforms) == (boards, None)
+
+
+def test_a_member_in_a_container_is_given_the_same(monkeypatch):
+    monkeypatch.setattr(
+        container, "need_image", lambda client, digest: SimpleNamespace(python=lambda backend: "python")
+    )
+    asked = Prepare(
+        programs=[ProgramRequest(cell=cell(device="cpu"))],
+        plan={}, data={}, seed=0, threads=1, cpus=[0], clock="auto", prove=False,
+    )  # fmt: skip
+    variant = Variant(name="v", image="x", image_digest="sha256:1")
+    options = container._options(None, MemberRequest("torch", variant, asked))
+    assert {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}.items() <= options.environment.items()
+
+
+def test_what_one_process_may_hold_is_looked_for_on_the_boards_that_are_used(in_nvml_process):
+    code = "from kit.devices.catalog import DEVICES\nprint([DEVICES['gpu'].is_exclusive(count) for count in (1, 2)])"
+    second = {"NVML_BOARDS": "2", "NVML_EXCLUSIVE": "1"}
+    assert in_nvml_process(code, "exclusive", **second) == "[False, True]\n"
+    assert in_nvml_process(code, "exclusive", CUDA_VISIBLE_DEVICES="1", **second) == "[True, True]\n"
