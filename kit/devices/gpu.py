@@ -30,6 +30,8 @@ def _why_no_gpus(engine: Mapping[str, Any]) -> str | None:
 # CUDA programming guide, "CUDA environment variables": the boards that a process sees, by place, UUID or its beginning.
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ORDER = "CUDA_DEVICE_ORDER"
+# NVML reference, nvmlComputeMode_t.
+COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
 BY_BUS_ID = "PCI_BUS_ID"  # as NVML counts; members are started so, unless the user has chosen
 
 
@@ -112,7 +114,15 @@ class Gpu(Device):
             answer = board.ask(call, *arguments)
             return None if answer is None else answer / per_unit
 
-        clock, die = board.nvml.NVML_CLOCK_SM, board.nvml.NVML_TEMPERATURE_GPU
+        def since_loaded_ns(policy: int) -> int | None:
+            answer = board.ask("nvmlDeviceGetViolationStatus", policy)
+            return None if answer is None else int(answer.violationTime)
+
+        nvml = board.nvml
+        clock, die = nvml.NVML_CLOCK_SM, nvml.NVML_TEMPERATURE_GPU
+        # By its version: the plain name raises another kind of error where the driver is older.
+        processes = board.ask("nvmlDeviceGetComputeRunningProcesses_v3")
+        mode, mig, ecc = (board.ask(f"nvmlDeviceGet{what}Mode") for what in ("Compute", "Mig", "Ecc"))
         return AcceleratorState(
             name=f"{self.kind} {board.place}",
             power_cap_w=number("nvmlDeviceGetEnforcedPowerLimit", per_unit=1000),
@@ -120,6 +130,15 @@ class Gpu(Device):
             clock_limit_mhz=number("nvmlDeviceGetApplicationsClock", clock),
             clock_mhz=number("nvmlDeviceGetClockInfo", clock),
             temperature_c=number("nvmlDeviceGetTemperature", die),
+            device_id=board.bus_id(),
+            clock_max_mhz=number("nvmlDeviceGetMaxClockInfo", clock),
+            compute_mode=COMPUTE_MODES.get(mode),
+            mig=mig and bool(mig[0]),  # now, and after the next reset
+            mps=_mps_control().exists(),
+            ecc=ecc and bool(ecc[0]),
+            processes=None if processes is None else len(processes),
+            power_violation_ns=since_loaded_ns(nvml.NVML_PERF_POLICY_POWER),
+            thermal_violation_ns=since_loaded_ns(nvml.NVML_PERF_POLICY_THERMAL),
         )
 
 
@@ -146,6 +165,11 @@ def _is_named(board: nvml.Board, entry: str, environment: Mapping[str, str]) -> 
     if entry.isdecimal():
         return int(entry) == board.place and environment.get(ORDER, BY_BUS_ID) == BY_BUS_ID
     return entry.startswith("GPU-") and str(board.ask("nvmlDeviceGetUUID")).startswith(entry)
+
+
+def _mps_control() -> Path:
+    """Return the pipe of NVIDIA's Multi-Process Service, as its documentation names it; there while it runs."""
+    return Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY") or "/tmp/nvidia-mps", "control")
 
 
 def _is_sliced(board: nvml.Board) -> bool:

@@ -79,6 +79,15 @@ class AcceleratorState(msgspec.Struct, frozen=True, kw_only=True):
     clock_limit_mhz: float | None  # application clock of its processors: they run no faster
     clock_mhz: float | None
     temperature_c: float | None
+    device_id: str | None = None  # PCI bus id
+    clock_max_mhz: float | None = None  # that the board has at all
+    compute_mode: str | None = None  # "default": any process's; "exclusive_process": one at a time's
+    mig: bool | None = None  # in slices
+    mps: bool | None = None  # a server on this machine lets processes share boards
+    ecc: bool | None = None
+    processes: Int64 | None = None  # that compute on it; no member of this run is alive at this moment
+    power_violation_ns: Int64 | None = None  # since the driver was loaded: slowed by its power cap
+    thermal_violation_ns: Int64 | None = None
 
 
 # Of a `State`: cumulative since the machine or the group was started; only their growth says something.

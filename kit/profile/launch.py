@@ -257,7 +257,9 @@ class Launch(LaunchPart, kw_only=True, omit_defaults=False):
     turns_reason: Reason | None = None  # why not in blocks
     p95_ns: Int64 | None = None  # over all timed steps that were waited for one by one; null: of fewer than 20
     p99_ns: Int64 | None = None  # null: of fewer than 100
-    sensors: dict[str, SensorSummary] = {}  # of what was sampled
+    # Of what was sampled: on a CPU in the blocks; on an accelerator in the long block for energy, where there is one.
+    sensors: dict[str, SensorSummary] = {}
+    sensor_reasons: dict[str, Reason] = {}  # why a gauge that was sampled says nothing of this launch
     energy: list[Energy] = []
     throughput: Throughput | None = None  # up to schema 2.1 only
     marks: list[Reason] = []

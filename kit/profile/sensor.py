@@ -26,6 +26,7 @@ class SensorReport(msgspec.Struct, frozen=True, kw_only=True):
     device_id: str | None = None  # PCI bus id, of a board's sensor
     reason: Reason | None = None  # always set when unavailable: which obstacle there is
     update_period_ns: Int64 | None = None  # measured or documented period between fresh values
+    mean_over_ns: Int64 | None = None  # each value is a mean over so long before it; null: of its moment, or not known
 
 
 class SensorSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -79,6 +79,9 @@ REASONS: Templates = {
     "throttled": "throttled by cgroup quota {share_pct} of the time",
     "stalls": "stalls for {share_pct} of its time",
     "contended": "contended: others took {share_pct} of its CPUs' time",
+    "board_throttled": "its board was slowed {share_pct} of the time: {causes}",
+    "power_capped": "its board may draw {cap_w} of its usual {default_w}",
+    "board_shared": "its board was shared with {processes} other processes",
     "process_ended_early": "its process ended later, while it measured {cell}",
     "step_too_short_for_clock": "a step of {step_ns} is shorter than {shortest_ns}, which the clock may time singly",
     "recompiled": "compiled again {count} times after the first step",
@@ -223,6 +226,9 @@ REASONS: Templates = {
     "can only come from the provider's own monitoring",
     # Sampler and energy
     "sampler_failed": "the sampler ended early (exit code {exit_code}) {error}",
+    "gauge_window_too_short": "the block of {window_ns} is too short for this sensor: {needed_ns}, two of its periods, "
+    "are needed",
+    "board_in_slices": "the member had a slice of the board (MIG), and the joules are the whole board's",
     "counter_stuck": "the counter did not move in {block_s:.3g} s: it is stuck, or every read failed",
     "counter_reset": "the counter fell during the block: it was reset, what it held is lost",
     "energy_block_too_short": "the block of {block_s:.3g} s is too short for this sensor: {needed_s:.3g} s (100 "

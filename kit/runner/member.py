@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kit.clock import now_ns
 from kit.errors import KitError
@@ -23,6 +24,7 @@ from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
 from kit.profile.steps import Steps, timed_steps
 from kit.profile.unfinished import KeptLaunch
+from kit.runner.boards import Boards, board_marks, why_not_its_joules
 from kit.runner.interrupt import StopFlag
 from kit.runner.processes.process import SIGNAL_LIMIT_S, MemberRequest, Process
 from kit.sensors.samples import Samples
@@ -170,24 +172,36 @@ class Member:
         """Return the cell of that key."""
         return self.plan.cells[self._place(key)]
 
-    def finished_launches(self, samples: Samples | None) -> list[KeptLaunch]:
-        """Return the launches with all their steps, and with what the sampler saw of their blocks."""
-        return [self._finished(key, launch, samples) for key, launch in self.launches.items()]
+    def finished_launches(self, samples: Samples | None, boards: Boards) -> list[KeptLaunch]:
+        """Return the launches with all their steps, and with what the sampler saw of their blocks and their boards."""
+        return [self._finished(key, launch, samples, boards) for key, launch in self.launches.items()]
 
-    def _finished(self, key: LaunchKey, launch: Launch, samples: Samples | None) -> KeptLaunch:
+    def _finished(self, key: LaunchKey, launch: Launch, samples: Samples | None, boards: Boards) -> KeptLaunch:
         steps = np.concatenate([*self._steps[key], np.array([], np.int64)])
         timed_ns = timed_steps(launch, steps)
         launch.p95_ns, launch.p99_ns = percentile_ns(timed_ns, 95), percentile_ns(timed_ns, 99)
         if samples is not None:
             if samples.failure is not None:
                 launch.marks.append(samples.failure)
-            if windows := _windows(launch):
-                launch.sensors = samples.summaries(windows)
-            batch = self.cell(launch.cell_key).batch
-            for done in self._long_blocks[key]:
-                ((begin_ns, end_ns),) = _windows(done.part)
-                launch.energy += samples.energy(begin_ns, end_ns, done.part.blocks.steps[0] * batch)
+            self._add_sampled(key, launch, samples, boards)
+        launch.marks += board_marks(launch, boards)
         return KeptLaunch(launch=launch, step_ns=steps.tobytes())
+
+    def _add_sampled(self, key: LaunchKey, launch: Launch, samples: Samples, boards: Boards) -> None:
+        """Add gauges, of what runs as people run it, and joules: of the launch's own boards alone."""
+        cell, long_blocks = self.cell(launch.cell_key), self._long_blocks[key]
+        on_cpu = cell.device == "cpu"
+        if on_cpu or launch.device_ids:
+            samples = samples.of_boards(() if on_cpu else launch.device_ids)
+        # An accelerator's other blocks wait for single steps, too, and are shorter than some gauges' period.
+        if windows := (not on_cpu and [_windows(done.part)[0] for done in long_blocks]) or _windows(launch):
+            launch.sensors, launch.sensor_reasons = samples.summaries(windows), samples.too_slow(windows)
+        for done in long_blocks:
+            (window,) = _windows(done.part)
+            for energy in samples.energy(*window, done.part.blocks.steps[0] * cell.batch):
+                why = why_not_its_joules(boards.get(energy.device_id or "", ()))
+                refused = energy if why is None else replace(energy, joules_j=None, window_ns=None, reason=why)
+                launch.energy.append(refused)
 
     def _add(self, key: str, group: str, done: Done | None) -> None:
         if done is not None:

@@ -18,6 +18,7 @@ from kit.profile.cell import Variant
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
 from kit.profile.unfinished import KeptLaunch, RunPlan
+from kit.runner.boards import boards_seen, look
 from kit.runner.cpus import default_threads
 from kit.runner.interrupt import StopFlag
 from kit.runner.member import Member
@@ -55,12 +56,14 @@ def run_round(context: Context, shared: SharedGroups, number: int) -> list[KeptL
         OSError: no room for a member's files.
     """
     this_round = _Round(context, shared, number)
-    sampling = Sampling.start(context.plan.sensors)
+    cells = [cell for plan in shared.members for cell in plan.cells]
+    before, sampling = look(cells), Sampling.start(context.plan.sensors)
     try:
         members = this_round.measure()
     finally:
         samples = sampling.stop() if sampling is not None else None
-    return [kept for member in members for kept in member.finished_launches(samples)]
+    boards = boards_seen(before, look(cells))
+    return [kept for member in members for kept in member.finished_launches(samples, boards)]
 
 
 class _Round:

@@ -23,6 +23,8 @@ POLL_LIMIT_S = 0.6
 POLLED_CHANGES = 5
 # NVML reference, nvmlUtilization_t: "percent of time over the past sample period" of 1/6 to 1 s.
 BUSY_PERIOD_NS = 166_666_667
+# NVML reference, nvmlDeviceGetPowerUsage, where it is a mean.
+POWER_MEAN_NS = 1_000_000_000
 
 # NVML reference, NvmlClocksEventReasons (once ThrottleReasons): what slows a GPU below the clock it was asked for.
 SLOWING = {
@@ -76,7 +78,8 @@ def open_boards() -> list[Board] | Reason:
         return reason("nvml_package_missing")
     try:
         pynvml.nvmlInit()
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        handles = [_handle(pynvml, index) for index in range(pynvml.nvmlDeviceGetCount())]
+        boards = [Board(pynvml, place, handle) for place, handle in enumerate(handles) if handle is not None]
     except pynvml.NVMLError as error:
         codes = {
             pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: "nvml_library_missing",
@@ -86,7 +89,17 @@ def open_boards() -> list[Board] | Reason:
         }
         code = codes.get(error.value)
         return reason(code) if code else reason("nvml_failed", error=str(error))
-    return [Board(pynvml, place, handle) for place, handle in enumerate(handles)] or reason("nvml_no_gpu")
+    return boards or reason("nvml_no_gpu")
+
+
+def _handle(nvml: ModuleType, index: int) -> Any:  # noqa: ANN401
+    """Return NVML's handle of a board; None of one that has fallen off its bus: the others are still there."""
+    try:
+        return nvml.nvmlDeviceGetHandleByIndex(index)
+    except nvml.NVMLError as error:
+        if error.value != nvml.NVML_ERROR_GPU_IS_LOST:
+            raise
+        return None
 
 
 def open_sampled() -> list[Sensor]:
@@ -111,7 +124,13 @@ def _sensors_of(board: Board) -> list[Sensor]:
     bus = board.bus_id()
 
     def sensor(
-        name: str, unit: str, source: str, value: Callable[[], float], update_period_ns: int | None = None
+        name: str,
+        unit: str,
+        source: str,
+        value: Callable[[], float],
+        *,
+        update_period_ns: int | None = None,
+        mean_over_ns: int | None = None,
     ) -> Sensor:
         report = SensorReport(
             name=f"nvml.{place}.{name}",
@@ -122,6 +141,7 @@ def _sensors_of(board: Board) -> list[Sensor]:
             status="measured",
             counter=name == "energy",
             update_period_ns=update_period_ns,
+            mean_over_ns=mean_over_ns,
             device_id=bus,
         )
         try:  # what a board does not answer now is unavailable for the whole run
@@ -143,15 +163,17 @@ def _sensors_of(board: Board) -> list[Sensor]:
     if not power.is_available:
         # NVML reference: GA100 and older answer the present power, later boards a mean.
         mean = "nvmlDeviceGetPowerUsage: mean over 1 s on Ampere and later, GA100 excepted"
-        power = sensor("power", "W", mean, lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000)
+        usage = nvml.nvmlDeviceGetPowerUsage
+        power = sensor("power", "W", mean, lambda: usage(handle) / 1000, mean_over_ns=POWER_MEAN_NS)
     busy = "nvmlDeviceGetUtilizationRates: share of the last 1/6 to 1 s in which some kernel ran, not occupancy"
+    rates = nvml.nvmlDeviceGetUtilizationRates
     memory = "nvmlDeviceGetMemoryInfo: used, by all processes"
     clock, die = nvml.NVML_CLOCK_SM, nvml.NVML_TEMPERATURE_GPU
     mask = "nvmlDeviceGetCurrentClocksEventReasons: at this moment"
     return [
         sensor("energy", "J", energy, lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000),
         power,
-        sensor("utilization", "%", busy, lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu, BUSY_PERIOD_NS),
+        sensor("utilization", "%", busy, lambda: rates(handle).gpu, update_period_ns=BUSY_PERIOD_NS),
         sensor("memory", "B", memory, lambda: nvml.nvmlDeviceGetMemoryInfo(handle).used),
         sensor("frequency", "MHz", "nvmlDeviceGetClockInfo: SM", lambda: nvml.nvmlDeviceGetClockInfo(handle, clock)),
         sensor("temperature", "C", "nvmlDeviceGetTemperature", lambda: nvml.nvmlDeviceGetTemperature(handle, die)),

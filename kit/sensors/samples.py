@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kit.profile.reason import Reason
+from kit.profile.reason import Reason, reason
 from kit.profile.sensor import Energy, SensorReport, SensorSummary
 from kit.sensors import nvml
 
 # Mean power from a counter's readings 0.1 s apart is sound where many updates lie between them: RAPL's, not NVML's.
 POWER_UPDATE_MAX_NS = 10_000_000
+# A gauge's first value in a window is of what ran before it: a window has to hold one more.
+PERIODS_LEAST = 2
 
 Window = tuple[int, int]  # begin and end, on CLOCK_MONOTONIC_RAW
 
@@ -27,15 +29,20 @@ class Series(NamedTuple):
     at_ns: list[int]
     values: list[float]
 
-    def within(self, windows: Sequence[Window]) -> Iterator[slice]:
-        """Yield the place of each window's readings.
+    @property
+    def memory_ns(self) -> int:
+        """How long before it a value of a gauge is still of: its update period, or what it is a mean over."""
+        of_report = self.report
+        return 0 if of_report.counter else max(of_report.update_period_ns or 0, of_report.mean_over_ns or 0)
 
-        A gauge shows what was in its last update period: with a known one, readings sooner after the begin are of what
-        ran before.
+    def within(self, windows: Sequence[Window]) -> Iterator[slice]:
+        """Yield the place of each window's readings, of windows that are long enough for it.
+
+        Readings of a gauge sooner after the begin than its memory are of what ran before.
         """
-        settle_ns = 0 if self.report.counter else self.report.update_period_ns or 0
         for begin_ns, end_ns in windows:
-            yield slice(bisect_left(self.at_ns, begin_ns + settle_ns), bisect_right(self.at_ns, end_ns))
+            if end_ns - begin_ns >= PERIODS_LEAST * self.memory_ns:
+                yield slice(bisect_left(self.at_ns, begin_ns + self.memory_ns), bisect_right(self.at_ns, end_ns))
 
 
 class Samples(NamedTuple):
@@ -43,6 +50,22 @@ class Samples(NamedTuple):
 
     series: Sequence[Series]
     failure: Reason | None = None
+
+    def of_boards(self, device_ids: Sequence[str]) -> Samples:
+        """Return what is of these boards, or of no board."""
+        kept = [of_sensor for of_sensor in self.series if of_sensor.report.device_id in (None, *device_ids)]
+        return Samples(kept, self.failure)
+
+    def too_slow(self, windows: Sequence[Window]) -> dict[str, Reason]:
+        """Return the gauges for which all windows are too short, with what they would need."""
+        longest_ns = max((end_ns - begin_ns for begin_ns, end_ns in windows), default=0)
+        return {
+            of_sensor.report.name: reason(
+                "gauge_window_too_short", window_ns=longest_ns, needed_ns=PERIODS_LEAST * of_sensor.memory_ns
+            )
+            for of_sensor in self.series
+            if longest_ns < PERIODS_LEAST * of_sensor.memory_ns
+        }
 
     def summaries(self, windows: Sequence[Window]) -> dict[str, SensorSummary]:
         """Return mean and largest of the readings within the windows; a sensor without a reading there is left out.

@@ -52,6 +52,8 @@ class ScriptedLauncher:
     drift: float = 0.3  # of the machine, over seconds
     resident_b: int = 300 << 20
     device_share: dict[str, float] = field(default_factory=dict)  # by backend: what it needs of a board's memory
+    device_ids: tuple[str, ...] = ()
+    long_blocks: list[tuple[int, int]] = field(default_factory=list)  # begin and end of each
     deaths: list[Death] = field(default_factory=list)
     seed: int = 0
     calls: list[tuple[str, str]] = field(default_factory=list)  # what, cell key or backend
@@ -166,6 +168,8 @@ class ScriptedProcess:
         step_ns = round(base_ms * MS * luck * self.launcher.machine())
         begin_ns, span_ns = self.launcher.now_ns, int(do.seconds * S)
         self.launcher.now_ns += span_ns
+        if do.by_time:
+            self.launcher.long_blocks.append((begin_ns, self.launcher.now_ns))
         is_fit = self.programs[do.program].cell.task == "fit"
         self.fit_blocks += is_fit
         # The first is the lead-in, which nothing may count.
@@ -188,7 +192,8 @@ class ScriptedProcess:
         return Done(part=LaunchPart(recompiles=Compilations(count=0)))
 
     def finish(self, _):
-        return Done(part=LaunchPart(peak_memory_b=1, certificate=certificate()))
+        device_ids = list(self.launcher.device_ids)
+        return Done(part=LaunchPart(peak_memory_b=1, certificate=certificate(), device_ids=device_ids))
 
     def pause(self):
         assert self.launcher.awake is self

@@ -123,6 +123,24 @@ def sample(run, wrong):
     return msgspec.json.decode(run(SAMPLE, wrong), type=tuple[dict[str, SensorSummary], list[Energy]])
 
 
+@pytest.mark.parametrize(
+    ("wrong", "sensor", "code"),
+    [
+        ("constant_energy", "nvml.0.energy", "counter_stuck"),
+        ("zero_energy", "nvml.0.energy", "counter_stuck"),
+        ("falling_energy", "nvml.0.energy", "counter_reset"),
+        ("zero_power", "nvml.0.power", "zero_power"),
+    ],
+)
+def test_nonsense_of_a_board_is_no_joules_and_the_rest_stands(in_nvml_process, wrong, sensor, code):
+    summaries, energies = sample(in_nvml_process, wrong)
+    of_sensor = {energy.sensor: energy for energy in energies}
+    assert (of_sensor[sensor].joules_j, of_sensor.pop(sensor).reason.code) == (None, code)
+    (other,) = of_sensor.values()
+    assert other.joules_j / (other.window_ns / 1e9) == pytest.approx(200, rel=0.1)
+    assert summaries["nvml.0.utilization"].mean == 87.0
+
+
 def test_the_sampler_sees_the_planted_board(in_nvml_process):
     summaries, energies = sample(in_nvml_process, "power_capped")
     assert summaries["nvml.0.utilization"].mean == summaries["nvml.0.utilization"].max == 87.0
@@ -145,8 +163,8 @@ sys.stdout.write(msgspec.json.encode((identity().accelerators, state().accelerat
 """
 
 
-def identify(run, wrong=""):
-    return msgspec.json.decode(run(IDENTIFY, wrong), type=tuple[list[Accelerator], list[AcceleratorState]])
+def identify(run, wrong="", **settings):
+    return msgspec.json.decode(run(IDENTIFY, wrong, **settings), type=tuple[list[Accelerator], list[AcceleratorState]])
 
 
 def test_identity_and_state_of_each_board(in_nvml_process):
@@ -160,7 +178,29 @@ def test_identity_and_state_of_each_board(in_nvml_process):
         clock_limit_mhz=1400.0,
         clock_mhz=1755.0,
         temperature_c=54.0,
+        device_id="0000:65:00.0",
+        clock_max_mhz=1980.0,
+        compute_mode="default",
+        mig=False,
+        mps=False,
+        ecc=True,
+        processes=0,
+        power_violation_ns=7000,
+        thermal_violation_ns=0,
     )
+
+
+def test_the_state_has_what_bounds_a_board_and_who_else_is_on_it(in_nvml_process):
+    _, (state,) = identify(in_nvml_process, "exclusive", NVML_PROCESSES="3")
+    assert (state.compute_mode, state.processes) == ("exclusive_process", 3)
+    assert identify(in_nvml_process, "mig")[1][0].mig is True
+
+
+def test_a_board_that_has_fallen_off_its_bus_leaves_the_others_their_places(in_nvml_process):
+    boards, states = identify(in_nvml_process, NVML_BOARDS="3", NVML_GONE="1")
+    assert len(boards) == 2
+    assert [(state.name, state.device_id) for state in states] == [("gpu 0", "0000:65:00.0"), ("gpu 2", "0000:67:00.0")]
+    assert identify(in_nvml_process, NVML_GONE="0") == ([], [])
 
 
 def test_what_a_board_does_not_tell_is_null_and_where_none_is_listed_there_is_none(in_nvml_process):

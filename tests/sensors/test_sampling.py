@@ -137,3 +137,17 @@ def test_a_file_cut_off_in_a_line_loses_that_line_and_failed_reads_are_left_out(
     (kept,) = read_series(HEADER + b"[[100,1.5]]\n[null]\n[[200,null]]\n[[300,2]]\n[[400,")
     assert (kept.at_ns, kept.values) == ([100, 300], [1.5, 2.0])
     assert read_series(b"") == []
+
+
+def test_a_gauge_slower_than_half_a_window_says_nothing_and_why():
+    # A mean over 1 s, while members of 200 and 600 W take turns of 0.25 s: 400 W of both.
+    slow = series("nvml.0.power", range(0, 20 * SECOND, SECOND // 10), [400.0] * 200, mean_over_ns=SECOND)
+    quick = series("nvml.0.frequency", range(0, 20 * SECOND, SECOND // 10), [1755.0] * 200)
+    samples = Samples([slow, quick])
+    blocks = [(begin * SECOND, begin * SECOND + SECOND // 4) for begin in (2, 4)]
+    assert samples.summaries(blocks).keys() == {"nvml.0.frequency"}
+    (why,) = samples.too_slow(blocks).values()
+    assert (why.code, why.values) == ("gauge_window_too_short", {"window_ns": SECOND // 4, "needed_ns": 2 * SECOND})
+    long_block = [(6 * SECOND, 18 * SECOND)]
+    assert samples.summaries(long_block).keys() == {"nvml.0.power", "nvml.0.frequency"}
+    assert samples.too_slow(long_block) == {}

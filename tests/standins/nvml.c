@@ -5,8 +5,10 @@
    NVML_QUANTUM_MJ (1)        and rises in multiples of this
    NVML_LOST_AFTER_MS (never) after the first call: every board is lost
    NVML_EXCLUSIVE (0)         the board that only one process may hold, with exclusive
+   NVML_PROCESSES (0)         that compute on each board
+   NVML_GONE (none)           the board that has fallen off its bus
    NVML_STAND_IN names what goes wrong: no_driver, no_permission, mismatch, no_gpu, no_energy, no_instant, power_capped,
-   no_clock_events, no_application_clock, exclusive, mig.
+   no_clock_events, no_application_clock, exclusive, mig, constant_energy, zero_energy, falling_energy, zero_power.
    Compiled with -DOLD_DRIVER it lacks the functions that came last. */
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SUCCESS = 0, NOT_SUPPORTED = 3, NO_PERMISSION = 4, DRIVER_NOT_LOADED = 9, LOST = 15, MISMATCH = 18 };
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, NO_PERMISSION = 4, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, LOST = 15, MISMATCH = 18 };
 
 typedef struct { unsigned int fieldId, scopeId; int64_t timestamp, latencyUsec; int valueType, nvmlReturn;
                  union { double d; unsigned int ui; unsigned long long ull; } value; } field_t;
@@ -48,7 +50,10 @@ int nvmlInitWithFlags(unsigned int flags) {
 int nvmlShutdown(void) { return SUCCESS; }
 const char *nvmlErrorString(int code) { (void)code; return "stand-in error"; }
 int nvmlDeviceGetCount_v2(unsigned int *count) { *count = wrong("no_gpu") ? 0 : (unsigned)setting("NVML_BOARDS", 1); return SUCCESS; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device) { *device = (void *)(uintptr_t)(index + 1); return SUCCESS; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device) {
+    if (index == setting("NVML_GONE", UINT64_MAX)) return LOST;
+    *device = (void *)(uintptr_t)(index + 1); return SUCCESS;
+}
 int nvmlDeviceGetName(void *device, char *name, unsigned int length) { (void)device; strncpy(name, "Stand-in H100", length); return SUCCESS; }
 int nvmlDeviceGetUUID(void *device, char *uuid, unsigned int length) { snprintf(uuid, length, "GPU-stand-in-%u", board(device)); return SUCCESS; }
 int nvmlSystemGetDriverVersion(char *version, unsigned int length) { strncpy(version, "570.1", length); return SUCCESS; }
@@ -56,6 +61,8 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *energy
     uint64_t period = setting("NVML_PERIOD_MS", 100), quantum = setting("NVML_QUANTUM_MJ", 1);
     if (wrong("no_energy")) return NOT_SUPPORTED;
     if (lost()) return LOST;
+    if (wrong("zero_energy") || wrong("constant_energy")) { *energy_mj = wrong("zero_energy") ? 0 : 123456; return SUCCESS; }
+    if (wrong("falling_energy")) { *energy_mj = (1ull << 40) - milliseconds() * watts(device); return SUCCESS; }
     *energy_mj = milliseconds() / period * period * watts(device) / quantum * quantum; /* W x ms = mJ */
     return SUCCESS;
 }
@@ -79,7 +86,7 @@ int nvmlDeviceGetFieldValues(void *device, int count, field_t *fields) {
     for (int i = 0; i < count; i++) {
         fields[i].nvmlReturn = lost() ? LOST : wrong("no_instant") || fields[i].fieldId != 186 ? NOT_SUPPORTED : SUCCESS;
         fields[i].valueType = 1;
-        fields[i].value.ui = (unsigned)watts(device) * 1000;
+        fields[i].value.ui = wrong("zero_power") ? 0 : (unsigned)watts(device) * 1000;
     }
     return SUCCESS;
 }
@@ -89,6 +96,18 @@ int nvmlDeviceGetMemoryInfo(void *device, memory_t *memory) {
 }
 int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz) { (void)device; *mhz = type == 1 ? 1755 : 0; return SUCCESS; }
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned int *celsius) { (void)device; (void)sensor; *celsius = 54; return SUCCESS; }
+int nvmlDeviceGetMaxClockInfo(void *device, int type, unsigned int *mhz) { (void)device; (void)type; *mhz = 1980; return SUCCESS; }
+int nvmlDeviceGetEccMode(void *device, unsigned int *now, unsigned int *later) { (void)device; *now = *later = 1; return SUCCESS; }
+int nvmlDeviceGetViolationStatus(void *device, int policy, unsigned long long *times) { (void)device; times[0] = 9; times[1] = policy ? 0 : 7000; return SUCCESS; }
+typedef struct { unsigned int pid; unsigned long long memory; unsigned int gpu_instance, compute_instance; } process_t;
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *count, process_t *processes) {
+    unsigned int running = (unsigned)setting("NVML_PROCESSES", 0);
+    (void)device;
+    if (running > *count) { *count = running; return INSUFFICIENT_SIZE; }
+    for (unsigned int i = 0; i < running; i++) processes[i] = (process_t){ 4000000 + i, 1ull << 30, 0, 0 };
+    *count = running;
+    return SUCCESS;
+}
 #ifndef OLD_DRIVER
 int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *mask) {
     (void)device;

@@ -1,0 +1,77 @@
+"""What the boards of a round make of its launches: marks of what bounded them, and whose their joules are.
+
+look │ members start … members end │ look      no member is alive at a look: what computes on a board then is another's
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kit.devices.catalog import DEVICES
+from kit.profile.cell import Cell
+from kit.profile.identity import AcceleratorState
+from kit.profile.launch import Launch
+from kit.profile.reason import Reason, reason
+from kit.profile.sensor import SensorSummary
+
+# Of a sensor of what slows a board; each reason has a name below it.
+THROTTLED = ".throttled"
+# Of its readings: below, it is a clock that settles at the begin of a block.
+THROTTLED_LEAST_PCT = 5.0
+# NVML's limits are rounded to some milliwatts; nobody caps a board by less than a hundredth.
+CAP_SHARE = 0.99
+
+Boards = Mapping[str, Sequence[AcceleratorState]]  # by PCI bus id: as each was at the looks
+
+
+def look(cells: Iterable[Cell]) -> list[AcceleratorState]:
+    """Return how the boards of the kinds of device of these cells are now."""
+    return [state for kind in dict.fromkeys(cell.device for cell in cells) for state in DEVICES[kind].states()]
+
+
+def boards_seen(*looks: Sequence[AcceleratorState]) -> Boards:
+    """Return what some looks saw of each board."""
+    seen: dict[str, list[AcceleratorState]] = {}
+    for state in (state for states in looks for state in states if state.device_id is not None):
+        seen.setdefault(str(state.device_id), []).append(state)
+    return seen
+
+
+def board_marks(launch: Launch, boards: Boards) -> list[Reason]:
+    """Return what bounded a launch on its boards; each once, the gravest board's."""
+    states = [state for device_id in launch.device_ids for state in boards.get(device_id, ())]
+    return [*_throttled(launch.sensors), *_capped(states), *_shared(states)]
+
+
+def why_not_its_joules(states: Sequence[AcceleratorState]) -> Reason | None:
+    """Return why what a board drew is not a member's alone; None where it is."""
+    if any(state.mig for state in states):
+        return reason("board_in_slices")
+    return next(iter(_shared(states)), None)
+
+
+def _throttled(sensors: Mapping[str, SensorSummary]) -> list[Reason]:
+    shares = {name: of_name.mean for name, of_name in sensors.items() if name.endswith(THROTTLED)}
+    worst = max(shares, key=lambda name: shares[name], default=None)
+    if worst is None or shares[worst] < THROTTLED_LEAST_PCT:
+        return []
+    causes = {name.removeprefix(f"{worst}."): of_name.mean for name, of_name in sensors.items() if f"{worst}." in name}
+    listed = ", ".join(name.replace("_", " ") for name in sorted(causes, key=lambda name: -causes[name]))
+    return [reason("board_throttled", share_pct=shares[worst], causes=listed)]
+
+
+def _capped(states: Iterable[AcceleratorState]) -> list[Reason]:
+    caps = [
+        (state.power_cap_w, state.power_cap_default_w)
+        for state in states
+        if state.power_cap_w is not None
+        and state.power_cap_default_w is not None
+        and state.power_cap_w < CAP_SHARE * state.power_cap_default_w
+    ]
+    cap_w, default_w = min(caps, default=(0.0, 0.0))
+    return [reason("power_capped", cap_w=cap_w, default_w=default_w)] if caps else []
+
+
+def _shared(states: Iterable[AcceleratorState]) -> list[Reason]:
+    processes = max((state.processes or 0 for state in states), default=0)
+    return [reason("board_shared", processes=processes)] if processes else []

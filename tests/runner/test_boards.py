@@ -1,0 +1,146 @@
+"""What boards make of a launch: gauges and joules of its own board alone, marks of what bounded it, whose joules."""
+
+import msgspec
+import numpy as np
+import pytest
+from scripted_launcher import S, ScriptedLauncher
+
+from kit.devices.catalog import DEVICES
+from kit.profile.identity import AcceleratorState
+from kit.profile.sensor import SensorReport
+from kit.report.sentences import REASONS
+from kit.runner import round as round_module
+from kit.sensors import nvml
+from kit.sensors.samples import Samples, Series
+
+USED, OTHER = "0000:65:00.0", "0000:66:00.0"
+ALONE_W, TURNS_W, OTHER_W = 600.0, 400.0, 90.0
+
+
+def report(name, quantity, unit, **more):
+    return SensorReport(
+        name=name, quantity=quantity, unit=unit, scope="", source="", status="measured", sampled=True, **more
+    )
+
+
+POWER = [
+    report("nvml.0.power", "power", "W", mean_over_ns=S, device_id=USED),
+    report("nvml.1.power", "power", "W", mean_over_ns=S, device_id=OTHER),
+]
+UTILIZATION = report("nvml.0.utilization", "utilization", "%", update_period_ns=S // 6, device_id=USED)
+MASK = report("nvml.0.throttled", "throttling", nvml.MASK, device_id=USED)
+TEMPERATURE = report("cpu.temperature", "temperature", "C")
+SENSORS = [*POWER, UTILIZATION, MASK, TEMPERATURE]
+
+
+def state(device_id=USED, **more):
+    fields = {"power_cap_w": 700.0, "power_cap_default_w": 700.0, "processes": 0, "mig": False}
+    fields |= {"clock_limit_mhz": None, "clock_mhz": None, "temperature_c": None}
+    return AcceleratorState(name="gpu 0", device_id=device_id, **(fields | more))
+
+
+@pytest.fixture
+def launch_on(conducted, monkeypatch):
+    """A launch of a run beside a sampler that sees two boards; what each look at them sees."""
+
+    def run(*looks, device="gpu", energy_s=12.0, slowed=0.0, device_ids=(USED,)):
+        launcher = ScriptedLauncher(device_ids=device_ids)
+        states = iter(looks or [[state()]])
+        last = []
+
+        def look():
+            last[:] = next(states, last)
+            return list(last)
+
+        class Planted:
+            def stop(self):
+                at_ns = np.arange(0, launcher.now_ns, S // 10)
+                is_long = np.zeros(at_ns.size, bool)
+                for begin_ns, end_ns in launcher.long_blocks:
+                    is_long |= (at_ns >= begin_ns) & (at_ns <= end_ns)
+                power_w = np.where(is_long, ALONE_W, TURNS_W)
+                masks = np.where(np.arange(at_ns.size) % 10 < 10 * slowed, 0x4, 0x1)
+                others_w, busy_pct = np.full(at_ns.size, OTHER_W), np.where(is_long, 99.0, 50.0)
+                values = (power_w, others_w, busy_pct, masks, np.ones(at_ns.size))
+                pairs = zip(SENSORS, values, strict=True)
+                return Samples([Series(of, at_ns.tolist(), values.tolist()) for of, values in pairs])
+
+        monkeypatch.setattr(round_module.Sampling, "start", lambda reports: Planted())
+        monkeypatch.setattr(DEVICES["gpu"], "states", look)
+        made = conducted(backends=["torch"], devices=[device], rounds=1, energy_s=energy_s, sensors=SENSORS)
+        (result,) = made.begin(launcher).cells
+        (launch,) = result.launches
+        assert launch.gave_number
+        return launch
+
+    return run
+
+
+def codes(launch):
+    return [mark.code for mark in launch.marks]
+
+
+def test_gauges_are_of_the_long_block_and_of_the_board_that_was_used(launch_on):
+    sensors = launch_on().sensors
+    assert sensors["nvml.0.power"].mean == ALONE_W
+    assert sensors["nvml.0.utilization"].mean == 99.0
+    assert not [name for name in sensors if name.startswith("nvml.1")]
+    assert "cpu.temperature" in sensors
+
+
+def test_without_a_long_block_a_slow_gauge_is_left_out_with_the_reason(launch_on):
+    launch = launch_on(energy_s=0.0)
+    assert "nvml.0.utilization" not in launch.sensors
+    for name in ("nvml.0.power", "nvml.0.utilization"):
+        assert launch.sensor_reasons[name].code == "gauge_window_too_short"
+
+
+def test_no_board_stands_beside_a_cpu_cell(launch_on):
+    launch = launch_on(device="cpu", device_ids=())
+    assert launch.sensors.keys() == {"cpu.temperature"}
+    assert launch.marks == []
+
+
+def test_a_board_that_is_as_it_should_be_leaves_no_mark_and_its_joules(launch_on):
+    launch = launch_on(slowed=0.0)
+    assert launch.marks == []
+    (energy,) = launch.energy
+    assert energy.joules_j / (energy.window_ns / S) == pytest.approx(ALONE_W)
+
+
+def test_what_slowed_or_bounded_a_board_is_marked(launch_on):
+    (throttled,) = launch_on(slowed=0.8).marks
+    assert throttled.code == "board_throttled"
+    assert throttled.values["share_pct"] == pytest.approx(80, abs=2)
+    assert throttled.values["causes"] == "software power cap"
+    (capped,) = launch_on([state(power_cap_w=230.0)]).marks
+    assert (capped.code, capped.values) == ("power_capped", {"cap_w": 230.0, "default_w": 700.0})
+    assert launch_on([state(), state(OTHER, power_cap_w=230.0, processes=9)]).marks == []
+
+
+@pytest.mark.parametrize(
+    ("looks", "marks", "why"),
+    [
+        ([[state(processes=2)], [state()]], ["board_shared"], "board_shared"),
+        ([[state()], [state(processes=1)]], ["board_shared"], "board_shared"),
+        ([[state(mig=True)]], [], "board_in_slices"),
+    ],
+)
+def test_joules_of_a_board_that_was_not_the_members_alone_are_null(launch_on, looks, marks, why):
+    launch = launch_on(*looks)
+    assert codes(launch) == marks
+    (energy,) = launch.energy
+    assert (energy.joules_j, energy.window_ns, energy.reason.code) == (None, None, why)
+    # The gauges stand: they say of whom they are.
+    assert launch.sensors["nvml.0.power"].mean == ALONE_W
+
+
+def test_a_board_that_vanishes_between_looks_loses_nothing(launch_on):
+    launch = launch_on([state()], [])
+    assert (launch.failure, launch.marks, len(launch.energy)) == (None, [], 1)
+
+
+def test_every_code_has_its_sentence(launch_on):
+    launch = launch_on([state(processes=1, power_cap_w=1.0)], slowed=0.9)
+    assert set(codes(launch)) == {"board_throttled", "power_capped", "board_shared"} <= REASONS.keys()
+    assert msgspec.json.decode(msgspec.json.encode(launch), type=type(launch)) == launch
