@@ -224,6 +224,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     peak_device_memory_b: Int64 | None = None  # of the framework's own allocator on its accelerator
     device_ids: list[str] = []  # PCI bus ids of the accelerators that the cell used
     settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
+    empty_wait_ns: Count | None = None  # on an accelerator: of a wait with nothing to wait for, by the framework's own
     device_events: DeviceEvents | None = None  # where the framework has them
     fit: Fit | None = None
     parity: Parity | None = None
