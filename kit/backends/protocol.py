@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.profile.cell import Cell
+from kit.profile.cell import Cell, Device
 from kit.profile.launch import Compilations
 from kit.profile.reason import Reason
 from kit.workloads.data.batches import HostBatch
@@ -94,6 +94,10 @@ class Program(Runnable, Protocol):
     def put(self, batch: HostBatch) -> DeviceBatch:
         """Copy one batch to the device and wait until it is there. What `step` takes under feed "device"."""
 
+    def pin(self, batch: HostBatch) -> HostBatch:
+        """Return a batch in the memory that the framework copies from fastest. What `step` takes under feed "host"."""
+        return batch
+
     def predict(self, batch: HostBatch) -> NDArray[np.float32]:
         """Return the network's output for a batch, on the host, dropout off; the step is not compiled again for it."""
 
@@ -115,8 +119,8 @@ class Backend(Protocol):
     def set_threads(self, threads: int) -> ThreadSetting:
         """Set compute threads. Called once, before anything runs on a device."""
 
-    def devices(self) -> dict[str, int]:
-        """Return how many devices of each kind ("cpu", "gpu", "tpu") the framework sees and this backend can use."""
+    def count(self, kind: Device) -> int:
+        """Return how many devices of a kind the framework sees and this backend can use; it looks at no other kind."""
 
     def share_gpu_memory(self, share: float) -> None:
         """Take no more than that share of a GPU's memory. Called once where a GPU is measured, before `set_threads`."""

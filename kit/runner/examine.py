@@ -19,6 +19,7 @@ from kit.profile.sensor import SensorReport
 from kit.report.sentences import sentence
 from kit.runner.cpus import threads_here, usable_cpus
 from kit.runner.interpreters import find_backend, interpreter_for
+from kit.sensors import tpu
 from kit.sensors.catalog import probe_all
 from kit.workloads.catalog import DATASETS
 from kit.workloads.data.dataset import SPLITS, Split
@@ -60,8 +61,11 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def examine() -> Examination:
-    """Look, without downloading; each framework is imported by its own interpreter, all at once: it takes seconds."""
-    with ThreadPoolExecutor() as together:
+    """Look, without downloading; each framework is imported by its own interpreter.
+
+    All at once, as it takes seconds; one after another where there is a TPU, which one process at a time may hold.
+    """
+    with ThreadPoolExecutor(max_workers=1 if tpu.devices() else None) as together:
         return Examination(
             cpus=usable_cpus(),
             container=container(),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import asdict, replace
 
 from kit.backends.catalog import CATALOG
-from kit.profile.cell import Cell
+from kit.profile.cell import FRAMEWORKS_OWN, Cell
 from kit.profile.schema import PART, Group
 from kit.suites.program import sources_of
 from kit.suites.suite import FIELDS, Axes, Suite, SuiteError, check_choice
@@ -186,6 +186,10 @@ def _check(suite: Suite) -> None:
                 check_choice(kind, name, choices)
         if "tf32" in axes.precisions and set(axes.devices) != {"gpu"}:
             raise SuiteError("precision tf32 is a GPU's; leave it out, or measure on --device gpu alone")
+        if FRAMEWORKS_OWN in axes.precisions and "cpu" in axes.devices:
+            raise SuiteError(
+                "precision default is an accelerator's: on a CPU float32 is the default; give --device gpu or tpu"
+            )
         workloads = [] if suite.programs else axes.workloads
         known = dict.fromkeys(parameter for workload in workloads for parameter in parameters_of(workload))
         for parameter in axes.parameters:

@@ -17,6 +17,7 @@ from kit.backends.catalog import load
 from kit.backends.program.source import import_function, line_in
 from kit.backends.protocol import Backend
 from kit.errors import KitError
+from kit.profile.cell import Device
 from kit.profile.launch import Failure, LaunchPart, Phase, PhaseName, Threads
 from kit.profile.program import ProgramSource
 from kit.profile.reason import Reason, reason
@@ -179,8 +180,7 @@ def _start_phase() -> list[Phase]:
     return [] if age_ns is None else [Phase(name="start", begin_ns=now_ns - age_ns, duration_ns=age_ns)]
 
 
-def _check_device(backend: Backend, device: str, wanted: int) -> None:
-    seen = backend.devices()
-    if seen.get(device, 0) < wanted:
-        sees = ", ".join(f"{count} {kind}" for kind, count in seen.items() if count) or "none"
-        raise KitError(f"{backend.name} sees {seen.get(device, 0)} {device} of the {wanted} asked for; it sees: {sees}")
+def _check_device(backend: Backend, device: Device, wanted: int) -> None:
+    seen = backend.count(device)
+    if seen < wanted:
+        raise KitError(f"{backend.name} sees {seen} {device} of the {wanted} asked for; kit doctor shows what it sees")
