@@ -29,7 +29,7 @@ FREE_WHEN_RESUMED = frozenset({"resume", "dry_run", "out", "force", "budget", "a
 STDERR_LINES_SHOWN = 5
 # Options that choose among a suite's cells.
 AXES = ("backends", "workloads", "devices", "tasks", "batches", "precisions", "threads", "compile_modes", "feeds")
-PRECISIONS = ("float32", "bfloat16", "tf32")
+PRECISIONS = ("float32", "bfloat16", "tf32", "default")
 # Longer names make rows of a table that nobody reads.
 LABEL_MAX = 60
 POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)

@@ -88,7 +88,7 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
     first: CellFacts | None = None
     for label, facts in cells:
         first = first or facts
-        same = facts == first or _same_losses(facts, first, parity_tolerance(precision))
+        same = facts == first or _same_losses(facts, first, parity_tolerance(precision, like_hardware=like_hardware))
         values = facts._asdict() | {"arithmetic": "its losses" if same else "other losses"}
         for kind in INCOMPATIBLE_KINDS:
             if values[kind]:

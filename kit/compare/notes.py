@@ -94,6 +94,8 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
         if failures and len(failures) < len(result.launches):
             what = reason("launches_failed", failed=len(failures), launches=len(result.launches), cell=result.key)
             notes.append(Note(what=what, because=failures[0].reason))
+    if any((result.cell.device, result.cell.precision) == ("tpu", "float32") for result in profile.cells):
+        notes.append(Note(what=reason("float32_on_tpu")))
     steps = [launch for result in profile.cells if result.cell.task != "fit" for launch in result.launches]
     turned = [launch for launch in steps if launch.turns == "sequential"]
     if turned:
@@ -165,7 +167,7 @@ def parity_notes(cells: Sequence[CellResult]) -> list[Note]:
         parity = next((launch.parity for launch in result.launches if launch.parity is not None), None)
         if parity is not None and parity.losses:
             cell = result.cell
-            work = (cell.workload, str(cell.parameters), cell.task, cell.batch, cell.precision)
+            work = (cell.workload, str(cell.parameters), cell.task, cell.batch, cell.device, cell.precision)
             start = (parity.weights_sha256, parity.batches_sha256, len(parity.losses))
             works.setdefault((*start, *work), {})[result.key] = parity.losses
     agreements: dict[str, Agreement] = {}

@@ -283,4 +283,5 @@ def _blocking(column: _Column, base: _Column, row: RowKey, time: FigureName) -> 
         of_cell, precision = cell_facts(result.launches), result.cell.precision
         # A pass over the test split takes as long after one epoch as after ten.
         facts.append((place.head.profile, of_cell._replace(epochs="") if time == "test_time_s" else of_cell))
-    return next(iter(blocking(cell_mismatches(facts, precision, like_hardware=base.hardware == column.hardware))), None)
+    like = (base.hardware, base.head.device) == (column.hardware, column.head.device)
+    return next(iter(blocking(cell_mismatches(facts, precision, like_hardware=like))), None)

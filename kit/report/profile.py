@@ -148,7 +148,8 @@ def _member(result: CellResult) -> list[str]:
         framework = f"{launch.backend_version} on " if launch.backend_version else ""
         versions.append(f"{framework}Python {launch.python}" if launch.python else "")
         threads.append("" if launch.threads is None else _threads(launch.threads))
-        settings.append(", ".join(f"{name} {value}" for name, value in launch.settings.items()))
+        waits = {} if launch.empty_wait_ns is None else {"empty wait": by_name("empty_wait_ns", launch.empty_wait_ns)}
+        settings.append(", ".join(f"{name} {value}" for name, value in (launch.settings | waits).items()))
         kernels.append(", ".join(launch.kernels))
     return [result.key, *(" / ".join(dict.fromkeys(map(one_line, filter(None, each)))) or NONE for each in values)]
 

@@ -94,6 +94,8 @@ REASONS: Templates = {
     "parity_differs": "PARITY FAILED: {cell} computes other losses than the rest ({difference:.0e} apart)",
     "own_programs": "programs bring their own data and weights: that they compute the same is not proved",
     "energy_not_measured": "energy: not measured (kit doctor says why)",
+    "float32_on_tpu": "float32 on a TPU is multiplied in several bfloat16 passes, much slower than the frameworks' own "
+    "default: --dtype default measures that",
     "data_synthetic": "synthetic data in the shapes of a real set: times are valid, there is no accuracy",
     "images": "images: {listed}",
     "images_same": "two of the images are one and the same: the difference between them is chance",

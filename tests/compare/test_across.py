@@ -135,6 +135,21 @@ def test_what_answers_another_question_is_kept_apart_unless_forced(kind):
     assert forced.mismatches[0].grade == "incompatible"
 
 
+@pytest.mark.parametrize(
+    ("away", "machine", "compares"), [(1e-4, "Other", True), (1e-4, "", False), (0.01, "Other", False)]
+)
+def test_losses_of_unlike_hardware_may_lie_further_apart(away, machine, compares):
+    losses = [2.3 / (1 + step) * (1 + away) for step in range(20)]
+    launch = {"parity": b.Parity(losses=losses, weights_sha256="a" * 64, batches_sha256="b" * 64)}
+    identity = {"identity": b.identity(machine)} if machine else {}
+    both = [run("before"), run("after", seed=1, member={"launch": launch}, **identity)]
+    if compares:
+        assert versus_of(compared(both)) is not None
+    else:
+        with pytest.raises(NotComparableError, match="losses"):
+            compared(both)
+
+
 def test_other_threads_on_other_hardware_only_warn():
     other = blocked_run("threads", identity=b.identity("Other"))
     assert versus_of(compared([run("before"), other])) is not None

@@ -19,7 +19,7 @@ class Npu(Device):
 DEVICE = Npu()
 '''
 # Of a backend's table, and what its arrays are there.
-ENTRY = ('{"cpu": 1}', '{"cpu": 1, "npu": 1}')
+ENTRY = ('kind == "cpu"', 'kind in ("cpu", "npu")')
 RESULT = ("return logits.mean() if self._train else logits", "return OnNpu(logits.mean() if self._train else logits)")
 ARRAY = """
 
