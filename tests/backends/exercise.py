@@ -72,10 +72,10 @@ def torch_fraction(backend, environment):
     with (
         mock.patch.dict(os.environ, environment),
         mock.patch.object(torch.cuda, "is_available", lambda: True),
-        mock.patch.object(torch.cuda, "set_per_process_memory_fraction") as told,
+        mock.patch.object(torch.cuda, "set_per_process_memory_fraction") as setter,
     ):
         backend.share_gpu_memory(0.3)
-        return told.call_args and told.call_args.args[0]
+        return setter.call_args and setter.call_args.args[0]
 
 
 def tensorflow_fraction(backend, environment):
@@ -86,10 +86,10 @@ def tensorflow_fraction(backend, environment):
         mock.patch.dict(os.environ, environment),
         mock.patch("kit.sensors.cuda.memory_b", lambda _: 1000 << 20),
         mock.patch.object(tf.config, "list_physical_devices", lambda _: ["GPU"]),
-        mock.patch.object(tf.config, "set_logical_device_configuration") as told,
+        mock.patch.object(tf.config, "set_logical_device_configuration") as setter,
     ):
         backend.share_gpu_memory(0.3)
-        return told.call_args and told.call_args.args[1][0].memory_limit / 1000
+        return setter.call_args and setter.call_args.args[1][0].memory_limit / 1000
 
 
 FRACTION_TAKEN = {"jax": jax_fraction, "torch": torch_fraction, "tensorflow": tensorflow_fraction}

@@ -52,8 +52,8 @@ def test_cudnn_searches_unless_defaults_are_kept(exercise_of):
 
 def test_an_override_of_tf32_stands_beside_what_it_beats(exercised):
     name, values = SWITCHES[exercised.name]
-    said = exercised.facts["settings/override"][name]
-    assert said.startswith(values["tf32"]) and "NVIDIA_TF32_OVERRIDE=0" in said
+    switch = exercised.facts["settings/override"][name]
+    assert switch.startswith(values["tf32"]) and "NVIDIA_TF32_OVERRIDE=0" in switch
 
 
 def test_a_share_of_memory_is_taken_unless_the_user_has_chosen(exercised):

@@ -174,8 +174,8 @@ class JaxBackend:
         jax.config.update("jax_enable_compilation_cache", False)  # a compile is a compile, whatever is on disk
         if cell.device != "cpu":
             # float32 is float32: no TensorFloat-32 on a GPU, six bfloat16 passes on a TPU.
-            ours = "tensorfloat32" if cell.precision == "tf32" else "highest"
-            jax.config.update("jax_default_matmul_precision", OWN_PRECISION if keeps_precision(cell) else ours)
+            precision = "tensorfloat32" if cell.precision == "tf32" else "highest"
+            jax.config.update("jax_default_matmul_precision", OWN_PRECISION if keeps_precision(cell) else precision)
         return JaxProgram(workload, cell, weights, seed)
 
 

@@ -234,9 +234,9 @@ class TorchBackend:
         # Shapes are fixed: cuDNN's fastest kernel for them is found once, as XLA and TensorFlow do by themselves.
         torch.backends.cudnn.benchmark = OWN_CUDNN["benchmark"] if keeps_defaults() else True
         # float32 is float32: no TensorFloat-32 on a GPU.
-        tf32, own = cell.precision == "tf32", keeps_precision(cell)
-        torch.set_float32_matmul_precision(OWN_MATMUL_PRECISION if own else "high" if tf32 else "highest")
-        torch.backends.cudnn.allow_tf32 = OWN_CUDNN["allow_tf32"] if own else tf32
+        tf32, is_kept = cell.precision == "tf32", keeps_precision(cell)
+        torch.set_float32_matmul_precision(OWN_MATMUL_PRECISION if is_kept else "high" if tf32 else "highest")
+        torch.backends.cudnn.allow_tf32 = OWN_CUDNN["allow_tf32"] if is_kept else tf32
         torch.manual_seed(seed)
         return TorchProgram(workload, cell, weights)
 
