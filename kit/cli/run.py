@@ -116,7 +116,7 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
         from kit.report.run_plan import plan_report
         from kit.runner.time_left import TimeLeft
 
-        plan = _planned(options)
+        plan = plan_run(options)
         print_report(plan_report(plan, TimeLeft(plan).estimate()), "json" if as_json else "text")
         return 0
     running = begin(options)
@@ -171,12 +171,12 @@ def begin(options: dict[str, Any]) -> Run:
         if not options["out"]:
             raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
         return Run.resume(Path(options["out"]), _options(given_only=True))
-    plan = _planned(options)
+    plan = plan_run(options)
     path = profile_path(options["out"], plan.suite.name, plan.id, plan.created, replace=options["force"])
     return Run.begin(path, plan)
 
 
-def _planned(options: dict[str, Any]) -> RunPlan:
+def plan_run(options: dict[str, Any]) -> RunPlan:
     """Decide everything, or raise a KitError; data are not fetched for a dry run."""
     from kit.clock import choose_source
     from kit.compare.devices_used import devices_idle

@@ -86,6 +86,16 @@ REASONS: Templates = {
     "step_too_short_for_clock": "a step of {step_ns} is shorter than {shortest_ns}, which the clock may time singly",
     "recompiled": "compiled again {count} times after the first step",
     "graph_breaks": "{count} graph breaks",
+    # Why the hardware self-test could not check something.
+    "too_noisy": "too noisy to tell",
+    "too_few_blocks": "too few blocks",
+    "no_number": "it gave no number",
+    "no_sensor": "no sensor of this board can be read",
+    "no_device_events": "the framework times nothing by the device's clock",
+    "no_energy_counter": "no board here has an energy counter",
+    "one_framework": "only one framework is here",
+    "value_did_not_change": "it did not change within {limit_s}",
+    "process_ended": "its process ended",
     # Notes beside a comparison.
     "too_few_rounds": "preliminary: {rounds} of at least {needed} rounds that a verdict needs",
     "preliminary": "preliminary: {rounds} rounds ({needed} and more settle smaller differences)",

@@ -87,11 +87,13 @@ class TensorFlowProgram(Program):
         self._function = tf.function(self._on_device(step), jit_compile=self._xla and not self._tpu)
         self._logits = tf.function(self._on_device(self._infer_step))
         self._output: tf.Tensor | None = None
+        self._targets_at = ""
 
     def put(self, batch: HostBatch) -> TensorFlowBatch:
         """Copy one batch to the device."""
         resident = self._tensors(batch)
         self.synchronize()
+        self._targets_at = resident[1].backing_device  # int32 would stay with the host, and be copied in each step
         return resident
 
     def trace(self) -> bool:
@@ -141,6 +143,8 @@ class TensorFlowProgram(Program):
         gpus = tf.config.list_physical_devices("GPU")
         if gpus and (limits := tf.config.get_logical_device_configuration(gpus[0])):
             settings["memory_limit_mib"] = str(limits[0].memory_limit)
+        if self._targets_at:
+            settings["targets"] = self._targets_at.rpartition("device:")[2]
         return settings | variables_set("TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR")
 
     def compilations(self) -> Compilations:
