@@ -264,6 +264,8 @@ FINDINGS: Templates = {
     "cpus_beyond": "{who} uses {cpus_used:.1f} CPUs although {threads} threads were asked for.",
     "recompiles": "{who} compiled again after its first step: {recompiles} times, in {launches} of {of_launches}.",
     "throttled": "{who} were throttled by cgroup quota, at worst {throttled_pct:.0f} % of the time.",
+    "board_throttled": "the board of {who} was slowed in {share_pct:.0f} % of readings, at worst: {causes}.",
+    "board_shared": "the board of {who} was shared with {processes} other processes, in {launches} of {of_launches}.",
     "contention": "contention in {who}: at worst others took {contention_pct:.0f} % of the {cpus} CPUs "
     "(the hypervisor {steal_pct:.0f} %) while none was idle.",
 }
@@ -276,5 +278,8 @@ REMEDIES: Templates = {
     "equal_threads": "See kit show for its threads; equal numbers compare",
     "log_recompiles": "Set {setting} to see why",
     "raise_quota": "Raise the quota (docker run --cpus), or give whole CPUs (--cpuset-cpus)",
+    "raise_power_cap": "It may draw {cap_w} of its usual {default_w}: nvidia-smi -pl raises the cap",
+    "cool_board": "See its temperature and power in kit show; a slower clock may be all that it can keep up",
+    "free_board": "End what else computes on it (nvidia-smi), or name another by CUDA_VISIBLE_DEVICES",
     "quiet_machine": "Stop other work, or run more rounds",
 }

@@ -194,6 +194,19 @@ def test_failed_launches_and_unread_counters_are_left_out():
     assert finding.values["faults_per_step"] == pytest.approx(8000, rel=1e-3)
 
 
+SLOWED = reason("board_throttled", share_pct=80.0, causes="software power cap")
+
+
+def test_a_slowed_board_names_its_cap_where_it_has_one():
+    capped = reason("power_capped", cap_w=230.0, default_w=700.0)
+    (finding,) = found(planted("jax", launch={"marks": [SLOWED, capped]}))
+    assert (finding.values["share_pct"], finding.remedy.code) == (80.0, "raise_power_cap")
+    (finding,) = found(planted("jax", launch={"marks": [SLOWED]}))
+    assert finding.remedy.code == "cool_board"
+    # A cap that slowed nothing is a mark, and no finding.
+    assert found(planted("jax", launch={"marks": [capped]})) == []
+
+
 EXAMPLES = {
     "page_faults": planted("jax", FAULTS),
     "kernel_share": planted("jax", FAULTS | {"process.minor_faults": 20}),
@@ -203,6 +216,8 @@ EXAMPLES = {
     "cpus_beyond": planted("jax", {"process.cpu_ns": 80e6}),
     "recompiles": planted("jax", launch={"recompiles": Compilations(count=2)}),
     "throttled": planted("jax", {"cgroup.throttled_ns": 9e6}),
+    "board_throttled": planted("jax", launch={"marks": [SLOWED]}),
+    "board_shared": planted("jax", launch={"marks": [reason("board_shared", processes=2)]}),
     "contention": planted("jax", change=shares(busy=1.0, cell=0.55)),
 }
 

@@ -1,14 +1,13 @@
 """To add a kind of device is to write its descriptor, and to name it in the backend that runs on it."""
 
 import os
-import shutil
 
 import pytest
-from kit_process import REPOSITORY, kit
+from kit_process import kit
+from plain_backend import copied_kit
 
 from kit.profile.store import read_profile
 
-PLAIN = REPOSITORY / "tests/faults/planted/backends/plain"
 DESCRIPTOR = '''
 """An accelerator that nobody has built."""
 from kit.devices.device import Device
@@ -18,33 +17,14 @@ class Npu(Device):
 
 DEVICE = Npu()
 '''
-# Of a backend's table, and what its arrays are there.
-ENTRY = ('kind == "cpu"', 'kind in ("cpu", "npu")')
-RESULT = ("return logits.mean() if self._train else logits", "return OnNpu(logits.mean() if self._train else logits)")
-ARRAY = """
-
-class OnNpu:
-    def __init__(self, values):
-        self._values = values
-
-    def __array__(self, dtype=None, copy=None):
-        return np.asarray(self._values, dtype)
-"""
 
 
 @pytest.fixture(scope="module")
 def with_npu(tmp_path_factory):
     """Run a command of a copy of the kit that has the device."""
     folder = tmp_path_factory.mktemp("with_npu")
-    shutil.copytree(REPOSITORY / "kit", folder / "kit", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(PLAIN, folder / "kit/backends/plain", ignore=shutil.ignore_patterns("__pycache__"))
+    copied_kit(folder, "npu")
     (folder / "kit/devices/npu.py").write_text(DESCRIPTOR)
-    backend = folder / "kit/backends/plain/backend.py"
-    text = backend.read_text()
-    for old, new in (ENTRY, RESULT):
-        assert old in text
-        text = text.replace(old, new)
-    backend.write_text(text + ARRAY)
 
     def run(*words):
         return kit(folder, *words, PYTHONPATH=os.fspath(folder))

@@ -1,0 +1,20 @@
+"""Boards on which processes of others computed before or after a round: their work is in the steps."""
+
+from __future__ import annotations
+
+from kit.audit.finding import Finding, Member
+from kit.profile.reason import reason
+
+
+def find(member: Member) -> Finding | None:
+    """Find cells whose launches were marked so when they ran."""
+    launches = member.launches.values()
+    marks = [mark for launch in launches for mark in launch.marks if mark.code == "board_shared"]
+    if not marks:
+        return None
+    evidence = {
+        "processes": max(int(mark.values["processes"]) for mark in marks),
+        "launches": len(marks),
+        "of_launches": len(launches),
+    }
+    return member.finding("board_shared", evidence, 100 * len(marks) / len(launches), reason("free_board"))

@@ -1,0 +1,89 @@
+"""Whole runs on stand-ins for NVIDIA's libraries: what is said of boards that are shared, capped, lost, not allowed."""
+
+import os
+
+import pytest
+from kit_process import kit
+from plain_backend import copied_kit
+
+from kit.profile.store import read_profile
+
+SUITE = """
+name = "small"
+title = "Seconds long"
+compare = ["batch"]
+[cells]
+workloads = ["mlp"]
+backends = ["plain"]
+devices = ["gpu"]
+tasks = ["train"]
+batches = [4, 8]
+[measure]
+rounds = 1
+cycles = 2
+block_s = 0.03
+lead_in_s = 0.003
+warmup_s = 0.02
+warmup_steps = 3
+energy_s = 0.5
+"""
+
+
+@pytest.fixture(scope="module")
+def with_gpu(tmp_path_factory, nvml_folder):
+    """Run the suite with boards of some settings: how it ended, and its launches."""
+    folder = tmp_path_factory.mktemp("with_gpu")
+    copied_kit(folder, "gpu")
+    (folder / "small.toml").write_text(SUITE)
+
+    def run(wrong="", **settings):
+        environment = {"PYTHONPATH": os.fspath(folder), "LD_LIBRARY_PATH": str(nvml_folder), "NVML_STAND_IN": wrong}
+        words = ("run", "small.toml", "--data", "synthetic", "--out", "run.json", "--force")
+        done = kit(folder, *words, **environment, **settings)
+        assert "Traceback" not in done.stderr
+        if done.returncode == 2:
+            return done, None
+        profile = read_profile(folder / "run.json")
+        return done, [launch for result in profile.cells for launch in result.launches]
+
+    return run
+
+
+def codes(reasons):
+    return {reason.code for reason in reasons}
+
+
+def test_a_board_that_is_capped_and_shared(with_gpu):
+    done, launches = with_gpu("power_capped", NVML_PROCESSES="2", NVML_BOARDS="2")
+    assert done.returncode == 0, done.stderr
+    for launch in launches:
+        assert launch.gave_number
+        assert launch.device_ids == ["0000:65:00.0"]
+        assert codes(launch.marks) == {"power_capped", "board_shared", "board_throttled"}
+        assert {energy.reason.code for energy in launch.energy} == {"board_shared"}
+        assert {name.split(".")[1] for name in launch.sensors if name.startswith("nvml")} == {"0"}
+    assert "shared with 2 other processes" in done.stderr
+    print(done.stderr)
+
+
+def test_a_board_that_one_process_may_hold_is_taken_in_turns(with_gpu):
+    done, launches = with_gpu("exclusive")
+    assert done.returncode == 0, done.stderr
+    assert {launch.turns for launch in launches} == {"sequential"}
+    assert codes(launch.turns_reason for launch in launches) == {"exclusive_device"}
+
+
+def test_a_library_that_loses_its_boards_in_mid_run_costs_what_it_told(with_gpu):
+    done, launches = with_gpu(NVML_LOST_AFTER_MS="1")
+    assert done.returncode == 0, done.stderr
+    assert all(launch.gave_number for launch in launches)
+    assert all(energy.joules_j is None and energy.reason for launch in launches for energy in launch.energy)
+
+
+@pytest.mark.parametrize("wrong", ["no_permission", "no_driver", "no_gpu", "mismatch"])
+def test_boards_that_cannot_be_reached_are_refused_in_one_line(with_gpu, wrong):
+    done, launches = with_gpu(wrong)
+    assert launches is None
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("kit: device gpu was asked for")
