@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from kit.runner.hardware.check import Check
     from kit.runner.hardware.first_hour import FirstHour
 
-STATUSES = {"pass": ("pass", "green"), "fail": ("FAIL", "red"), "not_checked": ("could not check", "yellow")}
+# In the order of their rows.
+STATUSES = {"fail": ("FAIL", "red"), "not_checked": ("could not check", "yellow"), "pass": ("pass", "green")}
 TITLES = {
     "board_power_cap": "power cap",
     "board_slices": "MIG",
@@ -63,7 +64,7 @@ DETAILS: Templates = {
 
 def hardware_report(record: FirstHour) -> Report:
     """Return what `kit selftest --device` prints."""
-    checks = sorted(record.checks, key=lambda check: list(STATUSES).index(check.status) == 0)
+    checks = sorted(record.checks, key=lambda check: list(STATUSES).index(check.status))
     rows = [_row(check) for check in checks]
     counts = {status: sum(check.status == status for check in record.checks) for status in STATUSES}
     facts = identity_facts(record.identity)

@@ -3,6 +3,8 @@
    NVML_WATTS (200)
    NVML_PERIOD_MS (100)       the energy counter is fresh so often
    NVML_QUANTUM_MJ (1)        and rises in multiples of this
+   NVML_ENERGY_PCT (100)      of what is drawn is counted
+   NVML_CAP_W (230)           power limit that is enforced, of 700
    NVML_LOST_AFTER_MS (never) after the first call: every board is lost
    NVML_EXCLUSIVE (0)         the board that only one process may hold, with exclusive
    NVML_PROCESSES (0)         that compute on each board
@@ -63,7 +65,7 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *energy
     if (lost()) return LOST;
     if (wrong("zero_energy") || wrong("constant_energy")) { *energy_mj = wrong("zero_energy") ? 0 : 123456; return SUCCESS; }
     if (wrong("falling_energy")) { *energy_mj = (1ull << 40) - milliseconds() * watts(device); return SUCCESS; }
-    *energy_mj = milliseconds() / period * period * watts(device) / quantum * quantum; /* W x ms = mJ */
+    *energy_mj = milliseconds() / period * period * watts(device) * setting("NVML_ENERGY_PCT", 100) / 100 / quantum * quantum; /* W x ms = mJ */
     return SUCCESS;
 }
 typedef struct { char legacy[16]; unsigned int domain, bus, device, id, subsystem; char bus_id[32]; } pci_t;
@@ -116,7 +118,7 @@ int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *mas
     return SUCCESS;
 }
 #endif
-int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned int *mw) { (void)device; *mw = 230000; return SUCCESS; }
+int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned int *mw) { (void)device; *mw = (unsigned)setting("NVML_CAP_W", 230) * 1000; return SUCCESS; }
 int nvmlDeviceGetPowerManagementDefaultLimit(void *device, unsigned int *mw) { (void)device; *mw = 700000; return SUCCESS; }
 int nvmlDeviceGetApplicationsClock(void *device, int type, unsigned int *mhz) {
     (void)device; (void)type;

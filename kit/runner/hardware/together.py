@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -35,33 +36,37 @@ def together_checks(bench: Bench, cells: Sequence[Cell], power: Sequence[Sensor]
     bench.begins("members beside each other")
     first, *others = (list(cells) * MEMBERS)[:MEMBERS]
     idle_w = {0: _idle_w(power)}
-    with ExitStack() as trials:
-        trial = trials.enter_context(Trial(bench, [first], share=1 / MEMBERS))
+    with Trial(bench, [first], share=1 / MEMBERS) as trial:
         if (why := trial.ready()) is not None:
             return [not_checked("members_together", first.backend, why)]
         idle_w[1] = _idle_w(power)
         before = trial.logs(BLOCKS, BLOCK_S)
-        for other in others:
-            beside = trials.enter_context(Trial(bench, [other], share=1 / MEMBERS))
-            if (why := beside.ready()) is not None:
-                failed = Check(code="members_together", subject=other.backend, status="fail", reason=why)
-                return [failed, *_idle(idle_w)]
-        idle_w[MEMBERS] = _idle_w(power)
-        amid = trial.logs(BLOCKS, BLOCK_S)
+        with ExitStack() as stopped:
+            for other in others:
+                beside = stopped.enter_context(Trial(bench, [other], share=1 / MEMBERS))
+                if (why := beside.ready()) is not None:
+                    failed = Check(code="members_together", subject=other.backend, status="fail", reason=why)
+                    return [failed, *_idle(idle_w)]
+            idle_w[MEMBERS] = _idle_w(power)
+            amid = trial.logs(BLOCKS, BLOCK_S)
+        after = trial.logs(BLOCKS, BLOCK_S)
     return [
         judged("members_together", first.backend, is_right=True, members=MEMBERS),
-        _beside(first.backend, before, amid),
+        _beside(first.backend, before, amid, after),
         *_idle(idle_w),
     ]
 
 
-def _beside(backend: str, before: Sequence[float], amid: Sequence[float]) -> Check:
-    """Judge blocks beside stopped members against blocks alone; minutes lie between, so each has its own spread."""
-    alone, beside = over_rounds(before), over_rounds(amid)
-    if alone is None or beside is None:
+def _beside(backend: str, *stretches: Sequence[float]) -> Check:
+    """Judge blocks beside stopped members against those before and after; by how much these differ is uncertain."""
+    known = [stretch for blocks in stretches if (stretch := over_rounds(blocks)) is not None]
+    if len(known) < len(stretches):
         return not_checked("beside_stopped", backend, reason("no_number"))
-    se = (alone.se**2 + beside.se**2) ** 0.5
-    difference = Difference(beside.mean_log - alone.mean_log, se, min(alone.df, beside.df), alone.count)
+    before, amid, after = known
+    alone_se = max(math.hypot(before.se, after.se), abs(before.mean_log - after.mean_log)) / 2
+    difference = Difference(
+        amid.mean_log - (before.mean_log + after.mean_log) / 2, math.hypot(alone_se, amid.se), amid.df, amid.count
+    )
     return of_difference("beside_stopped", backend, difference, BESIDE_LIMIT_PCT, {"members": MEMBERS - 1})
 
 
