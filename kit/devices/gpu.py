@@ -30,9 +30,9 @@ def _why_no_gpus(engine: Mapping[str, Any]) -> str | None:
 # CUDA programming guide, "CUDA environment variables": the boards that a process sees, by place, UUID or its beginning.
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ORDER = "CUDA_DEVICE_ORDER"
+BY_BUS_ID = "PCI_BUS_ID"  # as NVML counts; members are started so, unless the user has chosen
 # NVML reference, nvmlComputeMode_t.
 COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
-BY_BUS_ID = "PCI_BUS_ID"  # as NVML counts; members are started so, unless the user has chosen
 
 
 class Gpu(Device):
