@@ -12,9 +12,6 @@ def find(member: Member) -> Finding | None:
     marks = [mark for launch in launches for mark in launch.marks if mark.code == "board_shared"]
     if not marks:
         return None
-    evidence = {
-        "processes": max(int(mark.values["processes"]) for mark in marks),
-        "launches": len(marks),
-        "of_launches": len(launches),
-    }
+    counts = [count for mark in marks if isinstance(count := mark.values.get("processes"), int)]
+    evidence = {"processes": max(counts, default=0), "launches": len(marks), "of_launches": len(launches)}
     return member.finding("board_shared", evidence, 100 * len(marks) / len(launches), reason("free_board"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.audit.finding import Finding, Member
-from kit.profile.reason import reason
+from kit.profile.reason import Reason, reason
 
 
 def find(member: Member) -> Finding | None:
@@ -12,7 +12,12 @@ def find(member: Member) -> Finding | None:
     slowed = [mark for launch in member.launches.values() for mark in launch.marks if mark.code == "board_throttled"]
     if not slowed:
         return None
-    worst = max(slowed, key=lambda mark: float(mark.values["share_pct"]))
+    worst = max(slowed, key=_share_pct)
     capped = marks.get("power_capped")
-    remedy = reason("cool_board") if capped is None else reason("raise_power_cap", **capped.values)
-    return member.finding("board_throttled", worst.values, float(worst.values["share_pct"]), remedy)
+    remedy = reason("cool_board") if capped is None else Reason(code="raise_power_cap", values=capped.values)
+    return member.finding("board_throttled", worst.values, _share_pct(worst), remedy)
+
+
+def _share_pct(mark: Reason) -> float:
+    share_pct = mark.values.get("share_pct")
+    return share_pct if isinstance(share_pct, int | float) else 0.0  # of a profile that somebody else wrote

@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from kit.devices.device import Condition, Device, InContainer
+from kit.devices.device import DEV, Condition, Device, InContainer
 from kit.profile.identity import Accelerator, AcceleratorState
 from kit.profile.reason import Reason, reason
 from kit.sensors import cuda, nvml
@@ -30,9 +30,9 @@ def _why_no_gpus(engine: Mapping[str, Any]) -> str | None:
 # CUDA programming guide, "CUDA environment variables": the boards that a process sees, by place, UUID or its beginning.
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ORDER = "CUDA_DEVICE_ORDER"
+BY_BUS_ID = "PCI_BUS_ID"  # as NVML counts; members are started so, unless the user has chosen
 # NVML reference, nvmlComputeMode_t.
 COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
-BY_BUS_ID = "PCI_BUS_ID"  # as NVML counts; members are started so, unless the user has chosen
 
 
 class Gpu(Device):
@@ -70,12 +70,15 @@ class Gpu(Device):
         given = environment.get(VISIBLE)
         return {} if given is None else {VISIBLE: ",".join(given.split(",")[:count])}
 
+    def why_missing(self, dev: Path = DEV) -> Reason | None:
+        """One that another process holds for itself is missing, too."""
+        held = (board for board in _used(1, os.environ) if _is_exclusive(board) and _processes(board))
+        board = next(held, None)
+        return super().why_missing(dev) if board is None else reason("board_held", gpu=board.place)
+
     def is_exclusive(self, count: int) -> bool:
         """Whether the compute mode of one that is used says so."""
-        return any(
-            board.ask("nvmlDeviceGetComputeMode") == board.nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS
-            for board in _used(count, os.environ)
-        )
+        return any(_is_exclusive(board) for board in _used(count, os.environ))
 
     def conditions(self, root: Path) -> Iterator[Condition]:
         """Tell the modes of each board."""
@@ -120,8 +123,6 @@ class Gpu(Device):
 
         nvml = board.nvml
         clock, die = nvml.NVML_CLOCK_SM, nvml.NVML_TEMPERATURE_GPU
-        # By its version: the plain name raises another kind of error where the driver is older.
-        processes = board.ask("nvmlDeviceGetComputeRunningProcesses_v3")
         mode, mig, ecc = (board.ask(f"nvmlDeviceGet{what}Mode") for what in ("Compute", "Mig", "Ecc"))
         return AcceleratorState(
             name=f"{self.kind} {board.place}",
@@ -136,7 +137,7 @@ class Gpu(Device):
             mig=mig and bool(mig[0]),  # now, and after the next reset
             mps=_mps_control().exists(),
             ecc=ecc and bool(ecc[0]),
-            processes=None if processes is None else len(processes),
+            processes=_processes(board),
             power_violation_ns=since_loaded_ns(nvml.NVML_PERF_POLICY_POWER),
             thermal_violation_ns=since_loaded_ns(nvml.NVML_PERF_POLICY_THERMAL),
         )
@@ -165,6 +166,17 @@ def _is_named(board: nvml.Board, entry: str, environment: Mapping[str, str]) -> 
     if entry.isdecimal():
         return int(entry) == board.place and environment.get(ORDER, BY_BUS_ID) == BY_BUS_ID
     return entry.startswith("GPU-") and str(board.ask("nvmlDeviceGetUUID")).startswith(entry)
+
+
+def _is_exclusive(board: nvml.Board) -> bool:
+    return bool(board.ask("nvmlDeviceGetComputeMode") == board.nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS)
+
+
+def _processes(board: nvml.Board) -> int | None:
+    """Return how many processes compute on it, whosever they are."""
+    # By its version: the plain name raises another kind of error where the driver is older.
+    processes = board.ask("nvmlDeviceGetComputeRunningProcesses_v3")
+    return None if processes is None else len(processes)
 
 
 def _mps_control() -> Path:

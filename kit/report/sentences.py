@@ -60,6 +60,8 @@ REASONS: Templates = {
     "lack_of_memory": "a further member needs {needed_b}, {available_b} are available",
     "lack_of_device_memory": "{cell} ran out of its {share_pct} of the device's memory: alone it has all of it",
     "fit_runs_alone": "a fit runs alone from its first to its last step",
+    "board_held": "another process holds GPU {gpu}, which takes one at a time (nvidia-smi -i {gpu} lists it, and "
+    "-c DEFAULT lets several in)",
     "exclusive_device": "only one process at a time may hold the {device}",
     "synthetic_data": "synthetic data has no accuracy",
     "download_failed": "{file} cannot be downloaded ({tried})",

@@ -47,10 +47,11 @@ def check_devices(cells: Sequence[Cell]) -> None:
     """
     from kit.report.sentences import sentence
 
-    missing = {kind: why for kind, device in DEVICES.items() if (why := device.why_missing()) is not None}
     for kind in dict.fromkeys(cell.device for cell in cells):
-        if (why := missing.get(kind)) is not None:
-            here = " and ".join(other for other in DEVICES if other not in missing)
+        why = DEVICES[kind].why_missing()
+        if why is not None:
+            others = (other for other, device in DEVICES.items() if other != kind and device.why_missing() is None)
+            here = " and ".join(others)
             raise KitError(
                 f"device {kind} was asked for, and only {here} is here: {sentence(why)}; "
                 "run where there is one, or with --device cpu (`kit doctor` says what can be measured here)"

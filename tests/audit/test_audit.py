@@ -203,6 +203,11 @@ def test_a_slowed_board_names_its_cap_where_it_has_one():
     assert (finding.values["share_pct"], finding.remedy.code) == (80.0, "raise_power_cap")
     (finding,) = found(planted("jax", launch={"marks": [SLOWED]}))
     assert finding.remedy.code == "cool_board"
+    nonsense = [reason("board_throttled", share_pct="much"), reason("power_capped", gpu=1), reason("board_shared")]
+    assert {finding.code for finding in found(planted("jax", launch={"marks": nonsense}))} == {
+        "board_throttled",
+        "board_shared",
+    }
     # A cap that slowed nothing is a mark, and no finding.
     assert found(planted("jax", launch={"marks": [capped]})) == []
 

@@ -5,8 +5,28 @@ import shutil
 from kit_process import REPOSITORY
 
 PLAIN = REPOSITORY / "tests/faults/planted/backends/plain"
-RESULT = ("return logits.mean() if", "return OnDevice(logits.mean()) if")
-ARRAY = """
+# The entry of its table, what a step returns, and a memory that PLAIN_NEEDS_SHARE of is too little.
+EDITS = (
+    ('kind == "cpu"', 'kind in ("cpu", "KIND")'),
+    ("return logits.mean() if", "return OnDevice(logits.mean()) if"),
+    ("import numpy", "import os\n\nimport numpy"),
+    (
+        "    def build(self, workload, cell, weights, seed):\n",
+        """    share = 1.0
+
+    def share_gpu_memory(self, share):
+        self.share = share
+
+    def build(self, workload, cell, weights, seed):
+        if self.share < float(os.environ.get("PLAIN_NEEDS_SHARE", "0")):
+            raise OutOfMemoryError("out of memory")
+""",
+    ),
+    (
+        "BACKEND = ",
+        """class OutOfMemoryError(RuntimeError):
+    pass
+
 
 class OnDevice:
     def __init__(self, values):
@@ -14,7 +34,11 @@ class OnDevice:
 
     def __array__(self, dtype=None, copy=None):
         return np.asarray(self._values, dtype)
-"""
+
+
+BACKEND = """,
+    ),
+)
 
 
 def copied_kit(folder, kind):
@@ -23,7 +47,7 @@ def copied_kit(folder, kind):
     shutil.copytree(PLAIN, folder / "kit/backends/plain", ignore=shutil.ignore_patterns("__pycache__"))
     backend = folder / "kit/backends/plain/backend.py"
     text = backend.read_text()
-    for old, new in (('kind == "cpu"', f'kind in ("cpu", "{kind}")'), RESULT):
+    for old, new in EDITS:
         assert old in text
         text = text.replace(old, new)
-    backend.write_text(text + ARRAY)
+    backend.write_text(text.replace("KIND", kind))

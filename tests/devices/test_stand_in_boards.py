@@ -80,6 +80,23 @@ def test_a_library_that_loses_its_boards_in_mid_run_costs_what_it_told(with_gpu)
     assert all(energy.joules_j is None and energy.reason for launch in launches for energy in launch.energy)
 
 
+def test_a_network_that_no_share_of_the_board_is_enough_for_is_measured_with_all_of_it(with_gpu):
+    done, launches = with_gpu(PLAIN_NEEDS_SHARE="0.8")
+    assert done.returncode == 0, done.stderr
+    assert {launch.device_memory_share for launch in launches} == {0.9}
+    assert codes(launch.turns_reason for launch in launches) == {"lack_of_device_memory"}
+    done, launches = with_gpu(PLAIN_NEEDS_SHARE="0.95")
+    assert done.returncode == 3
+    assert codes(launch.failure.reason for launch in launches) == {"out_of_device_memory"}
+
+
+def test_a_board_that_another_process_holds_alone_is_refused_in_one_line(with_gpu):
+    done, _ = with_gpu("exclusive", NVML_PROCESSES="1")
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert "another process holds GPU 0" in line
+
+
 @pytest.mark.parametrize("wrong", ["no_permission", "no_driver", "no_gpu", "mismatch"])
 def test_boards_that_cannot_be_reached_are_refused_in_one_line(with_gpu, wrong):
     done, launches = with_gpu(wrong)

@@ -76,6 +76,8 @@ def test_a_cpu_member_opens_no_board_and_no_platform_but_the_cpus(seen_by_a_memb
         ({"CUDA_VISIBLE_DEVICES": "GPU-stand-in-1"}, 1, [SECOND]),
         # Places in an order that is not NVML's are left to CUDA.
         ({"CUDA_VISIBLE_DEVICES": "1,0", "CUDA_DEVICE_ORDER": "FASTEST_FIRST"}, 1, [SECOND]),
+        # Of a board in slices CUDA shows one, which its UUID does not name.
+        ({"CUDA_VISIBLE_DEVICES": "1,0", "NVML_STAND_IN": "mig"}, 1, [SECOND]),
         ({"CUDA_VISIBLE_DEVICES": ""}, 1, []),
         ({"NVML_BOARDS": "1"}, 2, [FIRST, SECOND]),
     ],

@@ -3,12 +3,15 @@
 import os
 import shlex
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
 from kit.engine import image as image_module
 from kit.engine.connection import EngineError
+from kit.engine.container_options import ContainerOptions
 from kit.engine.container_run import ContainerRun, as_line
+from kit.engine.devices import with_devices
 from kit.engine.image import Image
 from kit.engine.remote import for_hosts
 from kit.version import __version__
@@ -69,6 +72,25 @@ def test_a_printed_line_for_a_tpu_has_its_devices():
     words = shlex.split(as_line(ContainerRun("tpu")))
     assert "--device" in words
     assert ("--ulimit", "memlock=-1") in set(pairwise(words))
+
+
+@pytest.mark.parametrize(
+    ("info", "gives"),
+    [
+        ({"Runtimes": {"runc": {}, "nvidia": {}}}, True),
+        ({"Runtimes": {"runc": {}}, "DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=0"}]}, True),
+        ({"Runtimes": {"runc": {}}}, False),
+    ],
+)
+def test_an_engine_that_cannot_give_gpus_is_told_what_it_lacks(info, gives):
+    client, least = SimpleNamespace(info=lambda: info), ContainerOptions(image="x", command=[])
+    assert with_devices(client, "cpu", least) == least
+    if gives:
+        assert with_devices(client, "gpu", least).gpus == "all"
+        assert with_devices(client, "gpu", least._replace(gpus="0,1")).gpus == "0,1"
+    else:
+        with pytest.raises(EngineError, match="NVIDIA Container Toolkit"):
+            with_devices(client, "gpu", least)
 
 
 def test_one_host_given_twice_is_measured_twice():

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
-from kit.profile.reason import reason
+from kit.profile.reason import Reason, reason
 from kit.runner.hardware.alone import BLOCK_S, BLOCKS
 from kit.runner.hardware.check import Check, judged, not_checked, of_difference, within
 from kit.runner.hardware.trial import Bench, Trial
@@ -38,15 +38,14 @@ def together_checks(bench: Bench, cells: Sequence[Cell], power: Sequence[Sensor]
     idle_w = {0: _idle_w(power)}
     with Trial(bench, [first], share=1 / MEMBERS) as trial:
         if (why := trial.ready()) is not None:
-            return [not_checked("members_together", first.backend, why)]
+            return [_no_room(first.backend, why)]
         idle_w[1] = _idle_w(power)
         before = trial.logs(BLOCKS, BLOCK_S)
         with ExitStack() as stopped:
             for other in others:
                 beside = stopped.enter_context(Trial(bench, [other], share=1 / MEMBERS))
                 if (why := beside.ready()) is not None:
-                    failed = Check(code="members_together", subject=other.backend, status="fail", reason=why)
-                    return [failed, *_idle(idle_w)]
+                    return [_no_room(other.backend, why), *_idle(idle_w)]
             idle_w[MEMBERS] = _idle_w(power)
             amid = trial.logs(BLOCKS, BLOCK_S)
         after = trial.logs(BLOCKS, BLOCK_S)
@@ -55,6 +54,11 @@ def together_checks(bench: Bench, cells: Sequence[Cell], power: Sequence[Sensor]
         _beside(first.backend, before, amid, after),
         *_idle(idle_w),
     ]
+
+
+def _no_room(backend: str, why: Reason) -> Check:
+    """Return that a member failed which has been measured alone: its share of the memory is too small, or all is."""
+    return Check(code="members_together", subject=backend, status="fail", reason=why)
 
 
 def _beside(backend: str, *stretches: Sequence[float]) -> Check:
