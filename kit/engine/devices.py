@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kit.engine.connection import EngineError
 from kit.engine.container_options import Bind, ContainerOptions
 from kit.engine.image import ask
+from kit.engine.kind import podman_version
 from kit.sensors import tpu
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 # Cloud TPU documentation, "Run a container on a TPU VM"; VFIO needs its control file and unlimited locked memory, too.
 TPU_FILES = (tpu.ACCEL_FILES, "vfio/vfio", tpu.VFIO_GROUPS)
+# Podman before it would silently leave out a request for devices.
+CDI_PODMAN_MIN = (5, 4)
 # Of a v5 or later, where no TPU is here to look at.
 TPU_FOLDER = "/dev/vfio"
 DEV = Bind("/dev", "/host-dev")
@@ -33,7 +36,13 @@ def with_devices(client: docker.DockerClient | None, target: str, options: Conta
         EngineError: they are not there, or the engine cannot give them.
     """
     if target == "gpu":
-        if client and not _gives_gpus(client.info()):
+        version = podman_version(client) if client else None
+        if version and version < CDI_PODMAN_MIN:
+            raise EngineError(
+                f"Podman {'.'.join(map(str, version))}: gives GPUs by its socket since 5.4; install that, or run the "
+                "line of `kit launch gpu --engine podman --print`"
+            )
+        if client and not version and not _gives_gpus(client.info()):
             raise EngineError(
                 "the engine has no NVIDIA runtime; install the NVIDIA Container Toolkit on its host and run "
                 "`sudo nvidia-ctk runtime configure --runtime=docker`, or measure with `kit launch cpu`"
