@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+# Podman's --init needs a package of its own; without it only a signal in the first second goes unheard.
+RUN = {"docker": "docker run --rm --init", "podman": "podman run --rm"}
 # Of /tmp and of /dev/shm; taken only as it is used. torch.compile runs what it has built there, hence exec.
 TMP = "rw,exec,nosuid,nodev,size=2g,mode=1777"
 SHM = "1g"
 HARDENED_LINE = (
-    f"run --rm --init --read-only --tmpfs /tmp:{TMP} --shm-size {SHM} --log-driver none --network none "
+    f"--read-only --tmpfs /tmp:{TMP} --shm-size {SHM} --log-driver none --network none "
     "--cap-drop ALL --security-opt no-new-privileges"
 )
 
@@ -129,5 +131,11 @@ class ContainerOptions(NamedTuple):
         options += [("--ulimit", "memlock=-1")] if self.unlimited_memlock else []
         options += [("--env", f"{name}={value}") for name, value in self.environment.items()]
         words = [word for option, value in options if value for word in (option, value)]
-        parts = (self.engine, HARDENED_LINE, shlex.join(words), more, shlex.join([self.image, *pinned, *self.command]))
+        parts = (
+            RUN[self.engine],
+            HARDENED_LINE,
+            shlex.join(words),
+            more,
+            shlex.join([self.image, *pinned, *self.command]),
+        )
         return " ".join(part for part in parts if part)
