@@ -157,6 +157,6 @@ def explained(error: Exception) -> str:
         return f"{refusal}; describe the GPUs to Podman by `sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`"
     if "powercap" in refusal:
         return "the engine's host has no energy counters (/sys/devices/virtual/powercap); leave out --rapl"
-    if "Requested CPUs are not available" in refusal:
+    if "CPUs are not available" in refusal:
         return f"{refusal}; give CPUs that this host has with --cpuset"
     return refusal

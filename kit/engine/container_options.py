@@ -1,4 +1,4 @@
-"""What a container may do and see: the least that a measurement needs, for the engine's API and as a `docker run` line.
+"""What a container may do and see: the least that a measurement needs, for the engine's API and for its command line.
 
 Hardened: any user, nothing writable but what is mounted so and a /tmp in memory, no network, no capability. A rootless
 engine's root is the user whose engine it is, and no more; its CPUs are set by affinity, as it may lack the controller.
@@ -111,31 +111,27 @@ class ContainerOptions(NamedTuple):
         }
 
     def as_line(self, more: str = "") -> str:
-        """Return the `docker run` line that does the same; `more` are further options, for the shell as they are."""
+        """Return the command line that does the same; `more` are further options, for the shell as they are."""
         entrypoint, *pinned = [*self.affinity, ENTRYPOINT] if self.affinity else [None]
-        gpus = self.gpus if self.gpus in (None, "all") else f'"device={self.gpus}"'
         options = [
             ("--entrypoint", entrypoint),
             ("--user", self.inside_user),
             ("--cpuset-cpus", None if self.affinity else self.cpuset),
             ("--memory", self.memory),
             ("--memory-swap", self.memory),
-            ("--gpus", None if self.engine == "podman" else gpus),
             ("--workdir", self.workdir),
         ]
+        if self.engine == "podman":
+            options += [("--device", gpu) for gpu in self.cdi_gpus]
+        else:
+            options.append(("--gpus", self.gpus if self.gpus in (None, "all") else f'"device={self.gpus}"'))
         for bind in self.binds:
             mount = f"type={bind.kind},source={bind.source},target={bind.inside}"
             options.append(("--mount", mount if bind.writable else f"{mount},readonly"))
         options += [("--device", device) for device in self.devices]
-        options += [("--device", gpu) for gpu in self.cdi_gpus if self.engine == "podman"]
         options += [("--ulimit", "memlock=-1")] if self.unlimited_memlock else []
         options += [("--env", f"{name}={value}") for name, value in self.environment.items()]
         words = [word for option, value in options if value for word in (option, value)]
-        parts = (
-            RUN[self.engine],
-            HARDENED_LINE,
-            shlex.join(words),
-            more,
-            shlex.join([self.image, *pinned, *self.command]),
-        )
+        program = shlex.join([self.image, *pinned, *self.command])
+        parts = (RUN[self.engine], HARDENED_LINE, shlex.join(words), more, program)
         return " ".join(part for part in parts if part)

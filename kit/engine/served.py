@@ -35,8 +35,14 @@ def served(command: Callable[[Path], list[str]], name: str, *, install: str, che
     words = command(here)
     try:
         with errors.open("wb") as stderr:
+            # In a folder of its own: Podman's monitors of containers leave a file there.
             process = subprocess.Popen(
-                words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True
+                words,
+                cwd=folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                start_new_session=True,
             )
     except OSError as error:
         raise KitError(f"{name}: {words[0]} cannot be run ({error.strerror}); {install}") from None
