@@ -35,7 +35,7 @@ def for_kind(client: docker.DockerClient, options: ContainerOptions) -> Containe
     if options.memory and is_rootless and not _limits_memory(client, info, is_podman):
         raise EngineError(
             f"--memory {options.memory}: this rootless engine has no memory controller; leave it out, or have root "
-            "delegate one to you (`systemctl set-property user-$UID.slice Delegate=yes`, control groups version 2)"
+            "add Delegate=memory to the unit user@.service (control groups version 2)"
         )
     return options._replace(engine="podman" if is_podman else "docker", is_rootless=is_rootless)
 

@@ -184,6 +184,11 @@ def test_a_delegated_controller_limits_memory_and_docker_is_asked_as_ever(served
     client = connect(served(tmp_path / "engine.sock", DOCKER))
     given = for_kind(client, OPTIONS).for_engine()
     assert (given["user"], given["cpuset_cpus"], given["entrypoint"]) == ("12:34", "0,1", ["kit"])
+    rootless = connect(
+        served(tmp_path / "own.sock", DOCKER | {"SecurityOptions": ["name=rootless"], "MemoryLimit": False})
+    )
+    assert for_kind(rootless, OPTIONS).for_engine()["user"] == "0:0"
+    assert "no memory controller" in refused(for_kind, rootless, OPTIONS._replace(memory="1g"))
 
 
 def test_gpus_are_devices_of_podman_and_refused_where_it_would_leave_them_out(served, tmp_path):
