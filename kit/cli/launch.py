@@ -35,6 +35,11 @@ def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter
 @click.argument("target", type=click.Choice(list(DEVICES)))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SUITE] [OPTIONS OF kit run]")
 @click.option("--host", "hosts", multiple=True, metavar="URL", help="An engine elsewhere: ssh://me@node (repeatable).")
+@click.option(
+    "--engine",
+    type=click.Choice(["docker", "podman"]),
+    help="This machine's. Default: KIT_ENGINE, else Docker, else Podman.",
+)
 @click.option("--image", metavar="NAME", help="Default: steadykit:TARGET, built where it is missing.")
 @click.option(
     "--cpus",
@@ -51,7 +56,7 @@ def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter
 @click.option("--memory", callback=_matching(r"\d+[bkmgBKMG]?", "it as 8g or 500m"), metavar="8g", help="Memory limit.")
 @click.option("--gpus", callback=_matching(r"\d+(,\d+)*", "it as 0,1"), metavar="0,1", help="These GPUs; default: all.")
 @click.option("--rapl", is_flag=True, help="Mount the host's energy counters.")
-@click.option("--print", "as_line", is_flag=True, help="Print the equal docker run line, and run nothing.")
+@click.option("--print", "as_line", is_flag=True, help="Print the equal docker or podman run line; run nothing.")
 def launch(
     *,
     target: str,
@@ -74,6 +79,8 @@ def launch(
     with_gpus = [kind for kind, device in DEVICES.items() if device.in_container.gpus]
     if asked.gpus and target not in with_gpus:
         raise click.UsageError(f"--gpus is for the target {' or '.join(with_gpus)}, not for {target}")
+    if asked.engine and hosts:
+        raise click.UsageError("--engine chooses one of this machine; leave it out, as --host names the engine itself")
     if as_line and hosts:
         raise click.UsageError("--print shows a line for this machine; leave out --host")
     if as_line:

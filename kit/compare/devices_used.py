@@ -31,11 +31,12 @@ def _used(profile: Profile, kind: str) -> UsedDevice:
     results = [result for result in profile.cells if result.cell.device == kind]
     device_ids = dict.fromkeys(place for result in results for launch in result.launches for place in launch.device_ids)
     boards = [board for board in profile.identity.accelerators if board.kind == kind]
-    here = [board for board in boards if board.device_id in device_ids] or boards
+    used = max((result.cell.devices for result in results), default=1)
+    here = [board for board in boards if board.device_id in device_ids] or boards[:used]
     return UsedDevice(
         kind=kind,
         model=" and ".join(dict.fromkeys(board.model for board in here)) or kind,
         device_ids=list(device_ids),
-        used=max((result.cell.devices for result in results), default=1),
+        used=used,
         present=len(boards),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kit.compare.devices_used import devices_idle, devices_used
 from kit.compare.rows import GroupRows, Headline, Note
+from kit.devices.catalog import DEVICES
 from kit.profile.cell import AXES, Cell
 from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import reason
@@ -94,7 +95,7 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
         if failures and len(failures) < len(result.launches):
             what = reason("launches_failed", failed=len(failures), launches=len(result.launches), cell=result.key)
             notes.append(Note(what=what, because=failures[0].reason))
-    if any((result.cell.device, result.cell.precision) == ("tpu", "float32") for result in profile.cells):
+    if any(_in_passes(result.cell) for result in profile.cells):
         notes.append(Note(what=reason("float32_on_tpu")))
     steps = [launch for result in profile.cells if result.cell.task != "fit" for launch in result.launches]
     turned = [launch for launch in steps if launch.turns == "sequential"]
@@ -122,6 +123,11 @@ def spread_notes(groups: Sequence[GroupRows], *, platforms: bool) -> list[Note]:
     values = {"few": sum(count < RUNS_FOR_SPREAD for count in runs.values()), "sides": len(runs)}
     code = "spread_assumed_platforms" if platforms else "spread_assumed"
     return [Note(what=reason(code, needed=RUNS_FOR_SPREAD, sd_pct=100 * RUNS_SD, **values))]
+
+
+def _in_passes(cell: Cell) -> bool:
+    """Whether the cell's device, if it is known, computes its precision in several passes of another."""
+    return cell.device in DEVICES and cell.precision in DEVICES[cell.device].in_passes
 
 
 def _versions(profile: Profile) -> list[Note]:

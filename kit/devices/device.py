@@ -38,6 +38,7 @@ class Device:
         files: patterns below /dev; a file of them says that there may be one, listed or not.
         whole: names of the sensors whose joules together are the device's; null: it has none.
         precisions: that no other kind has.
+        in_passes: precisions that it computes in several passes of another: slower than anybody's default.
         shares_memory: its members are told which share of its memory is theirs.
         hidden_by: variables that leave a process none of them.
         in_container: what a container needs to reach it.
@@ -48,6 +49,7 @@ class Device:
     files: Sequence[str] = ()
     whole: re.Pattern[str] | None = None
     precisions: Sequence[str] = ()
+    in_passes: Sequence[str] = ()
     shares_memory: bool = False
     hidden_by: Mapping[str, str] = MappingProxyType({})
     in_container: InContainer = InContainer()

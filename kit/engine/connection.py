@@ -1,10 +1,12 @@
-"""A Docker engine: this machine's, a context's, or another host's."""
+"""An engine, Docker or Podman: this machine's, a context's, or another host's."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING, Any
 
+from kit.engine.podman import podman_socket
 from kit.engine.tunnel import forwarded
 from kit.errors import KitError
 
@@ -16,6 +18,8 @@ API_MIN = (1, 40)
 # Of one answer; a build and a wait have none.
 TIMEOUT_S = 30
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
+ENGINES = ("docker", "podman")
+ENGINE_VARIABLE = "KIT_ENGINE"
 SCHEMES = ("ssh://", "unix://", "tcp://")
 
 
@@ -23,13 +27,26 @@ class EngineError(KitError):
     """No engine answers, or it cannot do what is asked."""
 
 
-def connect(host: str | None = None) -> docker.DockerClient:
-    """Return a client of the engine at `engine_address(host)`; ssh:// through the system's own ssh.
+def connect(host: str | None = None, engine: str | None = None) -> docker.DockerClient:
+    """Return a client of the engine at `engine_address(host, engine)`; ssh:// through the system's own ssh.
+
+    Where nothing was chosen and Docker does not answer it is Podman's, if that is installed.
 
     Raises:
-        EngineError: nothing answers there, ssh does not get there, it may not be used, or it is too old.
+        EngineError: nothing answers there, it may not be used, or it is too old.
+        KitError: ssh does not get there, or Podman's service does not start.
     """
-    address = engine_address(host)
+    address = engine_address(host, engine)
+    try:
+        return _client(address)
+    except EngineError:
+        is_chosen = host or _engine(engine) or os.environ.get("DOCKER_HOST") or address["base_url"] != DEFAULT_SOCKET
+        if is_chosen or not shutil.which("podman"):
+            raise
+    return _client({"base_url": podman_socket()})
+
+
+def _client(address: dict[str, Any]) -> docker.DockerClient:
     import docker
 
     url = address["base_url"]
@@ -46,7 +63,8 @@ def connect(host: str | None = None) -> docker.DockerClient:
                 "in anew), or use a rootless engine"
             ) from None
         raise EngineError(
-            f"{url}: no Docker engine answers; start it, or choose another by DOCKER_HOST or DOCKER_CONTEXT"
+            f"{url}: no Docker engine answers; start it, choose another by DOCKER_HOST or DOCKER_CONTEXT, or install "
+            "Podman, which needs no root"
         ) from None
     if version < API_MIN:
         need = ".".join(map(str, API_MIN))
@@ -69,14 +87,31 @@ def local_engine() -> docker.DockerClient:
     return connect()
 
 
-def engine_address(host: str | None = None) -> dict[str, Any]:
-    """Return where the engine is: `host`, else DOCKER_HOST, else DOCKER_CONTEXT's, else the current context's.
+def engine_for_line(engine: str | None) -> str:
+    """Return the command of the chosen engine; without a choice, the one that is installed."""
+    is_podman_alone = bool(shutil.which("podman")) and not shutil.which("docker")
+    return _engine(engine) or ENGINES[is_podman_alone]
 
-    That is `base_url`, and `tls` where the environment or the context has certificates.
+
+def _engine(engine: str | None) -> str | None:
+    """Return the engine that was chosen by the option or the variable."""
+    engine = engine or os.environ.get(ENGINE_VARIABLE) or None
+    if engine not in (None, *ENGINES):
+        raise EngineError(f"{ENGINE_VARIABLE}={engine}: no engine; give {' or '.join(ENGINES)}")
+    return engine
+
+
+def engine_address(host: str | None = None, engine: str | None = None) -> dict[str, Any]:
+    """Return where the engine is: `host`, else the `engine` podman's, else as the `docker` command has it.
+
+    That is DOCKER_HOST, else DOCKER_CONTEXT's, else the current context's. It has `base_url`, and `tls` where the
+    environment or the context has certificates.
 
     Raises:
-        EngineError: it is no address, or the context cannot be read.
+        EngineError: it is no address, no engine, or the context cannot be read.
     """
+    if _engine(engine) == "podman" and not host:
+        return {"base_url": podman_socket()}
     from docker.context import ContextAPI
     from docker.utils import kwargs_from_env
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from kit.engine.connection import EngineError
-from kit.engine.container_options import ContainerOptions
+from kit.engine.container_options import CDI_GPU, ContainerOptions
 
 if TYPE_CHECKING:
     import docker
@@ -58,9 +58,7 @@ class Container:
             self._container = client.containers.create(
                 **options.for_engine(), stdin_open=True, auto_remove=True, labels={LABEL: "run"}
             )
-            self._events = client.events(
-                decode=True, filters={"container": self._container.id, "event": ["die", "oom"]}
-            )
+            self._events = client.events(decode=True, filters={"container": self._container.id})
             wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             self._socket: Any = client.api.attach_socket(self._container.id, params=wanted)
             self._container.start()
@@ -113,7 +111,7 @@ class Container:
             for event in self._events:
                 if event["Action"] == "die":
                     return Ended(int(event["Actor"]["Attributes"]["exitCode"]), out_of_memory)
-                out_of_memory = True
+                out_of_memory |= event["Action"] == "oom"
         except Exception:  # requests, urllib3 and http.client each have their own for a connection that has ended
             pass
         raise EngineError("the engine has stopped, or the connection to it broke, while the container ran")
@@ -155,8 +153,10 @@ def explained(error: Exception) -> str:
             f"the engine cannot give a GPU ({refusal}); install the NVIDIA Container Toolkit and the driver, "
             "or measure with `kit launch cpu`"
         )
+    if CDI_GPU in refusal:
+        return f"{refusal}; describe the GPUs to Podman by `sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`"
     if "powercap" in refusal:
         return "the engine's host has no energy counters (/sys/devices/virtual/powercap); leave out --rapl"
-    if "Requested CPUs are not available" in refusal:
+    if "CPUs are not available" in refusal:
         return f"{refusal}; give CPUs that this host has with --cpuset"
     return refusal

@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kit.engine.connection import EngineError, connect
+from kit.engine.connection import EngineError, connect, engine_for_line
 from kit.engine.container import run_streamed
 from kit.engine.container_options import Bind, ContainerOptions
 from kit.engine.devices import with_devices
 from kit.engine.folders import with_folders
 from kit.engine.image import TARGET_IMAGE, Image, find_or_build, need_image
+from kit.engine.kind import for_kind
 
 if TYPE_CHECKING:
     import docker
@@ -42,6 +43,7 @@ class ContainerRun(NamedTuple):
     files: tuple[Path, ...] = ()  # that they name
     may_exist: bool = False  # the profile may be there: the run resumes it, or replaces it
     host: str | None = None  # of the engine; null: this machine's
+    engine: str | None = None  # of this machine; null: KIT_ENGINE's, else the one that is there
     image: str | None = None  # null: the target's
     cpus: int | None = None  # how many
     cpuset: str | None = None  # which: "0,1"
@@ -51,8 +53,8 @@ class ContainerRun(NamedTuple):
 
     def command(self) -> str:
         """Return what was typed but for the arguments of `kit run`: a resumed run needs the same."""
-        given = {"--host": self.host, "--image": self.image, "--cpus": self.cpus, "--cpuset": self.cpuset}
-        given |= {"--memory": self.memory, "--gpus": self.gpus}
+        given = {"--host": self.host, "--engine": self.engine, "--image": self.image, "--cpus": self.cpus}
+        given |= {"--cpuset": self.cpuset, "--memory": self.memory, "--gpus": self.gpus}
         words = [word for option, value in given.items() if value for word in (option, str(value))]
         return shlex.join(["kit", "launch", self.target, *words, *(["--rapl"] if self.rapl else [])])
 
@@ -64,7 +66,8 @@ def run_here(run: ContainerRun, is_stopping: Callable[[], bool]) -> Ended:
         EngineError: there is no engine, no image, no such device; or the engine refuses or goes away.
     """
     options = _options_here(run)
-    client = connect()
+    client = connect(engine=run.engine)
+    options = for_kind(client, options)
     image = image_of(client, run)
     return run_in(client, image, with_devices(client, run.target, options._replace(image=image.digest)), is_stopping)
 
@@ -83,10 +86,14 @@ def run_in(
 
 
 def as_line(run: ContainerRun) -> str:
-    """Return the `docker run` line that does the same; the shell asks the engine for the image's digest."""
+    """Return the `docker run` or `podman run` line that does the same; the shell asks for the image's digest."""
+    engine = engine_for_line(run.engine)
+    is_podman = engine == "podman"
     options = with_devices(None, run.target, _options_here(run))
+    options = options._replace(engine=engine, is_rootless=is_podman and os.getuid() != 0)
     image = shlex.quote(options.image)
-    digest = f'"$(docker image inspect --format {{{{.Id}}}} {image})"'
+    algorithm = "sha256:" if is_podman else ""  # which Docker names itself
+    digest = f'"{algorithm}$({engine} image inspect --format {{{{.Id}}}} {image})"'
     return options.as_line(more=f"--env KIT_IMAGE={image} --env KIT_IMAGE_DIGEST={digest}")
 
 

@@ -10,10 +10,13 @@ from kit.devices.catalog import DEVICES
 from kit.engine.connection import EngineError
 from kit.engine.container_options import Bind, ContainerOptions
 from kit.engine.image import ask
+from kit.engine.kind import podman_version
 
 if TYPE_CHECKING:
     import docker
 
+# Podman before it would silently leave out a request for devices.
+CDI_PODMAN_MIN = (5, 4)
 DEV = Bind("/dev", "/host-dev")
 LIST_FILES = f"""
 import sys
@@ -30,7 +33,14 @@ def with_devices(client: docker.DockerClient | None, target: str, options: Conta
         EngineError: they are not there, or the engine cannot give them.
     """
     needs = DEVICES[target].in_container
-    if client and needs.why_not and (why := needs.why_not(client.info())):
+    version = podman_version(client) if client else None
+    if needs.gpus and version and version < CDI_PODMAN_MIN:
+        raise EngineError(
+            f"Podman {'.'.join(map(str, version))}: gives GPUs by its socket since 5.4; install that, or run what "
+            f"`kit launch {target} --engine podman --print` prints"
+        )
+    # Podman says nothing of its own about devices: they come by the Container Device Interface, or not.
+    if client and not version and needs.why_not and (why := needs.why_not(client.info())):
         raise EngineError(why)
     files = _files(client, options.image, needs.files) if needs.files else []
     if needs.files and not files:

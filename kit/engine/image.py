@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from kit.backends.catalog import CATALOG
 from kit.engine.connection import EngineError
 from kit.engine.container import Container
 from kit.engine.container_options import Bind, ContainerOptions
+from kit.engine.kind import podman_version
 from kit.fingerprint.software import kit_revision
 from kit.version import __version__
 
@@ -66,7 +68,7 @@ def need_image(client: docker.DockerClient, name: str) -> Image:
 def find_or_build(client: docker.DockerClient, host: str | None, target: str) -> Image:
     """Return the target's image, built from this checkout where the engine's is not of this kit.
 
-    The docker command builds, and is given the engine's `host` as it was asked for.
+    The engine's own command builds, and is given its `host` as it was asked for.
 
     Raises:
         EngineError: there is none, and it cannot be built.
@@ -81,7 +83,9 @@ def find_or_build(client: docker.DockerClient, host: str | None, target: str) ->
             f"the engine has {other or 'no image'} {name}, and no Dockerfile.{target} is here to build it from; "
             f"run `make image-{target}` in a checkout, or name an image with --image"
         )
-    environment = {**os.environ, "DOCKER_HOST": host} if host else None
+    environment = {**os.environ, "DOCKER_HOST": host} if host else {**os.environ}
+    if podman_version(client):
+        environment["DOCKER"] = f"podman --url {shlex.quote(host)}" if host else "podman"
     built = subprocess.run(["make", f"image-{target}"], cwd=CHECKOUT, env=environment, stdout=2, check=False)
     if built.returncode or (built_image := find_image(client, name)) is None:
         old = f"; --image {name} measures in the one of another revision that is there" if image else ""

@@ -22,6 +22,7 @@ from kit.engine.connection import EngineError, connect
 from kit.engine.container_options import Bind
 from kit.engine.container_run import ContainerRun, container_options, image_of, run_in
 from kit.engine.devices import with_devices
+from kit.engine.kind import for_kind
 from kit.engine.volumes import Volume
 from kit.profile.steps import SUFFIX
 from kit.profile.unfinished import folder_of
@@ -75,8 +76,9 @@ def run_remote(run: ContainerRun, is_stopping: Callable[[], bool]) -> Ended:
     """
     assert run.out is not None
     client = connect(run.host)
+    options = for_kind(client, container_options(run, range(client.info()["NCPU"])))
     image = image_of(client, run)
-    options = container_options(run, range(client.info()["NCPU"]))._replace(image=image.digest)
+    options = options._replace(image=image.digest)
     # Before anything is copied there.
     options = with_devices(client, run.target, options)
     binds = list(options.binds)

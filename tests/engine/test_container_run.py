@@ -83,7 +83,7 @@ def test_a_printed_line_for_a_tpu_has_its_devices():
     ],
 )
 def test_an_engine_that_cannot_give_gpus_is_told_what_it_lacks(info, gives):
-    client, least = SimpleNamespace(info=lambda: info), ContainerOptions(image="x", command=[])
+    client, least = SimpleNamespace(info=lambda: info, version=lambda: {}), ContainerOptions(image="x", command=[])
     assert with_devices(client, "cpu", least) == least
     if gives:
         assert with_devices(client, "gpu", least).gpus == "all"

@@ -16,6 +16,7 @@ from kit.engine.container_options import Bind, ContainerOptions
 from kit.engine.devices import with_devices
 from kit.engine.folders import data_bind
 from kit.engine.image import need_image
+from kit.engine.kind import for_kind
 from kit.fingerprint.software import relevant_environment
 from kit.profile.reason import Reason, reason
 from kit.runner.processes.process import (
@@ -49,7 +50,7 @@ class ContainerProcess:
     def __init__(self, request: MemberRequest) -> None:
         client = local_engine()
         device = request.prepare.programs[0].cell.device
-        self._container = Container(client, with_devices(client, device, _options(client, request)))
+        self._container = Container(client, with_devices(client, device, for_kind(client, _options(client, request))))
         self._unread = b""
         self._errors: deque[bytes] = deque(maxlen=STDERR_TAIL_LINES)
         self._error_line = b""

@@ -128,5 +128,5 @@ def test_all_of_it_runs_on_stand_ins_and_finds_what_was_planted(first_hour):
     }  # fmt: skip
     code, planted = first_hour("power_capped", NVML_ENERGY_PCT="50", PLAIN_NEEDS_SHARE="0.5")
     assert code == 1
-    for found in ("board_throttled", "energy_counter", "members_together"):
-        assert planted[found] == "fail"
+    for check in ("board_throttled", "energy_counter", "members_together"):
+        assert planted[check] == "fail"

@@ -1,0 +1,159 @@
+"""`kit launch` by rootless Podman. As root: by the unprivileged user KIT_TEST_PODMAN_USER, with the system's Python."""
+
+import os
+import pwd
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from kit_process import REPOSITORY
+
+from kit.profile.store import read_profile
+
+pytestmark = pytest.mark.docker
+
+SHORT = ("--quick", "--workload", "mlp", "--task", "infer", "--backend", "torch", "--data", "synthetic")
+LOAD_S, ENDS_S = 600, 200
+
+
+@pytest.fixture(scope="module")
+def user():
+    """Who runs it, by uid."""
+    if not shutil.which("podman"):
+        pytest.skip("podman is not installed")
+    name = os.environ.get("KIT_TEST_PODMAN_USER")
+    if os.getuid() and not name:
+        return os.getuid()
+    if not name:
+        pytest.skip("rootless Podman needs an unprivileged user: KIT_TEST_PODMAN_USER names one")
+    return pwd.getpwnam(name).pw_uid
+
+
+@pytest.fixture(scope="module")
+def as_user(user):
+    """What a command begins with that the user is to run."""
+    if user == os.getuid():
+        return ["env", f"PYTHONPATH={REPOSITORY}"]
+    entry = pwd.getpwuid(user)
+    installed = Path(pytest.__file__).parents[1]
+    variables = {
+        "HOME": entry.pw_dir, "PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "PYTHONPATH": f"{REPOSITORY}:{installed}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # Else Podman copies each layer whole, where the user may not use /dev/fuse.
+        "STORAGE_DRIVER": "overlay",
+    }  # fmt: skip
+    ids = ["--reuid", str(user), "--regid", str(entry.pw_gid), "--init-groups"]
+    return ["setpriv", *ids, "env", "-i", *(f"{name}={value}" for name, value in variables.items())]
+
+
+@pytest.fixture(scope="module")
+def python(as_user, user):
+    """A Python that the user may run, with what the kit imports."""
+    python = sys.executable if user == os.getuid() else "/usr/bin/python3"
+    tried = subprocess.run(
+        [*as_user, python, "-m", "kit", "--version"], cwd="/", capture_output=True, text=True, check=False
+    )
+    if tried.returncode:
+        pytest.skip(f"{python} -m kit is not for this user: {tried.stderr.strip().splitlines()[-1]}")
+    return python
+
+
+@pytest.fixture(scope="module")
+def loaded(client, image, as_user, python):
+    """The image under test, in the user's Podman; its digest."""
+    digest = client.images.get(image).id
+    if subprocess.run([*as_user, "podman", "image", "exists", digest], cwd="/", check=False).returncode:
+        with tempfile.TemporaryFile() as archive:
+            for chunk in client.images.get(image).save(named=image):
+                archive.write(chunk)
+            archive.seek(0)
+            subprocess.run([*as_user, "podman", "load"], cwd="/", stdin=archive, check=True, timeout=LOAD_S)
+    subprocess.run([*as_user, "podman", "tag", digest, image], cwd="/", check=True)
+    return digest
+
+
+@pytest.fixture
+def folder(user):
+    """An empty folder of the user's, not below /tmp, which a container has of its own."""
+    with tempfile.TemporaryDirectory(dir=pwd.getpwuid(user).pw_dir) as name:
+        os.chown(name, user, -1)
+        yield Path(name)
+
+
+@pytest.fixture
+def start(as_user, python, loaded, folder):
+    """Start kit as the user: `start(*words, **environment) -> Popen`."""
+    started = []
+
+    def begin(*words, **environment):
+        variables = [f"{name}={value}" for name, value in environment.items()]
+        started.append(
+            subprocess.Popen(
+                [*as_user, *variables, python, "-m", "kit", *words],
+                cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            )
+        )  # fmt: skip
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def launch(start, image):
+    """Begin `kit launch cpu` in the image by Podman: `launch(*arguments) -> Popen`."""
+    return lambda *arguments: start("launch", "cpu", "--engine", "podman", "--image", image, *arguments)
+
+
+def outcome(process):
+    stdout, stderr = process.communicate(timeout=ENDS_S)
+    assert process.returncode == 0, stderr
+    return stdout
+
+
+def test_the_profile_is_the_users_names_podman_and_has_the_cpus_that_were_asked_for(launch, loaded, user, folder):
+    cpu = max(os.sched_getaffinity(0))
+    outcome(launch("--cpuset", str(cpu), *SHORT, "--rounds", "1", "--out", "one.json"))
+    assert (folder / "one.json").stat().st_uid == user
+    profile = read_profile(folder / "one.json")
+    container = profile.identity.container
+    assert (container.engine, container.image_digest) == ("podman", loaded)
+    assert {tuple(launch.threads.cpus) for launch in profile.cells[0].launches} == {(cpu,)}
+
+
+def test_a_terminated_run_is_finished_by_resume_and_its_service_ends(launch, user, folder):
+    process = launch(*SHORT, "--rounds", "50", "--out", "run.json")
+    end = time.monotonic() + ENDS_S
+    while not list(folder.glob("run.json.rounds/r0*.json")):
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < end, "no round ends"
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=ENDS_S)
+    assert "kit launch cpu --engine podman" in stderr
+    outcome(launch("--resume", "--out", "run.json", "--budget", "1"))
+    assert len({launch.round for launch in read_profile(folder / "run.json").cells[0].launches}) > 1
+    lines = subprocess.run(["ps", "-u", str(user), "-o", "args="], capture_output=True, text=True, check=False).stdout
+    assert "steadykit-" not in "".join(line for line in lines.splitlines() if "system service" in line)
+
+
+def test_the_printed_line_does_the_same_by_itself(launch, as_user, loaded, folder):
+    line = outcome(launch("--print", *SHORT, "--rounds", "1", "--out", "line.json"))
+    subprocess.run([*as_user, "sh", "-c", line], cwd=folder, capture_output=True, check=True, timeout=ENDS_S)
+    assert read_profile(folder / "line.json").identity.container.image_digest == loaded
+
+
+def test_two_images_take_turns(start, image, folder):
+    variants = shlex.split(f"--variant a:image={image} --variant b:image={image}")
+    outcome(start("run", *SHORT, "--rounds", "1", *variants, "--out", "ab.json", KIT_ENGINE="podman"))
+    launches = [launch for cell in read_profile(folder / "ab.json").cells for launch in cell.launches]
+    assert {launch.turns for launch in launches} == {"blocks"}
+    assert all(launch.gave_number for launch in launches)
