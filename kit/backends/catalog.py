@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from kit import backends
+from kit.backends.defaults import keeps_defaults
 from kit.backends.entry import BackendEntry, BackendError
 from kit.workloads.catalog import discover
 from kit.workloads.installed import installed
@@ -40,10 +41,11 @@ def load(name: str) -> Backend:
     """
     if name not in CATALOG:
         raise BackendError(f"no backend is called {name!r}; choose from: {', '.join(FRAMEWORKS)}")
-    for variable, value in CATALOG[name].environment.items():
+    entry = CATALOG[name]
+    for variable, value in {**entry.environment, **({} if keeps_defaults() else entry.sharing)}.items():
         os.environ.setdefault(variable, value)
     try:
         module = import_module(f"{_packages[name]}.backend")
     except ImportError as error:
-        raise BackendError(f"{CATALOG[name].title} cannot be imported ({error}); install it or leave it out") from error
+        raise BackendError(f"{entry.title} cannot be imported ({error}); install it or leave it out") from error
     return cast("Backend", module.BACKEND)

@@ -94,6 +94,10 @@ class Program(Runnable, Protocol):
     def put(self, batch: HostBatch) -> DeviceBatch:
         """Copy one batch to the device and wait until it is there. What `step` takes under feed "device"."""
 
+    def pin(self, batch: HostBatch) -> HostBatch:
+        """Return a batch in the memory that the framework copies from fastest. What `step` takes under feed "host"."""
+        return batch
+
     def predict(self, batch: HostBatch) -> NDArray[np.float32]:
         """Return the network's output for a batch, on the host, dropout off; the step is not compiled again for it."""
 
@@ -115,8 +119,11 @@ class Backend(Protocol):
     def set_threads(self, threads: int) -> ThreadSetting:
         """Set compute threads. Called once, before anything runs on a device."""
 
-    def devices(self) -> dict[str, int]:
-        """Return how many devices of each kind of `kit.devices` the framework sees and this backend can use."""
+    def count(self, kind: str) -> int:
+        """Return how many devices of a kind of `kit.devices` the framework sees and this backend can use.
+
+        It looks at no other kind: to look at a device may take it.
+        """
 
     def share_gpu_memory(self, share: float) -> None:
         """Take no more than that share of a GPU's memory. Called once where a GPU is measured, before `set_threads`."""

@@ -80,7 +80,7 @@ def compare(
 ) -> int:
     """Compare PROFILES: of one, the cells of each group; of several, each cell with the same cell of the first.
 
-    A folder stands for the profiles in it.
+    Of several machines or devices, platforms stand side by side. A folder stands for the profiles in it.
     """
     from kit.report.comparison import comparison_report, why_report
     from kit.report.table import Case, Report
@@ -95,7 +95,7 @@ def compare(
         print_report(_suite_report(table_name, before), format_name)
         return 0
     try:
-        comparison = _compared(before, after, baseline, by, force=force or why)
+        comparison = _compared(before, after, baseline, by, force=force, explain=why)
     except PublishedError as published:
         if is_judged:
             raise
@@ -119,7 +119,7 @@ def profile_comparison(path: Path) -> Report:
     """Return the table of one profile, as `kit compare` prints it."""
     from kit.report.comparison import comparison_report
 
-    return comparison_report(_compared([path], [], None, "step", force=False), framework_titles(), file=path)
+    return comparison_report(_compared([path], [], None, "step"), framework_titles(), file=path)
 
 
 def run_table(path: Path) -> Report:
@@ -180,8 +180,17 @@ def _suite_table(suite: Suite, profiles: Sequence[tuple[str, Profile]]) -> Suite
 
 
 def _compared(
-    before: Sequence[Path], after: Sequence[Path], baseline: str | None, by: By, *, force: bool
+    before: Sequence[Path],
+    after: Sequence[Path],
+    baseline: str | None,
+    by: By,
+    *,
+    force: bool = False,
+    explain: bool = False,
 ) -> Comparison:
+    from kit.compare.across import compare_runs
+    from kit.compare.runs import reduce_run
+
     paths = [*before, *after]
     labels = labels_of(paths)
     if len(paths) == 1:
@@ -189,16 +198,18 @@ def _compared(
         from kit.compare.within import compare_within
 
         profile = _measured(paths[0])
-        return compare_within(labels[0], profile, baseline=baseline, findings=audit(profile), by=by)
-    from kit.compare.across import compare_runs
-    from kit.compare.runs import reduce_run
+        devices = {result.cell.device for result in profile.cells}
+        # Cells of two devices that took turns are pairs; others are runs of two platforms.
+        if len(devices) == 1 or "device" in profile.suite.compare:
+            return compare_within(labels[0], profile, baseline=baseline, findings=audit(profile), by=by)
+        return compare_runs([reduce_run(labels[0], profile, by)], baseline=baseline, force=force, by=by)
 
     # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
     gc.disable()
     details = len(paths) <= DETAILED_MAX
     runs = [reduce_run(label, _measured(path), by, details=details) for label, path in zip(labels, paths, strict=True)]
     first, later = runs[: len(before)], runs[len(before) :]
-    return compare_runs(first, later, baseline=baseline, force=force, by=by)
+    return compare_runs(first, later, baseline=baseline, force=force, explain=explain, by=by)
 
 
 def _measured(path: Path) -> Profile:

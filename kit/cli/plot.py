@@ -12,7 +12,7 @@ from kit.report.plot import KINDS, usual_kind
 
 ENDINGS = (".svg", ".png", ".pdf")
 # Kinds in which something is compared.
-WITH_BASELINE = ("gain", "rounds")
+WITH_BASELINE = ("platforms", "gain", "rounds")
 LEFT_OUT_NAMED = 20
 
 

@@ -29,7 +29,7 @@ FREE_WHEN_RESUMED = frozenset({"resume", "dry_run", "out", "force", "budget", "a
 STDERR_LINES_SHOWN = 5
 # Options that choose among a suite's cells.
 AXES = ("backends", "workloads", "devices", "tasks", "batches", "precisions", "threads", "compile_modes", "feeds")
-PRECISIONS = ("float32", "bfloat16", "tf32")
+PRECISIONS = ("float32", "bfloat16", "tf32", "default")
 # Longer names make rows of a table that nobody reads.
 LABEL_MAX = 60
 POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
@@ -116,7 +116,7 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
         from kit.report.run_plan import plan_report
         from kit.runner.time_left import TimeLeft
 
-        plan = _planned(options)
+        plan = plan_run(options)
         print_report(plan_report(plan, TimeLeft(plan).estimate()), "json" if as_json else "text")
         return 0
     running = begin(options)
@@ -171,14 +171,16 @@ def begin(options: dict[str, Any]) -> Run:
         if not options["out"]:
             raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
         return Run.resume(Path(options["out"]), _options(given_only=True))
-    plan = _planned(options)
+    plan = plan_run(options)
     path = profile_path(options["out"], plan.suite.name, plan.id, plan.created, replace=options["force"])
     return Run.begin(path, plan)
 
 
-def _planned(options: dict[str, Any]) -> RunPlan:
+def plan_run(options: dict[str, Any]) -> RunPlan:
     """Decide everything, or raise a KitError; data are not fetched for a dry run."""
     from kit.clock import choose_source
+    from kit.compare.devices_used import devices_idle
+    from kit.printable import printable_line
     from kit.report.sentences import sentence
     from kit.runner.cpus import threads_here
     from kit.runner.member import phase_limit_s
@@ -222,7 +224,7 @@ def _planned(options: dict[str, Any]) -> RunPlan:
     data = ({}, None) if options["dry_run"] else ensure_data(cells, options["data"])
     if data[1] is not None:
         click.echo(f"kit: {sentence(data[1])}; synthetic data of the same shapes is used", err=True)
-    return prepare(
+    plan = prepare(
         suite,
         cells,
         variants,
@@ -234,6 +236,13 @@ def _planned(options: dict[str, Any]) -> RunPlan:
         label=options["label"],
         options=_options(),
     )
+    if not options["devices"]:
+        for kind, model in devices_idle(plan.identity, cells):
+            click.echo(
+                f"kit: a {kind} is here ({printable_line(model)}) and is not used; --device {kind} measures it",
+                err=True,
+            )
+    return plan
 
 
 def _options(*, given_only: bool = False) -> dict[str, Any]:

@@ -1,20 +1,25 @@
-"""`kit selftest`: the suite selftest, one cell against itself and against injected delays, here and now."""
+"""`kit selftest`: one cell against itself and against injected delays; with `--device`, the first hour on hardware."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from kit.cli import EXIT_INTERRUPTED
 from kit.cli.compare import profile_comparison
 from kit.cli.options import PROFILE, format_options, print_report
-from kit.cli.run import EXIT_FAILED_CELLS, SEED_MAX, begin, measure, run
+from kit.cli.run import EXIT_FAILED_CELLS, SEED_MAX, begin, measure, plan_run, run
+from kit.devices.catalog import DEVICES
+
+HOST = "cpu"
 
 
 @click.command(short_help="Measure a cell against itself and against injected delays.")
 @click.option("--workload", default="mlp", show_default=True, metavar="NAME", help="Network to measure.")
-@click.option("--backend", default="torch", show_default=True, metavar="NAME", help="Framework to measure.")
+@click.option("--backend", metavar="NAME", help="Framework to measure  [torch; with --device: all].")
+@click.option("--device", type=click.Choice(list(DEVICES)), help="Check this kind of device, its sensors and clocks.")
 @click.option("--task", default="train", show_default=True, type=click.Choice(["train", "infer"]), help="Task.")
 @click.option("--batch", type=click.IntRange(min=1), default=128, show_default=True, help="Samples per step.")
 @click.option("--rounds", type=click.IntRange(min=2), default=8, show_default=True, metavar="N", help="Fresh starts.")
@@ -23,9 +28,19 @@ from kit.cli.run import EXIT_FAILED_CELLS, SEED_MAX, begin, measure, run
 @click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
 @click.option("--from", "path", type=PROFILE, help="Judge this self-test's profile again.")
 @format_options
-def selftest(*, path: Path | None, format_name: str, **options: object) -> int:
-    """Measure one cell as two like members and with injected delays of 1, 2, 3 and 5 %; say which were found."""
+def selftest(*, path: Path | None, device: str | None, format_name: str, **options: Any) -> int:  # noqa: ANN401
+    """Measure one cell as two like members and with injected delays of 1, 2, 3 and 5 %; say which were found.
+
+    With --device gpu or tpu: check boards, sensors, waits, clocks, memory, joules and parity there, in at most 20
+    minutes; the answer is a table and a JSON file that can be sent (docs/tested-on.md).
+    """
     from kit.profile.store import read_profile
+
+    if device not in (None, HOST):
+        if path is not None:
+            raise click.UsageError("--from judges a self-test of members again; leave out --device")
+        return _first_hour(device, options["backend"], options["data"], options["out"], format_name)
+    options["backend"] = options["backend"] or "torch"
 
     code = 0
     if path is not None and not any(variant.slowdown_pct for variant in read_profile(path).suite.variants):
@@ -40,3 +55,33 @@ def selftest(*, path: Path | None, format_name: str, **options: object) -> int:
         click.echo(f"kit: kept in {path}; `kit selftest --from {path}` judges it again", err=True)
     print_report(profile_comparison(path), format_name)
     return code
+
+
+def _first_hour(device: str, backend: str | None, data: str, out: str | None, format_name: str) -> int:
+    """Check a kind of device; return 0, 1 where a check failed, 130 where it was interrupted."""
+    import msgspec
+
+    from kit.profile.atomic import write_atomically
+    from kit.report.hardware import hardware_report
+    from kit.runner.hardware.first_hour import first_hour
+    from kit.runner.hardware.trial import Bench
+    from kit.runner.interrupt import StopFlag
+    from kit.workloads.catalog import WORKLOADS
+
+    given = ["--device", device, "--task", "train", "--workload", ",".join(WORKLOADS), "--rounds", "1", "--data", data]
+    given += ["--backend", backend] if backend else []
+    with run.make_context("run", ["quick", *given]) as context:
+        plan = plan_run(context.params)
+    written = Path(out or f"hardware-{device}-{plan.created.replace(':', '')[:17]}.json")
+    if written.exists():
+        raise click.UsageError(f"--out {written}: is there already; choose another")
+    stop = StopFlag()
+    boards = DEVICES[device].states()
+    with stop.deferring_interrupts():
+        record = first_hour(Bench(plan, stop, boards, lambda what: click.echo(f"kit: {what}", err=True)), device)
+    write_atomically(written, msgspec.json.format(msgspec.json.encode(record), indent=1))
+    print_report(hardware_report(record), format_name)
+    click.echo(f"kit: kept in {written}; docs/tested-on.md says how to send it", err=True)
+    if record.interrupted:
+        return EXIT_INTERRUPTED
+    return int(any(check.status == "fail" for check in record.checks))

@@ -1,44 +1,41 @@
-"""Several profiles: runs at different times cannot be paired, so the run is the unit.
+"""Several runs: at different times they cannot be paired, so the run is the unit.
 
 kit compare before.json after.json                   each cell of the second against the first's
 kit compare before*.json --against after*.json       the runs of one identity are one side; three say how they spread
+kit compare cpu.json gpu.json                        what was asked on each platform, against the first
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
 from kit.compare.cell_numbers import judged_ns
-from kit.compare.comparability import NotComparableError, blocking, cell_mismatches, merged, run_mismatches
+from kit.compare.comparability import (
+    NotComparableError,
+    blocking,
+    cell_mismatches,
+    merged,
+    nothing_common,
+    refusal,
+    run_mismatches,
+)
 from kit.compare.naming import axes_of, swept_axis, titles
-from kit.compare.notes import by_notes, deduplicated
-from kit.compare.rows import Comparison, GroupRows, Mismatch, Note, Row
-from kit.compare.runs import CellRun, Run, row_of
-from kit.errors import KitError
+from kit.compare.notes import by_notes, deduplicated, spread_notes
+from kit.compare.platforms import are_platforms, fastest_of, on_platforms, why_missing
+from kit.compare.rows import Comparison, GroupRows, Mismatch, Missing, Note, Numbers, PlatformBest, Row
+from kit.compare.runs import CellRun, Run
+from kit.compare.sides import Side, each_once, headline, is_apart, like_hardware, platforms_of, sides_of
+from kit.profile.cell import Cell
 from kit.profile.reason import reason
 from kit.stats.rounds import By
-from kit.stats.runs import RUNS_FOR_SPREAD, over_runs
+from kit.stats.runs import RunLevel, over_runs
 from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdict_of
 
-
-class Side(NamedTuple):
-    """Runs of one identity and one given label."""
-
-    label: str
-    runs: list[Run]
-
-    def of_cell(self, key: str) -> list[CellRun]:
-        """Return the cell of every run that has it."""
-        return [run.cells[key] for run in self.runs if key in run.cells]
-
-    def row(self, key: str, name: str, *, is_baseline: bool = False) -> Row:
-        """Return the row of a cell that some of the runs have."""
-        labels = [run.label for run in self.runs]
-        return row_of(f"{name} · {self.label}", self.of_cell(key), labels, is_baseline=is_baseline)
+# What makes a platform, and stands in its headline.
+OF_A_PLATFORM = ("cpu", "accelerator")
 
 
 Differing = Mapping[tuple[str, str], list[Mismatch]]  # label of a later side, key of a cell -> from the baseline's
@@ -50,131 +47,176 @@ def compare_runs(
     *,
     baseline: str | None = None,
     force: bool = False,
+    explain: bool = False,
     by: By = "step",
 ) -> Comparison:
-    """Return each cell of later runs against the same cell of the baseline's runs.
+    """Return each cell of later runs, or platforms, against the same cell of the baseline's.
 
     Args:
-        runs: two and more; with `against` the baseline's, one and more.
+        runs: two and more, or one of several devices; with `against` the baseline's, one and more.
         against: the later runs, where they were given apart.
-        baseline: label of the run whose side is the baseline; null: the first.
+        baseline: label of the run whose side is the baseline, or name of a platform; null: the first.
         force: compare what the gate would keep apart.
+        explain: return a comparison even where the gate keeps all apart: what differs is asked for.
         by: what is compared; the runs are reduced by it.
 
     Raises:
-        KitError: no run has that label.
+        KitError: no run or platform has that name, or several have.
         NotComparableError: no cell in common, or none that may be compared.
     """
-    runs, against, repeated = _each_once(runs, against)
+    runs, against, repeated = each_once(runs, against)
     everyone = [*runs, *against]
-    if len(everyone) < 2:  # noqa: PLR2004 - one and another
+    platforms = are_platforms(everyone) and not _have_common_cells(runs, against)
+    if platforms:
+        runs, against = on_platforms(runs), on_platforms(against)
+    elif len(everyone) < 2:  # noqa: PLR2004 - one and another
         raise NotComparableError(f"{everyone[0].label} is the only run: it was given more than once; give another")
-    base, later = _sides_of(runs, against, baseline)
+    base, later = platforms_of([*runs, *against], baseline) if platforms else sides_of(runs, against, baseline)
     differing = {
         (side.label, key): _cell_mismatches(base, side, key)
         for side in later
         for key in {key: None for run in side.runs for key in run.cells if base.of_cell(key)}
     }
     if not differing:
-        has = "; ".join(f"{side.label} has {next(iter(side.runs[0].cells), 'none')}" for side in (base, later[0]))
-        raise NotComparableError(f"no cell is in both: {has}; compare runs of the same suite")
-    if not force and all(blocking(mismatches) for mismatches in differing.values()):
-        raise _refusal(blocking(next(iter(differing.values())))[0])
-    groups = _groups(base, later, differing, by, force=force)
+        raise nothing_common(base.label, _cells(base), later[0].label, _cells(later[0]))
+    if not (force or explain) and all(blocking(mismatches) for mismatches in differing.values()):
+        raise refusal(blocking(next(iter(differing.values())))[0])
+    groups = _groups(base, later, differing, by, force=force, platforms=platforms)
     notes = [Note(what=reason("same_run", profiles=", ".join(repeated)))] if repeated else []
-    if any(row.versus is not None and row.versus.low is None for group in groups for row in group.rows):
-        notes.append(Note(what=reason("runs_needed", needed=RUNS_FOR_SPREAD)))
-    elif any(_is_apart(base, side) for side in later if _like_hardware(base, side)):
+    notes += spread_notes(groups, platforms=platforms)
+    if not platforms and any(is_apart(base, side) for side in later if like_hardware(base, side)):
         notes.append(Note(what=reason("runs_apart")))
     in_cells = merged(mismatch for mismatches in differing.values() for mismatch in mismatches)
     return Comparison(
-        kind="runs",
+        kind="platforms" if platforms else "runs",
         groups=groups,
-        headlines=[
-            msgspec.structs.replace(side.runs[0].headline, label=side.label, profiles=len(side.runs))
-            for side in [base, *later]
+        headlines=[headline(side) for side in [base, *later]],
+        mismatches=[
+            *in_cells,
+            *(
+                mismatch
+                for mismatch in run_mismatches([(run.label, run.facts) for run in everyone])
+                if not (platforms and mismatch.kind in OF_A_PLATFORM)
+            ),
         ],
-        mismatches=[*in_cells, *run_mismatches([(run.label, run.facts) for run in everyone])],
         notes=deduplicated([*by_notes(by), *notes, *(note for run in everyone for note in run.notes)]),
         by=by,
     )
 
 
-def _each_once(runs: Iterable[Run], against: Iterable[Run]) -> tuple[list[Run], list[Run], list[str]]:
-    """Return both lists with each run once, and the labels of those left out: a copy is no second observation."""
-    seen: set[str] = set()
-    kept: tuple[list[Run], list[Run]] = ([], [])
-    repeated = []
-    for given, run in [*((0, run) for run in runs), *((1, run) for run in against)]:
-        if run.id in seen:
-            repeated.append(run.label)
-        else:
-            kept[given].append(run)
-        seen.add(run.id)
-    return *kept, repeated
+def _have_common_cells(runs: Iterable[Run], against: Iterable[Run]) -> bool:
+    """Whether later runs were given apart, and have cells of the earlier ones' devices."""
+    keys = {key for run in runs for key in run.cells}
+    return any(key in keys for run in against for key in run.cells)
+
+
+def _cells(side: Side) -> list[Cell]:
+    return [cell_run.cell for run in side.runs for cell_run in run.cells.values()]
 
 
 def _cell_mismatches(base: Side, side: Side, key: str) -> list[Mismatch]:
-    cells = [(run.label, run.cells[key].facts) for run in [*base.runs, *side.runs] if key in run.cells]
-    precision = next(run.cells[key].cell.precision for run in base.runs if key in run.cells)
-    return cell_mismatches(cells, precision, like_hardware=_like_hardware(base, side))
+    precision = base.of_cell(key)[0].cell.precision
+    alike = like_hardware(base, side)
+    # Runs of one side ran on one machine, whatever the other's is.
+    of_sides = [[*base.runs, *side.runs]] if alike else [[*base.runs, *side.runs], base.runs, side.runs]
+    mismatches = []
+    for place, runs in enumerate(of_sides):
+        cells = [(run.label, run.cells[key].facts) for run in runs if key in run.cells]
+        mismatches += cell_mismatches(cells, precision, like_hardware=alike or place > 0)
+    return merged(mismatches)
 
 
-def _like_hardware(base: Side, side: Side) -> bool:
-    return base.runs[0].hardware == side.runs[0].hardware
-
-
-def _is_apart(base: Side, side: Side) -> bool:
-    """Whether all runs of one side came before all of the other's: then the machine's drift looks like a difference."""
-    first, second = ([run.headline.created for run in half.runs] for half in (base, side))
-    return max(first) < min(second) or max(second) < min(first)
-
-
-def _refusal(mismatch: Mismatch) -> NotComparableError:
-    (base_value, others), (value, labels) = mismatch.values[0], mismatch.values[-1]
-    return NotComparableError(
-        f"no common cell can be compared: {mismatch.kind.replace('_', ' ')} {value} in {labels[0]}, "
-        f"{base_value} in {others[0]}; measure both alike, or compare all the same with --force"
-    )
-
-
-def _groups(base: Side, later: Sequence[Side], differing: Differing, by: By, *, force: bool) -> list[GroupRows]:
+def _groups(
+    base: Side, later: Sequence[Side], differing: Differing, by: By, *, force: bool, platforms: bool
+) -> list[GroupRows]:
     """Return the cells by the groups they were measured in, each cell's baseline before its later sides."""
     cells: dict[str, dict[str, CellRun]] = {}
+    grouped: set[str] = set()
     for run in (run for side in [base, *later] for run in side.runs):
         for key, cell_run in run.cells.items():
-            cells.setdefault(cell_run.group, {}).setdefault(key, cell_run)
-    heads = titles([[member.cell for member in members.values()] for members in cells.values()])
+            if key not in grouped:
+                cells.setdefault(cell_run.group, {})[key] = cell_run
+                grouped.add(key)
+    anywhere = {"device": ""} if platforms else {}
+    heads = titles(
+        [[msgspec.structs.replace(member.cell, **anywhere) for member in of.values()] for of in cells.values()]
+    )
     groups = []
     for (group, members), title in zip(cells.items(), heads, strict=True):
-        rows = []
-        for key, cell_run in _in_order(members):
-            if base.of_cell(key):
-                rows.append(base.row(key, cell_run.name, is_baseline=True))
-            for side in (side for side in later if side.of_cell(key)):
-                blocked = blocking(differing.get((side.label, key), []))
-                versus = None if blocked and not force else _versus(base, side, key, by)
-                rows.append(msgspec.structs.replace(side.row(key, cell_run.name), blocked=blocked, versus=versus))
-        groups.append(GroupRows(key=group, title=title, baseline=base.label, rows=_adjusted(rows)))
-    return groups
+        rows, missing = [], []
+        for key, cell_run in _in_order(members, base, by):
+            for side in [base, *later]:
+                if not side.of_cell(key):
+                    if platforms:
+                        why = why_missing(side.runs, cell_run.cell)
+                        missing.append(Missing(member=cell_run.name, side=side.label, reason=why))
+                elif side is base:
+                    rows.append(base.row(key, cell_run.name, is_baseline=True))
+                else:
+                    blocked = blocking(differing.get((side.label, key), []))
+                    versus = None if blocked and not force else _versus(base, side, key, key, by)
+                    rows.append(msgspec.structs.replace(side.row(key, cell_run.name), blocked=blocked, versus=versus))
+        best = _best([base, *later], group, members, rows, by) if platforms else []
+        groups.append(
+            GroupRows(key=group, title=title, baseline=base.label, rows=_adjusted(rows), best=best, missing=missing)
+        )
+    # What only one platform has comes last.
+    return sorted(groups, key=lambda group: platforms and len({row.side for row in group.rows}) == 1)
 
 
-def _in_order(members: Mapping[str, CellRun]) -> list[tuple[str, CellRun]]:
-    """Return the points of a sweep in its order, whichever run and part they are of; other cells as they came."""
+def _best(
+    sides: Sequence[Side], group: str, members: Mapping[str, CellRun], rows: Sequence[Row], by: By
+) -> list[PlatformBest]:
+    """Return what each platform is at its best, against the baseline's, where nothing keeps these apart."""
+    names, keys = {key: member.name for key, member in members.items()}, {m.name: key for key, m in members.items()}
+    best: list[PlatformBest] = []
+    base_key = None
+    for side in sides:
+        timed = [(time_ns, row) for row in rows if row.side == side.label and (time_ns := judged_ns(row.numbers, by))]
+        if not timed:
+            continue
+        _, row = min(timed, key=lambda item: item[0])
+        versus = None
+        if side is sides[0]:
+            base_key = keys[row.member]
+        elif base_key is not None and not any(row.blocked for _, row in timed):
+            versus = _versus(sides[0], side, base_key, keys[row.member], by)
+        fastest = [names[key] for key in fastest_of(side.runs, group) if key in names]
+        best.append(PlatformBest(platform=side.label, member=row.member, fastest=fastest, versus=versus))
+    return best
+
+
+def _in_order(members: Mapping[str, CellRun], base: Side, by: By) -> list[tuple[str, CellRun]]:
+    """Return the points of a sweep in its order, other cells by the baseline's time, fastest first."""
     cells = [member.cell for member in members.values()]
     axis = swept_axis(cells, axes_of(cells))
-    return sorted(members.items(), key=lambda item: 0 if axis is None else item[1].cell.value(axis) or 0)
+
+    def place(item: tuple[str, CellRun]) -> float:
+        key, member = item
+        if axis is not None:
+            return float(member.cell.value(axis) or 0)
+        times_ns = [time_ns for run in base.of_cell(key) if (time_ns := judged_ns(run.numbers, by)) is not None]
+        return min(times_ns, default=math.inf)
+
+    return sorted(members.items(), key=place)
 
 
-def _versus(base: Side, side: Side, key: str, by: By) -> Versus | None:
-    """Return what the runs of two sides say of a cell, p not yet adjusted; null where either has no number."""
-    later_logs, base_logs = (
-        [math.log(time_ns) for cell_run in runs_of.of_cell(key) if (time_ns := judged_ns(cell_run.numbers, by))]
-        for runs_of in (side, base)
+def _versus(base: Side, side: Side, base_key: str, key: str, by: By) -> Versus | None:
+    """Return what the runs say of a side's cell against the baseline's, p not yet adjusted; null without a number."""
+    later_levels, base_levels = (
+        [level for cell_run in of.of_cell(of_key) if (level := _level(cell_run.numbers, by)) is not None]
+        for of, of_key in ((side, key), (base, base_key))
     )
-    if not later_logs or not base_logs:
+    if not later_levels or not base_levels:
         return None
-    return over_runs(later_logs, base_logs, same_hardware=_like_hardware(base, side))
+    return over_runs(later_levels, base_levels, same_hardware=like_hardware(base, side))
+
+
+def _level(numbers: Numbers, by: By) -> RunLevel | None:
+    time_ns, spread_pct = judged_ns(numbers, by), numbers.drift_pct
+    if not time_ns:
+        return None
+    return RunLevel(math.log(time_ns), None if spread_pct is None else spread_pct / 100 / math.sqrt(numbers.launches))
 
 
 def _adjusted(rows: Sequence[Row]) -> list[Row]:
@@ -190,38 +232,3 @@ def _adjusted(rows: Sequence[Row]) -> list[Row]:
             versus = msgspec.structs.replace(versus, p_adjusted=p, verdict=verdict, comparisons=len(tested))
         judged.append(msgspec.structs.replace(row, versus=versus))
     return judged
-
-
-def _sides_of(runs: Sequence[Run], against: Sequence[Run], baseline: str | None) -> tuple[Side, list[Side]]:
-    """Return the baseline's side and the later ones, each the runs of one identity and one given label.
-
-    The baseline is the side of the first run, or of the one that `baseline` names. Where all runs are alike in both
-    and none was given apart, it is that run alone.
-    """
-    everyone = [*runs, *against]
-    first = next((run for run in everyone if baseline in (None, run.label, run.given_label)), None)
-    if first is None:
-        raise KitError(f"no profile {baseline!r}; choose from {', '.join(run.label for run in everyone)}")
-    alike = [*_alike(runs), *_alike(against)]
-    if len(alike) == 1:
-        alike = [[first], *_alike([run for run in everyone if run is not first])]
-    sides = _named(alike)
-    base = next(side for side in sides if any(run is first for run in side.runs))
-    return base, [side for side in sides if side is not base]
-
-
-def _alike(runs: Sequence[Run]) -> list[list[Run]]:
-    sides: dict[tuple[bytes, str], list[Run]] = {}
-    for run in runs:
-        sides.setdefault((run.identity, run.given_label), []).append(run)
-    return list(sides.values())
-
-
-def _named(alike: Sequence[list[Run]]) -> list[Side]:
-    """Return the sides by their given labels; where there is none, or two have it, by their files."""
-    given = [runs[0].given_label for runs in alike]
-    sides = []
-    for label, runs in zip(given, alike, strict=True):
-        files = runs[0].label + (f" and {len(runs) - 1} more" if len(runs) > 1 else "")
-        sides.append(Side(files if not label else label if given.count(label) == 1 else f"{label} ({files})", runs))
-    return sides

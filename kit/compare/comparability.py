@@ -11,10 +11,12 @@ people compare, so they never block. `kit.compare.explaining_facts` has the grad
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 
 from kit.compare.explaining_facts import FACTS, CellFacts, Fact, Facts
 from kit.compare.rows import Grade, Mismatch
 from kit.errors import KitError
+from kit.profile.cell import AXES, Cell
 from kit.profile.reason import Value
 from kit.stats.parity import max_relative_difference
 from kit.workloads.parity import parity_tolerance
@@ -30,6 +32,50 @@ class NotComparableError(KitError):
     exit_code = 4
 
 
+# Axis of a cell -> option of `kit run` that chooses its values.
+OPTIONS = {
+    "workload": "--workload", "backend": "--backend", "task": "--task", "batch": "--batch", "precision": "--dtype",
+    "compile_mode": "--compile-mode", "feed": "--feed", "threads": "--threads",
+}  # fmt: skip
+# In more axes than these two cells do not ask the same question at all.
+AXES_APART_MAX = 2
+
+
+def nothing_common(base_label: str, base_cells: Sequence[Cell], label: str, cells: Sequence[Cell]) -> KitError:
+    """Return the error that says in which axes the cells of two sides differ, and what would make one common."""
+    for count in range(1, AXES_APART_MAX + 1):
+        for axes in combinations([axis for axis in AXES if axis != "device"], count):
+            known = {cell.key_without(("device", *axes)): cell for cell in reversed(base_cells)}
+            for cell in cells:
+                if (base := known.get(cell.key_without(("device", *axes)))) is not None:
+                    apart = ", ".join(
+                        f"{_value(base, axis)} in {base_label}, {cell.value(axis)} in {label}" for axis in axes
+                    )
+                    options = " ".join(f"{OPTIONS[axis]} {base.value(axis)}" for axis in axes if axis in OPTIONS)
+                    remedy = f"measure {label} with {options}" if options else "measure both alike"
+                    return NotComparableError(f"no cell is in both: {apart}; {remedy}")
+    has = "; ".join(
+        f"{of} has {next((cell.key for cell in known), 'none')}"
+        for of, known in ((base_label, base_cells), (label, cells))
+    )
+    return NotComparableError(f"no cell is in both: {has}; compare runs of the same suite")
+
+
+def _value(cell: Cell, axis: str) -> str:
+    return f"{axis.replace('_', ' ')} {cell.value(axis)}"
+
+
+def refusal(mismatch: Mismatch) -> KitError:
+    """Return the error of cells that are all kept apart; it says in what, and which option would make them alike."""
+    (base_value, others), (value, labels) = mismatch.values[0], mismatch.values[-1]
+    option = FACTS[mismatch.kind].option.format(value=base_value)
+    alike = f"measure both with {option}" if option else "measure both alike"
+    return NotComparableError(
+        f"no common cell can be compared: {mismatch.kind.replace('_', ' ')} {value} in {labels[0]}, "
+        f"{base_value} in {others[0]}; {alike}, or compare them anyway with --force"
+    )
+
+
 def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, like_hardware: bool) -> list[Mismatch]:
     """Return in what one cell is not alike in several runs. What one of them did not record is no difference.
 
@@ -42,7 +88,7 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
     first: CellFacts | None = None
     for label, facts in cells:
         first = first or facts
-        same = facts == first or _same_losses(facts, first, parity_tolerance(precision))
+        same = facts == first or _same_losses(facts, first, parity_tolerance(precision, like_hardware=like_hardware))
         values = facts._asdict() | {"arithmetic": "its losses" if same else "other losses"}
         for kind in INCOMPATIBLE_KINDS:
             if values[kind]:

@@ -36,6 +36,7 @@ class Fact(NamedTuple):
     effect: str = ""  # what a difference may do to the numbers, where it does not explain itself
     negligible: float = 0  # by how much two profiles may differ before it is called a difference
     is_optional: bool = False  # known of some machines only: where it is not, nothing is said
+    option: str = ""  # of `kit run`, that would make two runs alike
 
 
 class CellFacts(NamedTuple):
@@ -148,14 +149,20 @@ NOTED: Grade = "noted"
 # In the order in which differences are listed. A kind's name ends in its unit.
 FACTS: dict[str, Fact] = {
     "data": Fact(
-        INCOMPATIBLE, effect="Steps were fed with other samples: accuracy and losses are another experiment's."
+        INCOMPATIBLE,
+        effect="Steps were fed with other samples: accuracy and losses are another experiment's.",
+        option="one --data, and one --seed",
     ),
     "arithmetic": Fact(
         INCOMPATIBLE,
         effect="From the same weights and batches they compute other losses: they are not the same program.",
     ),
-    "threads": Fact(INCOMPATIBLE, effect="Work is divided otherwise: one number of threads says little of another."),
-    "epochs": Fact(INCOMPATIBLE, effect="The time of a fit is that of its epochs."),
+    "threads": Fact(
+        INCOMPATIBLE,
+        effect="Another number of threads divides the work differently.",
+        option="--threads {value} (in a container: on as many CPUs, kit launch --cpus)",
+    ),
+    "epochs": Fact(INCOMPATIBLE, effect="The time of a fit is that of its epochs.", option="one suite, --quick or not"),
     "cpu": Fact(WARNS, _cpu, title="CPU"),
     "accelerator": Fact(WARNS, lambda profile: _boards(profile, "", "model")),
     # kernels keep some for themselves, each another amount
@@ -174,7 +181,7 @@ FACTS: dict[str, Fact] = {
     ),
     "cpu_flags": Fact(
         WARNS,
-        lambda profile: _short(profile.identity.cpu.flags_sha256),
+        lambda profile: " ".join(profile.identity.cpu.flags) or _short(profile.identity.cpu.flags_sha256),
         title="CPU features",
         effect="Libraries choose kernels by the instructions they find.",
     ),
@@ -205,7 +212,7 @@ FACTS: dict[str, Fact] = {
         lambda profile: profile.identity.software.kernel,
         effect="Scheduling, memory management and mitigations are the kernel's.",
     ),
-    "driver": Fact(WARNS, lambda profile: _boards(profile, "driver of ", "driver")),
+    "driver": Fact(WARNS, lambda profile: _boards(profile, "driver of ", "driver"), is_optional=True),
     "package": Fact(
         WARNS,
         lambda profile: {

@@ -42,11 +42,11 @@ def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
     limit = Limit([], [], [])
     for name, _, shown in limited_rows(comparison, allowed_pct):
         getattr(limit, shown).append(name)
-    for group in comparison.groups if comparison.kind == "runs" else ():
-        compared = {row.cell.key for row in group.rows if not row.is_baseline}
+    for group in comparison.groups if comparison.kind != "cells" else ():
+        compared = {row.member for row in group.rows if not row.is_baseline}
         limit.unresolved.extend(
             f"{' · '.join(group.title)}: {row.name}, which nothing is compared with"
             for row in group.rows
-            if row.is_baseline and row.cell.key not in compared
+            if row.is_baseline and row.member not in compared
         )
     return limit

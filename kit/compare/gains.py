@@ -80,7 +80,8 @@ def gains(places: Sequence[Place]) -> list[Gain]:
                 continue
             base_key, base_run = base.cells[name]
             facts = [(base.name, base_run.facts), (place.name, cell_run.facts)]
-            blocked = blocking(cell_mismatches(facts, cell_run.cell.precision, like_hardware=alike))
+            like = alike and base_run.cell.device == cell_run.cell.device
+            blocked = blocking(cell_mismatches(facts, cell_run.cell.precision, like_hardware=like))
             gain = Gain(place.name, cell_run.cell, None, blocked=next(iter(blocked), None))
             if not blocked and cell_run.numbers.step_ns and base_run.numbers.step_ns:
                 gain = gain._replace(gain_pct=gain_pct(base_run.numbers.step_ns, cell_run.numbers.step_ns))

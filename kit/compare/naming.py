@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from kit.profile.cell import AXES, OWN, Cell
@@ -10,6 +12,8 @@ from kit.profile.cell import AXES, OWN, Cell
 TITLED = ("backend", "batch", "device", "precision", "compile_mode", "feed", "devices", "threads", "variant")
 # Said with their axis: a bare number says nothing.
 PREFIX = {"batch": "batch ", "devices": "x"}
+# Of a model's name, what every such device has: marks, makers, and what /proc/cpuinfo adds.
+NOT_TOLD = re.compile(r"\((?:R|TM)\)|\bNVIDIA\b|\b(?:CPU|Processor)\b|\b\d+-Core\b|@.*", re.IGNORECASE)
 
 
 def label_members(by_key: Mapping[str, Cell], compared: Sequence[str]) -> dict[str, str]:
@@ -75,6 +79,23 @@ def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
         ]
         all_titles.append([head, *(_name(group[0], [axis]) for axis in named)])
     return all_titles
+
+
+def platform_names(platforms: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Return a name for each platform, given with its device, model and label: ``gpu · H100 80GB HBM3``.
+
+    Where two would have the same, their labels tell them apart.
+    """
+    names = [f"{device} · {short_model(model)}" for device, model, _ in platforms]
+    counts = Counter(names)
+    return [
+        name if counts[name] == 1 else f"{name} ({label})" for name, (_, _, label) in zip(names, platforms, strict=True)
+    ]
+
+
+def short_model(model: str) -> str:
+    """Return ``AMD EPYC 7763`` of ``AMD EPYC 7763 64-Core Processor``."""
+    return " ".join(NOT_TOLD.sub(" ", model).split()) or model
 
 
 def _each_backend_has_its_mode(cells: Sequence[Cell]) -> bool:

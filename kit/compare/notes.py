@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from kit.compare.devices_used import devices_idle, devices_used
 from kit.compare.rows import GroupRows, Headline, Note
-from kit.profile.cell import AXES
+from kit.profile.cell import AXES, Cell
 from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import reason
 from kit.profile.schema import CellResult, Profile
 from kit.stats.parity import Agreement, agreeing
 from kit.stats.rounds import By
+from kit.stats.runs import RUNS_FOR_SPREAD, RUNS_SD
 from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
 from kit.workloads.parity import parity_tolerance
 
@@ -30,18 +32,25 @@ def headline_of(label: str, profile: Profile) -> Headline:
         label=label,
         given_label=profile.label,
         suite=profile.suite.name,
-        axes={axis: list(dict.fromkeys(str(cell.value(axis)) for cell in cells)) for axis in AXES},
+        axes=axis_values(cells),
         data=list(dict.fromkeys(profile.suite.data.values())),
         rounds=max(rounds, default=0),
+        rounds_max=max(rounds, default=0),
         cycles=profile.suite.plan.cycles,
         cpu=identity.cpu.model,
         cpus=identity.cpu.cores_logical,
-        accelerators=[board.model for board in identity.accelerators],
+        devices=devices_used(profile),
         hypervisor=identity.hypervisor,
         power_sensor=bool(readable & {"energy", "power"}),
         created=profile.created,
         kit=profile.kit.version,
     )
+
+
+def axis_values(cells: Iterable[Cell]) -> dict[str, list[str]]:
+    """Return the values of cells on each axis, in their order."""
+    known = list(cells)
+    return {axis: list(dict.fromkeys(str(cell.value(axis)) for cell in known)) for axis in AXES}
 
 
 def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: By) -> list[Note]:
@@ -85,6 +94,8 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
         if failures and len(failures) < len(result.launches):
             what = reason("launches_failed", failed=len(failures), launches=len(result.launches), cell=result.key)
             notes.append(Note(what=what, because=failures[0].reason))
+    if any((result.cell.device, result.cell.precision) == ("tpu", "float32") for result in profile.cells):
+        notes.append(Note(what=reason("float32_on_tpu")))
     steps = [launch for result in profile.cells if result.cell.task != "fit" for launch in result.launches]
     turned = [launch for launch in steps if launch.turns == "sequential"]
     if turned:
@@ -94,11 +105,23 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
         Note(what=reason("skipped", backend=skipped.backend), because=skipped.reason)
         for skipped in profile.suite.skipped
     ]
+    idle = devices_idle(profile.identity, [result.cell for result in profile.cells])
+    notes += [Note(what=reason("device_idle", kind=kind, model=model)) for kind, model in idle]
     if profile.suite.programs:
         notes.append(Note(what=reason("own_programs")))
     if SYNTHETIC in profile.suite.data.values():
         notes.append(Note(what=reason("data_synthetic"), because=profile.suite.data_reason))
     return notes
+
+
+def spread_notes(groups: Sequence[GroupRows], *, platforms: bool) -> list[Note]:
+    """Return what the intervals between runs rest on: of which sides it was measured how much runs differ."""
+    runs = {row.side: len(row.profiles) for group in groups for row in group.rows}
+    if not any(row.versus is not None and row.versus.is_spread_assumed for group in groups for row in group.rows):
+        return []
+    values = {"few": sum(count < RUNS_FOR_SPREAD for count in runs.values()), "sides": len(runs)}
+    code = "spread_assumed_platforms" if platforms else "spread_assumed"
+    return [Note(what=reason(code, needed=RUNS_FOR_SPREAD, sd_pct=100 * RUNS_SD, **values))]
 
 
 def _versions(profile: Profile) -> list[Note]:
@@ -144,7 +167,7 @@ def parity_notes(cells: Sequence[CellResult]) -> list[Note]:
         parity = next((launch.parity for launch in result.launches if launch.parity is not None), None)
         if parity is not None and parity.losses:
             cell = result.cell
-            work = (cell.workload, str(cell.parameters), cell.task, cell.batch, cell.precision)
+            work = (cell.workload, str(cell.parameters), cell.task, cell.batch, cell.device, cell.precision)
             start = (parity.weights_sha256, parity.batches_sha256, len(parity.losses))
             works.setdefault((*start, *work), {})[result.key] = parity.losses
     agreements: dict[str, Agreement] = {}

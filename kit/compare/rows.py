@@ -105,9 +105,11 @@ class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell of one profile, or of several runs of one identity."""
+    """One cell of one profile, or of several runs of one side."""
 
-    name: str  # what tells it apart in its group: "jax", "tcmalloc", the profile's label
+    name: str  # what tells it apart in its group: "jax", "tcmalloc", of several runs "jax · after"
+    member: str = ""  # of several runs: what tells its cell apart in its group, "jax"
+    side: str = ""  # of several runs: whose they are, "after"; a platform, "gpu · H100"
     cell: Cell
     profiles: list[str]  # labels
     numbers: Numbers
@@ -130,6 +132,23 @@ class Leaders(msgspec.Struct, frozen=True, kw_only=True):
     modes: list[tuple[str, float, float]] = []  # without a verdict, slower in both modes: name, by how much
 
 
+class PlatformBest(msgspec.Struct, frozen=True, kw_only=True):
+    """The member with the least time on one platform."""
+
+    platform: str
+    member: str
+    fastest: list[str]  # shown to be, and those without a significant difference from it; empty: not shown
+    versus: Versus | None = None  # against the baseline platform's best; null: of that itself, or none
+
+
+class Missing(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a side has no row of a member."""
+
+    member: str
+    side: str
+    reason: Reason
+
+
 class GroupRows(msgspec.Struct, frozen=True, kw_only=True):
     """Rows that answer the same question; those of one profile fastest first, points of a sweep in its order."""
 
@@ -140,6 +159,8 @@ class GroupRows(msgspec.Struct, frozen=True, kw_only=True):
     leaders: Leaders | None = None
     recommendation: Recommendation | None = None
     findings: list[Finding] = []  # what explains its numbers, gravest first
+    best: list[PlatformBest] = []  # of platforms: what each is at its best, the baseline first
+    missing: list[Missing] = []  # of platforms
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,6 +168,16 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
     what: Reason
     because: Reason | None = None
+
+
+class UsedDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """The device of one kind that cells of a run used."""
+
+    kind: str
+    model: str
+    device_ids: list[str]  # of the boards, where the driver tells
+    used: int  # boards at a time
+    present: int  # boards of this kind that the machine has
 
 
 class Headline(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,11 +188,12 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     suite: str
     axes: dict[str, list[str]]  # axis of a cell -> its values
     data: list[str]
-    rounds: int
+    rounds: int  # of several runs the fewest
+    rounds_max: int
     cycles: int
     cpu: str
     cpus: int | None
-    accelerators: list[str]
+    devices: list[UsedDevice]
     hypervisor: str | None
     power_sensor: bool
     created: str
@@ -172,7 +204,8 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a table, or another format, is made of."""
 
-    kind: Literal["cells", "runs"]
+    # cells of one run; sides that are runs of one machine; sides that are platforms, a machine and a device of it each
+    kind: Literal["cells", "runs", "platforms"]
     groups: list[GroupRows]
     headlines: list[Headline]
     mismatches: list[Mismatch] = []

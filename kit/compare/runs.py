@@ -13,11 +13,13 @@ from kit.compare.cell_numbers import (
     combined,
     counted_marks,
     first_failure,
+    judged_ns,
     launch_marks,
     numbers_of,
     processes_shared,
 )
 from kit.compare.explaining_facts import CellFacts, Facts, cell_facts, facts_of
+from kit.compare.leaders import leaders_of
 from kit.compare.naming import label_members
 from kit.compare.notes import headline_of, run_notes
 from kit.compare.pairs import Pairs
@@ -85,6 +87,8 @@ class Run(NamedTuple):
     facts: Facts
     headline: Headline
     notes: list[Note]
+    compared: list[str]  # axes that its groups compare over
+    fastest: dict[str, list[str]]  # key of a group -> keys of the cells that verdicts show to be, or to be tied
 
 
 def whole_key(group_key: str) -> str:
@@ -107,10 +111,14 @@ def whole_groups(profile: Profile) -> list[WholeGroup]:
     return groups
 
 
-def row_of(name: str, cell_runs: Sequence[CellRun], profiles: Sequence[str] = (), *, is_baseline: bool = False) -> Row:
-    """Return the row of a cell of one run or of several, without a verdict."""
+def row_of(
+    name: str, cell_runs: Sequence[CellRun], profiles: Sequence[str] = (), *, side: str = "", is_baseline: bool = False
+) -> Row:
+    """Return the row of a cell of one run, or of several of a side, without a verdict."""
     return Row(
-        name=name,
+        name=f"{name} · {side}" if side else name,
+        member=name,
+        side=side,
         cell=cell_runs[0].cell,
         profiles=list(profiles),
         numbers=combined([run.numbers for run in cell_runs]),
@@ -127,13 +135,15 @@ def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool =
         label: of the profile.
         profile: whole.
         by: what its cells will be compared by.
-        details: marks, phases, counters and sensors, too: a side of many runs does not show them.
+        details: marks, phases, counters, sensors and who is the fastest, too: of many runs they are not shown.
     """
-    processes, cells = processes_shared(profile), {}
+    processes, cells, fastest = processes_shared(profile), dict[str, CellRun](), dict[str, list[str]]()
     for group in whole_groups(profile):
         pairs, baseline = group.pairs(by), group.parts[0].baseline
         for key in group.results:
             cells[key] = group.cell_run(key, pairs, baseline, processes, by, details=details)
+        if details:
+            fastest[group.key] = _fastest(group, pairs, cells, by)
     return Run(
         label=label,
         given_label=printable_line(profile.label),
@@ -144,11 +154,22 @@ def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool =
         facts=facts_of(profile),
         headline=headline_of(label, profile),
         notes=run_notes(label, profile),
+        compared=profile.suite.compare,
+        fastest=fastest,
     )
+
+
+def _fastest(group: WholeGroup, pairs: Pairs, cells: Mapping[str, CellRun], by: By) -> list[str]:
+    times_ns = {key: judged_ns(cells[key].numbers, by) for key in group.results}
+    ordered = sorted((key for key, time_ns in times_ns.items() if time_ns), key=lambda key: times_ns[key] or 0)
+    leaders = leaders_of(ordered, pairs, {key: key for key in ordered})
+    return [] if leaders is None or leaders.modes else leaders.tied
 
 
 def _identity_key(identity: Identity) -> bytes:
     """Return what is alike in runs of the same machine and software; a container's host name is drawn anew for each."""
     host = identity.hostname_sha256 if identity.container.engine is None else ""
-    plain = msgspec.structs.replace(identity, hostname_sha256=host, reasons={}, hardware_sha256="", sha256="")
+    # Later schemas know more of the same machine.
+    cpu = msgspec.structs.replace(identity.cpu, flags=[])
+    plain = msgspec.structs.replace(identity, cpu=cpu, hostname_sha256=host, reasons={}, hardware_sha256="", sha256="")
     return canonical_json(plain)

@@ -15,6 +15,7 @@ import msgspec
 
 from kit.compare.cell_numbers import first_failure
 from kit.compare.comparability import blocking, cell_mismatches
+from kit.compare.devices_used import devices_used
 from kit.compare.explaining_facts import cell_facts
 from kit.compare.fits import epoch_ns
 from kit.compare.gains import gain_pct
@@ -62,6 +63,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
 
     profile: str  # label
     device: str
+    model: str  # of the device; empty: of a document
     source: str | None  # document of figures that were not measured
     epochs: int | None  # of its fits
     data: list[str]  # that its cells ran on
@@ -169,9 +171,11 @@ def _axes_left_out(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str])
 
 def _head(label: str, device: str, profile: Profile, cells: Sequence[CellResult]) -> TableColumn:
     launches = [launch for result in cells for launch in result.launches]
+    used = devices_used(profile) if profile.measured else []
     return TableColumn(
         profile=label,
         device=device,
+        model=next((of_kind.model for of_kind in used if of_kind.kind == device), ""),
         source=profile.source,
         epochs=next((launch.fit.epochs for launch in launches if launch.fit is not None), None),
         data=sorted({launch.data.name for launch in launches if launch.data is not None}),
@@ -279,4 +283,5 @@ def _blocking(column: _Column, base: _Column, row: RowKey, time: FigureName) -> 
         of_cell, precision = cell_facts(result.launches), result.cell.precision
         # A pass over the test split takes as long after one epoch as after ten.
         facts.append((place.head.profile, of_cell._replace(epochs="") if time == "test_time_s" else of_cell))
-    return next(iter(blocking(cell_mismatches(facts, precision, like_hardware=base.hardware == column.hardware))), None)
+    like = (base.hardware, base.head.device) == (column.hardware, column.head.device)
+    return next(iter(blocking(cell_mismatches(facts, precision, like_hardware=like))), None)

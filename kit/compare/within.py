@@ -17,10 +17,11 @@ from kit.audit.launch_arrays import block_arrays
 from kit.audit.two_modes import modes_of
 from kit.compare.cell_numbers import compile_first_ns, judged_ns, processes_shared
 from kit.compare.fits import score_difference
+from kit.compare.leaders import leaders_of
 from kit.compare.naming import swept_axis, titles
 from kit.compare.notes import deduplicated, headline_of, notes_within
 from kit.compare.pairs import Pairs
-from kit.compare.rows import Comparison, GroupRows, Leaders, Recommendation, Row
+from kit.compare.rows import Comparison, GroupRows, Recommendation, Row
 from kit.compare.runs import CellRun, WholeGroup, row_of, whole_groups, whole_key
 from kit.errors import KitError
 from kit.profile.reason import reason
@@ -114,12 +115,13 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
     else:
         rows.sort(key=lambda row: row.cell.value(axis) or 0)
     keys = {name: key for key, name in group.names.items()}
+    names = [row.name for row in rows if row.numbers.step_ns is not None]
     return GroupRows(
         key=group.key,
         title=title,
         baseline=group.names.get(baseline),
         rows=rows,
-        leaders=_leaders(rows, pairs, keys) if axis is None else None,
+        leaders=leaders_of(names, pairs, keys) if axis is None else None,
         recommendation=None if axis is None or by != "step" else _recommended(axis, rows, pairs, keys),
         findings=_once(findings),
     )
@@ -172,24 +174,6 @@ def _recommended(axis: str, rows: Sequence[Row], pairs: Pairs, keys: Mapping[str
         low=None if versus is None else versus.low,
         high=None if versus is None else versus.high,
     )
-
-
-def _leaders(rows: Sequence[Row], pairs: Pairs, keys: Mapping[str, str]) -> Leaders | None:
-    """Return who is the fastest of the rows, which are so ordered; null where no verdict says so. `keys`: by name."""
-    first, *others = [row for row in rows if row.numbers.step_ns is not None] or rows[:1]
-    against = {row.name: pairs.versus(keys[row.name], keys[first.name]) for row in others}
-    # One that changes between two modes is slower where both are slower.
-    in_both = {name: versus.modes for name, versus in against.items() if versus.modes and versus.modes[0] > 1}
-    slower = [
-        (name, versus.ratio if versus.modes is None else None)
-        for name, versus in against.items()
-        if versus.verdict == "slower" and versus.ratio is not None and (versus.modes is None or name in in_both)
-    ]
-    if not slower or any(versus.verdict == "faster" for versus in against.values()):
-        return None
-    modes = [(name, *ratios) for name, ratios in in_both.items() if name not in dict(slower)]
-    tied = [name for name in against if name not in dict(slower) and name not in in_both]
-    return Leaders(tied=[first.name, *tied], slower_than_fastest=slower, modes=modes)
 
 
 class RoundRatios(NamedTuple):

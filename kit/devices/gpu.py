@@ -109,6 +109,7 @@ class Gpu(Device):
             memory_b=memory and int(memory.total),
             driver=driver,
             uuid_sha256=uuid and hashlib.sha256(uuid.encode()).hexdigest(),
+            device_id=board.bus_id(),
         )
 
     def _state(self, board: nvml.Board) -> AcceleratorState:

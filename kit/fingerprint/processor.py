@@ -22,16 +22,17 @@ def processor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO, cpu_root: Pat
     listed = kernel_fields(cpuinfo)
     # Arm's kernels list numbers instead of names.
     asked = {} if {"model name", "vendor_id"} <= listed.keys() else asked_cpuinfo()
-    flags = listed.get("flags") or listed.get("Features", "")
+    flags = sorted((listed.get("flags") or listed.get("Features", "")).split())
     cpu = Cpu(
         model=listed.get("model name") or asked.get("brand_raw") or platform.processor() or platform.machine(),
         vendor=listed.get("vendor_id") or asked.get("vendor_id_raw") or listed.get("CPU implementer"),
         architecture=platform.machine(),
         cores_physical=psutil.cpu_count(logical=False),
         cores_logical=psutil.cpu_count() or 1,
-        flags_sha256=hashlib.sha256(" ".join(sorted(flags.split())).encode()).hexdigest() if flags else None,
+        flags_sha256=hashlib.sha256(" ".join(flags).encode()).hexdigest() if flags else None,
         microcode=listed.get("microcode"),
         caches=cache_sizes(cpu_root),
+        flags=flags,
     )
     for field in ("vendor", "cores_physical", "flags_sha256", "microcode", "caches"):
         if not getattr(cpu, field):

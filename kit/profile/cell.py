@@ -19,6 +19,8 @@ Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 DEFAULT_VARIANT = "default"
 # Precision, compile mode and feed of a user's own program: what it does in its steps is not known.
 OWN = "own"
+# Of precisions: float32 arrays on an accelerator, multiplied as the framework does it unless it is told otherwise.
+FRAMEWORKS_OWN = "default"
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +32,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     device: str  # a kind that `kit.devices` has
     task: Task
     batch: Int64  # samples per step
-    precision: str  # "float32" | "bfloat16" | "tf32" | "own"
+    precision: (
+        str  # "float32" | "bfloat16" | "tf32" | "default": an accelerator's float32 as the framework has it | "own"
+    )
     compile_mode: str  # the backend's own word: "graph" | "xla" | "eager" | "compile" | "jit" | "own"
     # "device": batches resident before the step; "host": handed over from NumPy in each step, as the framework does it.
     # To an accelerator that is a copy; on a CPU TensorFlow copies, PyTorch and JAX share the memory.

@@ -19,6 +19,7 @@ class Cpu(msgspec.Struct, frozen=True, kw_only=True):
     flags_sha256: str | None  # over the sorted instruction-set flags
     microcode: str | None
     caches: dict[str, Int64] = {}  # name -> bytes
+    flags: list[str] = []  # sorted; empty: not known, as up to schema 2.3
 
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +30,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     memory_b: Int64 | None
     driver: str | None
     uuid_sha256: str | None
+    device_id: str | None = None  # PCI address of a GPU, as launches and sensors name it
 
 
 class Container(msgspec.Struct, frozen=True, kw_only=True):

@@ -225,6 +225,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     device_memory_share: float | None = None  # of the accelerator's memory, as the framework was told; null: it was not
     device_ids: list[str] = []  # PCI bus ids of the accelerators that the cell used
     settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
+    empty_wait_ns: Count | None = None  # on an accelerator: of a wait with nothing to wait for, by the framework's own
     device_events: DeviceEvents | None = None  # where the framework has them
     fit: Fit | None = None
     parity: Parity | None = None

@@ -6,7 +6,7 @@
 same, within ±0.8 %         shown to be less apart than what matters
 within ±4 %                 not resolved: what the interval says
 unresolved: 2.6 × faster to 1.1 × slower   the same, where that is much
-unresolved: rounds disagree    the same, where that is no answer
+unresolved: rounds disagree (1.5 × slower)    the same, where that is no answer
 1.5 × faster, not significant (3 tests)   its interval leaves out 1, the adjusted p says it may be chance
 1.5 × faster, not significant (2 rounds)  its interval leaves out 1, and rounds are too few for a verdict
 """
@@ -27,6 +27,8 @@ PERCENT_BELOW = 0.1
 LOPSIDED = 1.3
 # Ends that lie further apart say nothing of the difference: some round was disturbed, or a cell has another mode.
 DISAGREEING = 10.0
+# Of "31 [24, 39] × faster" nobody needs decimals, unless the interval is as narrow.
+DECIMALS_BELOW = 10
 # A difference that may be larger than this in percent is read as "times", in both directions.
 PERCENT_UNWIELDY = 30.0
 
@@ -97,6 +99,7 @@ def _changed(verdict: str, ratio: float, low: float, high: float) -> str:
 def _with_ends(point: float, low: float, high: float, places: int, *, nothing: float) -> str:
     """Return ``1.42 ± 0.03``, or ``1.56 [1.23, 1.96]`` where one half is much longer or would reach `nothing`."""
     halves = point - low, high - point
+    places = 0 if point >= DECIMALS_BELOW else places
     places = min(3, max(places, decimals(max(halves), 1))) if max(halves) > 0 else places
     if max(halves) > min(LOPSIDED * max(min(halves), 10.0**-places), point - nothing):
         return f"{point:.{places}f} [{low:.{places}f}, {high:.{places}f}]"
@@ -105,6 +108,8 @@ def _with_ends(point: float, low: float, high: float, places: int, *, nothing: f
 
 def _unresolved(versus: Versus, ratio: float, low: float, high: float) -> str:
     if low <= 1 <= high or (versus.p_adjusted is not None and versus.p_adjusted <= ALPHA):
+        if high / low > DISAGREEING:
+            return f"unresolved: {versus.unit}s disagree ({_point(ratio)})"
         return _within(low, high)
     # Such an interval beside "unresolved" reads as a contradiction: what is missing is said instead.
     few = counted(versus.count, versus.unit) if versus.p_adjusted is None else counted(versus.comparisons, "test")
@@ -114,8 +119,6 @@ def _unresolved(versus: Versus, ratio: float, low: float, high: float) -> str:
 def _within(low: float, high: float) -> str:
     """Return ``within ±4 %``, rounded away from zero: what it is not to be more than."""
     widest = round(100 * (max(high, 1 / low) - 1), 9) if low > 0 else math.inf
-    if low <= 0 or high / low > DISAGREEING:
-        return "unresolved: rounds disagree"
     if widest > PERCENT_UNWIELDY:
         return f"unresolved: {_end(low)} to {_end(high)}"
     shown = math.ceil(10 * widest) / 10 if widest < 3 else math.ceil(widest)  # noqa: PLR2004 - a digit more when small

@@ -5,16 +5,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from kit.compare.explaining_facts import FACTS
 from kit.compare.rows import Comparison, GroupRows, Headline, Mismatch, Note, Row
 from kit.profile.cell import OWN
+from kit.profile.reason import Value
 from kit.report.answer import answer
 from kit.report.columns import MARKS, Shown, columns_of
 from kit.report.comparison_records import cases, records
 from kit.report.conclusions import group_sentences
 from kit.report.plain import one_line
+from kit.report.platforms import device_words, platform_lines, platform_tables
 from kit.report.quantity import by_name, counted, moment, several
 from kit.report.sentences import FINDINGS, REMEDIES, filled, sentence
 from kit.report.table import Cell, Column, Explanation, Report, Table, plain_table
@@ -26,6 +29,8 @@ NAME = "kit compare"
 HINT = "kit compare {file} --wide for intervals, p95, CPU, phases · kit show {file} for every launch"
 # A longer name, as of a profile, is cut: CSV has it whole.
 NAME_MAX = 34
+# A longer name, of a cell and whose it is, may be cut in each row: a letter stands for the side.
+LABELLED_MAX = 18
 ROWS_MAX = 40
 VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": "yellow"}
 EXPLANATIONS_MAX = 3
@@ -49,10 +54,13 @@ def comparison_report(
 ) -> Report:
     """Return the report; `allowed_pct` is that of `--fail-if-slower`, `file` the profile that its hint names."""
     path = "FILE" if file is None else shlex.quote(str(file))
+    tables_of = platform_tables if comparison.kind == "platforms" else _tables
     return Report(
         name=NAME,
         headline=headline(comparison, titles),
-        tables=[table for groups in _of_like_tasks(comparison) for table in _tables(comparison, groups, titles, wide)],
+        tables=[
+            table for groups in _of_like_tasks(comparison) for table in tables_of(comparison, groups, titles, wide)
+        ],
         notes=[*note_lines(comparison), *mismatch_lines(comparison)],
         hint=HINT.format(file=path) if comparison.kind == "cells" else "",
         hint_is_path=file is not None,
@@ -110,14 +118,16 @@ def _tables(comparison: Comparison, groups: Sequence[GroupRows], titles: Titles,
         Column("", right=False, width_max=NAME_MAX),
         *(Column(column.title, right=column is not MARKS, hides=column.hides) for column in between),
     ]
+    short = _letters(comparison)
     tables = []
     for group in groups:
-        against = f"against {one_line(group.baseline)}" if group.baseline and len(group.rows) > 1 else ""
+        baseline = one_line(short.get(group.baseline or "", group.baseline or ""))
+        against = f"against {baseline}" if group.baseline and len(group.rows) > 1 else ""
         tables.append(
             Table(
                 title=" · ".join(map(one_line, group.title)),
                 columns=[*columns, Column(against, right=False, folds=True)],
-                rows=[_cells(row, between) for row in group.rows],
+                rows=[_cells(row, between, short) for row in group.rows],
                 sentences=group_sentences(group, titles),
                 explanations=explanations(group, whole=wide),
             )
@@ -125,10 +135,20 @@ def _tables(comparison: Comparison, groups: Sequence[GroupRows], titles: Titles,
     return tables
 
 
-def _cells(row: Row, columns: Sequence[Shown]) -> list[Cell]:
+def _letters(comparison: Comparison) -> dict[str, str]:
+    """Return a letter for each side of several runs, where a label is too long to stand in rows."""
+    labels = [head.label for head in comparison.headlines]
+    longest = max((len(row.name) for group in comparison.groups for row in group.rows), default=0)
+    if comparison.kind != "runs" or longest <= LABELLED_MAX or len(labels) > len(ascii_uppercase):
+        return {}
+    return dict(zip(labels, ascii_uppercase, strict=False))
+
+
+def _cells(row: Row, columns: Sequence[Shown], short: Mapping[str, str]) -> list[Cell]:
     style = "red" if row.numbers.step_ns is None else ""
     verdict = style if row.versus is None else VERDICT_STYLES[row.versus.verdict]
-    words = [one_line(row.name), *(column.show(row) for column in columns)]
+    name = f"{row.member} · {short[row.side]}" if row.side in short else row.name
+    words = [one_line(name), *(column.show(row) for column in columns)]
     return [*(Cell(shown, style) for shown in words), Cell(answer(row), verdict)]
 
 
@@ -136,34 +156,43 @@ def headline(comparison: Comparison, titles: Titles) -> list[str]:
     """Return what was compared: of one run two lines, of several a line a side."""
     rule = f"rule {comparison.rule}"
     if comparison.kind == "runs":
-        return [*map(_run_line, comparison.headlines[:SIZES_MAX]), rule]
-    head = comparison.headlines[0]
-    frameworks = _counted_or_named([titles.get(name, name) for name in head.axes["backend"]], "framework")
-    are_programs = head.axes["precision"] == [OWN]
-    nets = _counted_or_named(head.axes["workload"], "program" if are_programs else "network")
-    crossed = [nets, *([] if are_programs else [frameworks]), "+".join(head.axes["task"])]
-    virtual = f"{head.cpus} vCPUs ({head.hypervisor})" if head.hypervisor else counted(head.cpus or 0, "CPU")
+        short = _letters(comparison)
+        return [*(_run_line(head, short) for head in comparison.headlines[:SIZES_MAX]), rule]
+    head, *others = comparison.headlines
+    axes = {
+        axis: list(dict.fromkeys(value for of in comparison.headlines for value in of.axes[axis])) for axis in head.axes
+    }
+    data = dict.fromkeys(name for of in comparison.headlines for name in of.data)
+    frameworks = _counted_or_named([titles.get(name, name) for name in axes["backend"]], "framework")
+    are_programs = axes["precision"] == [OWN]
+    nets = _counted_or_named(axes["workload"], "program" if are_programs else "network")
+    crossed = [nets, *([] if are_programs else [frameworks]), "+".join(axes["task"])]
     what = [
-        head.given_label,
-        head.suite,
-        " × ".join(crossed),
-        f"batch {_sizes(head.axes['batch'])}",
-        ", ".join(precision for precision in head.axes["precision"] if precision != OWN),
-        ", ".join(DATA_NAMES.get(data, data) for data in head.data),
-        f"{counted(head.rounds, 'round')} × {counted(head.cycles, 'cycle')}",
+        " × ".join(crossed) + ("" if others else f" on {'+'.join(axes['device'])}"),
+        f"batch {_sizes(axes['batch'])}",
+        ", ".join(precision for precision in axes["precision"] if precision != OWN),
+        ", ".join(DATA_NAMES.get(name, name) for name in data),
     ]
+    if others:
+        suites = dict.fromkeys(name for of in comparison.headlines for name in of.suite.split(" and "))
+        what = [" and ".join(suites), *what, counted(len(comparison.headlines), "platform"), rule]
+        return [one_line(" · ".join(part for part in what if part)), *platform_lines(comparison.headlines)]
+    what = [head.given_label, head.suite, *what, counted(head.rounds, "round")]
     where = [
-        f"{head.cpu}, {virtual}{'' if head.power_sensor else ', no power sensor'}",
-        *head.accelerators,
+        f"{' · '.join(device_words(head))}{'' if head.power_sensor else ', no power sensor'}",
         moment(head.created),
         f"kit {head.kit} ({comparison.rule})",
     ]
     return [one_line(" · ".join(part for part in parts if part)) for parts in (what, where)]
 
 
-def _run_line(head: Headline) -> str:
+def _run_line(head: Headline, short: Mapping[str, str]) -> str:
     rounds = f"{counted(head.rounds, 'round')} of {counted(head.cycles, 'cycle')}"
-    return one_line(f"{head.label}: {head.suite} · {head.cpu} · {rounds} · {moment(head.created)} · kit {head.kit}")
+    where = " · ".join(device_words(head))
+    letter = f"{short[head.label]}  " if head.label in short else ""
+    return one_line(
+        f"{letter}{head.label}: {head.suite} · {where} · {rounds} · {moment(head.created)} · kit {head.kit}"
+    )
 
 
 def _sizes(values: Sequence[str]) -> str:
@@ -230,7 +259,7 @@ def mismatch_lines(comparison: Comparison) -> list[str]:
     noted = [_mismatch(mismatch) for mismatch in comparison.mismatches if mismatch.grade not in GRADES]
     if noted:
         lines.append(f"also differs: {several(noted, '; ')}")
-    if not lines and comparison.kind == "runs":
+    if not lines and comparison.kind != "cells":
         lines.append("machine, software and settings are the same, as far as recorded")
     return lines
 
@@ -240,5 +269,19 @@ def _mismatch(mismatch: Mismatch) -> str:
     kind, name = mismatch.kind, mismatch.name
     title = FACTS[kind].title if kind in FACTS else ""
     shown = (title or kind.replace("_", " ")) if name == kind else name
-    values = [f"{by_name(kind, value)} ({several(labels)})" for value, labels in mismatch.values]
-    return one_line(f"{shown}: {several(values)}")
+    values = mismatch.values
+    if kind == "cpu_flags":
+        values = _only_here(values)
+    return one_line(f"{shown}: {several([f'{by_name(kind, value)} ({several(labels)})' for value, labels in values])}")
+
+
+def _only_here(values: Sequence[tuple[Value | None, list[str]]]) -> list[tuple[Value | None, list[str]]]:
+    """Return, in place of whole lists of CPU features, those of each that not all have; hashes stay as they are."""
+    features = [set(str(value).split()) for value, _ in values]
+    if min(map(len, features)) <= 1:
+        return list(values)
+    common = set.intersection(*features)
+    return [
+        (f"only {several(sorted(known - common))}" if known - common else "none of these", labels)
+        for known, (_, labels) in zip(features, values, strict=True)
+    ]

@@ -46,7 +46,8 @@ def cases(comparison: Comparison, allowed_pct: float | None) -> list[Case]:
 
 def _record(group: GroupRows, row: Row) -> dict[str, object]:
     numbers, versus = row.numbers, row.versus
-    record: dict[str, object] = {"group": group.key, "name": row.name, "profiles": " ".join(row.profiles)}
+    record: dict[str, object] = {"group": group.key, "name": row.name, "member": row.member, "side": row.side}
+    record["profiles"] = " ".join(row.profiles)
     record |= {axis: row.cell.value(axis) for axis in [*row.cell.parameters, *AXES]}
     record |= {name: getattr(numbers, name) for name in NUMBERS}
     record["step_low_ns"], record["step_high_ns"] = numbers.step_interval_ns or (None, None)
@@ -82,7 +83,9 @@ def _case(comparison: Comparison, group: GroupRows, row: Row, limited: SlowerBy 
     if row.numbers.step_ns is None:
         return case._replace(outcome="error", words=words, kind="failed")
     if row.is_baseline:
-        is_alone = comparison.kind == "runs" and all(other is row for other in group.rows if other.cell == row.cell)
+        is_alone = comparison.kind != "cells" and all(
+            other is row for other in group.rows if other.member == row.member
+        )
         return case._replace(outcome="skipped", words="nothing is compared with it") if is_alone else case
     if row.versus is None:
         return case._replace(outcome="skipped", words=words)

@@ -28,6 +28,7 @@ def identity_facts(identity: Identity) -> dict[str, str]:
     physical = f", {cpu.cores_physical} physical cores" if cpu.cores_physical else ""
     accelerators = {
         f"{board.kind} {index}": f"{board.model} · driver {board.driver or 'unknown'}"
+        + (f" · bus {board.device_id}" if board.device_id else "")
         for index, board in enumerate(identity.accelerators)
     }
     packages = (f"{name} {version}" for name, version in software.packages.items())

@@ -21,7 +21,7 @@ from kit.report.sentences import sentence
 from kit.report.table import Case, Report, Table, facts_table, plain_table
 from kit.stats.metrics import metrics
 
-LAUNCH_TITLES = ("cell", "round", "step", "median", "p95", "p99", "blocks sd", "samples/s", "memory", "marks")
+LAUNCH_TITLES = ("cell", "round", "device", "step", "median", "p95", "p99", "blocks sd", "samples/s", "memory", "marks")
 FIT_TITLES = ("cell", "round", "epochs", "updates", "time", "pipeline", "test pass", "score")
 CLASS_TITLES = ("cell", "class", "precision %", "recall %", "F1 %")
 
@@ -71,7 +71,7 @@ def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
             get_args(PhaseName),
         ),
         plain_table("Members", ("",) * 5, [_member(result) for result in profile.cells], left=5),
-        plain_table("Launches", LAUNCH_TITLES, map(_launch, launches)),
+        plain_table("Launches", LAUNCH_TITLES, map(_launch, launches), left=3),
         plain_table(
             "Fits",
             FIT_TITLES,
@@ -148,7 +148,8 @@ def _member(result: CellResult) -> list[str]:
         framework = f"{launch.backend_version} on " if launch.backend_version else ""
         versions.append(f"{framework}Python {launch.python}" if launch.python else "")
         threads.append("" if launch.threads is None else _threads(launch.threads))
-        settings.append(", ".join(f"{name} {value}" for name, value in launch.settings.items()))
+        waits = {} if launch.empty_wait_ns is None else {"empty wait": by_name("empty_wait_ns", launch.empty_wait_ns)}
+        settings.append(", ".join(f"{name} {value}" for name, value in (launch.settings | waits).items()))
         kernels.append(", ".join(launch.kernels))
     return [result.key, *(" / ".join(dict.fromkeys(map(one_line, filter(None, each)))) or NONE for each in values)]
 
@@ -178,13 +179,14 @@ def _table(
 
 def _launch(measured: MeasuredLaunch) -> list[str]:
     result, launch = measured
+    board = ", ".join(launch.device_ids) or result.cell.device
     if launch.failure is not None:
         # An exception's last line there is the exception.
         tail = "" if "type" in launch.failure.reason.values else launch.failure.stderr_tail
         words = f"failed in {launch.failure.phase}: {sentence(launch.failure.reason)}"
-        return [*measured.head, *[NONE] * 7, ": ".join([words, *tail.strip().splitlines()[-1:]])]
+        return [*measured.head, board, *[NONE] * 7, ": ".join([words, *tail.strip().splitlines()[-1:]])]
     if not launch.gave_number:
-        return [*measured.head, *[NONE] * 7, "no blocks"]
+        return [*measured.head, board, *[NONE] * 7, "no blocks"]
     numbers = numbers_of(result, [launch], {}, details=False)
     steps_ns = block_arrays(launch).times_ns("step").tolist()
     values = [
@@ -194,7 +196,7 @@ def _launch(measured: MeasuredLaunch) -> list[str]:
         known(numbers.samples_per_s, number),
         known(numbers.peak_memory_b, size),
     ]
-    return [*measured.head, *values, ", ".join(sentence(mark) for mark in launch_marks(launch))]
+    return [*measured.head, board, *values, ", ".join(sentence(mark) for mark in launch_marks(launch))]
 
 
 def _record(measured: MeasuredLaunch) -> dict[str, object]:
@@ -203,7 +205,7 @@ def _record(measured: MeasuredLaunch) -> dict[str, object]:
     numbers = numbers_of(result, [launch], {})
     record: dict[str, object] = {"cell": result.key, "group": launch.group, "round": launch.round + 1}
     record |= {name: getattr(numbers, name) for name in ("step_ns", "latency_ns", "samples_per_s", "peak_memory_b")}
-    record |= {"p95_ns": launch.p95_ns, "p99_ns": launch.p99_ns}
+    record |= {"board": " ".join(launch.device_ids), "p95_ns": launch.p95_ns, "p99_ns": launch.p99_ns}
     record["marks"] = " ".join(mark.code for mark in launch_marks(launch))
     record["failure"] = None if launch.failure is None else sentence(launch.failure.reason)
     record |= {f"phase {name}_ns": value for name, value in numbers.phases_ns.items()}

@@ -88,6 +88,16 @@ REASONS: Templates = {
     "step_too_short_for_clock": "a step of {step_ns} is shorter than {shortest_ns}, which the clock may time singly",
     "recompiled": "compiled again {count} times after the first step",
     "graph_breaks": "{count} graph breaks",
+    # Why the hardware self-test could not check something.
+    "too_noisy": "too noisy to tell",
+    "too_few_blocks": "too few blocks",
+    "no_number": "it gave no number",
+    "no_sensor": "no sensor of this board can be read",
+    "no_device_events": "the framework times nothing by the device's clock",
+    "no_energy_counter": "no board here has an energy counter",
+    "one_framework": "only one framework is here",
+    "value_did_not_change": "it did not change within {limit_s}",
+    "process_ended": "its process ended",
     # Notes beside a comparison.
     "too_few_rounds": "preliminary: {rounds} of at least {needed} rounds that a verdict needs",
     "preliminary": "preliminary: {rounds} rounds ({needed} and more settle smaller differences)",
@@ -96,6 +106,8 @@ REASONS: Templates = {
     "parity_differs": "PARITY FAILED: {cell} computes other losses than the rest ({difference:.0e} apart)",
     "own_programs": "programs bring their own data and weights: that they compute the same is not proved",
     "energy_not_measured": "energy: not measured (kit doctor says why)",
+    "float32_on_tpu": "float32 on a TPU is multiplied in several bfloat16 passes, much slower than the frameworks' own "
+    "default: --dtype default measures that",
     "data_synthetic": "synthetic data in the shapes of a real set: times are valid, there is no accuracy",
     "images": "images: {listed}",
     "images_same": "two of the images are one and the same: the difference between them is chance",
@@ -108,8 +120,14 @@ REASONS: Templates = {
     "process_shared": "* of a process that held several cells",
     "warm_start": "w  built in a process that had run another program: without its start and import",
     "by_latency": "judged by latency: the median of steps that are waited for one by one; fits by their whole time",
-    "runs_needed": "a verdict needs {needed} runs a side (kit compare before*.json --against after*.json); "
-    "or measure both as variants in one run: kit run --variant",
+    "spread_assumed": "verdicts are of these runs: where a side has fewer than {needed} ({few} of {sides}), runs of "
+    "one machine are taken to differ by {sd_pct} (SD); measure {needed}, or both sides as variants of one run "
+    "(kit run --variant)",
+    "spread_assumed_platforms": "verdicts are of these runs: where a platform has fewer than {needed} ({few} of "
+    "{sides}), runs of one machine are taken to differ by {sd_pct} (SD), and half as much again between machines; "
+    "{needed} of each measure it",
+    "device_idle": "a {kind} is here and was not used: {model}",
+    "measured_otherwise": "measured with {axis} {value}",
     "runs_apart": "one side's runs all came before the other's: what the machine did in between is in the difference; "
     "alternate them where you can",
     "versions": "{backend}: {listed}",

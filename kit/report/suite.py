@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from kit.compare.suite_table import ANY, GAINS, Figure, SuiteTable, TableColumn
+from kit.compare.naming import platform_names
+from kit.compare.suite_table import ANY, GAINS, Figure, SuiteTable
 from kit.profile.launch import SYNTHETIC
 from kit.profile.published import FigureName
 from kit.profile.reason import reason
@@ -59,9 +60,10 @@ def suite_report(table: SuiteTable, hint: str = "") -> Report:
         for name in table.figures
         if any(row[place][name].value is not None for row in table.values)
     ]
+    heads = _heads(table)
     columns = [
         *(Column(axis, right=False) for axis in table.axes),
-        *(Column(FIGURES[name].title, over=_head(table, table.columns[place])) for place, name in shown),
+        *(Column(FIGURES[name].title, over=heads[place]) for place, name in shown),
     ]
     rows = [
         [
@@ -88,10 +90,11 @@ def _is_empty(figure: Figure) -> bool:
     return figure.value is None and figure.reason in NOTHING
 
 
-def _head(table: SuiteTable, column: TableColumn) -> str:
-    measured = {other.profile for other in table.columns if not other.source}
-    name = column.profile if len(measured) > 1 else "measured"
-    return one_line(f"{column.device} · {'published' if column.source else name}")
+def _heads(table: SuiteTable) -> list[str]:
+    """Return what stands over each column: the platform that measured it, or that it was published."""
+    measured = [column for column in table.columns if not column.source]
+    names = iter(platform_names([(column.device, column.model, column.profile) for column in measured]))
+    return [one_line(f"{column.device} · published" if column.source else next(names)) for column in table.columns]
 
 
 def _cell(figure: Figure, name: FigureName) -> Cell:
@@ -111,14 +114,14 @@ def _headline(table: SuiteTable) -> list[str]:
 
 def _notes(table: SuiteTable, shown: Collection[tuple[int, FigureName]]) -> list[str]:
     """Return which figures a device has nothing of, what gains are, and where published figures come from."""
-    notes = []
-    for place, column in enumerate(table.columns):
+    notes, heads = list[str](), _heads(table)
+    for place in range(len(table.columns)):
         missing: dict[str, list[str]] = {}
         for name in table.figures:
             why = table.values[0][place][name].reason if table.values else None
             if (place, name) not in shown and why is not None and why.code != "gains_are_over_this":
                 missing.setdefault(sentence(why), []).append(FIGURES[name].title)
-        notes += [f"{_head(table, column)}: no {', '.join(names)}: {why}" for why, names in missing.items()]
+        notes += [f"{heads[place]}: no {', '.join(names)}: {why}" for why, names in missing.items()]
     if any(name in GAINS for _, name in shown):
         notes.append("gain: the CPU's time over the device's: 100 % is as fast, 200 % twice as fast")
     if "train_time_s" in table.figures and any(not table.columns[place].source for place, _ in shown):
@@ -126,7 +129,9 @@ def _notes(table: SuiteTable, shown: Collection[tuple[int, FigureName]]) -> list
     if any(figure.is_computed for row in table.values for of_column in row for figure in of_column.values()):
         notes.append(sentence(reason("computed_times")))
     synthetic = sentence(reason("data_synthetic"))
-    notes += [f"{_head(table, column)}: {synthetic}" for column in table.columns if SYNTHETIC in column.data]
+    notes += [
+        f"{head}: {synthetic}" for head, column in zip(heads, table.columns, strict=True) if SYNTHETIC in column.data
+    ]
     if any(ANY in row for row in table.rows):
         notes.append("any: the document does not say which")
     sources = dict.fromkeys(column.source for column in table.columns if column.source is not None)
@@ -137,7 +142,13 @@ def _records(table: SuiteTable) -> list[dict[str, object]]:
     """Return a record for each figure, in the unit that its name ends in."""
     return [
         dict[str, object](zip(table.axes, key, strict=True))
-        | {"device": column.device, "profile": column.profile, "source": column.source, "figure": name}
+        | {
+            "device": column.device,
+            "model": column.model,
+            "profile": column.profile,
+            "source": column.source,
+            "figure": name,
+        }
         | {"value": figure.value, "spread": figure.spread}
         | {"reason": None if figure.reason is None else sentence(figure.reason)}
         | {"computed": "yes" if figure.is_computed else ""}
@@ -150,11 +161,11 @@ def _records(table: SuiteTable) -> list[dict[str, object]]:
 def _cases(table: SuiteTable) -> list[Case]:
     """Return a case for each figure that is not of a document; skipped where there is no value."""
     return [
-        Case(f"{' '.join(key)} {FIGURES[name].title}", _head(table, column), output=FIGURES[name].words(figure.value))
+        Case(f"{' '.join(key)} {FIGURES[name].title}", head, output=FIGURES[name].words(figure.value))
         if figure.value is not None
-        else Case(f"{' '.join(key)} {FIGURES[name].title}", _head(table, column), "skipped", _why(figure))
+        else Case(f"{' '.join(key)} {FIGURES[name].title}", head, "skipped", _why(figure))
         for key, figures in zip(table.rows, table.values, strict=True)
-        for column, of_column in zip(table.columns, figures, strict=True)
+        for head, column, of_column in zip(_heads(table), table.columns, figures, strict=True)
         if not column.source
         for name, figure in of_column.items()
     ]

@@ -137,11 +137,12 @@ class Member:
         self._add(key, group, done)
         return done
 
-    def long_block(self, key: str, group: str, seconds: float) -> None:
+    def long_block(self, key: str, group: str, seconds: float) -> Done | None:
         """Run the block over which energy is measured, of no less than `seconds`; it is in no other figure."""
         done = self._do(Do(verb="block", program=self._place(key), seconds=seconds, by_time=True))
         if done is not None:
             self._long_blocks[key, group].append(done)
+        return done
 
     def conclude(self, key: str) -> None:
         """Let a cell that no later group wants prove itself and go, and take what it knows then."""

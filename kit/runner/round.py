@@ -130,7 +130,7 @@ class _Round:
         """Start a member and leave it stopped, its framework imported; one that fails says why in its launches."""
         context = self._context
         context.progress.starting(plan)
-        request = _request(context.plan, plan, self._number, share)
+        request = member_request(context.plan, plan, self._number, share)
         member = Member(plan, request, context.start(request), self._groups, self._number, context.stop)
         for (key, _), launch in member.launches.items():
             why = reason("fit_runs_alone") if member.cell(key).task == "fit" else why_sequential
@@ -201,7 +201,8 @@ class _Round:
         return done
 
 
-def _request(plan: RunPlan, member: MemberPlan, number: int, share: float) -> MemberRequest:
+def member_request(plan: RunPlan, member: MemberPlan, number: int, share: float) -> MemberRequest:
+    """Return what a member is started with; `share`: of the device memory that members may take."""
     first = member.cells[0]
     variants = {variant.name: variant for variant in plan.suite.variants}
     variant = variants.get(first.variant, Variant(name=first.variant))

@@ -1,45 +1,66 @@
-"""Two runs at different times cannot be paired: the unit is the run, and runs of one kind say how much runs differ."""
+"""Two runs at different times cannot be paired: the unit is the run, and runs of one kind say how much runs differ.
+
+Three runs of a side show it. Of one run or two it is taken to be RUNS_SD, which was measured elsewhere; the rounds'
+spread comes on top.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
-from kit.stats.difference import Difference, bounded_exp
+from kit.stats.difference import Difference
 from kit.stats.verdict import ALPHA, SAME_LEVEL, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdict_of, versus_of
 
 # Of one side. Two have one degree of freedom: see ROUNDS_FOR_VERDICT.
 RUNS_FOR_SPREAD = 3
 DF_LEAST = RUNS_FOR_SPREAD - 1.0
+# Standard deviation between runs of one machine, of the logarithm. Frameworks measured one after the other on a shared
+# virtual machine: 0.056 to 0.107 (docs/method.md); a quiet machine of one's own has less.
+RUNS_SD = 0.107
+# How well that is known: it is of fourteen runs.
+RUNS_SD_DF = 13.0
+# Of two machines neither may be the one that RUNS_SD was measured on: half as much again.
+UNLIKE_HARDWARE = 1.5
 
 SlowerBy = Literal["slower", "not_slower", "unresolved"]
 
 
+class RunLevel(NamedTuple):
+    """One cell in one run."""
+
+    log: float  # of its step
+    se: float | None = None  # its standard error, over rounds; null: of one round
+
+
 def over_runs(
-    a: Sequence[float], b: Sequence[float], *, same_hardware: bool, smallest: float = SMALLEST_DIFFERENCE
+    a: Sequence[RunLevel], b: Sequence[RunLevel], *, same_hardware: bool, smallest: float = SMALLEST_DIFFERENCE
 ) -> Versus:
-    """Return what two sides of runs say of the first side; p is not yet adjusted, without an interval runs are too few.
+    """Return what two sides of runs say of the first side; p is not yet adjusted.
 
     Args:
-        a: the logarithm of the step of each run of the first side; at least one.
+        a: the runs of the first side; at least one.
         b: those of the second.
         same_hardware: then runs of both sides spread alike, and three of either side are enough: the spread is pooled
             over sides of two and more. Other hardware may spread otherwise: each side needs its own three (Welch).
         smallest: relative difference that matters.
     """
-    sides = [np.asarray(side, np.float64) for side in (a, b)]
+    sides = [np.asarray([run.log for run in side]) for side in (a, b)]
     mean_log = float(sides[0].mean() - sides[1].mean())
-    missing = [max(0, RUNS_FOR_SPREAD - side.size) for side in sides]
-    count = min(len(a), len(b))
-    if min(missing) if same_hardware else sum(missing):
-        ratio = bounded_exp(mean_log)
-        return Versus(verdict="unresolved", ratio=ratio, mean_log=mean_log, unit="run", count=count)
-    difference = Difference(mean_log, *(_pooled(sides) if same_hardware else _welch(sides)), count)
+    is_assumed = False
+    if same_hardware and max(len(a), len(b)) >= RUNS_FOR_SPREAD:
+        se, df = _pooled(sides)
+    else:
+        se, df = _welch([_of_mean(runs, same_hardware=same_hardware) for runs in (a, b)])
+        is_assumed = min(len(a), len(b)) < RUNS_FOR_SPREAD
+    difference = Difference(mean_log, se, df, min(len(a), len(b)))
     p = difference.p()
-    return versus_of(difference, verdict_of(difference, p <= ALPHA, smallest), p, unit="run")
+    versus = versus_of(difference, verdict_of(difference, p <= ALPHA, smallest), p, unit="run")
+    return msgspec.structs.replace(versus, is_spread_assumed=is_assumed)
 
 
 def slower_by_more_than(rows: Sequence[Versus | None], pct: float) -> list[SlowerBy]:
@@ -88,10 +109,24 @@ def _pooled(sides: Sequence[np.ndarray]) -> tuple[float, float]:
     return math.sqrt(variance * sum(1 / side.size for side in sides)), df
 
 
-def _welch(sides: Sequence[np.ndarray]) -> tuple[float, float]:
-    """Return them with a variance for each side (Welch 1947, Satterthwaite's degrees of freedom)."""
-    variances = [float(side.var(ddof=1)) / side.size for side in sides]
-    total = sum(variances)
-    squares = sum(variance**2 / (side.size - 1) for variance, side in zip(variances, sides, strict=True))
-    smaller = float(min(side.size for side in sides) - 1)
+def _of_mean(runs: Sequence[RunLevel], *, same_hardware: bool) -> tuple[float, float]:
+    """Return the variance of the mean of one side's runs, and its degrees of freedom."""
+    logs = [run.log for run in runs]
+    spread = float(np.var(logs, ddof=1)) if len(logs) > 1 else 0.0
+    if len(logs) >= RUNS_FOR_SPREAD:
+        return spread / len(logs), len(logs) - 1.0
+    sd = RUNS_SD if same_hardware else RUNS_SD * UNLIKE_HARDWARE
+    # One round does not show how much rounds differ: as much as runs, then.
+    of_rounds = float(np.mean([(RUNS_SD if run.se is None else run.se) ** 2 for run in runs]))
+    return max(sd**2 + of_rounds, spread) / len(logs), RUNS_SD_DF
+
+
+def _welch(means: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return standard error and degrees of freedom of a difference of means, each given with its variance and its own.
+
+    Welch 1947, with Satterthwaite's degrees of freedom.
+    """
+    total = sum(variance for variance, _ in means)
+    squares = sum(variance**2 / df for variance, df in means)
+    smaller = min(df for _, df in means)
     return math.sqrt(total), max(smaller, total**2 / squares) if squares else smaller

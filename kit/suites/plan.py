@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 
 from kit.backends.catalog import CATALOG
 from kit.devices.catalog import DEVICES
-from kit.profile.cell import Cell
+from kit.profile.cell import FRAMEWORKS_OWN, Cell
 from kit.profile.schema import PART, Group
 from kit.suites.program import sources_of
 from kit.suites.suite import FIELDS, Axes, Suite, SuiteError, check_choice
@@ -191,6 +191,10 @@ def _check(suite: Suite) -> None:
                 if {*axes.devices} != {kind}:
                     line = f"precision {name} is a {kind}'s; leave it out, or measure on --device {kind} alone"
                     raise SuiteError(line)
+        if FRAMEWORKS_OWN in axes.precisions and "cpu" in axes.devices:
+            raise SuiteError(
+                f"precision {FRAMEWORKS_OWN} is an accelerator's: on a CPU it is float32; give another --device"
+            )
         workloads = [] if suite.programs else axes.workloads
         known = dict.fromkeys(parameter for workload in workloads for parameter in parameters_of(workload))
         for parameter in axes.parameters:

@@ -43,7 +43,7 @@ def load_inputs(cell: Cell, asked: Prepare) -> Inputs:
 
 def feed(program: Program, pool: list[HostBatch], cell: Cell) -> Iterator[DeviceBatch]:
     """Return batches without end: resident ones (feed "device"), or host ones that each step copies (feed "host")."""
-    return cycle([program.put(batch) for batch in pool] if cell.feed == "device" else pool)
+    return cycle([(program.put if cell.feed == "device" else program.pin)(batch) for batch in pool])
 
 
 @lru_cache(maxsize=2)

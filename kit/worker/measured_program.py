@@ -37,7 +37,7 @@ from kit.worker.inputs import Inputs, feed
 from kit.worker.ledger import PhaseLedger
 from kit.worker.messages import Done, Prepare, ProgramRequest
 from kit.worker.parity import record_parity
-from kit.worker.pipelined import Pipelined, run_pipelined, steps_per_wait
+from kit.worker.pipelined import Pipelined, empty_wait_ns, run_pipelined, steps_per_wait
 from kit.worker.step_loop import STEPS_MAX, StepTimes, block_steps, run_steps, run_until
 from kit.workloads.parity import PARITY_BATCH
 from kit.workloads.weights import initial_weights
@@ -143,11 +143,12 @@ class MeasuredProgram:
                 self._program, self._batches, plan.warmup_s, plan.warmup_steps, stamps, self._shared.calibration
             )
         self._check(self._last_ns)
+        part = LaunchPart(phases=self._ledger.take(), warmup_steps=self._last_ns.size)
         if self._cell.device != HOST_DEVICE:
+            part.empty_wait_ns = empty_wait_ns(self._program)
             self._per_wait = steps_per_wait(self._program, self._batches, float(np.median(self._last_ns)))
         if self._slowdown_pct:
             self._stepping = self._delay = InjectedDelay(self._program, self._slowdown_pct)
-        part = LaunchPart(phases=self._ledger.take(), warmup_steps=self._last_ns.size)
         return Done(part=part, steps=self._last_ns.tobytes())
 
     def block(self, seconds: float, *, cycle: int = 0, by_time: bool = False) -> Done:

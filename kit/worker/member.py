@@ -185,7 +185,6 @@ def _start_phase() -> list[Phase]:
 
 
 def _check_device(backend: Backend, device: str, wanted: int) -> None:
-    seen = backend.devices()
-    if seen.get(device, 0) < wanted:
-        sees = ", ".join(f"{count} {kind}" for kind, count in seen.items() if count) or "none"
-        raise KitError(f"{backend.name} sees {seen.get(device, 0)} {device} of the {wanted} asked for; it sees: {sees}")
+    seen = backend.count(device)
+    if seen < wanted:
+        raise KitError(f"{backend.name} sees {seen} {device} of the {wanted} asked for; kit doctor shows what it sees")

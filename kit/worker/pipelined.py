@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
+from statistics import median
 from typing import NamedTuple
 
 from kit.backends.protocol import DeviceBatch, Output, Stepping
@@ -20,6 +22,8 @@ from kit.clock import now_ns
 WAIT_SHARE = 0.01
 # So many steps show what one costs without its wait, to some percent.
 PROBE_STEPS = 50
+# Each takes microseconds; the median leaves out what a stall adds to some.
+EMPTY_WAITS = 20
 # Steps of seconds are not gathered by the hundred: a group takes this long at most, and its wait is nothing beside it.
 GROUP_MAX_S = 1.0
 
@@ -53,6 +57,17 @@ def steps_per_wait(program: Stepping, batches: Iterator[DeviceBatch], latency_ns
     return max(1, min(math.ceil(wait_ns / WAIT_SHARE / step_ns), int(GROUP_MAX_S * 1e9 / with_wait_ns)))
 
 
+def empty_wait_ns(program: Stepping) -> int:
+    """Return what a wait takes with nothing to wait for, the median of EMPTY_WAITS."""
+    waits_ns = []
+    program.synchronize()
+    for _ in range(EMPTY_WAITS):
+        begin_ns = now_ns()
+        program.synchronize()
+        waits_ns.append(now_ns() - begin_ns)
+    return round(median(waits_ns))
+
+
 def run_pipelined(
     program: Stepping, batches: Iterator[DeviceBatch], per_wait: int, seconds: float, *, never_shorter: bool = False
 ) -> Pipelined:
@@ -78,7 +93,13 @@ def _run(program: Stepping, batches: Iterator[DeviceBatch], steps: int) -> tuple
     """Return how long so many steps and one wait took, in nanoseconds; nothing is left to do when they begin."""
     step, output = program.step, None
     begin_ns = now_ns()
-    for batch in islice(batches, steps):
-        output = step(batch)
+    try:
+        for batch in islice(batches, steps):
+            output = step(batch)
+    except BaseException:
+        # Of the steps before the one that failed some may still run: they are nobody else's blocks.
+        with suppress(Exception):
+            program.synchronize()
+        raise
     program.synchronize()
     return now_ns() - begin_ns, output

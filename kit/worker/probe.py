@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kit.backends.catalog import CATALOG, load
+from kit.devices.catalog import DEVICES
 from kit.version import __version__
 
 
@@ -33,7 +34,7 @@ def print_probe(backend: str, *, devices: bool = False) -> int:
     probe = Probe(backend=backend, version=version, kit=__version__, not_preloaded=_not_preloaded())
     if devices and version is not None:
         try:
-            probe = replace(probe, devices=load(backend).devices())
+            probe = replace(probe, devices={kind: load(backend).count(kind) for kind in DEVICES})
         except Exception as error:  # of the framework, whatever it is
             probe = replace(probe, why_no_devices=f"{type(error).__name__}: {error}")
     sys.stdout.write("\n" + msgspec.json.encode(probe).decode() + "\n")

@@ -1,5 +1,7 @@
 """What the parity proof holds the backends to."""
 
+from kit.profile.cell import FRAMEWORKS_OWN
+
 # Losses recorded per launch: long enough for a wrong update rule to show.
 PARITY_STEPS = 20
 
@@ -17,10 +19,19 @@ PARITY_TOLERANCE = 1e-5
 
 # Times that tolerance in other precisions. bfloat16 keeps 4e-3, and frameworks round in other places: `mlp` parted by
 # up to 5.5e-2 (RMSprop divides by small numbers), `cnn_small` by 9.5e-3, all others by at most 3.1e-3. This catches a
-# wrong kernel, not a wrong epsilon: float32 is where formulas are proved. tf32 keeps more and was not measured.
-TOLERANCE_FACTORS = {"bfloat16": 1e4, "tf32": 1e4}
+# wrong kernel, not a wrong epsilon: float32 is where formulas are proved. tf32 keeps more and was not measured; an
+# accelerator's default is one of the two.
+TOLERANCE_FACTORS = {"bfloat16": 1e4, "tf32": 1e4, FRAMEWORKS_OWN: 1e4}
+
+# Times that tolerance in float32, of cells on unlike hardware, as CPU and GPU. cuDNN chooses Winograd's and FFT
+# algorithms for convolutions, whose float32 results lie up to 1e-4 and more from the CPU's: 1.6e-4 of a 5 x 5 layer on
+# an RTX 3090 (tensorflow/tensorflow issue 117663); PyTorch and Theano test them with wider tolerances for it
+# (pytorch/pytorch 129796, Theano/Theano 5932: 1e-4). Updates carry that on. Formulas are proved on one device: in each
+# run all frameworks are held to PARITY_TOLERANCE.
+UNLIKE_HARDWARE_FACTOR = 1e2
 
 
-def parity_tolerance(precision: str) -> float:
+def parity_tolerance(precision: str, *, like_hardware: bool = True) -> float:
     """Return the largest relative difference of losses that are called equal, of cells in this precision."""
-    return PARITY_TOLERANCE * TOLERANCE_FACTORS.get(precision, 1.0)
+    factor = TOLERANCE_FACTORS.get(precision, 1.0)
+    return PARITY_TOLERANCE * (factor if like_hardware else max(factor, UNLIKE_HARDWARE_FACTOR))

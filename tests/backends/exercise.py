@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import shutil
 import sys
 import traceback
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from unittest import mock
 
 import msgspec
 import numpy as np
@@ -45,6 +47,54 @@ def tensorflow_switch():
 ALLOWS_TF32 = {"torch": torch_switch, "tensorflow": tensorflow_switch}
 
 
+# What a user has set before a member is told its share of a GPU's memory, 0.3.
+MEMORY_CASES = (
+    {},
+    {"XLA_CLIENT_MEM_FRACTION": "0.5", "PYTORCH_CUDA_ALLOC_CONF": "per_process_memory_fraction:0.5"},
+    {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.4", "PYTORCH_ALLOC_CONF": "per_process_memory_fraction:0.4"},
+    {"KIT_FRAMEWORK_DEFAULTS": "1"},
+)
+
+
+def jax_fraction(backend, environment):
+    """The fraction that jaxlib itself then gives its GPU client; None: its default."""
+    from jaxlib.xla_client import generate_pjrt_gpu_plugin_options
+
+    with mock.patch.dict(os.environ, environment):
+        backend.share_gpu_memory(0.3)
+        return generate_pjrt_gpu_plugin_options().get("memory_fraction")
+
+
+def torch_fraction(backend, environment):
+    """The fraction that PyTorch is told; None: nothing."""
+    import torch
+
+    with (
+        mock.patch.dict(os.environ, environment),
+        mock.patch.object(torch.cuda, "is_available", lambda: True),
+        mock.patch.object(torch.cuda, "set_per_process_memory_fraction") as setter,
+    ):
+        backend.share_gpu_memory(0.3)
+        return setter.call_args and setter.call_args.args[0]
+
+
+def tensorflow_fraction(backend, environment):
+    """The fraction of a GPU of 1000 MiB that TensorFlow is told; None: nothing."""
+    import tensorflow as tf
+
+    with (
+        mock.patch.dict(os.environ, environment),
+        mock.patch("kit.sensors.cuda.memory_b", lambda _: 1000 << 20),
+        mock.patch.object(tf.config, "list_physical_devices", lambda _: ["GPU"]),
+        mock.patch.object(tf.config, "set_logical_device_configuration") as setter,
+    ):
+        backend.share_gpu_memory(0.3)
+        return setter.call_args and setter.call_args.args[1][0].memory_limit / 1000
+
+
+FRACTION_TAKEN = {"jax": jax_fraction, "torch": torch_fraction, "tensorflow": tensorflow_fraction}
+
+
 class Exercise:
     def __init__(self, name):
         self.name = name
@@ -52,7 +102,7 @@ class Exercise:
         self.arrays = {}
         self.failures = {}
         self.facts = {"version": self.backend.version, "threads": self.backend.set_threads(THREADS)}
-        self.facts["devices"] = self.backend.devices()
+        self.facts["devices"] = {kind: self.backend.count(kind) for kind in ("cpu", "gpu", "tpu")}
 
     @contextmanager
     def answers(self, *keys):
@@ -150,6 +200,106 @@ class Exercise:
             self.arrays["dropout/train"] = np.append(train, self.run(program, [batch]))
             self.arrays["dropout/infer"] = self.run(self.build(of, task="infer", **shape), [batch])[:, :8]
 
+    def devices(self):
+        """TensorFlow only: does it take a TPU that is there, when it is asked for CPUs and GPUs?"""
+        if self.name == "tensorflow":
+            module = sys.modules[type(self.backend).__module__]
+            with (
+                self.answers("without_tpu"),
+                mock.patch.object(module.tpu, "devices", lambda: ["accel0"]),
+                mock.patch.object(module, "tpu_strategy") as strategy,
+            ):
+                counted = [self.backend.count(kind) for kind in ("cpu", "gpu")]
+                before = strategy.call_count
+                self.facts["without_tpu"] = counted, before, [self.backend.count("tpu"), strategy.call_count]
+
+    @contextmanager
+    def as_gpu(self, **environment):
+        """A CPU in the place of a GPU: what is built for one runs here."""
+        module = sys.modules[type(self.backend).__module__]
+        with ExitStack() as patched:
+            patched.enter_context(mock.patch.dict(os.environ, environment))
+            if self.name == "jax":
+                (cpu,) = module.jax.devices("cpu")
+                patched.enter_context(mock.patch.object(module.jax, "devices", lambda kind: [cpu]))
+            else:
+                patched.enter_context(mock.patch.dict(module.DEVICES, gpu=module.DEVICES["cpu"]))
+            if self.name == "torch":
+                share = mock.patch.object(module.torch.cuda, "get_per_process_memory_fraction", lambda: 0.3)
+                patched.enter_context(share)
+            yield module
+
+    def accelerator_form(self):
+        with self.as_gpu():
+            for rule in small.RULES:
+                of = small.small_mlp(rule)
+                with self.answers(f"rule as on a GPU/{rule}"):
+                    self.arrays[f"rule as on a GPU/{rule}"] = self.run(
+                        self.build(of, device="gpu", feed="host"), small.random_batches(of), put=False
+                    )
+        of = small.small_mlp("adam")
+        for name, precision, environment in small.GPU_SETTINGS:
+            with self.answers(f"settings/{name}"), self.as_gpu(**environment):
+                self.facts[f"settings/{name}"] = self.build(of, device="gpu", precision=precision).settings()
+        with self.answers("memory"):
+            self.facts["memory"] = [FRACTION_TAKEN[self.name](self.backend, each) for each in MEMORY_CASES]
+
+    def operations(self):
+        """PyTorch only: how many operations an update of a shallow and of a deep network takes."""
+        if self.name != "torch":
+            return
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        class Counted(TorchDispatchMode):
+            def __torch_dispatch__(self, func, _types, args=(), kwargs=None):
+                counts[-1] += 1
+                return func(*args, **(kwargs or {}))
+
+        with self.as_gpu():
+            for rule in small.RULES:
+                with self.answers(f"operations/{rule}"):
+                    counts = self.facts[f"operations/{rule}"] = []
+                    for of in small.networks_of(small.RULES[rule], (3, 15)):
+                        program, (batch,) = self.build(of, device="gpu"), small.random_batches(of, count=1)
+                        program.step(program.put(batch))  # some keep no state before their first update
+                        program._loss(*program.put(batch)).backward()
+                        counts.append(0)
+                        with Counted():
+                            program._optimizer.step()
+
+    def feeds_of_a_gpu(self):
+        of = small.small_mlp("adam")
+        (batch,) = small.random_batches(of, count=1)
+        if self.name == "tensorflow":
+            with self.answers("fed", "waits"), self.as_gpu() as module:
+                program = self.build(of, device="gpu")
+                self.facts["fed"] = [tensor.dtype.name for tensor in program.put(batch)]
+                (cpu,) = module.tf.config.list_logical_devices("CPU")
+                ran = []
+                with mock.patch("tensorflow.python.framework.config.list_logical_devices", lambda *_: [cpu] * 3):
+                    module.op_callbacks.add_op_callback(callback := lambda op, *_, **__: ran.append(str(op)))
+                    program.synchronize()
+                    module.op_callbacks.remove_op_callback(callback)
+                self.facts["waits"] = ran
+        if self.name == "torch":
+            with self.answers("pinned"), self.as_gpu() as module:
+                program, pinned, copied = self.build(of, device="gpu", feed="host"), [], []
+                to = module.torch.Tensor.to
+                with (
+                    mock.patch.object(module.torch.Tensor, "pin_memory", lambda it: pinned.append(it) or it.clone()),
+                    mock.patch.object(
+                        module.torch.Tensor,
+                        "to",
+                        lambda it, *a, **k: copied.append((it.data_ptr(), k)) or to(it, *a, **k),
+                    ),
+                ):
+                    held = program.pin(batch)
+                    for _ in range(2):
+                        program.step(held)
+                addresses = {array.ctypes.data for array in held}
+                asynchronous = [k.get("non_blocking") for address, k in copied if address in addresses]
+                self.facts["pinned"] = [str(tensor.dtype) for tensor in pinned], asynchronous
+
     def compile_modes(self):
         """Two programs of one process and of two batch sizes, in the mode that compiles, and what each has compiled."""
         mode = CATALOG[self.name].compile_modes[-1]
@@ -212,12 +362,16 @@ class Exercise:
 def main():
     name, out = sys.argv[1:]
     exercise = Exercise(name)
+    exercise.devices()
     exercise.optimizers()
     exercise.layers_and_feeds()
     exercise.sequences()
     exercise.reconstruction()
     exercise.lower_precision()
     exercise.eager()
+    exercise.accelerator_form()
+    exercise.operations()
+    exercise.feeds_of_a_gpu()
     exercise.dropout()
     exercise.refusal()
     exercise.state_is_ready()

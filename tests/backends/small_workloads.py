@@ -97,6 +97,24 @@ DROPOUT_WEIGHTS = {
     "dense_0.bias": np.zeros(2, np.float32),
 }
 
+# Name, precision and what a user has set, of a program that is built for a GPU.
+GPU_SETTINGS = (
+    ("float32", "float32", {}),
+    ("tf32", "tf32", {}),
+    ("default", "default", {}),
+    ("defaults", "float32", {"KIT_FRAMEWORK_DEFAULTS": "1"}),
+    ("tf32 of defaults", "tf32", {"KIT_FRAMEWORK_DEFAULTS": "1"}),
+    ("override", "tf32", {"NVIDIA_TF32_OVERRIDE": "0"}),
+)
+
+
+def networks_of(rule, depths):
+    """Networks of so many layers, each of two tensors."""
+    return [
+        replace(small_mlp("adam"), layers=(Dense(6, "relu"),) * (depth - 1) + (Dense(5),), optimizer=rule)
+        for depth in depths
+    ]
+
 
 def dropout_batch():
     return HostBatch(np.ones((DROPOUT_BATCH, 1), np.float32), np.zeros(DROPOUT_BATCH, np.int32))
@@ -127,11 +145,13 @@ def moved_weights(of):
     }
 
 
-def cell(backend, of, *, task="train", batch=BATCH, feed="device", compile_mode=None, precision="float32"):
+def cell(
+    backend, of, *, task="train", batch=BATCH, feed="device", compile_mode=None, precision="float32", device="cpu"
+):
     return Cell(
         workload=of.name,
         backend=backend,
-        device="cpu",
+        device=device,
         task=task,
         batch=batch,
         precision=precision,

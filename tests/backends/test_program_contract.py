@@ -58,6 +58,12 @@ def test_threads_and_devices(exercised):
     assert exercised.facts["version"][0].isdigit()
 
 
+def test_a_tpu_is_taken_only_by_who_asks_for_it(exercise_of):
+    counted, taken_before, (_, taken) = exercise_of("tensorflow").facts["without_tpu"]
+    assert counted == [1, 0]
+    assert (taken_before, taken) == (0, 1)
+
+
 def test_a_layer_without_a_translation_is_refused_by_name(exercised):
     message = exercised.facts["refusal"]
     assert "NewLayer" in message and CATALOG[exercised.name].title in message

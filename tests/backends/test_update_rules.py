@@ -13,10 +13,11 @@ pytestmark = pytest.mark.frameworks
 FLOAT32_TOLERANCE = 2e-6
 
 
+@pytest.mark.parametrize("form", ["rule", "rule as on a GPU"])
 @pytest.mark.parametrize("rule", small.RULES)
-def test_losses_follow_the_rule(exercised, rule):
+def test_losses_follow_the_rule(exercised, rule, form):
     of = small.small_mlp(rule)
     network = reference.ReferenceMlp(of, initial_weights(of, 0))
     by_hand = np.array([network.step(*batch) for batch in small.random_batches(of)])
-    away = np.max(np.abs(exercised.arrays[f"rule/{rule}"] - by_hand))
+    away = np.max(np.abs(exercised.arrays[f"{form}/{rule}"] - by_hand))
     assert away < FLOAT32_TOLERANCE * np.max(np.abs(by_hand))

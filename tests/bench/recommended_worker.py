@@ -34,6 +34,9 @@ class RecommendedProgram:
     def put(self, batch):
         return self._put(batch.inputs, batch.targets)
 
+    def pin(self, batch):
+        return batch
+
     def trace(self) -> bool:
         return False
 

@@ -44,7 +44,8 @@ def kit(folder, *words):
         (["before*", "--against", "slow*"], 1, "slower by more than 10 %: mlp train · torch"),
         # Every word after --against up to the next option is a later run.
         (["before*", "--against", "slow*", "--baseline", "before0"], 1, "mlp train · torch"),
-        (["before0.json", "slow0.json"], 5, "torch"),
+        (["before0.json", "slow0.json"], 1, "torch"),
+        (["before0.json", "same0.json"], 5, "torch"),
         (["cells.json", "--baseline", "jax"], 1, "tensorflow"),
         (["before0.json"], 4, "kit: "),
     ],

@@ -1,6 +1,8 @@
 """What the verbs that look at this machine say."""
 
 import json
+import threading
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -75,3 +77,20 @@ def test_a_data_folder_that_is_not_there_ends_data_and_stands_in_doctor(monkeypa
     monkeypatch.setattr(examine, "_backend", lambda name: examine.BackendFinding(subject=name, here=False, detail=""))
     findings = json.loads(kit("doctor", "--json").stdout)
     assert all("/nowhere" in data["detail"] for data in findings["data"]) and findings["sensors"]
+
+
+@pytest.mark.parametrize("boards", [["accel0"], []])
+def test_the_doctor_lets_one_framework_at_a_time_hold_a_tpu(monkeypatch, boards):
+    held, together = threading.Lock(), []
+
+    def ask(name):
+        together.append(not held.acquire(blocking=False))
+        if not together[-1]:
+            time.sleep(0.1)
+            held.release()
+        return examine.BackendFinding(subject=name, here=False, detail="")
+
+    monkeypatch.setattr(examine.tpu, "devices", lambda *_: boards)
+    monkeypatch.setattr(examine, "_backend", ask)
+    examine.examine()
+    assert any(together) != bool(boards)

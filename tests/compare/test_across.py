@@ -30,12 +30,14 @@ def versus_of(comparison):
     return next(row.versus for group in comparison.groups for row in group.rows if not row.is_baseline)
 
 
-def test_two_runs_show_the_difference_and_leave_it_unresolved():
-    comparison = compared([run("before"), run("after", 3.0, seed=1)])
-    versus = versus_of(comparison)
-    assert (versus.verdict, versus.unit, versus.count) == ("unresolved", "run", 1)
-    assert versus.ratio == pytest.approx(1.5, rel=0.02) and versus.low is None
-    assert "runs_needed" in [note.what.code for note in comparison.notes]
+def test_single_runs_are_told_apart_beyond_what_runs_of_one_machine_differ_by():
+    for ms, verdict in ((2.2, "unresolved"), (3.0, "slower"), (1.0, "faster")):
+        comparison = compared([run("before"), run("after", ms, seed=1)])
+        versus = versus_of(comparison)
+        assert (versus.verdict, versus.unit, versus.count) == (verdict, "run", 1)
+        assert versus.low < versus.ratio < versus.high and versus.ratio == pytest.approx(ms / 2, rel=0.02)
+        (note,) = [note.what for note in comparison.notes if note.what.code == "spread_assumed"]
+        assert (note.values["few"], note.values["sides"]) == (2, 2)
 
 
 def test_three_runs_a_side_give_a_verdict_on_the_spread_of_runs():
@@ -88,9 +90,9 @@ def test_runs_of_one_label_are_a_side_that_is_called_by_it():
     assert labels(compared([*before, *after], baseline="after"))[0] == "after"
 
 
-def test_one_label_of_two_machines_is_two_sides():
+def test_one_label_of_two_kernels_is_two_sides():
     here = [run(f"h{n}", seed=n, given_label="box") for n in range(2)]
-    there = run("there", seed=5, given_label="box", identity=b.identity("Another CPU"))
+    there = run("there", seed=5, given_label="box", identity=b.identity(kernel="6.6"))
     assert labels(compared([*here, there])) == ["box (h0 and 1 more)", "box (there)"]
     # Where it tells nothing apart, files do; and where there is none.
     assert labels(compared(here)) == ["box (h0)", "box (h1)"]
@@ -133,15 +135,37 @@ def test_what_answers_another_question_is_kept_apart_unless_forced(kind):
     assert forced.mismatches[0].grade == "incompatible"
 
 
+@pytest.mark.parametrize(
+    ("away", "machine", "compares"), [(1e-4, "Other", True), (1e-4, "", False), (0.01, "Other", False)]
+)
+def test_losses_of_unlike_hardware_may_lie_further_apart(away, machine, compares):
+    losses = [2.3 / (1 + step) * (1 + away) for step in range(20)]
+    launch = {"parity": b.Parity(losses=losses, weights_sha256="a" * 64, batches_sha256="b" * 64)}
+    identity = {"identity": b.identity(machine)} if machine else {}
+    both = [run("before"), run("after", seed=1, member={"launch": launch}, **identity)]
+    if compares:
+        assert versus_of(compared(both)) is not None
+    else:
+        with pytest.raises(NotComparableError, match="losses"):
+            compared(both)
+
+
 def test_other_threads_on_other_hardware_only_warn():
     other = blocked_run("threads", identity=b.identity("Other"))
     assert versus_of(compared([run("before"), other])) is not None
 
 
-def test_runs_without_a_common_cell_are_refused_whatever_is_forced():
-    other = reduce_run("x", b.profile(b.group("cnn train", b.member("torch", 2.0, "cnn"))))
-    with pytest.raises(NotComparableError, match="cnn/torch"):
-        compared([run("before"), other], force=True)
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        (b.member("torch", 2.0, "cnn"), "measure x with --workload mlp"),
+        (b.member("torch", 2.0, batch=64, precision="bfloat16"), "measure x with --batch 128 --dtype float32"),
+        (b.member("torch", 2.0, "cnn", "infer", batch=1, precision="bfloat16"), "cnn/torch"),
+    ],
+)
+def test_runs_without_a_common_cell_are_refused_whatever_is_forced(other, says):
+    with pytest.raises(NotComparableError, match=says):
+        compared([run("before"), reduce_run("x", b.profile(b.group("of x", other)))], force=True)
 
 
 def test_one_blocked_cell_does_not_keep_the_others_apart():
@@ -157,7 +181,6 @@ def test_one_blocked_cell_does_not_keep_the_others_apart():
     [
         ({"identity": b.identity(kernel="6.6")}, "kernel", "warns"),
         ({"identity": b.identity(packages={"torch": "2.1", "jax": "0.10", "tensorflow": "2.21"})}, "package", "warns"),
-        ({"identity": b.identity("Other CPU")}, "cpu", "warns"),
         ({"cycles": 8}, "plan", "warns"),
         ({"suite": "own"}, "suite", "noted"),
     ],

@@ -108,6 +108,18 @@ def test_gains_are_the_cpus_time_over_the_devices():
     assert entries(alone, ("torch",))["train_sample_gain_pct"].reason == reason("no_cpu_to_gain_over")
 
 
+def test_a_gpus_losses_may_lie_further_from_the_cpus_than_another_cpus():
+    def value(device, away):
+        losses = [2.3 / (1 + step) * (1 + away) for step in range(20)]
+        parity = b.Parity(losses=losses, weights_sha256="a" * 64, batches_sha256="b" * 64)
+        cpu = profile(b.member("torch", 2.0), id="cpu")
+        other = profile(b.member("torch", 1.0, device=device, launch={"parity": parity}))
+        table = suite_table("t", ["backend"], ["train_sample_gain_pct"], [("a", cpu), ("b", other)])
+        return entries(table, ("torch",), 1)["train_sample_gain_pct"].value
+
+    assert value("gpu", 1e-4) and not value("gpu", 0.01)
+
+
 @pytest.mark.parametrize(
     ("member", "figure", "why"),
     [

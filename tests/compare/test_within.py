@@ -307,6 +307,26 @@ def test_notes_say_what_must_be_known():
     assert {note.what.code for note in enough.notes} == {"parity_equal", "energy_not_measured"}
 
 
+def test_float32_on_a_tpu_is_said_to_be_nobodys_default():
+    def codes(**cell):
+        return {note.what.code for note in compared(b.profile(b.group("g", b.member("jax", 2.0, **cell)))).notes}
+
+    assert "float32_on_tpu" in codes(device="tpu")
+    assert "float32_on_tpu" not in codes(device="gpu") | codes(device="tpu", precision="default")
+
+
+def test_losses_of_two_devices_of_one_run_are_each_held_to_their_own_others():
+    def codes(device):
+        losses = [2.3 / (1 + step) * (1 + 1e-4) for step in range(20)]
+        parity = b.Parity(losses=losses, weights_sha256="a" * 64, batches_sha256="b" * 64)
+        other = b.member("torch", 1.0, device=device, launch={"parity": parity}, variant="other")
+        plan = b.group("g", b.member("torch", 2.0), other)
+        return {note.what.code for note in compared(b.profile(plan, compare=["device", "variant"])).notes}
+
+    assert "parity_differs" in codes("cpu")
+    assert "parity_differs" not in codes("gpu")
+
+
 def test_who_computes_other_losses_is_named():
     def shifted(launch):
         losses = [loss * 1.01 for loss in launch.parity.losses]

@@ -71,10 +71,10 @@ def test_programs_are_called_so():
     axes = {"precision": "own", "feed": "own", "compile_mode": "own"}
     members = [b.member("program", 2.0, name, **axes) for name in ("mine", "yours")]
     both = text(within(b.profile(b.group("train", *members), compare=["workload"])))
-    assert " · 2 programs × train · batch 128 · " in both.splitlines()[0]
+    assert " · 2 programs × train on cpu · batch 128 · " in both.splitlines()[0]
     assert both.splitlines()[3].split("  ")[0] == "programs train"
     alone = text(within(b.profile(b.group("train", members[0]), compare=["workload"])))
-    assert " · mine × train · " in alone.splitlines()[0]
+    assert " · mine × train on cpu · " in alone.splitlines()[0]
     assert alone.splitlines()[3].split("  ")[0] == "mine train"
 
 

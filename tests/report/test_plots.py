@@ -172,3 +172,23 @@ def test_what_is_not_asked_for_is_what_the_suite_varies():
     assert usual_kind([sweep()]) == "batch"
     assert usual_kind([layered()]) == "units"
     assert usual_kind([b.profile()]) == "rounds"
+
+
+def test_platforms_have_a_bar_for_each_cell_and_its_interval():
+    here = b.profile(*b.six_cells(), rounds=4)
+    there = b.profile(
+        b.group("mlp/*/gpu/train", b.member("torch", 0.2, device="gpu"), b.member("jax", 0.1, device="gpu")),
+        rounds=4,
+        id="there",
+    )
+    figure = drawn("platforms", here, there).figure
+    (axes,) = figure.axes
+    assert axes.get_yscale() == "log" and axes.get_title("left") == "training"
+    groups = compare_within("p", here).groups
+    tops = sorted(bar.get_y() + bar.get_height() for bar in axes.patches)
+    shown = sorted(row.numbers.step_ns / 1e6 for group in groups for row in group.rows)
+    assert tops[-6:] == pytest.approx(shown) and len(tops) == 8
+    assert tops[0] == pytest.approx(0.1, rel=0.2)
+    assert len(bars(axes)) == 8
+    with pytest.raises(KitError, match="one machine"):
+        drawn("platforms", here)

@@ -23,6 +23,8 @@ from kit.suites.plan import MemberPlan
 from kit.worker.messages import Prepare, ProgramRequest
 
 PLANTED = Path(__file__).parents[1] / "faults" / "planted"
+# With the kit of this checkout, whichever is installed.
+PYTHONPATH = f"{PLANTED}{os.pathsep}{Path(__file__).parents[2]}"
 PLAN = StepPlan(cycles=2, block_s=0.05, lead_in_s=0.005, warmup_s=0.05, warmup_steps=5, energy_s=0.0)
 
 
@@ -41,7 +43,7 @@ def request(python=sys.executable, **environment):
         prove=False,
     )
     return MemberRequest(
-        "plain", Variant(name="v", python=str(python), env={"PYTHONPATH": str(PLANTED), **environment}), prepare
+        "plain", Variant(name="v", python=str(python), env={"PYTHONPATH": PYTHONPATH, **environment}), prepare
     )
 
 

@@ -79,6 +79,13 @@ def test_tf32_is_refused_where_there_is_none():
     assert {cell.precision for cell in plan_cells(suite(precisions=["tf32"], devices=["gpu"]))} == {"tf32"}
 
 
+def test_the_frameworks_own_precision_is_an_accelerators():
+    with pytest.raises(SuiteError, match=r"default.*accelerator"):
+        plan_cells(suite(precisions=["default"]))
+    cells = plan_cells(suite(precisions=["float32", "default"], devices=["gpu", "tpu"]))
+    assert {cell.precision for cell in cells} == {"float32", "default"}
+
+
 @given(batches=st.lists(st.integers(1, 500), min_size=1, max_size=20, unique=True), named=st.booleans())
 def test_a_large_group_is_split_and_each_part_has_the_baseline(batches, named):
     asked = suite(["batch"], backends=["torch", "jax"], batches=batches)

@@ -19,7 +19,7 @@ def test_blocks_have_steps_that_are_waited_for_and_pipelined_ones_whose_time_cou
     with MemberProcess(MEMBER, KIT_TEST_PLACE="tpu") as member:
         member.done(prepare(ON_TPU))
         assert member.do("build").part.settings["jax_default_matmul_precision"] == "highest"
-        member.do("warm_up")
+        assert 0 <= member.do("warm_up").part.empty_wait_ns < 1e9
         answer = member.do("block", seconds=0.4)
         energy = member.do("block", seconds=0.3, by_time=True)
         assert member.do("conclude").part.failure is None

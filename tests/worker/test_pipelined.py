@@ -6,7 +6,7 @@ import pytest
 
 from kit.worker import device_events, pipelined
 from kit.worker.device_events import timed_on_device
-from kit.worker.pipelined import WAIT_SHARE, run_pipelined, steps_per_wait
+from kit.worker.pipelined import WAIT_SHARE, empty_wait_ns, run_pipelined, steps_per_wait
 
 
 class Device:
@@ -50,6 +50,32 @@ def device(monkeypatch):
 def together(machine):
     """How many steps go without a wait."""
     return steps_per_wait(machine, repeat(None), machine.host_ns + machine.work_ns + machine.wait_ns)
+
+
+def test_a_step_that_fails_leaves_nothing_running(device):
+    machine = device(20_000, 200_000, 30_000)
+
+    def batches():
+        yield from range(10)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_pipelined(machine, batches(), 100, 1.0)
+    assert machine.free <= machine.now
+
+
+def test_of_a_step_and_a_wait_that_fail_the_step_is_told(device):
+    machine = device(1, 1, 1)
+    machine.step = lambda _: 1 / 0
+    machine.synchronize = [].pop
+    with pytest.raises(ZeroDivisionError):
+        run_pipelined(machine, repeat(None), 10, 1.0)
+
+
+def test_an_empty_wait_is_without_what_was_queued(device):
+    machine = device(20_000, 200_000, 30_000)
+    machine.step(None)
+    assert empty_wait_ns(machine) == 30_000
 
 
 CASES = [(20_000, 200_000, 30_000), (20_000, 5_000, 30_000), (5_000, 50_000_000, 30_000), (100, 300, 40_000)]

@@ -1,6 +1,7 @@
 """JAX, before it is imported."""
 
 from kit.backends.entry import BackendEntry
+from kit.profile.cell import FRAMEWORKS_OWN
 
 ENTRY = BackendEntry(
     name="jax",
@@ -20,9 +21,9 @@ ENTRY = BackendEntry(
         "optax",
     ),
     compile_modes=("jit",),
-    precisions=("float32", "bfloat16", "tf32"),
+    precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     environment_prefixes=("JAX_", "XLA_", "LIBTPU_"),
     start_s=4.2,
     # Members share a GPU: each takes what it needs, not three quarters of the memory at its start.
-    environment={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+    sharing={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
 )

@@ -19,6 +19,7 @@ import optax
 from flax import nnx
 from numpy.typing import NDArray
 
+from kit.backends.defaults import keeps_defaults, keeps_precision, tf32_setting, variables_set
 from kit.backends.hlo import kernel_ops
 from kit.backends.jax.about import ENTRY
 from kit.backends.jax.layers import build_modules, build_optimizer
@@ -31,7 +32,10 @@ from kit.workloads.workload import Workload
 JaxBatch = tuple[jax.Array, jax.Array]
 Leaves = list[jax.Array]
 
-COMPUTED_IN = {"float32": jnp.float32, "tf32": jnp.float32, "bfloat16": jnp.bfloat16}
+# What decides how much of a GPU's memory XLA takes: the second is the first's deprecated name, and both are refused.
+MEMORY_FRACTION = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
+MEMORY_VARIABLES = (*MEMORY_FRACTION, "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_ALLOCATOR")
+OWN_PRECISION = jax.config.jax_default_matmul_precision
 
 
 class JaxProgram(Program):
@@ -39,13 +43,14 @@ class JaxProgram(Program):
 
     def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> None:
         self._device = jax.devices(cell.device)[0]
+        self._on_gpu = cell.device == "gpu"
         self._batch_shape = (cell.batch, *workload.input_shape)
         self._host_feed = cell.feed == "host"
         self._train = cell.task == "train"
         self._loss = _reconstruction if workload.loss == "reconstruction" else _cross_entropy
         self._optimizer = build_optimizer(workload.optimizer)
         with jax.default_device(self._device):
-            model = build_modules(workload, weights, seed, COMPUTED_IN[cell.precision])
+            model = build_modules(workload, weights, seed, _computed_in(cell.precision))
             model.train()
             self._graph, params, rest = nnx.split(model, nnx.Param, ...)
             model.eval()
@@ -103,8 +108,12 @@ class JaxProgram(Program):
         return kernel_ops(self._executable.as_text())
 
     def settings(self) -> dict[str, str]:
-        """Return the precision of matrix products; XLA chooses kernels by trying them."""
-        return {"jax_default_matmul_precision": str(jax.config.jax_default_matmul_precision), "autotuning": "XLA's"}
+        """Return the precision of matrix products, and of a GPU the memory; XLA chooses kernels by trying them."""
+        precision = str(jax.config.jax_default_matmul_precision)
+        if self._on_gpu:
+            precision = tf32_setting(precision)
+        settings = {"jax_default_matmul_precision": precision, "autotuning": "XLA's"}
+        return settings | variables_set(*(MEMORY_VARIABLES if self._on_gpu else ()))
 
     def compilations(self) -> Compilations:
         """Count the executable, the only thing that `step` calls."""
@@ -144,17 +153,16 @@ class JaxBackend:
                 counted += name.read_text() == "tf_XLAEigen\n"  # cut to 15 characters by the kernel
         return ThreadSetting(counted or None, None if counted else reason("pool_threads_not_listed"))
 
-    def devices(self) -> dict[str, int]:
-        """Count the devices of each platform JAX has a plugin for."""
-        counts = {"cpu": 0, "gpu": 0, "tpu": 0}
-        for kind in counts:
-            with suppress(RuntimeError):  # JAX's answer where it has no such platform
-                counts[kind] = len(jax.local_devices(backend=kind))
-        return counts
+    def count(self, kind: str) -> int:
+        """Count the devices of a platform, where JAX has a plugin for it."""
+        with suppress(RuntimeError):  # JAX's answer where it has no such platform
+            return len(jax.local_devices(backend=kind))
+        return 0
 
     def share_gpu_memory(self, share: float) -> None:
-        """Set the part of the GPU's memory that XLA reserves when it starts."""
-        os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{share:.3f}"
+        """Set the part of the GPU's memory that XLA may take, unless the user has."""
+        if not keeps_defaults() and not any(os.environ.get(name) for name in MEMORY_FRACTION):
+            os.environ[MEMORY_FRACTION[0]] = f"{share:.3f}"
 
     def peak_memory_b(self, device: str) -> int | None:
         """Return what the device's own allocator says."""
@@ -165,10 +173,14 @@ class JaxBackend:
         """Build the program."""
         jax.config.update("jax_enable_compilation_cache", False)  # a compile is a compile, whatever is on disk
         if cell.device != "cpu":
-            # float32 is float32: no TensorFloat-32 on a GPU, no bfloat16 passes on a TPU.
+            # float32 is float32: no TensorFloat-32 on a GPU, six bfloat16 passes on a TPU.
             precision = "tensorfloat32" if cell.precision == "tf32" else "highest"
-            jax.config.update("jax_default_matmul_precision", precision)
+            jax.config.update("jax_default_matmul_precision", OWN_PRECISION if keeps_precision(cell) else precision)
         return JaxProgram(workload, cell, weights, seed)
+
+
+def _computed_in(precision: str) -> Any:  # noqa: ANN401 - a type of NumPy's or of ml_dtypes
+    return jnp.bfloat16 if precision == "bfloat16" else jnp.float32
 
 
 def _cross_entropy(model: nnx.Sequential, inputs: jax.Array, targets: jax.Array) -> jax.Array:

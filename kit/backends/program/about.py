@@ -16,6 +16,7 @@ ENTRY = BackendEntry(
     precisions=(OWN,),
     feeds=(OWN,),
     environment={**TENSORFLOW.environment, **JAX.environment},
+    sharing={**TENSORFLOW.sharing, **JAX.sharing},
     builds_workloads=False,
 )
 

@@ -1,6 +1,7 @@
 """TensorFlow, before it is imported."""
 
 from kit.backends.entry import BackendEntry
+from kit.profile.cell import FRAMEWORKS_OWN
 
 ENTRY = BackendEntry(
     name="tensorflow",
@@ -10,11 +11,11 @@ ENTRY = BackendEntry(
     distributions=("tensorflow", "tensorflow-cpu", "tensorflow-tpu"),
     packages=("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "libtpu", "tensorflow-intel", "tf-keras", "keras"),
     compile_modes=("graph", "eager", "xla"),
-    precisions=("float32", "bfloat16", "tf32"),
+    precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     start_s=8.0,
     environment_prefixes=("TF_", "KERAS_", "XLA_"),
     environment={
         "TF_CPP_MIN_LOG_LEVEL": "2",  # errors only: chatter would push the message that matters out of a failure's tail
-        "TF_FORCE_GPU_ALLOW_GROWTH": "true",  # members share a GPU: each takes what it needs, not all of the memory
     },
+    sharing={"TF_FORCE_GPU_ALLOW_GROWTH": "true"},  # each member takes what it needs, not all of the memory
 )

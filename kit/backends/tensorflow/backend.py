@@ -21,6 +21,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from tensorflow.python.framework import op_callbacks
 
+from kit.backends.defaults import keeps_defaults, keeps_precision, tf32_setting, variables_set
 from kit.backends.hlo import kernel_ops
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
 from kit.backends.tensorflow.about import ENTRY
@@ -36,6 +37,7 @@ TensorFlowBatch = tuple[tf.Tensor, tf.Tensor]
 # Operations in a graph that loop, multiply or call a library.
 KERNEL_OPS = ("While", "StatelessWhile", "CudnnRNN", "Conv2D", "MatMul", "BatchMatMul", "Einsum")
 
+OWN_TF32 = tf.config.experimental.tensor_float_32_execution_enabled()
 DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0", "tpu": "/TPU:0"}
 
 
@@ -63,8 +65,10 @@ class TensorFlowProgram(Program):
         self._host_feed = cell.feed == "host"
         self._train = cell.task == "train"
         self._xla = cell.compile_mode == "xla"
+        # TensorFlow keeps int32 in host memory, where it would be copied from in each step; int64 it does not.
+        self._target_type = np.int64 if self._asynchronous else np.int32
         inputs = tf.TensorSpec((cell.batch, *workload.input_shape), tf.float32)
-        self._specs = [inputs, tf.TensorSpec((cell.batch,), tf.int32)] if self._train else [inputs]
+        self._specs = [inputs, tf.TensorSpec((cell.batch,), self._target_type)] if self._train else [inputs]
         self._reconstruction = workload.loss == "reconstruction"
         self._loss = (
             keras.losses.MeanSquaredError()
@@ -83,11 +87,13 @@ class TensorFlowProgram(Program):
         self._function = tf.function(self._on_device(step), jit_compile=self._xla and not self._tpu)
         self._logits = tf.function(self._on_device(self._infer_step))
         self._output: tf.Tensor | None = None
+        self._targets_at = ""
 
     def put(self, batch: HostBatch) -> TensorFlowBatch:
         """Copy one batch to the device."""
         resident = self._tensors(batch)
         self.synchronize()
+        self._targets_at = resident[1].backing_device  # int32 would stay with the host, and be copied in each step
         return resident
 
     def trace(self) -> bool:
@@ -107,7 +113,9 @@ class TensorFlowProgram(Program):
         if self._tpu and self._output is not None:
             tf.reshape(self._output, [-1])[0].numpy()  # its first number: nothing else of TensorFlow waits for a TPU
         elif self._asynchronous:
-            tf.test.experimental.sync_devices()
+            # What `tf.test.experimental.sync_devices` does on every device that is visible.
+            with tf.device(self._device):
+                tf.raw_ops.SyncDevice()
 
     def predict(self, batch: HostBatch) -> NDArray[np.float32]:
         """Return the output of a function of its own."""
@@ -124,13 +132,20 @@ class TensorFlowProgram(Program):
         return sorted({node.op for node in nodes if node.op.startswith(KERNEL_OPS)})
 
     def settings(self) -> dict[str, str]:
-        """Return the switches of TensorFloat-32 and of cuDNN's search for the fastest kernel; a TPU has neither."""
+        """Return the switch of TensorFloat-32, which holds for a TPU's bfloat16, too; and what a GPU alone has."""
+        switch = tf.config.experimental.tensor_float_32_execution_enabled()
         if self._tpu:
-            return {}
-        return {
-            "tensor_float_32": str(tf.config.experimental.tensor_float_32_execution_enabled()),
+            return {"tensor_float_32": str(switch)} | variables_set()
+        settings = {
+            "tensor_float_32": tf32_setting(switch),
             "cudnn_autotune": os.environ.get("TF_CUDNN_USE_AUTOTUNE", "1"),
         }
+        gpus = tf.config.list_physical_devices("GPU")
+        if gpus and (limits := tf.config.get_logical_device_configuration(gpus[0])):
+            settings["memory_limit_mib"] = str(limits[0].memory_limit)
+        if self._targets_at:
+            settings["targets"] = self._targets_at.rpartition("device:")[2]
+        return settings | variables_set("TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR")
 
     def compilations(self) -> Compilations:
         """Return how often the step has been traced; under XLA each trace is compiled once."""
@@ -173,7 +188,7 @@ class TensorFlowProgram(Program):
 
     def _tensors(self, batch: HostBatch) -> TensorFlowBatch:
         with tf.device(self._device):
-            return tf.constant(batch.inputs), tf.constant(batch.targets)
+            return tf.constant(batch.inputs), tf.constant(batch.targets.astype(self._target_type, copy=False))
 
 
 class TensorFlowBackend:
@@ -188,15 +203,18 @@ class TensorFlowBackend:
         tf.config.threading.set_inter_op_parallelism_threads(threads)
         return ThreadSetting(tf.config.threading.get_intra_op_parallelism_threads(), None)
 
-    def devices(self) -> dict[str, int]:
-        """Count CPUs, GPUs and cores of TPUs."""
-        counts = {kind: len(tf.config.list_physical_devices(kind.upper())) for kind in ("cpu", "gpu")}
-        return counts | {"tpu": len(tf.config.list_logical_devices("TPU")) if tpu.devices() and tpu_strategy() else 0}
+    def count(self, kind: str) -> int:
+        """Count CPUs, GPUs or cores of TPUs: to see a TPU's TensorFlow takes it, and another process cannot."""
+        if kind != "tpu":
+            return len(tf.config.list_physical_devices(kind.upper()))
+        return len(tf.config.list_logical_devices("TPU")) if tpu.devices() and tpu_strategy() else 0
 
     def share_gpu_memory(self, share: float) -> None:
         """Bound what TensorFlow's allocator takes of the first GPU, the one that cells are put on."""
         from kit.sensors.cuda import memory_b
 
+        if keeps_defaults():
+            return
         gpus, whole_b = tf.config.list_physical_devices("GPU"), memory_b(0)
         if gpus and whole_b is not None:
             limit = tf.config.LogicalDeviceConfiguration(memory_limit=int(share * whole_b / 2**20))
@@ -209,7 +227,8 @@ class TensorFlowBackend:
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> TensorFlowProgram:
         """Build the program."""
         # float32 is float32: no TensorFloat-32 on a GPU. No other default from a user's keras.json.
-        tf.config.experimental.enable_tensor_float_32_execution(cell.precision == "tf32")
+        allowed = OWN_TF32 if keeps_precision(cell) else cell.precision == "tf32"
+        tf.config.experimental.enable_tensor_float_32_execution(allowed)
         keras.config.set_floatx("float32")
         keras.config.set_dtype_policy("mixed_bfloat16" if cell.precision == "bfloat16" else "float32")
         keras.config.set_image_data_format("channels_last")

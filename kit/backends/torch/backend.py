@@ -17,6 +17,7 @@ import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import nn
 
+from kit.backends.defaults import keeps_defaults, keeps_precision, tf32_setting, variables_set
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
 from kit.backends.torch.about import ENTRY
 from kit.backends.torch.layers import build_modules, build_optimizer
@@ -43,6 +44,11 @@ KERNEL_OPS = (
     "baddbmm",
 )
 
+# Of the caching allocator, under its name until PyTorch 2.9 and its later one.
+MEMORY_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+OWN_MATMUL_PRECISION = torch.get_float32_matmul_precision()
+OWN_CUDNN = {name: getattr(torch.backends.cudnn, name) for name in ("benchmark", "allow_tf32")}
+
 DEVICES = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
 
 
@@ -66,6 +72,8 @@ class TorchProgram(Program):
 
     def __init__(self, workload: Workload, cell: Cell, weights: Weights) -> None:
         self._device = torch.device(DEVICES[cell.device])
+        self._accelerated = cell.device != "cpu"
+        self._on_gpu = cell.device == "gpu"
         self._host_feed = cell.feed == "host"
         self._batch_shape = (cell.batch, *workload.input_shape)
         self._train = cell.task == "train"
@@ -77,7 +85,7 @@ class TorchProgram(Program):
         self._layout = torch.channels_last if cell.device == "cpu" else torch.contiguous_format
         self._model.to(self._device, memory_format=self._layout).train(self._train)
         if self._train:
-            self._optimizer = build_optimizer(workload.optimizer, self._model.parameters())
+            self._optimizer = build_optimizer(workload.optimizer, self._model.parameters(), foreach=self._accelerated)
         self._forward: Any = self._loss if self._train else self._model
         self._code: CodeType | None = None
         if cell.compile_mode == "compile":
@@ -96,6 +104,13 @@ class TorchProgram(Program):
         resident = inputs.clone(), targets.clone()
         self.synchronize()
         return resident
+
+    def pin(self, batch: HostBatch) -> HostBatch:
+        """Copy a batch into page-locked memory, which a GPU reads by itself: as DataLoader(pin_memory=True) does."""
+        if not self._on_gpu:
+            return batch
+        arrays = batch.inputs, batch.targets.astype(np.int64)
+        return HostBatch(*(torch.from_numpy(array).pin_memory().numpy() for array in arrays))
 
     def step(self, batch: DeviceBatch) -> torch.Tensor:
         """Run one optimizer update or one forward pass."""
@@ -146,12 +161,17 @@ class TorchProgram(Program):
         return event
 
     def settings(self) -> dict[str, str]:
-        """Return the switches of TensorFloat-32, and of cuDNN's search for the fastest kernel."""
-        settings = {"float32_matmul_precision": torch.get_float32_matmul_precision()}
-        if self._device.type == "cuda":
-            cudnn = torch.backends.cudnn
-            settings |= {"cudnn.allow_tf32": str(cudnn.allow_tf32), "cudnn.benchmark": str(cudnn.benchmark)}
-        return settings
+        """Return the switches of TensorFloat-32, of cuDNN's search for the fastest kernel, and the share of memory."""
+        precision, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn
+        if not self._on_gpu:
+            return {"float32_matmul_precision": precision} | variables_set()
+        settings = {
+            "float32_matmul_precision": tf32_setting(precision),
+            "cudnn.allow_tf32": tf32_setting(cudnn.allow_tf32),
+            "cudnn.benchmark": str(cudnn.benchmark),
+            "memory_fraction": f"{torch.cuda.get_per_process_memory_fraction():.3f}",
+        }
+        return settings | variables_set(*MEMORY_VARIABLES)
 
     def compilations(self) -> Compilations:
         """Count what TorchDynamo has compiled for the step, and graph breaks in this process since it was built."""
@@ -174,7 +194,12 @@ class TorchProgram(Program):
             inputs = inputs.movedim(-1, 1)  # the shape is channels first now, the bytes still lie channels last
             if self._layout is torch.contiguous_format:
                 inputs = inputs.reshape(self._channels_first)
-        return inputs.to(self._device), torch.from_numpy(batch.targets).to(self._device, torch.int64)
+        targets = torch.from_numpy(batch.targets)
+        # From memory that is not pinned a copy returns once it may be written to again, whatever is asked for.
+        return (
+            inputs.to(self._device, non_blocking=self._on_gpu),
+            targets.to(self._device, torch.int64, non_blocking=self._on_gpu),
+        )
 
 
 class TorchBackend:
@@ -189,13 +214,15 @@ class TorchBackend:
         torch.set_num_interop_threads(threads)
         return ThreadSetting(torch.get_num_threads(), None)
 
-    def devices(self) -> dict[str, int]:
-        """Count CPU, CUDA and TPU devices; torch-tpu, where it is installed, has come with PyTorch's own import."""
-        return {"cpu": 1, "gpu": torch.cuda.device_count(), "tpu": _tpus()}
+    def count(self, kind: str) -> int:
+        """Count CPU, CUDA or TPU devices; torch-tpu, where it is installed, has come with PyTorch's own import."""
+        counts = {"cpu": lambda: 1, "gpu": torch.cuda.device_count, "tpu": _tpus}
+        return int(counts[kind]()) if kind in counts else 0
 
     def share_gpu_memory(self, share: float) -> None:
-        """Bound what the caching allocator takes of the GPU."""
-        if torch.cuda.is_available():
+        """Bound what the caching allocator takes of the GPU, unless the user has."""
+        bounded = any("per_process_memory_fraction" in os.environ.get(name, "") for name in MEMORY_VARIABLES)
+        if torch.cuda.is_available() and not bounded and not keeps_defaults():
             torch.cuda.set_per_process_memory_fraction(share)
 
     def peak_memory_b(self, device: str) -> int | None:
@@ -205,10 +232,11 @@ class TorchBackend:
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> TorchProgram:
         """Build the program."""
         # Shapes are fixed: cuDNN's fastest kernel for them is found once, as XLA and TensorFlow do by themselves.
-        torch.backends.cudnn.benchmark = True
+        torch.backends.cudnn.benchmark = OWN_CUDNN["benchmark"] if keeps_defaults() else True
         # float32 is float32: no TensorFloat-32 on a GPU.
-        torch.set_float32_matmul_precision("high" if cell.precision == "tf32" else "highest")
-        torch.backends.cudnn.allow_tf32 = cell.precision == "tf32"
+        tf32, is_kept = cell.precision == "tf32", keeps_precision(cell)
+        torch.set_float32_matmul_precision(OWN_MATMUL_PRECISION if is_kept else "high" if tf32 else "highest")
+        torch.backends.cudnn.allow_tf32 = OWN_CUDNN["allow_tf32"] if is_kept else tf32
         torch.manual_seed(seed)
         return TorchProgram(workload, cell, weights)
 

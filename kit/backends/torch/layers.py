@@ -7,7 +7,8 @@ LayerNorm scale, offset        ──►  weight, bias
 Dense after Flatten: rows in (h, w, c) order  ──►  columns in (c, h, w) order
 
 torch.optim.SGD and torch.optim.Adadelta are Keras' rules already. torch.optim.RMSprop and torch.optim.Adam keep epsilon
-elsewhere (outside the root; after the bias correction), so these two are written here, with as many operations each.
+elsewhere (outside the root; after the bias correction), so these two are written here, with as many operations each:
+tensor by tensor on a CPU, and on an accelerator all tensors in one operation, as torch.optim does by default.
 """
 
 from __future__ import annotations
@@ -102,26 +103,35 @@ def _places(module: nn.Linear | nn.LayerNorm) -> Parameters:
     return {"kernel": (module.weight, (1, 0)), "bias": (module.bias, (0,))}
 
 
-def build_optimizer(rule: rules.Optimizer, all_params: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """Return the optimizer of what is trained that follows `rule`, every hyperparameter given."""
+def build_optimizer(
+    rule: rules.Optimizer, all_params: Iterable[nn.Parameter], *, foreach: bool
+) -> torch.optim.Optimizer:
+    """Return the optimizer of what is trained that follows `rule`, every hyperparameter given.
+
+    Args:
+        rule: of the workload.
+        all_params: of the network.
+        foreach: each operation takes all tensors at once.
+    """
     params = [each for each in all_params if each.requires_grad]
     match rule:
         case rules.SGD():
-            return torch.optim.SGD(params, lr=rule.learning_rate)
+            return torch.optim.SGD(params, lr=rule.learning_rate, foreach=foreach)
         case rules.RMSprop():
-            return KerasRMSprop(params, rule)
+            return KerasRMSprop(params, rule, foreach=foreach)
         case rules.Adadelta():
-            return torch.optim.Adadelta(params, lr=rule.learning_rate, rho=rule.rho, eps=rule.epsilon)
+            return torch.optim.Adadelta(params, lr=rule.learning_rate, rho=rule.rho, eps=rule.epsilon, foreach=foreach)
         case rules.Adam():
-            return KerasAdam(params, rule)
+            return KerasAdam(params, rule, foreach=foreach)
 
 
 class _KerasOptimizer(torch.optim.Optimizer):  # type: ignore[misc]
     """What both rules keep: hyperparameters, parameters, and the second moment of each."""
 
-    def __init__(self, params: Iterable[nn.Parameter], rule: rules.RMSprop | rules.Adam) -> None:
+    def __init__(self, params: Iterable[nn.Parameter], rule: rules.RMSprop | rules.Adam, *, foreach: bool) -> None:
         super().__init__(params, {})
         self._rule: Any = rule
+        self._foreach = foreach
         self._params: list[nn.Parameter] = self.param_groups[0]["params"]
         self._velocities = [torch.zeros_like(p) for p in self._params]
 
@@ -133,6 +143,14 @@ class KerasRMSprop(_KerasOptimizer):
         """Make one update from the gradients at hand."""
         rule = self._rule
         with torch.no_grad():
+            if self._foreach:
+                grads = [param.grad for param in self._params]
+                torch._foreach_mul_(self._velocities, rule.rho)
+                torch._foreach_addcmul_(self._velocities, grads, grads, 1 - rule.rho)
+                roots = torch._foreach_add(self._velocities, rule.epsilon)
+                torch._foreach_sqrt_(roots)
+                torch._foreach_addcdiv_(self._params, grads, roots, -rule.learning_rate)
+                return
             for param, velocity in zip(self._params, self._velocities, strict=True):
                 grad = param.grad
                 velocity.mul_(rule.rho).addcmul_(grad, grad, value=1 - rule.rho)
@@ -142,8 +160,8 @@ class KerasRMSprop(_KerasOptimizer):
 class KerasAdam(_KerasOptimizer):
     """Adam in its epsilon-hat form. Hyperparameters as in `kit.workloads.optimizers.Adam`."""
 
-    def __init__(self, params: Iterable[nn.Parameter], rule: rules.Adam) -> None:
-        super().__init__(params, rule)
+    def __init__(self, params: Iterable[nn.Parameter], rule: rules.Adam, *, foreach: bool) -> None:
+        super().__init__(params, rule, foreach=foreach)
         self._momentums = [torch.zeros_like(p) for p in self._params]
         self._steps = 0
 
@@ -156,6 +174,15 @@ class KerasAdam(_KerasOptimizer):
         remaining_1, remaining_2 = (unit - np.float32(beta) ** steps for beta in (rule.beta_1, rule.beta_2))
         correction = float(np.sqrt(remaining_2) / remaining_1)
         with torch.no_grad():
+            if self._foreach:
+                grads = [param.grad for param in self._params]
+                torch._foreach_lerp_(self._momentums, grads, 1 - rule.beta_1)
+                torch._foreach_mul_(self._velocities, rule.beta_2)
+                torch._foreach_addcmul_(self._velocities, grads, grads, 1 - rule.beta_2)
+                roots = torch._foreach_sqrt(self._velocities)
+                torch._foreach_add_(roots, rule.epsilon)
+                torch._foreach_addcdiv_(self._params, self._momentums, roots, -rule.learning_rate * correction)
+                return
             for param, momentum, velocity in zip(self._params, self._momentums, self._velocities, strict=True):
                 grad = param.grad
                 momentum.lerp_(grad, 1 - rule.beta_1)

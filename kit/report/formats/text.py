@@ -173,7 +173,8 @@ def _print_table(console: Console, table: Table, panels: Sequence[Panel], footno
     is_above = bool(table.title) and (not in_header or cell_len(table.title) > panels[0][0])
     if is_above:
         console.print(Text(table.title, style="bold cyan"), soft_wrap=True)
-    for number, panel in enumerate(panels):
+    filled = [panel for panel in panels if len(panels) == 1 or not _is_empty(table, panel)]
+    for number, panel in enumerate(filled):
         if number:
             console.print()
         if any(column.over for column in table.columns):
@@ -190,7 +191,7 @@ def _print_table(console: Console, table: Table, panels: Sequence[Panel], footno
                 overflow="fold" if column.folds else "ellipsis",
             )
         for row in table.rows:
-            if len(panels) == 1 or any(table.columns[place].over and not row[place].is_empty for place in panel):
+            if len(panels) == 1 or not _is_empty(table._replace(rows=[row]), panel):
                 grid.add_row(*(Text(footnotes.words(row[place]), row[place].style) for place in panel))
         console.print(Padding.indent(grid, _indent(table)))
     for line in table.sentences:
@@ -202,6 +203,11 @@ def _print_table(console: Console, table: Table, panels: Sequence[Panel], footno
         grid.add_row(Text("why", style="yellow"), Text(explanation.evidence))
         grid.add_row("", Text(f"{remedy}{explanation.more}", style="dim"))
         console.print(Padding.indent(grid, INDENT))
+
+
+def _is_empty(table: Table, panel: Panel) -> bool:
+    """Whether nothing stands in these columns but what names the rows."""
+    return all(row[place].is_empty for row in table.rows for place in panel if table.columns[place].over)
 
 
 def _line_over(columns: Sequence[Column], panel: Panel) -> str:

@@ -9,13 +9,20 @@ from kit.profile.schema import Profile
 # Axes whose picture has their name.
 SWEPT = ("batch", "threads", "units", "layers", "width", "depth", "heads", "length")
 # Each with the file beside this one that draws it.
-KINDS = dict.fromkeys(SWEPT, "sweep") | {"gain": "gain", "latency": "sweep", "blocks": "groups", "rounds": "groups"}
-USUAL = "rounds"
+KINDS = dict.fromkeys(SWEPT, "sweep") | {
+    "platforms": "platforms", "gain": "gain", "latency": "sweep", "blocks": "groups", "rounds": "groups",
+}  # fmt: skip
 
 
 def usual_kind(profiles: Sequence[Profile]) -> str:
-    """Return the kind of the axis on which the cells have most values; where they have one value on each, `rounds`."""
+    """Return the kind of the axis on which the cells have most values.
+
+    Where they have one value on each: `platforms`, where there are several, else `rounds`.
+    """
     cells = [result.cell for profile in profiles for result in profile.cells]
     values = {axis: len({cell.value(axis) for cell in cells} - {None}) for axis in SWEPT}
     most = max(SWEPT, key=lambda axis: values[axis])
-    return most if values[most] > 1 else USUAL
+    if values[most] > 1:
+        return most
+    hardware = {(of.identity.hardware_sha256, result.cell.device) for of in profiles for result in of.cells}
+    return "platforms" if len(hardware) > 1 else "rounds"

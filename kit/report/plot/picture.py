@@ -30,6 +30,7 @@ from kit.printable import printable_line
 from kit.profile.reason import Reason
 from kit.profile.schema import Profile
 from kit.report.plain import one_line
+from kit.report.platforms import device_words
 from kit.report.plot import KINDS
 from kit.report.quantity import TIME_UNITS, counted, moment, several
 from kit.report.sentences import sentence
@@ -123,7 +124,7 @@ def _write_around(picture: Picture, request: PlotRequest) -> None:
     machines, origins = [], []
     for label, profile in request.profiles:
         head = headline_of(label, profile)
-        machine = ", ".join((head.cpu, *([counted(head.cpus, "CPU")] if head.cpus else []), *head.accelerators))
+        machine = " · ".join(device_words(head))
         named = f"{label}: " if len(request.profiles) > 1 else ""
         machines.append(one_line(f"{named}{head.suite} on {machine}", TEXT_CHARS))
         rounds, created = counted(head.rounds, "round"), moment(head.created)

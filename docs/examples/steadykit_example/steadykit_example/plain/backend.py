@@ -55,8 +55,8 @@ class PlainBackend:
         """The member's environment has set them before NumPy was imported; NumPy does not say how many."""
         return ThreadSetting(None, reason("threads_by_environment"))
 
-    def devices(self):
-        return {"cpu": 1}
+    def count(self, kind):
+        return int(kind == "cpu")
 
     def build(self, workload, cell, weights, seed):
         return PlainProgram(workload, cell, weights)

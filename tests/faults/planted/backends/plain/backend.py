@@ -17,6 +17,15 @@ class Program(Runnable):
     def put(self, batch):
         return batch
 
+    def pin(self, batch):
+        return batch
+
+    def trace(self):
+        return False
+
+    def compile(self):
+        return False
+
     def step(self, batch):
         logits = self._logits(batch)
         return logits.mean() if self._train else logits
@@ -47,8 +56,8 @@ class Backend:
     def set_threads(self, threads):
         return ThreadSetting(reported=threads, reason=None)
 
-    def devices(self):
-        return {"cpu": 1}
+    def count(self, kind):
+        return int(kind == "cpu")
 
     def peak_memory_b(self, device):
         return None

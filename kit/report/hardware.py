@@ -1,0 +1,104 @@
+"""The hardware self-test as a report: a row for each check, passed, failed or not checked, with its numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kit.report.machine import identity_facts
+from kit.report.plain import one_line
+from kit.report.quantity import counted
+from kit.report.sentences import Templates, filled, sentence
+from kit.report.table import Case, Cell, Column, Report, Table
+
+if TYPE_CHECKING:
+    from kit.runner.hardware.check import Check
+    from kit.runner.hardware.first_hour import FirstHour
+
+STATUSES = {"pass": ("pass", "green"), "fail": ("FAIL", "red"), "not_checked": ("could not check", "yellow")}
+TITLES = {
+    "board_power_cap": "power cap",
+    "board_slices": "MIG",
+    "board_exclusive": "compute mode",
+    "board_processes": "other processes",
+    "board_throttled": "throttled",
+    "sensor_reads": "cost of sensors",
+    "sensor_period": "update period",
+    "sampler_cost": "cost of the sampler",
+    "wait": "empty wait",
+    "ranks": "latency against throughput",
+    "bursts": "bursts against 12 s",
+    "device_clock": "the device's clock",
+    "targets": "targets",
+    "energy_counter": "counter against power",
+    "framework": "framework",
+    "members_together": "memory for all members",
+    "beside_stopped": "beside stopped members",
+    "memory_share": "share of memory",
+    "idle_power": "idle power",
+    "parity": "parity with the CPU",
+}
+INTERVAL = "{difference_pct:+.2f} % ± {half_width_pct:.2f} %; at most {limit_pct:g} % is right"
+DETAILS: Templates = {
+    "board_power_cap": "{cap_w} of {default_w}",
+    "board_slices": "{found}",
+    "board_exclusive": "{found}",
+    "board_processes": "{found}",
+    "board_throttled": "{share_pct} of readings {causes}",
+    "sensor_reads": "{tick_ns} a tick; the dearest is {dearest}, {dearest_ns}",
+    "sensor_period": "fresh every {period_ns}",
+    "sampler_cost": INTERVAL,
+    "wait": "{wait_ns}, for {per_wait} steps: {share_pct} of their time",
+    "ranks": "by latency {by_latency}; by throughput {by_step}, which is judged",
+    "bursts": INTERVAL,
+    "device_clock": "{host_ns} by the host, {device_ns} by the device",
+    "targets": "{place}",
+    "energy_counter": "counter {counter_w}, power {power_w}",
+    "members_together": "{members} members at once",
+    "beside_stopped": INTERVAL,
+    "memory_share": f"0.3 against 0.9: {INTERVAL}",
+    "idle_power": "{members_0_w} without a member, {members_1_w} with one, {members_3_w} with three, stopped",
+    "parity": "losses {difference:.1g} apart, {tolerance:.0g} allowed",
+}
+
+
+def hardware_report(record: FirstHour) -> Report:
+    """Return what `kit selftest --device` prints."""
+    checks = sorted(record.checks, key=lambda check: list(STATUSES).index(check.status) == 0)
+    rows = [_row(check) for check in checks]
+    counts = {status: sum(check.status == status for check in record.checks) for status in STATUSES}
+    facts = identity_facts(record.identity)
+    boards = [f"{name}: {value}" for name, value in facts.items() if name.startswith(record.device)]
+    result = f"{counts['pass']} passed, {counts['fail']} failed, {counts['not_checked']} could not be checked"
+    interrupted = ["interrupted: the other checks were not run"] if record.interrupted else []
+    columns = [Column(title, right=False, folds=title == "detail") for title in ("check", "of", "status", "detail")]
+    return Report(
+        name="kit selftest",
+        headline=[one_line(line) for line in (*boards, f"{facts['CPU']} · kit {record.kit.version}")],
+        tables=[Table("", columns, rows)],
+        notes=[*interrupted, f"{counted(len(record.checks), 'check')}: {result}"],
+        records=[
+            {"check": check.code, "of": check.subject, "status": check.status, "detail": _detail(check), **check.values}
+            for check in checks
+        ],
+        cases=[_case(check) for check in checks],
+        document=record,
+    )
+
+
+def _row(check: Check) -> list[Cell]:
+    words, style = STATUSES[check.status]
+    title = TITLES.get(check.code, check.code.replace("_", " "))
+    return [Cell(one_line(title)), Cell(one_line(check.subject)), Cell(words, style), Cell(_detail(check))]
+
+
+def _detail(check: Check) -> str:
+    numbers = filled(DETAILS, check.code, check.values) if check.values else ""
+    why = sentence(check.reason) if check.reason is not None else ""
+    return one_line("; ".join(part for part in (why, numbers) if part))
+
+
+def _case(check: Check) -> Case:
+    case = Case(f"{check.code} {check.subject}", "hardware", words=_detail(check), output=_detail(check))
+    if check.status == "pass":
+        return case
+    return case._replace(outcome="failed" if check.status == "fail" else "skipped", kind=check.code)

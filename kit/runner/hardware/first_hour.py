@@ -1,0 +1,85 @@
+"""The first hour on hardware: what only a board can tell, each thing once, in at most twenty minutes.
+
+boards ─ sensors ─ each framework alone ─ members beside each other ─ shares of memory ─ parity
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kit.profile.identity import AcceleratorState, Identity
+from kit.profile.launch import Launch
+from kit.profile.reason import reason
+from kit.profile.schema import Kit
+from kit.runner.hardware.alone import alone_checks
+from kit.runner.hardware.boards import board_checks, sensor_checks
+from kit.runner.hardware.check import Check, judged, not_checked
+from kit.runner.hardware.together import parity_checks, share_checks, together_checks
+from kit.runner.hardware.trial import Bench
+from kit.sensors.catalog import sampled_sensors
+
+# Of the plan's networks: it is small, so that waits, bursts and turns show most.
+SHOWN_ON = "mlp"
+
+
+class FirstHour(msgspec.Struct, kw_only=True):
+    """What anyone with a board can send; it grows check by check."""
+
+    schema: str = "steadykit.hardware/1.0"
+    created: str
+    kit: Kit
+    device: str
+    identity: Identity
+    boards: list[AcceleratorState]
+    checks: list[Check] = []
+    launches: list[Launch] = []
+    interrupted: bool = False
+
+
+def first_hour(bench: Bench, device: str) -> FirstHour:
+    """Run every check of the plan's cells, which are trainings on the device; an interrupt ends with what there is."""
+    plan = bench.plan
+    record = FirstHour(
+        created=plan.created, kit=plan.kit, device=device, identity=plan.identity, boards=list(bench.boards)
+    )
+    try:
+        _run(bench, record)
+    except KeyboardInterrupt:
+        record.interrupted = True
+    return record
+
+
+def _run(bench: Bench, record: FirstHour) -> None:
+    record.checks += board_checks(bench.boards)
+    bench.begins("boards and sensors")
+    sensors = [sensor for sensor in sampled_sensors() if sensor.report.device_id is not None]
+    record.checks += sensor_checks(sensors)
+    measured = []
+    for cells in bench.cells().values():
+        cell = next(cell for cell in cells if cell.workload == SHOWN_ON)
+        checks, launch = alone_checks(bench, cell)
+        record.checks += checks
+        if launch is not None:
+            record.launches.append(launch)
+            measured.append(cell)
+    record.checks.append(_ranks(record.launches))
+    if not measured:
+        return
+    power = [sensor for sensor in sensors if sensor.report.quantity == "power" and sensor.is_available]
+    record.checks += together_checks(bench, measured, power)
+    record.checks += share_checks(bench, measured[0])
+    for cell in measured:
+        record.checks += parity_checks(bench, bench.cells()[cell.backend])
+
+
+def _ranks(launches: Sequence[Launch]) -> Check:
+    """Tell whether single steps that are waited for rank the frameworks as whole times do; either is right."""
+    timed = [launch for launch in launches if launch.blocks.steps and launch.blocks.median_ns[0]]
+    if len(timed) < 2:  # noqa: PLR2004 - one and another
+        return not_checked("ranks", "frameworks", reason("one_framework"))
+    by_latency = sorted(timed, key=lambda launch: launch.blocks.median_ns[0] or 0)
+    by_step = sorted(timed, key=lambda launch: sum(launch.blocks.duration_ns) / sum(launch.blocks.steps))
+    names = [", ".join(launch.cell_key.split("/")[1] for launch in ranked) for ranked in (by_latency, by_step)]
+    return judged("ranks", "frameworks", is_right=True, by_latency=names[0], by_step=names[1])

@@ -1,0 +1,126 @@
+"""Checks of members beside each other: memory for all, what stopped members cost, shares, idle power, parity."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+from msgspec.structs import replace
+
+from kit.profile.cell import Cell
+from kit.profile.launch import Launch
+from kit.profile.reason import reason
+from kit.runner.hardware.alone import BLOCK_S, BLOCKS
+from kit.runner.hardware.check import Check, judged, not_checked, of_difference, within
+from kit.runner.hardware.trial import Bench, Trial
+from kit.sensors.protocol import Sensor
+from kit.stats.difference import Difference, over_rounds
+from kit.stats.parity import max_relative_difference
+from kit.workloads.parity import parity_tolerance
+
+# As many as a group has, but for its largest.
+MEMBERS = 3
+SMALL_SHARE, LARGE_SHARE = 0.3, 0.9
+BESIDE_LIMIT_PCT = 1.0
+SHARE_LIMIT_PCT = 1.0
+# Of a board's idle power with one context.
+IDLE_LIMIT = 1.1
+IDLE_S, IDLE_READS = 2.0, 20
+
+
+def together_checks(bench: Bench, cells: Sequence[Cell], power: Sequence[Sensor]) -> list[Check]:
+    """Return the checks of MEMBERS members of these cells, which may be alive together; the first is looked at."""
+    bench.begins("members beside each other")
+    first, *others = (list(cells) * MEMBERS)[:MEMBERS]
+    idle_w = {0: _idle_w(power)}
+    with ExitStack() as trials:
+        trial = trials.enter_context(Trial(bench, [first], share=1 / MEMBERS))
+        if (why := trial.ready()) is not None:
+            return [not_checked("members_together", first.backend, why)]
+        idle_w[1] = _idle_w(power)
+        before = trial.logs(BLOCKS, BLOCK_S)
+        for other in others:
+            beside = trials.enter_context(Trial(bench, [other], share=1 / MEMBERS))
+            if (why := beside.ready()) is not None:
+                failed = Check(code="members_together", subject=other.backend, status="fail", reason=why)
+                return [failed, *_idle(idle_w)]
+        idle_w[MEMBERS] = _idle_w(power)
+        amid = trial.logs(BLOCKS, BLOCK_S)
+    return [
+        judged("members_together", first.backend, is_right=True, members=MEMBERS),
+        _beside(first.backend, before, amid),
+        *_idle(idle_w),
+    ]
+
+
+def _beside(backend: str, before: Sequence[float], amid: Sequence[float]) -> Check:
+    """Judge blocks beside stopped members against blocks alone; minutes lie between, so each has its own spread."""
+    alone, beside = over_rounds(before), over_rounds(amid)
+    if alone is None or beside is None:
+        return not_checked("beside_stopped", backend, reason("no_number"))
+    se = (alone.se**2 + beside.se**2) ** 0.5
+    difference = Difference(beside.mean_log - alone.mean_log, se, min(alone.df, beside.df), alone.count)
+    return of_difference("beside_stopped", backend, difference, BESIDE_LIMIT_PCT, {"members": MEMBERS - 1})
+
+
+def _idle_w(power: Sequence[Sensor]) -> list[float]:
+    """Return the mean power of each board, in watts, over IDLE_S."""
+    readings: list[list[float]] = [[] for _ in power]
+    for _ in range(IDLE_READS):
+        for of_sensor, sensor in zip(readings, power, strict=True):
+            if (value := sensor.read().value) is not None:
+                of_sensor.append(value)
+        time.sleep(IDLE_S / IDLE_READS)
+    return [statistics.fmean(of_sensor) for of_sensor in readings if of_sensor]
+
+
+def _idle(idle_w: Mapping[int, Sequence[float]]) -> list[Check]:
+    if not idle_w[0]:
+        return [not_checked("idle_power", "boards", reason("no_sensor"))]
+    values = {f"members_{count}_w": sum(of_boards) for count, of_boards in idle_w.items()}
+    if MEMBERS not in idle_w:
+        return [not_checked("idle_power", "boards", reason("no_number"))]
+    is_right = sum(idle_w[MEMBERS]) <= IDLE_LIMIT * sum(idle_w[1])
+    return [judged("idle_power", "boards", is_right, **values)]
+
+
+def share_checks(bench: Bench, cell: Cell) -> list[Check]:
+    """Return whether a member with a small share of the memory takes the steps of one with a large share, in turns."""
+    bench.begins("shares of memory")
+    with Trial(bench, [cell], share=SMALL_SHARE) as small, Trial(bench, [cell], share=LARGE_SHARE) as large:
+        for trial in (small, large):
+            if (why := trial.ready()) is not None:
+                return [not_checked("memory_share", cell.backend, why)]
+        logs = []
+        for _ in range(BLOCKS):
+            pairs = zip(small.logs(1, BLOCK_S), large.logs(1, BLOCK_S), strict=False)
+            logs += [of_small - of_large for of_small, of_large in pairs]
+    return [within("memory_share", cell.backend, logs, SHARE_LIMIT_PCT)]
+
+
+def parity_checks(bench: Bench, cells: Sequence[Cell]) -> list[Check]:
+    """Return whether each network's first losses on the device are those on the CPU; the cells are of one backend."""
+    bench.begins(f"parity of {cells[0].backend}")
+    on_cpu = [replace(cell, device="cpu") for cell in cells]
+    with Trial(bench, cells) as trial:
+        launches = [trial.prove(cell) for cell in cells]
+    with Trial(bench, on_cpu) as trial:
+        launches_cpu = [trial.prove(cell) for cell in on_cpu]
+    pairs = zip(cells, launches, launches_cpu, strict=True)
+    return [_parity(cell, launch, of_cpu) for cell, launch, of_cpu in pairs]
+
+
+def _parity(cell: Cell, launch: Launch, of_cpu: Launch) -> Check:
+    subject = f"{cell.workload} · {cell.backend}"
+    for each in (launch, of_cpu):
+        if each.failure is not None or each.parity is None:
+            return not_checked("parity", subject, reason("no_number") if each.failure is None else each.failure.reason)
+    assert launch.parity is not None
+    assert of_cpu.parity is not None
+    difference = max_relative_difference(launch.parity.losses, of_cpu.parity.losses)
+    if difference is None:
+        return not_checked("parity", subject, reason("no_number"))
+    tolerance = parity_tolerance(cell.precision, like_hardware=False)
+    return judged("parity", subject, difference <= tolerance, difference=difference, tolerance=tolerance)

@@ -1,0 +1,67 @@
+"""What is built for a GPU, run on a CPU in its place: optimizers, feeds, waits, precisions, memory."""
+
+import pytest
+import small_workloads as small
+
+pytestmark = pytest.mark.frameworks
+
+
+@pytest.mark.parametrize("rule", small.RULES)
+def test_an_update_takes_as_many_operations_whatever_the_number_of_tensors(exercise_of, rule):
+    shallow, deep = exercise_of("torch").facts[f"operations/{rule}"]
+    assert shallow == deep <= 16
+
+
+def test_no_int32_leaves_tensorflows_feed_for_a_device(exercise_of):
+    assert exercise_of("tensorflow").facts["fed"] == ["float32", "int64"]
+
+
+def test_tensorflow_waits_for_the_device_that_it_computes_on_alone(exercise_of):
+    (operation,) = exercise_of("tensorflow").facts["waits"]
+    assert "SyncDevice" in operation
+
+
+def test_pytorchs_host_feed_is_pinned_once_and_copied_without_a_wait(exercise_of):
+    pinned, asynchronous = exercise_of("torch").facts["pinned"]
+    # Targets are of the type that the loss takes: a copy that converts is none from pinned memory.
+    assert pinned == ["torch.float32", "torch.int64"]
+    assert asynchronous == [True] * 4, "inputs and targets of two steps"
+
+
+SWITCHES = {
+    "tensorflow": ("tensor_float_32", {"float32": "False", "tf32": "True", "default": "True"}),
+    "torch": ("cudnn.allow_tf32", {"float32": "False", "tf32": "True", "default": "True"}),
+    "jax": ("jax_default_matmul_precision", {"float32": "highest", "tf32": "tensorfloat32", "default": "None"}),
+}
+
+
+def test_float32_is_ours_unless_the_frameworks_is_asked_for(exercised):
+    name, values = SWITCHES[exercised.name]
+    settings = {of: exercised.facts[f"settings/{of}"] for of, *_ in small.GPU_SETTINGS}
+    assert {precision: settings[precision][name] for precision in values} == values
+    assert settings["defaults"][name] == values["default"]
+    assert settings["tf32 of defaults"][name] == values["tf32"], "what is asked for by name is none of the defaults"
+    assert settings["defaults"]["KIT_FRAMEWORK_DEFAULTS"] == "1"
+    assert "KIT_FRAMEWORK_DEFAULTS" not in settings["float32"]
+
+
+def test_cudnn_searches_unless_defaults_are_kept(exercise_of):
+    facts = exercise_of("torch").facts
+    assert [facts[f"settings/{of}"]["cudnn.benchmark"] for of in ("float32", "defaults")] == ["True", "False"]
+
+
+def test_an_override_of_tf32_stands_beside_what_it_beats(exercised):
+    name, values = SWITCHES[exercised.name]
+    switch = exercised.facts["settings/override"][name]
+    assert switch.startswith(values["tf32"]) and "NVIDIA_TF32_OVERRIDE=0" in switch
+
+
+def test_a_share_of_memory_is_taken_unless_the_user_has_chosen(exercised):
+    assert (
+        exercised.facts["memory"]
+        == {
+            "jax": [0.3, 0.5, 0.4, None],
+            "torch": [0.3, None, None, None],
+            "tensorflow": [0.3, 0.3, 0.3, None],
+        }[exercised.name]
+    )
