@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from kit.engine.container import Ended
     from kit.engine.container_run import ContainerRun
 
+# In place of a suite: checks of the target's devices.
+SELFTEST = "selftest"
+
 
 def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
     """Return a check of an option's text: the engine's own words for what is wrong with it name no option."""
@@ -67,6 +70,8 @@ def launch(
 ) -> int:
     """Run `kit run` in the image of TARGET, hardened; the profile lands here and is yours.
 
+    `kit launch gpu selftest` checks the board, its sensors and clocks there, as `kit selftest --device gpu` does.
+
     Whatever else `kit run --help` lists may follow, --out and --resume, too. Several --host gather a profile each, one
     host after the other, and compare them.
     """
@@ -95,6 +100,8 @@ def _checked_run(target: str, arguments: tuple[str, ...]) -> ContainerRun:
     from kit.engine.container_run import ContainerRun
     from kit.workloads.data.files import data_folder
 
+    if arguments[:1] == (SELFTEST,) and target != "cpu":
+        return _checked_selftest(target, arguments[1:])
     asked = run.make_context("kit launch", list(arguments)).params
     if asked["resume"] and not asked["out"]:
         raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
@@ -116,6 +123,18 @@ def _checked_run(target: str, arguments: tuple[str, ...]) -> ContainerRun:
     )
 
 
+def _checked_selftest(target: str, arguments: tuple[str, ...]) -> ContainerRun:
+    """Check the arguments as `kit selftest` does; the target's devices are checked, not a suite measured on them."""
+    from kit.cli.selftest import selftest
+    from kit.engine.container_run import ContainerRun
+
+    asked = selftest.make_context("kit launch", list(arguments)).params
+    if asked["path"] is not None:
+        raise click.UsageError("--from reads a profile that is here; `kit selftest --from` does, without a container")
+    given = arguments if asked["device"] else (*arguments, "--device", target)
+    return ContainerRun(target=target, verb=SELFTEST, arguments=given, out=asked["out"])
+
+
 def _run_on_this_machine(asked: ContainerRun) -> int:
     from kit.engine.connection import EngineError
     from kit.engine.container_run import run_here
@@ -132,7 +151,7 @@ def _run_on_this_machine(asked: ContainerRun) -> int:
         begun = [path.with_suffix("") for path, at_ns in _written(asked.out, SUFFIX).items() - begun_before.items()]
         again = [f"`{resuming(path, asked.command())}` resumes it" for path in begun]
         raise EngineError("; ".join([str(error), *again])) from None
-    for path, _ in _written(asked.out).items() - before.items():
+    for path, _ in _written(asked.out).items() - before.items() if asked.verb == "run" else ():
         read_profile(path)
     return code
 
@@ -170,7 +189,7 @@ def _run_on_hosts(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
         try:
             with stop.deferring_interrupts():
                 codes.append(_exit_status(run_remote(run, lambda: stop.requested)))
-            if Path(out := str(run.out)).is_file():
+            if Path(out := str(run.out)).is_file() and run.verb == "run":
                 read_profile(Path(out))
                 profiles.append(out)
         except KitError as error:

@@ -216,7 +216,8 @@ def _level(numbers: Numbers, by: By) -> RunLevel | None:
     time_ns, spread_pct = judged_ns(numbers, by), numbers.drift_pct
     if not time_ns:
         return None
-    return RunLevel(math.log(time_ns), None if spread_pct is None else spread_pct / 100 / math.sqrt(numbers.launches))
+    rounds = numbers.launches
+    return RunLevel(math.log(time_ns), None if spread_pct is None else spread_pct / 100 / math.sqrt(rounds), rounds)
 
 
 def _adjusted(rows: Sequence[Row]) -> list[Row]:

@@ -258,6 +258,14 @@ FACTS: dict[str, Fact] = {
     "clock_limit_mhz": Fact(
         WARNS, lambda profile: _limits(profile, "clock limit of ", "clock_limit_mhz"), is_optional=True
     ),
+    "compute_mode": Fact(WARNS, lambda profile: _limits(profile, "compute mode of ", "compute_mode"), is_optional=True),
+    "mig": Fact(
+        WARNS,
+        lambda profile: _limits(profile, "MIG of ", "mig"),
+        effect="A slice has a part of the board's processors and memory.",
+        is_optional=True,
+    ),
+    "ecc": Fact(WARNS, lambda profile: _limits(profile, "ECC of ", "ecc"), is_optional=True),
     # half a CPU busy is what a quiet desktop or a finishing build shows
     "load_1min": Fact(
         WARNS,

@@ -38,7 +38,7 @@ class ContainerRun(NamedTuple):
     """What is to run where, and what it is given of the machine; null: all that there is."""
 
     target: str  # cpu, gpu or tpu
-    arguments: tuple[str, ...] = ()  # of `kit run`
+    arguments: tuple[str, ...] = ()  # of `kit run`, or of the verb
     out: str | None = None  # among them
     files: tuple[Path, ...] = ()  # that they name
     may_exist: bool = False  # the profile may be there: the run resumes it, or replaces it
@@ -50,6 +50,7 @@ class ContainerRun(NamedTuple):
     memory: str | None = None
     gpus: str | None = None
     rapl: bool = False
+    verb: str = "run"
 
     def command(self) -> str:
         """Return what was typed but for the arguments of `kit run`: a resumed run needs the same."""
@@ -120,7 +121,7 @@ def container_options(run: ContainerRun, usable: Sequence[int]) -> ContainerOpti
     environment |= {"KIT_POWERCAP_ROOT": POWERCAP.inside} if run.rapl else {}
     return ContainerOptions(
         image=run.image or TARGET_IMAGE.format(run.target),
-        command=["run", *run.arguments],
+        command=[run.verb, *run.arguments],
         binds=(POWERCAP,) if run.rapl else (),
         environment={"KIT_COMMAND": run.command(), **environment},
         cpuset=run.cpuset or ",".join(map(str, usable[: run.cpus])),

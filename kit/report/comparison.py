@@ -34,8 +34,8 @@ LABELLED_MAX = 18
 ROWS_MAX = 40
 VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": "yellow"}
 EXPLANATIONS_MAX = 3
-# The machine's or the container's, not a member's: said once, whichever cells have them.
-MACHINE_WIDE = ("throttled", "contention")
+# The machine's, the container's or the board's, not a member's: said once, whichever cells have them.
+MACHINE_WIDE = ("throttled", "contention", "board_throttled", "board_shared")
 # A list with more sizes is nothing to read.
 SIZES_MAX = 6
 DATA_NAMES = {"mnist": "MNIST", "uci_har": "UCI-HAR"}

@@ -93,6 +93,16 @@ def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
             [(measured.head, measured.launch.sensors) for measured in launches],
             lambda _, of: f"{number(of.mean)} / {number(of.max)} {of.unit}",
         ),
+        plain_table(
+            "Sampled, and left out",
+            ("",) * 4,
+            [
+                [*measured.head, name, sentence(why)]
+                for measured in launches
+                for name, why in measured.launch.sensor_reasons.items()
+            ],
+            left=4,
+        ),
         plain_table("Energy", ("",) * 4, joules or [["not measured", "", "", ""]], left=4),
     ]
     return Report(

@@ -35,6 +35,7 @@ class RunLevel(NamedTuple):
 
     log: float  # of its step
     se: float | None = None  # its standard error, over rounds; null: of one round
+    rounds: int = 1
 
 
 def over_runs(
@@ -117,16 +118,21 @@ def _of_mean(runs: Sequence[RunLevel], *, same_hardware: bool) -> tuple[float, f
         return spread / len(logs), len(logs) - 1.0
     sd = RUNS_SD if same_hardware else RUNS_SD * UNLIKE_HARDWARE
     # One round does not show how much rounds differ: as much as runs, then.
-    of_rounds = float(np.mean([(RUNS_SD if run.se is None else run.se) ** 2 for run in runs]))
-    return max(sd**2 + of_rounds, spread) / len(logs), RUNS_SD_DF
+    of_rounds = [(RUNS_SD, RUNS_SD_DF) if run.se is None else (run.se, max(1.0, run.rounds - 1.0)) for run in runs]
+    parts = [(sd**2 / len(runs), RUNS_SD_DF), *((se**2 / len(runs) ** 2, df) for se, df in of_rounds)]
+    total, df = _combined(parts)
+    return max(total, spread / len(logs)), df
+
+
+def _combined(variances: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the sum of variances, each given with its degrees of freedom, and the sum's (Satterthwaite 1946)."""
+    total = sum(variance for variance, _ in variances)
+    squares = sum(variance**2 / df for variance, df in variances)
+    smallest = min(df for _, df in variances)
+    return total, max(smallest, total**2 / squares) if squares else smallest
 
 
 def _welch(means: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return standard error and degrees of freedom of a difference of means, each given with its variance and its own.
-
-    Welch 1947, with Satterthwaite's degrees of freedom.
-    """
-    total = sum(variance for variance, _ in means)
-    squares = sum(variance**2 / df for variance, df in means)
-    smaller = min(df for _, df in means)
-    return math.sqrt(total), max(smaller, total**2 / squares) if squares else smaller
+    """Return standard error and degrees of freedom of a difference of means, each with its variance (Welch 1947)."""
+    variance, df = _combined(means)
+    return math.sqrt(variance), df

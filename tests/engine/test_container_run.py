@@ -6,7 +6,9 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 
+from kit.cli.app import app
 from kit.engine import image as image_module
 from kit.engine.connection import EngineError
 from kit.engine.container_options import ContainerOptions
@@ -112,3 +114,10 @@ def test_an_image_of_another_revision_is_not_this_kit(monkeypatch, of_image, her
     labels = {image_module.VERSION_LABEL: __version__, image_module.REVISION_LABEL: of_image}
     monkeypatch.setattr(image_module, "kit_revision", lambda: here)
     assert image_module._is_this_kit(Image("steadykit:cpu", "sha256:1", {}, labels, ())) is same
+
+
+def test_the_hardware_self_test_runs_in_the_targets_image():
+    printed = CliRunner().invoke(app, ["launch", "gpu", "selftest", "--backend", "jax", "--print"]).stdout
+    assert printed.split("steadykit:gpu")[-1].split() == ["selftest", "--backend", "jax", "--device", "gpu"]
+    # On a CPU it is the suite of that name.
+    assert "run selftest" in CliRunner().invoke(app, ["launch", "cpu", "selftest", "--print"]).stdout

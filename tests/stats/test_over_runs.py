@@ -19,7 +19,7 @@ def runs(rng, count, ratio=1.0, sd=0.02):
 
 
 def levels(logs, se=0.0):
-    return [RunLevel(float(log), se) for log in logs]
+    return [RunLevel(float(log), se, rounds=8) for log in logs]
 
 
 def logs(side):
