@@ -271,15 +271,15 @@ def _mismatch(mismatch: Mismatch) -> str:
     shown = (title or kind.replace("_", " ")) if name == kind else name
     values = mismatch.values
     if kind == "cpu_flags":
+        if min(len(str(value).split()) for value, _ in values) <= 1:  # a hash, as up to schema 2.3
+            return f"{shown}: not the same, and not all profiles name them"
         values = _only_here(values)
     return one_line(f"{shown}: {several([f'{by_name(kind, value)} ({several(labels)})' for value, labels in values])}")
 
 
 def _only_here(values: Sequence[tuple[Value | None, list[str]]]) -> list[tuple[Value | None, list[str]]]:
-    """Return, in place of whole lists of CPU features, those of each that not all have; hashes stay as they are."""
+    """Return, in place of whole lists of CPU features, those of each that not all have."""
     features = [set(str(value).split()) for value, _ in values]
-    if min(map(len, features)) <= 1:
-        return list(values)
     common = set.intersection(*features)
     return [
         (f"only {several(sorted(known - common))}" if known - common else "none of these", labels)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 
 from kit.audit.finding import Finding, audit
 from kit.compare.across import compare_runs
@@ -289,3 +290,17 @@ def test_no_text_from_a_profile_controls_what_shows_it(name, code, version):
         assert not any(field[:1] in "=+@\t\r|" for field in row if field)
     ET.fromstring(written(comparison, "junit"))
     json.loads(written(runs, "json"))
+
+
+def test_cpu_features_are_named_where_they_are_known():
+    def with_flags(*flags, sha="f" * 64):
+        plain = b.identity()
+        return replace(plain, cpu=replace(plain.cpu, flags=list(flags), flags_sha256=sha))
+
+    def line(*identities):
+        runs = [reduce_run(name, b.profile(id=name, identity=of)) for name, of in zip("ab", identities, strict=True)]
+        return next(line for line in text(compare_runs(runs)).splitlines() if "CPU features" in line)
+
+    named = line(with_flags("avx2", "avx512f", "fma"), with_flags("avx2", "fma", "sse4a", sha="e" * 64))
+    assert named.endswith("CPU features: only avx512f (a), only sse4a (b)")
+    assert "f" * 8 not in line(with_flags("avx2", "fma"), with_flags(sha="e" * 64))
