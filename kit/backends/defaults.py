@@ -6,7 +6,8 @@ import os
 
 from kit.profile.cell import FRAMEWORKS_OWN, Cell
 
-# Set to 1, as by `--variant own:env=KIT_FRAMEWORK_DEFAULTS=1`: cuDNN's search, float32 and memory are the framework's.
+# Set to 1, as by `--variant own:env=KIT_FRAMEWORK_DEFAULTS=1`: cuDNN's search and memory are the framework's. A cell's
+# precision is what its key says: the framework's own is one of its own, FRAMEWORKS_OWN.
 VARIABLE = "KIT_FRAMEWORK_DEFAULTS"
 # Beats what a program asks of cuBLAS and cuDNN.
 TF32_OVERRIDE = "NVIDIA_TF32_OVERRIDE"
@@ -19,9 +20,7 @@ def keeps_defaults() -> bool:
 
 def keeps_precision(cell: Cell) -> bool:
     """Whether the framework decides what float32 is computed in."""
-    return cell.device != "cpu" and (
-        cell.precision == FRAMEWORKS_OWN or (cell.precision == "float32" and keeps_defaults())
-    )
+    return cell.device != "cpu" and cell.precision == FRAMEWORKS_OWN
 
 
 def tf32_setting(value: object) -> str:

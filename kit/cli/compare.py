@@ -45,7 +45,7 @@ class CompareCommand(click.Command):
 @click.command(cls=CompareCommand)
 @click.argument("profiles", nargs=-1, required=True, type=PROFILES)
 @click.option("--against", multiple=True, type=PROFILES, metavar="P…", help="Later runs; PROFILES are those before.")
-@click.option("--baseline", metavar="NAME", help="Row (of one profile) or profile (of several) to compare with.")
+@click.option("--baseline", metavar="NAME", help="Row, or of several profiles a profile or platform, to compare with.")
 @format_options
 @click.option("--wide", is_flag=True, help="Every column: intervals, p95, CPUs, phases, marks.")
 @click.option(

@@ -32,7 +32,7 @@ def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter
 
 
 @click.command(
-    short_help="Measure in a target's Docker image.",
+    short_help="Measure in a target's image, by Docker or Podman.",
     context_settings={"ignore_unknown_options": True},
 )
 @click.argument("target", type=click.Choice(list(DEVICES)))
@@ -131,6 +131,8 @@ def _checked_selftest(target: str, arguments: tuple[str, ...]) -> ContainerRun:
     asked = selftest.make_context("kit launch", list(arguments)).params
     if asked["path"] is not None:
         raise click.UsageError("--from reads a profile that is here; `kit selftest --from` does, without a container")
+    if asked["device"] not in (None, target):
+        raise click.UsageError(f"--device {asked['device']}: the image is for {target}; leave it out")
     given = arguments if asked["device"] else (*arguments, "--device", target)
     return ContainerRun(target=target, verb=SELFTEST, arguments=given, out=asked["out"])
 

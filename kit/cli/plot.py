@@ -20,7 +20,7 @@ LEFT_OUT_NAMED = 20
 @click.argument("profiles", nargs=-1, required=True, type=PROFILES)
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="FILE.svg, .png or .pdf [KIND.svg].")
 @click.option("--kind", type=click.Choice(list(KINDS)), help="What is drawn; unasked, what the suite varies.")
-@click.option("--baseline", metavar="NAME", help="Device, profile or row that gain and rounds compare with.")
+@click.option("--baseline", metavar="NAME", help="Platform, device, profile or row that is compared with.")
 @click.option("--force", is_flag=True, help="Replace FILE.")
 def plot(*, profiles: tuple[Path, ...], out: Path | None, kind: str | None, baseline: str | None, force: bool) -> None:
     """Draw PROFILES. A folder stands for the profiles in it."""

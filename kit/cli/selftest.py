@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from kit.cli import EXIT_INTERRUPTED
 from kit.cli.compare import profile_comparison
@@ -39,6 +40,7 @@ def selftest(*, path: Path | None, device: str | None, format_name: str, **optio
     if device not in (None, HOST):
         if path is not None:
             raise click.UsageError("--from judges a self-test of members again; leave out --device")
+        _refuse_of_members(click.get_current_context())
         return _first_hour(device, options["backend"], options["data"], options["out"], format_name)
     options["backend"] = options["backend"] or "torch"
 
@@ -57,6 +59,13 @@ def selftest(*, path: Path | None, device: str | None, format_name: str, **optio
     return code
 
 
+def _refuse_of_members(context: click.Context) -> None:
+    """Refuse what only the self-test of members takes."""
+    for name in ("workload", "task", "batch", "rounds", "seed"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} is not for --device, which decides itself what it measures; leave it out")
+
+
 def _first_hour(device: str, backend: str | None, data: str, out: str | None, format_name: str) -> int:
     """Check a kind of device; return 0, 1 where a check failed, 130 where it was interrupted."""
     import msgspec
@@ -72,7 +81,8 @@ def _first_hour(device: str, backend: str | None, data: str, out: str | None, fo
     given += ["--backend", backend] if backend else []
     with run.make_context("run", ["quick", *given]) as context:
         plan = plan_run(context.params)
-    written = Path(out or f"hardware-{device}-{plan.created.replace(':', '')[:17]}.json")
+    usual = f"hardware-{device}-{plan.created.replace(':', '')[:17]}.json"
+    written = Path(out or ".") / usual if Path(out or ".").is_dir() else Path(str(out))
     if written.exists():
         raise click.UsageError(f"--out {written}: is there already; choose another")
     stop = StopFlag()

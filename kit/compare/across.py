@@ -23,7 +23,7 @@ from kit.compare.comparability import (
     run_mismatches,
 )
 from kit.compare.naming import axes_of, swept_axis, titles
-from kit.compare.notes import by_notes, deduplicated, spread_notes
+from kit.compare.notes import by_notes, contention_notes, deduplicated, joules_notes, spread_notes
 from kit.compare.platforms import are_platforms, fastest_of, on_platforms, why_missing
 from kit.compare.rows import Comparison, GroupRows, Mismatch, Missing, Note, Numbers, PlatformBest, Row
 from kit.compare.runs import CellRun, Run
@@ -33,10 +33,6 @@ from kit.profile.reason import reason
 from kit.stats.rounds import By
 from kit.stats.runs import RunLevel, over_runs
 from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdict_of
-
-# What makes a platform, and stands in its headline.
-OF_A_PLATFORM = ("cpu", "accelerator")
-
 
 Differing = Mapping[tuple[str, str], list[Mismatch]]  # label of a later side, key of a cell -> from the baseline's
 
@@ -83,7 +79,8 @@ def compare_runs(
         raise refusal(blocking(next(iter(differing.values())))[0])
     groups = _groups(base, later, differing, by, force=force, platforms=platforms)
     notes = [Note(what=reason("same_run", profiles=", ".join(repeated)))] if repeated else []
-    notes += spread_notes(groups, platforms=platforms)
+    unlike = [side.label for side in later if not like_hardware(base, side)]
+    notes += [*spread_notes(groups, unlike), *(joules_notes(groups) if platforms else ()), *contention_notes(groups)]
     if not platforms and any(is_apart(base, side) for side in later if like_hardware(base, side)):
         notes.append(Note(what=reason("runs_apart")))
     in_cells = merged(mismatch for mismatches in differing.values() for mismatch in mismatches)
@@ -91,14 +88,7 @@ def compare_runs(
         kind="platforms" if platforms else "runs",
         groups=groups,
         headlines=[headline(side) for side in [base, *later]],
-        mismatches=[
-            *in_cells,
-            *(
-                mismatch
-                for mismatch in run_mismatches([(run.label, run.facts) for run in everyone])
-                if not (platforms and mismatch.kind in OF_A_PLATFORM)
-            ),
-        ],
+        mismatches=[*in_cells, *run_mismatches([(run.label, run.facts) for run in everyone])],
         notes=deduplicated([*by_notes(by), *notes, *(note for run in everyone for note in run.notes)]),
         by=by,
     )
@@ -183,7 +173,19 @@ def _best(
             versus = _versus(sides[0], side, base_key, keys[row.member], by)
         fastest = [names[key] for key in fastest_of(side.runs, group) if key in names]
         best.append(PlatformBest(platform=side.label, member=row.member, fastest=fastest, versus=versus))
-    return best
+    return _with_verdicts(best, len(members))
+
+
+def _with_verdicts(best: Sequence[PlatformBest], members: int) -> list[PlatformBest]:
+    """Return them judged as one family; each was chosen among so many members, on either side."""
+    known = [each.versus for each in best if each.versus is not None]
+    adjusted = iter(adjusted_p([min(1.0, (versus.p_adjusted or 0.0) * members) for versus in known]))
+    return [
+        each
+        if each.versus is None
+        else msgspec.structs.replace(each, versus=_judged(each.versus, next(adjusted), len(known)))
+        for each in best
+    ]
 
 
 def _in_order(members: Mapping[str, CellRun], base: Side, by: By) -> list[tuple[str, CellRun]]:
@@ -213,23 +215,25 @@ def _versus(base: Side, side: Side, base_key: str, key: str, by: By) -> Versus |
 
 
 def _level(numbers: Numbers, by: By) -> RunLevel | None:
-    time_ns, spread_pct = judged_ns(numbers, by), numbers.drift_pct
-    if not time_ns:
-        return None
-    rounds = numbers.launches
-    return RunLevel(math.log(time_ns), None if spread_pct is None else spread_pct / 100 / math.sqrt(rounds), rounds)
+    time_ns = judged_ns(numbers, by)
+    contention = (numbers.contention_pct or 0.0) / 100
+    return RunLevel(math.log(time_ns), numbers.level_se, numbers.rounds, contention) if time_ns else None
 
 
 def _adjusted(rows: Sequence[Row]) -> list[Row]:
     """Return the rows with verdicts on p values adjusted within the group: one group is one family."""
     tested = [row.versus.p_adjusted for row in rows if row.versus is not None and row.versus.p_adjusted is not None]
     adjusted = iter(adjusted_p(tested))
-    judged = []
-    for row in rows:
-        versus = row.versus
-        if versus is not None and versus.p_adjusted is not None and versus.difference is not None:
-            p = next(adjusted)
-            verdict = verdict_of(versus.difference, p <= ALPHA, SMALLEST_DIFFERENCE)
-            versus = msgspec.structs.replace(versus, p_adjusted=p, verdict=verdict, comparisons=len(tested))
-        judged.append(msgspec.structs.replace(row, versus=versus))
-    return judged
+    return [
+        row
+        if row.versus is None or row.versus.p_adjusted is None
+        else msgspec.structs.replace(row, versus=_judged(row.versus, next(adjusted), len(tested)))
+        for row in rows
+    ]
+
+
+def _judged(versus: Versus, p: float, comparisons: int) -> Versus:
+    if versus.difference is None:
+        return versus
+    verdict = verdict_of(versus.difference, p <= ALPHA, SMALLEST_DIFFERENCE)
+    return msgspec.structs.replace(versus, p_adjusted=p, verdict=verdict, comparisons=comparisons)

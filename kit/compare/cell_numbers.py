@@ -20,7 +20,7 @@ from kit.profile.launch import INJECTED_NS, Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy, SensorSummary
-from kit.stats.difference import level_interval
+from kit.stats.difference import level_interval, step_level
 from kit.stats.rounds import By, launch_time_ns, mean_step_ns
 
 COMPILE_PHASES = ("trace", "compile", "first_step")
@@ -82,10 +82,12 @@ def numbers_of(
         latency_ns = shown_ns
     elif shown_ns is not None:
         step_ns = shown_ns
-    by_round = defaultdict(list)
-    for launch, launch_ns in zip(good, steps_ns, strict=True):
+    judged = steps_ns if by == "step" or cell.task == "fit" else [launch_time_ns(of, by) for of in blocks]
+    by_round, judged_by_round = defaultdict[int, list[float]](list), defaultdict[int, list[float]](list)
+    for launch, launch_ns, judged_of_launch_ns in zip(good, steps_ns, judged, strict=True):
         by_round[launch.round].append(launch_ns)
-    interval = level_interval(by_round.values())
+        judged_by_round[launch.round].append(judged_of_launch_ns)
+    interval, level = level_interval(by_round.values()), step_level(judged_by_round.values())
     scale = step_ns / raw_step_ns if step_ns and raw_step_ns else 1.0
     compile_ns = [ns for launch in good if (ns := compile_first_ns(launch))]
     start_ns = [start for launch in good if (start := _start_ns(launch, processes)) is not None]
@@ -109,6 +111,9 @@ def numbers_of(
         cpus=cpus_used(good),
         injected_ratio=geometric_mean(map(_injected_ratio, good)),
         drift_pct=_drift_pct(steps_ns),
+        level_se=None if level is None else level.se,
+        rounds=len(by_round),
+        contention_pct=None if (lost := cpu_loss(good)) is None or not lost.is_contended else lost.contention_pct,
         fit=fit_numbers(good, step_ns),
         phases_ns=phases_ns(good) if details else {},
         counters=counters_per_step(good) if details else {},
@@ -135,6 +140,7 @@ def combined(runs: Sequence[Numbers]) -> Numbers:
         peak_memory_b=max((run.peak_memory_b for run in runs if run.peak_memory_b is not None), default=None),
         process_shared=any(run.process_shared for run in runs),
         warm_start=any(run.warm_start for run in runs),
+        contention_pct=max((run.contention_pct for run in runs if run.contention_pct), default=None),
         fit=_combined_fits([run.fit for run in runs if run.fit is not None]),
         drift_pct=_drift_pct([run.step_ns for run in runs if run.step_ns]),
     )

@@ -49,4 +49,9 @@ def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
             for row in group.rows
             if row.is_baseline and row.member not in compared
         )
+        limit.unresolved.extend(
+            f"{' · '.join(group.title)}: {missing.member} · {missing.side}, which has no such cell"
+            for missing in group.missing
+            if missing.member in compared and missing.side != group.baseline
+        )
     return limit

@@ -115,14 +115,34 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
     return notes
 
 
-def spread_notes(groups: Sequence[GroupRows], *, platforms: bool) -> list[Note]:
-    """Return what the intervals between runs rest on: of which sides it was measured how much runs differ."""
-    runs = {row.side: len(row.profiles) for group in groups for row in group.rows}
-    if not any(row.versus is not None and row.versus.is_spread_assumed for group in groups for row in group.rows):
+def spread_notes(groups: Sequence[GroupRows], unlike: Sequence[str]) -> list[Note]:
+    """Return what the intervals between runs rest on where it was not measured how much runs differ.
+
+    `unlike`: sides on other hardware than the baseline's.
+    """
+    rows = [row for group in groups for row in group.rows]
+    if not any(row.versus is not None and row.versus.is_spread_assumed for row in rows):
         return []
-    values = {"few": sum(count < RUNS_FOR_SPREAD for count in runs.values()), "sides": len(runs)}
-    code = "spread_assumed_platforms" if platforms else "spread_assumed"
-    return [Note(what=reason(code, needed=RUNS_FOR_SPREAD, sd_pct=100 * RUNS_SD, **values))]
+    sides = dict.fromkeys(row.side for row in rows)
+    few = {row.side for row in rows if len(row.profiles) < RUNS_FOR_SPREAD}
+    values = {"few": len(few), "sides": len(sides), "needed": RUNS_FOR_SPREAD, "sd_pct": 100 * RUNS_SD}
+    return [Note(what=reason("spread_assumed_unlike" if unlike else "spread_assumed", **values))]
+
+
+def contention_notes(groups: Sequence[GroupRows]) -> list[Note]:
+    """Return of which sides others took CPU time, at worst."""
+    worst: dict[str, float] = {}
+    for row in (row for group in groups for row in group.rows if row.numbers.contention_pct):
+        worst[row.side] = max(worst.get(row.side, 0.0), row.numbers.contention_pct or 0.0)
+    return [
+        Note(what=reason("contended_side", side=side, contention_pct=taken_pct)) for side, taken_pct in worst.items()
+    ]
+
+
+def joules_notes(groups: Sequence[GroupRows]) -> list[Note]:
+    """Return whose joules stand beside each other, where devices of several kinds have some."""
+    rows = [row for group in groups for row in group.rows if row.numbers.energy_per_sample_j is not None]
+    return [Note(what=reason("joules_of_the_device"))] if len({row.cell.device for row in rows}) > 1 else []
 
 
 def _in_passes(cell: Cell) -> bool:

@@ -36,7 +36,7 @@ def on_platforms(runs: Iterable[Run]) -> list[Run]:
             axes = axis_values(cell_run.cell for cell_run in here.values())
             platforms.append(
                 run._replace(
-                    identity=f"{run.hardware} {device}".encode(),
+                    identity=run.identity + device.encode(),
                     hardware=f"{run.hardware} {device}",
                     cells=_by_question(here, device, [axis for axis in run.compared if axis not in DEVICE]),
                     headline=msgspec.structs.replace(run.headline, devices=devices, axes=axes),
@@ -66,9 +66,13 @@ def _without(device: str, group: str) -> str:
 
 
 def fastest_of(runs: Sequence[Run], group: str) -> list[str]:
-    """Return the keys of the cells that every one of a platform's runs shows to be the fastest, or tied with it."""
+    """Return the keys of the cells that are shown to be the fastest, or tied with it, in any of a platform's runs.
+
+    None where its runs have no such cell in common.
+    """
     of_runs = [run.fastest[group] for run in runs if group in run.fastest]
-    return [key for key in of_runs[0] if all(key in keys for keys in of_runs)] if of_runs else []
+    in_all = [key for key in of_runs[0] if all(key in keys for keys in of_runs)] if of_runs else []
+    return list(dict.fromkeys(key for keys in of_runs for key in keys)) if in_all else []
 
 
 def why_missing(runs: Sequence[Run], cell: Cell) -> Reason:

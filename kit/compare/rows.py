@@ -88,7 +88,10 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     energy_per_sample_j: float | None = None
     cpus: float | None = None  # CPUs used
     injected_ratio: float | None = None  # of steps with the injected delay over those without; null: none injected
-    drift_pct: float | None = None  # spread over rounds of a lone step: the machine's drift
+    drift_pct: float | None = None  # spread over launches of a lone step: the machine's drift
+    level_se: float | None = None  # standard error over rounds of the logarithm of what is judged; null: of one round
+    rounds: int = 0
+    contention_pct: float | None = None  # CPU time that others took; null: not counted
     fit: FitNumbers | None = None
     phases_ns: dict[str, float] = {}
     counters: dict[str, float] = {}  # per step

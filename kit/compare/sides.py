@@ -26,7 +26,7 @@ class Side(NamedTuple):
 
     def row(self, key: str, name: str, *, is_baseline: bool = False) -> Row:
         """Return the row of a cell that some of the runs have."""
-        labels = [run.label for run in self.runs]
+        labels = [run.label for run in self.runs if key in run.cells]
         return row_of(name, self.of_cell(key), labels, side=self.label, is_baseline=is_baseline)
 
     @property
@@ -80,7 +80,9 @@ def platforms_of(runs: Sequence[Run], baseline: str | None) -> tuple[Side, list[
         for device, of_platform in zip(devices, alike, strict=True)
     ]
     sides = [Side(name, of_platform) for name, of_platform in zip(platform_names(labelled), alike, strict=True)]
-    named = [side for side in sides if baseline is None or baseline in side.names]
+    named = [side for side in sides if baseline is None or baseline.removesuffix(".json") in side.names]
+    if not named and baseline:
+        named = [side for side in sides if baseline.lower() in side.label.lower()]
     listed = ", ".join(side.label for side in named or sides)
     if not named:
         raise KitError(f"no platform or profile {baseline!r}; choose from {listed}")

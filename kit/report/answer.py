@@ -67,7 +67,8 @@ def in_words(versus: Versus) -> str:
 
 def times(ratio: float) -> str:
     """Return ``1.8`` of a ratio above 1; more digits near 1."""
-    return f"{ratio:.{2 if ratio < 1 + PERCENT_BELOW else 1}f}" if ratio < 100 else f"{ratio:,.0f}"  # noqa: PLR2004
+    places = 2 if ratio < 1 + PERCENT_BELOW else 1 if ratio < DECIMALS_BELOW else 0
+    return f"{ratio:,.{places}f}"
 
 
 def _modes(fast: float, slow: float) -> str:
@@ -85,7 +86,9 @@ def _end(ratio: float) -> str:
 def _point(ratio: float) -> str:
     """Return a difference without its interval."""
     direction, size = ("slower", ratio) if ratio >= 1 else ("faster", 1 / ratio)
-    return f"{100 * (size - 1):.1f} % {direction}" if size < 1 + PERCENT_BELOW else f"{size:.2f} × {direction}"
+    if size < 1 + PERCENT_BELOW:
+        return f"{100 * (size - 1):.1f} % {direction}"
+    return f"{size:,.{2 if size < DECIMALS_BELOW else 0}f} × {direction}"
 
 
 def _changed(verdict: str, ratio: float, low: float, high: float) -> str:
@@ -102,13 +105,13 @@ def _with_ends(point: float, low: float, high: float, places: int, *, nothing: f
     places = 0 if point >= DECIMALS_BELOW else places
     places = min(3, max(places, decimals(max(halves), 1))) if max(halves) > 0 else places
     if max(halves) > min(LOPSIDED * max(min(halves), 10.0**-places), point - nothing):
-        return f"{point:.{places}f} [{low:.{places}f}, {high:.{places}f}]"
+        return f"{point:,.{places}f} [{low:,.{places}f}, {high:,.{places}f}]"
     return f"{point:.{places}f} ± {max(halves):.{places}f}"
 
 
 def _unresolved(versus: Versus, ratio: float, low: float, high: float) -> str:
     if low <= 1 <= high or (versus.p_adjusted is not None and versus.p_adjusted <= ALPHA):
-        if high / low > DISAGREEING:
+        if high / low > DISAGREEING and versus.count > 1:
             return f"unresolved: {versus.unit}s disagree ({_point(ratio)})"
         return _within(low, high)
     # Such an interval beside "unresolved" reads as a contradiction: what is missing is said instead.

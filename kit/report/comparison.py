@@ -39,6 +39,8 @@ MACHINE_WIDE = ("throttled", "contention", "board_throttled", "board_shared")
 # A list with more sizes is nothing to read.
 SIZES_MAX = 6
 DATA_NAMES = {"mnist": "MNIST", "uci_har": "UCI-HAR"}
+# What makes a platform, and stands in its headline.
+OF_A_PLATFORM = ("cpu", "accelerator")
 GRADES = {"incompatible": "not comparable", "warns": "could explain a difference"}
 
 Titles = Mapping[str, str]  # backend -> as people write it
@@ -175,7 +177,7 @@ def headline(comparison: Comparison, titles: Titles) -> list[str]:
     ]
     if others:
         suites = dict.fromkeys(name for of in comparison.headlines for name in of.suite.split(" and "))
-        what = [" and ".join(suites), *what, counted(len(comparison.headlines), "platform"), rule]
+        what = [" and ".join(suites), *what, f"{counted(len(comparison.headlines), 'platform')} ({comparison.rule})"]
         return [one_line(" · ".join(part for part in what if part)), *platform_lines(comparison.headlines)]
     what = [head.given_label, head.suite, *what, counted(head.rounds, "round")]
     where = [
@@ -254,12 +256,12 @@ def mismatch_lines(comparison: Comparison) -> list[str]:
     lines = [
         f"{GRADES[mismatch.grade]}: {_mismatch(mismatch)}"
         for mismatch in comparison.mismatches
-        if mismatch.grade in GRADES
+        if mismatch.grade in GRADES and not (comparison.kind == "platforms" and mismatch.kind in OF_A_PLATFORM)
     ]
     noted = [_mismatch(mismatch) for mismatch in comparison.mismatches if mismatch.grade not in GRADES]
     if noted:
         lines.append(f"also differs: {several(noted, '; ')}")
-    if not lines and comparison.kind != "cells":
+    if not lines and comparison.kind == "runs":
         lines.append("machine, software and settings are the same, as far as recorded")
     return lines
 

@@ -55,7 +55,12 @@ def state_facts(span: StateSpan) -> dict[str, str]:
         if values[0] is not None:
             facts[_title(name)] = " → ".join(by_name(name, value) for value in values)
     for board in before.accelerators:
-        known = {name: getattr(board, name) for name in board.__struct_fields__ if name != "name"}
+        # Of what grows since the driver was loaded only the growth says something, and launches have marks of it.
+        known = {
+            name: getattr(board, name)
+            for name in board.__struct_fields__
+            if name != "name" and not name.endswith("violation_ns")
+        }
         gauges = [f"{_title(name)} {by_name(name, value)}" for name, value in known.items() if value is not None]
         facts[board.name] = " · ".join(gauges) or "shows no gauge"
     for name in STATE_COUNTERS:

@@ -167,7 +167,14 @@ def _apart(group: GroupRows, short: Mapping[str, str]) -> list[str]:
     for best in group.best:
         if best.versus is not None and best.versus.ratio is not None and best.versus.verdict in against:
             against[best.versus.verdict].append((short[best.platform], best.versus.ratio))
+    alike = [
+        short[best.platform]
+        for best in group.best
+        if best.versus is not None and best.versus.verdict in ("same", "unresolved")
+    ]
     words = []
+    if alike:
+        words.append(f"between {_and([*alike, short[group.best[0].platform]])} there is no significant difference")
     if against["faster"]:
         (first, ratio), *others = against["faster"]
         listed = [f"{first} is {times(1 / ratio)} ×", *(f"{name} {times(1 / ratio)} ×" for name, ratio in others)]

@@ -58,7 +58,8 @@ REASONS: Templates = {
     "shared_process_ended": "its process ended while it measured {cell}",
     # Turns, data, backends.
     "lack_of_memory": "a further member needs {needed_b}, {available_b} are available",
-    "lack_of_device_memory": "{cell} ran out of its {share_pct} of the device's memory: alone it has all of it",
+    "lack_of_device_memory": "{cell} ran out of its {share_pct} of the device's memory: alone it has all that members "
+    "may take",
     "fit_runs_alone": "a fit runs alone from its first to its last step",
     "board_held": "another process holds GPU {gpu}, which takes one at a time (nvidia-smi -i {gpu} lists it, and "
     "-c DEFAULT lets several in)",
@@ -121,11 +122,15 @@ REASONS: Templates = {
     "warm_start": "w  built in a process that had run another program: without its start and import",
     "by_latency": "judged by latency: the median of steps that are waited for one by one; fits by their whole time",
     "spread_assumed": "verdicts are of these runs: where a side has fewer than {needed} ({few} of {sides}), runs of "
-    "one machine are taken to differ by {sd_pct} (SD); measure {needed}, or both sides as variants of one run "
+    "one machine are assumed to spread by {sd_pct} (SD); measure {needed}, or both sides as variants of one run "
     "(kit run --variant)",
-    "spread_assumed_platforms": "verdicts are of these runs: where a platform has fewer than {needed} ({few} of "
-    "{sides}), runs of one machine are taken to differ by {sd_pct} (SD), and half as much again between machines; "
-    "{needed} of each measure it",
+    "spread_assumed_unlike": "verdicts are of these runs: where a side has fewer than {needed} ({few} of {sides}), "
+    "runs of one machine are assumed to spread by {sd_pct} (SD), and by half as much again against another machine's; "
+    "{needed} runs of each measure it",
+    "joules_of_the_device": "J/1k: joules per 1,000 samples, of the device alone: a GPU's are its boards' without the "
+    "host that feeds them, a CPU's its packages'",
+    "contended_side": "contention: in runs of {side} others took up to {contention_pct:.0f} % of the CPUs: their "
+    "intervals are wider by that; stop other work",
     "device_idle": "a {kind} is here and was not used: {model}",
     "measured_otherwise": "measured with {axis} {value}",
     "runs_apart": "one side's runs all came before the other's: what the machine did in between is in the difference; "

@@ -22,7 +22,7 @@ POLL_LIMIT_S = 0.6
 # Five changes are four periods: their median bears one late wake-up.
 POLLED_CHANGES = 5
 # NVML reference, nvmlUtilization_t: "percent of time over the past sample period" of 1/6 to 1 s.
-BUSY_PERIOD_NS = 166_666_667
+BUSY_PERIOD_NS, BUSY_MEAN_NS = 166_666_667, 1_000_000_000
 # NVML reference, nvmlDeviceGetPowerUsage, where it is a mean.
 POWER_MEAN_NS = 1_000_000_000
 
@@ -173,7 +173,14 @@ def _sensors_of(board: Board) -> list[Sensor]:
     return [
         sensor("energy", "J", energy, lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000),
         power,
-        sensor("utilization", "%", busy, lambda: rates(handle).gpu, update_period_ns=BUSY_PERIOD_NS),
+        sensor(
+            "utilization",
+            "%",
+            busy,
+            lambda: rates(handle).gpu,
+            update_period_ns=BUSY_PERIOD_NS,
+            mean_over_ns=BUSY_MEAN_NS,
+        ),
         sensor("memory", "B", memory, lambda: nvml.nvmlDeviceGetMemoryInfo(handle).used),
         sensor("frequency", "MHz", "nvmlDeviceGetClockInfo: SM", lambda: nvml.nvmlDeviceGetClockInfo(handle, clock)),
         sensor("temperature", "C", "nvmlDeviceGetTemperature", lambda: nvml.nvmlDeviceGetTemperature(handle, die)),

@@ -74,8 +74,13 @@ def level_interval(steps_by_round: Iterable[Sequence[float]], level: float = 0.9
             the machine's state: their geometric mean is one observation.
         level: of confidence.
     """
-    step = over_rounds([fmean(map(math.log, steps)) for steps in steps_by_round])
+    step = step_level(steps_by_round)
     return None if step is None else step.interval(level)
+
+
+def step_level(steps_by_round: Iterable[Sequence[float]]) -> Difference | None:
+    """Return a cell's own step, as the mean of its rounds' logarithms, or None below two rounds."""
+    return over_rounds([fmean(map(math.log, steps)) for steps in steps_by_round if min(steps, default=0) > 0])
 
 
 def bounded_exp(log: float) -> float:

@@ -19,13 +19,19 @@ from kit.stats.verdict import ALPHA, SAME_LEVEL, SMALLEST_DIFFERENCE, Versus, ad
 # Of one side. Two have one degree of freedom: see ROUNDS_FOR_VERDICT.
 RUNS_FOR_SPREAD = 3
 DF_LEAST = RUNS_FOR_SPREAD - 1.0
-# Standard deviation between runs of one machine, of the logarithm. Frameworks measured one after the other on a shared
-# virtual machine: 0.056 to 0.107 (docs/method.md); a quiet machine of one's own has less.
+# Standard deviation that is assumed of the logarithm of one machine's runs. Frameworks measured one after the other on
+# a shared virtual machine spread by 0.056 to 0.107, their own step from round to round by 0.11 to 0.12, and runs hours
+# apart by less where nothing else ran (docs/method.md).
 RUNS_SD = 0.107
-# How well that is known: it is of fourteen runs.
+# How well that is known.
 RUNS_SD_DF = 13.0
-# Of two machines neither may be the one that RUNS_SD was measured on: half as much again.
+# Below, a run does not show how much its rounds differ. Two single rounds of one cell beside other work were seen to
+# lie a factor of 4.5 apart.
+ROUNDS_TO_SPREAD, ROUNDS_SD = 3, 0.6
+# A margin: of two machines neither may be one that RUNS_SD was seen on.
 UNLIKE_HARDWARE = 1.5
+# Of nearly all CPU time nothing would be left over.
+CONTENTION_MAX = 0.95
 
 SlowerBy = Literal["slower", "not_slower", "unresolved"]
 
@@ -36,6 +42,7 @@ class RunLevel(NamedTuple):
     log: float  # of its step
     se: float | None = None  # its standard error, over rounds; null: of one round
     rounds: int = 1
+    contention: float = 0.0  # share of its CPUs' time that others took
 
 
 def over_runs(
@@ -55,6 +62,13 @@ def over_runs(
     is_assumed = False
     if same_hardware and max(len(a), len(b)) >= RUNS_FOR_SPREAD:
         se, df = _pooled(sides)
+        # Rounds of a few runs may spread by more than other runs do.
+        noisier = [_of_rounds(runs) for runs in (a, b) if len(runs) < RUNS_FOR_SPREAD]
+        for variance, df_of_rounds in noisier:
+            if variance > se**2:
+                se, df = math.sqrt(se**2 + variance), min(df, df_of_rounds)
+        few = [run for runs in (a, b) if len(runs) < RUNS_FOR_SPREAD for run in runs]
+        is_assumed = any(run.se is None or run.rounds < ROUNDS_TO_SPREAD for run in few)
     else:
         se, df = _welch([_of_mean(runs, same_hardware=same_hardware) for runs in (a, b)])
         is_assumed = min(len(a), len(b)) < RUNS_FOR_SPREAD
@@ -117,18 +131,29 @@ def _of_mean(runs: Sequence[RunLevel], *, same_hardware: bool) -> tuple[float, f
     if len(logs) >= RUNS_FOR_SPREAD:
         return spread / len(logs), len(logs) - 1.0
     sd = RUNS_SD if same_hardware else RUNS_SD * UNLIKE_HARDWARE
-    # One round does not show how much rounds differ: as much as runs, then.
-    of_rounds = [(RUNS_SD, RUNS_SD_DF) if run.se is None else (run.se, max(1.0, run.rounds - 1.0)) for run in runs]
-    parts = [(sd**2 / len(runs), RUNS_SD_DF), *((se**2 / len(runs) ** 2, df) for se, df in of_rounds)]
-    total, df = _combined(parts)
-    return max(total, spread / len(logs)), df
+    total, df = _combined([(sd**2 / len(runs), RUNS_SD_DF), _of_rounds(runs)])
+    return (total, df) if total >= spread / len(runs) else (spread / len(runs), len(runs) - 1.0)
+
+
+def _of_rounds(runs: Sequence[RunLevel]) -> tuple[float, float]:
+    """Return what the runs' own rounds add to the variance of their mean, and its degrees of freedom.
+
+    Too few rounds do not show how much they differ. What others took of a run's CPUs may have slowed it by as much as
+    was left over, in all of its rounds alike: it counts beside them.
+    """
+    parts = []
+    for run in runs:
+        is_known = run.se is not None and run.rounds >= ROUNDS_TO_SPREAD
+        parts.append((run.se or 0.0, run.rounds - 1.0) if is_known else (max(ROUNDS_SD, run.se or 0.0), RUNS_SD_DF))
+        parts.append((-math.log1p(-min(run.contention, CONTENTION_MAX)), RUNS_SD_DF))
+    return _combined([(se**2 / len(runs) ** 2, df) for se, df in parts if se])
 
 
 def _combined(variances: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return the sum of variances, each given with its degrees of freedom, and the sum's (Satterthwaite 1946)."""
     total = sum(variance for variance, _ in variances)
     squares = sum(variance**2 / df for variance, df in variances)
-    smallest = min(df for _, df in variances)
+    smallest = min((df for _, df in variances), default=1.0)
     return total, max(smallest, total**2 / squares) if squares else smallest
 
 

@@ -39,7 +39,7 @@ def test_float32_is_ours_unless_the_frameworks_is_asked_for(exercised):
     name, values = SWITCHES[exercised.name]
     settings = {of: exercised.facts[f"settings/{of}"] for of, *_ in small.GPU_SETTINGS}
     assert {precision: settings[precision][name] for precision in values} == values
-    assert settings["defaults"][name] == values["default"]
+    assert settings["defaults"][name] == values["float32"], "the key says float32"
     assert settings["tf32 of defaults"][name] == values["tf32"], "what is asked for by name is none of the defaults"
     assert settings["defaults"]["KIT_FRAMEWORK_DEFAULTS"] == "1"
     assert "KIT_FRAMEWORK_DEFAULTS" not in settings["float32"]

@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
     for name, ms, first in (("before", 2.0, 0), ("same", 2.0, 10), ("slow", 3.0, 20)):
         for number in range(3):
             plan = b.group("mlp train", b.member("torch", ms, sd=0.002, noise=0.002))
-            built = b.profile(plan, rounds=2, cycles=3, drift=0.0, seed=first + number, id=f"{name}{number}")
+            built = b.profile(plan, rounds=3, cycles=3, drift=0.0, seed=first + number, id=f"{name}{number}")
             b.write(made / f"{name}{number}.json", built)
     b.write(made / "cells.json", b.profile(rounds=8))
     return made

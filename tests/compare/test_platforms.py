@@ -182,3 +182,36 @@ def test_the_fastest_of_a_platform_is_named_where_each_of_its_runs_shows_it():
     gpu = profile("there", **H100)
     assert [best.fastest for best in compared(first, gpu).groups[0].best] == [["jax"], ["jax"]]
     assert [best.fastest for best in compared(first, second, gpu).groups[0].best] == [[], ["jax"]]
+
+
+def test_another_software_is_another_side_and_never_averaged():
+    gpus = [
+        profile(
+            f"torch{n}",
+            **H100
+            | {
+                "speed": speed,
+                "identity": msgspec.structs.replace(
+                    H100["identity"],
+                    software=msgspec.structs.replace(H100["identity"].software, packages={"torch": f"2.{n}"}),
+                ),
+            },
+        )
+        for n, speed in ((4, 30.0), (6, 60.0))
+    ]
+    comparison = compared(profile("here"), *gpus)
+    names = [head.label for head in comparison.headlines]
+    assert names[1:] == ["gpu · H100 80GB HBM3 (torch4)", "gpu · H100 80GB HBM3 (torch6)"]
+    assert [head.profiles for head in comparison.headlines] == [1, 1, 1]
+
+
+def test_joules_of_two_kinds_of_device_say_whose_they_are():
+    def joules(launch):
+        launch.energy.append(b.Energy(sensor="rapl.package-0", joules_j=2.0, window_ns=b.S, samples=1000, block_ns=b.S))
+
+    def of_board(launch):
+        launch.energy.append(b.Energy(sensor="nvml.0.energy", joules_j=1.0, window_ns=b.S, samples=1000, block_ns=b.S))
+
+    comparison = compared(profile("here", change=joules), profile("there", **H100, change=of_board))
+    assert "joules_of_the_device" in [note.what.code for note in comparison.notes]
+    assert "J/1k" in text(comparison)

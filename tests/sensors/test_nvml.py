@@ -111,7 +111,7 @@ energy.WINDOW_MIN_NS, energy.UPDATES_MIN, energy.COVERAGE_MIN = 10**9, 5, 0.7
 sampling = Sampling.start(probe_all())
 time.sleep(1.3)
 begin = now_ns()
-time.sleep(1.5)
+time.sleep(2.2)
 end = now_ns()
 samples = sampling.stop()
 answer = (samples.summaries([(begin, end)]), samples.energy(begin, end, 10))

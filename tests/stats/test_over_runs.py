@@ -119,3 +119,29 @@ def test_of_many_rows_that_are_all_alike_one_is_called_slower_in_at_most_one_of_
         rows = [log_difference(row.mean(), row.std(ddof=1) / 2, 3) for row in rng.normal(0, 0.02, (24, 4))]
         alarms += "slower" in slower_by_more_than(rows, 0)
     assert alarms / 1000 < 0.065
+
+
+def one(log, se=0.01, rounds=8, contention=0.0):
+    return [RunLevel(LEVEL + log, se, rounds, contention)]
+
+
+def test_runs_of_one_round_or_beside_other_work_are_not_told_apart_by_what_that_may_do():
+    """Two single rounds of one cell were seen to lie a factor of 4.5 apart on a busy machine."""
+    by = math.log(4.5)
+    assert over_runs(one(by), one(0.0), same_hardware=True).verdict == "slower"
+    assert over_runs(one(by, None, 1), one(0.0, None, 1), same_hardware=True).verdict == "unresolved"
+    assert over_runs(one(by, 0.01, 2), one(0.0, 0.01, 2), same_hardware=True).verdict == "unresolved"
+    assert over_runs(one(by, contention=0.66), one(0.0, contention=0.66), same_hardware=True).verdict == "unresolved"
+    assert over_runs(one(math.log(30), None, 1), one(0.0, None, 1), same_hardware=False).verdict == "slower"
+
+
+def test_two_runs_a_side_that_lie_far_apart_have_one_degree_of_freedom_each():
+    far = [*one(0.0), *one(1.0)], [*one(2.0), *one(3.0)]
+    assert over_runs(*far, same_hardware=True).verdict == "unresolved"
+
+
+def test_a_lone_noisy_run_beside_three_that_agree_is_no_better_known_by_them():
+    three = [*one(0.0), *one(0.005), *one(-0.005)]
+    assert over_runs(one(0.3, 0.001), three, same_hardware=True).verdict == "slower"
+    noisy = over_runs(one(0.3, None, 1), three, same_hardware=True)
+    assert (noisy.verdict, noisy.is_spread_assumed) == ("unresolved", True)

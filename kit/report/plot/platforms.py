@@ -12,6 +12,7 @@ from kit.compare.platforms import are_platforms
 from kit.compare.rows import GroupRows, Row
 from kit.compare.runs import reduce_run
 from kit.errors import KitError
+from kit.report.answer import answer
 from kit.report.plain import one_line
 from kit.report.plot import picture
 from kit.report.plot.picture import GREY, Look, Picture, PlotRequest
@@ -35,15 +36,21 @@ def draw(request: PlotRequest) -> Picture:
     # A square, not a line, stands for a bar.
     looks = {side: look | {"marker": "s", "linestyle": "none"} for side, look in picture.looks_of(sides).items()}
     by_panel: dict[str, list[GroupRows]] = {}
+    differ = len({row.cell.batch for group in comparison.groups for row in group.rows}) > 1
     for group in comparison.groups:
         cell = group.rows[0].cell
-        title = " · ".join([TASKS[cell.task], *(part for part in group.title[1:] if part)])
+        title = " · ".join([TASKS[cell.task], *([f"batch {cell.batch}"] if differ else [])])
         by_panel.setdefault(title, []).append(group)
     left_out = [
         picture.no_number(f"{row.side}: {row.cell.key}", row.failure)
         for group in comparison.groups
         for row in group.rows
         if not row.numbers.step_ns
+    ] + [
+        one_line(f"{row.side}: {row.cell.key}: {answer(row)}")
+        for group in comparison.groups
+        for row in group.rows
+        if row.blocked
     ]
     if all(row.numbers.step_ns is None for group in comparison.groups for row in group.rows):
         raise KitError(f"nothing to draw: {left_out[0]}")
@@ -58,13 +65,13 @@ def _draw_panel(
     axes: Axes, groups: Sequence[GroupRows], sides: Sequence[str], looks: dict[str, Look], request: PlotRequest
 ) -> None:
     members = list(dict.fromkeys((group.rows[0].cell.workload, row.member) for group in groups for row in group.rows))
-    rows = [row for group in groups for row in group.rows if judged_ns(row.numbers)]
+    rows = [row for group in groups for row in group.rows if judged_ns(row.numbers) and not row.blocked]
     if not rows:
         return
     times_ns = [_time_ns(row) for row in rows]
     scale, unit = picture.time_unit(times_ns)
     width = BARS_WIDTH / len(sides)
-    ends = [end / scale for row in rows for end in row.numbers.step_interval_ns or ()]
+    ends = [end / scale for row in rows if row.numbers.fit is None for end in row.numbers.step_interval_ns or ()]
     picture.set_log(axes, "y", [time_ns / scale for time_ns in times_ns], ends)
     bottom = axes.get_ylim()[0]
     for row, time_ns in zip(rows, times_ns, strict=True):

@@ -16,6 +16,7 @@ from kit.profile.reason import Reason, reason
 from kit.runner.hardware.alone import BLOCK_S, BLOCKS
 from kit.runner.hardware.check import Check, judged, not_checked, of_difference, within
 from kit.runner.hardware.trial import Bench, Trial
+from kit.runner.round import GPU_SHARE
 from kit.sensors.protocol import Sensor
 from kit.stats.difference import Difference, over_rounds
 from kit.stats.parity import max_relative_difference
@@ -25,7 +26,8 @@ from kit.workloads.parity import parity_tolerance
 MEMBERS = 3
 SMALL_SHARE, LARGE_SHARE = 0.3, 0.9
 BESIDE_LIMIT_PCT = 1.0
-SHARE_LIMIT_PCT = 1.0
+# Two processes of one cell differ by up to 5 % for as long as they live (docs/method.md); other kernels by more.
+SHARE_LIMIT_PCT = 10.0
 # Of a board's idle power with one context.
 IDLE_LIMIT = 1.1
 IDLE_S, IDLE_READS = 2.0, 20
@@ -91,21 +93,25 @@ def _idle(idle_w: Mapping[int, Sequence[float]]) -> list[Check]:
     values = {f"members_{count}_w": sum(of_boards) for count, of_boards in idle_w.items()}
     if MEMBERS not in idle_w:
         return [not_checked("idle_power", "boards", reason("no_number"))]
-    is_right = sum(idle_w[MEMBERS]) <= IDLE_LIMIT * sum(idle_w[1])
+    # Of each board: the sum of eight would hide one.
+    is_right = all(many <= IDLE_LIMIT * alone for many, alone in zip(idle_w[MEMBERS], idle_w[1], strict=False))
     return [judged("idle_power", "boards", is_right, **values)]
 
 
 def share_checks(bench: Bench, cell: Cell) -> list[Check]:
     """Return whether a member with a small share of the memory takes the steps of one with a large share, in turns."""
     bench.begins("shares of memory")
-    with Trial(bench, [cell], share=SMALL_SHARE) as small, Trial(bench, [cell], share=LARGE_SHARE) as large:
+    with (
+        Trial(bench, [cell], share=SMALL_SHARE / GPU_SHARE) as small,
+        Trial(bench, [cell], share=LARGE_SHARE / GPU_SHARE) as large,
+    ):
         for trial in (small, large):
             if (why := trial.ready()) is not None:
                 return [not_checked("memory_share", cell.backend, why)]
         logs = []
         for _ in range(BLOCKS):
             pairs = zip(small.logs(1, BLOCK_S), large.logs(1, BLOCK_S), strict=False)
-            logs += [of_small - of_large for of_small, of_large in pairs]
+            logs += [log_small - log_large for log_small, log_large in pairs]
     return [within("memory_share", cell.backend, logs, SHARE_LIMIT_PCT)]
 
 
