@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import shlex
 import shutil
 import signal
 import subprocess
@@ -119,18 +118,9 @@ def outcome(process):
     return stdout
 
 
-def test_the_profile_is_the_users_names_podman_and_has_the_cpus_that_were_asked_for(launch, loaded, user, folder):
+def test_a_terminated_run_is_finished_by_resume_and_its_service_ends(launch, loaded, user, folder):
     cpu = max(os.sched_getaffinity(0))
-    outcome(launch("--cpuset", str(cpu), *SHORT, "--rounds", "1", "--out", "one.json"))
-    assert (folder / "one.json").stat().st_uid == user
-    profile = read_profile(folder / "one.json")
-    container = profile.identity.container
-    assert (container.engine, container.image_digest) == ("podman", loaded)
-    assert {tuple(launch.threads.cpus) for launch in profile.cells[0].launches} == {(cpu,)}
-
-
-def test_a_terminated_run_is_finished_by_resume_and_its_service_ends(launch, user, folder):
-    process = launch(*SHORT, "--rounds", "50", "--out", "run.json")
+    process = launch("--cpuset", str(cpu), *SHORT, "--rounds", "50", "--out", "run.json")
     end = time.monotonic() + ENDS_S
     while not list(folder.glob("run.json.rounds/r0*.json")):
         assert process.poll() is None, process.stderr.read()
@@ -139,21 +129,12 @@ def test_a_terminated_run_is_finished_by_resume_and_its_service_ends(launch, use
     process.send_signal(signal.SIGTERM)
     _, stderr = process.communicate(timeout=ENDS_S)
     assert "kit launch cpu --engine podman" in stderr
-    outcome(launch("--resume", "--out", "run.json", "--budget", "1"))
-    assert len({launch.round for launch in read_profile(folder / "run.json").cells[0].launches}) > 1
+    outcome(launch("--cpuset", str(cpu), "--resume", "--out", "run.json", "--budget", "1"))
+    profile = read_profile(folder / "run.json")
+    container, launches = profile.identity.container, profile.cells[0].launches
+    assert len({launch.round for launch in launches}) > 1
+    assert {tuple(launch.threads.cpus) for launch in launches} == {(cpu,)}
+    assert (container.engine, container.image_digest) == ("podman", loaded)
+    assert (folder / "run.json").stat().st_uid == user
     lines = subprocess.run(["ps", "-u", str(user), "-o", "args="], capture_output=True, text=True, check=False).stdout
     assert "steadykit-" not in "".join(line for line in lines.splitlines() if "system service" in line)
-
-
-def test_the_printed_line_does_the_same_by_itself(launch, as_user, loaded, folder):
-    line = outcome(launch("--print", *SHORT, "--rounds", "1", "--out", "line.json"))
-    subprocess.run([*as_user, "sh", "-c", line], cwd=folder, capture_output=True, check=True, timeout=ENDS_S)
-    assert read_profile(folder / "line.json").identity.container.image_digest == loaded
-
-
-def test_two_images_take_turns(start, image, folder):
-    variants = shlex.split(f"--variant a:image={image} --variant b:image={image}")
-    outcome(start("run", *SHORT, "--rounds", "1", *variants, "--out", "ab.json", KIT_ENGINE="podman"))
-    launches = [launch for cell in read_profile(folder / "ab.json").cells for launch in cell.launches]
-    assert {launch.turns for launch in launches} == {"blocks"}
-    assert all(launch.gave_number for launch in launches)
