@@ -4,6 +4,26 @@ import shutil
 
 from kit_process import REPOSITORY
 
+# A suite of it, seconds long.
+SUITE = """
+name = "small"
+title = "Seconds long"
+compare = ["batch"]
+[cells]
+workloads = ["mlp"]
+backends = ["plain"]
+devices = ["gpu"]
+tasks = ["train"]
+batches = [4, 8]
+[measure]
+rounds = 1
+cycles = 2
+block_s = 0.03
+lead_in_s = 0.003
+warmup_s = 0.02
+warmup_steps = 3
+energy_s = 0.5
+"""
 PLAIN = REPOSITORY / "tests/faults/planted/backends/plain"
 # The entry of its table, what a step returns, and a memory that PLAIN_NEEDS_SHARE of is too little.
 EDITS = (

@@ -4,7 +4,7 @@ import os
 
 import pytest
 from kit_process import kit
-from plain_backend import copied_kit
+from plain_backend import SUITE, copied_kit
 
 from kit.profile.store import read_profile
 
@@ -29,8 +29,8 @@ def with_npu(tmp_path_factory):
     def run(*words):
         return kit(folder, *words, PYTHONPATH=os.fspath(folder))
 
-    words = ("--backend", "plain", "--workload", "mlp", "--task", "train", "--batch", "4,8", "--data", "synthetic")
-    measured = run("run", "--device", "npu", *words, "--quick", "--rounds", "2", "--out", "npu.json")
+    (folder / "small.toml").write_text(SUITE)
+    measured = run("run", "small.toml", "--device", "npu", "--data", "synthetic", "--out", "npu.json")
     assert measured.returncode == 0, measured.stderr
     return run, folder / "npu.json"
 

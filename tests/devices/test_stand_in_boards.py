@@ -4,29 +4,9 @@ import os
 
 import pytest
 from kit_process import kit
-from plain_backend import copied_kit
+from plain_backend import SUITE, copied_kit
 
 from kit.profile.store import read_profile
-
-SUITE = """
-name = "small"
-title = "Seconds long"
-compare = ["batch"]
-[cells]
-workloads = ["mlp"]
-backends = ["plain"]
-devices = ["gpu"]
-tasks = ["train"]
-batches = [4, 8]
-[measure]
-rounds = 1
-cycles = 2
-block_s = 0.03
-lead_in_s = 0.003
-warmup_s = 0.02
-warmup_steps = 3
-energy_s = 0.5
-"""
 
 
 @pytest.fixture(scope="module")
