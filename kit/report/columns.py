@@ -11,6 +11,9 @@ from kit.report.plain import NONE, one_line
 from kit.report.quantity import duration, energy, hundredths, number, percent, seconds, size, with_sd
 from kit.stats.rounds import By
 
+# A longer name of a row, as of a profile, is cut: CSV has it whole.
+NAME_MAX = 34
+VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": "yellow"}
 PHASES_SHOWN = ("import", "build", "trace", "compile", "first_step")
 
 

@@ -13,7 +13,7 @@ from kit.compare.rows import Comparison, GroupRows, Headline, Mismatch, Note, Ro
 from kit.profile.cell import OWN
 from kit.profile.reason import Value
 from kit.report.answer import answer
-from kit.report.columns import MARKS, Shown, columns_of
+from kit.report.columns import MARKS, NAME_MAX, VERDICT_STYLES, Shown, columns_of
 from kit.report.comparison_records import cases, records
 from kit.report.conclusions import group_sentences
 from kit.report.plain import one_line
@@ -27,12 +27,9 @@ if TYPE_CHECKING:
 
 NAME = "kit compare"
 HINT = "kit compare {file} --wide for intervals, p95, CPU, phases · kit show {file} for every launch"
-# A longer name, as of a profile, is cut: CSV has it whole.
-NAME_MAX = 34
 # A longer name, of a cell and whose it is, may be cut in each row: a letter stands for the side.
 LABELLED_MAX = 18
 ROWS_MAX = 40
-VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": "yellow"}
 EXPLANATIONS_MAX = 3
 # The machine's, the container's or the board's, not a member's: said once, whichever cells have them.
 MACHINE_WIDE = ("throttled", "contention", "board_throttled", "board_shared")
@@ -40,7 +37,7 @@ MACHINE_WIDE = ("throttled", "contention", "board_throttled", "board_shared")
 SIZES_MAX = 6
 DATA_NAMES = {"mnist": "MNIST", "uci_har": "UCI-HAR"}
 # What makes a platform, and stands in its headline.
-OF_A_PLATFORM = ("cpu", "accelerator")
+OF_A_PLATFORM = ("cpu", "accelerator", "sensor")
 GRADES = {"incompatible": "not comparable", "warns": "could explain a difference"}
 
 Titles = Mapping[str, str]  # backend -> as people write it

@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from kit.compare.rows import Comparison, GroupRows, Headline, Row
 from kit.report.answer import answer, times
-from kit.report.columns import MARKS, Shown, columns_of
+from kit.report.columns import MARKS, NAME_MAX, VERDICT_STYLES, Shown, columns_of
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import counted, moment, number, several
 from kit.report.sentences import sentence
@@ -25,10 +25,7 @@ JUDGED = ("step", "fit", "median", "time/sample")
 # What platforms may differ in beside the device; it is said of each that differs from the baseline.
 NAMED_ABOVE = {"workload": "", "task": "", "batch": "batch ", "precision": "", "feed": "feed "}
 PLATFORMS_LISTED_MAX = 12
-# A longer name of a row is cut: CSV has it whole.
-NAME_MAX = 34
 GAP = 2
-VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": "yellow"}
 
 
 def platform_lines(headlines: Sequence[Headline]) -> list[str]:

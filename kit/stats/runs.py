@@ -21,7 +21,7 @@ RUNS_FOR_SPREAD = 3
 DF_LEAST = RUNS_FOR_SPREAD - 1.0
 # Standard deviation that is assumed of the logarithm of one machine's runs. Frameworks measured one after the other on
 # a shared virtual machine spread by 0.056 to 0.107, their own step from round to round by 0.11 to 0.12, and runs hours
-# apart by less where nothing else ran (docs/method.md).
+# apart by 0.026 where nothing else ran (docs/method.md).
 RUNS_SD = 0.107
 # How well that is known.
 RUNS_SD_DF = 13.0

@@ -110,6 +110,8 @@ def _of_like_columns(tables: Sequence[Table]) -> list[list[Table]]:
 def _fitted(tables: Sequence[Table], width: int) -> list[Panel]:
     """Return what stands side by side: names are cut, columns hidden, then set below each other, or answers folded."""
     columns, widths = tables[0].columns, _widths(tables)
+    if width == UNLIMITED and any(column.over for column in columns):
+        return _below_each_other(columns, widths, WIDTH)
     width -= _indent(tables[0])
     places = list(range(len(columns)))
     for rank in sorted({0, *(column.hides for column in columns)}):
