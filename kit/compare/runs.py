@@ -169,7 +169,5 @@ def _fastest(group: WholeGroup, pairs: Pairs, cells: Mapping[str, CellRun], by: 
 def _identity_key(identity: Identity) -> bytes:
     """Return what is alike in runs of the same machine and software; a container's host name is drawn anew for each."""
     host = identity.hostname_sha256 if identity.container.engine is None else ""
-    # Later schemas know more of the same machine.
-    cpu = msgspec.structs.replace(identity.cpu, flags=[])
-    plain = msgspec.structs.replace(identity, cpu=cpu, hostname_sha256=host, reasons={}, hardware_sha256="", sha256="")
+    plain = msgspec.structs.replace(identity, hostname_sha256=host, reasons={}, hardware_sha256="", sha256="")
     return canonical_json(plain)

@@ -14,6 +14,7 @@ from kit.profile.reason import reason
 from kit.profile.sensor import Energy
 from kit.runner.hardware.alone import _energy, _throttled, _wait
 from kit.runner.hardware.check import within
+from kit.runner.hardware.first_hour import _ranks
 
 BOARDS = """
 from kit.devices.catalog import DEVICES
@@ -89,6 +90,18 @@ def test_a_wait_is_held_to_its_share_of_the_steps_that_it_is_for():
         return _wait("plain", launch(blocks=blocks, empty_wait_ns=wait_ns)).status
 
     assert (status(9_000), status(90_000), status(None)) == ("pass", "fail", "not_checked")
+
+
+@pytest.mark.parametrize(("step_ns", "status"), [(900, "pass"), (2000, "fail")])
+def test_a_step_that_is_not_waited_for_takes_no_longer_than_one_that_is(step_ns, status):
+    def of(backend, duration_ns):
+        lists = {"cycle": [0], "begin_ns": [0], "span_ns": [1], "lead_in": [0], "median_ns": [1000]}
+        blocks = Blocks(steps=[100], duration_ns=[100 * duration_ns], **lists)
+        return Launch(cell_key=f"mlp/{backend}/gpu", group="g", round=0, process="p", started="", blocks=blocks)
+
+    check = _ranks([of("jax", 500), of("torch", step_ns)])
+    assert (check.status, check.values["by_step"]) == (status, "jax, torch")
+    assert _ranks([of("jax", 500)]).status == "not_checked"
 
 
 def test_a_board_that_was_slowed_fails():
