@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from kit.audit.finding import Finding, Member
+from kit.audit.rule import Member, Outcome, rule
 from kit.profile.reason import reason
 
 
-def find(member: Member) -> Finding | None:
+@rule("member", worst="bad", on="accelerator")
+def board_shared(member: Member) -> Outcome:
     """Find cells whose launches were marked so when they ran."""
     launches = member.launches.values()
     marks = [mark for launch in launches for mark in launch.marks if mark.code == "board_shared"]
@@ -14,4 +15,4 @@ def find(member: Member) -> Finding | None:
         return None
     counts = [count for mark in marks if isinstance(count := mark.values.get("processes"), int)]
     evidence = {"processes": max(counts, default=0), "launches": len(marks), "of_launches": len(launches)}
-    return member.finding("board_shared", evidence, 100 * len(marks) / len(launches), reason("free_board"))
+    return member.finding("board_shared", "bad", evidence, 100 * len(marks) / len(launches), reason("free_board"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from kit.audit.finding import Finding, Member
+from kit.audit.rule import Member, Outcome, rule
 from kit.profile.reason import Reason, reason
 
 
-def find(member: Member) -> Finding | None:
+@rule("member", worst="warning", on="accelerator")
+def board_throttled(member: Member) -> Outcome:
     """Find cells whose launches were marked so when they ran; the gravest launch is the evidence."""
     marks = {mark.code: mark for launch in member.launches.values() for mark in launch.marks}
     slowed = [mark for launch in member.launches.values() for mark in launch.marks if mark.code == "board_throttled"]
@@ -15,7 +16,7 @@ def find(member: Member) -> Finding | None:
     worst = max(slowed, key=_share_pct)
     capped = marks.get("power_capped")
     remedy = reason("cool_board") if capped is None else Reason(code="raise_power_cap", values=capped.values)
-    return member.finding("board_throttled", worst.values, _share_pct(worst), remedy)
+    return member.finding("board_throttled", "warning", worst.values, _share_pct(worst), remedy)
 
 
 def _share_pct(mark: Reason) -> float:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kit.audit.finding import Finding, Member
 from kit.audit.launch_arrays import Place, counted
+from kit.audit.rule import Member, Outcome, rule, why_unread
 from kit.profile.launch import Launch
-from kit.profile.reason import reason
+from kit.profile.reason import Value, reason
 
 # Of the CPUs' time. From here on the mean step is longer than the median one by what is no longer called the same;
 # without a quota it is exactly nothing.
@@ -21,6 +21,7 @@ TAKEN_LEAST_PCT = 10.0
 # Of the CPUs' time in a block: below, there was no CPU to be had. The kernel counts in ticks of 10 ms, and 0.25 s on
 # two CPUs are 50.
 IDLE_SHARE_MAX = 0.05
+NO_QUOTA_POSSIBLE = ("no_throttling_count",)
 
 
 class CpuLoss(NamedTuple):
@@ -69,16 +70,34 @@ def cpu_loss(launches: Collection[Launch], within: Collection[Place] | None = No
     return CpuLoss(cpus, throttled_pct, others_pct, steal_pct)
 
 
-def find(member: Member) -> Finding | None:
-    """Find cells that were kept from their CPUs; by a quota first, as others then count for nothing."""
+@rule("member", worst="warning")
+def throttled(member: Member) -> Outcome:
+    """Find cells that a quota kept from their CPUs."""
     lost = cpu_loss(member.launches.values())
-    if lost is None:
+    if lost is None or lost.throttled_pct is None:
+        why = why_unread(member.profile, "cgroup.throttled_ns")
+        # A group that counts no throttling can have no quota: nothing was throttled.
+        return None if why.code in NO_QUOTA_POSSIBLE else why
+    if not lost.is_throttled:
         return None
-    if lost.is_throttled and lost.throttled_pct is not None:
-        evidence = {"throttled_pct": lost.throttled_pct, "cpus": lost.cpus}
-        explains = ("cpus_idle", "stalls")
-        return member.finding("throttled", evidence, lost.throttled_pct, reason("raise_quota"), explains)
-    if lost.is_contended:
-        evidence = {"contention_pct": lost.contention_pct, "steal_pct": lost.steal_pct or 0.0, "cpus": lost.cpus}
-        return member.finding("contention", evidence, lost.contention_pct, reason("quiet_machine"), ("cpus_idle",))
-    return None
+    evidence: dict[str, Value] = {"throttled_pct": lost.throttled_pct, "cpus": lost.cpus}
+    explains = ("cpus_idle", "stalls", "contention")
+    return member.finding("throttled", "warning", evidence, lost.throttled_pct, reason("raise_quota"), explains)
+
+
+@rule("member", worst="warning")
+def contention(member: Member) -> Outcome:
+    """Find cells whose CPUs others took."""
+    lost = cpu_loss(member.launches.values())
+    if lost is None or lost.others_pct is None:
+        return why_unread(member.profile, "process.cpu_ns", "machine.busy_ns")
+    if not lost.is_contended:
+        return None
+    evidence: dict[str, Value] = {
+        "contention_pct": lost.contention_pct,
+        "steal_pct": lost.steal_pct or 0.0,
+        "cpus": lost.cpus,
+    }
+    return member.finding(
+        "contention", "warning", evidence, lost.contention_pct, reason("quiet_machine"), ("cpus_idle",)
+    )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kit.audit.finding import Finding, Member
 from kit.audit.launch_arrays import cpus_used
-from kit.profile.reason import reason
+from kit.audit.rule import Member, Outcome, rule, why_unread
+from kit.profile.reason import Reason, reason
 
 # Of the threads asked for. Small steps never fill all CPUs: below a half, the threads mostly wait.
 IDLE_USE_MAX = 0.5
@@ -16,15 +16,33 @@ THREADS_LEAST = 2
 IDLE_RANK = 0.5
 
 
-def find(member: Member) -> Finding | None:
-    """Find cells on a CPU that use far fewer CPUs than they have threads, or more."""
+@rule("member", worst="note", on="cpu")
+def cpus_idle(member: Member) -> Outcome:
+    """Find cells that use far fewer CPUs than they have threads."""
+    values = _use(member)
+    if isinstance(values, Reason):
+        return values
+    used, threads = values["cpus_used"], values["threads"]
+    if threads < THREADS_LEAST or used >= IDLE_USE_MAX * threads:
+        return None
+    return member.finding("cpus_idle", "note", values, 100 * (1 - used / threads) * IDLE_RANK, reason("larger_batch"))
+
+
+@rule("member", worst="warning", on="cpu")
+def cpus_beyond(member: Member) -> Outcome:
+    """Find cells that use more CPUs than they were given threads."""
+    values = _use(member)
+    if isinstance(values, Reason):
+        return values
+    used, threads = values["cpus_used"], values["threads"]
+    if used <= BEYOND_USE_LEAST * threads:
+        return None
+    return member.finding("cpus_beyond", "warning", values, 100 * (used / threads - 1), reason("equal_threads"))
+
+
+def _use(member: Member) -> dict[str, float] | Reason:
     threads = next((launch.threads.requested for launch in member.launches.values() if launch.threads is not None), 0)
     used = cpus_used(member.launches.values())
-    if used is None or threads < 1 or member.cell.device != "cpu":
-        return None
-    values = {"cpus_used": used, "threads": threads}
-    if used > BEYOND_USE_LEAST * threads:
-        return member.finding("cpus_beyond", values, 100 * (used / threads - 1), reason("equal_threads"))
-    if threads >= THREADS_LEAST and used < IDLE_USE_MAX * threads:
-        return member.finding("cpus_idle", values, 100 * (1 - used / threads) * IDLE_RANK, reason("larger_batch"))
-    return None
+    if used is None or threads < 1:
+        return why_unread(member.profile, "process.cpu_ns")
+    return {"cpus_used": used, "threads": threads}

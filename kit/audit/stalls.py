@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from kit.audit.finding import Finding, Member
 from kit.audit.launch_arrays import block_arrays
+from kit.audit.rule import Member, Outcome, rule
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
 from kit.stats.difference import Difference, over_rounds
@@ -21,15 +21,18 @@ from kit.stats.verdict import ROUNDS_FOR_VERDICT
 STALLED_LEAST_PCT = 5.0
 
 
-def find(member: Member) -> Finding | None:
+@rule("member", worst="warning")
+def stalls(member: Member) -> Outcome:
     """Find members whose whole time says something else than their usual step, against every other of the group."""
     excesses = [over_rounds(logs) for logs in _excess_logs(member) if len(logs) >= ROUNDS_FOR_VERDICT]
+    if not excesses:
+        return reason("too_few_rounds", rounds=len(member.launches), needed=ROUNDS_FOR_VERDICT)
     least = min((excess for excess in excesses if excess is not None), key=_low, default=None)
     if least is None or _low(least) <= 1 + STALLED_LEAST_PCT / 100:
         return None
     stalled_pct = 100 * (1 - 1 / least.ratio)
     evidence = {"stalled_pct": stalled_pct, "rounds": least.count}
-    return member.finding("stalls", evidence, stalled_pct, reason("see_latency"))
+    return member.finding("stalls", "warning", evidence, stalled_pct, reason("see_latency"))
 
 
 def _low(excess: Difference) -> float:

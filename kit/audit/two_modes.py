@@ -11,11 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kit.audit.contention import cpu_loss
-from kit.audit.finding import Finding, Member
 from kit.audit.kernel_time import FAULTS_LEAST_PER_CPU_MS, other_allocator
 from kit.audit.launch_arrays import Place
+from kit.audit.rule import Member, Outcome, rule
 from kit.profile.launch import Launch
-from kit.stats.modes import GAP_LEAST_PLAIN, TwoModes, modes_by_cause, two_modes
+from kit.profile.reason import Value
+from kit.stats.modes import GAP_LEAST_PLAIN, TwoModes, modes_by_cause
+from kit.stats.modes import two_modes as modes_by_level
 
 # Of the slow mode's faults per step, in the fast one: then the faults are what parts the modes.
 FEW_FAULTS_SHARE = 0.5
@@ -30,23 +32,24 @@ class Modes(NamedTuple):
     slowed_log: float  # ln of slow over fast, relative to the others of the group where there are any
 
 
-def find(member: Member) -> Finding | None:
+@rule("member", worst="warning")
+def two_modes(member: Member) -> Outcome:
     """Find members in two modes, and whether page faults part them."""
     modes = modes_of(member)
     if modes is None:
         return None
-    values = {
+    values: dict[str, Value] = {
         "fast_step_ns": modes.step_ns[0],
         "slow_step_ns": modes.step_ns[1],
         "slow_share_pct": 100 * float(np.mean(list(modes.is_slow.values()))),
     }
     rank = 100 * (1 - math.exp(-modes.slowed_log))
     if modes.faults_per_step is None:
-        return member.finding("two_modes", values, rank, explains=("stalls",))
+        return member.finding("two_modes", "warning", values, rank, explains=("stalls",))
     fast, slow = modes.faults_per_step
     values |= {"fast_faults_per_step": fast, "slow_faults_per_step": slow}
     explains = ("stalls", "page_faults", "kernel_share")
-    return member.finding("two_modes_page_faults", values, rank, other_allocator(member.variant), explains)
+    return member.finding("two_modes_page_faults", "warning", values, rank, other_allocator(member.variant), explains)
 
 
 def modes_of(member: Member) -> Modes | None:
@@ -64,7 +67,7 @@ def modes_of(member: Member) -> Modes | None:
     if counted and np.quantile(faults / cpu_ms, 0.9) >= FAULTS_LEAST_PER_CPU_MS:
         modes = modes_by_cause(relative, faults)
     if modes is None:
-        modes = two_modes(times, gap_least=GAP_LEAST_PLAIN) if alone else two_modes(relative, own_log=times)
+        modes = modes_by_level(times, gap_least=GAP_LEAST_PLAIN) if alone else modes_by_level(relative, own_log=times)
     if modes is None:
         return None
     slow, is_slow = modes.slow, dict(zip(blocks, modes.slow.tolist(), strict=True))

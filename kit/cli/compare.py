@@ -194,14 +194,14 @@ def _compared(
     paths = [*before, *after]
     labels = labels_of(paths)
     if len(paths) == 1:
-        from kit.audit.finding import audit
+        from kit.audit.audit import findings_of
         from kit.compare.within import compare_within
 
         profile = _measured(paths[0])
         devices = {result.cell.device for result in profile.cells}
         # Cells of two devices that took turns are pairs; others are runs of two platforms.
         if len(devices) == 1 or "device" in profile.suite.compare:
-            return compare_within(labels[0], profile, baseline=baseline, findings=audit(profile), by=by)
+            return compare_within(labels[0], profile, baseline=baseline, findings=findings_of(profile), by=by)
         return compare_runs([reduce_run(labels[0], profile, by)], baseline=baseline, force=force, by=by)
 
     # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.

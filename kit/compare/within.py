@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kit.audit.finding import Finding, members
+from kit.audit.finding import Finding
 from kit.audit.launch_arrays import block_arrays
+from kit.audit.rule import groups_of
 from kit.audit.two_modes import modes_of
 from kit.compare.cell_numbers import compile_first_ns, judged_ns, processes_shared
 from kit.compare.fits import score_difference
@@ -62,7 +63,8 @@ def compare_within(
         raise KitError(f"no baseline {baseline!r} in {label}; choose from {', '.join(sorted(known))}")
     heads = titles([[result.cell for result in group.results.values()] for group in whole])
     processes = processes_shared(profile)
-    modes = {(member.group, member.cell.key): of for member in members(profile) if (of := modes_of(member)) is not None}
+    members = [member for group in groups_of(profile) for member in group]
+    modes = {(member.group, member.cell.key): of for member in members if (of := modes_of(member)) is not None}
     groups = []
     for group, title in zip(whole, heads, strict=True):
         base = next((key for key, name in group.names.items() if baseline in (name, key)), group.parts[0].baseline)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from profile_builder import group, member, profile
 
-from kit.audit.finding import audit
+from kit.audit.audit import findings_of as audit
 from kit.profile.cell import Variant
 from kit.profile.launch import Compilations, Threads
 from kit.profile.reason import reason
@@ -176,11 +176,11 @@ def test_throttling_comes_before_what_it_explains():
     assert codes(planted("torch", throttled, stall=0.3)) == [("throttled", "torch")]
 
 
-def test_findings_come_by_group_and_then_by_weight():
+def test_findings_come_by_group_then_by_severity_and_weight():
     first = group("first", planted("torch", stall=0.1), planted("jax", FAULTS))
     second = group("second", planted("torch", step_ms=21.0, batch=64, launch={"recompiles": Compilations(count=1)}))
     listed = audit(profile(first, second))
-    expected = [("first", "page_faults"), ("first", "stalls"), ("second", "recompiles")]
+    expected = [("first", "stalls"), ("first", "page_faults"), ("second", "recompiles")]
     assert [(finding.group, finding.code) for finding in listed] == expected
 
 
@@ -199,17 +199,17 @@ SLOWED = reason("board_throttled", share_pct=80.0, causes="software power cap")
 
 def test_a_slowed_board_names_its_cap_where_it_has_one():
     capped = reason("power_capped", cap_w=230.0, default_w=700.0)
-    (finding,) = found(planted("jax", launch={"marks": [SLOWED, capped]}))
+    (finding,) = found(planted("jax", device="gpu", launch={"marks": [SLOWED, capped]}))
     assert (finding.values["share_pct"], finding.remedy.code) == (80.0, "raise_power_cap")
-    (finding,) = found(planted("jax", launch={"marks": [SLOWED]}))
+    (finding,) = found(planted("jax", device="gpu", launch={"marks": [SLOWED]}))
     assert finding.remedy.code == "cool_board"
     nonsense = [reason("board_throttled", share_pct="much"), reason("power_capped", gpu=1), reason("board_shared")]
-    assert {finding.code for finding in found(planted("jax", launch={"marks": nonsense}))} == {
+    assert {finding.code for finding in found(planted("jax", device="gpu", launch={"marks": nonsense}))} == {
         "board_throttled",
         "board_shared",
     }
     # A cap that slowed nothing is a mark, and no finding.
-    assert found(planted("jax", launch={"marks": [capped]})) == []
+    assert found(planted("jax", device="gpu", launch={"marks": [capped]})) == []
 
 
 EXAMPLES = {
@@ -221,8 +221,8 @@ EXAMPLES = {
     "cpus_beyond": planted("jax", {"process.cpu_ns": 80e6}),
     "recompiles": planted("jax", launch={"recompiles": Compilations(count=2)}),
     "throttled": planted("jax", {"cgroup.throttled_ns": 9e6}),
-    "board_throttled": planted("jax", launch={"marks": [SLOWED]}),
-    "board_shared": planted("jax", launch={"marks": [reason("board_shared", processes=2)]}),
+    "board_throttled": planted("jax", device="gpu", launch={"marks": [SLOWED]}),
+    "board_shared": planted("jax", device="gpu", launch={"marks": [reason("board_shared", processes=2)]}),
     "contention": planted("jax", change=shares(busy=1.0, cell=0.55)),
 }
 
@@ -236,7 +236,7 @@ def test_every_finding_has_its_line(code):
 
 
 def test_every_finding_has_its_section(request):
-    page = (request.config.rootpath / "docs" / "findings.md").read_text(encoding="utf-8")
+    page = (request.config.rootpath / "docs" / "audit.md").read_text(encoding="utf-8")
     headings = re.findall(r"^## (.*)$", page, re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
     assert anchors == {code.replace("_", "-") for code in FINDINGS}

@@ -1,7 +1,7 @@
 import profile_builder as b
 import pytest
 
-from kit.audit.finding import audit
+from kit.audit.audit import findings_of as audit
 from kit.compare.within import compare_within, round_ratios
 from kit.errors import KitError
 from kit.profile.launch import Fit, Phase

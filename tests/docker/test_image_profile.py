@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from kit.audit.finding import audit
+from kit.audit.audit import findings_of as audit
 from kit.profile.store import read_profile
 from kit.version import __version__
 

@@ -13,12 +13,13 @@ def write(report, _stream):
 '''
 RULE = '''
 """Every cell of PyTorch is found."""
-from kit.audit.finding import Finding
+from kit.audit.rule import rule
 from kit.profile.reason import reason
 
-def find(member):
+@rule("member", worst="note")
+def warp_core(member):
     if member.cell.backend == "torch":
-        return Finding("warp_core", member.cell.key, member.group, {"lost_ns": 2e6}, 1.0, reason("eject_it"))
+        return member.finding("warp_core", "note", {"lost_ns": 2e6}, 1.0, reason("eject_it"))
 '''
 
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
-from kit.audit.finding import Finding, audit
+from kit.audit.audit import findings_of as audit
+from kit.audit.finding import Finding
 from kit.compare.across import compare_runs
 from kit.compare.comparability import run_mismatches
 from kit.compare.explaining_facts import FACTS, Fact
@@ -85,7 +86,7 @@ def test_the_table_answers_in_one_column_and_one_sentence():
     assert f"{sentence[1]} ± " in shown, "the digits of the row"
     assert "TensorFlow is the fastest: 5." in shown
     assert "failed: killed for lack of memory" in shown
-    assert "87,341 page faults a step" in shown and "docs/findings.md#page-faults" in shown
+    assert "87,341 page faults a step" in shown and "docs/audit.md#page-faults" in shown
     assert "(apt: libtcmalloc-minimal4)" in shown
     assert "rounds-2" in shown
     assert "energy/sample" not in shown and shown.count("energy: not measured") == 1
@@ -242,7 +243,9 @@ def test_a_code_that_is_not_known_is_shown_as_it_is():
 
 
 def test_a_rule_and_a_fact_without_a_sentence_are_shown_as_they_are():
-    finding = Finding("warp_core", "key", "g", {"lost_ns": 2e6}, 1.0, Reason(code="eject_it", values={}))
+    finding = Finding(
+        code="warp_core", severity="note", values={"lost_ns": 2e6}, remedy=Reason(code="eject_it", values={})
+    )
     line = explanation(finding, "torch")
     assert "warp core" in line.evidence and "torch" in line.evidence and "2.00 ms" in line.evidence
     assert line.remedy == "eject it"

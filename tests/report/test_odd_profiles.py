@@ -8,7 +8,7 @@ import profile_builder as b
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.audit.finding import audit
+from kit.audit.audit import findings_of as audit
 from kit.compare.across import compare_runs
 from kit.compare.runs import reduce_run
 from kit.compare.within import compare_within

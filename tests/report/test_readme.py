@@ -3,7 +3,7 @@
 import io
 import re
 
-from kit.audit.finding import audit
+from kit.audit.audit import findings_of as audit
 from kit.backends.catalog import CATALOG
 from kit.compare.suite_table import suite_table
 from kit.compare.within import compare_within
