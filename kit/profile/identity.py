@@ -53,6 +53,8 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
     libc: str | None
     packages: dict[str, str] = {}  # distribution -> version, frameworks and numerical libraries
     environment: dict[str, str] = {}  # variables that the workers inherit and that libraries read, by name
+    # Who set each of them: "image", "container", a launcher's name, "user"; empty: not recorded, as up to schema 2.4.
+    environment_set_by: dict[str, str] = {}
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):

@@ -74,6 +74,8 @@ REASONS: Templates = {
     "pool_threads_not_listed": "its thread pool does not list its threads",
     "eager": "eager mode compiles nothing",
     "own_program": "a program compiles as it likes",
+    "threads_left_to_framework": "a variant sets variables for threads, and the framework tells no number",
+    "threads_hardly_ran": "its busiest thread ran for {busiest_ns} in its blocks: {needed_ns} are needed to tell",
     "threads_by_environment": "set by environment variables, which its framework reads",
     "run_resumed": "the run was resumed: counters began anew",
     # Marks.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
+from kit.backends.environment import THREAD_VARIABLES
 from kit.profile.cell import Variant
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
@@ -213,6 +214,7 @@ def member_request(plan: RunPlan, member: MemberPlan, number: int, share: float)
         data=plan.suite.data,
         seed=plan.suite.seed,
         threads=first.threads or default_threads(plan.cpus, plan.identity.container.cpu_limit),
+        tells_threads=not {*variant.env} & {*THREAD_VARIABLES},
         cpus=plan.cpus,
         clock=plan.clock,
         memory_share=GPU_SHARE * share,
