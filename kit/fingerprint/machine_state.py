@@ -81,6 +81,9 @@ def state(root: Path = Path("/")) -> State:
         pressure_cpu_some_ns=ask(
             "pressure_cpu_some_ns", lambda: pressure_some_ns((root / "proc/pressure/cpu").read_bytes())
         ),
+        core_throttled=ask("core_throttled", lambda: _throttle_count(cpu, "core")),
+        package_throttled=ask("package_throttled", lambda: _throttle_count(cpu, "package")),
+        numa_misses=ask("numa_misses", lambda: _numa_misses(cpu.parent / "node")),
         accelerators=[state for device in DEVICES.values() for state in device.states()],
         reasons=reasons,
     )
@@ -90,6 +93,18 @@ def _temperature_c() -> float | Reason:
     thermometers = psutil.sensors_temperatures()
     entries = next((thermometers[name] for name in CPU_THERMOMETERS if thermometers.get(name)), None)
     return float(max(entry.current for entry in entries)) if entries else reason("no_thermometer")
+
+
+def _throttle_count(cpu: Path, what: str) -> int | Reason:
+    """Return how often heat held cores back; each CPU of a package counts the package's."""
+    counts = [int(file.read_text()) for file in cpu.glob(f"cpu[0-9]*/thermal_throttle/{what}_throttle_count")]
+    return sum(counts) if counts else reason("no_throttle_count")
+
+
+def _numa_misses(nodes: Path) -> int | Reason:
+    files = list(nodes.glob("node[0-9]*/numastat"))
+    misses = [int(re.findall(r"^numa_miss (\d+)", file.read_text(), re.MULTILINE)[0]) for file in files]
+    return sum(misses) if misses else reason("not_shown", source=str(nodes))
 
 
 def _throttled(root: Path) -> tuple[int, int] | Reason:

@@ -203,6 +203,7 @@ REASONS: Templates = {
     "interpreter_not_asked": "{python} could not be asked for its packages: {error}",
     "libc_not_named": "the C library does not name itself (musl does not)",
     "no_governor": "no cpufreq driver here (usual in a virtual machine): the host sets the governor",
+    "no_throttle_count": "the kernel counts no thermal throttling here (it does on Intel, and not in virtual machines)",
     "no_turbo_switch": "neither intel_pstate/no_turbo nor cpufreq/boost is there (usual in a virtual machine)",
     "no_thermometer": "the kernel shows no CPU thermometer (usual in a virtual machine)",
     "state_not_as_expected": "not readable: {error}",
@@ -237,6 +238,7 @@ REASONS: Templates = {
     "nvml_no_gpu": "NVML lists no GPU: start the container with --gpus all, and check `nvidia-smi -L` on the host",
     "nvml_failed": "NVML: {error}",
     "nvml_not_supported": "the board or its driver does not offer it",
+    "nvml_no_gpm": "the board or its driver does not offer it (GPM: Hopper and later, not in MIG slices)",
     "nvml_no_energy_counter": "the board or its driver does not offer it (the energy counter: Volta and later; virtual "
     "GPUs and MIG slices often none)",
     # TPU
