@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from kit.audit.finding import Finding, Severity
 from kit.audit.launch_arrays import Counted, counted
@@ -23,6 +23,7 @@ from kit.profile.launch import Launch
 from kit.profile.reason import Reason, Value, reason
 from kit.profile.schema import CellResult, Profile
 
+T = TypeVar("T")
 # A reason: what is missing; None: nothing found.
 Outcome = Finding | Reason | None | list[Finding]
 # "member": one cell in one group, with those beside it; "group": all of them; "fleet": all profiles that were given.
@@ -77,6 +78,14 @@ class Member:
     others: list[dict[int, Launch]]  # the same of each other member of the group that has any
     profile: Profile
     variant: Variant | None = None  # the cell's, where the suite names it
+    known: dict[object, Any] = field(default_factory=dict)  # of its group: what rules have computed, by what of
+
+    def once(self, of: object, compute: Callable[[], T]) -> T:
+        """Return what another rule, or this one for another member, has computed already; else compute it."""
+        if of not in self.known:
+            self.known[of] = compute()
+        value: T = self.known[of]
+        return value
 
     @property
     def paired_rounds(self) -> list[int]:
@@ -90,7 +99,7 @@ class Member:
 
     def counted(self, *names: str) -> Counted | Reason:
         """Return the blocks of all launches with these counters' differences; where no block has them all, why."""
-        blocks = counted(self.launches.values(), *names)
+        blocks = self.once((self.cell.key, names), lambda: counted(self.launches.values(), *names))
         return why_unread(self.profile, *names) if blocks is None else blocks
 
     def finding(  # noqa: PLR0917 - what a finding is made of
@@ -143,11 +152,11 @@ def groups_of(profile: Profile) -> Iterator[list[Member]]:
             for launch in results[key].launches if key in results else ():
                 if launch.group == group.key and launch.gave_number:
                     finished.setdefault(key, {})[launch.round] = launch
-        members = []
+        members, known = [], dict[object, Any]()
         for key, launches in finished.items():
             others = [of_other for other, of_other in finished.items() if other != key]
             cell = results[key].cell
-            members.append(Member(cell, group.key, launches, others, profile, variants.get(cell.variant)))
+            members.append(Member(cell, group.key, launches, others, profile, variants.get(cell.variant), known))
         yield members
 
 
