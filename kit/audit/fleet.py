@@ -8,10 +8,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from kit.audit.finding import Finding
-from kit.audit.launch_arrays import block_arrays
 from kit.audit.rule import Audited, Outcome, rule
 from kit.profile.reason import reason
-from kit.stats.rounds import launch_time_ns
 from kit.stats.runs import RUNS_SD
 
 # A median says what is usual of four; of three, one that is odd moves it.
@@ -39,10 +37,8 @@ def far_below_fleet(audited: Sequence[Audited]) -> Outcome:
     for fleet in fleets:
         steps_ns: dict[str, dict[str, float]] = defaultdict(dict)
         for of in fleet:
-            for result in of.results:
-                times_ns = [launch_time_ns(block_arrays(launch)) for launch in result.launches if launch.gave_number]
-                if times_ns and math.isfinite(step_ns := statistics.median(times_ns)):
-                    steps_ns[result.key][of.label] = step_ns
+            for key, step_ns in of.steps_ns.items():
+                steps_ns[key][of.label] = step_ns
         for key, by_label in steps_ns.items():
             if len(by_label) < FLEET_LEAST:
                 continue
@@ -73,9 +69,8 @@ def missing_in_fleet(audited: Sequence[Audited]) -> Outcome:
     for fleet in fleets:
         having: dict[str, set[str]] = defaultdict(set)
         for of in fleet:
-            for result in of.results:
-                if any(launch.gave_number for launch in result.launches):
-                    having[result.key].add(of.label)
+            for key in of.steps_ns:
+                having[key].add(of.label)
         findings += [
             Finding(
                 code="missing_in_fleet",
