@@ -128,6 +128,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     pressure_cpu_some_ns: Int64 | None
     core_throttled: Int64 | None = None  # times that heat held a core back, over all of them; null up to schema 2.4
     package_throttled: Int64 | None = None  # the same of packages, as each of their CPUs counts it
+    clock_synchronized: bool | None = None  # the wall clock, by NTP or PTP, as the kernel was told
     numa_misses: Int64 | None = None  # pages that came from another node of memory than was wanted
     accelerators: list[AcceleratorState] = []  # GPUs, as far as NVML lists them
     reasons: dict[str, Reason] = {}
