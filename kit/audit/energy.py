@@ -137,7 +137,7 @@ def beats_with_sensor(member: Member) -> Outcome:
     return member.finding("beats_with_sensor", "warning", evidence, remedy=reason("other_batch"))
 
 
-@rule("member", worst="warning")
+@rule("member", worst="warning", on="accelerator")
 def counter_against_integral(member: Member) -> Outcome:
     """Find boards whose counter and whose integrated power say different joules."""
     by_tier: dict[tuple[int, str | None], dict[str | None, float]] = defaultdict(dict)
