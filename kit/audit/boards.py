@@ -56,10 +56,12 @@ def hardware_slowdown(member: Member) -> Outcome:
 @rule("member", worst="warning", on="accelerator")
 def board_throttled(member: Member) -> Outcome:
     """Find cells whose launches were marked so when they ran, or whose board heat slowed; the gravest is told."""
-    slowed = [mark for launch in member.launches.values() for mark in launch.marks if mark.code == "board_throttled"]
-    if slowed:
+    marks = [mark for launch in member.launches.values() for mark in launch.marks]
+    if slowed := [mark for mark in marks if mark.code == "board_throttled"]:
         worst = max(slowed, key=_share_pct)
-        return member.finding("board_throttled", "warning", worst.values, _share_pct(worst), reason("cool_board"))
+        capped = next((mark for mark in marks if mark.code == "power_capped"), None)
+        remedy = reason("cool_board") if capped is None else Reason(code="raise_power_cap", values=capped.values)
+        return member.finding("board_throttled", "warning", worst.values, _share_pct(worst), remedy)
     heat_pct = _worst(member, ".thermal_violation")
     if heat_pct is None:
         return None if _worst(member, ".throttled") is not None else _why_no_gauge(member, "throttled")
