@@ -295,8 +295,8 @@ FINDINGS: Templates = {
     "cpu_pressure": "beside {who} some task waited for a CPU {some_pct:.0f} % of the time.",
     "quota_below_threads": "{threads} threads on a quota of {cpu_limit:g} CPUs.",
     "numa_remote": "on CPUs of {nodes} of {of_nodes} nodes of memory; {pages:,} pages came from another than wanted.",
-    "smt_shared": "{threads} threads run on {cpus} CPUs of {cores} cores; {others_cpus} more CPUs of these cores are "
-    "others' to use.",
+    "smt_shared": "threads: {threads}, CPUs: {cpus}, cores: {cores}; CPUs of these cores that others may use: "
+    "{others_cpus}.",
     "cpu_throttled": "heat held cores back {cores:,} times during the run, packages {packages:,} times.",
     "clock_not_synchronized": "the machine's wall clock is not synchronized.",
     "clock_drift": "the rate of the clock moved by {drift_ppm:.0f} ppm in a launch, in {launches} of {of_launches}.",
