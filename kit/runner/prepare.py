@@ -37,6 +37,7 @@ from kit.workloads.catalog import WORKLOADS
 from kit.workloads.data.choice import resolve_data
 from kit.workloads.data.files import data_folder
 from kit.workloads.installed import adding_distributions
+from kit.workloads.operations import is_operation
 
 
 def check_devices(cells: Sequence[Cell]) -> None:
@@ -112,9 +113,9 @@ def ensure_data(cells: Sequence[Cell], choice: str) -> tuple[dict[str, str], Rea
     Raises:
         DataError: a file that is there is wrong; or data that was asked for by name cannot be had.
     """
-    built = [cell.workload for cell in cells if CATALOG[cell.backend].builds_workloads]
+    built = [cell.workload for cell in cells if CATALOG[cell.backend].builds_workloads and not is_operation(cell)]
     if not built and choice != "auto":
-        raise KitError(f"programs bring their own data: leave out --data {choice}")
+        raise KitError(f"programs and operations have their own data: leave out --data {choice}")
     names = dict.fromkeys(WORKLOADS[workload].data for workload in built)
     resolved = {name: resolve_data(choice, name) for name in names}
     synthetic = [(name, data.reason) for name, data in resolved.items() if data.reason is not None]

@@ -17,9 +17,10 @@ from kit.profile.cell import Cell
 from kit.profile.launch import StepPlan
 from kit.profile.schema import Group
 from kit.profile.unfinished import RunPlan
-from kit.runner.round import counts_energy
+from kit.runner.round import counts_energy, steps_of
 from kit.suites.plan import SharedGroups, plan_shared_groups
 from kit.worker.messages import Done
+from kit.workloads.operations import is_operation
 
 # Of a fit at least, besides its reference's warm-up: two programs built, some stretches, two test passes. The fit of 50
 # updates of mlp took 3 s, the one of cnn 8 (TensorFlow) to 25 s (JAX).
@@ -45,23 +46,39 @@ class _Round(NamedTuple):
 
 def _round_of(shared: Sequence[SharedGroups], steps: StepPlan) -> _Round:
     members = [member for groups in shared for member in groups.members]
-    tasks = {cell.key: cell.task for member in members for cell in member.cells}
-    keys = [key for groups in shared for group in groups.groups for key in group.cells]
-    fits = [key for key in keys if tasks[key] == "fit"]
-    starts_s = sum(CATALOG[member.cells[0].backend].start_s for member in members)
-    stepping = len(keys) - len(fits)
-    blocks_s = stepping * (steps.cycles * steps.block_s + steps.energy_s)
-    return _Round(starts_s + len(keys) * steps.warmup_s + blocks_s, fits, stepping * steps.cycles)
+    by_key = {cell.key: cell for member in members for cell in member.cells}
+    cells = [by_key[key] for groups in shared for group in groups.groups for key in group.cells]
+    seconds, blocks, fits = sum(CATALOG[member.cells[0].backend].start_s for member in members), 0, list[str]()
+    for cell in cells:
+        plan = steps_of(steps, [cell])
+        seconds += plan.warmup_s
+        if cell.task == "fit":
+            fits.append(cell.key)
+        else:
+            seconds += plan.cycles * plan.block_s + plan.energy_s
+            blocks += plan.cycles
+    return _Round(seconds, fits, blocks)
 
 
 def _planned(
     cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str], steps: StepPlan, rounds: int
 ) -> list[_Round]:
-    """Return the rounds where no cell fails: fits are repeated in the first of them only."""
-    fits = {cell.key for cell in cells if cell.task == "fit"}
-    stepping = [group for group in groups if group.cells[0] not in fits]
-    whole, rest = (_round_of(plan_shared_groups(cells, some, share), steps) for some in (groups, stepping))
-    return [whole if steps.fit_rounds is None or number < steps.fit_rounds else rest for number in range(rounds)]
+    """Return the rounds where no cell fails: fits and operations are repeated in the first of them only."""
+    by_key = {cell.key: cell for cell in cells}
+
+    def planned(number: int) -> _Round:
+        is_over = [limit is not None and number >= limit for limit in (steps.fit_rounds, steps.ceiling_rounds)]
+        left = [
+            group
+            for group in groups
+            for first in [by_key[group.cells[0]]]
+            if not (is_over[0] and first.task == "fit") and not (is_over[1] and is_operation(first))
+        ]
+        return _round_of(plan_shared_groups(cells, left, share), steps)
+
+    last = max(limit or 0 for limit in (steps.fit_rounds, steps.ceiling_rounds))
+    known = [planned(number) for number in range(min(rounds, last + 1))]
+    return [known[min(number, last)] for number in range(rounds)]
 
 
 def estimate(
