@@ -136,6 +136,9 @@ REASONS: Templates = {
     "runs_apart": "one side's runs all came before the other's: what the machine did in between is in the difference; "
     "alternate them where you can",
     "versions": "{backend}: {listed}",
+    "ceilings_measured": "{operations} ceilings were measured, too: --wide has them, and each network's share",
+    "ceilings_not_measured": "no ceiling was measured on its device: kit run --ceilings",
+    "work_not_known": "what a step computes is not known: a layer of its network does not say",
     "per_sample": "batches are compared by time per sample",
     # Blank cells of a suite's own table.
     "not_measured": "not measured",
@@ -267,6 +270,10 @@ FINDINGS: Templates = {
     "two_modes_page_faults": "{who}: bimodal step time, {slow_faults_per_step:,.0f} page faults a step in the slow "
     "mode, {fast_faults_per_step:,.0f} in the fast one.",
     "stalls": "{who} stalls for {stalled_pct:.0f} % of its time: in its step, not in its median step.",
+    "above_ceiling": "{who} would compute {reached_gflop_s:,.0f} GFLOP/s, and the fastest product measured here has "
+    "{ceiling_gflop_s:,.0f} ({operation}): it does not do its work.",
+    "shorter_than_dispatch": "{who}: a step of {step_ns} is shorter than an empty dispatch, {empty_ns}: nothing ran.",
+    "input_bound": "{who} waits {input_pct:.0f} % of its fit for its input, against steps on resident batches.",
     "cpus_idle": "{who} uses {cpus_used:.1f} CPUs with {threads} threads.",
     "cpus_beyond": "{who} uses {cpus_used:.1f} CPUs although {threads} threads were asked for.",
     "recompiles": "{who} compiled again after its first step: {recompiles} times, in {launches} of {of_launches}.",
@@ -278,6 +285,8 @@ FINDINGS: Templates = {
 }
 
 REMEDIES: Templates = {
+    "see_what_runs": "See that a step runs the model and returns what it computes, on the device that is measured",
+    "resident_batches": "Prepare batches ahead, or hold them on the device: --feed device shows what that is worth",
     "try_variant": "Try --variant {variant} (apt: {package})",
     "count_system_calls": "Count its system calls: strace -c -f -p PID, or perf top",
     "see_latency": "See median, p95 and p99 in --wide, or judge by the median step: --by latency",
