@@ -71,6 +71,16 @@ def ceilings_of(profile: Profile) -> list[Ceiling]:
     return [Ceiling(cell, step_ns) for cell, step_ns in best_ns if step_ns is not None]
 
 
+def without_operations(profile: Profile) -> Profile:
+    """Return the profile as if its networks alone had been measured; where there are none, as it is."""
+    networks = {result.key for result in profile.cells if not is_operation(result.cell)}
+    if not networks or len(networks) == len(profile.cells):
+        return profile
+    groups = [group for group in profile.groups if networks.issuperset(group.cells)]
+    cells = [result for result in profile.cells if result.key in networks]
+    return msgspec.structs.replace(profile, groups=groups, cells=cells)
+
+
 def step_ns_of(launches: Iterable[Launch], *, best: bool = False) -> float | None:
     """Return the step time of the middle launch with a number, or of the best; None where there is none."""
     blocks = [block_arrays(launch) for launch in launches if launch.gave_number]

@@ -56,8 +56,8 @@ MATMUL = Operation(
     accelerator_sizes=(1024, 4096, 8192),
     in_precisions=True,
 )
-# One that fits into caches, as most networks' arrays do here, and one that does not fit into most.
-TRIAD = Operation(name="triad", parameter="mib", sizes=(4, 256))
+# One that fits into most last caches and is long against a dispatch, and one that fits into next to none.
+TRIAD = Operation(name="triad", parameter="mib", sizes=(16, 256))
 COPY_IN, COPY_OUT, EMPTY = (Operation(name=name) for name in ("copy_in", "copy_out", "empty"))
 OPERATIONS = {operation.name: operation for operation in (MATMUL, TRIAD, COPY_IN, COPY_OUT, EMPTY)}
 
