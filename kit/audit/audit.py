@@ -5,7 +5,8 @@ rule × profile × cell ──► finding │ nothing found │ could not check 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,22 +16,18 @@ from kit.profile.reason import Reason
 from kit.profile.schema import Profile
 
 
-def audit(
-    audited: Sequence[Audited], rules: Sequence[Rule] | None = None, unread: Sequence[AuditedProfile] = ()
-) -> Audit:
-    """Return what the rules, by default all, say of some profiles; `unread`: files that are none, to be named."""
-    findings: list[Finding] = []
-    not_checked: list[NotChecked] = []
-    outcomes: list[RuleOutcome] = []
-    for asked in all_rules() if rules is None else rules:
-        of_rule, missing, subjects = _ask(asked, audited)
-        findings += of_rule
-        not_checked += missing
-        outcomes.append(RuleOutcome(rule=asked.name, outcome=_summed_up(of_rule, missing, subjects)))
-    read = [AuditedProfile(label=of.label, id=of.profile.id, created=of.profile.created) for of in audited]
-    return Audit(
-        profiles=[*read, *unread], findings=_sorted(_unexplained(findings)), not_checked=not_checked, rules=outcomes
-    )
+class Asked(NamedTuple):
+    """What came of asking some rules of one profile, or of a fleet."""
+
+    findings: list[Finding]
+    not_checked: list[NotChecked]
+    subjects: dict[str, int]  # of how many cells, groups or profiles each rule was asked
+
+
+def audit(audited: Sequence[Audited], rules: Sequence[Rule] | None = None) -> Audit:
+    """Return what the rules, by default all, say of some profiles."""
+    asked = all_rules() if rules is None else rules
+    return summed_up(asked, audited, [ask(of, asked) for of in audited])
 
 
 def findings_of(profile: Profile) -> list[Finding]:
@@ -41,55 +38,76 @@ def findings_of(profile: Profile) -> list[Finding]:
     return sorted(findings, key=lambda finding: order[finding.group])
 
 
-def _ask(asked: Rule, audited: Sequence[Audited]) -> tuple[list[Finding], list[NotChecked], int]:
-    """Return what a rule found, what it could not check, and of how many cells, groups or profiles it was asked."""
-    findings: list[Finding] = []
-    not_checked: list[NotChecked] = []
-    subjects = 0
-    for label, outcomes in _outcomes(asked, audited):
-        subjects += len(outcomes)
-        missing: list[Reason] = []
-        for outcome in outcomes:
-            if isinstance(outcome, Reason):
-                missing.append(outcome)
-            elif outcome is not None:
-                of_outcome = outcome if isinstance(outcome, list) else [outcome]
-                findings += [replace(of, rule=asked.name, profile=of.profile or label) for of in of_outcome]
-        if missing:
-            not_checked.append(
-                NotChecked(
-                    rule=asked.name,
-                    severity=asked.worst,
-                    profile=label,
-                    reason=missing[0],
-                    cells=len(missing),
-                    of_cells=len(outcomes),
-                )
-            )
-    return findings, not_checked, subjects
-
-
-def _outcomes(asked: Rule, audited: Sequence[Audited]) -> Iterator[tuple[str, list[Outcome]]]:
-    """Yield the rule's outcomes for each profile; of several together only where there are several."""
-    if asked.scope == "fleet":
-        if len(audited) > 1:
-            yield "", [asked.check(audited)]
-        return
-    for of in audited:
+def ask(audited: Audited, rules: Sequence[Rule]) -> Asked:
+    """Ask those of the rules that are of one profile."""
+    answers = Asked([], [], {})
+    for asked in rules:
         if asked.scope == "profile":
-            yield of.label, [asked.check(of)]
-            continue
-        groups = [[member for member in group if asked.applies(member.cell.device)] for group in of.groups]
-        if asked.scope == "member":
-            yield of.label, [asked.check(member) for group in groups for member in group]
-        else:
-            yield of.label, [asked.check(group) for group in groups if len(group) > 1]
+            _take(answers, asked, audited.label, [asked.check(audited)])
+        elif asked.scope != "fleet":
+            groups = [[member for member in group if asked.applies(member.cell.device)] for group in audited.groups]
+            if asked.scope == "member":
+                outcomes = [asked.check(member) for group in groups for member in group]
+            else:
+                outcomes = [asked.check(group) for group in groups if len(group) > 1]
+            _take(answers, asked, audited.label, outcomes)
+    return answers
 
 
-def _summed_up(findings: Sequence[Finding], not_checked: Sequence[NotChecked], subjects: int) -> Summary:
-    if findings:
+def summed_up(
+    rules: Sequence[Rule], audited: Sequence[Audited], answers: Sequence[Asked], unread: Sequence[AuditedProfile] = ()
+) -> Audit:
+    """Return the audit of all profiles: what was asked of each, and what the rules on fleets say of several.
+
+    `unread`: files that are no profiles, to be named.
+    """
+    of_fleet = Asked([], [], {})
+    for asked in rules:
+        if asked.scope == "fleet" and len(audited) > 1:
+            _take(of_fleet, asked, "", [asked.check(audited)])
+    parts = [*answers, of_fleet]
+    findings = [finding for part in parts for finding in part.findings]
+    not_checked = [missing for part in parts for missing in part.not_checked]
+    read = [AuditedProfile(label=of.label, id=of.profile.id, created=of.profile.created) for of in audited]
+    return Audit(
+        profiles=[*read, *unread],
+        findings=_sorted(_unexplained(findings)),
+        not_checked=not_checked,
+        rules=[RuleOutcome(rule=asked.name, outcome=_outcome(asked.name, parts)) for asked in rules],
+    )
+
+
+def _outcome(rule: str, parts: Sequence[Asked]) -> Summary:
+    if any(finding.rule == rule for part in parts for finding in part.findings):
         return "finding"
-    return "not_checked" if not_checked else "nothing_found" if subjects else "not_applicable"
+    if any(missing.rule == rule for part in parts for missing in part.not_checked):
+        return "not_checked"
+    return "nothing_found" if any(part.subjects.get(rule) for part in parts) else "not_applicable"
+
+
+def _take(answers: Asked, asked: Rule, label: str, outcomes: Sequence[Outcome]) -> None:
+    """Add what a rule said of one profile, or of a fleet."""
+    answers.subjects[asked.name] = len(outcomes)
+    missing: list[Reason] = []
+    for outcome in outcomes:
+        if isinstance(outcome, Reason):
+            missing.append(outcome)
+        elif outcome is not None:
+            of_outcome = outcome if isinstance(outcome, list) else [outcome]
+            answers.findings.extend(
+                replace(finding, rule=asked.name, profile=finding.profile or label) for finding in of_outcome
+            )
+    if missing:
+        answers.not_checked.append(
+            NotChecked(
+                rule=asked.name,
+                severity=asked.worst,
+                profile=label,
+                reason=missing[0],
+                cells=len(missing),
+                of_cells=len(outcomes),
+            )
+        )
 
 
 def _unexplained(findings: Sequence[Finding]) -> list[Finding]:

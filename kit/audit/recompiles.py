@@ -20,6 +20,8 @@ def recompiles(member: Member) -> Outcome:
     """Find cells whose framework counted compilations after the first step."""
     counted = [launch.recompiles.count for launch in member.launches.values() if launch.recompiles is not None]
     counts = [count for count in counted if count is not None]
+    if not counts and member.cell.compile_mode == "eager":
+        return None  # it compiles nothing
     if not counts:
         return next((why for why in _reasons(member) if why is not None), reason("not_recorded", what="recompiles"))
     affected = [count for count in counts if count >= RECOMPILES_LEAST]

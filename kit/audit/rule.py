@@ -10,19 +10,24 @@ To add one, write it in a file of this folder, its sentence in `kit.report.sente
 from __future__ import annotations
 
 import pkgutil
+import statistics
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from kit.audit.finding import Finding, Severity
-from kit.audit.launch_arrays import Counted, counted
+from kit.audit.launch_arrays import Counted, block_arrays, counted
 from kit.profile.cell import Cell, Variant
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, Value, reason
 from kit.profile.schema import CellResult, Profile
+from kit.stats.rounds import launch_time_ns
 
+T = TypeVar("T")
 # A reason: what is missing; None: nothing found.
 Outcome = Finding | Reason | None | list[Finding]
 # "member": one cell in one group, with those beside it; "group": all of them; "fleet": all profiles that were given.
@@ -77,6 +82,14 @@ class Member:
     others: list[dict[int, Launch]]  # the same of each other member of the group that has any
     profile: Profile
     variant: Variant | None = None  # the cell's, where the suite names it
+    known: dict[object, Any] = field(default_factory=dict)  # of its group: what rules have computed, by what of
+
+    def once(self, of: object, compute: Callable[[], T]) -> T:
+        """Return what another rule, or this one for another member, has computed already; else compute it."""
+        if of not in self.known:
+            self.known[of] = compute()
+        value: T = self.known[of]
+        return value
 
     @property
     def paired_rounds(self) -> list[int]:
@@ -90,7 +103,7 @@ class Member:
 
     def counted(self, *names: str) -> Counted | Reason:
         """Return the blocks of all launches with these counters' differences; where no block has them all, why."""
-        blocks = counted(self.launches.values(), *names)
+        blocks = self.once((self.cell.key, names), lambda: counted(self.launches.values(), *names))
         return why_unread(self.profile, *names) if blocks is None else blocks
 
     def finding(  # noqa: PLR0917 - what a finding is made of
@@ -127,6 +140,23 @@ class Audited:
         """The members of each group, those that have a launch with a number."""
         return list(groups_of(self.profile))
 
+    @cached_property
+    def steps_ns(self) -> dict[str, float]:
+        """The median step time of each cell that has a number, by key."""
+        steps_ns = {}
+        for result in self.profile.cells:
+            times_ns = [launch_time_ns(block_arrays(launch)) for launch in result.launches if launch.gave_number]
+            if times_ns:
+                steps_ns[result.key] = statistics.median(times_ns)
+        return steps_ns
+
+    def without_launches(self) -> Audited:
+        """Return what rules on fleets take: as small as a thousand of them need to be."""
+        cells = [replace(result, launches=[]) for result in self.profile.cells]
+        reduced = Audited(self.label, replace(self.profile, cells=cells))
+        reduced.__dict__["steps_ns"] = self.steps_ns
+        return reduced
+
     @property
     def results(self) -> list[CellResult]:
         """The cells with everything that was measured of them."""
@@ -143,11 +173,11 @@ def groups_of(profile: Profile) -> Iterator[list[Member]]:
             for launch in results[key].launches if key in results else ():
                 if launch.group == group.key and launch.gave_number:
                     finished.setdefault(key, {})[launch.round] = launch
-        members = []
+        members, known = [], dict[object, Any]()
         for key, launches in finished.items():
             others = [of_other for other, of_other in finished.items() if other != key]
             cell = results[key].cell
-            members.append(Member(cell, group.key, launches, others, profile, variants.get(cell.variant)))
+            members.append(Member(cell, group.key, launches, others, profile, variants.get(cell.variant), known))
         yield members
 
 

@@ -46,9 +46,13 @@ def _excess_logs(member: Member) -> list[list[float]]:
     """
     if not member.others:
         return [[_within_blocks(launch) for launch in member.launches.values()]]
-    excess = {number: _excess_log(launch) for number, launch in member.launches.items()}
+
+    def excess_log(launch: Launch) -> float:
+        return member.once((_excess_log, id(launch)), lambda: _excess_log(launch))
+
+    excess = {number: excess_log(launch) for number, launch in member.launches.items()}
     return [
-        [log - _excess_log(other[number]) for number, log in excess.items() if number in other]
+        [log - excess_log(other[number]) for number, log in excess.items() if number in other]
         for other in member.others
     ]
 

@@ -91,14 +91,18 @@ def _blocks(member: Member) -> dict[Place, tuple[float, float, float, float]]:
 
     Of members that took turns only the cycles that all have; faults are nan where they were not read.
     """
+
+    def log_steps_of(launch: Launch) -> dict[int, float]:
+        return member.once((_log_steps, id(launch)), lambda: _log_steps(launch))
+
     measured = {}
     paired = member.paired_rounds
     for number in paired or member.launches:
         blocks = member.launches[number].blocks
-        others = [_log_steps(other[number]) for other in member.others] if paired else []
+        others = [log_steps_of(other[number]) for other in member.others] if paired else []
         nothing: list[int | None] = [None] * len(blocks.cycle)
         counters = [blocks.counters.get(name, nothing) for name in ("process.minor_faults", "process.cpu_ns")]
-        log_steps = _log_steps(member.launches[number])
+        log_steps = log_steps_of(member.launches[number])
         for cycle, steps, faults, cpu_ns in zip(blocks.cycle, blocks.all_steps(), *counters, strict=True):
             if not all(cycle in other for other in others):
                 continue

@@ -28,7 +28,7 @@ def above_ceiling(member: Member) -> Outcome:
     cell = member.cell
     if is_operation(cell):
         return None
-    ceilings = beside(cell, ceilings_of(member.profile), any_backend=True)
+    ceilings = beside(cell, member.once("ceilings", lambda: ceilings_of(member.profile)), any_backend=True)
     step_ns = step_ns_of(member.launches.values())
     if not ceilings or step_ns is None:
         return reason("ceilings_not_measured")

@@ -15,6 +15,7 @@ from kit.version import __version__
 VERBS = {
     "run": "Measure a suite and write its profile.",
     "compare": "Put cells or profiles side by side, with verdicts.",
+    "audit": "Say what power, utilization and fairness can be held to.",
     "plot": "Draw profiles as SVG or PNG.",
     "show": "Show one profile in words.",
     "suites": "List the built-in suites.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kit.audit.results import agreements
 from kit.compare.devices_used import devices_idle, devices_used
 from kit.compare.rows import GroupRows, Headline, Note
 from kit.devices.catalog import DEVICES
@@ -11,12 +12,10 @@ from kit.profile.cell import AXES, Cell
 from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import reason
 from kit.profile.schema import CellResult, Profile
-from kit.stats.parity import Agreement, agreeing
 from kit.stats.rounds import By
 from kit.stats.runs import RUNS_FOR_SPREAD, RUNS_SD
 from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
 from kit.workloads.operations import is_operation
-from kit.workloads.parity import parity_tolerance
 
 # More notes of one kind than these are a list nobody reads.
 ALIKE_MAX = 6
@@ -196,25 +195,16 @@ def deduplicated(notes: Sequence[Note]) -> list[Note]:
 
 def parity_notes(cells: Sequence[CellResult]) -> list[Note]:
     """Return whether cells that should compute the same do: one line if so, one for each odd cell otherwise."""
-    works: dict[tuple[object, ...], dict[str, list[float]]] = {}
-    for result in cells:
-        parity = next((launch.parity for launch in result.launches if launch.parity is not None), None)
-        if parity is not None and parity.losses:
-            cell = result.cell
-            work = (cell.workload, str(cell.parameters), cell.task, cell.batch, cell.device, cell.precision)
-            start = (parity.weights_sha256, parity.batches_sha256, len(parity.losses))
-            works.setdefault((*start, *work), {})[result.key] = parity.losses
-    agreements: dict[str, Agreement] = {}
-    for (*_, precision), alike in works.items():
-        agreements |= agreeing(alike, parity_tolerance(str(precision)))
+    judged = agreements(cells)
     odd = [
         Note(what=reason("parity_differs", cell=key, difference=agreement.max_relative_difference or float("inf")))
-        for key, agreement in agreements.items()
+        for key, agreement in judged.items()
         if agreement.agrees is False
     ]
-    known = [agreement.max_relative_difference or 0.0 for agreement in agreements.values() if agreement.agrees]
+    known = [agreement.max_relative_difference or 0.0 for agreement in judged.values() if agreement.agrees]
     if odd or not known:
         return odd
-    losses = next(len(of_cell) for shared in works.values() for of_cell in shared.values())
+    launches = (launch for result in cells if result.key in judged for launch in result.launches)
+    losses = next(len(launch.parity.losses) for launch in launches if launch.parity is not None)
     code = "parity_agrees" if max(known) else "parity_equal"
     return [Note(what=reason(code, losses=losses, difference=max(known)))]

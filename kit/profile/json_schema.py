@@ -1,4 +1,4 @@
-"""The JSON Schema of the profile, made from the structures that read and write it.
+"""The JSON Schema of a document, made from the structures that read and write it; run: that of the profile.
 
 python -m kit.profile.json_schema > docs/profile.schema.json
 """
@@ -15,12 +15,12 @@ import msgspec
 from kit.profile.schema import SCHEMA, Profile
 
 
-def json_schema() -> bytes:
+def json_schema(document: type[msgspec.Struct] = Profile, title: str = SCHEMA) -> bytes:
     """JSON Schema (draft 2020-12), indented, ending in a newline."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": SCHEMA,
-        **json.loads(msgspec.json.encode(msgspec.json.schema(Profile)), object_hook=_dedented),
+        "title": title,
+        **json.loads(msgspec.json.encode(msgspec.json.schema(document)), object_hook=_dedented),
     }
     return msgspec.json.format(msgspec.json.encode(schema), indent=2) + b"\n"
 

@@ -99,6 +99,12 @@ REASONS: Templates = {
     "one_framework": "only one framework is here",
     "value_did_not_change": "it did not change within {limit_s}",
     "process_ended": "its process ended",
+    # What a rule of the audit lacks.
+    "not_recorded": "the profile does not have it: {what}",
+    "own_programs_unproved": "programs bring their own data and weights",
+    "no_parity": "no two cells recorded the losses of the same work",
+    "no_fleet": "fewer than {needed} profiles of one kind of machine were given",
+    "too_little_cpu_time": "{cpu_ns} of CPU time, {needed_ns} are needed",
     # Notes beside a comparison.
     "too_few_rounds": "preliminary: {rounds} of at least {needed} rounds that a verdict needs",
     "preliminary": "preliminary: {rounds} rounds ({needed} and more settle smaller differences)",
@@ -282,6 +288,15 @@ FINDINGS: Templates = {
     "board_shared": "the board of {who} was shared with {processes} other processes, in {launches} of {of_launches}.",
     "contention": "contention in {who}: at worst others took {contention_pct:.0f} % of the {cpus} CPUs "
     "(the hypervisor {steal_pct:.0f} %) while none was idle.",
+    "parity": "{who} computes other losses than the rest: {difference:.0e} apart.",
+    "loss_not_finite": "{who}: its loss or output was not finite in {launches} of {of_launches} launches.",
+    "missing_cell": "{who} was planned and gave no number: {failure} {phase}",
+    "empty_input": "nothing was measured: {cells} cells and {launches} launches, none with a number.",
+    "identity_contradicts_itself": "its launches contradict its identity: {fact}: {identity} there, {launch} in one.",
+    "sampling_gaps": "{who}: readings of sensors are missing in {launches} of {of_launches} launches.",
+    "sampler_cost": "beside {who} the sampler took {share_pct:.2f} % of the CPUs, {allowed_pct} % are allowed.",
+    "far_below_fleet": "{who} takes {step_ns}, on most of {machines} machines of its kind {usual_ns}.",
+    "missing_in_fleet": "it has no {cell}, which {have} of {machines} machines of its kind have.",
 }
 
 REMEDIES: Templates = {
@@ -298,4 +313,10 @@ REMEDIES: Templates = {
     "cool_board": "See its temperature and power in kit show; a slower clock may be all that it can keep up",
     "free_board": "End what else computes on it (nvidia-smi), or name another by CUDA_VISIBLE_DEVICES",
     "quiet_machine": "Stop other work, or run more rounds",
+    "same_arithmetic": "Compare no times of it: it does other work (kit show has its losses)",
+    "lower_rate": "Lower its learning rate, or see where it diverges: times of nonsense are none",
+    "resume_or_fix": "See kit show for the failure, fix it and measure again (kit run --resume)",
+    "measure_again": "Measure again; kit run says what failed",
+    "free_a_cpu": "Leave a CPU to the sampler, or stop other work",
+    "look_at_machine": "Audit it beside one that is not: caps, clocks, temperature, other work",
 }

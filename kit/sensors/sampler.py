@@ -21,6 +21,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from typing import Self
 
@@ -29,7 +30,7 @@ import msgspec
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
 from kit.sensors.catalog import sampled_sensors
-from kit.sensors.protocol import Reading, now_ns
+from kit.sensors.protocol import Reading, Sensor, now_ns
 from kit.sensors.samples import Samples, Series
 
 # Counters update every 10 to 100 ms: reading faster costs more than it shows.
@@ -90,6 +91,26 @@ def read_series(written: bytes) -> list[Series]:
     return series
 
 
+def own_cost() -> Sensor:
+    """Return what the sampler itself takes of all usable CPUs, since its last reading."""
+    report = SensorReport(
+        name="sampler.cpu",
+        quantity="utilization",
+        unit="%",
+        scope="the sampler, of the usable CPUs",
+        source="CLOCK_PROCESS_CPUTIME_ID",
+        status="measured",
+    )
+    last, cpus = (now_ns(), time.process_time_ns()), len(os.sched_getaffinity(0))
+
+    def share_pct() -> float:
+        nonlocal last
+        earlier, last = last, (now_ns(), time.process_time_ns())
+        return 100 * (last[1] - earlier[1]) / (last[0] - earlier[0]) / cpus
+
+    return Sensor(report, share_pct)
+
+
 def main() -> None:
     """Write a tick to standard output at every deadline until standard input closes.
 
@@ -99,7 +120,8 @@ def main() -> None:
     # They go to a terminal's whole group: the runner decides what they mean.
     for interrupt in (signal.SIGINT, signal.SIGTERM):
         signal.signal(interrupt, signal.SIG_IGN)
-    sensors, out = [sensor for sensor in sampled_sensors() if sensor.is_available], sys.stdout.fileno()
+    sensors = [*(sensor for sensor in sampled_sensors() if sensor.is_available), own_cost()]
+    out = sys.stdout.fileno()
     encode = msgspec.json.Encoder().encode
     os.write(out, encode([sensor.report for sensor in sensors]) + b"\n")
     due = [0] * len(sensors)

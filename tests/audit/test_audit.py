@@ -1,7 +1,5 @@
 """Each cause is planted in counters and found; what has no cause has no finding."""
 
-import re
-
 import numpy as np
 import pytest
 from profile_builder import group, member, profile
@@ -11,7 +9,6 @@ from kit.profile.cell import Variant
 from kit.profile.launch import Compilations, Threads
 from kit.profile.reason import reason
 from kit.report.comparison import explanation
-from kit.report.sentences import FINDINGS
 
 TCMALLOC = Variant(name="tcmalloc", env={"LD_PRELOAD": "libtcmalloc_minimal.so.4"})
 # Per step of 20 ms, two CPUs in use.
@@ -233,11 +230,3 @@ def test_every_finding_has_its_line(code):
     line = explanation(finding, "jax")
     assert (finding.code, "jax" in line.evidence) == (code, True)
     assert len(line.evidence) <= 120 and (finding.remedy is None or line.remedy)
-
-
-def test_every_finding_has_its_section(request):
-    page = (request.config.rootpath / "docs" / "audit.md").read_text(encoding="utf-8")
-    headings = re.findall(r"^## (.*)$", page, re.MULTILINE)
-    anchors = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
-    assert anchors == {code.replace("_", "-") for code in FINDINGS}
-    assert set(FINDINGS) == set(EXAMPLES) | {"two_modes_page_faults"}

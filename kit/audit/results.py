@@ -1,0 +1,106 @@
+"""What was computed, and whether it was measured at all: parity, finite losses, cells without a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kit.audit.finding import Finding
+from kit.audit.rule import Audited, Outcome, rule
+from kit.profile.launch import Failure
+from kit.profile.reason import reason
+from kit.profile.schema import CellResult
+from kit.stats.parity import Agreement, agreeing
+from kit.workloads.parity import parity_tolerance
+
+
+def agreements(cells: Iterable[CellResult]) -> dict[str, Agreement]:
+    """Return, by key, whether a cell computes what others of its work do; of those whose losses were recorded."""
+    works: dict[tuple[object, ...], dict[str, list[float]]] = {}
+    for result in cells:
+        parity = next((launch.parity for launch in result.launches if launch.parity is not None), None)
+        if parity is not None and parity.losses:
+            cell = result.cell
+            work = (cell.workload, str(cell.parameters), cell.task, cell.batch, cell.device, cell.precision)
+            start = (parity.weights_sha256, parity.batches_sha256, len(parity.losses))
+            works.setdefault((*start, *work), {})[result.key] = parity.losses
+    judged: dict[str, Agreement] = {}
+    for (*_, precision), alike in works.items():
+        judged |= agreeing(alike, parity_tolerance(str(precision)))
+    return judged
+
+
+@rule("profile", worst="bad")
+def parity(audited: Audited) -> Outcome:
+    """Find cells that compute other losses than the rest from the same weights and batches."""
+    judged = agreements(audited.results)
+    odd = [
+        Finding(
+            code="parity",
+            severity="bad",
+            values={"difference": agreement.max_relative_difference or float("inf")},
+            rank=100.0,
+            remedy=reason("same_arithmetic"),
+            cell_key=key,
+        )
+        for key, agreement in judged.items()
+        if agreement.agrees is False
+    ]
+    if odd or any(agreement.agrees for agreement in judged.values()):
+        return odd
+    return reason("own_programs_unproved" if audited.profile.suite.programs else "no_parity")
+
+
+@rule("profile", worst="bad")
+def loss_not_finite(audited: Audited) -> Outcome:
+    """Find cells whose loss or output stopped being a number: they skip work on some hardware."""
+    return [
+        _of_cell(result, "loss_not_finite", {"launches": count, "of_launches": len(result.launches)}, "lower_rate")
+        for result in audited.results
+        if (count := sum(_is_not_finite(launch.failure) for launch in result.launches))
+    ]
+
+
+@rule("profile", worst="warning")
+def missing_cell(audited: Audited) -> Outcome:
+    """Find cells that were planned and gave no number."""
+    planned = dict.fromkeys(key for group in audited.profile.groups for key in group.cells)
+    results = {result.key: result for result in audited.results}
+    findings = []
+    for key in planned:
+        launches = results[key].launches if key in results else []
+        if not any(launch.gave_number for launch in launches):
+            why = next((launch.failure for launch in launches if launch.failure is not None), None)
+            values = (
+                {"phase": why.phase, "failure": why.reason.code} if why is not None else {"phase": "", "failure": ""}
+            )
+            findings.append(
+                Finding(
+                    code="missing_cell",
+                    severity="warning",
+                    values=dict(values),
+                    rank=100.0,
+                    remedy=reason("resume_or_fix"),
+                    cell_key=key,
+                )
+            )
+    return findings
+
+
+@rule("profile", worst="bad")
+def empty_input(audited: Audited) -> Outcome:
+    """Find profiles in which nothing was measured: an empty record passes no check."""
+    launches = [launch for result in audited.results for launch in result.launches]
+    if any(launch.gave_number for launch in launches):
+        return None
+    values = {"cells": len(audited.results), "launches": len(launches)}
+    return Finding(code="empty_input", severity="bad", values=dict(values), rank=100.0, remedy=reason("measure_again"))
+
+
+def _of_cell(result: CellResult, code: str, values: dict[str, int], remedy: str) -> Finding:
+    return Finding(
+        code=code, severity="bad", values=dict(values), rank=100.0, remedy=reason(remedy), cell_key=result.key
+    )
+
+
+def _is_not_finite(failure: Failure | None) -> bool:
+    return failure is not None and failure.reason.code == "output_not_finite"

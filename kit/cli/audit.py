@@ -1,0 +1,106 @@
+"""`kit audit`: what the power, utilization, fairness and record of profiles can be held to."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kit.cli.options import PROFILES, format_options, labels_of, print_report, profile_files
+from kit.errors import KitError
+
+if TYPE_CHECKING:
+    from kit.audit.audit import Asked
+    from kit.audit.finding import AuditedProfile, Severity
+    from kit.audit.rule import Audited, Rule
+
+    Answer = tuple[Audited, Asked] | AuditedProfile
+
+EXIT_UNREADABLE = 2
+# Fewer are audited in the time that processes take to start.
+PARALLEL_LEAST, CHUNK = 16, 8
+
+
+@click.command(short_help="Say what power, utilization and fairness can be held to.")
+@click.argument("profiles", nargs=-1, required=True, type=PROFILES)
+@format_options
+@click.option(
+    "--fail-on",
+    type=click.Choice(["note", "warning", "bad"]),
+    default="warning",
+    show_default=True,
+    help="Exit 1: a finding as grave as this; 5: none, and one could not be checked for; 0: neither.",
+)
+@click.option("--rule", "names", multiple=True, metavar="NAME,…", help="Ask this rule alone (repeatable).")
+def audit(*, profiles: tuple[Path, ...], format_name: str, fail_on: Severity, names: tuple[str, ...]) -> int:
+    """Audit PROFILES: each rule finds something, finds nothing, or could not check, which is no pass.
+
+    A folder stands for the profiles in it; several are audited together. docs/audit.md has a section for each rule.
+    """
+    from kit.audit.audit import summed_up
+    from kit.audit.finding import AuditedProfile, exit_code
+    from kit.report.audit import audit_report
+
+    rules = _chosen([name for word in names for name in word.split(",")])
+    paths = list(profile_files(profiles))
+    answers = list(_asked(list(zip(labels_of(paths), paths, strict=True)), rules))
+    asked = [answer for answer in answers if not isinstance(answer, AuditedProfile)]
+    unread = [answer for answer in answers if isinstance(answer, AuditedProfile)]
+    if not asked:
+        raise KitError(unread[0].error)
+    audited = [of for of, _ in asked]
+    result = summed_up(rules, audited, [answer for _, answer in asked], unread)
+    print_report(audit_report(result, audited, fail_on), format_name)
+    return EXIT_UNREADABLE if unread else exit_code(result, fail_on)
+
+
+def _asked(files: Sequence[tuple[str, Path]], rules: Sequence[Rule]) -> Iterable[Answer]:
+    """Return the answers of every file, in order; of many by a process for each CPU."""
+    # A thousand profiles are millions of objects without a cycle among them.
+    gc.disable()
+    asking = partial(_asked_of, rules=rules)
+    cpus = len(os.sched_getaffinity(0))
+    if len(files) < PARALLEL_LEAST or cpus == 1:
+        return map(asking, files)
+    # By fork: rules are imported already, and no thread has been started.
+    with ProcessPoolExecutor(cpus, mp_context=multiprocessing.get_context("fork")) as pool:
+        return list(pool.map(asking, files, chunksize=CHUNK))
+
+
+def _asked_of(file: tuple[str, Path], rules: Sequence[Rule]) -> Answer:
+    """Return what the rules say of one file, with as much of it as a report takes; or why it cannot be audited."""
+    from kit.audit.audit import ask
+    from kit.audit.finding import AuditedProfile
+    from kit.audit.rule import Audited
+    from kit.profile.store import read_profile
+
+    label, path = file
+    try:
+        profile = read_profile(path)
+    except KitError as error:
+        return AuditedProfile(label=label, error=str(error))
+    if not profile.measured:
+        why = f"{path}: it was published, not measured: there is nothing to audit"
+        return AuditedProfile(label=label, error=why)
+    audited = Audited(label, profile)
+    answers = ask(audited, rules)
+    return audited.without_launches(), answers
+
+
+def _chosen(names: Sequence[str]) -> list[Rule]:
+    """Return the rules of these names, written with hyphens or underscores; all where none is given."""
+    from kit.audit.rule import all_rules
+    from kit.suites.suite import check_choice
+
+    known = {rule.name.replace("_", "-"): rule for rule in all_rules()}
+    wanted = [name.strip().replace("_", "-") for name in names]
+    for name in wanted:
+        check_choice("rule", name, list(known))
+    return [known[name] for name in dict.fromkeys(wanted)] or list(known.values())

@@ -1,0 +1,192 @@
+"""An audit as a report: findings gravest first, each with its evidence and remedy, then what could not be checked.
+
+quick-2026-11-25
+  warning  contention     torch, mlp train (worst of 5 of 12 cells): others took up to 23 % of 2 CPUs …
+                          Stop other work, or run more rounds.  docs/audit.md#contention
+22 rules found nothing. Could not check 14: …
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from kit.audit.finding import Audit, Finding, NotChecked, Severity, at_least
+from kit.audit.rule import Audited
+from kit.compare.naming import cell_names, titles
+from kit.report.plain import one_line
+from kit.report.quantity import counted, several
+from kit.report.sentences import FINDINGS, REMEDIES, filled, sentence
+from kit.report.table import Case, Cell, Column, Report, Table
+
+STYLES: Mapping[Severity, str] = {"bad": "red", "warning": "yellow", "note": ""}
+DOCS = "docs/audit.md"
+# More than these are a list nobody reads: JSON has all.
+REASONS_MAX = 4
+
+
+class _Alike(NamedTuple):
+    """Findings of one rule that say the same of several cells of one profile; the gravest is told."""
+
+    worst: Finding
+    cells: int
+
+
+def audit_report(audit: Audit, audited: Sequence[Audited], fail_on: Severity) -> Report:
+    """Return the report; findings as grave as `fail_on` are its failures."""
+    names = {(of.label, key): name for of in audited for key, name in _names(of).items()}
+    alike = _alike(audit.findings)
+    labels = dict.fromkeys(of.worst.profile for of in alike)
+    cells = {of.label: len(of.profile.cells) for of in audited}
+    return Report(
+        name="kit audit",
+        headline=[_headline(audit, audited)],
+        tables=[
+            _table(label, [of for of in alike if of.worst.profile == label], names, cells.get(label, 0))
+            for label in labels
+        ],
+        notes=[*_unread(audit), *_closing(audit)],
+        records=_records(audit, names),
+        cases=_cases(audit, names, fail_on),
+        properties={"fail-on": fail_on},
+        document=audit,
+    )
+
+
+def _headline(audit: Audit, audited: Sequence[Audited]) -> str:
+    cells = sum(len(of.profile.cells) for of in audited)
+    counts = Counter(finding.severity for finding in audit.findings)
+    listed = ", ".join(f"{counts[severity]} {severity}" for severity in STYLES if counts[severity])
+    who = audited[0].label if len(audited) == 1 else counted(len(audited), "profile")
+    return one_line(
+        f"{who} · {counted(cells, 'cell')} · {counted(len(audit.rules), 'rule')} · {listed or 'no finding'}"
+    )
+
+
+def _names(audited: Audited) -> dict[str, str]:
+    """Return the name of each cell and each group of a profile by its key."""
+    profile = audited.profile
+    by_key = {result.key: result.cell for result in profile.cells}
+    groups = [group for group in profile.groups if all(key in by_key for key in group.cells)]
+    heads = titles([[by_key[key] for key in group.cells] for group in groups]) if groups else []
+    of_groups = {group.key: " · ".join(title) for group, title in zip(groups, heads, strict=True)}
+    return of_groups | cell_names(list(by_key.values()))
+
+
+def _alike(findings: Iterable[Finding]) -> list[_Alike]:
+    """Return findings of one code, severity and profile once, in the order of their gravest."""
+    sets: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        sets.setdefault((finding.profile, finding.code, finding.severity), []).append(finding)
+    return [_Alike(of[0], len({finding.cell_key or finding.group for finding in of})) for of in sets.values()]
+
+
+def _table(label: str, alike: Sequence[_Alike], names: Mapping[tuple[str, str], str], cells: int) -> Table:
+    rows = []
+    for worst, count in alike:
+        who = names.get((label, worst.cell_key)) or names.get((label, worst.group), "")
+        if count > 1:
+            who = f"{who} (the worst of {count}{f' of {cells} cells' if worst.cell_key else ''})"
+        remedy = "" if worst.remedy is None else f"{filled(REMEDIES, worst.remedy.code, worst.remedy.values)}.  "
+        rows += [
+            [
+                Cell(worst.severity, STYLES[worst.severity]),
+                Cell(worst.rule.replace("_", "-")),
+                Cell(evidence(worst, one_line(who))),
+            ],
+            [Cell(""), Cell(""), Cell(f"{remedy}{DOCS}#{worst.anchor}", "dim")],
+        ]
+    columns = [Column("", right=False), Column("", right=False), Column("", right=False, folds=True)]
+    return Table(one_line(label), columns, rows)
+
+
+def evidence(finding: Finding, who: str) -> str:
+    """Return a finding's evidence in words; `who` is the cell's or the group's name."""
+    return filled(FINDINGS, finding.code, {"who": who, **finding.values})
+
+
+def _unread(audit: Audit) -> list[str]:
+    return [f"not audited: {profile.error}" for profile in audit.profiles if profile.error]
+
+
+def _closing(audit: Audit) -> list[str]:
+    """Return how many rules found nothing, and what could not be checked, by what is missing."""
+    quiet = sum(of.outcome == "nothing_found" for of in audit.rules)
+    lines = [f"{counted(quiet, 'rule')} found nothing."] if quiet else []
+    if audit.not_checked:
+        by_reason: dict[str, dict[str, list[NotChecked]]] = {}
+        for missing in audit.not_checked:
+            by_reason.setdefault(sentence(missing.reason), {}).setdefault(missing.rule, []).append(missing)
+        shown = [
+            f"{several([_missing_name(rule, alike) for rule, alike in rules.items()])} ({why})"
+            for why, rules in list(by_reason.items())[:REASONS_MAX]
+        ]
+        more = len(by_reason) - len(shown)
+        rest = f"; and for {more} more reasons (--json)" if more > 0 else ""
+        rules_missing = len({missing.rule for missing in audit.not_checked})
+        lines.append(f"Could not check {counted(rules_missing, 'rule')}: {'; '.join(shown)}{rest}.")
+    return lines
+
+
+def _missing_name(rule: str, alike: Sequence[NotChecked]) -> str:
+    missing, of = sum(item.cells for item in alike), sum(item.of_cells for item in alike)
+    return f"{rule.replace('_', '-')}{'' if missing == of else f' in {missing} of {of} cells'}"
+
+
+def _records(audit: Audit, names: Mapping[tuple[str, str], str]) -> list[dict[str, object]]:
+    """Return a record a finding, and one a rule that could not check or found nothing."""
+    findings: list[dict[str, object]] = [
+        {
+            "outcome": "finding",
+            "profile": finding.profile,
+            "rule": finding.rule.replace("_", "-"),
+            "severity": finding.severity,
+            "subject": names.get((finding.profile, finding.cell_key), finding.group),
+            "concerns_pct": finding.rank,
+            "cells": 1,
+        }
+        for finding in audit.findings
+    ]
+    missing: list[dict[str, object]] = [
+        {
+            "outcome": "not_checked",
+            "profile": of.profile,
+            "rule": of.rule.replace("_", "-"),
+            "severity": of.severity,
+            "subject": sentence(of.reason),
+            "cells": of.cells,
+        }
+        for of in audit.not_checked
+    ]
+    quiet: list[dict[str, object]] = [
+        {"outcome": of.outcome, "rule": of.rule.replace("_", "-")}
+        for of in audit.rules
+        if of.outcome in ("nothing_found", "not_applicable")
+    ]
+    return [*findings, *missing, *quiet]
+
+
+def _cases(audit: Audit, names: Mapping[tuple[str, str], str], fail_on: Severity) -> list[Case]:
+    """Return a case a rule: failed by its gravest finding, skipped where it could not check."""
+    cases = []
+    for of in audit.rules:
+        if of.outcome == "not_applicable":
+            continue
+        case = Case(of.rule.replace("_", "-"), "kit audit")
+        findings = [finding for finding in audit.findings if finding.rule == of.rule]
+        missing = [item for item in audit.not_checked if item.rule == of.rule]
+        lines = [
+            evidence(finding, names.get((finding.profile, finding.cell_key), finding.group)) for finding in findings
+        ]
+        if any(finding.severity in at_least(fail_on) for finding in findings):
+            case = case._replace(outcome="failed", words=" ".join(lines), kind=findings[0].severity)
+        elif missing:
+            case = case._replace(outcome="skipped", words=f"could not check: {sentence(missing[0].reason)}")
+        cases.append(case._replace(output="" if case.outcome == "failed" else " ".join(lines)))
+    cases += [
+        Case(profile.label, "kit audit", "error", profile.error, "not readable")
+        for profile in audit.profiles
+        if profile.error
+    ]
+    return cases

@@ -1,0 +1,123 @@
+"""`kit audit`: what it exits with, what each format holds, and what it says of input that is none."""
+
+import contextlib
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import profile_builder as b
+import pytest
+from click.testing import CliRunner
+
+from kit.audit.finding import AUDIT_SCHEMA, Audit
+from kit.audit.rule import all_rules
+from kit.cli.app import app
+from kit.errors import KitError
+from kit.profile.json_schema import json_schema
+from kit.report.sentences import FINDINGS
+
+# Rules that can be asked of these profiles, and find nothing where nothing is planted.
+QUIET = "stalls,cpus-beyond,missing-cell"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A quiet run, one with stalls, one without counters, and a damaged one."""
+    made = tmp_path_factory.mktemp("profiles")
+    for name, plan in {
+        "quiet": b.member("torch", 2.0),
+        "stalls": b.member("torch", 2.0, stall=0.3),
+        "bare": b.member("torch", 2.0, change=lambda launch: launch.blocks.counters.clear()),
+    }.items():
+        b.write(made / f"{name}.json", b.profile(b.group("mlp train", plan), id=name))
+    (made / "broken").mkdir()
+    (made / "broken/good.json").write_bytes((made / "stalls.json").read_bytes())
+    (made / "broken/bad.json").write_bytes((made / "quiet.json").read_bytes()[:-400])
+    return made
+
+
+def audit(folder, *words):
+    with contextlib.chdir(folder):
+        return CliRunner().invoke(app, ["audit", *map(str, words)], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("quiet.json", "--rule", QUIET), 0),
+        (("stalls.json", "--rule", QUIET), 1),
+        (("stalls.json", "--rule", QUIET, "--fail-on", "bad"), 0),
+        (("bare.json", "--rule", "cpus-beyond"), 5),
+        (("bare.json", "--rule", "cpus-beyond", "--fail-on", "bad"), 0),
+        (("broken", "--rule", QUIET), 2),
+    ],
+    ids=str,
+)
+def test_it_exits_by_what_was_found_and_what_could_not_be_checked(folder, words, code):
+    assert audit(folder, *words).return_value == code
+
+
+def test_a_damaged_profile_is_named_and_the_others_are_audited(folder):
+    shown = audit(folder, "broken", "--rule", QUIET).stdout
+    assert "bad.json" in shown and "stalls for" in shown
+
+
+def test_json_satisfies_the_published_schema(folder, request):
+    document = json.loads(audit(folder, "stalls.json", "bare.json", "--json").stdout)
+    published = json.loads((request.config.rootpath / "docs/audit.schema.json").read_bytes())
+    assert published == json.loads(json_schema(Audit, AUDIT_SCHEMA))
+    jsonschema.validate(document, published)
+    read = msgspec.convert(document, Audit)
+    assert {outcome.rule for outcome in read.rules} == {rule.name for rule in all_rules()}
+    assert any(finding.code == "stalls" and finding.profile == "stalls" for finding in read.findings)
+    assert any(missing.rule == "cpus_beyond" and missing.profile == "bare" for missing in read.not_checked)
+
+
+def test_junit_has_a_case_for_each_rule_that_was_asked(folder):
+    whole = ET.fromstring(audit(folder, "stalls.json", "bare.json", "--rule", QUIET, "--format", "junit").stdout)
+    cases = {case.get("name"): [child.tag for child in case] for case in whole.iter("testcase")}
+    assert cases == {"stalls": ["failure"], "cpus-beyond": ["skipped"], "missing-cell": []}
+
+
+def test_prometheus_has_samples_with_labels_and_one_type_a_name(folder):
+    lines = audit(folder, "stalls.json", "bare.json", "--format", "prometheus").stdout.splitlines()
+    sample = re.compile(r'[a-zA-Z_]\w*\{(\w+="(\\.|[^"\\])*",?)+\} -?[\d.e+-]+')
+    types = [line.split()[2] for line in lines if line.startswith("# TYPE ")]
+    assert len(types) == len(set(types)) > 0
+    assert all(sample.fullmatch(line) for line in lines if not line.startswith("#"))
+    stalls = [line for line in lines if 'rule="stalls"' in line and 'outcome="finding"' in line]
+    assert stalls and all('severity="warning"' in line and 'profile="stalls"' in line for line in stalls)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("quiet.json", "--rule", "stal"), "did you mean stalls?"),
+        (("quiet.json", "--fail-on", ""), "note"),
+        (("quiet.json", "--fail-on", "everything"), "note"),
+        (("nothing.json",), "nothing.json"),
+        (("empty",), "no profile"),
+        ((), "PROFILES"),
+        (("broken/bad.json",), "bad.json"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_one_line(folder, words, says):
+    (folder / "empty").mkdir(exist_ok=True)
+    error = audit(folder, *words).exception
+    assert says in (error.format_message() if hasattr(error, "format_message") else str(error))
+    assert isinstance(error, KitError) or type(error).__module__.startswith("click")
+    assert "\n" not in str(error)
+
+
+def test_every_rule_and_every_finding_has_its_section_and_sentence(request):
+    page = (Path(request.config.rootpath) / "docs/audit.md").read_text()
+    sections = {
+        line[3:].strip().lower().replace(" ", "-").replace(",", "") for line in page.splitlines() if "## " in line
+    }
+    codes = {rule.name for rule in all_rules()} | FINDINGS.keys()
+    assert {code.replace("_", "-") for code in codes} - sections == set()
+    assert {rule.name for rule in all_rules()} - FINDINGS.keys() == set()
