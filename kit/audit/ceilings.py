@@ -111,7 +111,7 @@ def named(name: str, ceilings: Iterable[Ceiling]) -> list[Ceiling]:
 
 def cost(cell: Cell) -> Cost | None:
     """Return what a step of a network's cell computes and moves; None of a program, or a network that is not here."""
-    if cell.precision == OWN or cell.workload not in WORKLOADS:
+    if cell.precision == OWN or cell.workload not in WORKLOADS or cell.batch < 1:
         return None
     return _cost(cell.workload, tuple(cell.parameters.items()), cell.task, cell.batch, cell.precision)
 

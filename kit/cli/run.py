@@ -191,6 +191,7 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
     from kit.suites.plan import plan_cells
     from kit.suites.program import programs_given
     from kit.suites.suite import DEFAULT_SUITE, QUICK_SUITE, load_suite
+    from kit.workloads.operations import is_operation
 
     if options["rounds"] is not None and options["until_precision"] is not None:
         raise click.UsageError("--rounds and --until-precision cannot both decide how many rounds there are; give one")
@@ -221,6 +222,9 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
     if options["ceilings"]:
         suite = with_ceilings(suite)
         planned = plan_cells(suite)
+        if not any(map(is_operation, planned)):
+            names = ", ".join(dict.fromkeys(cell.backend for cell in planned))
+            raise click.UsageError(f"--ceilings: {names} has no operations that show what it reaches; leave it out")
     check_devices(planned)
     cells, skipped = drop_missing_backends(planned, variants, axes["backends"])
     for entry in skipped:

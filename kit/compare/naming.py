@@ -42,7 +42,11 @@ def cell_names(cells: Sequence[Cell]) -> dict[str, str]:
     for cell in cells:
         # A program's backend is no framework.
         axes = axes_named if cell.precision == OWN else ["backend", *axes_named]
-        names[cell.key] = f"{cell.workload} ({', '.join(_shown(cell, axis) for axis in axes)})"
+        # Of parameters a cell has its own workload's; an operation has one task and batch.
+        of_cell = [axis for axis in axes if axis in AXES or cell.value(axis) is not None]
+        if is_operation(cell):
+            of_cell = [axis for axis in of_cell if axis not in ("task", "batch")]
+        names[cell.key] = f"{cell.workload} ({', '.join(_shown(cell, axis) for axis in of_cell)})"
     return names
 
 

@@ -58,9 +58,7 @@ def draw(request: PlotRequest) -> Picture:
     shown, left_out = _panels(request)
     if not shown:
         which = ", ".join(label for label, _ in request.profiles)
-        raise KitError(
-            f"nothing to draw: no product and triad of one framework in {which}; kit run --ceilings has them"
-        )
+        raise KitError(f"nothing to draw: no ceilings in {which}; measure with kit run --ceilings")
     points = [_at(run) for panel in shown for _, run in panel.points]
     ridges = [roof.rate / slope.rate for panel in shown for roof in panel.roofs for slope in panel.slopes]
     xs, ys = [x for x, _ in points], [y for _, y in points]
@@ -99,7 +97,7 @@ def _panels(request: PlotRequest) -> tuple[list[Panel], list[str]]:
                     left_out.append(picture.no_number(what, run.failure))
                 elif not panel.roofs or not panel.slopes:
                     left_out.append(f"{what}: no ceiling was measured")
-                elif run.numbers.reach is None:
+                elif not (run.numbers.reach and run.numbers.reach.rate):
                     left_out.append(f"{what}: what it computes is not known")
                 else:
                     panel.points.append((names[run.cell.key], run))
