@@ -219,8 +219,8 @@ def test_roofline_has_the_planted_ceilings_as_lines_and_networks_under_them():
     assert [axes.get_title("left") for axes in figure.axes] == ["PyTorch on cpu", "JAX on cpu"]
     assert list(looks) == ["mlp", "autoencoder"] and len(left_out) == 1 and "somebodys_net" in left_out[0]
     axes = figure.axes[0]
-    said = [text.get_text() for text in axes.texts]
-    assert said == ["200 GFLOP/s float32", "10.0 GB/s triad 256 MiB", "40.0 GB/s triad 16 MiB"]
+    labels = [text.get_text() for text in axes.texts]
+    assert labels == ["200 GFLOP/s float32", "10.0 GB/s triad 256 MiB", "40.0 GB/s triad 16 MiB"]
     flops = 2 * 128 * (784 * 512 + 512 * 512 + 512 * 10)
     trained, inferred = (y for _, (y,) in lines(axes)["mlp"])
     assert inferred == pytest.approx(flops / 2e-3, rel=1e-3)
