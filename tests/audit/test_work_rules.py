@@ -92,7 +92,7 @@ def fits(ratio, rounds):
         steps_ns = [
             duration / steps for duration, steps in zip(launch.blocks.duration_ns, launch.blocks.steps, strict=True)
         ]
-        references = [steps_ns[0] / ratio, *(step_ns / ratio for step_ns in steps_ns)]
+        references = [steps_ns[0] / ratio, *(steps_ns / ratio)]
         launch.fit = Fit(epochs=1, updates=100, reference_ns=references, test_ns=None)
 
     plan = b.group("g", b.member("torch", 3.0, task="fit", feed="host", noise=0.0, change=waits))

@@ -34,8 +34,9 @@ class TorchOperation(TorchProgram):
                 a, b = (torch.ones(length(cell), **on_device) for _ in range(2))
                 self._call = lambda: a.add_(b, alpha=TRIAD_SCALE)
             case "copy_in" | "copy_out":
-                # Page-locked, as a DataLoader's batches are.
-                host, there = torch.ones(length(cell), pin_memory=self._on_gpu), torch.ones(length(cell), **on_device)
+                host, there = torch.ones(length(cell)), torch.ones(length(cell), **on_device)
+                if self._on_gpu:
+                    host = host.pin_memory()  # as a DataLoader's batches are
                 if cell.workload == "copy_in":
                     self._call = lambda: there.copy_(host, non_blocking=True)
                 else:
