@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kit.backends.catalog import FRAMEWORKS
+from kit.suites.plan import DEFAULT_COMPILE_MODE
 from kit.suites.suite import Suite
 from kit.workloads.operations import OPERATIONS
 
@@ -23,6 +24,8 @@ def with_ceilings(suite: Suite) -> Suite:
             workloads=list(OPERATIONS),
             parameters={},
             tasks=["infer"],
+            feeds=["device"],
+            compile_modes=[DEFAULT_COMPILE_MODE],
             **({"backends": FRAMEWORKS, "precisions": ["float32"]} if suite.programs else {}),
         )
         for axes in suite.axes
