@@ -30,7 +30,7 @@ Bound = Literal["compute", "memory", "dispatch", "input"]
 
 
 class Ceiling(NamedTuple):
-    """What an operation reached in its best launch."""
+    """What an operation reached in its best block."""
 
     cell: Cell
     step_ns: float
@@ -65,10 +65,15 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ceilings_of(profile: Profile) -> list[Ceiling]:
-    """Return the ceilings of all operations that a profile has a number of."""
-    operations = (result for result in profile.cells if is_operation(result.cell))
-    best_ns = ((of.cell, step_ns_of(of.launches, best=True)) for of in operations)
-    return [Ceiling(cell, step_ns) for cell, step_ns in best_ns if step_ns is not None]
+    """Return the ceilings of all operations that a profile has a number of: each its best block's."""
+    ceilings = []
+    for result in profile.cells:
+        if is_operation(result.cell):
+            blocks = (block_arrays(launch).times_ns("step") for launch in result.launches if launch.gave_number)
+            step_ns = min((float(times_ns.min()) for times_ns in blocks), default=0.0)
+            if step_ns > 0:
+                ceilings.append(Ceiling(result.cell, step_ns))
+    return ceilings
 
 
 def without_operations(profile: Profile) -> Profile:
@@ -81,14 +86,13 @@ def without_operations(profile: Profile) -> Profile:
     return msgspec.structs.replace(profile, groups=groups, cells=cells)
 
 
-def step_ns_of(launches: Iterable[Launch], *, best: bool = False) -> float | None:
-    """Return the step time of the middle launch with a number, or of the best; None where there is none."""
-    blocks = [block_arrays(launch) for launch in launches if launch.gave_number]
-    fits = [launch.fit is not None for launch in launches if launch.gave_number]
-    times_ns = sorted(mean_step_ns(of) if fit else launch_time_ns(of) for of, fit in zip(blocks, fits, strict=True))
-    if not times_ns or math.isnan(times_ns[-1]):
-        return None
-    return times_ns[0] if best else times_ns[len(times_ns) // 2]
+def step_ns_of(launches: Iterable[Launch]) -> float | None:
+    """Return the step time of the middle launch with a number; None where there is none."""
+    with_number = [launch for launch in launches if launch.gave_number]
+    times_ns = sorted(
+        (launch_time_ns if launch.fit is None else mean_step_ns)(block_arrays(launch)) for launch in with_number
+    )
+    return times_ns[len(times_ns) // 2] if times_ns and not math.isnan(times_ns[-1]) else None
 
 
 def beside(cell: Cell, ceilings: Sequence[Ceiling], *, any_backend: bool = False) -> list[Ceiling]:

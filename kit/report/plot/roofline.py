@@ -35,7 +35,7 @@ ROOM, HEADROOM, SLOPE, DEPTH = 1.5, 1.6, 8.0, 10.0
 ROOF_STYLES = ("-", "--", ":")
 LABEL_AT = 1.4  # of a slope, from where it begins
 LINES = (
-    "Lines: what the framework reached in this run, in its best launch: the matrix product in each precision, and the "
+    "Lines: what the framework reached in this run, in its best block: the matrix product in each precision, and the "
     "triad on small arrays and on large ones."
 )
 POINTS = (
