@@ -36,7 +36,8 @@ class Device:
         kind: its name in cells, options and profiles.
         rank: its place among the kinds.
         files: patterns below /dev; a file of them says that there may be one, listed or not.
-        whole: names of the sensors whose joules together are the device's; null: it has none.
+        whole: names of the counters whose joules together are the device's; null: it has none.
+        whole_power: names of the sensors of power that stand in where it has no such counter.
         precisions: that no other kind has.
         in_passes: precisions that it computes in several passes of another: slower than anybody's default.
         shares_memory: its members are told which share of its memory is theirs.
@@ -48,6 +49,7 @@ class Device:
     rank: int = 9
     files: Sequence[str] = ()
     whole: re.Pattern[str] | None = None
+    whole_power: re.Pattern[str] | None = None
     precisions: Sequence[str] = ()
     in_passes: Sequence[str] = ()
     shares_memory: bool = False

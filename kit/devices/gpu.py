@@ -43,6 +43,7 @@ class Gpu(Device):
     # NVIDIA (nvhost*, nvmap: Tegra), AMD (kfd), WSL (dxg).
     files = ("nvidia*", "nvhost*", "nvmap", "kfd", "dxg")
     whole = re.compile(r"nvml\.\d+\.energy")  # a counter holds its whole board
+    whole_power = re.compile(r"nvml\.\d+\.power")  # boards before Volta, virtual GPUs
     precisions = ("tf32",)
     shares_memory = True
     hidden_by = {VISIBLE: ""}  # noqa: RUF012

@@ -6,10 +6,9 @@ A fit is known from its first stretch on: steps that are left × what its steps 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from statistics import mean
 from typing import NamedTuple
-
-from msgspec.structs import replace
 
 from kit.backends.catalog import CATALOG
 from kit.clock import now_ns
@@ -17,7 +16,8 @@ from kit.profile.cell import Cell
 from kit.profile.launch import StepPlan
 from kit.profile.schema import Group
 from kit.profile.unfinished import RunPlan
-from kit.runner.round import counts_energy, steps_of
+from kit.runner.energy import has_energy, idle_s
+from kit.runner.round import steps_of
 from kit.suites.plan import SharedGroups, plan_shared_groups
 from kit.worker.messages import Done
 from kit.workloads.operations import is_operation
@@ -36,56 +36,72 @@ class Estimate(NamedTuple):
     is_least: bool
 
 
+class _Energy(NamedTuple):
+    """What joules take in a round; nothing in one that has none."""
+
+    block_s: float = 0.0  # of each cell
+    idle_s: float = 0.0  # before and after each set of members
+
+
 class _Round(NamedTuple):
     """What a round takes by the constants, without the steps of its fits: cell keys, one for each time it runs."""
 
     seconds: float = 0.0
     fits: Sequence[str] = ()
     blocks: int = 0  # of steps
+    energy_s: float = 0.0  # takes as long on any machine
 
 
-def _round_of(shared: Sequence[SharedGroups], steps: StepPlan) -> _Round:
+def _round_of(shared: Sequence[SharedGroups], steps: StepPlan, energy: _Energy) -> _Round:
     members = [member for groups in shared for member in groups.members]
     by_key = {cell.key: cell for member in members for cell in member.cells}
     cells = [by_key[key] for groups in shared for group in groups.groups for key in group.cells]
-    seconds, blocks, fits = sum(CATALOG[member.cells[0].backend].start_s for member in members), 0, list[str]()
-    for cell in cells:
-        plan = steps_of(steps, [cell])
-        seconds += plan.warmup_s
-        if cell.task == "fit":
-            fits.append(cell.key)
-        else:
-            seconds += plan.cycles * plan.block_s + plan.energy_s
-            blocks += plan.cycles
-    return _Round(seconds, fits, blocks)
+    fits = [cell.key for cell in cells if cell.task == "fit"]
+    plans = [steps_of(steps, [cell]) for cell in cells]
+    stepping = [plan for plan, cell in zip(plans, cells, strict=True) if cell.task != "fit"]
+    starts_s = sum(CATALOG[member.cells[0].backend].start_s for member in members)
+    blocks_s = sum(plan.cycles * plan.block_s for plan in stepping)
+    seconds = starts_s + sum(plan.warmup_s for plan in plans) + blocks_s
+    energy_s = sum(plan is steps for plan in stepping) * energy.block_s + 2 * len(shared) * energy.idle_s
+    return _Round(seconds, fits, sum(plan.cycles for plan in stepping), energy_s)
 
 
 def _planned(
-    cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str], steps: StepPlan, rounds: int
+    cells: Sequence[Cell],
+    groups: Sequence[Group],
+    share: Sequence[str],
+    steps: StepPlan,
+    energies: Sequence[_Energy],
 ) -> list[_Round]:
-    """Return the rounds where no cell fails: fits and operations are repeated in the first of them only."""
+    """Return the rounds, one for each of `energies`, where no cell fails: fits and operations end before steps do."""
     by_key = {cell.key: cell for cell in cells}
 
-    def planned(number: int) -> _Round:
-        is_over = [limit is not None and number >= limit for limit in (steps.fit_rounds, steps.ceiling_rounds)]
+    @cache
+    def shared(*, fits: bool, operations: bool) -> list[SharedGroups]:
+        firsts = {group.key: by_key[group.cells[0]] for group in groups}
         left = [
             group
             for group in groups
-            for first in [by_key[group.cells[0]]]
-            if not (is_over[0] and first.task == "fit") and not (is_over[1] and is_operation(first))
+            if (fits or firsts[group.key].task != "fit") and (operations or not is_operation(firsts[group.key]))
         ]
-        return _round_of(plan_shared_groups(cells, left, share), steps)
+        return plan_shared_groups(cells, left, share)
 
-    last = max(limit or 0 for limit in (steps.fit_rounds, steps.ceiling_rounds))
-    known = [planned(number) for number in range(min(rounds, last + 1))]
-    return [known[min(number, last)] for number in range(rounds)]
+    def lasts(limit: int | None, number: int) -> bool:
+        return limit is None or number < limit
+
+    return [
+        _round_of(
+            shared(fits=lasts(steps.fit_rounds, number), operations=lasts(steps.ceiling_rounds, number)), steps, energy
+        )
+        for number, energy in enumerate(energies)
+    ]
 
 
 def estimate(
     cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str], steps: StepPlan, rounds: int
 ) -> Estimate:
-    """Return how long these rounds take where steps are short against a block."""
-    planned = _planned(cells, groups, share, steps, rounds)
+    """Return how long these rounds take where steps are short against a block, and no sensor tells joules."""
+    planned = _planned(cells, groups, share, steps, [_Energy()] * rounds)
     seconds = sum(planned_round.seconds + len(planned_round.fits) * FIT_LEAST_S for planned_round in planned)
     return Estimate(seconds, any(planned_round.fits for planned_round in planned))
 
@@ -94,9 +110,9 @@ class TimeLeft:
     """Takes what has ended, and says how long the rest takes."""
 
     def __init__(self, plan: RunPlan, rounds_done: int = 0, now: Callable[[], int] = now_ns) -> None:
-        suite, self._now = plan.suite, now
-        self._steps = suite.plan if counts_energy(plan) else replace(suite.plan, energy_s=0.0)
-        self._planned = _planned(plan.cells, plan.groups, suite.share, self._steps, suite.rounds)
+        suite, self._plan, self._now = plan.suite, plan, now
+        energies = [self._energy(number) for number in range(suite.rounds)]
+        self._planned = _planned(plan.cells, plan.groups, suite.share, suite.plan, energies)
         self._round, self._later, self._round_ns = _Round(), self._planned[rounds_done:], now()
         self._is_open, self._has_programs = suite.precision_pct is not None, bool(suite.programs)
         self._pace: float | None = None  # what the last whole round took over its constants, without its fits
@@ -106,7 +122,8 @@ class TimeLeft:
 
     def round_begins(self, number: int, shared: Sequence[SharedGroups]) -> None:
         """Take what a round measures."""
-        self._round, self._later = _round_of(shared, self._steps), self._planned[number + 1 :]
+        self._round = _round_of(shared, self._plan.suite.plan, self._energy(number))
+        self._later = self._planned[number + 1 :]
         self._round_ns, self._fits_s, self._blocks = self._now(), 0.0, 0
 
     def block_done(self, cell: Cell, done: Done) -> None:
@@ -121,7 +138,7 @@ class TimeLeft:
 
     def round_done(self) -> None:
         """The round is on disk."""
-        self._pace = max(0.0, self._spent_s() - self._fits_s) / self._round.seconds
+        self._pace = max(0.0, self._spent_s() - self._fits_s - self._round.energy_s) / self._round.seconds
         self._round = _Round()
 
     def estimate(self) -> Estimate:
@@ -129,7 +146,8 @@ class TimeLeft:
         fit_s = max(FIT_LEAST_S, mean(self._fit_s.values() or [0.0]))  # of one that has not run
 
         def seconds(planned: _Round) -> float:
-            return planned.seconds * (self._pace or 1.0) + sum(self._fit_s.get(key, fit_s) for key in planned.fits)
+            fits_s = sum(self._fit_s.get(key, fit_s) for key in planned.fits)
+            return planned.seconds * (self._pace or 1.0) + planned.energy_s + fits_s
 
         of_round_s = seconds(self._round) - self._spent_s()
         fits = {key for planned in (self._round, *self._later) for key in planned.fits}
@@ -139,6 +157,11 @@ class TimeLeft:
             # Steps are longer than the constants say: as the blocks that have run.
             of_round_s = (self._spent_s() - self._fits_s) * (self._round.blocks / self._blocks - 1)
         return Estimate(max(0.0, of_round_s) + sum(map(seconds, self._later)), is_least)
+
+    def _energy(self, number: int) -> _Energy:
+        if not has_energy(self._plan, number):
+            return _Energy()
+        return _Energy(self._plan.suite.plan.energy_s, idle_s(self._plan.sensors))
 
     def _spent_s(self) -> float:
         return (self._now() - self._round_ns) / 1e9

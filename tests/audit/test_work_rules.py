@@ -1,5 +1,6 @@
 """Steps that did not do their work, and fits that wait for their input: planted, and silent without the plant."""
 
+import numpy as np
 import profile_builder as b
 import pytest
 from msgspec.structs import replace
@@ -89,9 +90,7 @@ def test_without_a_ceiling_or_known_work_it_could_not_be_checked():
 
 def fits(ratio, rounds):
     def waits(launch):
-        steps_ns = [
-            duration / steps for duration, steps in zip(launch.blocks.duration_ns, launch.blocks.steps, strict=True)
-        ]
+        steps_ns = np.divide(launch.blocks.duration_ns, launch.blocks.steps)
         references = [steps_ns[0] / ratio, *(steps_ns / ratio)]
         launch.fit = Fit(epochs=1, updates=100, reference_ns=references, test_ns=None)
 

@@ -111,11 +111,16 @@ def main() -> None:
     before = plainly(arguments.device, arguments.n)
     suite = by_the_suite(arguments.device, arguments.n, arguments.rounds)
     again = plainly(arguments.device, arguments.n)
+    every = {name: max(*before[name].values(), *again[name].values()) for name in before}
+    best = max(suite.values())
     rows = [("n", *(f"{name} GFLOP/s" for name in before), "suite GFLOP/s", "of", "suite / best plainly")]
     for n in arguments.n:
         rates = {name: max(before[name][n], again[name][n]) for name in before}
         shown = (f"{rate:.0f}" for rate in rates.values())
         rows.append((str(n), *shown, f"{suite[n][0]:.0f}", suite[n][1], f"{suite[n][0] / max(rates.values()):.3f}"))
+    # What networks are held against: the best of all sizes.
+    ceiling = (f"{best[0]:.0f}", best[1], f"{best[0] / max(every.values()):.3f}")
+    rows.append(("ceiling", *(f"{rate:.0f}" for rate in every.values()), *ceiling))
     printed(rows)
 
 
