@@ -74,8 +74,8 @@ def test_they_have_the_precisions_and_threads_of_the_networks():
 def test_beside_programs_every_framework_is_measured(tmp_path):
     (tmp_path / "mine.py").write_text("def program(batch, device):\n    return lambda: 1.0\n")
     programs = programs_given([str(tmp_path / "mine.py")])
-    own = {"precisions": ["own"], "compile_modes": ["own"], "feeds": ["own"], "backends": ["program"]}
-    of = replace(suite(workloads=["mine"], tasks=["train"], **own), programs=programs)
+    axes = {"precisions": ["own"], "compile_modes": ["own"], "feeds": ["own"], "backends": ["program"]}
+    of = replace(suite(workloads=["mine"], tasks=["train"], **axes), programs=programs)
     cells = plan_cells(with_ceilings(of))
     assert {cell.backend for cell in cells if is_operation(cell)} == {"tensorflow", "torch", "jax"}
     assert sum(not is_operation(cell) for cell in cells) == 2
@@ -83,9 +83,9 @@ def test_beside_programs_every_framework_is_measured(tmp_path):
 
 def test_a_program_may_be_called_as_an_operation(tmp_path):
     (tmp_path / "empty.py").write_text("def program(batch, device):\n    return lambda: 1.0\n")
-    own = {"precisions": ["own"], "compile_modes": ["own"], "feeds": ["own"], "backends": ["program"]}
+    axes = {"precisions": ["own"], "compile_modes": ["own"], "feeds": ["own"], "backends": ["program"]}
     programs = programs_given([str(tmp_path / "empty.py")])
-    of = replace(suite(workloads=["empty"], batches=[8], tasks=["train"], **own), programs=programs)
+    of = replace(suite(workloads=["empty"], batches=[8], tasks=["train"], **axes), programs=programs)
     (cell,) = plan_cells(of)
     assert not is_operation(cell)
 
