@@ -277,7 +277,7 @@ def _options(*, given_only: bool = False) -> dict[str, Any]:
 
 def _say_overruled(threads: int) -> None:
     """Name the thread variables that are ignored: every member is given its number of threads."""
-    from kit.runner.processes.process import THREAD_VARIABLES
+    from kit.backends.environment import THREAD_VARIABLES
 
     asked = {name: os.environ[name] for name in THREAD_VARIABLES if os.environ.get(name, str(threads)) != str(threads)}
     if asked:

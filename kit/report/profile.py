@@ -165,7 +165,8 @@ def _member(result: CellResult) -> list[str]:
 
 def _threads(threads: Threads) -> str:
     cpus = ",".join(map(str, threads.cpus))
-    return f"{threads.reported or 'unknown'} threads ({threads.requested} asked for) on CPUs {cpus}"
+    used = "" if threads.used is None else f", {threads.used} used"
+    return f"{threads.reported or 'unknown'} threads ({threads.requested} asked for{used}) on CPUs {cpus}"
 
 
 def _table(

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kit.backends.catalog import CATALOG, ENVIRONMENT_PREFIXES
+from kit.backends.environment import THREAD_VARIABLES
 from kit.devices.catalog import DEVICES
 from kit.engine.connection import local_engine
 from kit.engine.image import need_image
@@ -29,7 +30,6 @@ from kit.profile.unfinished import RunPlan
 from kit.runner.cpus import usable_cpus
 from kit.runner.energy import long_block_s
 from kit.runner.interpreters import find_backend, interpreter_for
-from kit.runner.processes.process import THREAD_VARIABLES
 from kit.sensors.catalog import probe_all
 from kit.stats.verdict import ROUNDS_PRELIMINARY
 from kit.suites.plan import plan_groups
@@ -87,11 +87,9 @@ def drop_missing_backends(
     """
     by_name = {variant.name: variant for variant in variants}
     for variant in variants:
-        if overruled := sorted({*variant.env} & {*THREAD_VARIABLES}):
-            raise KitError(
-                f"variant {variant.name}: {overruled[0]} is ignored: members use a thread for each usable CPU; "
-                "run twice, with other CPUs by taskset"
-            )
+        own = sorted({*variant.env} & {*THREAD_VARIABLES})
+        if own and any(cell.threads is not None for cell in cells if cell.variant == variant.name):
+            raise KitError(f"variant {variant.name}: {own[0]} and --threads both set threads; leave one of them out")
     missing: dict[str, Skipped] = {}
     for backend, name in dict.fromkeys((cell.backend, cell.variant) for cell in cells):
         variant = by_name[name]
