@@ -128,8 +128,8 @@ MAIN = (
     Shown("start", attrgetter("numbers.start_ns"), seconds, hides=2, flag=("warm_start", " w")),
     Shown("compile", attrgetter("numbers.compile_ns"), seconds, hides=1, flag=("warm_start", " w")),
     Shown("memory", attrgetter("numbers.peak_memory_b"), size, hides=3, flag=("process_shared", "*")),
-    Shown("J/1k", lambda row: None if row.numbers.energy_per_sample_j is None else row, _joules, hides=4),
-    Shown("util %", _utilization, "{:.0f}".format, hides=4),
+    Shown("J/1k", lambda row: None if row.numbers.energy_per_sample_j is None else row, _joules, hides=6),
+    Shown("util %", _utilization, "{:.0f}".format, hides=6),
     Shown("CPU s/1k", _cpu_seconds, number, hides=4),
 )
 MARKS = Shown("marks", _marks)
@@ -139,7 +139,7 @@ ENERGY = (
     Shown("W", _known("power_w", number)),
     Shown("peak W", _known("power_max_w", number)),
     Shown("idle W", _known("idle_w", number)),
-    Shown("J·s/step", _known("delay_product_js", number)),
+    Shown("J·s/step", _known("delay_product_js", "{:.3g}".format)),
     Shown("compile J", _known("compile_j", number)),
     Shown("J/epoch", _known("epoch_j", number)),
     Shown("J/fit", _known("fit_j", number)),
