@@ -13,6 +13,7 @@ class Cpu(Device):
 
     kind = "cpu"
     rank = 0
+    energy_source = "rapl"
     # RAPL's dram and psys domains lie beside and around a package, its core and uncore within: they would count twice.
     whole = re.compile(r"rapl\.package-\d+(-die-\d+)?")
 

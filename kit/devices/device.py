@@ -37,6 +37,7 @@ class Device:
         rank: its place among the kinds.
         files: patterns below /dev; a file of them says that there may be one, listed or not.
         whole: names of the counters whose joules together are the device's; null: it has none.
+        energy_source: how the names of its own sensors of energy begin: their obstacle is why there are no joules.
         whole_power: names of the sensors of power that stand in where it has no such counter.
         precisions: that no other kind has.
         in_passes: precisions that it computes in several passes of another: slower than anybody's default.
@@ -50,6 +51,7 @@ class Device:
     files: Sequence[str] = ()
     whole: re.Pattern[str] | None = None
     whole_power: re.Pattern[str] | None = None
+    energy_source: str = ""
     precisions: Sequence[str] = ()
     in_passes: Sequence[str] = ()
     shares_memory: bool = False

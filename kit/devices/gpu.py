@@ -40,6 +40,7 @@ class Gpu(Device):
 
     kind = "gpu"
     rank = 1
+    energy_source = "nvml"
     # NVIDIA (nvhost*, nvmap: Tegra), AMD (kfd), WSL (dxg).
     files = ("nvidia*", "nvhost*", "nvmap", "kfd", "dxg")
     whole = re.compile(r"nvml\.\d+\.energy")  # a counter holds its whole board
