@@ -304,9 +304,9 @@ def device_energy_j(cell: Cell, sensors: Iterable[Energy]) -> float | None:
 
     A sensor's window is a little shorter than the block: its mean power is taken for the whole.
     """
-    device = DEVICES.get(cell.device)  # a profile may be of a kit that has another kind
-    names = device and device.whole
-    whole = [energy for energy in sensors if names and names.fullmatch(energy.sensor)]
+    known, device = list(sensors), DEVICES.get(cell.device)  # a profile may be of a kit that has another kind
+    names = device.whole_of(energy.sensor for energy in known) if device else []
+    whole = [energy for energy in known if energy.sensor in names]
     if not whole or (cell.device != "cpu" and len(whole) != cell.devices):
         return None
     joules = 0.0

@@ -42,7 +42,7 @@ class Gpu(Device):
     rank = 1
     # NVIDIA (nvhost*, nvmap: Tegra), AMD (kfd), WSL (dxg).
     files = ("nvidia*", "nvhost*", "nvmap", "kfd", "dxg")
-    whole = re.compile(r"nvml\.\d+\.energy")  # a counter holds its whole board
+    whole = (re.compile(r"nvml\.\d+\.energy"),)  # a counter holds its whole board
     precisions = ("tf32",)
     shares_memory = True
     hidden_by = {VISIBLE: ""}  # noqa: RUF012

@@ -229,6 +229,12 @@ REASONS: Templates = {
     "CVE-2020-8694; start it with --security-opt systempaths=unconfined, and as root",
     "root_only": "{file} is readable by root alone, as in every kernel since 2020 (CVE-2020-8694): run as root, or on "
     "the host: chmod a+r {file}",
+    # Hardware monitors, Cray
+    "no_hwmon": "{root} does not exist: the kernel shows no hardware monitors (usual in a virtual machine)",
+    "no_hwmon_power": "{root} holds no monitor of power or energy (power*_average, power*_input, energy*_input); ACPI "
+    "meters: modprobe acpi_power_meter",
+    "no_cray": "{root} does not exist: this is no Cray node",
+    "no_cray_counter": "{root} holds no counter of energy or power",
     # NVML
     "nvml_package_missing": "the Python package nvidia-ml-py is not installed: pip install nvidia-ml-py",
     "nvml_library_missing": "libnvidia-ml.so.1 not found: no NVIDIA driver is installed, or the container was started "
