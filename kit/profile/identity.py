@@ -110,4 +110,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     cgroup_throttled_ns: Int64 | None
     pressure_cpu_some_ns: Int64 | None
     accelerators: list[AcceleratorState] = []  # GPUs, as far as NVML lists them
+    # `taken` on CLOCK_MONOTONIC_RAW, and how far apart the readings of that before and after were; null up to 2.4.
+    raw_ns: Int64 | None = None
+    raw_width_ns: Int64 | None = None
     reasons: dict[str, Reason] = {}
