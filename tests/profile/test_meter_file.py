@@ -1,4 +1,4 @@
-"""An external meter's file: the same instants and watts in every way that people write them, and what is wrong named."""
+"""An external meter's file: the same instants and watts in every way that people write them, and what is wrong."""
 
 import time
 from datetime import UTC, datetime, timedelta, timezone
