@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.options import PROFILES, echo_first, format_options, labels_of, print_report, profile_files
+from kit.cli.options import (
+    PROFILES,
+    Price,
+    echo_first,
+    format_options,
+    labels_of,
+    price_options,
+    print_report,
+    profile_files,
+)
 from kit.errors import KitError
 
 if TYPE_CHECKING:
@@ -63,6 +72,7 @@ class CompareCommand(click.Command):
     help="Judge by step time (whole time over steps), or by the median step that is waited for by itself.",
 )
 @click.option("--table", "table_name", metavar="SUITE", help="The table that SUITE answers.")
+@price_options
 @click.option("--force", is_flag=True, help="Compare also what the gate would keep apart; its rows say so.")
 @click.option("--why", is_flag=True, help="Explain what differs between runs.")
 def compare(
@@ -75,6 +85,8 @@ def compare(
     allowed_pct: float | None,
     by: By,
     table_name: str | None,
+    price_hour: tuple[Price, ...],
+    price_kwh: tuple[Price, ...],
     force: bool,
     why: bool,
 ) -> int:
@@ -82,20 +94,24 @@ def compare(
 
     Of several machines or devices, platforms stand side by side. A folder stands for the profiles in it.
     """
+    from kit.compare.price import Prices, priced
     from kit.report.comparison import comparison_report, why_report
     from kit.report.table import Case, Report
 
     before, after = list(profile_files(profiles)), list(profile_files(against))
     if why and len(before) + len(after) == 1:
         raise click.UsageError("--why explains what differs between runs; give two profiles")
+    prices = Prices(dict(price_hour), dict(price_kwh))
     is_judged = bool(after or allowed_pct is not None or why)
     if table_name is not None:
-        if is_judged:
-            raise click.UsageError("--table draws one table; leave out --against, --why and --fail-if-slower")
+        if is_judged or any(prices):
+            raise click.UsageError("--table draws one table; leave out --against, --why, prices and --fail-if-slower")
         print_report(_suite_report(table_name, before), format_name)
         return 0
     try:
         comparison = _compared(before, after, baseline, by, force=force, explain=why)
+        if any(prices):
+            comparison = priced(comparison, prices)
     except PublishedError as published:
         if is_judged:
             raise

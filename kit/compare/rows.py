@@ -107,6 +107,16 @@ class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
     values: list[tuple[Value | None, list[str]]]  # value (null: unknown) and labels of the profiles that have it
 
 
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a million samples cost, in the currency of the prices."""
+
+    per_million: float
+    low: float | None  # 95 % of the time, and the error of the joules; null: the time has no interval
+    high: float | None
+    of_time: float
+    of_energy: float
+
+
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One cell of one profile, or of several runs of one side."""
 
@@ -119,6 +129,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     is_baseline: bool = False
     versus: Versus | None = None  # null: the baseline, failed, or nothing to compare with
     score_difference: ScoreDifference | None = None  # of fits
+    cost: Cost | None = None  # null: without a price
     break_even: BreakEven | None = None  # of another compile mode than its baseline's
     blocked: list[Mismatch] = []  # why the gate keeps it from its baseline; with `versus`, compared by force
     marks: list[Reason] = []  # with `launches`, how many of them have it

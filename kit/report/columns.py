@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from kit.compare.rows import GroupRows, Row
+from kit.compare.rows import Cost, GroupRows, Row
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import duration, energy, hundredths, number, percent, seconds, size, with_sd
 from kit.stats.rounds import By
@@ -53,6 +53,11 @@ def _phase(name: str) -> Shown:
     return Shown(name.replace("_", " "), lambda row: row.numbers.phases_ns.get(name), duration)
 
 
+def _cost(cost: Cost) -> str:
+    interval = "" if cost.low is None or cost.high is None else f" [{number(cost.low)}, {number(cost.high)}]"
+    return f"{number(cost.per_million)}{interval}"
+
+
 def _of_fit(name: str) -> Callable[[Row], float | None]:
     return lambda row: None if row.numbers.fit is None else getattr(row.numbers.fit, name)
 
@@ -84,12 +89,14 @@ LATENCY = (
     Shown("p95", attrgetter("numbers.p95_ns"), duration),
     Shown("p99", attrgetter("numbers.p99_ns"), duration),
 )
+COST = Shown("cost/1M", attrgetter("cost"), _cost)
 MAIN = (
     Shown("injected", attrgetter("numbers.injected_ratio"), lambda ratio: f"{100 * (ratio - 1):+.2f} %"),
     Shown("start", attrgetter("numbers.start_ns"), seconds, hides=2, flag=("warm_start", " w")),
     Shown("compile", attrgetter("numbers.compile_ns"), seconds, hides=1, flag=("warm_start", " w")),
     Shown("memory", attrgetter("numbers.peak_memory_b"), size, hides=3, flag=("process_shared", "*")),
     Shown("energy/sample", attrgetter("numbers.energy_per_sample_j"), energy, hides=4),
+    COST,
 )
 MARKS = Shown("marks", _marks)
 WIDE = (

@@ -57,7 +57,12 @@ def _record(group: GroupRows, row: Row) -> dict[str, object]:
     record["not_compared"] = _joined(mismatch.kind for mismatch in row.blocked)
     record["marks"] = _joined(mark.code for mark in row.marks)
     record["failure"] = None if row.failure is None else sentence(row.failure)
-    parts = {"fit": numbers.fit, "score_difference": row.score_difference, "break_even": row.break_even}
+    parts = {
+        "fit": numbers.fit,
+        "score_difference": row.score_difference,
+        "break_even": row.break_even,
+        "cost": row.cost,
+    }
     for prefix, part in parts.items():
         if part is not None:
             record |= {f"{prefix}_{name}": value for name, value in msgspec.structs.asdict(part).items()}

@@ -113,6 +113,9 @@ REASONS: Templates = {
     "parity_differs": "PARITY FAILED: {cell} computes other losses than the rest ({difference:.0e} apart)",
     "own_programs": "programs bring their own data and weights: that they compute the same is not proved",
     "energy_not_measured": "energy: not measured (kit doctor says why)",
+    "cost": "cost/1M: of a million samples, at {hour} an hour and {kwh} a kWh of the joules shown",
+    "cost_of_time": "cost/1M: of a million samples, at {hour} an hour",
+    "cost_of_energy": "cost/1M: of a million samples, at {kwh} a kWh of the joules shown; of energy alone",
     "float32_on_tpu": "float32 on a TPU is multiplied in several bfloat16 passes, much slower than the frameworks' own "
     "default: --dtype default measures that",
     "data_synthetic": "synthetic data in the shapes of a real set: times are valid, there is no accuracy",
