@@ -92,6 +92,10 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
 @click.option("--until-precision", type=POSITIVE, metavar="PCT", help="Rounds until each difference is known to PCT %.")
 @click.option("--precision", hidden=True, expose_value=False, callback=_renamed)
 @click.option("--budget", type=POSITIVE, metavar="S", help="Begin no round after S seconds.")
+@click.option(
+    "--energy", type=POSITIVE, metavar="S", help="Seconds of the long block for joules, or as its sensors need."
+)
+@click.option("--no-energy", is_flag=True, help="No joules, and no time for them.")
 @click.option("--data", default="auto", show_default=True, metavar="NAME", help="auto, synthetic, or a data set.")
 @click.option(
     "--seed",
@@ -192,6 +196,8 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
 
     if options["rounds"] is not None and options["until_precision"] is not None:
         raise click.UsageError("--rounds and --until-precision cannot both decide how many rounds there are; give one")
+    if options["energy"] is not None and options["no_energy"]:
+        raise click.UsageError("--energy and --no-energy cannot both be; give one")
     choose_source(options["clock"])
     phase_limit_s()
     axes = {name: list(options[name]) for name in AXES}
@@ -206,6 +212,7 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
         parameters=parameters_given(options["parameters"]),
         programs=programs_given(options["programs"]),
         rounds=options["rounds"],
+        energy_s=0.0 if options["no_energy"] else options["energy"],
         quick=options["quick"],
     )
     variants = with_digests(suite.all_variants())

@@ -11,8 +11,6 @@ from kit.cli.options import format_options, print_report
 @format_options
 def suites(*, format_name: str) -> None:
     """List the built-in suites: their cells, what they compare, and about how long they take on two CPUs."""
-    import msgspec
-
     from kit.report.run_plan import suites_report
     from kit.runner.time_left import estimate
     from kit.suites.plan import plan_cells, plan_groups
@@ -22,7 +20,6 @@ def suites(*, format_name: str) -> None:
     for suite in map(load_suite, builtin_suites()):
         cells, measure = plan_cells(suite), suite.measure
         groups = plan_groups(cells, suite.compared, suite.baseline)
-        # Most machines have no energy sensor.
-        steps = msgspec.structs.replace(measure.plan(), energy_s=0.0)
-        listed.append((suite, cells, len(groups), estimate(cells, groups, measure.share, steps, measure.rounds)))
+        time = estimate(cells, groups, measure.share, measure.plan(), measure.rounds)
+        listed.append((suite, cells, len(groups), time))
     print_report(suites_report(listed), format_name)

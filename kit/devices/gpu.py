@@ -42,7 +42,8 @@ class Gpu(Device):
     rank = 1
     # NVIDIA (nvhost*, nvmap: Tegra), AMD (kfd), WSL (dxg).
     files = ("nvidia*", "nvhost*", "nvmap", "kfd", "dxg")
-    whole = (re.compile(r"nvml\.\d+\.energy"),)  # a counter holds its whole board
+    # A counter holds its whole board; power stands in on boards before Volta and virtual GPUs.
+    whole = (re.compile(r"nvml\.\d+\.energy"), re.compile(r"nvml\.\d+\.power"))
     precisions = ("tf32",)
     shares_memory = True
     hidden_by = {VISIBLE: ""}  # noqa: RUF012

@@ -38,13 +38,35 @@ class SensorSummary(msgspec.Struct, frozen=True, kw_only=True):
     samples: Int64
 
 
+EnergyOf = Literal["steady", "compile", "fit"]
+# How much a figure can be held to, best first.
+Tier = Literal["external_meter", "device_counter", "integrated_power", "modelled"]
+
+
 class Energy(msgspec.Struct, frozen=True, kw_only=True):
-    """Energy from one sensor over one long block of a member, or why there is none."""
+    """Energy from one sensor over a part of a launch, or why there is none.
+
+    Idle is what the sensor showed while no member was alive, before the round's first began and after its last ended.
+    """
 
     sensor: str
     joules_j: float | None
-    window_ns: Int64 | None  # from one update of the sensor to another, within the block
-    samples: Int64  # trained or inferred in the block
+    window_ns: Int64 | None  # that the joules are of: within the block, as a rule from one update to another
+    samples: Int64  # trained or inferred in the block; 0: of a compilation
     block_ns: Int64
     device_id: str | None = None  # PCI bus id, of a board's sensor
     reason: Reason | None = None
+    # One long block; from the build to the first step done; all blocks of a fit, its references left out.
+    of: EnergyOf = "steady"
+    tier: Tier | None = None  # null: not recorded, as up to schema 2.4
+    method: str | None = None  # a code: "counter_between_updates", "power_trapezoids", "between_readings"
+    updates: Int64 | None = None  # fresh values of the sensor that were seen in the window
+    error_share: float | None = None  # of the joules: they are at most so far off, the sensor's own error left out
+    begin_ns: Int64 | None = None  # of the block, on CLOCK_MONOTONIC_RAW
+    steps: Int64 | None = None
+    power_max_w: float | None = None  # between two readings; null: they do not show it
+    idle_before_w: float | None = None
+    idle_after_w: float | None = None
+    idle_error_share: float | None = None  # of either
+    idle_reason: Reason | None = None  # why one of them is null
+    idle_processes: Int64 | None = None  # others that computed on the board then; null: not known

@@ -104,6 +104,9 @@ REASONS: Templates = {
     "own_programs_unproved": "programs bring their own data and weights",
     "no_parity": "no two cells recorded the losses of the same work",
     "no_fleet": "fewer than {needed} profiles of one kind of machine were given",
+    "no_energy_asked_for": "no joules were asked for",
+    "one_energy_source": "one source of joules alone answered",
+    "too_few_energy_blocks": "{blocks} energy blocks after another member's, {needed} of unlike ones are needed",
     "too_little_cpu_time": "{cpu_ns} of CPU time, {needed_ns} are needed",
     # Notes beside a comparison.
     "too_few_rounds": "preliminary: {rounds} of at least {needed} rounds that a verdict needs",
@@ -297,6 +300,21 @@ FINDINGS: Templates = {
     "identity_contradicts_itself": "its launches contradict its identity: {fact}: {identity} there, {launch} in one.",
     "sampling_gaps": "{who}: readings of sensors are missing in {launches} of {of_launches} launches.",
     "sampler_cost": "beside {who} the sampler took {share_pct:.2f} % of the CPUs, {allowed_pct} % are allowed.",
+    "few_updates": "the joules of {who} rest on {updates} fresh values of {sensor}, {needed} are needed for 1 %.",
+    "sensor_broken": "{sensor} showed no figure beside {who} in {launches} launches: {how}.",
+    "counter_reset": "{sensor} fell beside {who} in {launches} launches: it was reset.",
+    "beats_with_sensor": "a step of {who} takes {step_ns}, a multiple of the {beat_ns} in which boards look at their "
+    "power for a quarter.",
+    "counter_against_integral": "{who}: its board's counter and its integrated power are {difference_pct:.1f} % apart.",
+    "part_larger_than_whole": "{who}: the parts drew {parts_w}, all of {whole} {whole_w}.",
+    "no_idle": "the joules of {who} have no idle power beside them: {sensor}, in {blocks} of {of_blocks} blocks.",
+    "idle_not_idle": "around {who} {sensor} showed {before_w} idle before the round and {after_w} after it; "
+    "it drew {gross_w}.",
+    "heat_of_predecessor": "power follows what ran before: {effect_pct:.1f} % between the most and the least "
+    "power-hungry predecessor, in {blocks} blocks.",
+    "scope_larger_than_member": "{who} had {cpus} of {of_cpus} CPUs, others took {contention_pct:.0f} % of them, "
+    "and the joules are the whole package's.",
+    "modelled_beside_measured": "some joules of {who} were measured and others modelled: {tiers}.",
     "far_below_fleet": "{who} takes {step_ns}, on most of {machines} machines of its kind {usual_ns}.",
     "missing_in_fleet": "it has no {cell}, which {have} of {machines} machines of its kind have.",
 }
@@ -318,5 +336,10 @@ REMEDIES: Templates = {
     "resume_or_fix": "See kit show for the failure, fix it and measure again (kit run --resume)",
     "measure_again": "Measure again; kit run says what failed",
     "free_a_cpu": "Leave a CPU to the sampler, or stop other work",
+    "longer_energy": "Give the sensor more time: kit run --energy S",
+    "other_sensor": "Take another sensor of the device, or an external meter (--meter)",
+    "other_batch": "Take another --batch, whose step is no multiple of it",
+    "external_meter": "An external meter decides (--meter)",
+    "whole_machine": "Give the run all CPUs of the package, and stop other work",
     "look_at_machine": "Audit it beside one that is not: caps, clocks, temperature, other work",
 }

@@ -22,12 +22,15 @@ from kit.profile.cell import Cell
 from kit.profile.launch import Failure, Launch, LaunchPart, PhaseName
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
+from kit.profile.sensor import Energy
 from kit.profile.steps import Steps, timed_steps
 from kit.profile.unfinished import KeptLaunch
 from kit.runner.boards import Boards, board_marks, why_not_its_joules
+from kit.runner.energy import Idle
 from kit.runner.interrupt import StopFlag
 from kit.runner.processes.process import SIGNAL_LIMIT_S, MemberRequest, Process
 from kit.sensors.samples import Samples
+from kit.stats.energy import Window
 from kit.stats.percentile import percentile_ns
 from kit.suites.plan import MemberPlan
 from kit.worker.messages import Answer, Command, Do, Done, Entered, Failed, Finish
@@ -173,22 +176,27 @@ class Member:
         """Return the cell of that key."""
         return self.plan.cells[self._place(key)]
 
-    def finished_launches(self, samples: Samples | None, boards: Boards) -> list[KeptLaunch]:
-        """Return the launches with all their steps, and with what the sampler saw of their blocks and their boards."""
-        return [self._finished(key, launch, samples, boards) for key, launch in self.launches.items()]
+    def finished_launches(self, samples: Samples | None, boards: Boards, idle: Idle | None = None) -> list[KeptLaunch]:
+        """Return the launches with all their steps, and with what the sampler saw of their blocks and their boards.
 
-    def _finished(self, key: LaunchKey, launch: Launch, samples: Samples | None, boards: Boards) -> KeptLaunch:
+        `idle`: of the round, where it has joules.
+        """
+        return [self._finished(key, launch, samples, boards, idle) for key, launch in self.launches.items()]
+
+    def _finished(
+        self, key: LaunchKey, launch: Launch, samples: Samples | None, boards: Boards, idle: Idle | None
+    ) -> KeptLaunch:
         steps = np.concatenate([*self._steps[key], np.array([], np.int64)])
         timed_ns = timed_steps(launch, steps)
         launch.p95_ns, launch.p99_ns = percentile_ns(timed_ns, 95), percentile_ns(timed_ns, 99)
         if samples is not None:
             if samples.failure is not None:
                 launch.marks.append(samples.failure)
-            self._add_sampled(key, launch, samples, boards)
+            self._add_sampled(key, launch, samples, boards, idle)
         launch.marks += board_marks(launch, boards)
         return KeptLaunch(launch=launch, step_ns=steps.tobytes())
 
-    def _add_sampled(self, key: LaunchKey, launch: Launch, samples: Samples, boards: Boards) -> None:
+    def _add_sampled(self, key: LaunchKey, launch: Launch, samples: Samples, boards: Boards, idle: Idle | None) -> None:
         """Add gauges, of what runs as people run it, and joules: of the launch's own boards alone."""
         cell, long_blocks = self.cell(launch.cell_key), self._long_blocks[key]
         on_cpu = cell.device == "cpu"
@@ -197,12 +205,21 @@ class Member:
         # An accelerator's other blocks wait for single steps, too, and are shorter than some gauges' period.
         if windows := (not on_cpu and [_windows(done.part)[0] for done in long_blocks]) or _windows(launch):
             launch.sensors, launch.sensor_reasons = samples.summaries(windows), samples.too_slow(windows)
-        for done in long_blocks:
-            (window,) = _windows(done.part)
-            for energy in samples.energy(*window, done.part.blocks.steps[0] * cell.batch):
-                why = why_not_its_joules(boards.get(energy.device_id or "", ()))
-                refused = energy if why is None else replace(energy, joules_j=None, window_ns=None, reason=why)
-                launch.energy.append(refused)
+        entries = self._energy(key, launch, samples, with_compile=idle is not None)
+        launch.energy += [_of_board(_with_idle(entry, samples, idle), boards) for entry in entries]
+
+    def _energy(self, key: LaunchKey, launch: Launch, samples: Samples, *, with_compile: bool) -> list[Energy]:
+        """Return joules of the long block, of a fit's own blocks, and of what came before the first step's end."""
+        cell, entries = self.cell(launch.cell_key), list[Energy]()
+        for done in self._long_blocks[key]:
+            (steps,), (window,) = done.part.blocks.steps, _windows(done.part)
+            entries += samples.energy(*window, steps * cell.batch, steps)
+        if cell.task == "fit" and launch.gave_number and self._request.prepare.plan.energy_s > 0:
+            steps = sum(launch.blocks.steps)
+            entries += samples.energy_of_parts("fit", _windows(launch), steps * cell.batch, steps)
+        if with_compile and (first := _until_first_step(launch)) is not None:
+            entries += samples.energy_of_parts("compile", [first], 0, 0)
+        return entries
 
     def _add(self, key: str, group: str, done: Done | None) -> None:
         if done is not None:
@@ -321,3 +338,38 @@ def _windows(part: LaunchPart) -> list[tuple[int, int]]:
     """Return begin and end of each block."""
     blocks = part.blocks
     return [(begin_ns, begin_ns + span_ns) for begin_ns, span_ns in zip(blocks.begin_ns, blocks.span_ns, strict=True)]
+
+
+def _until_first_step(launch: Launch) -> Window | None:
+    """Return from when to when a launch was built, compiled and made its first step; None where it did not."""
+    phases = {phase.name: phase for phase in launch.phases}
+    if "build" not in phases or "first_step" not in phases:
+        return None
+    return phases["build"].begin_ns, phases["first_step"].begin_ns + phases["first_step"].duration_ns
+
+
+def _with_idle(entry: Energy, samples: Samples, idle: Idle | None) -> Energy:
+    """Return the entry with what its sensor showed of idle before and after the round."""
+    if idle is None:
+        return replace(entry, idle_reason=reason("idle_not_measured"))
+    before, after = (samples.idle_w(window)[entry.sensor] for window in idle)
+    shown = [None if isinstance(of, Reason) else of for of in (before, after)]
+    watts = [None if of is None else of.joules_j / of.window_ns * 1e9 for of in shown]
+    return replace(
+        entry,
+        idle_before_w=watts[0],
+        idle_after_w=watts[1],
+        idle_error_share=max((of.error_share for of in shown if of is not None), default=None),
+        idle_reason=next((of for of in (before, after) if isinstance(of, Reason)), None),
+    )
+
+
+def _of_board(entry: Energy, boards: Boards) -> Energy:
+    """Return the entry without its joules where others had a part in them, and with how many others there were."""
+    states = boards.get(entry.device_id or "", ())
+    known = [state.processes for state in states if state.processes is not None]
+    entry = replace(entry, idle_processes=max(known, default=None))
+    why = why_not_its_joules(states)
+    if why is None:
+        return entry
+    return replace(entry, joules_j=None, window_ns=None, updates=None, error_share=None, power_max_w=None, reason=why)

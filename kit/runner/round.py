@@ -1,8 +1,10 @@
 """One round of groups that share processes: fresh members, warmed up alone, taking turns in blocks, each then finished.
 
+idle                             of a round with joules
 start A │ start B │ start C      each alone, the others stopped, in random order
 group   │ build each │ warm up C │ A │ B │ B A C │ A C B │ … cycles, in random order │ long blocks │ conclude each
 finish A │ finish B │ finish C
+idle
 
 Where members cannot be alive together they run one after another (`kit.runner.sequential`).
 """
@@ -20,6 +22,7 @@ from kit.profile.schema import Group
 from kit.profile.unfinished import KeptLaunch, RunPlan
 from kit.runner.boards import boards_seen, look
 from kit.runner.cpus import default_threads
+from kit.runner.energy import Idle, has_energy, idle_s, stay_idle
 from kit.runner.interrupt import StopFlag
 from kit.runner.member import Member
 from kit.runner.processes.process import MemberRequest, Process
@@ -58,12 +61,18 @@ def run_round(context: Context, shared: SharedGroups, number: int) -> list[KeptL
     this_round = _Round(context, shared, number)
     cells = [cell for plan in shared.members for cell in plan.cells]
     before, sampling = look(cells), Sampling.start(context.plan.sensors)
+    idle, seconds = None, idle_s(context.plan.sensors)
     try:
-        members = this_round.measure()
+        if sampling is None or not has_energy(context.plan, number):
+            members = this_round.measure()
+        else:
+            idle_before = stay_idle(sampling, seconds, context.stop)
+            members = this_round.measure()
+            idle = Idle(idle_before, stay_idle(sampling, seconds, context.stop))
     finally:
         samples = sampling.stop() if sampling is not None else None
     boards = boards_seen(before, look(cells))
-    return [kept for member in members for kept in member.finished_launches(samples, boards)]
+    return [kept for member in members for kept in member.finished_launches(samples, boards, idle)]
 
 
 class _Round:
@@ -181,7 +190,7 @@ class _Round:
         for cycle in range(plan.cycles):
             for key in self._draw.sample(keys, len(keys)):
                 self._block(group, key, holders[key], cycle, plan.block_s)
-        if plan.energy_s > 0 and counts_energy(self._context.plan):
+        if has_energy(self._context.plan, self._number):
             for key in self._draw.sample(keys, len(keys)):
                 holders[key].long_block(key, group.key, plan.energy_s)
 
@@ -219,8 +228,3 @@ def member_request(plan: RunPlan, member: MemberPlan, number: int, share: float)
         prove=number == 0,
     )
     return MemberRequest(first.backend, variant, prepare)
-
-
-def counts_energy(plan: RunPlan) -> bool:
-    """Whether any sensor measures energy or power here."""
-    return any(sensor.quantity in ("energy", "power") and sensor.status == "measured" for sensor in plan.sensors)

@@ -9,15 +9,13 @@ from collections.abc import Callable, Sequence
 from statistics import mean
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from kit.backends.catalog import CATALOG
 from kit.clock import now_ns
 from kit.profile.cell import Cell
 from kit.profile.launch import StepPlan
 from kit.profile.schema import Group
 from kit.profile.unfinished import RunPlan
-from kit.runner.round import counts_energy
+from kit.runner.energy import has_energy, idle_s
 from kit.suites.plan import SharedGroups, plan_shared_groups
 from kit.worker.messages import Done
 
@@ -35,40 +33,54 @@ class Estimate(NamedTuple):
     is_least: bool
 
 
+class _Energy(NamedTuple):
+    """What joules take in a round; nothing in one that has none."""
+
+    block_s: float = 0.0  # of each cell
+    idle_s: float = 0.0  # before and after each set of members
+
+
 class _Round(NamedTuple):
     """What a round takes by the constants, without the steps of its fits: cell keys, one for each time it runs."""
 
     seconds: float = 0.0
     fits: Sequence[str] = ()
     blocks: int = 0  # of steps
+    energy_s: float = 0.0  # takes as long on any machine
 
 
-def _round_of(shared: Sequence[SharedGroups], steps: StepPlan) -> _Round:
+def _round_of(shared: Sequence[SharedGroups], steps: StepPlan, energy: _Energy) -> _Round:
     members = [member for groups in shared for member in groups.members]
     tasks = {cell.key: cell.task for member in members for cell in member.cells}
     keys = [key for groups in shared for group in groups.groups for key in group.cells]
     fits = [key for key in keys if tasks[key] == "fit"]
     starts_s = sum(CATALOG[member.cells[0].backend].start_s for member in members)
     stepping = len(keys) - len(fits)
-    blocks_s = stepping * (steps.cycles * steps.block_s + steps.energy_s)
-    return _Round(starts_s + len(keys) * steps.warmup_s + blocks_s, fits, stepping * steps.cycles)
+    seconds = starts_s + len(keys) * steps.warmup_s + stepping * steps.cycles * steps.block_s
+    energy_s = stepping * energy.block_s + 2 * len(shared) * energy.idle_s
+    return _Round(seconds, fits, stepping * steps.cycles, energy_s)
 
 
 def _planned(
-    cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str], steps: StepPlan, rounds: int
+    cells: Sequence[Cell],
+    groups: Sequence[Group],
+    share: Sequence[str],
+    steps: StepPlan,
+    energies: Sequence[_Energy],
 ) -> list[_Round]:
-    """Return the rounds where no cell fails: fits are repeated in the first of them only."""
+    """Return the rounds, one for each of `energies`, where no cell fails: the first of them alone repeat fits."""
     fits = {cell.key for cell in cells if cell.task == "fit"}
     stepping = [group for group in groups if group.cells[0] not in fits]
-    whole, rest = (_round_of(plan_shared_groups(cells, some, share), steps) for some in (groups, stepping))
-    return [whole if steps.fit_rounds is None or number < steps.fit_rounds else rest for number in range(rounds)]
+    whole, rest = (plan_shared_groups(cells, some, share) for some in (groups, stepping))
+    has_fits = [steps.fit_rounds is None or number < steps.fit_rounds for number in range(len(energies))]
+    return [_round_of(whole if fit else rest, steps, energy) for fit, energy in zip(has_fits, energies, strict=True)]
 
 
 def estimate(
     cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str], steps: StepPlan, rounds: int
 ) -> Estimate:
-    """Return how long these rounds take where steps are short against a block."""
-    planned = _planned(cells, groups, share, steps, rounds)
+    """Return how long these rounds take where steps are short against a block, and no sensor tells joules."""
+    planned = _planned(cells, groups, share, steps, [_Energy()] * rounds)
     seconds = sum(planned_round.seconds + len(planned_round.fits) * FIT_LEAST_S for planned_round in planned)
     return Estimate(seconds, any(planned_round.fits for planned_round in planned))
 
@@ -77,9 +89,9 @@ class TimeLeft:
     """Takes what has ended, and says how long the rest takes."""
 
     def __init__(self, plan: RunPlan, rounds_done: int = 0, now: Callable[[], int] = now_ns) -> None:
-        suite, self._now = plan.suite, now
-        self._steps = suite.plan if counts_energy(plan) else replace(suite.plan, energy_s=0.0)
-        self._planned = _planned(plan.cells, plan.groups, suite.share, self._steps, suite.rounds)
+        suite, self._plan, self._now = plan.suite, plan, now
+        energies = [self._energy(number) for number in range(suite.rounds)]
+        self._planned = _planned(plan.cells, plan.groups, suite.share, suite.plan, energies)
         self._round, self._later, self._round_ns = _Round(), self._planned[rounds_done:], now()
         self._is_open, self._has_programs = suite.precision_pct is not None, bool(suite.programs)
         self._pace: float | None = None  # what the last whole round took over its constants, without its fits
@@ -89,7 +101,8 @@ class TimeLeft:
 
     def round_begins(self, number: int, shared: Sequence[SharedGroups]) -> None:
         """Take what a round measures."""
-        self._round, self._later = _round_of(shared, self._steps), self._planned[number + 1 :]
+        self._round = _round_of(shared, self._plan.suite.plan, self._energy(number))
+        self._later = self._planned[number + 1 :]
         self._round_ns, self._fits_s, self._blocks = self._now(), 0.0, 0
 
     def block_done(self, cell: Cell, done: Done) -> None:
@@ -104,7 +117,7 @@ class TimeLeft:
 
     def round_done(self) -> None:
         """The round is on disk."""
-        self._pace = max(0.0, self._spent_s() - self._fits_s) / self._round.seconds
+        self._pace = max(0.0, self._spent_s() - self._fits_s - self._round.energy_s) / self._round.seconds
         self._round = _Round()
 
     def estimate(self) -> Estimate:
@@ -112,7 +125,8 @@ class TimeLeft:
         fit_s = max(FIT_LEAST_S, mean(self._fit_s.values() or [0.0]))  # of one that has not run
 
         def seconds(planned: _Round) -> float:
-            return planned.seconds * (self._pace or 1.0) + sum(self._fit_s.get(key, fit_s) for key in planned.fits)
+            fits_s = sum(self._fit_s.get(key, fit_s) for key in planned.fits)
+            return planned.seconds * (self._pace or 1.0) + planned.energy_s + fits_s
 
         of_round_s = seconds(self._round) - self._spent_s()
         fits = {key for planned in (self._round, *self._later) for key in planned.fits}
@@ -122,6 +136,11 @@ class TimeLeft:
             # Steps are longer than the constants say: as the blocks that have run.
             of_round_s = (self._spent_s() - self._fits_s) * (self._round.blocks / self._blocks - 1)
         return Estimate(max(0.0, of_round_s) + sum(map(seconds, self._later)), is_least)
+
+    def _energy(self, number: int) -> _Energy:
+        if not has_energy(self._plan, number):
+            return _Energy()
+        return _Energy(self._plan.suite.plan.energy_s, idle_s(self._plan.sensors))
 
     def _spent_s(self) -> float:
         return (self._now() - self._round_ns) / 1e9

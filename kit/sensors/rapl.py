@@ -15,10 +15,12 @@ from pathlib import Path
 
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import FAILURES, Sensor, file_obstacle
+from kit.sensors.protocol import FAILURES, Sensor, file_obstacle, now_ns
 
 # Intel SDM volume 3B, "RAPL Interfaces": the energy status registers are updated about every millisecond.
 UPDATE_PERIOD_NS = 1_000_000
+# No package, memory or platform draws as much: a counter that fell further than that explains did not wrap.
+POWER_MAX_W = 10_000
 SCOPES = {
     "package": "cores, caches, memory controller, integrated graphics of the package; all processes",
     "dram": "memory of the package; all processes",
@@ -62,17 +64,22 @@ def _open(zone: Path) -> Sensor | None:
 def _counter_j(file: Path, range_uj: int) -> Callable[[], float]:
     """Return a function that gives joules since now, from a counter in microjoules that wraps at `range_uj`.
 
+    One that is reset (a driver loaded anew, a machine that slept) lets them fall to 0: what it had held is lost.
+
     Raises:
         OSError: from this and from every read: the file cannot be read.
         ValueError: it does not hold a number.
     """
-    last_uj, total_uj = int(file.read_text()), 0
+    last_uj, last_ns, total_uj = int(file.read_text()), now_ns(), 0
 
     def joules() -> float:
-        nonlocal last_uj, total_uj
-        raw_uj = int(file.read_text())
-        total_uj += (raw_uj - last_uj) % range_uj
-        last_uj = raw_uj
+        nonlocal last_uj, last_ns, total_uj
+        raw_uj, at_ns = int(file.read_text()), now_ns()
+        rise_uj = (raw_uj - last_uj) % range_uj
+        # After a long pause a wrap explains any fall.
+        is_wrap = rise_uj <= POWER_MAX_W * (at_ns - last_ns + UPDATE_PERIOD_NS) / 1e3
+        total_uj = total_uj + rise_uj if raw_uj >= last_uj or is_wrap else 0
+        last_uj, last_ns = raw_uj, at_ns
         return total_uj / 1e6
 
     return joules

@@ -39,6 +39,8 @@ PERIOD_NS = 100_000_000
 TICKS = {"frequency": 10}
 # It ends within one read; what takes longer hangs in a driver.
 STOP_TIMEOUT_S = 3.0
+# It imports NumPy and asks boards for their periods.
+START_TIMEOUT_S = 10.0
 
 
 class Sampling:
@@ -55,6 +57,12 @@ class Sampling:
         """Start a sampler; None where there is nothing to sample. `reports`: of `probe_all`, asked once a run."""
         sampled = [report for report in reports if report.sampled and report.status != "unavailable"]
         return cls(sampled) if sampled else None
+
+    def wait_for_first(self) -> None:
+        """Wait until it reads; what takes longer hangs in a driver, or has ended."""
+        end_s = time.monotonic() + START_TIMEOUT_S
+        while os.fstat(self._out.fileno()).st_size == 0 and self._process.poll() is None and time.monotonic() < end_s:
+            time.sleep(PERIOD_NS / 1e10)
 
     def stop(self) -> Samples:
         """End the sampler and return what it saw."""

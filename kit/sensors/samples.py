@@ -11,15 +11,23 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kit.profile.reason import Reason, reason
-from kit.profile.sensor import Energy, SensorReport, SensorSummary
+from kit.profile.sensor import Energy, EnergyOf, SensorReport, SensorSummary, Tier
 from kit.sensors import nvml
+from kit.stats.energy import (
+    IDLE_ERROR_SHARE_MAX,
+    Joules,
+    Refusal,
+    Window,
+    counter_energy,
+    idle_power,
+    parts_energy,
+    power_energy,
+)
 
 # Mean power from a counter's readings 0.1 s apart is sound where many updates lie between them: RAPL's, not NVML's.
 POWER_UPDATE_MAX_NS = 10_000_000
 # A gauge's first value in a window is of what ran before it: a window has to hold one more.
 PERIODS_LEAST = 2
-
-Window = tuple[int, int]  # begin and end, on CLOCK_MONOTONIC_RAW
 
 
 class Series(NamedTuple):
@@ -85,32 +93,83 @@ class Samples(NamedTuple):
                 summaries[name] = SensorSummary(mean=fmean(values), max=max(values), unit=unit, samples=len(values))
         return summaries
 
-    def energy(self, begin_ns: int, end_ns: int, samples: int) -> list[Energy]:
+    def energy(self, begin_ns: int, end_ns: int, samples: int, steps: int) -> list[Energy]:
         """Return the energy of one long block, of so many `samples`, by every sampled sensor of energy or power.
 
         The entries overlap (a counter and the integral of power of one board; psys and the packages within it): they
         stand beside each other and are never added.
         """
-        from kit.stats.energy import Joules, Refusal, counter_energy, power_energy
-
         entries = []
-        for report, at_ns, values in self.series:
-            if report.quantity not in ("energy", "power"):
-                continue
-            measure = counter_energy if report.counter else power_energy
-            energy = measure(at_ns, values, begin_ns, end_ns, report.update_period_ns)
-            entry = Energy(
-                sensor=report.name,
-                joules_j=energy.joules_j if isinstance(energy, Joules) else None,
-                window_ns=energy.window_ns if isinstance(energy, Joules) else None,
-                samples=samples,
-                block_ns=end_ns - begin_ns,
-                device_id=report.device_id,
-            )
-            if isinstance(energy, Refusal):
-                entry = replace(entry, reason=self.failure or Reason(code=energy.code, values={**energy.values}))
-            entries.append(entry)
+        for series in self._of_energy():
+            report, at_ns, values = series
+            arguments = (at_ns, values, begin_ns, end_ns, report.update_period_ns)
+            if report.counter:
+                energy, method = counter_energy(*arguments), "counter_between_updates"
+            else:
+                energy, method = power_energy(*arguments, memory_ns=series.memory_ns), "power_trapezoids"
+            entries.append(self._entry(report, energy, method, [(begin_ns, end_ns)], samples, steps, "steady"))
         return entries
+
+    def energy_of_parts(self, of: EnergyOf, windows: Sequence[Window], samples: int, steps: int) -> list[Energy]:
+        """Return the energy of stretches that are as long as what ran in them, by the same sensors."""
+        entries = []
+        for series in self._of_energy():
+            report, at_ns, values = series
+            period_ns = report.update_period_ns if report.counter else series.memory_ns or None
+            energy = parts_energy(at_ns, values, windows, period_ns, is_counter=report.counter)
+            entries.append(self._entry(report, energy, "between_readings", windows, samples, steps, of))
+        return entries
+
+    def idle_w(self, window: Window) -> dict[str, Joules | Reason]:
+        """Return what each of these sensors showed while nothing of this run was alive, or why that is not known."""
+        begin_ns, end_ns = window
+        shown: dict[str, Joules | Reason] = {}
+        for series in self._of_energy():
+            report, at_ns, values = series
+            if report.counter:
+                idle = parts_energy(
+                    at_ns, values, [window], report.update_period_ns,
+                    is_counter=True, error_share_max=IDLE_ERROR_SHARE_MAX,
+                )  # fmt: skip
+            else:
+                idle = idle_power(at_ns, values, begin_ns + series.memory_ns, end_ns)
+            shown[report.name] = self.failure or _as_reason(idle) if isinstance(idle, Refusal) else idle
+        return shown
+
+    def _of_energy(self) -> list[Series]:
+        return [of_sensor for of_sensor in self.series if of_sensor.report.quantity in ("energy", "power")]
+
+    def _entry(  # noqa: PLR0917 - what an entry is made of
+        self,
+        report: SensorReport,
+        energy: Joules | Refusal,
+        method: str,
+        windows: Sequence[Window],
+        samples: int,
+        steps: int,
+        of: EnergyOf,
+    ) -> Energy:
+        tier: Tier = "device_counter" if report.counter else "integrated_power"
+        entry = Energy(
+            sensor=report.name,
+            joules_j=None,
+            window_ns=None,
+            samples=samples,
+            block_ns=sum(end_ns - begin_ns for begin_ns, end_ns in windows),
+            device_id=report.device_id,
+            of=of,
+            tier="modelled" if report.status == "modelled" else tier,
+            method=method,
+            begin_ns=windows[0][0],
+            steps=steps,
+        )
+        if isinstance(energy, Refusal):
+            return replace(entry, reason=self.failure or _as_reason(energy))
+        return replace(entry, **energy._asdict())
+
+
+def _as_reason(refusal: Refusal) -> Reason:
+    return Reason(code=refusal.code, values={**refusal.values})
 
 
 def _mean_power(series: Series, windows: Sequence[Window]) -> dict[str, SensorSummary]:
@@ -123,8 +182,8 @@ def _mean_power(series: Series, windows: Sequence[Window]) -> dict[str, SensorSu
         for (earlier, later), (before, after) in zip(pairwise(at_ns[inside]), pairwise(values[inside]), strict=True)
     ]
     joules_j, seconds = sum(rise for rise, _ in spans), sum(duration for _, duration in spans)
-    if not joules_j:
-        return {}  # a counter that stood still: a broken reading, not free work
+    if not joules_j or any(rise < 0 for rise, _ in spans):
+        return {}  # a counter that stood still or was reset: a broken reading, not free work
     highest = max(rise / duration for rise, duration in spans)
     power = SensorSummary(mean=joules_j / seconds, max=highest, unit="W", samples=len(spans))
     return {f"{report.name}.power": power}

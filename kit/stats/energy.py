@@ -1,4 +1,4 @@
-"""Joules over a window from a sensor's readings, or why there are none. Zero joules are never an answer.
+"""Joules over a window from a sensor's readings, how far they may be off, or why there are none. Never zero.
 
                begin                                        end
     counter  ───┼──┐     ┌─────┐     ┌─────┐     ┌─────┐      ┼───
@@ -6,32 +6,55 @@
                    first update                   last update
                    ├──────────── window ───────────┤            joules = counter there - counter here
 
-A counter holds still between updates, so its window runs from one update to another.
+A counter holds still between updates, so its window runs from one update to another. When each happened is known to
+the spacing of the readings, and what it then held is at most one update old: the error is at most (update period +
+spacing) / window of the joules, whatever the readings' cadence is.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-# An unaligned end costs up to one update: of a hundred, 1 %. And boards average over up to a second, which leaks in
-# at both ends: ten seconds keep that small. (docs/sensors.md, "Energy")
-UPDATES_MIN = 100
+Array = npt.NDArray[np.float64]
+Window = tuple[int, int]  # begin and end, on CLOCK_MONOTONIC_RAW
+
+# What one long block is sized by: of a hundred updates an unaligned end costs 1 %, and boards average over up to a
+# second, which leaks in at both ends: ten seconds keep that small. (docs/sensors.md, "Energy")
+UPDATES_PLANNED = 100
 WINDOW_MIN_NS = 10_000_000_000
+# Fresh values that were seen. A machine so busy that its sampler comes at half its pace still has its joules, with the
+# larger error beside them; fewer do not show that a sensor works.
+UPDATES_MIN = 50
+ERROR_SHARE_MAX = 0.05
 # Alignment gives up a tick at either end; a sensor that answered for less of the window than this says little of it.
+# No hole in a counter's readings may be longer than the rest.
 COVERAGE_MIN = 0.9
-# Fewer updates than this do not show a period.
-PERIOD_UPDATES_MIN = 3
+# Of what cannot be made longer: a compilation, the stretches of a fit, a stretch of idle.
+PART_UPDATES_MIN = 10
+PART_ERROR_SHARE_MAX = 0.1
+# Idle is a part of what is subtracted, and its error is said with it.
+IDLE_ERROR_SHARE_MAX = 0.2
+# No sensor of a real value reads the same for so long.
+CONSTANT_READINGS = 100
+# Changes this much further apart than readings are those of the sensor, not of who reads it.
+REPEATS_FROM = 1.5
+# A rise between two readings is a power where so many updates lie between them.
+UPDATES_FOR_POWER = 10
 
 
 class Joules(NamedTuple):
-    """Energy between two readings of a sensor."""
+    """Energy between two readings of a sensor, or over parts of a time."""
 
     joules_j: float
     window_ns: int
+    updates: int  # fresh values that were seen
+    error_share: float  # of the joules: they are at most so far off
+    power_max_w: float | None = None  # between two readings; null: they are too close together for that
 
 
 class Refusal(NamedTuple):
@@ -54,40 +77,236 @@ def counter_energy(
         update_period_ns: the sensor's own period. A longer one that the readings show is believed instead; a shorter
             one they cannot show.
     """
-    at, value = np.asarray(at_ns, np.int64), np.asarray(joules_j, np.float64)
-    updates = np.flatnonzero(np.diff(value)) + 1
-    updates = updates[(at[updates] >= begin_ns) & (at[updates] <= end_ns)]
-    at, value = at[updates], value[updates]
-    if at.size == 0:
+    at, value = _arrays(at_ns, joules_j)
+    inside = (at >= begin_ns) & (at <= end_ns)
+    if not np.isfinite(value[inside]).all():
+        return Refusal("reading_not_finite", {})
+    changes = np.flatnonzero(np.diff(value)) + 1
+    changes = changes[inside[changes]]
+    if changes.size == 0:
         return Refusal("counter_stuck", {"block_s": (end_ns - begin_ns) / 1e9})
-    if np.any(np.diff(value) < 0):
+    if np.any(np.diff(value[changes[0] - 1 : changes[-1] + 1]) < 0):
         return Refusal("counter_reset", {})
-    if at.size >= PERIOD_UPDATES_MIN:
-        update_period_ns = max(int(np.median(np.diff(at))), update_period_ns or 0)
-    refusal = _refused(at, begin_ns, end_ns, update_period_ns)
-    return refusal or Joules(float(value[-1] - value[0]), int(at[-1] - at[0]))
+    first, last = changes[0], changes[-1]
+    spacing_ns = max(_spacing_ns(at), *(float(at[place] - at[place - 1]) for place in (first, last)))
+    holes_ns = np.diff(at[first : last + 1])
+    hole_max_ns = (1 - COVERAGE_MIN) * (end_ns - begin_ns)
+    refusal = _refused(
+        at[changes], (begin_ns, end_ns), _period_ns(at, at[changes], update_period_ns), spacing_ns,
+        hole_ns=float(holes_ns.max(initial=0.0)), hole_max_ns=hole_max_ns,
+    )  # fmt: skip
+    if isinstance(refusal, Refusal):
+        return refusal
+    return Joules(
+        float(value[last] - value[first]),
+        int(at[last] - at[first]),
+        int(changes.size),
+        refusal,
+        _highest_w(at[first : last + 1], value[first : last + 1], update_period_ns),
+    )
 
 
 def power_energy(
-    at_ns: Sequence[int], power_w: Sequence[float], begin_ns: int, end_ns: int, update_period_ns: int | None = None
+    at_ns: Sequence[int],
+    power_w: Sequence[float],
+    begin_ns: int,
+    end_ns: int,
+    update_period_ns: int | None = None,
+    *,
+    memory_ns: int = 0,
 ) -> Joules | Refusal:
-    """Return power integrated by trapezoids between its readings within [begin, end]; arguments as above."""
-    at, value = np.asarray(at_ns, np.int64), np.asarray(power_w, np.float64)
-    inside = (at >= begin_ns) & (at <= end_ns)
+    """Return power integrated by trapezoids between its readings within [begin, end]; arguments as above.
+
+    `memory_ns`: how long before it a reading is still of: those that are of what ran before the window are left out.
+    """
+    at, value = _arrays(at_ns, power_w)
+    inside = (at >= begin_ns + memory_ns) & (at <= end_ns)
     at, value = at[inside], value[inside]
-    refusal = _refused(at, begin_ns, end_ns, update_period_ns)
+    if (refusal := _no_power(value)) is not None:
+        return refusal
+    fresh = at[np.concatenate([[False], np.diff(value) != 0])] if at.size else at
+    holes_ns = np.diff(at)
+    spacing_ns = float(holes_ns.max(initial=0.0))
+    refused = _refused(
+        at, (begin_ns + memory_ns, end_ns), _period_ns(at, fresh, update_period_ns), spacing_ns,
+        updates=fresh.size, hole_ns=spacing_ns, block_ns=end_ns - begin_ns,
+    )  # fmt: skip
+    if isinstance(refused, Refusal):
+        return refused
+    joules = float(np.trapezoid(value, (at - at[0]) / 1e9))
+    return Joules(joules, int(at[-1] - at[0]), int(fresh.size), refused, float(value.max()))
+
+
+def parts_energy(
+    at_ns: Sequence[int],
+    values: Sequence[float],
+    windows: Sequence[Window],
+    update_period_ns: int | None = None,
+    *,
+    is_counter: bool,
+    error_share_max: float = PART_ERROR_SHARE_MAX,
+) -> Joules | Refusal:
+    """Return the energy over windows that are as long as what ran in them: between readings it is interpolated.
+
+    Each end of a window is off by up to a period and a spacing, one way or the other: the errors of n windows add up
+    as the root of n. Beside it what ran between them is smeared into them, always the same way: where that drew
+    nothing, by a third of a spacing a window in the mean.
+    """
+    at, value = _arrays(at_ns, values)
+    begin_ns, end_ns, total_ns = windows[0][0], windows[-1][1], sum(end - begin for begin, end in windows)
+    around = slice(max(0, int(np.searchsorted(at, begin_ns)) - 1), int(np.searchsorted(at, end_ns)) + 1)
+    at, value = at[around], value[around]
+    inside = np.any([(at >= begin) & (at <= end) for begin, end in windows], axis=0)
+    with np.errstate(invalid="ignore"):  # what is not finite is refused below
+        fresh = at[(np.diff(value, prepend=np.nan) != 0) & inside]
+    covered_ns = min(float(at[-1]), end_ns) - max(float(at[0]), begin_ns) if at.size else 0.0
+    spacing_ns = float(np.diff(at).max(initial=0.0))
+    error_ns = _period_ns(at, fresh, update_period_ns) + spacing_ns
+    error_share = error_ns * max(math.sqrt(len(windows)), len(windows) / 3) / total_ns
+    refusal = _no_rise(value) if is_counter else _no_power(value)
+    if fresh.size < PART_UPDATES_MIN:
+        refusal = refusal or Refusal("too_few_updates", {"updates": int(fresh.size), "needed": PART_UPDATES_MIN})
+    elif covered_ns < COVERAGE_MIN * (end_ns - begin_ns):
+        refusal = refusal or _low_coverage(covered_ns / (end_ns - begin_ns))
+    elif error_share > error_share_max:
+        refusal = refusal or _too_uncertain(error_share, total_ns, spacing_ns, at, error_share_max)
     if refusal is not None:
         return refusal
+    total_j = value if is_counter else _integral(at, value)
+    edges = [[_joules_at(at, value, total_j, edge, is_counter=is_counter) for edge in window] for window in windows]
+    joules = sum(there - here for here, there in edges)
+    highest_w = _highest_w(at, value, update_period_ns) if is_counter else float(value[inside].max())
+    return Joules(joules, total_ns, int(fresh.size), error_share, highest_w)
+
+
+def idle_power(at_ns: Sequence[int], power_w: Sequence[float], begin_ns: int, end_ns: int) -> Joules | Refusal:
+    """Return power integrated over a stretch of idle, in which a sensor may well read the same for some seconds."""
+    at, value = _arrays(at_ns, power_w)
+    inside = (at >= begin_ns) & (at <= end_ns)
+    at, value = at[inside], value[inside]
+    if at.size < PART_UPDATES_MIN:
+        return Refusal("too_few_readings", {"readings": int(at.size), "needed": PART_UPDATES_MIN})
+    refusal = _no_power(value)
+    if refusal is not None and refusal.code != "constant_power":
+        return refusal
+    covered_ns, spacing_ns = float(at[-1] - at[0]), float(np.diff(at).max())
+    if covered_ns < COVERAGE_MIN * (end_ns - begin_ns):
+        return _low_coverage(covered_ns / (end_ns - begin_ns))
+    error_share = (_spacing_ns(at) + spacing_ns) / covered_ns
+    if error_share > IDLE_ERROR_SHARE_MAX:
+        return Refusal("energy_gap", {"gap_s": spacing_ns / 1e9, "most_s": IDLE_ERROR_SHARE_MAX * covered_ns / 1e9})
     joules = float(np.trapezoid(value, (at - at[0]) / 1e9))
-    return Joules(joules, int(at[-1] - at[0])) if joules > 0 else Refusal("zero_power", {})
+    return Joules(joules, int(at[-1] - at[0]), int(at.size), error_share, float(value.max()))
 
 
-def _refused(at: npt.NDArray[np.int64], begin_ns: int, end_ns: int, update_period_ns: int | None) -> Refusal | None:
-    """Return why readings at `at` say too little of the window; None where they say enough."""
-    needed_ns = max(WINDOW_MIN_NS, UPDATES_MIN * (update_period_ns or 0))
-    if end_ns - begin_ns < needed_ns:
-        return Refusal("energy_block_too_short", {"block_s": (end_ns - begin_ns) / 1e9, "needed_s": needed_ns / 1e9})
-    coverage = float(at[-1] - at[0]) / (end_ns - begin_ns) if at.size else 0.0
-    if coverage < COVERAGE_MIN:
-        return Refusal("energy_low_coverage", {"coverage_pct": 100 * coverage, "needed_pct": 100 * COVERAGE_MIN})
+def _arrays(at_ns: Sequence[int], values: Sequence[float]) -> tuple[Array, Array]:
+    """Return both as 64-bit floats: of the nanoseconds since a machine's boot they lose one in a hundred days."""
+    return np.asarray(at_ns, np.float64), np.asarray(values, np.float64)
+
+
+def _no_rise(value: Array) -> Refusal | None:
+    """Return why readings of a counter are none."""
+    if not np.isfinite(value).all():
+        return Refusal("reading_not_finite", {})
+    return Refusal("counter_reset", {}) if np.any(np.diff(value) < 0) else None
+
+
+def _no_power(value: Array) -> Refusal | None:
+    """Return why readings of power are none."""
+    if not np.isfinite(value).all():
+        return Refusal("reading_not_finite", {})
+    if np.any(value < 0):
+        return Refusal("negative_power", {"power_w": float(value.min())})
+    if np.any(value == 0):
+        return Refusal("zero_power", {"readings": int(np.sum(value == 0)), "of_readings": int(value.size)})
+    if value.size >= CONSTANT_READINGS and np.all(value == value[0]):
+        return Refusal("constant_power", {"readings": int(value.size), "power_w": float(value[0])})
     return None
+
+
+def _spacing_ns(at: Array) -> float:
+    return float(np.median(np.diff(at))) if at.size > 1 else 0.0
+
+
+def _period_ns(at: Array, fresh: Array, reported_ns: int | None) -> float:
+    """Return the sensor's period: as the readings show it where they repeat, else as reported, else their spacing.
+
+    The cadence of readings is no period of the sensor: where every reading is fresh, it is at least that fast.
+    """
+    spacing_ns = _spacing_ns(at)
+    between_ns = _spacing_ns(fresh)
+    shown_ns = between_ns if between_ns > REPEATS_FROM * spacing_ns else 0.0
+    return max(shown_ns, spacing_ns if reported_ns is None else float(reported_ns))
+
+
+def _refused(
+    at: Array,
+    window: Window,
+    period_ns: float,
+    spacing_ns: float,
+    *,
+    hole_ns: float,
+    hole_max_ns: float = math.inf,
+    updates: int | None = None,
+    block_ns: int | None = None,
+) -> Refusal | float:
+    """Return why readings at `at` say too little of the window; the share of error where they say enough."""
+    length_ns, updates = window[1] - window[0], at.size if updates is None else updates
+    block_ns = length_ns if block_ns is None else block_ns
+    if block_ns < WINDOW_MIN_NS:
+        return Refusal("energy_block_too_short", {"block_s": block_ns / 1e9, "needed_s": WINDOW_MIN_NS / 1e9})
+    covered_ns = float(at[-1] - at[0]) if at.size else 0.0
+    if covered_ns < COVERAGE_MIN * length_ns:
+        return _low_coverage(covered_ns / length_ns)
+    error_share = (period_ns + spacing_ns) / covered_ns
+    if hole_ns > hole_max_ns:
+        return Refusal("energy_gap", {"gap_s": hole_ns / 1e9, "most_s": hole_max_ns / 1e9})
+    if error_share > ERROR_SHARE_MAX:
+        return _too_uncertain(error_share, block_ns, spacing_ns, at, ERROR_SHARE_MAX)
+    if updates < UPDATES_MIN:
+        return Refusal("too_few_updates", {"updates": int(updates), "needed": UPDATES_MIN})
+    return error_share
+
+
+def _low_coverage(share: float) -> Refusal:
+    return Refusal("energy_low_coverage", {"coverage_pct": 100 * max(0.0, share), "needed_pct": 100 * COVERAGE_MIN})
+
+
+def _too_uncertain(
+    error_share: float, block_ns: float, spacing_ns: float, at: Array, error_share_max: float
+) -> Refusal:
+    """Return a hole in the readings where that is the cause; else that more time was needed."""
+    most_ns = error_share_max * block_ns
+    if spacing_ns > most_ns / 2 and spacing_ns > REPEATS_FROM * _spacing_ns(at):
+        return Refusal("energy_gap", {"gap_s": spacing_ns / 1e9, "most_s": most_ns / 1e9})
+    needed_s = block_ns * error_share / error_share_max / 1e9
+    return Refusal("energy_block_too_short", {"block_s": block_ns / 1e9, "needed_s": needed_s})
+
+
+def _highest_w(at: Array, joules: Array, update_period_ns: int | None) -> float | None:
+    """Return the highest power between two readings of a counter; None where few updates lie between them."""
+    if update_period_ns is None or at.size < 2 or update_period_ns * UPDATES_FOR_POWER > _spacing_ns(at):  # noqa: PLR2004
+        return None
+    # Readings that follow a late one closely would show a power of one update.
+    between_ns = np.diff(at)
+    enough = between_ns >= UPDATES_FOR_POWER * update_period_ns
+    return float(np.max(np.diff(joules)[enough] / between_ns[enough]) * 1e9)
+
+
+def _integral(at: Array, power_w: Array) -> Array:
+    """Return the joules from the first reading to each."""
+    steps = np.diff(at) / 1e9 * (power_w[1:] + power_w[:-1]) / 2
+    return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def _joules_at(at: Array, value: Array, total_j: Array, edge_ns: int, *, is_counter: bool) -> float:
+    """Return the joules at an edge; beyond the readings the power of the last two, or the last, goes on."""
+    if edge_ns < at[0] or edge_ns > at[-1]:
+        near, other = (0, 1) if edge_ns < at[0] else (-1, -2)
+        power = (total_j[near] - total_j[other]) / (at[near] - at[other]) * 1e9 if is_counter else value[near]
+        return float(total_j[near] + power * (edge_ns - at[near]) / 1e9)
+    if is_counter:
+        return float(np.interp(edge_ns, at, total_j))
+    place = max(1, int(np.searchsorted(at, edge_ns)))
+    power = float(np.interp(edge_ns, at, value))
+    return float(total_j[place - 1] + (value[place - 1] + power) / 2 * (edge_ns - at[place - 1]) / 1e9)

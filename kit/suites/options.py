@@ -43,6 +43,7 @@ def apply_options(
     programs: dict[str, ProgramTable] | None = None,
     parameters: Mapping[str, list[int]] | None = None,
     rounds: int | None = None,
+    energy_s: float | None = None,
     quick: bool = False,
 ) -> Suite:
     """Return `suite`, or its `quick` form, with what is given in place of what its file says.
@@ -69,6 +70,8 @@ def apply_options(
     for axis, values in axes.items():
         tables = _narrowed(tables, axis, values)
     measure = _quick(suite) if quick else suite.measure
+    if energy_s is not None:
+        measure = replace(measure, energy_s=energy_s)
     compared = compare or ([] if variants else _swept(suite, axes, parameters) or suite.compare)
     try:
         changed = replace(
@@ -122,7 +125,7 @@ def _quick(suite: Suite) -> Measure:
     general = {
         "rounds": min(measure.rounds, quick.rounds),
         "cycles": min(measure.cycles, quick.cycles),
-        "energy_s": 0.0,
+        "energy_rounds": "last",
         "fit_rounds": 1,
         "fit_steps": min(measure.fit_steps or QUICK_FIT_STEPS, QUICK_FIT_STEPS),
         "share": measure.share or quick.share,

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
@@ -95,19 +95,22 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     epochs: Count = 1
     fit_rounds: Count | None = None  # in which fits are repeated; null: all
     fit_steps: Updates | None = None  # of a fit at most; null: whole epochs
-    energy_s: Seconds = 0.0
+    energy_s: Seconds | None = None  # null: as long as the sensors need that are here; 0: no joules
+    # Joules of one block say what a network costs; of all rounds, whether two differ.
+    energy_rounds: Literal["all", "last"] = "last"
     share: list[str] = []
 
     def __post_init__(self) -> None:
         for name in ("block_s", "lead_in_s", "warmup_s", "energy_s"):
-            if not math.isfinite(getattr(self, name)):
+            if not math.isfinite(getattr(self, name) or 0):
                 raise ValueError(f"{name} is {getattr(self, name)}; give a number of seconds, 0 or more")
         if self.block_s <= self.lead_in_s:
             raise ValueError(f"block_s {self.block_s} leaves no time after lead_in_s {self.lead_in_s}; give more")
 
     def plan(self) -> StepPlan:
-        """Return the part that each launch needs."""
-        return StepPlan(**{name: getattr(self, name) for name in StepPlan.__struct_fields__})
+        """Return the part that each launch needs, without joules unless they are asked for: no sensor is known here."""
+        fields = {name: getattr(self, name) for name in StepPlan.__struct_fields__}
+        return StepPlan(**fields | {"energy_s": self.energy_s or 0.0})
 
 
 class Quick(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

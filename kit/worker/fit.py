@@ -15,8 +15,9 @@ from math import ceil
 import numpy as np
 from msgspec.structs import replace
 
+from kit import clock
 from kit.backends.protocol import DeviceBatch, Program
-from kit.clock import now_ns
+from kit.clock import Stamps, now_ns
 from kit.errors import KitError
 from kit.profile.launch import SYNTHETIC, Fit
 from kit.profile.reason import reason
@@ -24,6 +25,7 @@ from kit.worker.inputs import Inputs
 from kit.worker.ledger import PhaseLedger
 from kit.worker.measured_program import HOST_DEVICE, MeasuredWorkload, Ran, raised
 from kit.worker.messages import Done, ProgramRequest
+from kit.worker.step_loop import STEPS_MAX, run_until
 from kit.workloads.data.batches import Epochs, scoring_batches
 
 # Long enough for its own lead-in not to count, short against a stretch of the fit.
@@ -102,10 +104,16 @@ class MeasuredFit(MeasuredWorkload):
     def _by_time(self, seconds: float) -> Callable[[], Ran]:
         """Return what runs a stretch of the fit: on an accelerator with one wait, at its end."""
         if self._cell.device == HOST_DEVICE:
-            return super()._by_time(seconds)
+            stamps = clock.stamps(STEPS_MAX + 1, self._shared.source)
+            return lambda: self._stamped(seconds, stamps)
         in_epoch = min(self._left, self._epochs.steps - self._done % self._epochs.steps)
         steps = max(1, min(in_epoch, round(seconds * 1e9 / self._reference_ns[-1])))
         return lambda: self._pipelined(steps, 0.0)
+
+    def _stamped(self, seconds: float, stamps: Stamps) -> Ran:
+        running = self._stepping, self._batches
+        step_ns, self._output = run_until(*running, seconds, 1, stamps, self._shared.calibration)
+        return Ran(0, step_ns, None)
 
     def _device_events(self) -> None:
         """None: further steps would be further updates of what is scored."""

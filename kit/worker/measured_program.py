@@ -38,7 +38,7 @@ from kit.worker.ledger import PhaseLedger
 from kit.worker.messages import Done, Prepare, ProgramRequest
 from kit.worker.parity import record_parity
 from kit.worker.pipelined import Pipelined, empty_wait_ns, run_pipelined, steps_per_wait
-from kit.worker.step_loop import STEPS_MAX, StepTimes, block_steps, run_steps, run_until
+from kit.worker.step_loop import STEPS_MAX, StepTimes, block_steps, run_for, run_steps, run_until
 from kit.workloads.parity import PARITY_BATCH
 from kit.workloads.weights import initial_weights
 
@@ -72,7 +72,7 @@ class Ran(NamedTuple):
 
     lead_in: int
     step_ns: StepTimes  # of the lead-in, and of each step that was waited for by itself
-    pipelined: Pipelined | None  # null: on a CPU
+    pipelined: Pipelined | None  # those without a time of their own; null: in the blocks of a CPU
 
     @property
     def waited_ns(self) -> StepTimes:
@@ -198,12 +198,10 @@ class MeasuredProgram:
         """Return what runs until `seconds` are over, without a lead-in."""
         if self._cell.device != HOST_DEVICE:
             return lambda: self._pipelined(self._per_wait, seconds)
-        stamps = clock.stamps(STEPS_MAX + 1, self._shared.source)
-        running = self._stepping, self._batches
 
         def run() -> Ran:
-            step_ns, self._output = run_until(*running, seconds, 1, stamps, self._shared.calibration)
-            return Ran(0, step_ns, None)
+            steps, duration_ns, self._output = run_for(self._stepping, self._batches, seconds)
+            return Ran(0, np.array([], np.int64), Pipelined(1, steps, duration_ns, self._output))
 
         return run
 

@@ -67,6 +67,23 @@ def run_until(  # noqa: PLR0917
     return stamps.intervals_ns(calibration), output
 
 
+def run_for(program: Stepping, batches: Iterator[DeviceBatch], seconds: float) -> tuple[int, int, Output]:
+    """Run until `seconds` have gone, each step waited for; return how many, how long they took, and the last output.
+
+    Steps have no times of their own: however short they are, there are no stamps to be used up.
+    """
+    step, synchronize = program.step, program.synchronize
+    done, output, begin_ns = 0, None, now_ns()
+    end_ns = begin_ns + round(seconds * 1e9)
+    for batch in batches:
+        output = step(batch)
+        synchronize()
+        done += 1
+        if now_ns() >= end_ns:
+            break
+    return done, now_ns() - begin_ns, output
+
+
 def block_steps(last_ns: StepTimes, lead_in_s: float, seconds: float) -> tuple[int, int]:
     """Return how many lead-in and how many timed steps fill a block, at the pace of the last steps before it.
 

@@ -2,10 +2,11 @@ import pytest
 from scripted_launcher import ScriptedLauncher, Watching, plan_of, suite
 
 from kit.profile.unfinished import UnfinishedRun
+from kit.runner import round as round_module
 from kit.runner.interrupt import StopFlag
 from kit.runner.run import Run
 
-PLAN_FIELDS = ("precision_pct", "cycles", "seed", "energy_s", "sensors", "fit_rounds")
+PLAN_FIELDS = ("precision_pct", "cycles", "seed", "energy_s", "energy_rounds", "sensors", "fit_rounds")
 
 
 class Conducted:
@@ -26,7 +27,9 @@ class Conducted:
         self.run, self.stop = run, StopFlag()
         self.launcher = launcher or ScriptedLauncher()
         self.watching = Watching(at_block or (lambda count: None))
-        return run.run(self.watching, self.stop, budget_s, start=self.launcher.start)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(round_module, "stay_idle", self.launcher.stay_idle)
+            return run.run(self.watching, self.stop, budget_s, start=self.launcher.start)
 
     def interrupt_at(self, block):
         def at_block(count):

@@ -54,6 +54,9 @@ class ScriptedLauncher:
     device_share: dict[str, float] = field(default_factory=dict)  # by backend: what it needs of a board's memory
     device_ids: tuple[str, ...] = ()
     long_blocks: list[tuple[int, int]] = field(default_factory=list)  # begin and end of each
+    idles: list[tuple[int, int]] = field(default_factory=list)
+    compile_s: float = 0.0
+    compiled: list[tuple[int, int]] = field(default_factory=list)
     deaths: list[Death] = field(default_factory=list)
     seed: int = 0
     calls: list[tuple[str, str]] = field(default_factory=list)  # what, cell key or backend
@@ -75,6 +78,14 @@ class ScriptedLauncher:
         self.most_alive = max(self.most_alive, len(self.alive))
         self.awake = member
         return member
+
+    def stay_idle(self, sampling, seconds, stop):
+        """The machine without members, on this clock."""
+        assert not self.alive
+        begin_ns = self.now_ns
+        self.now_ns += int(seconds * S)
+        self.idles.append((begin_ns, self.now_ns))
+        return self.idles[-1]
 
     def machine(self):
         """How slow it is now: waves of half a minute and of five seconds, deeper than any planted difference."""
@@ -154,7 +165,10 @@ class ScriptedProcess:
         if self.request.prepare.memory_share < self.launcher.device_share.get(self.request.backend, 0):
             return Failed(program=do.program, failure=Failure(phase="first_step", reason=NO_DEVICE_MEMORY))
         data = DataUsed(name="mnist", sha256="d" * 64, pool_batches=16)
-        part = LaunchPart(backend_version="1.0", phases=[self._phase("build", 0.01)], data=data)
+        begin_ns = self.launcher.now_ns
+        phases = [self._phase("build", 0.01), self._phase("first_step", self.launcher.compile_s)]
+        self.launcher.compiled.append((begin_ns, self.launcher.now_ns))
+        part = LaunchPart(backend_version="1.0", phases=phases, data=data)
         return Done(part=part, steps=packed([50 * MS]), resident_b=self.launcher.resident_b)
 
     def warm_up(self, do):
@@ -253,7 +267,9 @@ def suite(*, backends=("tensorflow", "torch", "jax"), tasks=("train",), rounds=3
     )
 
 
-def plan_of(suite, *, precision_pct=None, cycles=4, seed=0, energy_s=0.0, sensors=(), fit_rounds=None):
+def plan_of(
+    suite, *, precision_pct=None, cycles=4, seed=0, energy_s=0.0, energy_rounds="all", sensors=(), fit_rounds=None
+):
     """The plan of a run of `suite`, on a machine with these sensors."""
     like = profile(rounds=1, cycles=1)
     cells = plan_cells(suite)
@@ -263,7 +279,9 @@ def plan_of(suite, *, precision_pct=None, cycles=4, seed=0, energy_s=0.0, sensor
         share=suite.measure.share,
         rounds=suite.measure.rounds,
         precision_pct=precision_pct,
-        plan=msgspec.structs.replace(like.suite.plan, cycles=cycles, energy_s=energy_s, fit_rounds=fit_rounds),
+        plan=msgspec.structs.replace(
+            like.suite.plan, cycles=cycles, energy_s=energy_s, energy_rounds=energy_rounds, fit_rounds=fit_rounds
+        ),
         variants=suite.all_variants(),
         seed=seed,
     )

@@ -14,7 +14,7 @@ from kit.sensors import nvml
 from kit.sensors.samples import Samples, Series
 
 USED, OTHER = "0000:65:00.0", "0000:66:00.0"
-ALONE_W, TURNS_W, OTHER_W = 600.0, 400.0, 90.0
+ALONE_W, TURNS_W, OTHER_W, IDLE_W, RIPPLE_W = 600.0, 400.0, 90.0, 70.0, 0.3
 
 
 def report(name, quantity, unit, **more):
@@ -58,8 +58,10 @@ def launch_on(conducted, monkeypatch):
                 is_long = np.zeros(at_ns.size, bool)
                 for begin_ns, end_ns in launcher.long_blocks:
                     is_long |= (at_ns >= begin_ns) & (at_ns <= end_ns)
-                power_w = np.where(is_long, ALONE_W, TURNS_W)
+                power_w = np.where(is_long, ALONE_W, TURNS_W) + RIPPLE_W * (np.arange(at_ns.size) % 3 - 1)
                 masks = np.where(np.arange(at_ns.size) % 10 < 10 * slowed, 0x4, 0x1)
+                for begin_ns, end_ns in launcher.idles:
+                    power_w[(at_ns >= begin_ns) & (at_ns <= end_ns)] = IDLE_W
                 others_w, busy_pct = np.full(at_ns.size, OTHER_W), np.where(is_long, 99.0, 50.0)
                 values = (power_w, others_w, busy_pct, masks, np.ones(at_ns.size))
                 pairs = zip(SENSORS, values, strict=True)
@@ -76,13 +78,17 @@ def launch_on(conducted, monkeypatch):
     return run
 
 
+def steady(launch):
+    return [energy for energy in launch.energy if energy.of == "steady"]
+
+
 def codes(launch):
     return [mark.code for mark in launch.marks]
 
 
 def test_gauges_are_of_the_long_block_and_of_the_board_that_was_used(launch_on):
     sensors = launch_on().sensors
-    assert sensors["nvml.0.power"].mean == ALONE_W
+    assert sensors["nvml.0.power"].mean == pytest.approx(ALONE_W, abs=RIPPLE_W)
     assert sensors["nvml.0.utilization"].mean == 99.0
     assert not [name for name in sensors if name.startswith("nvml.1")]
     assert "cpu.temperature" in sensors
@@ -104,8 +110,10 @@ def test_no_board_stands_beside_a_cpu_cell(launch_on):
 def test_a_board_that_is_as_it_should_be_leaves_no_mark_and_its_joules(launch_on):
     launch = launch_on(slowed=0.0)
     assert launch.marks == []
-    (energy,) = launch.energy
-    assert energy.joules_j / (energy.window_ns / S) == pytest.approx(ALONE_W)
+    (energy,) = steady(launch)
+    assert energy.joules_j / (energy.window_ns / S) == pytest.approx(ALONE_W, rel=1e-3)
+    assert (energy.idle_before_w, energy.idle_after_w) == pytest.approx((IDLE_W, IDLE_W))
+    assert energy.idle_processes == 0
 
 
 def test_what_slowed_or_bounded_a_board_is_marked(launch_on):
@@ -129,15 +137,16 @@ def test_what_slowed_or_bounded_a_board_is_marked(launch_on):
 def test_joules_of_a_board_that_was_not_the_members_alone_are_null(launch_on, looks, marks, why):
     launch = launch_on(*looks)
     assert codes(launch) == marks
-    (energy,) = launch.energy
+    (energy,) = steady(launch)
     assert (energy.joules_j, energy.window_ns, energy.reason.code) == (None, None, why)
+    assert energy.idle_processes == max(state.processes for look in looks for state in look)
     # The gauges stand: they say of whom they are.
-    assert launch.sensors["nvml.0.power"].mean == ALONE_W
+    assert launch.sensors["nvml.0.power"].mean == pytest.approx(ALONE_W, abs=RIPPLE_W)
 
 
 def test_a_board_that_vanishes_between_looks_loses_nothing(launch_on):
     launch = launch_on([state()], [])
-    assert (launch.failure, launch.marks, len(launch.energy)) == (None, [], 1)
+    assert (launch.failure, launch.marks, len(steady(launch))) == (None, [], 1)
 
 
 def test_every_code_has_its_sentence(launch_on):

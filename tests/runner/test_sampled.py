@@ -7,9 +7,10 @@ from scripted_launcher import S, ScriptedLauncher
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
 from kit.runner import round as round_module
+from kit.runner.energy import idle_s, long_block_s
 from kit.sensors.samples import Samples, Series
 
-WATTS = 50.0
+STEADY_W, COMPILE_W, IDLE_W, BLOCKS_W = 50.0, 80.0, 10.0, 30.0
 
 
 def sensor(name, quantity, unit, **more):
@@ -23,15 +24,21 @@ TEMPERATURE = sensor("cpu.temperature", "temperature", "C")
 
 @pytest.fixture
 def sampling(monkeypatch):
-    """A sampler that stands in for the hardware: 50 W, and a temperature that is the second of the scripted clock."""
-    launcher, asked = ScriptedLauncher(), []
+    """A sampler that stands in for the hardware: power by what runs, a temperature that is the scripted second."""
+    launcher, asked = ScriptedLauncher(compile_s=4.0), []
 
     class Planted:
         def stop(self):
             at_ns = np.arange(0, launcher.now_ns + S, S // 100)
-            joules = (at_ns / S * WATTS).tolist()
+            watts = np.full(at_ns.size, BLOCKS_W)
+            spans = [(STEADY_W, launcher.long_blocks), (IDLE_W, launcher.idles), (COMPILE_W, launcher.compiled)]
+            for power_w, windows in spans:
+                for begin_ns, end_ns in windows:
+                    watts[(at_ns >= begin_ns) & (at_ns < end_ns)] = power_w
+            joules = np.concatenate([[0.0], np.cumsum(watts[:-1]) / 100])
+            seconds = (at_ns / S).tolist()
             return Samples(
-                [Series(ENERGY, at_ns.tolist(), joules), Series(TEMPERATURE, at_ns.tolist(), (at_ns / S).tolist())]
+                [Series(ENERGY, at_ns.tolist(), joules.tolist()), Series(TEMPERATURE, at_ns.tolist(), seconds)]
             )
 
     def start(reports):
@@ -42,6 +49,14 @@ def sampling(monkeypatch):
     return launcher, asked
 
 
+def watts(energy):
+    return energy.joules_j / (energy.window_ns / S)
+
+
+def of(launch, what):
+    return [energy for energy in launch.energy if energy.of == what]
+
+
 def test_joules_are_of_the_long_block_and_means_of_the_others(conducted, sampling):
     launcher, asked = sampling
     run = conducted(rounds=2, cycles=3, energy_s=12.0, sensors=[ENERGY, TEMPERATURE])
@@ -50,15 +65,61 @@ def test_joules_are_of_the_long_block_and_means_of_the_others(conducted, samplin
     assert asked == [[ENERGY, TEMPERATURE]] * 2
     for cell in profile.cells:
         for launch in cell.launches:
-            (energy,) = launch.energy
+            (energy,) = of(launch, "steady")
             assert (energy.sensor, energy.reason, energy.block_ns) == ("rapl.package-0", None, 12 * S)
-            assert energy.joules_j / (energy.window_ns / S) == pytest.approx(WATTS)
-            assert energy.samples == 5 * 128
+            assert watts(energy) == pytest.approx(STEADY_W, rel=0.01)
+            assert (energy.samples, energy.steps) == (5 * 128, 5)
+            assert (energy.begin_ns, energy.begin_ns + 12 * S) in launcher.long_blocks
+            assert (energy.tier, energy.method) == ("device_counter", "counter_between_updates")
+            assert energy.error_share == pytest.approx(0.011 / 12, rel=0.01)
+            assert energy.power_max_w == pytest.approx(STEADY_W)
+            assert energy.idle_before_w == pytest.approx(IDLE_W, rel=0.02)
+            assert energy.idle_after_w == pytest.approx(IDLE_W, rel=0.02)
+            (compiled,) = of(launch, "compile")
+            assert watts(compiled) == pytest.approx(COMPILE_W, rel=compiled.error_share)
+            assert (compiled.samples, compiled.block_ns) == (0, pytest.approx(4 * S, rel=0.01))
             # The long block is none of the cycles'.
             assert launch.blocks.cycle == [0, 1, 2]
             begin_s, end_s = launch.blocks.begin_ns[0] / S, (launch.blocks.begin_ns[-1] + launch.blocks.span_ns[-1]) / S
             assert begin_s <= launch.sensors["cpu.temperature"].mean <= launch.sensors["cpu.temperature"].max <= end_s
             assert launch.sensors["cpu.temperature"].unit == "C"
+
+
+def test_of_the_last_round_alone_there_is_one_long_block_a_member(conducted, sampling):
+    run = conducted(rounds=3, cycles=2, energy_s=12.0, energy_rounds="last", sensors=[ENERGY])
+    profile = run.begin(sampling[0])
+    for cell in profile.cells:
+        assert [[energy.of for energy in launch.energy] for launch in cell.launches] == [[], [], ["steady", "compile"]]
+    assert len(sampling[0].long_blocks) == 3
+    assert len(sampling[0].idles) == 2
+
+
+def test_a_fit_has_the_joules_of_its_own_blocks_in_each_of_its_rounds(conducted, sampling):
+    fields = {"backends": ["torch"], "tasks": ["fit"], "rounds": 2, "sensors": [ENERGY]}
+    run = conducted(**fields, energy_s=12.0, energy_rounds="last")
+    for place, launch in enumerate(run.begin(sampling[0]).cells[0].launches):
+        (energy,) = of(launch, "fit")
+        assert (energy.method, energy.block_ns) == ("between_readings", sum(launch.blocks.span_ns))
+        assert energy.samples == 128 * sum(launch.blocks.steps)
+        assert watts(energy) == pytest.approx(BLOCKS_W, rel=energy.error_share)
+        if place == 0:
+            assert (energy.idle_before_w, energy.idle_reason.code) == (None, "idle_not_measured")
+    again = conducted(**fields, energy_s=0.0).begin(sampling[0])
+    assert [launch.energy for launch in again.cells[0].launches] == [[], []]
+
+
+def test_a_block_is_as_long_as_its_sensors_need():
+    def period(period_ns, **more):
+        return sensor("nvml.0.energy", "energy", "J", counter=True, update_period_ns=period_ns, **more)
+
+    assert long_block_s([ENERGY]) == pytest.approx(10.4)
+    assert long_block_s([ENERGY, period(250_000_000)]) == pytest.approx(26.4)
+    assert long_block_s([ENERGY], 60.0) == 60.0
+    # What a sensor of power would need does not count where a counter answers.
+    power = sensor("nvml.0.power", "power", "W", mean_over_ns=S)
+    assert long_block_s([power]) == pytest.approx(11.8)
+    assert long_block_s([power, ENERGY]) == pytest.approx(10.4)
+    assert (idle_s([ENERGY]), idle_s([period(250_000_000)])) == (3.0, 5.0)
 
 
 @pytest.mark.parametrize("status", ["unavailable", "modelled"])

@@ -107,20 +107,22 @@ from kit.sensors.catalog import probe_all
 from kit.sensors.protocol import now_ns
 from kit.sensors.sampler import Sampling
 from kit.stats import energy
-energy.WINDOW_MIN_NS, energy.UPDATES_MIN, energy.COVERAGE_MIN = 10**9, 5, 0.7
+energy.WINDOW_MIN_NS, energy.UPDATES_MIN, energy.COVERAGE_MIN, energy.ERROR_SHARE_MAX = 10**9, 5, 0.7, 0.3
 sampling = Sampling.start(probe_all())
 time.sleep(0.3)
 begin = now_ns()
 time.sleep(2.2)
 end = now_ns()
 samples = sampling.stop()
-answer = (samples.summaries([(begin, end)]), samples.energy(begin, end, 10))
+answer = (samples.summaries([(begin, end)]), samples.energy(begin, end, 10, 5))
 sys.stdout.write(msgspec.json.encode(answer).decode())
 """
 
 
 def sample(run, wrong):
-    return msgspec.json.decode(run(SAMPLE, wrong), type=tuple[dict[str, SensorSummary], list[Energy]])
+    return msgspec.json.decode(
+        run(SAMPLE, wrong, NVML_RIPPLE_PCT="5"), type=tuple[dict[str, SensorSummary], list[Energy]]
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,7 +220,7 @@ begin_ns = now_ns()
 time.sleep(11.0)
 end_ns = now_ns()
 samples = sampling.stop()
-for row in samples.energy(begin_ns, end_ns, 1):
+for row in samples.energy(begin_ns, end_ns, 1, 1):
     watts = None if row.joules_j is None else row.joules_j / (row.window_ns / 1e9)
     print(row.sensor, row.device_id, watts, None if row.reason is None else row.reason.code)
 """

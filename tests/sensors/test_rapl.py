@@ -7,6 +7,8 @@ import pytest
 from planted_powercap import RANGE_UJ, PowerCurve, plant_zone
 
 from kit.sensors import rapl
+from kit.sensors.samples import Samples, Series
+from kit.stats.energy import counter_energy
 
 
 def mean_power_w(sensor, seconds):
@@ -93,6 +95,31 @@ def closed_tree(monkeypatch):
 def test_readable_by_root_alone(closed_tree, as_another_user):
     why = obstacle()
     assert (why.code, why.values["file"]) == ("root_only", f"{closed_tree}/intel-rapl:0/energy_uj")
+
+
+def written(folder, energy_uj):
+    with (folder / "energy_uj").open("r+") as file:
+        file.write(f"{energy_uj:015d}")
+
+
+@pytest.mark.parametrize("after_uj", [0, 40_000, 90_000_000])
+def test_a_counter_that_is_reset_falls_and_gives_no_joules(tmp_path, after_uj):
+    """From 100 J down, of a range of 262 kJ: no package draws what a wrap would have taken."""
+    folder = plant_zone(tmp_path, "intel-rapl:0", "package-0", 0, RANGE_UJ)
+    (sensor,) = rapl.open_sampled()
+    at_ns, joules = [], []
+    for tick in range(120):
+        written(folder, tick * 1_000_000 if tick < 100 else after_uj + (tick - 100) * 1_000_000)
+        at_ns.append(tick * 100_000_000)
+        joules.append(sensor.read().value)
+        time.sleep(0.0002)
+    assert joules[99] == pytest.approx(99.0)
+    assert counter_energy(at_ns, joules, at_ns[0], at_ns[-1], 1_000_000).code == "counter_reset"
+    series = Series(sensor.report, at_ns, joules)
+    assert Samples([series]).summaries([(at_ns[0], at_ns[-1])]) == {}
+    # What comes after the reset stands.
+    assert counter_energy(at_ns[101:], joules[101:], at_ns[0], at_ns[-1], 1_000_000).code == "energy_low_coverage"
+    assert joules[-1] - joules[101] == pytest.approx(18.0)
 
 
 def test_a_single_failed_read_is_none_and_the_next_goes_on(tmp_path):

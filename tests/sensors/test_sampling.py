@@ -8,7 +8,6 @@ import time
 import pytest
 from planted_powercap import PowerCurve, plant_zone
 
-from kit.profile.reason import Reason
 from kit.profile.sensor import SensorReport, SensorSummary
 from kit.sensors import nvml, rapl
 from kit.sensors.protocol import now_ns
@@ -26,6 +25,7 @@ def package(tmp_path, monkeypatch):
     monkeypatch.setattr(energy, "WINDOW_MIN_NS", SECOND)
     monkeypatch.setattr(energy, "UPDATES_MIN", 5)
     monkeypatch.setattr(energy, "COVERAGE_MIN", 0.7)
+    monkeypatch.setattr(energy, "ERROR_SHARE_MAX", 0.2)
     return plant_zone(tmp_path / "powercap", "intel-rapl:0", "package-0")
 
 
@@ -60,7 +60,7 @@ def test_members_that_take_turns_get_each_their_own_power(package):
         assert (power.mean, power.unit) == (pytest.approx(power_w, rel=0.1), "W")
         assert power.samples >= 6
     begin = curve.begin_ns + first * SECOND
-    (entry,) = samples.energy(begin, begin + 2 * SECOND, samples=640)
+    (entry,) = samples.energy(begin, begin + 2 * SECOND, samples=640, steps=5)
     assert entry.reason is None
     assert entry.joules_j / (entry.window_ns / 1e9) == pytest.approx(80, rel=0.1)
     assert (entry.sensor, entry.samples, entry.block_ns) == ("rapl.package-0", 640, 2 * SECOND)
@@ -75,7 +75,7 @@ def test_a_sampler_that_dies_costs_its_numbers_with_a_reason_and_no_more(package
         samples = running.stop()
     assert samples.failure.code == "sampler_failed"
     assert samples.summaries([(begin, begin + SECOND)]) == {}
-    (entry,) = samples.energy(begin, begin + SECOND, 1)
+    (entry,) = samples.energy(begin, begin + SECOND, 1, 1)
     assert (entry.joules_j, entry.reason) == (None, samples.failure)
     assert samples.summaries([(0, begin)])["rapl.package-0.power"].mean == pytest.approx(50, rel=0.2)
 
@@ -123,11 +123,12 @@ def test_a_counter_that_stands_still_is_no_zero_power():
 
 def test_power_is_integrated_and_a_refusal_has_its_code():
     at = range(0, 12 * SECOND + 1, SECOND // 10)
-    power = series("nvml.0.power", at, [190.0] * len(at), "power", "W")
+    power = series("nvml.0.power", at, [190.0 + place % 2 for place in range(len(at))], "power", "W")
     silent = series("nvml.1.power", at, [0.0] * len(at), "power", "W")
-    joules, zero = Samples([power, silent]).energy(0, 12 * SECOND, 1)
-    assert joules.joules_j == pytest.approx(190 * 12)
-    assert (zero.joules_j, zero.reason) == (None, Reason(code="zero_power"))
+    joules, zero = Samples([power, silent]).energy(0, 12 * SECOND, 1, 1)
+    assert joules.joules_j == pytest.approx(190.5 * 12, rel=1e-3)
+    assert (joules.tier, joules.method, joules.updates) == ("integrated_power", "power_trapezoids", 120)
+    assert (zero.joules_j, zero.reason.code) == (None, "zero_power")
 
 
 HEADER = b'[{"name":"a","quantity":"q","unit":"1","scope":"","source":"","status":"measured"}]\n'

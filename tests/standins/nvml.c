@@ -4,6 +4,7 @@
    NVML_PERIOD_MS (100)       the energy counter is fresh so often
    NVML_QUANTUM_MJ (1)        and rises in multiples of this
    NVML_ENERGY_PCT (100)      of what is drawn is counted
+   NVML_RIPPLE_PCT (0)        by so much power goes up and down, in a straight line, every NVML_RIPPLE_MS (1700)
    NVML_CAP_W (230)           power limit that is enforced, of 700
    NVML_LOST_AFTER_MS (never) after the first call: every board is lost
    NVML_EXCLUSIVE (0)         the board that only one process may hold, with exclusive
@@ -41,6 +42,15 @@ static int lost(void) {
 }
 static unsigned board(void *device) { return (unsigned)(uintptr_t)device - 1; }
 static uint64_t watts(void *device) { return setting("NVML_WATTS", 200) * (board(device) + 1); }
+static double phase(uint64_t ms) { uint64_t t = setting("NVML_RIPPLE_MS", 1700); return (double)(ms % t) / t; }
+static double drawn_mw(void *device) {
+    double p = phase(milliseconds()), swing = p < 0.5 ? 4 * p - 1 : 3 - 4 * p;
+    return 1000. * watts(device) * (1 + setting("NVML_RIPPLE_PCT", 0) / 100. * swing);
+}
+static uint64_t drawn_mj(void *device, uint64_t ms) { /* the integral of drawn_mw: W x ms = mJ */
+    double p = phase(ms), swung = p < 0.5 ? 2 * p * p - p : 3 * p - 2 * p * p - 1;
+    return ms * watts(device) + (int64_t)(watts(device) * (setting("NVML_RIPPLE_PCT", 0) / 100. * setting("NVML_RIPPLE_MS", 1700) * swung));
+}
 
 int nvmlInitWithFlags(unsigned int flags) {
     (void)flags;
@@ -65,7 +75,7 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *energy
     if (lost()) return LOST;
     if (wrong("zero_energy") || wrong("constant_energy")) { *energy_mj = wrong("zero_energy") ? 0 : 123456; return SUCCESS; }
     if (wrong("falling_energy")) { *energy_mj = (1ull << 40) - milliseconds() * watts(device); return SUCCESS; }
-    *energy_mj = milliseconds() / period * period * watts(device) * setting("NVML_ENERGY_PCT", 100) / 100 / quantum * quantum; /* W x ms = mJ */
+    *energy_mj = drawn_mj(device, milliseconds() / period * period) * setting("NVML_ENERGY_PCT", 100) / 100 / quantum * quantum;
     return SUCCESS;
 }
 typedef struct { char legacy[16]; unsigned int domain, bus, device, id, subsystem; char bus_id[32]; } pci_t;
@@ -81,14 +91,14 @@ int nvmlDeviceGetPersistenceMode(void *device, unsigned int *mode) { (void)devic
 int nvmlDeviceGetComputeMode(void *device, unsigned int *mode) { *mode = wrong("exclusive") && board(device) == setting("NVML_EXCLUSIVE", 0) ? 3 : 0; return SUCCESS; }
 int nvmlDeviceGetPowerUsage(void *device, unsigned int *power_mw) {
     if (lost()) return LOST;
-    *power_mw = (unsigned)watts(device) * 950; /* a mean that lags */
+    *power_mw = (unsigned)(drawn_mw(device) * 0.95); /* a mean that lags */
     return SUCCESS;
 }
 int nvmlDeviceGetFieldValues(void *device, int count, field_t *fields) {
     for (int i = 0; i < count; i++) {
         fields[i].nvmlReturn = lost() ? LOST : wrong("no_instant") || fields[i].fieldId != 186 ? NOT_SUPPORTED : SUCCESS;
         fields[i].valueType = 1;
-        fields[i].value.ui = wrong("zero_power") ? 0 : (unsigned)watts(device) * 1000;
+        fields[i].value.ui = wrong("zero_power") ? 0 : (unsigned)drawn_mw(device);
     }
     return SUCCESS;
 }

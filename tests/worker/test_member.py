@@ -83,7 +83,9 @@ def test_a_block_has_its_lead_in_its_steps_and_its_counters(answers):
 
 def test_a_block_by_time_is_no_shorter_and_has_no_lead_in(answers):
     assert answers.long.part.blocks.lead_in == [0]
-    assert answers.long.part.blocks.span_ns[0] >= 200_000_000
+    assert answers.long.part.blocks.span_ns[0] >= answers.long.part.blocks.duration_ns[0] >= 200_000_000
+    # However many: they have no times of their own.
+    assert answers.long.part.blocks.steps[0] > 0 and answers.long.step_ns.size == 0
 
 
 def test_a_proving_member_records_parity(answers):

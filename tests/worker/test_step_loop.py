@@ -8,7 +8,7 @@ import pytest
 
 from kit import clock
 from kit.worker.injected_delay import InjectedDelay
-from kit.worker.step_loop import STEPS_MAX, block_steps, run_steps, run_until
+from kit.worker.step_loop import STEPS_MAX, block_steps, run_for, run_steps, run_until
 
 STEP_NS = 2_000_000
 
@@ -45,6 +45,15 @@ def test_it_lasts_its_time_and_its_steps_and_no_longer_than_its_stamps(step_ns, 
     ran, _ = run_until(KnownProgram([step_ns]), cycle("a"), seconds, least, clock.stamps(401), None)
     assert least <= len(ran) <= steps
     assert ran.sum() >= 1e9 * seconds - STEP_NS or len(ran) == 400
+
+
+def test_a_block_for_energy_lasts_its_time_however_short_its_steps_are():
+    """Of 200,000 steps of 1 µs a block of stamped steps would have ended."""
+    steps, duration_ns, last = run_for(KnownProgram([0]), cycle("a"), 0.6)
+    assert duration_ns >= 600_000_000
+    assert steps == last > 0
+    stamped, _ = run_until(KnownProgram([0]), cycle("a"), 0.6, 1, clock.stamps(1001), None)
+    assert stamped.sum() < 600_000_000 < duration_ns
 
 
 def test_a_planted_share_is_of_each_steps_own_time_and_is_counted():

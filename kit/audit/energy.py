@@ -1,0 +1,287 @@
+"""Joules: how many readings they rest on, whether their sensors agree and move, what else is in them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from kit.audit.contention import cpu_loss
+from kit.audit.rule import Member, Outcome, rule, why_unread
+from kit.devices.catalog import DEVICES
+from kit.profile.reason import Reason, Value, reason
+from kit.profile.sensor import Energy
+
+# An unaligned end costs up to one update: of a hundred, 1 %.
+UPDATES_LEAST = 100
+# Boards of datacenters see 25 of each 100 ms (Yang et al., SC 2024): a step in time with that is seen at one phase.
+BEAT_NS, BEAT_SHARE, BEAT_STEP_LEAST_NS = 100_000_000, 0.05, 50_000_000
+# Counters and integrals of one board agree to 1 to 3 %; the self-test on hardware holds them to the same.
+DISAGREEMENT_LEAST_PCT = 5.0
+# A package and the platform around it are read at other moments: a few percent are no contradiction.
+PART_SLACK = 1.05
+# Of what the member draws above idle, or of the idle itself.
+IDLE_MOVED_LEAST_PCT = 10.0
+# Of a machine's CPUs, taken by others while joules were counted: as far as contention is found at all.
+OTHERS_LEAST_PCT = 10.0
+# Rises of temperature by a predecessor cost a percent or two of leakage; less is not told from noise.
+HEAT_LEAST_PCT, HEAT_ALPHA, HEAT_PAIRS_LEAST = 1.0, 0.01, 6
+SENSOR_BROKEN = ("zero_power", "counter_stuck", "constant_power", "negative_power", "reading_not_finite")
+# Names of sensors of a whole platform, and beginnings of those of its parts.
+PLATFORMS = ("rapl.psys", "cray.node")
+PARTS = ("rapl.package", "rapl.dram", "nvml.", "cray.cpu", "cray.accel")
+
+
+class _Block(NamedTuple):
+    """What one sensor said of one launch's block."""
+
+    energy: Energy
+    round: int
+    power_w: float
+
+
+def _joules(member: Member) -> list[_Block]:
+    """Return the figures of the member's long blocks."""
+    return [
+        _Block(energy, launch.round, energy.joules_j / energy.window_ns * 1e9)
+        for launch in member.launches.values()
+        for energy in launch.energy
+        if energy.of == "steady" and energy.joules_j and energy.window_ns
+    ]
+
+
+def _why_none(member: Member) -> Reason:
+    """Return why a member has no joules: the first refusal, the sensors' own reason, or that none were asked for."""
+    for launch in member.launches.values():
+        for energy in launch.energy:
+            if energy.reason is not None:
+                return energy.reason
+    device = DEVICES.get(member.cell.device)  # a profile may be of a kit that has another kind
+    best = device.whole[0].pattern if device is not None and device.whole else ""
+    sensors = [
+        sensor
+        for sensor in member.profile.sensors
+        if sensor.quantity in ("energy", "power") and sensor.name.partition(".")[0] in best
+    ]
+    measured = [sensor.name for sensor in member.profile.sensors if sensor.status == "measured"]
+    if not sensors or (device is not None and device.whole_of(measured)):
+        return reason("no_energy_asked_for")
+    return why_unread(member.profile, *(sensor.name for sensor in sensors))
+
+
+@rule("member", worst="warning")
+def few_updates(member: Member) -> Outcome:
+    """Find joules that rest on too few fresh values of their sensor."""
+    blocks = _joules(member)
+    if not blocks:
+        return _why_none(member)
+    counts = {block.energy.sensor: block.energy.updates for block in blocks if block.energy.updates is not None}
+    if not counts:
+        return reason("not_recorded", what="updates")
+    sensor = min(counts, key=lambda name: counts[name] or 0)
+    if (updates := counts[sensor] or 0) >= UPDATES_LEAST:
+        return None
+    evidence: dict[str, Value] = {"sensor": sensor, "updates": updates, "needed": UPDATES_LEAST}
+    return member.finding("few_updates", "warning", evidence, remedy=reason("longer_energy"))
+
+
+@rule("member", worst="warning")
+def sensor_broken(member: Member) -> Outcome:
+    """Find sensors of energy or power that show nothing: zero, constant, negative, or no numbers."""
+    refused = [
+        (energy.sensor, energy.reason.code)
+        for launch in member.launches.values()
+        for energy in launch.energy
+        if energy.reason is not None and energy.reason.code in SENSOR_BROKEN
+    ]
+    if refused:
+        sensor, code = refused[0]
+        evidence: dict[str, Value] = {"sensor": sensor, "how": code.replace("_", " "), "launches": len(refused)}
+        return member.finding("sensor_broken", "warning", evidence, remedy=reason("other_sensor"))
+    return None if _joules(member) else _why_none(member)
+
+
+@rule("member", worst="warning")
+def counter_reset(member: Member) -> Outcome:
+    """Find energy counters that fell: no part of what they counted is told."""
+    resets = [
+        energy.sensor
+        for launch in member.launches.values()
+        for energy in launch.energy
+        if energy.reason is not None and energy.reason.code == "counter_reset"
+    ]
+    if resets:
+        evidence: dict[str, Value] = {"sensor": resets[0], "launches": len(resets)}
+        return member.finding("counter_reset", "warning", evidence, remedy=reason("measure_again"))
+    return None if _joules(member) else _why_none(member)
+
+
+@rule("member", worst="warning", on="accelerator")
+def beats_with_sensor(member: Member) -> Outcome:
+    """Find steps in time with a board that samples a part of each 100 ms: joules are then of one phase of the step."""
+    blocks = _joules(member)
+    if not blocks:
+        return _why_none(member)
+    steps_ns = [block.energy.block_ns / block.energy.steps for block in blocks if block.energy.steps]
+    if not steps_ns:
+        return reason("not_recorded", what="steps")
+    step_ns = statistics.median(steps_ns)
+    beats = step_ns / BEAT_NS
+    if step_ns < BEAT_STEP_LEAST_NS or round(beats) < 1 or abs(beats - round(beats)) > BEAT_SHARE:
+        return None
+    evidence: dict[str, Value] = {"step_ns": step_ns, "beat_ns": BEAT_NS}
+    return member.finding("beats_with_sensor", "warning", evidence, remedy=reason("other_batch"))
+
+
+@rule("member", worst="warning", on="accelerator")
+def counter_against_integral(member: Member) -> Outcome:
+    """Find boards whose counter and whose integrated power say different joules."""
+    by_tier: dict[tuple[int, str | None], dict[str | None, float]] = defaultdict(dict)
+    for block in _joules(member):
+        if block.energy.device_id is not None:
+            by_tier[block.round, block.energy.device_id][block.energy.tier] = block.power_w
+    both = [of for of in by_tier.values() if {"device_counter", "integrated_power"} <= of.keys()]
+    if not both:
+        return _why_none(member) if not by_tier else reason("one_energy_source")
+    apart = [100 * (of["device_counter"] / of["integrated_power"] - 1) for of in both]
+    worst = max(apart, key=abs)
+    if abs(worst) < DISAGREEMENT_LEAST_PCT:
+        return None
+    evidence: dict[str, Value] = {"difference_pct": worst, "launches": len(both)}
+    return member.finding("counter_against_integral", "warning", evidence, remedy=reason("external_meter"))
+
+
+@rule("member", worst="bad")
+def part_larger_than_whole(member: Member) -> Outcome:
+    """Find parts of a machine that drew more than all of it, by their sensors."""
+    parts, wholes = defaultdict[int, float](float), {}
+    for block in _joules(member):
+        if block.energy.sensor in PLATFORMS or block.energy.tier == "external_meter":
+            wholes[block.round] = block
+        elif block.energy.tier == "device_counter" and block.energy.sensor.startswith(PARTS):
+            parts[block.round] += block.power_w
+    both = [number for number in parts if number in wholes]
+    if not both:
+        return reason("one_energy_source") if parts or wholes else _why_none(member)
+    worst = max(both, key=lambda number: parts[number] / wholes[number].power_w)
+    if parts[worst] <= PART_SLACK * wholes[worst].power_w:
+        return None
+    evidence: dict[str, Value] = {
+        "parts_w": parts[worst],
+        "whole_w": wholes[worst].power_w,
+        "whole": wholes[worst].energy.sensor,
+    }
+    return member.finding("part_larger_than_whole", "bad", evidence, remedy=reason("other_sensor"))
+
+
+@rule("member", worst="note")
+def no_idle(member: Member) -> Outcome:
+    """Find joules without the idle power around them: they cannot be told net of what runs anyway."""
+    blocks = _joules(member)
+    if not blocks:
+        return _why_none(member)
+    lacking = [
+        block.energy.sensor
+        for block in blocks
+        if block.energy.idle_before_w is None and block.energy.idle_after_w is None
+    ]
+    if not lacking:
+        return None
+    return member.finding("no_idle", "note", {"sensor": lacking[0], "blocks": len(lacking), "of_blocks": len(blocks)})
+
+
+@rule("member", worst="warning")
+def idle_not_idle(member: Member) -> Outcome:
+    """Find idle power that was not the same before and after: something else ran, or the board had not cooled."""
+    idles = [
+        (block, block.energy.idle_before_w, block.energy.idle_after_w)
+        for block in _joules(member)
+        if block.energy.idle_before_w is not None and block.energy.idle_after_w is not None
+    ]
+    if not idles:
+        return reason("not_recorded", what="idle power") if _joules(member) else _why_none(member)
+    moved = {block: 100 * abs(before_w - after_w) / block.power_w for block, before_w, after_w in idles}
+    worst, before_w, after_w = max(idles, key=lambda idle: moved[idle[0]])
+    if moved[worst] < IDLE_MOVED_LEAST_PCT:
+        return None
+    evidence: dict[str, Value] = {
+        "before_w": before_w,
+        "after_w": after_w,
+        "sensor": worst.energy.sensor,
+        "gross_w": worst.power_w,
+    }
+    return member.finding("idle_not_idle", "warning", evidence, moved[worst], reason("quiet_machine"))
+
+
+@rule("group", worst="warning")
+def heat_of_predecessor(members: Sequence[Member]) -> Outcome:
+    """Find power that follows what the member before it drew: told by the random order of turns."""
+    pairs = list(_after_another(members))
+    if not pairs:
+        return _why_none(members[0])
+    before, deviations = zip(*pairs, strict=True)
+    # With one predecessor's power there is nothing to follow.
+    if len(pairs) < HEAT_PAIRS_LEAST or len(set(before)) == 1:
+        return reason("too_few_energy_blocks", blocks=len(pairs), needed=HEAT_PAIRS_LEAST)
+    from scipy.stats import linregress
+
+    line = linregress(before, deviations)
+    effect_pct = 100 * math.expm1(line.slope * (max(before) - min(before)))
+    if line.pvalue > HEAT_ALPHA or abs(effect_pct) < HEAT_LEAST_PCT:
+        return None
+    evidence: dict[str, Value] = {"effect_pct": effect_pct, "blocks": len(pairs)}
+    return replace(members[0].finding("heat_of_predecessor", "warning", evidence, abs(effect_pct)), cell_key="")
+
+
+def _after_another(members: Sequence[Member]) -> Iterator[tuple[float, float]]:
+    """Yield ln of the predecessor's power and ln of a block's own over its member's mean, by one sensor."""
+    blocks = [(member.cell.key, block) for member in members for block in _joules(member)]
+    sensors = Counter(block.energy.sensor for _, block in blocks if block.energy.begin_ns is not None)
+    if not sensors:
+        return
+    sensor = sensors.most_common(1)[0][0]
+    usual: dict[str, list[float]] = defaultdict(list)
+    by_round: dict[int, list[tuple[int, str, float]]] = defaultdict(list)
+    for key, block in blocks:
+        if block.energy.sensor == sensor and block.energy.begin_ns is not None:
+            usual[key].append(math.log(block.power_w))
+            by_round[block.round].append((block.energy.begin_ns, key, math.log(block.power_w)))
+    means = {key: statistics.fmean(logs) for key, logs in usual.items()}
+    for of_round in by_round.values():
+        for (_, before, _), (_, key, log) in pairwise(sorted(of_round)):
+            yield means[before], log - means[key]
+
+
+@rule("member", worst="warning")
+def scope_larger_than_member(member: Member) -> Outcome:
+    """Find joules of a package in which others' work is, or CPUs that the member was not given."""
+    blocks = _joules(member)
+    if not blocks:
+        return _why_none(member)
+    if member.cell.device != "cpu":
+        return None  # a shared board's joules are refused
+    threads = next((launch.threads for launch in member.launches.values() if launch.threads is not None), None)
+    cpus, lost = member.profile.identity.cpu.cores_logical, cpu_loss(member.launches.values())
+    if threads is None or cpus is None or lost is None:
+        return why_unread(member.profile, "process.cpu_ns", "machine.busy_ns")
+    if len(threads.cpus) >= cpus and not lost.is_contended:
+        return None
+    evidence: dict[str, Value] = {"cpus": len(threads.cpus), "of_cpus": cpus, "contention_pct": lost.contention_pct}
+    return member.finding("scope_larger_than_member", "warning", evidence, lost.contention_pct, reason("whole_machine"))
+
+
+@rule("group", worst="bad")
+def modelled_beside_measured(members: Sequence[Member]) -> Outcome:
+    """Find groups in which some joules were measured and others come of a model."""
+    tiers = {block.energy.tier for member in members for block in _joules(member)} - {None}
+    if not tiers:
+        return _why_none(members[0])
+    if "modelled" not in tiers or len(tiers) == 1:
+        return None
+    evidence: dict[str, Value] = {"tiers": ", ".join(sorted(str(tier).replace("_", " ") for tier in tiers))}
+    return replace(members[0].finding("modelled_beside_measured", "bad", evidence), cell_key="")

@@ -1,0 +1,79 @@
+"""Which rounds have joules, how long they take, and the stretches of idle around them.
+
+idle │ members start … take turns … long blocks … end │ idle       of a round with joules
+├─ no member alive ─┤                                 ├─ again ─┤
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kit.clock import now_ns
+from kit.devices.catalog import DEVICES
+from kit.profile.sensor import SensorReport
+from kit.profile.unfinished import RunPlan
+from kit.runner.interrupt import StopFlag
+from kit.sensors.sampler import PERIOD_NS, Sampling
+from kit.stats.energy import UPDATES_PLANNED, WINDOW_MIN_NS, Window
+
+# Of a sensor that does not say how often it is fresh: known boards take 20 to 100 ms.
+PERIOD_UNKNOWN_NS = 100_000_000
+# The first and the last update of a block are waited for; twice, as ticks of the sampler come late.
+ALIGNED_ENDS = 4
+IDLE_LEAST_NS, IDLE_UPDATES = 3_000_000_000, 20
+LOOK_EVERY_S = 0.5
+
+
+class Idle(NamedTuple):
+    """The stretches of a round in which no member was alive."""
+
+    before: Window
+    after: Window
+
+
+def long_block_s(sensors: Sequence[SensorReport], asked_s: float = 0.0) -> float:
+    """Return how long a block has to be for these sensors: a hundred updates, ten seconds, and what alignment takes."""
+    period_ns = _period_ns(sensors)
+    memory_ns = max((sensor.mean_over_ns or 0 for sensor in _of_energy(sensors)), default=0)
+    needed_ns = max(WINDOW_MIN_NS, UPDATES_PLANNED * period_ns) + memory_ns + ALIGNED_ENDS * (period_ns + PERIOD_NS)
+    return max(asked_s, round(needed_ns / 1e9, 1))
+
+
+def idle_s(sensors: Sequence[SensorReport]) -> float:
+    """Return how long a stretch of idle is."""
+    return max(IDLE_LEAST_NS, IDLE_UPDATES * _period_ns(sensors)) / 1e9
+
+
+def has_energy(plan: RunPlan, number: int) -> bool:
+    """Whether members have a long block in this round: it is asked for, and a sensor of their device answers."""
+    steps, devices = plan.suite.plan, {cell.device for cell in plan.cells}
+    names = [sensor.name for sensor in plan.sensors if sensor.status == "measured"]
+    is_told = any(DEVICES[kind].whole_of(names) for kind in devices)
+    return steps.energy_s > 0 and (steps.energy_rounds == "all" or number == plan.suite.rounds - 1) and is_told
+
+
+def stay_idle(sampling: Sampling, seconds: float, stop: StopFlag) -> Window:
+    """Let the sampler see the machine without members for so long; return when.
+
+    Raises:
+        KeyboardInterrupt: it was asked for.
+    """
+    sampling.wait_for_first()
+    begin_ns = now_ns()
+    while (left_s := seconds - (now_ns() - begin_ns) / 1e9) > 0:
+        stop.check()
+        time.sleep(min(left_s, LOOK_EVERY_S))
+    return begin_ns, now_ns()
+
+
+def _of_energy(sensors: Sequence[SensorReport]) -> list[SensorReport]:
+    """Return the counters of energy that answer; where there is none, the sensors of power."""
+    measured = [sensor for sensor in sensors if sensor.status == "measured"]
+    of_energy = [sensor for sensor in measured if sensor.quantity == "energy"]
+    return of_energy or [sensor for sensor in measured if sensor.quantity == "power"]
+
+
+def _period_ns(sensors: Sequence[SensorReport]) -> int:
+    return max((sensor.update_period_ns or PERIOD_UNKNOWN_NS for sensor in _of_energy(sensors)), default=0)

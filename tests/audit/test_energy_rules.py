@@ -1,0 +1,127 @@
+"""Rules on joules: each planted in the energy entries of launches, and quiet without it."""
+
+import numpy as np
+import profile_builder as b
+import pytest
+
+from kit.audit.audit import audit
+from kit.audit.rule import Audited, all_rules
+from kit.profile.reason import reason
+from kit.profile.sensor import Energy
+
+S = 1_000_000_000
+BY_NAME = {rule.name: rule for rule in all_rules()}
+SOUND = {
+    "sensor": "rapl.package-0",
+    "joules_j": 950.0,
+    "window_ns": 10 * S,
+    "samples": 10_000,
+    "block_ns": 11 * S,
+    "tier": "device_counter",
+    "updates": 400,
+    "error_share": 0.01,
+    "begin_ns": 5 * S,
+    "steps": 500,
+    "idle_before_w": 20.0,
+    "idle_after_w": 20.5,
+}
+
+
+def entry(**changes):
+    return Energy(**(SOUND | changes))
+
+
+def findings(rule, *entries, device="cpu", rounds=3, **launch):
+    """What one rule finds in a member whose every launch has these entries, and what it lacked."""
+    planted = b.member("torch", device=device, launch={"energy": list(entries), **launch})
+    other = b.member("jax", device=device, launch={"energy": list(entries), **launch})
+    built = b.profile(b.group("mlp train", planted, other), rounds=rounds, cycles=3)
+    result = audit([Audited("x", built)], [BY_NAME[rule]])
+    return [finding.severity for finding in result.findings], [of.reason.code for of in result.not_checked]
+
+
+BOARD = {"sensor": "nvml.0.energy", "device_id": "0000:01:00.0"}
+POWER = BOARD | {"sensor": "nvml.0.power", "tier": "integrated_power"}
+PSYS = {"sensor": "rapl.psys", "joules_j": 1500.0}
+
+
+@pytest.mark.parametrize(
+    ("rule", "planted", "sound", "device", "severity"),
+    [
+        ("few_updates", [entry(updates=62)], [entry()], "cpu", "warning"),
+        (
+            "sensor_broken",
+            [entry(joules_j=None, window_ns=None, reason=reason("constant_power", readings=100, power_w=90.0))],
+            [entry()],
+            "cpu",
+            "warning",
+        ),
+        (
+            "counter_reset",
+            [entry(joules_j=None, window_ns=None, reason=reason("counter_reset"))],
+            [entry()],
+            "cpu",
+            "warning",
+        ),
+        ("beats_with_sensor", [entry(**BOARD, steps=55)], [entry(**BOARD, steps=80)], "gpu", "warning"),
+        (
+            "counter_against_integral",
+            [entry(**BOARD), entry(**POWER, joules_j=1030.0)],
+            [entry(**BOARD), entry(**POWER, joules_j=960.0)],
+            "gpu",
+            "warning",
+        ),
+        (
+            "part_larger_than_whole",
+            [entry(), entry(**PSYS | {"joules_j": 800.0})],
+            [entry(), entry(**PSYS)],
+            "cpu",
+            "bad",
+        ),
+        ("no_idle", [entry(idle_before_w=None, idle_after_w=None)], [entry()], "cpu", "note"),
+        ("idle_not_idle", [entry(idle_after_w=45.0)], [entry()], "cpu", "warning"),
+        ("modelled_beside_measured", [entry(), entry(sensor="model", tier="modelled")], [entry()], "cpu", "bad"),
+    ],
+)
+def test_a_plant_is_found_and_nothing_without_it(rule, planted, sound, device, severity):
+    assert set(findings(rule, *planted, device=device)[0]) == {severity}
+    assert findings(rule, *sound, device=device) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "rule", ["few_updates", "sensor_broken", "no_idle", "idle_not_idle", "modelled_beside_measured"]
+)
+def test_without_joules_nothing_passes(rule):
+    assert findings(rule)[0] == [] and findings(rule)[1]
+    refused = entry(joules_j=None, window_ns=None, reason=reason("energy_gap", gap_s=3.0, most_s=1.0))
+    assert findings(rule, refused) == ([], ["energy_gap"])
+
+
+def test_the_scope_of_a_package_is_more_than_a_member_with_some_of_its_cpus():
+    assert findings("scope_larger_than_member", entry())[1] == []
+    built = b.profile(b.group("mlp train", b.member("torch", launch={"energy": [entry()]})))
+    rule = [BY_NAME["scope_larger_than_member"]]
+    cpus = built.identity.cpu.cores_logical
+    for launch in built.cells[0].launches:
+        launch.threads.cpus[:] = [0]
+    assert [finding.values["of_cpus"] for finding in audit([Audited("x", built)], rule).findings] == [cpus]
+
+
+@pytest.mark.parametrize(("warming", "is_found"), [(0.04, True), (0.0, False)])
+def test_heat_of_a_predecessor_is_told_by_the_order_of_turns(warming, is_found):
+    rng = np.random.default_rng(1)
+    usual_w = {"tensorflow": 60.0, "torch": 120.0, "jax": 240.0}
+    built = b.profile(b.group("mlp train", *map(b.member, usual_w)), rounds=8, cycles=3)
+    by_place = {(launch.cell_key.split("/")[1], launch.round): launch for of in built.cells for launch in of.launches}
+    for number in range(8):
+        before_log = None
+        for turn, backend in enumerate(rng.permutation(list(usual_w))):
+            log_w = np.log(usual_w[backend]) + rng.normal(0, 0.003)
+            if before_log is not None:
+                log_w += warming * (before_log - np.log(120.0))
+            before_log = np.log(usual_w[backend])
+            energy = entry(joules_j=10 * float(np.exp(log_w)), begin_ns=turn * 20 * S)
+            by_place[backend, number].energy = [energy]
+    result = audit([Audited("x", built)], [BY_NAME["heat_of_predecessor"]])
+    assert [finding.code for finding in result.findings] == ["heat_of_predecessor"] * is_found
+    assert result.not_checked == []
