@@ -7,7 +7,7 @@ from operator import attrgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from kit.compare.rows import EnergyNumbers, GroupRows, Row
+from kit.compare.rows import Cost, EnergyNumbers, GroupRows, Row
 from kit.report.answer import less_or_more
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
@@ -54,6 +54,11 @@ def _marks(row: Row) -> str | None:
 
 def _phase(name: str) -> Shown:
     return Shown(name.replace("_", " "), lambda row: row.numbers.phases_ns.get(name), duration)
+
+
+def _cost(cost: Cost) -> str:
+    half = "" if cost.low is None or cost.high is None else f" ± {number((cost.high - cost.low) / 2, 2)}"
+    return f"{number(cost.per_million)}{half}"
 
 
 def _of_fit(name: str) -> Callable[[Row], float | None]:
@@ -152,6 +157,7 @@ LATENCY = (
     Shown("p95", attrgetter("numbers.p95_ns"), duration),
     Shown("p99", attrgetter("numbers.p99_ns"), duration),
 )
+COST = Shown("cost/1M", attrgetter("cost"), _cost)
 MAIN = (
     Shown("injected", attrgetter("numbers.injected_ratio"), lambda ratio: f"{100 * (ratio - 1):+.2f} %"),
     Shown("start", attrgetter("numbers.start_ns"), seconds, hides=2, flag=("warm_start", " w")),
@@ -160,6 +166,7 @@ MAIN = (
     Shown("J/1k", lambda row: None if row.numbers.energy_per_sample_j is None else row, _joules, hides=6),
     Shown("util %", _utilization, "{:.0f}".format, hides=6),
     Shown("CPU s/1k", _cpu_seconds, number, hides=4),
+    COST,
 )
 MARKS = Shown("marks", _marks)
 ENERGY = (
