@@ -93,7 +93,10 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
 @click.option("--precision", hidden=True, expose_value=False, callback=_renamed)
 @click.option("--budget", type=POSITIVE, metavar="S", help="Begin no round after S seconds.")
 @click.option(
-    "--energy", type=POSITIVE, metavar="S", help="Seconds of the long block for joules, or as its sensors need."
+    "--energy",
+    type=POSITIVE,
+    metavar="S",
+    help="Seconds of the long block for joules, or as its sensors need; without a sensor, for an external meter.",
 )
 @click.option("--no-energy", is_flag=True, help="No joules, and no time for them.")
 @click.option("--data", default="auto", show_default=True, metavar="NAME", help="auto, synthetic, or a data set.")
@@ -277,7 +280,7 @@ def _options(*, given_only: bool = False) -> dict[str, Any]:
 
 def _say_overruled(threads: int) -> None:
     """Name the thread variables that are ignored: every member is given its number of threads."""
-    from kit.runner.processes.process import THREAD_VARIABLES
+    from kit.backends.environment import THREAD_VARIABLES
 
     asked = {name: os.environ[name] for name in THREAD_VARIABLES if os.environ.get(name, str(threads)) != str(threads)}
     if asked:

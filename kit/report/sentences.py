@@ -74,6 +74,8 @@ REASONS: Templates = {
     "pool_threads_not_listed": "its thread pool does not list its threads",
     "eager": "eager mode compiles nothing",
     "own_program": "a program compiles as it likes",
+    "threads_left_to_framework": "a variant sets variables for threads, and the framework tells no number",
+    "threads_hardly_ran": "its busiest thread ran for {busiest_ns} in its blocks: {needed_ns} are needed to tell",
     "threads_by_environment": "set by environment variables, which its framework reads",
     "run_resumed": "the run was resumed: counters began anew",
     # Marks.
@@ -92,6 +94,7 @@ REASONS: Templates = {
     # Why the hardware self-test could not check something.
     "too_noisy": "too noisy to tell",
     "too_few_blocks": "too few blocks",
+    "own_programs_read_what_they_like": "which variables a program of one's own reads is not known",
     "no_number": "it gave no number",
     "no_sensor": "no sensor of this board can be read",
     "no_device_events": "the framework times nothing by the device's clock",
@@ -115,7 +118,21 @@ REASONS: Templates = {
     "parity_equal": "parity: the first {losses} losses are equal",
     "parity_differs": "PARITY FAILED: {cell} computes other losses than the rest ({difference:.0e} apart)",
     "own_programs": "programs bring their own data and weights: that they compute the same is not proved",
-    "energy_not_measured": "energy: not measured (kit doctor says why)",
+    "cost": "cost/1M: of a million samples, at {hour} an hour and {kwh} a kWh of the joules shown",
+    "cost_of_time": "cost/1M: of a million samples, at {hour} an hour",
+    "cost_of_energy": "cost/1M: of a million samples, at {kwh} a kWh of the joules shown; of energy alone",
+    "energy_device_counter": "energy: by device counter ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
+    "energy_integrated_power": "energy: by integrated power ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
+    "energy_external_meter": "energy: by external meter ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
+    "meter": "meter {file}: {readings} readings, {spacing_s:.3g} s apart, aligned to the run's clock within "
+    "{align_s:.3g} s; joules of the whole machine",
+    "energy_modelled": "energy: MODELLED, not measured ({sensors}), {block_s} a block",
+    "energy_tier_unknown": "energy: by {sensors}, {block_s} a block",
+    "energy_not_asked": "energy: not asked for (--no-energy, or a suite with energy_s = 0)",
+    "energy_not_reached": "energy: the round that has it was not measured",
+    "energy_no_sensor": "energy: no sensor",
+    "energy_refused": "energy: refused",
+    "cpu_seconds": "CPU s/1k: CPU seconds per 1,000 samples, where there are no joules",
     "float32_on_tpu": "float32 on a TPU is multiplied in several bfloat16 passes, much slower than the frameworks' own "
     "default: --dtype default measures that",
     "data_synthetic": "synthetic data in the shapes of a real set: times are valid, there is no accuracy",
@@ -213,6 +230,7 @@ REASONS: Templates = {
     "interpreter_not_asked": "{python} could not be asked for its packages: {error}",
     "libc_not_named": "the C library does not name itself (musl does not)",
     "no_governor": "no cpufreq driver here (usual in a virtual machine): the host sets the governor",
+    "no_throttle_count": "the kernel counts no thermal throttling here (it does on Intel, and not in virtual machines)",
     "no_turbo_switch": "neither intel_pstate/no_turbo nor cpufreq/boost is there (usual in a virtual machine)",
     "no_thermometer": "the kernel shows no CPU thermometer (usual in a virtual machine)",
     "state_not_as_expected": "not readable: {error}",
@@ -235,6 +253,12 @@ REASONS: Templates = {
     "CVE-2020-8694; start it with --security-opt systempaths=unconfined, and as root",
     "root_only": "{file} is readable by root alone, as in every kernel since 2020 (CVE-2020-8694): run as root, or on "
     "the host: chmod a+r {file}",
+    # Hardware monitors, Cray
+    "no_hwmon": "{root} does not exist: the kernel shows no hardware monitors (usual in a virtual machine)",
+    "no_hwmon_power": "{root} holds no monitor of power or energy (power*_average, power*_input, energy*_input); ACPI "
+    "meters: modprobe acpi_power_meter",
+    "no_cray": "{root} does not exist: this is no Cray node",
+    "no_cray_counter": "{root} holds no counter of energy or power",
     # NVML
     "nvml_package_missing": "the Python package nvidia-ml-py is not installed: pip install nvidia-ml-py",
     "nvml_library_missing": "libnvidia-ml.so.1 not found: no NVIDIA driver is installed, or the container was started "
@@ -247,6 +271,7 @@ REASONS: Templates = {
     "nvml_no_gpu": "NVML lists no GPU: start the container with --gpus all, and check `nvidia-smi -L` on the host",
     "nvml_failed": "NVML: {error}",
     "nvml_not_supported": "the board or its driver does not offer it",
+    "nvml_no_gpm": "the board or its driver does not offer it (GPM: Hopper and later, not in MIG slices)",
     "nvml_no_energy_counter": "the board or its driver does not offer it (the energy counter: Volta and later; virtual "
     "GPUs and MIG slices often none)",
     # TPU
@@ -260,12 +285,21 @@ REASONS: Templates = {
     "gauge_window_too_short": "the block of {window_ns} is too short for this sensor: {needed_ns}, two of its periods, "
     "are needed",
     "board_in_slices": "the member had a slice of the board (MIG), and the joules are the whole board's",
+    "too_few_updates": "the sensor gave {updates} fresh values, {needed} are needed",
+    "too_few_readings": "the sensor answered {readings} times, {needed} are needed",
+    "energy_gap": "the sensor gave nothing for {gap_s:.3g} s, at most {most_s:.3g} s are borne",
+    "constant_power": "the sensor is stuck: all {readings} readings were {power_w}",
+    "negative_power": "the sensor read {power_w}: no device gives power back",
+    "reading_not_finite": "the sensor read what is no number",
+    "idle_not_measured": "idle is measured in rounds with a long block for energy alone",
+    "meter_misaligned": "the meter's readings may be {error_s:.3g} s off the run's clock, at most {most_s:.3g} s are "
+    "borne: a longer block (--energy S), more readings a second, or a clock that is not set during the run",
+    "meter_not_given": "no sensor of the device answers; `kit compare --meter FILE` reads an external meter's joules",
     "counter_stuck": "the counter did not move in {block_s:.3g} s: it is stuck, or every read failed",
     "counter_reset": "the counter fell during the block: it was reset, what it held is lost",
-    "energy_block_too_short": "the block of {block_s:.3g} s is too short for this sensor: {needed_s:.3g} s (100 "
-    "updates, and 10 s) are needed",
+    "energy_block_too_short": "the block of {block_s:.3g} s is too short for this sensor: {needed_s:.3g} s are needed",
     "energy_low_coverage": "the sensor answered for {coverage_pct:.0f} % of the block, {needed_pct:.0f} % are needed",
-    "zero_power": "every reading of power was 0 W: a board that runs draws power",
+    "zero_power": "{readings} of {of_readings} readings of power were 0 W: a board that runs draws power",
 }
 
 # `{who}` is the member's name within its group; of what is the machine's, how many cells.
@@ -287,7 +321,37 @@ FINDINGS: Templates = {
     "cpus_beyond": "{who} uses {cpus_used:.1f} CPUs although {threads} threads were asked for.",
     "recompiles": "{who} compiled again after its first step: {recompiles} times, in {launches} of {of_launches}.",
     "throttled": "{who} were throttled by cgroup quota, at worst {throttled_pct:.0f} % of the time.",
-    "board_throttled": "the board of {who} was slowed in {share_pct:.0f} % of readings, at worst: {causes}.",
+    "variable_binds_one": "{variable}={value} (set by: {set_by}) binds {obeys} and not {ignores}; "
+    "threads used: {threads}.",
+    "threads_differ": "other numbers of threads: {threads}.",
+    "precision_differs": "float32 is not multiplied alike: {settings}.",
+    "allocator_differs": "{who} runs with {settings}, {others} without.",
+    "swapped": "beside {who} the machine swapped {in_b} in and {out_b} out, in {blocks_s} of blocks.",
+    "memory_pressure": "beside {who} tasks waited for memory {some_pct:.1f} % of the time, all {full_pct:.1f} %.",
+    "cpu_pressure": "beside {who} some task waited for a CPU {some_pct:.0f} % of the time.",
+    "quota_below_threads": "{threads} threads on a quota of {cpu_limit:g} CPUs.",
+    "numa_remote": "on CPUs of {nodes} of {of_nodes} nodes of memory; {pages:,} pages came from another than wanted.",
+    "smt_shared": "threads: {threads}, CPUs: {cpus}, cores: {cores}; CPUs of these cores that others may use: "
+    "{others_cpus}.",
+    "cpu_throttled": "heat held cores back {cores:,} times during the run, packages {packages:,} times.",
+    "clock_not_synchronized": "the machine's wall clock is not synchronized.",
+    "clock_drift": "the rate of the clock moved by {drift_ppm:.0f} ppm in a launch, in {launches} of {of_launches}.",
+    "hardware_slowdown": "the hardware held the board of {who} back in {share_pct:.1f} % of readings: {causes}.",
+    "board_throttled": "the board of {who} was slowed {share_pct:.0f} % of the time, at worst: {causes}.",
+    "power_capped": "the power cap held the board of {who} back {share_pct:.0f} % of the time: {power_w} of {cap_w}, "
+    "at {clock_mhz} of {rated_mhz}.",
+    "cap_below_default": "{board} may draw {cap_w} of its usual {default_w}.",
+    "caps_differ": "{board}, a {model}, may draw {cap_w}; most of {boards} may draw {usual_w}.",
+    "clocks_differ": "{who} ran at {clock_mhz}, the fastest of its group at {fastest_mhz}, in {rounds} rounds.",
+    "clocks_unsettled": "{who}: its first blocks took {apart_pct:+.1f} % beside the rest, in all {launches} launches.",
+    "pcie_narrow": "{board} uses {lanes} of {of_lanes} PCIe lanes.",
+    "ecc": "{board} had {errors} errors of memory that could not be corrected.",
+    "row_remap": "{board}: {rows} rows of its memory were replaced; replacement: {state}.",
+    "mig": "{board} is in slices: a part of it was measured.",
+    "mps": "{board}: a server (MPS) lets processes share it.",
+    "gpu_full_but_not_computing": "the board of {who} was utilized {utilization_pct:.0f} % and computed nothing: "
+    "tensor cores {tensor_pct:.1f} %, float32 {fp32_pct:.1f} %, memory {dram_pct:.1f} %.",
+    "device_declared_not_used": "the {device} of {who} was utilized {utilization_pct:.1f} %: it did not do the work.",
     "board_shared": "the board of {who} was shared with {processes} other processes, in {launches} of {of_launches}.",
     "contention": "contention in {who}: at worst others took {contention_pct:.0f} % of the {cpus} CPUs "
     "(the hypervisor {steal_pct:.0f} %) while none was idle.",
@@ -327,6 +391,25 @@ REMEDIES: Templates = {
     "equal_threads": "See kit show for its threads; equal numbers compare",
     "log_recompiles": "Set {setting} to see why",
     "raise_quota": "Raise the quota (docker run --cpus), or give whole CPUs (--cpuset-cpus)",
+    "set_for_all": "Leave {name} out: members then get the same number of threads in all frameworks",
+    "same_precision": "Give --dtype float32 or tf32: the kit sets them alike",
+    "same_allocator": "Give all the same, as a variant: --variant NAME:env=LD_PRELOAD=LIBRARY",
+    "more_memory": "Free memory, or raise the limit (docker run --memory); one framework needs less: --backend",
+    "one_node": "Keep to one node: numactl --cpunodebind=0 --membind=0",
+    "whole_cores": "Pin to one CPU of each core (taskset -c); kit doctor names them",
+    "cool_machine": "See its cooling; a lower fixed clock is steadier: cpupower frequency-set",
+    "synchronize_clock": "Steps have another clock; for external meters: timedatectl set-ntp true",
+    "kernel_clock": "Give --clock monotonic_raw: the kernel keeps its rate",
+    "at_cap": "It draws what it may: its speed is that of this cap",
+    "look_at_supply": "It is slow far below its cap: see nvidia-smi -q -d PERFORMANCE, supply and cables",
+    "same_caps": "Give all the same cap (nvidia-smi -pl), or compare machines apart",
+    "lock_clocks": "Lock the clock below what all keep up: nvidia-smi -lgc",
+    "longer_warmup": "Give a longer warm-up in the suite: warmup_s",
+    "reseat_board": "See nvidia-smi -q for its link: a riser, the slot or another board may take its lanes",
+    "reset_board": "Take its results for suspect; nvidia-smi --gpu-reset, and see nvidia-smi -q -d ECC,ROW_REMAPPER",
+    "whole_board": "For the whole board: nvidia-smi -mig 0",
+    "stop_mps": "End it where nobody needs it: echo quit | nvidia-cuda-mps-control",
+    "see_where_it_ran": "See in kit show where it ran: what waits, spins or stays on the host is not the device's work",
     "raise_power_cap": "It may draw {cap_w} of its usual {default_w}: nvidia-smi -pl raises the cap",
     "cool_board": "See its temperature and power in kit show; a slower clock may be all that it can keep up",
     "free_board": "End what else computes on it (nvidia-smi), or name another by CUDA_VISIBLE_DEVICES",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from kit.backends.environment import THREAD_VARIABLES
 from kit.profile.cell import Cell, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.reason import Reason, reason
@@ -230,6 +231,7 @@ def member_request(plan: RunPlan, member: MemberPlan, number: int, share: float)
         data=plan.suite.data,
         seed=plan.suite.seed,
         threads=first.threads or default_threads(plan.cpus, plan.identity.container.cpu_limit),
+        tells_threads=not {*variant.env} & {*THREAD_VARIABLES},
         cpus=plan.cpus,
         clock=plan.clock,
         memory_share=GPU_SHARE * share,

@@ -139,13 +139,14 @@ class JaxBackend:
     name = ENTRY.name
     version = jax.__version__
 
-    def set_threads(self, threads: int) -> ThreadSetting:
+    def set_threads(self, threads: int | None) -> ThreadSetting:
         """Size the CPU client's pool, which starts with it; reports the pool's threads as the kernel lists them.
 
         JAX has no call for this. XLA's CPU client reads a variable once, when it starts, and otherwise takes the CPUs
         the process may run on (`DefaultThreadPoolSize` in xla/pjrt/utils.cc).
         """
-        os.environ["NPROC"] = str(threads)
+        if threads is not None:
+            os.environ["NPROC"] = str(threads)
         jax.devices("cpu")
         counted = 0
         for name in Path("/proc/self/task").glob("*/comm"):

@@ -197,8 +197,10 @@ class TensorFlowBackend:
     name = ENTRY.name
     version = tf.__version__
 
-    def set_threads(self, threads: int) -> ThreadSetting:
-        """Set the intra-op and the inter-op pool; reports the intra-op pool."""
+    def set_threads(self, threads: int | None) -> ThreadSetting:
+        """Set the intra-op and the inter-op pool; reports the intra-op pool, which it tells of no number of its own."""
+        if threads is None:
+            return ThreadSetting(None, reason("threads_left_to_framework"))
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
         return ThreadSetting(tf.config.threading.get_intra_op_parallelism_threads(), None)

@@ -208,10 +208,11 @@ class TorchBackend:
     name = ENTRY.name
     version = str(torch.__version__)  # with the build's suffix, such as +cpu
 
-    def set_threads(self, threads: int) -> ThreadSetting:
+    def set_threads(self, threads: int | None) -> ThreadSetting:
         """Set the intra-op and the inter-op pool; reports the intra-op pool."""
-        torch.set_num_threads(threads)
-        torch.set_num_interop_threads(threads)
+        if threads is not None:
+            torch.set_num_threads(threads)
+            torch.set_num_interop_threads(threads)
         return ThreadSetting(torch.get_num_threads(), None)
 
     def count(self, kind: str) -> int:
