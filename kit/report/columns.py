@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from kit.compare.rows import EnergyNumbers, GroupRows, Row
 from kit.report.answer import less_or_more
 from kit.report.plain import NONE, one_line
-from kit.report.quantity import duration, energy, hundredths, number, percent, seconds, size, with_sd
+from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
 from kit.stats.rounds import By
+from kit.workloads.operations import is_operation
 
 # A longer name of a row, as of a profile, is cut: CSV has it whole.
 NAME_MAX = 34
@@ -71,6 +72,32 @@ def _score(title: str, metric: str, words: Callable[[float], str]) -> Shown:
     return Shown(title, score)
 
 
+def _rate(row: Row) -> str | None:
+    reach = row.numbers.reach
+    return None if reach is None or reach.rate is None or reach.unit is None else rate(reach.rate, reach.unit)
+
+
+def _rate_of_operation(row: Row) -> str | None:
+    return _rate(row) if is_operation(row.cell) else None
+
+
+def _rate_of_network(row: Row) -> str | None:
+    return None if is_operation(row.cell) else _rate(row)
+
+
+def _bound(row: Row) -> str | None:
+    """Return ``compute, 31 % of 182 GFLOP/s (matmul 1024, float32)``."""
+    reach = row.numbers.reach
+    if reach is None or reach.bound is None or reach.share_pct is None:
+        return None
+    words = f"{reach.bound} {reach.share_pct:.{0 if reach.share_pct >= 10 else 1}f} %"  # noqa: PLR2004
+    if reach.ceiling is None or reach.ceiling_unit is None:
+        return words
+    if reach.bound == "dispatch":
+        return f"{words}: {duration(reach.ceiling)} ({reach.operation})"
+    return f"{words} of {rate(reach.ceiling, reach.ceiling_unit)} ({reach.operation})"
+
+
 def _joules(row: Row) -> str:
     """Return joules per 1,000 samples, and how they compare with the baseline's."""
     versus, shown = row.energy_versus, number(1000 * (row.numbers.energy_per_sample_j or 0.0))
@@ -110,13 +137,15 @@ def _method(of: EnergyNumbers) -> str:
 
 STEP = (
     Shown("step", attrgetter("numbers.step_ns"), duration),
-    Shown("time/sample", attrgetter("numbers.sample_ns"), duration),
+    Shown("rate", _rate_of_operation),
+    Shown("empty wait", lambda row: row.numbers.empty_wait_ns if is_operation(row.cell) else None, duration),
+    Shown("time/sample", lambda row: None if is_operation(row.cell) else row.numbers.sample_ns, duration),
     Shown("fit", attrgetter("numbers.fit"), lambda fit: f"{'≈ ' if fit.is_computed else ''}{duration(fit.total_ns)}"),
     Shown("pipeline", _of_fit("pipeline_ratio"), percent),
     _score("accuracy %", "accuracy", hundredths),
     _score("MSE", "mean_squared_error", number),
     Shown("test pass", _of_fit("test_ns"), duration),
-    Shown("samples/s", attrgetter("numbers.samples_per_s"), number, hides=5),
+    Shown("samples/s", lambda row: None if is_operation(row.cell) else row.numbers.samples_per_s, number, hides=5),
 )
 LATENCY = (
     Shown("median", attrgetter("numbers.latency_ns"), duration),
@@ -147,6 +176,8 @@ ENERGY = (
 )
 WIDE = (
     Shown("ratio of times", _interval),
+    Shown("rate", _rate_of_network),
+    Shown("bound", _bound),
     Shown("raw step", attrgetter("numbers.raw_step_ns"), duration),
     Shown("drift of the machine", attrgetter("numbers.drift_pct"), "{:.1f} %".format),
     Shown("CPUs used", attrgetter("numbers.cpus"), "{:.2f}".format),

@@ -23,7 +23,7 @@ from kit.stats.runs import SlowerBy
 from kit.stats.verdict import Versus
 
 # Not one number each: they have columns of their own, or none.
-STRUCTURES = ("phases_ns", "counters", "sensors", "modes", "fit", "step_interval_ns", "energy")
+STRUCTURES = ("phases_ns", "counters", "sensors", "modes", "fit", "reach", "step_interval_ns", "energy")
 NUMBERS = [name for name in Numbers.__struct_fields__ if name not in STRUCTURES]
 VERSUS = [name for name in Versus.__struct_fields__ if name not in STRUCTURES]
 
@@ -61,7 +61,12 @@ def _record(group: GroupRows, row: Row) -> dict[str, object]:
     record["not_compared"] = _joined(mismatch.kind for mismatch in row.blocked)
     record["marks"] = _joined(mark.code for mark in row.marks)
     record["failure"] = None if row.failure is None else sentence(row.failure)
-    parts = {"fit": numbers.fit, "score_difference": row.score_difference, "break_even": row.break_even}
+    parts = {
+        "fit": numbers.fit,
+        "reach": numbers.reach,
+        "score_difference": row.score_difference,
+        "break_even": row.break_even,
+    }
     for prefix, part in parts.items():
         if part is not None:
             record |= {f"{prefix}_{name}": value for name, value in msgspec.structs.asdict(part).items()}
