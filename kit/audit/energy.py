@@ -62,11 +62,10 @@ def _why_none(member: Member) -> Reason:
             if energy.reason is not None:
                 return energy.reason
     device = DEVICES.get(member.cell.device)  # a profile may be of a kit that has another kind
-    best = device.whole[0].pattern if device is not None and device.whole else ""
     sensors = [
         sensor
         for sensor in member.profile.sensors
-        if sensor.quantity in ("energy", "power") and sensor.name.partition(".")[0] in best
+        if sensor.quantity in ("energy", "power") and sensor.name.partition(".")[0] == (device and device.energy_source)
     ]
     measured = [sensor.name for sensor in member.profile.sensors if sensor.status == "measured"]
     if not sensors or (device is not None and device.whole_of(measured)):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from statistics import median
 
 from kit.audit.results import agreements
 from kit.compare.devices_used import devices_idle, devices_used
-from kit.compare.rows import GroupRows, Headline, Note
+from kit.compare.energy import first_refusal
+from kit.compare.rows import EnergyNumbers, GroupRows, Headline, Note, Row
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import AXES, Cell
 from kit.profile.launch import SYNTHETIC
-from kit.profile.reason import reason
+from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
 from kit.stats.rounds import By
 from kit.stats.runs import RUNS_FOR_SPREAD, RUNS_SD
@@ -69,13 +71,51 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
     if by == "step" and any(len({row.cell.batch for row in group.rows}) > 1 for group in groups):
         notes.append(Note(what=reason("per_sample")))
     notes += [*_images(profile), *_versions(profile), *parity_notes(profile.cells)]
-    if all(of_row.energy_per_sample_j is None for of_row in numbers):
-        notes.append(Note(what=reason("energy_not_measured")))
+    notes += energy_notes(profile, [row for group in groups for row in group.rows])
     if any(of_row.process_shared for of_row in numbers):
         notes.append(Note(what=reason("process_shared")))
     if any(of_row.warm_start for of_row in numbers):
         notes.append(Note(what=reason("warm_start")))
     return notes
+
+
+def energy_notes(profile: Profile, rows: Sequence[Row]) -> list[Note]:
+    """Return by what the joules were measured; where there are none, why this run has none."""
+    known = [row.numbers.energy for row in rows if row.numbers.energy is not None]
+    if known:
+        tiers = dict.fromkeys(of.tier for of in known)
+        return [Note(what=_measured_by([of for of in known if of.tier == tier])) for tier in tiers]
+    notes = [_why_no_joules(profile)]
+    if any(row.cell.device == "cpu" and row.numbers.cpu_per_sample_ns is not None for row in rows):
+        notes.append(Note(what=reason("cpu_seconds")))
+    return notes
+
+
+def _measured_by(energies: Sequence[EnergyNumbers]) -> Reason:
+    """Return sensors, block and error of joules of one tier."""
+    sensors = ", ".join(dict.fromkeys(name for of in energies for name in of.sensors))
+    block_s = median(of.block_ns for of in energies) / 1e9
+    errors = [of.error_share for of in energies if of.error_share is not None]
+    if not errors:
+        return reason("energy_tier_unknown", sensors=sensors, block_s=block_s)
+    return reason(f"energy_{energies[0].tier}", sensors=sensors, block_s=block_s, error_pct=100 * max(errors))
+
+
+def _why_no_joules(profile: Profile) -> Note:
+    """Return why no cell of a run has joules: refused, no sensor, not asked for, or its round was not reached."""
+    refusal = first_refusal(profile.cells)
+    if refusal is not None:
+        return Note(what=reason("energy_refused"), because=refusal)
+    sources = {device.energy_source for result in profile.cells if (device := DEVICES.get(result.cell.device))}
+    of_energy = [
+        sensor
+        for sensor in profile.sensors
+        if sensor.quantity in ("energy", "power") and sensor.name.partition(".")[0] in sources
+    ]
+    obstacles = [sensor.reason for sensor in of_energy if sensor.reason is not None]
+    if obstacles and len(obstacles) == len(of_energy):
+        return Note(what=reason("energy_no_sensor"), because=obstacles[0])
+    return Note(what=reason("energy_not_asked" if profile.suite.plan.energy_s == 0 else "energy_not_reached"))
 
 
 def by_notes(by: By) -> list[Note]:

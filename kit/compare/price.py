@@ -60,11 +60,24 @@ def _cost(row: Row, prices: Prices) -> Cost | None:
         return None
     of_time = time_ns / NS_PER_HOUR * MILLION * (hour or 0.0)
     of_energy = (joules or 0.0) / J_PER_KWH * MILLION * (kwh or 0.0)
-    interval = numbers.step_interval_ns
+    below, above = _shares(row) if hour is not None else (0.0, 0.0)
+    error = _error_share(row) if kwh is not None else 0.0
     low = high = None
-    if interval is not None and numbers.step_ns and hour is not None:
-        low, high = (of_time * step_ns / numbers.step_ns + of_energy for step_ns in interval)
+    if below is not None and above is not None and error is not None:
+        low, high = of_time * (1 + below) + of_energy * (1 - error), of_time * (1 + above) + of_energy * (1 + error)
     return Cost(per_million=of_time + of_energy, low=low, high=high, of_time=of_time, of_energy=of_energy)
+
+
+def _shares(row: Row) -> tuple[float, float] | tuple[None, None]:
+    """Return how far the ends of the step time's interval are from it, in shares of it."""
+    step_ns, interval_ns = row.numbers.step_ns, row.numbers.step_interval_ns
+    if step_ns is None or interval_ns is None:
+        return None, None
+    return interval_ns[0] / step_ns - 1, interval_ns[1] / step_ns - 1
+
+
+def _error_share(row: Row) -> float | None:
+    return None if row.numbers.energy is None else row.numbers.energy.error_share
 
 
 def _price(given: Mapping[str, float], row: Row) -> float | None:

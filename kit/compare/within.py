@@ -17,6 +17,7 @@ from kit.audit.launch_arrays import block_arrays
 from kit.audit.rule import groups_of
 from kit.audit.two_modes import modes_of
 from kit.compare.cell_numbers import compile_first_ns, judged_ns, processes_shared
+from kit.compare.energy import energy_verdicts
 from kit.compare.fits import score_difference
 from kit.compare.leaders import leaders_of
 from kit.compare.naming import swept_axis, titles
@@ -93,7 +94,7 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
     by: By,
 ) -> GroupRows:
     """Return the group's rows with their verdicts; `axis`: that it sweeps, if any."""
-    trends = pairs.trends()
+    trends, joules = pairs.trends(), energy_verdicts(group.results, baseline)
     rows = []
     for key, run in runs.items():
         row = row_of(run.name, [run], is_baseline=key == baseline)
@@ -108,6 +109,7 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
             row = replace(
                 row,
                 versus=pairs.versus(key, baseline),
+                energy_versus=joules.get(key),
                 score_difference=score_difference(result.launches, base.launches),
                 break_even=_break_even(result, base),
             )

@@ -13,6 +13,7 @@ class Cpu(Device):
 
     kind = "cpu"
     rank = 0
+    energy_source = "rapl"
     # RAPL's dram and psys domains lie beside and around a package, its core and uncore within: they would count twice.
     # So would Grace's CPU rail, within its socket; an ACPI meter, a module and a Cray node hold much more than the CPU.
     whole = (

@@ -37,6 +37,7 @@ class Device:
         rank: its place among the kinds.
         files: patterns below /dev; a file of them says that there may be one, listed or not.
         whole: names of the sensors whose joules together are the device's, best source first: each a pattern.
+        energy_source: how the names of its own sensors of energy begin: their obstacle is why there are no joules.
         precisions: that no other kind has.
         in_passes: precisions that it computes in several passes of another: slower than anybody's default.
         shares_memory: its members are told which share of its memory is theirs.
@@ -48,6 +49,7 @@ class Device:
     rank: int = 9
     files: Sequence[str] = ()
     whole: Sequence[re.Pattern[str]] = ()
+    energy_source: str = ""
     precisions: Sequence[str] = ()
     in_passes: Sequence[str] = ()
     shares_memory: bool = False

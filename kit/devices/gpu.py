@@ -40,6 +40,7 @@ class Gpu(Device):
 
     kind = "gpu"
     rank = 1
+    energy_source = "nvml"
     # NVIDIA (nvhost*, nvmap: Tegra), AMD (kfd), WSL (dxg).
     files = ("nvidia*", "nvhost*", "nvmap", "kfd", "dxg")
     # A counter holds its whole board; power stands in on boards before Volta and virtual GPUs.

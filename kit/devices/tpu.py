@@ -18,6 +18,7 @@ class Tpu(Device):
 
     kind = "tpu"
     rank = 2
+    energy_source = "tpu"
     # /dev/vfio/vfio, beside the groups of a TPU, is on machines without any device, too.
     files = (tpu.ACCEL_FILES, tpu.VFIO_GROUPS, "vfio/devices/*")
     in_passes = ("float32",)

@@ -115,10 +115,19 @@ REASONS: Templates = {
     "parity_equal": "parity: the first {losses} losses are equal",
     "parity_differs": "PARITY FAILED: {cell} computes other losses than the rest ({difference:.0e} apart)",
     "own_programs": "programs bring their own data and weights: that they compute the same is not proved",
-    "energy_not_measured": "energy: not measured (kit doctor says why)",
     "cost": "cost/1M: of a million samples, at {hour} an hour and {kwh} a kWh of the joules shown",
     "cost_of_time": "cost/1M: of a million samples, at {hour} an hour",
     "cost_of_energy": "cost/1M: of a million samples, at {kwh} a kWh of the joules shown; of energy alone",
+    "energy_device_counter": "energy: by device counter ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
+    "energy_integrated_power": "energy: by integrated power ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
+    "energy_external_meter": "energy: by external meter ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
+    "energy_modelled": "energy: MODELLED, not measured ({sensors}), {block_s} a block",
+    "energy_tier_unknown": "energy: by {sensors}, {block_s} a block",
+    "energy_not_asked": "energy: not asked for (--no-energy, or a suite with energy_s = 0)",
+    "energy_not_reached": "energy: the round that has it was not measured",
+    "energy_no_sensor": "energy: no sensor",
+    "energy_refused": "energy: refused",
+    "cpu_seconds": "CPU s/1k: CPU seconds per 1,000 samples, where there are no joules",
     "float32_on_tpu": "float32 on a TPU is multiplied in several bfloat16 passes, much slower than the frameworks' own "
     "default: --dtype default measures that",
     "data_synthetic": "synthetic data in the shapes of a real set: times are valid, there is no accuracy",
@@ -266,12 +275,18 @@ REASONS: Templates = {
     "gauge_window_too_short": "the block of {window_ns} is too short for this sensor: {needed_ns}, two of its periods, "
     "are needed",
     "board_in_slices": "the member had a slice of the board (MIG), and the joules are the whole board's",
+    "too_few_updates": "the sensor gave {updates} fresh values, {needed} are needed",
+    "too_few_readings": "the sensor answered {readings} times, {needed} are needed",
+    "energy_gap": "the sensor gave nothing for {gap_s:.3g} s, at most {most_s:.3g} s are borne",
+    "constant_power": "the sensor is stuck: all {readings} readings were {power_w}",
+    "negative_power": "the sensor read {power_w}: no device gives power back",
+    "reading_not_finite": "the sensor read what is no number",
+    "idle_not_measured": "idle is measured in rounds with a long block for energy alone",
     "counter_stuck": "the counter did not move in {block_s:.3g} s: it is stuck, or every read failed",
     "counter_reset": "the counter fell during the block: it was reset, what it held is lost",
-    "energy_block_too_short": "the block of {block_s:.3g} s is too short for this sensor: {needed_s:.3g} s (100 "
-    "updates, and 10 s) are needed",
+    "energy_block_too_short": "the block of {block_s:.3g} s is too short for this sensor: {needed_s:.3g} s are needed",
     "energy_low_coverage": "the sensor answered for {coverage_pct:.0f} % of the block, {needed_pct:.0f} % are needed",
-    "zero_power": "every reading of power was 0 W: a board that runs draws power",
+    "zero_power": "{readings} of {of_readings} readings of power were 0 W: a board that runs draws power",
 }
 
 # `{who}` is the member's name within its group; of what is the machine's, how many cells.

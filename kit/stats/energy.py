@@ -169,7 +169,7 @@ def parts_energy(
     elif covered_ns < COVERAGE_MIN * (end_ns - begin_ns):
         refusal = refusal or _low_coverage(covered_ns / (end_ns - begin_ns))
     elif error_share > error_share_max:
-        refusal = refusal or _too_uncertain(error_share, total_ns, spacing_ns, at, error_share_max)
+        refusal = refusal or _too_uncertain(error_share, error_share_max, total_ns, spacing_ns, at)
     if refusal is not None:
         return refusal
     total_j = value if is_counter else _integral(at, value)
@@ -262,7 +262,7 @@ def _refused(
     if hole_ns > hole_max_ns:
         return Refusal("energy_gap", {"gap_s": hole_ns / 1e9, "most_s": hole_max_ns / 1e9})
     if error_share > ERROR_SHARE_MAX:
-        return _too_uncertain(error_share, block_ns, spacing_ns, at, ERROR_SHARE_MAX)
+        return _too_uncertain(error_share, ERROR_SHARE_MAX, block_ns, spacing_ns, at)
     if updates < UPDATES_MIN:
         return Refusal("too_few_updates", {"updates": int(updates), "needed": UPDATES_MIN})
     return error_share
@@ -272,15 +272,14 @@ def _low_coverage(share: float) -> Refusal:
     return Refusal("energy_low_coverage", {"coverage_pct": 100 * max(0.0, share), "needed_pct": 100 * COVERAGE_MIN})
 
 
-def _too_uncertain(
-    error_share: float, block_ns: float, spacing_ns: float, at: Array, error_share_max: float
-) -> Refusal:
-    """Return a hole in the readings where that is the cause; else that more time was needed."""
-    most_ns = error_share_max * block_ns
-    if spacing_ns > most_ns / 2 and spacing_ns > REPEATS_FROM * _spacing_ns(at):
-        return Refusal("energy_gap", {"gap_s": spacing_ns / 1e9, "most_s": most_ns / 1e9})
-    needed_s = block_ns * error_share / error_share_max / 1e9
-    return Refusal("energy_block_too_short", {"block_s": block_ns / 1e9, "needed_s": needed_s})
+def _too_uncertain(error_share: float, most: float, block_ns: float, spacing_ns: float, at: Array) -> Refusal:
+    """Return a hole in the readings where without it they would have been enough; else that more time was needed."""
+    hole_ns = spacing_ns - _spacing_ns(at)
+    if error_share - hole_ns / block_ns <= most:
+        return Refusal("energy_gap", {"gap_s": spacing_ns / 1e9, "most_s": most * block_ns / 1e9})
+    return Refusal(
+        "energy_block_too_short", {"block_s": block_ns / 1e9, "needed_s": block_ns * error_share / most / 1e9}
+    )
 
 
 def _highest_w(at: Array, joules: Array, update_period_ns: int | None) -> float | None:

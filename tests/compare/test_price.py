@@ -19,7 +19,7 @@ OF_ENERGY = 1.32e-3 * 1e6 / 3.6e6 * PER_KWH  # 12 J in 10 s of a block of 11 s w
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("priced")
-    joules = {"energy": b.energy(12.0)}
+    joules = {"energy": b.energy(12.0, error_share=0.02)}
     torch, jax = b.member("torch", 2.0, sd=0.002, launch=joules), b.member("jax", 1.0, sd=0.002, launch=joules)
     b.write(made / "joules.json", b.profile(b.group("mlp train", torch, jax), drift=0.0))
     b.write(made / "none.json", b.profile(b.group("mlp train", b.member("torch", 2.0)), rounds=3))
@@ -57,13 +57,14 @@ def test_a_million_samples_cost_their_time_and_their_joules(folder, prices, of_t
     assert float(torch["cost_of_time"]) == pytest.approx(of_time, rel=0.01)
     assert float(torch["cost_of_energy"]) == pytest.approx(of_energy)
     assert float(jax["cost_of_time"]) == pytest.approx(of_time / 2, rel=0.01)
-    if of_time:
-        low, cost, high = (float(torch[f"cost_{name}"]) for name in ("low", "per_million", "high"))
-        assert low <= of_time + of_energy <= high
-        assert low <= cost <= high
+    low, cost, high = (float(torch[f"cost_{name}"]) for name in ("low", "per_million", "high"))
+    assert low <= of_time + of_energy <= high
+    assert low <= cost <= high
     if not of_energy:
         low_ns, high_ns = (float(torch[f"step_{end}_ns"]) for end in ("low", "high"))
         assert high / low == pytest.approx(high_ns / low_ns)
+    if not of_time:
+        assert high / low == pytest.approx(1.02 / 0.98)
     table = kit(folder, "joules.json", *map(str, prices)).stdout
     assert "cost/1M" in table
     assert "of a million samples" in table

@@ -7,7 +7,7 @@ import pytest
 from planted_files import plant
 from planted_monitors import CrayNode, plant_grace
 
-from kit.compare.cell_numbers import device_energy_j
+from kit.compare.energy import device_entries, device_power_w
 from kit.profile.sensor import Energy
 from kit.sensors import cray, hwmon
 from kit.sensors.samples import Samples, Series
@@ -83,6 +83,11 @@ def test_each_obstacle_of_monitors_has_its_own_reason(tmp_path, files, code):
         plant(tmp_path / "hwmon", files)
     (sensor,) = hwmon.open_sampled()
     assert (sensor.is_available, sensor.report.reason.code) == (False, code)
+
+
+def device_energy_j(cell, blocks):
+    power_w = device_power_w(device_entries(cell, blocks))
+    return None if power_w is None else 10 * power_w
 
 
 def energy(sensor, joules_j=100.0):
