@@ -39,6 +39,15 @@ class PriceType(click.ParamType[Price]):
         return name, price
 
 
+METER = click.option(
+    "--meter",
+    "meter_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.csv",
+    help="Joules by an external meter's time-stamped readings: columns time, and watts, joules or Wh.",
+)
+
+
 def price_options(command: F) -> F:
     """Return the command with the prices of an hour and of a kWh, which give it `price_hour` and `price_kwh`."""
     for_one = "PRICE for everyone, NAME=PRICE for a side, profile or device (repeatable)."

@@ -103,6 +103,7 @@ def energy_numbers(cell: Cell, launches: Sequence[Launch]) -> EnergyNumbers | No
         launches=len(known),
         block_ns=block_ns / len(known),
         error_share=max(errors) if errors else None,
+        align_error_ns=entries[0].align_error_ns,
         per_sample_j=per_sample_j,
         per_step_j=per_sample_j * batch,
         power_w=per_sample_j * samples / block_ns * 1e9,

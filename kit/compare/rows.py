@@ -76,6 +76,7 @@ class EnergyNumbers(msgspec.Struct, frozen=True, kw_only=True):
     launches: int  # that have joules
     block_ns: float
     error_share: float | None  # at most, the sensor's own error left out
+    align_error_ns: int | None  # of an external meter, in that: how far its readings may be off the run's clock
     per_sample_j: float
     per_step_j: float
     power_w: float

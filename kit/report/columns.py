@@ -56,8 +56,8 @@ def _phase(name: str) -> Shown:
 
 
 def _cost(cost: Cost) -> str:
-    interval = "" if cost.low is None or cost.high is None else f" [{number(cost.low)}, {number(cost.high)}]"
-    return f"{number(cost.per_million)}{interval}"
+    half = "" if cost.low is None or cost.high is None else f" ± {number((cost.high - cost.low) / 2, 2)}"
+    return f"{number(cost.per_million)}{half}"
 
 
 def _of_fit(name: str) -> Callable[[Row], float | None]:

@@ -121,6 +121,8 @@ REASONS: Templates = {
     "energy_device_counter": "energy: by device counter ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
     "energy_integrated_power": "energy: by integrated power ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
     "energy_external_meter": "energy: by external meter ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
+    "meter": "meter {file}: {readings} readings, {spacing_s:.3g} s apart, aligned to the run's clock within "
+    "{align_s:.3g} s; joules of the whole machine",
     "energy_modelled": "energy: MODELLED, not measured ({sensors}), {block_s} a block",
     "energy_tier_unknown": "energy: by {sensors}, {block_s} a block",
     "energy_not_asked": "energy: not asked for (--no-energy, or a suite with energy_s = 0)",
@@ -282,6 +284,9 @@ REASONS: Templates = {
     "negative_power": "the sensor read {power_w}: no device gives power back",
     "reading_not_finite": "the sensor read what is no number",
     "idle_not_measured": "idle is measured in rounds with a long block for energy alone",
+    "meter_misaligned": "the meter's readings may be {error_s:.3g} s off the run's clock, at most {most_s:.3g} s are "
+    "borne: a longer block (--energy S), more readings a second, or a clock that is not set during the run",
+    "meter_not_given": "no sensor of the device answers; `kit compare --meter FILE` reads an external meter's joules",
     "counter_stuck": "the counter did not move in {block_s:.3g} s: it is stuck, or every read failed",
     "counter_reset": "the counter fell during the block: it was reset, what it held is lost",
     "energy_block_too_short": "the block of {block_s:.3g} s is too short for this sensor: {needed_s:.3g} s are needed",
