@@ -74,7 +74,6 @@ class Meter:
         hardware = profile.identity.hardware_sha256
         if self._hardware not in (None, hardware):
             raise KitError(f"--meter {self._file} is of one machine, and {label} is of another than those before it")
-        self._hardware = hardware
         clocks, readings = _clocks(label, profile.state), self._readings
         begin_ns, end_ns = clocks.utc_ns
         first, last = np.searchsorted(readings.utc_ns, clocks.utc_ns)
@@ -93,6 +92,7 @@ class Meter:
         for result in profile.cells:
             for launch in result.launches:
                 launch.energy = [*launch.energy, *_entries(result.cell, launch, series)]
+        self._hardware = hardware
         self._used, self._error_ns = self._used + int(last - first), max(self._error_ns, series.error_ns)
         return replace(profile, sensors=[*profile.sensors, self._report(spacing_ns)])
 
