@@ -95,14 +95,14 @@ def rows(folder, *words):
 
 @pytest.mark.parametrize(("file", "launches"), [("meter.csv", 3), ("east.csv", 3), ("gap.csv", 2)])
 def test_the_planted_watts_are_the_joules_of_a_sample_in_any_zone_and_beside_a_gap(folder, file, launches):
-    found = rows(folder, "run.json", "--meter", file)
+    by_name = rows(folder, "run.json", "--meter", file)
     for name, drawn_w in DRAWN_W.items():
-        share = float(found[name]["energy_error_share"])
+        share = float(by_name[name]["energy_error_share"])
         assert 0.01 < share < 0.06
         planted_j = drawn_w * BLOCK_S / (STEPS * 128)
-        assert float(found[name]["energy_per_sample_j"]) == pytest.approx(planted_j, rel=share)
-        assert (found[name]["energy_sensors"], found[name]["energy_tier"]) == ("meter", "external_meter")
-    assert found["torch"]["energy_launches"] == str(launches)
+        assert float(by_name[name]["energy_per_sample_j"]) == pytest.approx(planted_j, rel=share)
+        assert (by_name[name]["energy_sensors"], by_name[name]["energy_tier"]) == ("meter", "external_meter")
+    assert by_name["torch"]["energy_launches"] == str(launches)
     assert rows(folder, "run.json")["torch"]["energy_per_sample_j"] == ""
 
 
@@ -120,9 +120,9 @@ def test_the_audit_sees_the_meter_and_names_profiles_that_it_cannot_be_aligned_t
     assert [finding["values"].get("sensor") for finding in alone["findings"]] == []
     result = kit(folder, *words, "--meter", "meter.csv")
     assert result.return_value == 2
-    found = json.loads(result.stdout)
-    assert {(finding["profile"], finding["values"]["sensor"]) for finding in found["findings"]} == {("run", "meter")}
-    (unread,) = [profile for profile in found["profiles"] if profile.get("error")]
+    document = json.loads(result.stdout)
+    assert {(finding["profile"], finding["values"]["sensor"]) for finding in document["findings"]} == {("run", "meter")}
+    (unread,) = [profile for profile in document["profiles"] if profile.get("error")]
     assert (unread["label"], "schema 2.5" in unread["error"]) == ("old", True)
 
 
