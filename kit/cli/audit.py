@@ -39,15 +39,10 @@ PARALLEL_LEAST, CHUNK = 16, 8
     show_default=True,
     help="Exit 1: a finding as grave as this; 5: none, and one could not be checked for; 0: neither.",
 )
-@click.option("--rule", "names", multiple=True, metavar="NAME,…", help="Ask this rule alone (repeatable).")
 @METER
+@click.option("--rule", "names", multiple=True, metavar="NAME,…", help="Ask this rule alone (repeatable).")
 def audit(
-    *,
-    profiles: tuple[Path, ...],
-    format_name: str,
-    fail_on: Severity,
-    names: tuple[str, ...],
-    meter_file: Path | None,
+    *, profiles: tuple[Path, ...], format_name: str, meter_file: Path | None, fail_on: Severity, names: tuple[str, ...]
 ) -> int:
     """Audit PROFILES: each rule finds something, finds nothing, or could not check, which is no pass.
 
@@ -78,7 +73,7 @@ def _asked(files: Sequence[tuple[str, Path]], rules: Sequence[Rule], meter: Mete
     gc.disable()
     asking = partial(_asked_of, rules=rules, meter=meter)
     cpus = len(os.sched_getaffinity(0))
-    # A meter's readings may be hundreds of megabytes, and are not sent to other processes.
+    # Readings of a meter would be handed to each process, and what was read of them not back.
     if len(files) < PARALLEL_LEAST or cpus == 1 or meter is not None:
         return map(asking, files)
     # By fork: rules are imported already, and no thread has been started.
@@ -96,12 +91,13 @@ def _asked_of(file: tuple[str, Path], rules: Sequence[Rule], meter: Meter | None
     label, path = file
     try:
         profile = read_profile(path)
-        if not profile.measured:
-            raise KitError(f"{path}: it was published, not measured: there is nothing to audit")
-        if meter is not None:
+        if meter is not None and profile.measured:
             profile = meter.added_to(label, profile)
     except KitError as error:
         return AuditedProfile(label=label, error=str(error))
+    if not profile.measured:
+        why = f"{path}: it was published, not measured: there is nothing to audit"
+        return AuditedProfile(label=label, error=why)
     audited = Audited(label, profile)
     answers = ask(audited, rules)
     return audited.without_launches(), answers

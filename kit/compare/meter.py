@@ -26,7 +26,7 @@ from kit.profile.launch import Launch
 from kit.profile.meter_file import read_meter
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Profile, StateSpan
-from kit.profile.sensor import Energy, EnergyOf, SensorReport
+from kit.profile.sensor import NO_SENSOR, Energy, EnergyOf, SensorReport
 from kit.stats.energy import ERROR_SHARE_MAX, Joules, Refusal, Window, counter_energy, parts_energy, power_energy
 
 SENSOR = "meter"
@@ -91,15 +91,16 @@ class Meter:
         )
         for result in profile.cells:
             for launch in result.launches:
-                launch.energy = [*launch.energy, *_entries(result.cell, launch, series)]
+                seen = [energy for energy in launch.energy if energy.sensor != NO_SENSOR]
+                launch.energy = [*seen, *_entries(result.cell, launch, series)]
         self._hardware = hardware
         self._used, self._error_ns = self._used + int(last - first), max(self._error_ns, series.error_ns)
         return replace(profile, sensors=[*profile.sensors, self._report(spacing_ns)])
 
     def note(self) -> Note:
         """Return what was read, and how well it is aligned at worst."""
-        told = {"spacing_s": self._readings.spacing_ns / 1e9, "align_s": self._error_ns / 1e9}
-        return Note(what=reason("meter", file=self._file.name, readings=self._used, **told))
+        aligned = {"spacing_s": self._readings.spacing_ns / 1e9, "align_s": self._error_ns / 1e9}
+        return Note(what=reason("meter", file=self._file.name, readings=self._used, **aligned))
 
     def _report(self, spacing_ns: int) -> SensorReport:
         is_counter = self._readings.is_counter

@@ -43,6 +43,9 @@ EnergyOf = Literal["steady", "compile", "fit"]
 Tier = Literal["external_meter", "device_counter", "integrated_power", "modelled"]
 
 
+NO_SENSOR = "none"  # of a long block that only an external meter may have seen
+
+
 class Energy(msgspec.Struct, frozen=True, kw_only=True):
     """Energy from one sensor over a part of a launch, or why there is none.
 

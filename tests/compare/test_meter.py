@@ -1,6 +1,7 @@
 """An external meter beside a run: a planted power in UTC, clocks that drift, and the joules of each block."""
 
 import contextlib
+import json
 import math
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -169,13 +170,16 @@ def test_the_table_is_by_the_meter_and_says_how_it_is_aligned(tmp_path):
     b.write(tmp_path / "run.json", profile())
     write_meter(tmp_path / "m.csv")
     before = (tmp_path / "run.json").read_bytes()
+    words = ["compare", "run.json", "--meter", "m.csv"]
     with contextlib.chdir(tmp_path):
-        words = ["compare", "run.json", "--meter", "m.csv", "--wide"]
-        result = CliRunner().invoke(app, words, standalone_mode=False)
-        assert result.exception is None, result.exception
+        result, as_json = (
+            CliRunner().invoke(app, [*words, more], standalone_mode=False) for more in ("--wide", "--json")
+        )
+    assert result.exception is as_json.exception is None, result.exception
     assert "by external meter (meter)" in result.stdout
     assert "1,000 readings, 1 s apart, aligned to the run's clock within 0.5 s" in " ".join(result.stdout.split())
     assert "no power sensor" not in result.stdout
-    assert "3,000" in result.stdout  # joules of a thousand samples: 300 W × 60 s / 6
+    (torch,) = [row["numbers"] for row in json.loads(as_json.stdout)["groups"][0]["rows"] if row["name"] == "torch"]
+    assert torch["energy_per_sample_j"] == pytest.approx(300 * BLOCK_S / SAMPLES, rel=0.01)
     assert (tmp_path / "run.json").read_bytes() == before
     assert not any(of.sensor == "meter" for of in read_profile(tmp_path / "run.json").cells[0].launches[0].energy)
