@@ -245,10 +245,13 @@ def run_plan(built: Profile) -> RunPlan:
     )
 
 
-def energy(joules_j: float | None, samples: int = 10_000, sensor: str = "rapl.package-0") -> list[Energy]:
+def energy(
+    joules_j: float | None, samples: int = 10_000, sensor: str = "rapl.package-0", **more: object
+) -> list[Energy]:
     """For a member's `launch`: ``member("torch", launch={"energy": energy(12.0)})``."""
     why = None if joules_j is not None else reason("rapl_missing")
-    return [Energy(sensor=sensor, joules_j=joules_j, window_ns=10 * S, samples=samples, block_ns=11 * S, reason=why)]
+    fields = {"window_ns": 10 * S, "samples": samples, "block_ns": 11 * S, "reason": why} | more
+    return [Energy(sensor=sensor, joules_j=joules_j, **fields)]
 
 
 def sampled(**values: tuple[float, float, str]) -> dict[str, SensorSummary]:

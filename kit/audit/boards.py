@@ -271,7 +271,7 @@ def gpu_full_but_not_computing(member: Member) -> Outcome:
         "fp32_pct": fp32_pct,
         "dram_pct": dram_pct,
     }
-    return member.finding("gpu_full_but_not_computing", "bad", values, 100.0, reason("see_what_runs"))
+    return member.finding("gpu_full_but_not_computing", "bad", values, 100.0, reason("see_where_it_ran"))
 
 
 @rule("member", worst="bad", on="accelerator")
@@ -283,7 +283,7 @@ def device_declared_not_used(member: Member) -> Outcome:
     if busy_pct > NOT_USED_MAX_PCT:
         return None
     values: dict[str, Value] = {"device": member.cell.device, "utilization_pct": busy_pct}
-    return member.finding("device_declared_not_used", "bad", values, 100.0, reason("see_what_runs"))
+    return member.finding("device_declared_not_used", "bad", values, 100.0, reason("see_where_it_ran"))
 
 
 def _share_pct(mark: Reason) -> float:

@@ -12,14 +12,14 @@ import numpy as np
 
 from kit.audit.contention import cpu_loss
 from kit.audit.launch_arrays import block_arrays, counted, cpus_used
+from kit.compare.energy import energy_numbers
 from kit.compare.fits import fit_numbers
 from kit.compare.rows import FitNumbers, Numbers
-from kit.devices.catalog import DEVICES
 from kit.profile.cell import Cell
 from kit.profile.launch import INJECTED_NS, Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
-from kit.profile.sensor import Energy, SensorSummary
+from kit.profile.sensor import SensorSummary
 from kit.stats.difference import level_interval, step_level
 from kit.stats.rounds import By, launch_time_ns, mean_step_ns
 
@@ -30,7 +30,7 @@ START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
 # Of several runs their geometric mean.
 MEANS = (
     "step_ns", "raw_step_ns", "latency_ns", "sample_ns", "p95_ns", "p99_ns", "samples_per_s", "start_ns", "compile_ns",
-    "energy_per_sample_j", "cpus", "injected_ratio",
+    "energy_per_sample_j", "cpu_per_sample_ns", "cpus", "injected_ratio",
 )  # fmt: skip
 
 
@@ -90,6 +90,7 @@ def numbers_of(
     interval, level = level_interval(by_round.values()), step_level(judged_by_round.values())
     scale = step_ns / raw_step_ns if step_ns and raw_step_ns else 1.0
     compile_ns = [ns for launch in good if (ns := compile_first_ns(launch))]
+    energy = energy_numbers(cell, good)
     start_ns = [start for launch in good if (start := _start_ns(launch, processes)) is not None]
     return Numbers(
         launches=len(good),
@@ -107,7 +108,9 @@ def numbers_of(
         warm_start=any(_is_warm(launch, processes) for launch in good),
         peak_memory_b=_peak_memory_b(cell, good),
         process_shared=any(len(processes.get((launch.round, launch.process), ())) > 1 for launch in good),
-        energy_per_sample_j=_energy_per_sample_j(cell, good),
+        energy_per_sample_j=None if energy is None else energy.per_sample_j,
+        energy=energy,
+        cpu_per_sample_ns=_cpu_per_sample_ns(cell, good),
         cpus=cpus_used(good),
         injected_ratio=geometric_mean(map(_injected_ratio, good)),
         drift_pct=_drift_pct(steps_ns),
@@ -115,6 +118,7 @@ def numbers_of(
         rounds=len(by_round),
         contention_pct=None if (lost := cpu_loss(good)) is None or not lost.is_contended else lost.contention_pct,
         fit=fit_numbers(good, step_ns),
+        empty_wait_ns=statistics.median(waits) if (waits := _empty_waits(good)) else None,
         phases_ns=phases_ns(good) if details else {},
         counters=counters_per_step(good) if details else {},
         sensors=_sensors(good) if details else {},
@@ -265,6 +269,15 @@ def _injected_ratio(launch: Launch) -> float | None:
     return float(np.median(spans_ns / (spans_ns - [delay_ns or 0 for delay_ns in delays_ns])))
 
 
+def _empty_waits(launches: Iterable[Launch]) -> list[int]:
+    return [launch.empty_wait_ns for launch in launches if launch.empty_wait_ns is not None]
+
+
+def _cpu_per_sample_ns(cell: Cell, launches: Sequence[Launch]) -> float | None:
+    used = counted(launches, "process.cpu_ns") if cell.batch > 0 else None
+    return None if used is None else used.per_step[0] / cell.batch
+
+
 def _drift_pct(steps_ns: Sequence[float]) -> float | None:
     return 100 * float(np.std(np.log(steps_ns), ddof=1)) if len(steps_ns) > 1 else None
 
@@ -282,36 +295,3 @@ def _sensors(launches: Sequence[Launch]) -> dict[str, SensorSummary]:
         )
         for name, of_sensor in summaries.items()
     }
-
-
-def _energy_per_sample_j(cell: Cell, launches: Sequence[Launch]) -> float | None:
-    """Return joules per sample of the cell's device: of all launches whose sensors together are that device."""
-    joules = samples = 0.0
-    for launch in launches:
-        sensors = [
-            energy
-            for energy in launch.energy
-            if energy.device_id is None or not launch.device_ids or energy.device_id in launch.device_ids
-        ]
-        energy_j = device_energy_j(cell, sensors)
-        if energy_j is not None:
-            joules, samples = joules + energy_j, samples + launch.energy[0].samples
-    return joules / samples if samples else None
-
-
-def device_energy_j(cell: Cell, sensors: Iterable[Energy]) -> float | None:
-    """Return the joules of a block by the sensors that together are the cell's device; null where one gave none.
-
-    A sensor's window is a little shorter than the block: its mean power is taken for the whole.
-    """
-    device = DEVICES.get(cell.device)  # a profile may be of a kit that has another kind
-    names = device and device.whole
-    whole = [energy for energy in sensors if names and names.fullmatch(energy.sensor)]
-    if not whole or (cell.device != "cpu" and len(whole) != cell.devices):
-        return None
-    joules = 0.0
-    for energy in whole:
-        if not energy.joules_j or not energy.window_ns or energy.joules_j < 0:
-            return None
-        joules += energy.joules_j / energy.window_ns * energy.block_ns
-    return joules

@@ -113,9 +113,8 @@ def _turbo(profile: Profile) -> str | None:
 
 def _plan(profile: Profile) -> str:
     suite, plan = profile.suite, profile.suite.plan
-    energy = f", {plan.energy_s:g} s for energy" if plan.energy_s else ""
     shared = f", processes shared over {', '.join(suite.share)}" if suite.share else ""
-    return f"{plan.cycles} blocks of {plan.block_s:g} s after {plan.warmup_s:g} s of warm-up{energy}{shared}"
+    return f"{plan.cycles} blocks of {plan.block_s:g} s after {plan.warmup_s:g} s of warm-up{shared}"
 
 
 def _rounds(profile: Profile) -> Value:

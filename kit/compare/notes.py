@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from statistics import median
 
 from kit.audit.results import agreements
 from kit.compare.devices_used import devices_idle, devices_used
-from kit.compare.rows import GroupRows, Headline, Note
+from kit.compare.energy import first_refusal
+from kit.compare.rows import EnergyNumbers, GroupRows, Headline, Note, Row
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import AXES, Cell
 from kit.profile.launch import SYNTHETIC
-from kit.profile.reason import reason
+from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
 from kit.stats.rounds import By
 from kit.stats.runs import RUNS_FOR_SPREAD, RUNS_SD
 from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
+from kit.workloads.operations import is_operation
 
 # More notes of one kind than these are a list nobody reads.
 ALIKE_MAX = 6
@@ -24,7 +27,9 @@ DIGEST_SHOWN = len("sha256:") + 12
 
 def headline_of(label: str, profile: Profile) -> Headline:
     """Return what ran, where and when."""
-    cells = [result.cell for result in profile.cells]
+    every = [result.cell for result in profile.cells]
+    # Beside networks, operations are what they are held against.
+    cells = [cell for cell in every if not is_operation(cell)] or every
     identity = profile.identity
     rounds = [len({launch.round for launch in result.launches if launch.gave_number}) for result in profile.cells]
     readable = {sensor.quantity for sensor in profile.sensors if sensor.status != "unavailable"}
@@ -55,7 +60,9 @@ def axis_values(cells: Iterable[Cell]) -> dict[str, list[str]]:
 
 def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: By) -> list[Note]:
     """Return what must be said of one profile's table."""
-    numbers = [row.numbers for group in groups for row in group.rows]
+    rows = [row for group in groups for row in group.rows]
+    networks = [row for row in rows if not is_operation(row.cell)]
+    numbers = [row.numbers for row in networks or rows]
     # Fits are repeated in fewer rounds than steps, and say so in their rows.
     repeated = [of_row for of_row in numbers if of_row.fit is None] or numbers
     rounds = min((of_row.launches for of_row in repeated if of_row.launches), default=ROUNDS_PRELIMINARY)
@@ -69,13 +76,54 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
     if by == "step" and any(len({row.cell.batch for row in group.rows}) > 1 for group in groups):
         notes.append(Note(what=reason("per_sample")))
     notes += [*_images(profile), *_versions(profile), *parity_notes(profile.cells)]
-    if all(of_row.energy_per_sample_j is None for of_row in numbers):
-        notes.append(Note(what=reason("energy_not_measured")))
+    if networks and len(networks) < len(rows):
+        measured = {group.key for group in groups if is_operation(group.rows[0].cell)}
+        notes.append(Note(what=reason("ceilings_measured", operations=len(measured))))
+    notes += energy_notes(profile, [row for group in groups for row in group.rows])
     if any(of_row.process_shared for of_row in numbers):
         notes.append(Note(what=reason("process_shared")))
     if any(of_row.warm_start for of_row in numbers):
         notes.append(Note(what=reason("warm_start")))
     return notes
+
+
+def energy_notes(profile: Profile, rows: Sequence[Row]) -> list[Note]:
+    """Return by what the joules were measured; where there are none, why this run has none."""
+    known = [row.numbers.energy for row in rows if row.numbers.energy is not None]
+    if known:
+        tiers = dict.fromkeys(of.tier for of in known)
+        return [Note(what=_measured_by([of for of in known if of.tier == tier])) for tier in tiers]
+    notes = [_why_no_joules(profile)]
+    if any(row.cell.device == "cpu" and row.numbers.cpu_per_sample_ns is not None for row in rows):
+        notes.append(Note(what=reason("cpu_seconds")))
+    return notes
+
+
+def _measured_by(energies: Sequence[EnergyNumbers]) -> Reason:
+    """Return sensors, block and error of joules of one tier."""
+    sensors = ", ".join(dict.fromkeys(name for of in energies for name in of.sensors))
+    block_s = median(of.block_ns for of in energies) / 1e9
+    errors = [of.error_share for of in energies if of.error_share is not None]
+    if not errors:
+        return reason("energy_tier_unknown", sensors=sensors, block_s=block_s)
+    return reason(f"energy_{energies[0].tier}", sensors=sensors, block_s=block_s, error_pct=100 * max(errors))
+
+
+def _why_no_joules(profile: Profile) -> Note:
+    """Return why no cell of a run has joules: refused, no sensor, not asked for, or its round was not reached."""
+    refusal = first_refusal(profile.cells)
+    if refusal is not None:
+        return Note(what=reason("energy_refused"), because=refusal)
+    sources = {device.energy_source for result in profile.cells if (device := DEVICES.get(result.cell.device))}
+    of_energy = [
+        sensor
+        for sensor in profile.sensors
+        if sensor.quantity in ("energy", "power") and sensor.name.partition(".")[0] in sources
+    ]
+    obstacles = [sensor.reason for sensor in of_energy if sensor.reason is not None]
+    if obstacles and len(obstacles) == len(of_energy):
+        return Note(what=reason("energy_no_sensor"), because=obstacles[0])
+    return Note(what=reason("energy_not_asked" if profile.suite.plan.energy_s == 0 else "energy_not_reached"))
 
 
 def by_notes(by: By) -> list[Note]:

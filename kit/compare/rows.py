@@ -11,12 +11,13 @@ import msgspec
 
 from kit.profile.cell import Cell
 from kit.profile.reason import Reason, Value
-from kit.profile.sensor import SensorSummary
+from kit.profile.sensor import SensorSummary, Tier
 from kit.stats.break_even import BreakEven
 from kit.stats.rounds import By
 from kit.stats.verdict import RULE, Versus
 
 if TYPE_CHECKING:
+    from kit.audit.ceilings import Reach
     from kit.audit.finding import Finding
 
 # incompatible: not compared, unless by force; warns: could explain a difference; noted: explains nothing by itself.
@@ -67,6 +68,29 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None
 
 
+class EnergyNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cell's device drew, idle included unless it says net: over the long blocks, or a fit's own."""
+
+    sensors: list[str]  # that together are the device
+    tier: Tier | None  # null: not recorded, as up to schema 2.4
+    method: str | None
+    launches: int  # that have joules
+    block_ns: float
+    error_share: float | None  # at most, the sensor's own error left out
+    align_error_ns: int | None  # of an external meter, in that: how far its readings may be off the run's clock
+    per_sample_j: float
+    per_step_j: float
+    power_w: float
+    power_max_w: float | None  # between two readings
+    delay_product_js: float  # joules of a step times its seconds
+    idle_w: float | None
+    net_per_sample_j: float | None  # less idle
+    net_error_j: float | None  # of that: at most
+    compile_j: float | None  # from the build to the first step done
+    epoch_j: float | None  # of a fit
+    fit_j: float | None  # all of its epochs
+
+
 class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     """What the launches of one cell gave, over rounds (of several runs: the geometric mean of the runs' numbers)."""
 
@@ -86,6 +110,8 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     peak_memory_b: float | None = None
     process_shared: bool = False  # of a process that held other cells, too
     energy_per_sample_j: float | None = None
+    energy: EnergyNumbers | None = None  # null: of several runs, too
+    cpu_per_sample_ns: float | None = None  # of all CPUs together
     cpus: float | None = None  # CPUs used
     injected_ratio: float | None = None  # of steps with the injected delay over those without; null: none injected
     drift_pct: float | None = None  # spread over launches of a lone step: the machine's drift
@@ -93,6 +119,8 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 0
     contention_pct: float | None = None  # CPU time that others took; null: not counted
     fit: FitNumbers | None = None
+    empty_wait_ns: float | None = None  # on an accelerator: of a wait with nothing to wait for
+    reach: Reach | None = None  # against what was measured in its run; null: of several runs
     phases_ns: dict[str, float] = {}
     counters: dict[str, float] = {}  # per step
     sensors: dict[str, SensorSummary] = {}
@@ -107,6 +135,16 @@ class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
     values: list[tuple[Value | None, list[str]]]  # value (null: unknown) and labels of the profiles that have it
 
 
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a million samples cost, in the currency of the prices."""
+
+    per_million: float
+    low: float | None  # 95 % of the time, and the error of the joules; null: the time has no interval
+    high: float | None
+    of_time: float
+    of_energy: float
+
+
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One cell of one profile, or of several runs of one side."""
 
@@ -118,7 +156,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     numbers: Numbers
     is_baseline: bool = False
     versus: Versus | None = None  # null: the baseline, failed, or nothing to compare with
+    energy_versus: Versus | None = None  # joules a sample against the baseline's; null: nothing to compare
     score_difference: ScoreDifference | None = None  # of fits
+    cost: Cost | None = None  # null: without a price
     break_even: BreakEven | None = None  # of another compile mode than its baseline's
     blocked: list[Mismatch] = []  # why the gate keeps it from its baseline; with `versus`, compared by force
     marks: list[Reason] = []  # with `launches`, how many of them have it

@@ -49,6 +49,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     epochs: Int64 = 1  # of a fit
     fit_rounds: Int64 | None = None  # in which fits are repeated; null: all
     fit_steps: Int64 | None = None  # updates of a fit at most; null: whole epochs
+    ceiling_rounds: Int64 | None = None  # of operations beside networks; null: all, and whole ones
     energy_s: float  # one long block at the end of a round, where an energy sensor answers; 0: not asked for
     energy_rounds: Literal["all", "last"] = "all"  # that have it; "last": of the rounds that are asked for
 

@@ -65,6 +65,15 @@ def in_words(versus: Versus) -> str:
     return _unresolved(versus, versus.ratio, versus.low, versus.high)
 
 
+def less_or_more(versus: Versus) -> str:
+    """Return a difference of joules: ``1.80 ± 0.10 × less``, ``within ±4 %``, ``1.80 × more (1 round)``."""
+    if versus.ratio is not None and versus.low is None:
+        words = f"{_point(versus.ratio)} ({counted(versus.count, versus.unit)})"
+    else:
+        words = in_words(versus)
+    return words.replace("slower", "more").replace("faster", "less")
+
+
 def times(ratio: float) -> str:
     """Return ``1.8`` of a ratio above 1; more digits near 1."""
     places = 2 if ratio < 1 + PERCENT_BELOW else 1 if ratio < DECIMALS_BELOW else 0

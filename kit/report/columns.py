@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
+from statistics import fmean
 from typing import Any, NamedTuple
 
-from kit.compare.rows import GroupRows, Row
+from kit.compare.rows import Cost, EnergyNumbers, GroupRows, Row
+from kit.report.answer import less_or_more
 from kit.report.plain import NONE, one_line
-from kit.report.quantity import duration, energy, hundredths, number, percent, seconds, size, with_sd
+from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
 from kit.stats.rounds import By
+from kit.workloads.operations import is_operation
 
 # A longer name of a row, as of a profile, is cut: CSV has it whole.
 NAME_MAX = 34
@@ -53,6 +56,11 @@ def _phase(name: str) -> Shown:
     return Shown(name.replace("_", " "), lambda row: row.numbers.phases_ns.get(name), duration)
 
 
+def _cost(cost: Cost) -> str:
+    half = "" if cost.low is None or cost.high is None else f" ± {number((cost.high - cost.low) / 2, 2)}"
+    return f"{number(cost.per_million)}{half}"
+
+
 def _of_fit(name: str) -> Callable[[Row], float | None]:
     return lambda row: None if row.numbers.fit is None else getattr(row.numbers.fit, name)
 
@@ -69,31 +77,114 @@ def _score(title: str, metric: str, words: Callable[[float], str]) -> Shown:
     return Shown(title, score)
 
 
+def _rate(row: Row) -> str | None:
+    reach = row.numbers.reach
+    return None if reach is None or reach.rate is None or reach.unit is None else rate(reach.rate, reach.unit)
+
+
+def _rate_of_operation(row: Row) -> str | None:
+    return _rate(row) if is_operation(row.cell) else None
+
+
+def _rate_of_network(row: Row) -> str | None:
+    return None if is_operation(row.cell) else _rate(row)
+
+
+def _bound(row: Row) -> str | None:
+    """Return ``compute, 31 % of 182 GFLOP/s (matmul 1024, float32)``."""
+    reach = row.numbers.reach
+    if reach is None or reach.bound is None or reach.share_pct is None:
+        return None
+    words = f"{reach.bound} {reach.share_pct:.{0 if reach.share_pct >= 10 else 1}f} %"  # noqa: PLR2004
+    if reach.ceiling is None or reach.ceiling_unit is None:
+        return words
+    if reach.bound == "dispatch":
+        return f"{words}: {duration(reach.ceiling)} ({reach.operation})"
+    return f"{words} of {rate(reach.ceiling, reach.ceiling_unit)} ({reach.operation})"
+
+
+def _joules(row: Row) -> str:
+    """Return joules per 1,000 samples, and how they compare with the baseline's."""
+    versus, shown = row.energy_versus, number(1000 * (row.numbers.energy_per_sample_j or 0.0))
+    return shown if versus is None else f"{shown}, {less_or_more(versus)}"
+
+
+def _utilization(row: Row) -> float | None:
+    """Return the share of the long block in which a kernel ran on the boards of the cell; no more than that."""
+    shares = [of.mean for name, of in row.numbers.sensors.items() if name.endswith(".utilization") and of.unit == "%"]
+    return fmean(shares) if shares and row.cell.device != "cpu" else None
+
+
+def _cpu_seconds(row: Row) -> float | None:
+    """Return CPU seconds per 1,000 samples."""
+    used_ns = row.numbers.cpu_per_sample_ns
+    return None if used_ns is None or row.cell.device != "cpu" else 1000 * used_ns / 1e9
+
+
+def _drawn(show: Callable[[EnergyNumbers], str | None]) -> Callable[[Row], str | None]:
+    return lambda row: None if row.numbers.energy is None else show(row.numbers.energy)
+
+
+def _net(of: EnergyNumbers) -> str | None:
+    if of.net_per_sample_j is None or of.net_error_j is None:
+        return None
+    return f"{number(1000 * of.net_per_sample_j)} ± {number(1000 * of.net_error_j, 2)}"
+
+
+def _known(name: str, words: Callable[[float], str]) -> Callable[[Row], str | None]:
+    return _drawn(lambda of: None if getattr(of, name) is None else words(getattr(of, name)))
+
+
+def _method(of: EnergyNumbers) -> str:
+    error = "" if of.error_share is None else f"±{100 * of.error_share:.1f} %"
+    return ", ".join(part.replace("_", " ") for part in (of.tier, of.method, error) if part) or "not recorded"
+
+
 STEP = (
     Shown("step", attrgetter("numbers.step_ns"), duration),
-    Shown("time/sample", attrgetter("numbers.sample_ns"), duration),
+    Shown("rate", _rate_of_operation),
+    Shown("empty wait", lambda row: row.numbers.empty_wait_ns if is_operation(row.cell) else None, duration),
+    Shown("time/sample", lambda row: None if is_operation(row.cell) else row.numbers.sample_ns, duration),
     Shown("fit", attrgetter("numbers.fit"), lambda fit: f"{'≈ ' if fit.is_computed else ''}{duration(fit.total_ns)}"),
     Shown("pipeline", _of_fit("pipeline_ratio"), percent),
     _score("accuracy %", "accuracy", hundredths),
     _score("MSE", "mean_squared_error", number),
     Shown("test pass", _of_fit("test_ns"), duration),
-    Shown("samples/s", attrgetter("numbers.samples_per_s"), number, hides=5),
+    Shown("samples/s", lambda row: None if is_operation(row.cell) else row.numbers.samples_per_s, number, hides=5),
 )
 LATENCY = (
     Shown("median", attrgetter("numbers.latency_ns"), duration),
     Shown("p95", attrgetter("numbers.p95_ns"), duration),
     Shown("p99", attrgetter("numbers.p99_ns"), duration),
 )
+COST = Shown("cost/1M", attrgetter("cost"), _cost)
 MAIN = (
     Shown("injected", attrgetter("numbers.injected_ratio"), lambda ratio: f"{100 * (ratio - 1):+.2f} %"),
     Shown("start", attrgetter("numbers.start_ns"), seconds, hides=2, flag=("warm_start", " w")),
     Shown("compile", attrgetter("numbers.compile_ns"), seconds, hides=1, flag=("warm_start", " w")),
     Shown("memory", attrgetter("numbers.peak_memory_b"), size, hides=3, flag=("process_shared", "*")),
-    Shown("energy/sample", attrgetter("numbers.energy_per_sample_j"), energy, hides=4),
+    Shown("J/1k", lambda row: None if row.numbers.energy_per_sample_j is None else row, _joules, hides=6),
+    Shown("util %", _utilization, "{:.0f}".format, hides=6),
+    Shown("CPU s/1k", _cpu_seconds, number, hides=4),
+    COST,
 )
 MARKS = Shown("marks", _marks)
+ENERGY = (
+    Shown("net J/1k", _drawn(_net)),
+    Shown("J/step", _known("per_step_j", energy)),
+    Shown("W", _known("power_w", number)),
+    Shown("peak W", _known("power_max_w", number)),
+    Shown("idle W", _known("idle_w", number)),
+    Shown("J·s/step", _known("delay_product_js", "{:.3g}".format)),
+    Shown("compile J", _known("compile_j", number)),
+    Shown("J/epoch", _known("epoch_j", number)),
+    Shown("J/fit", _known("fit_j", number)),
+    Shown("joules by", _drawn(_method)),
+)
 WIDE = (
     Shown("ratio of times", _interval),
+    Shown("rate", _rate_of_network),
+    Shown("bound", _bound),
     Shown("raw step", attrgetter("numbers.raw_step_ns"), duration),
     Shown("drift of the machine", attrgetter("numbers.drift_pct"), "{:.1f} %".format),
     Shown("CPUs used", attrgetter("numbers.cpus"), "{:.2f}".format),
@@ -104,14 +195,19 @@ WIDE = (
 
 
 def columns_of(groups: Sequence[GroupRows], *, by: By = "step", wide: bool) -> list[Shown]:
-    """Return those that any row has something in, what is judged first; time per sample only where batches differ."""
+    """Return those that any row has something in, what is judged first.
+
+    Time per sample stands only where batches differ, CPU seconds only where there are no joules.
+    """
     rows = [row for group in groups for row in group.rows]
     differ = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
+    has_joules = any(row.numbers.energy_per_sample_j is not None for row in rows)
     if any(row.cell.task == "fit" for row in rows):
         by = "step"  # a fit is judged by its whole time, whatever the others are judged by
     if wide:
-        columns = [*STEP, *LATENCY, *MAIN, *WIDE] if by == "step" else [*LATENCY, *STEP, *MAIN, *WIDE]
+        columns = [*(STEP if by == "step" else LATENCY), *(LATENCY if by == "step" else STEP), *MAIN, *ENERGY, *WIDE]
     else:
         columns = [*(STEP if by == "step" else LATENCY), *MAIN]
-    shown = [column for column in columns if wide or differ or column.title != "time/sample"]
+    left_out = [] if wide else [*([] if differ else ["time/sample"]), *(["CPU s/1k"] if has_joules else [])]
+    shown = [column for column in columns if column.title not in left_out]
     return [column for column in shown if any(column.show(row) != NONE for row in rows)]

@@ -23,7 +23,7 @@ from kit.stats.runs import SlowerBy
 from kit.stats.verdict import Versus
 
 # Not one number each: they have columns of their own, or none.
-STRUCTURES = ("phases_ns", "counters", "sensors", "modes", "fit", "step_interval_ns")
+STRUCTURES = ("phases_ns", "counters", "sensors", "modes", "fit", "reach", "step_interval_ns", "energy")
 NUMBERS = [name for name in Numbers.__struct_fields__ if name not in STRUCTURES]
 VERSUS = [name for name in Versus.__struct_fields__ if name not in STRUCTURES]
 
@@ -53,11 +53,21 @@ def _record(group: GroupRows, row: Row) -> dict[str, object]:
     record["step_low_ns"], record["step_high_ns"] = numbers.step_interval_ns or (None, None)
     record |= {"baseline": group.baseline, "is_baseline": row.is_baseline}
     record |= {name: getattr(versus, name, None) for name in VERSUS}
+    record |= {f"energy_{name}": getattr(row.energy_versus, name, None) for name in VERSUS}
+    if numbers.energy is not None:
+        record |= {f"energy_{name}": value for name, value in msgspec.structs.asdict(numbers.energy).items()}
+        record["energy_sensors"] = " ".join(numbers.energy.sensors)
     record["two_modes"] = _joined(f"{ratio:.6g}" for ratio in (versus and versus.modes) or ())
     record["not_compared"] = _joined(mismatch.kind for mismatch in row.blocked)
     record["marks"] = _joined(mark.code for mark in row.marks)
     record["failure"] = None if row.failure is None else sentence(row.failure)
-    parts = {"fit": numbers.fit, "score_difference": row.score_difference, "break_even": row.break_even}
+    parts = {
+        "fit": numbers.fit,
+        "reach": numbers.reach,
+        "score_difference": row.score_difference,
+        "break_even": row.break_even,
+        "cost": row.cost,
+    }
     for prefix, part in parts.items():
         if part is not None:
             record |= {f"{prefix}_{name}": value for name, value in msgspec.structs.asdict(part).items()}

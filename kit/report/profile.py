@@ -6,9 +6,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar, get_args
 
-from kit.audit.launch_arrays import block_arrays
+from kit.audit.launch_arrays import block_arrays, pipeline_ratio
 from kit.compare.cell_numbers import counters_per_step, launch_marks, numbers_of, phases_ns
-from kit.compare.fits import pipeline_ratio
 from kit.compare.notes import deduplicated, parity_notes, run_notes
 from kit.profile.launch import Fit, Launch, PhaseName, Threads
 from kit.profile.schema import CellResult, Profile
@@ -23,6 +22,7 @@ from kit.stats.metrics import metrics
 
 LAUNCH_TITLES = ("cell", "round", "device", "step", "median", "p95", "p99", "blocks sd", "samples/s", "memory", "marks")
 FIT_TITLES = ("cell", "round", "epochs", "updates", "time", "pipeline", "test pass", "score")
+ENERGY_TITLES = ("cell", "round", "of", "sensor", "joules", "W, peak", "idle W", "updates", "by")
 CLASS_TITLES = ("cell", "class", "precision %", "recall %", "F1 %")
 
 Value = TypeVar("Value")
@@ -52,7 +52,9 @@ def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
     parts = (profile.label, profile.id, moment(profile.created), f"kit {profile.kit.version}", profile.schema)
     notes = [*run_notes(profile.id, profile), *parity_notes(profile.cells)]
     events = [(measured.head, of) for measured in launches if (of := measured.launch.device_events) is not None]
-    joules = [[*measured.head, of.sensor, _joules(of)] for measured in launches for of in measured.launch.energy]
+    joules = [
+        [*measured.head, of.of, of.sensor, *_joules(of)] for measured in launches for of in measured.launch.energy
+    ]
     tables = [
         facts_table("Machine", identity_facts(profile.identity)),
         facts_table("State", state_facts(profile.state)),
@@ -103,7 +105,9 @@ def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
             ],
             left=4,
         ),
-        plain_table("Energy", ("",) * 4, joules or [["not measured", "", "", ""]], left=4),
+        plain_table("Energy", ENERGY_TITLES, joules, left=4)
+        if joules
+        else plain_table("Energy", ("",), [["not measured"]]),
     ]
     return Report(
         name="kit show",
@@ -231,10 +235,22 @@ def _case(measured: MeasuredLaunch) -> Case:
     return case if launch.gave_number else case._replace(outcome="skipped", words="no blocks")
 
 
-def _joules(reading: Energy) -> str:
+def _joules(reading: Energy) -> list[str]:
+    """Return joules with their error, power, idle before and after, and by what; or why there are none."""
+    by = " ".join(part.replace("_", " ") for part in (reading.tier, reading.method) if part)
     if reading.joules_j is None or reading.window_ns is None:
-        return "unknown" if reading.reason is None else sentence(reading.reason)
-    return f"{energy(reading.joules_j)} in {duration(reading.window_ns)}"
+        return [*[NONE] * 4, "unknown" if reading.reason is None else sentence(reading.reason)]
+    error = "" if reading.error_share is None else f" ±{100 * reading.error_share:.1f} %"
+    idles = (known(watts, number) for watts in (reading.idle_before_w, reading.idle_after_w))
+    why = "" if reading.idle_reason is None else f"; idle: {sentence(reading.idle_reason)}"
+    power_w = reading.joules_j / reading.window_ns * 1e9
+    return [
+        f"{energy(reading.joules_j)}{error} in {duration(reading.window_ns)}",
+        f"{number(power_w)} / {known(reading.power_max_w, number)}",
+        " / ".join(idles),
+        known(reading.updates, str),
+        f"{by}{why}",
+    ]
 
 
 def _fit(measured: MeasuredLaunch, fit: Fit) -> list[str]:

@@ -118,7 +118,21 @@ REASONS: Templates = {
     "parity_equal": "parity: the first {losses} losses are equal",
     "parity_differs": "PARITY FAILED: {cell} computes other losses than the rest ({difference:.0e} apart)",
     "own_programs": "programs bring their own data and weights: that they compute the same is not proved",
-    "energy_not_measured": "energy: not measured (kit doctor says why)",
+    "cost": "cost/1M: of a million samples, at {hour} an hour and {kwh} a kWh of the joules shown",
+    "cost_of_time": "cost/1M: of a million samples, at {hour} an hour",
+    "cost_of_energy": "cost/1M: of a million samples, at {kwh} a kWh of the joules shown; of energy alone",
+    "energy_device_counter": "energy: by device counter ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
+    "energy_integrated_power": "energy: by integrated power ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
+    "energy_external_meter": "energy: by external meter ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
+    "meter": "meter {file}: {readings} readings, {spacing_s:.3g} s apart, aligned to the run's clock within "
+    "{align_s:.3g} s; joules of the whole machine",
+    "energy_modelled": "energy: MODELLED, not measured ({sensors}), {block_s} a block",
+    "energy_tier_unknown": "energy: by {sensors}, {block_s} a block",
+    "energy_not_asked": "energy: not asked for (--no-energy, or a suite with energy_s = 0)",
+    "energy_not_reached": "energy: the round that has it was not measured",
+    "energy_no_sensor": "energy: no sensor",
+    "energy_refused": "energy: refused",
+    "cpu_seconds": "CPU s/1k: CPU seconds per 1,000 samples, where there are no joules",
     "float32_on_tpu": "float32 on a TPU is multiplied in several bfloat16 passes, much slower than the frameworks' own "
     "default: --dtype default measures that",
     "data_synthetic": "synthetic data in the shapes of a real set: times are valid, there is no accuracy",
@@ -148,6 +162,9 @@ REASONS: Templates = {
     "runs_apart": "one side's runs all came before the other's: what the machine did in between is in the difference; "
     "alternate them where you can",
     "versions": "{backend}: {listed}",
+    "ceilings_measured": "{operations} ceilings were measured, too: --wide has them, and each network's share",
+    "ceilings_not_measured": "no ceiling was measured on its device: kit run --ceilings",
+    "work_not_known": "what a step computes is not known: a layer of its network does not say",
     "per_sample": "batches are compared by time per sample",
     # Blank cells of a suite's own table.
     "not_measured": "not measured",
@@ -236,6 +253,12 @@ REASONS: Templates = {
     "CVE-2020-8694; start it with --security-opt systempaths=unconfined, and as root",
     "root_only": "{file} is readable by root alone, as in every kernel since 2020 (CVE-2020-8694): run as root, or on "
     "the host: chmod a+r {file}",
+    # Hardware monitors, Cray
+    "no_hwmon": "{root} does not exist: the kernel shows no hardware monitors (usual in a virtual machine)",
+    "no_hwmon_power": "{root} holds no monitor of power or energy (power*_average, power*_input, energy*_input); ACPI "
+    "meters: modprobe acpi_power_meter",
+    "no_cray": "{root} does not exist: this is no Cray node",
+    "no_cray_counter": "{root} holds no counter of energy or power",
     # NVML
     "nvml_package_missing": "the Python package nvidia-ml-py is not installed: pip install nvidia-ml-py",
     "nvml_library_missing": "libnvidia-ml.so.1 not found: no NVIDIA driver is installed, or the container was started "
@@ -262,12 +285,21 @@ REASONS: Templates = {
     "gauge_window_too_short": "the block of {window_ns} is too short for this sensor: {needed_ns}, two of its periods, "
     "are needed",
     "board_in_slices": "the member had a slice of the board (MIG), and the joules are the whole board's",
+    "too_few_updates": "the sensor gave {updates} fresh values, {needed} are needed",
+    "too_few_readings": "the sensor answered {readings} times, {needed} are needed",
+    "energy_gap": "the sensor gave nothing for {gap_s:.3g} s, at most {most_s:.3g} s are borne",
+    "constant_power": "the sensor is stuck: all {readings} readings were {power_w}",
+    "negative_power": "the sensor read {power_w}: no device gives power back",
+    "reading_not_finite": "the sensor read what is no number",
+    "idle_not_measured": "idle is measured in rounds with a long block for energy alone",
+    "meter_misaligned": "the meter's readings may be {error_s:.3g} s off the run's clock, at most {most_s:.3g} s are "
+    "borne: a longer block (--energy S), more readings a second, or a clock that is not set during the run",
+    "meter_not_given": "no sensor of the device answers; `kit compare --meter FILE` reads an external meter's joules",
     "counter_stuck": "the counter did not move in {block_s:.3g} s: it is stuck, or every read failed",
     "counter_reset": "the counter fell during the block: it was reset, what it held is lost",
-    "energy_block_too_short": "the block of {block_s:.3g} s is too short for this sensor: {needed_s:.3g} s (100 "
-    "updates, and 10 s) are needed",
+    "energy_block_too_short": "the block of {block_s:.3g} s is too short for this sensor: {needed_s:.3g} s are needed",
     "energy_low_coverage": "the sensor answered for {coverage_pct:.0f} % of the block, {needed_pct:.0f} % are needed",
-    "zero_power": "every reading of power was 0 W: a board that runs draws power",
+    "zero_power": "{readings} of {of_readings} readings of power were 0 W: a board that runs draws power",
 }
 
 # `{who}` is the member's name within its group; of what is the machine's, how many cells.
@@ -281,6 +313,10 @@ FINDINGS: Templates = {
     "two_modes_page_faults": "{who}: bimodal step time, {slow_faults_per_step:,.0f} page faults a step in the slow "
     "mode, {fast_faults_per_step:,.0f} in the fast one.",
     "stalls": "{who} stalls for {stalled_pct:.0f} % of its time: in its step, not in its median step.",
+    "above_ceiling": "{who} would compute {reached_gflop_s:,.0f} GFLOP/s, and the fastest product measured here has "
+    "{ceiling_gflop_s:,.0f} ({operation}): it does not do its work.",
+    "shorter_than_dispatch": "{who}: a step of {step_ns} is shorter than an empty dispatch, {empty_ns}: nothing ran.",
+    "input_bound": "{who} waits {input_pct:.0f} % of its fit for its input, against steps on resident batches.",
     "cpus_idle": "{who} uses {cpus_used:.1f} CPUs with {threads} threads.",
     "cpus_beyond": "{who} uses {cpus_used:.1f} CPUs although {threads} threads were asked for.",
     "recompiles": "{who} compiled again after its first step: {recompiles} times, in {launches} of {of_launches}.",
@@ -339,13 +375,15 @@ FINDINGS: Templates = {
     "heat_of_predecessor": "power follows what ran before: {effect_pct:.1f} % between the most and the least "
     "power-hungry predecessor, in {blocks} blocks.",
     "scope_larger_than_member": "{who} had {cpus} of {of_cpus} CPUs, others took {contention_pct:.0f} % of them, "
-    "and the joules are the whole package's.",
+    "and the joules hold what everybody drew.",
     "modelled_beside_measured": "some joules of {who} were measured and others modelled: {tiers}.",
     "far_below_fleet": "{who} takes {step_ns}, on most of {machines} machines of its kind {usual_ns}.",
     "missing_in_fleet": "it has no {cell}, which {have} of {machines} machines of its kind have.",
 }
 
 REMEDIES: Templates = {
+    "see_what_runs": "See that a step runs the model and returns what it computes, on the device that is measured",
+    "resident_batches": "Prepare batches ahead, or hold them on the device: --feed device shows what that is worth",
     "try_variant": "Try --variant {variant} (apt: {package})",
     "count_system_calls": "Count its system calls: strace -c -f -p PID, or perf top",
     "see_latency": "See median, p95 and p99 in --wide, or judge by the median step: --by latency",
@@ -371,7 +409,7 @@ REMEDIES: Templates = {
     "reset_board": "Take its results for suspect; nvidia-smi --gpu-reset, and see nvidia-smi -q -d ECC,ROW_REMAPPER",
     "whole_board": "For the whole board: nvidia-smi -mig 0",
     "stop_mps": "End it where nobody needs it: echo quit | nvidia-cuda-mps-control",
-    "see_what_runs": "See in kit show where it ran: what waits, spins or stays on the host is not the device's work",
+    "see_where_it_ran": "See in kit show where it ran: what waits, spins or stays on the host is not the device's work",
     "raise_power_cap": "It may draw {cap_w} of its usual {default_w}: nvidia-smi -pl raises the cap",
     "cool_board": "See its temperature and power in kit show; a slower clock may be all that it can keep up",
     "free_board": "End what else computes on it (nvidia-smi), or name another by CUDA_VISIBLE_DEVICES",

@@ -22,24 +22,23 @@ from kit.fingerprint.software import kit_revision
 from kit.profile.cell import Cell, Variant
 from kit.profile.clock import ClockChoice
 from kit.profile.identity import Identity
-from kit.profile.launch import StepPlan
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Kit, Skipped, SuiteUsed
-from kit.profile.sensor import SensorReport
 from kit.profile.unfinished import RunPlan
 from kit.runner.cpus import usable_cpus
-from kit.runner.energy import long_block_s
+from kit.runner.energy import planned_s
 from kit.runner.interpreters import find_backend, interpreter_for
 from kit.sensors.catalog import probe_all
 from kit.stats.verdict import ROUNDS_PRELIMINARY
 from kit.suites.plan import plan_groups
 from kit.suites.program import sources_of
-from kit.suites.suite import Measure, Suite
+from kit.suites.suite import Suite
 from kit.version import __version__
 from kit.workloads.catalog import WORKLOADS
 from kit.workloads.data.choice import resolve_data
 from kit.workloads.data.files import data_folder
 from kit.workloads.installed import adding_distributions
+from kit.workloads.operations import is_operation
 
 
 def check_devices(cells: Sequence[Cell]) -> None:
@@ -86,10 +85,10 @@ def drop_missing_backends(
     """
     by_name = {variant.name: variant for variant in variants}
     for variant in variants:
-        overruling = sorted({*variant.env} & {*THREAD_VARIABLES})
-        if overruling and any(cell.threads is not None for cell in cells if cell.variant == variant.name):
+        overridden = sorted({*variant.env} & {*THREAD_VARIABLES})
+        if overridden and any(cell.threads is not None for cell in cells if cell.variant == variant.name):
             raise KitError(
-                f"variant {variant.name}: {overruling[0]} and --threads both set threads; leave one of them out"
+                f"variant {variant.name}: {overridden[0]} and --threads both set threads; leave one of them out"
             )
     missing: dict[str, Skipped] = {}
     for backend, name in dict.fromkeys((cell.backend, cell.variant) for cell in cells):
@@ -115,9 +114,9 @@ def ensure_data(cells: Sequence[Cell], choice: str) -> tuple[dict[str, str], Rea
     Raises:
         DataError: a file that is there is wrong; or data that was asked for by name cannot be had.
     """
-    built = [cell.workload for cell in cells if CATALOG[cell.backend].builds_workloads]
+    built = [cell.workload for cell in cells if CATALOG[cell.backend].builds_workloads and not is_operation(cell)]
     if not built and choice != "auto":
-        raise KitError(f"programs bring their own data: leave out --data {choice}")
+        raise KitError(f"programs and operations have their own data: leave out --data {choice}")
     names = dict.fromkeys(WORKLOADS[workload].data for workload in built)
     resolved = {name: resolve_data(choice, name) for name in names}
     synthetic = [(name, data.reason) for name, data in resolved.items() if data.reason is not None]
@@ -181,7 +180,7 @@ def prepare(
             share=suite.measure.share,
             rounds=rounds,
             precision_pct=precision_pct,
-            plan=_steps(suite.measure, sensors),
+            plan=replace(suite.measure.plan(), energy_s=planned_s(suite.measure.energy_s, sensors, cells)),
             variants=list(variants),
             programs=sources_of(suite),
             data=data[0],
@@ -196,9 +195,3 @@ def prepare(
         label=label,
         options=options or {},
     )
-
-
-def _steps(measure: Measure, sensors: Sequence[SensorReport]) -> StepPlan:
-    """Return the plan of a launch, its long block as long as these sensors need, or longer where that is asked for."""
-    energy_s = 0.0 if measure.energy_s == 0 else long_block_s(sensors, measure.energy_s or 0.0)
-    return replace(measure.plan(), energy_s=energy_s)

@@ -114,17 +114,19 @@ def power_energy(
     update_period_ns: int | None = None,
     *,
     memory_ns: int = 0,
+    is_each_fresh: bool = False,
 ) -> Joules | Refusal:
     """Return power integrated by trapezoids between its readings within [begin, end]; arguments as above.
 
     `memory_ns`: how long before it a reading is still of: those that are of what ran before the window are left out.
+    `is_each_fresh`: one that repeats the value before it is no older: the sensor stamped it, not who polls it.
     """
     at, value = _arrays(at_ns, power_w)
     inside = (at >= begin_ns + memory_ns) & (at <= end_ns)
     at, value = at[inside], value[inside]
     if (refusal := _no_power(value)) is not None:
         return refusal
-    fresh = at[np.concatenate([[False], np.diff(value) != 0])] if at.size else at
+    fresh = at if is_each_fresh or not at.size else at[np.concatenate([[False], np.diff(value) != 0])]
     holes_ns = np.diff(at)
     spacing_ns = float(holes_ns.max(initial=0.0))
     refused = _refused(
@@ -164,12 +166,14 @@ def parts_energy(
     error_ns = _period_ns(at, fresh, update_period_ns) + spacing_ns
     error_share = error_ns * max(math.sqrt(len(windows)), len(windows) / 3) / total_ns
     refusal = _no_rise(value) if is_counter else _no_power(value)
+    if refusal is not None and refusal.code == "constant_power":
+        refusal = None  # of a part in which the device had nothing to do: it has too few updates
     if fresh.size < PART_UPDATES_MIN:
         refusal = refusal or Refusal("too_few_updates", {"updates": int(fresh.size), "needed": PART_UPDATES_MIN})
     elif covered_ns < COVERAGE_MIN * (end_ns - begin_ns):
         refusal = refusal or _low_coverage(covered_ns / (end_ns - begin_ns))
     elif error_share > error_share_max:
-        refusal = refusal or _too_uncertain(error_share, total_ns, spacing_ns, at, error_share_max)
+        refusal = refusal or _too_uncertain(error_share, error_share_max, total_ns, spacing_ns, at)
     if refusal is not None:
         return refusal
     total_j = value if is_counter else _integral(at, value)
@@ -262,7 +266,7 @@ def _refused(
     if hole_ns > hole_max_ns:
         return Refusal("energy_gap", {"gap_s": hole_ns / 1e9, "most_s": hole_max_ns / 1e9})
     if error_share > ERROR_SHARE_MAX:
-        return _too_uncertain(error_share, block_ns, spacing_ns, at, ERROR_SHARE_MAX)
+        return _too_uncertain(error_share, ERROR_SHARE_MAX, block_ns, spacing_ns, at)
     if updates < UPDATES_MIN:
         return Refusal("too_few_updates", {"updates": int(updates), "needed": UPDATES_MIN})
     return error_share
@@ -272,15 +276,14 @@ def _low_coverage(share: float) -> Refusal:
     return Refusal("energy_low_coverage", {"coverage_pct": 100 * max(0.0, share), "needed_pct": 100 * COVERAGE_MIN})
 
 
-def _too_uncertain(
-    error_share: float, block_ns: float, spacing_ns: float, at: Array, error_share_max: float
-) -> Refusal:
-    """Return a hole in the readings where that is the cause; else that more time was needed."""
-    most_ns = error_share_max * block_ns
-    if spacing_ns > most_ns / 2 and spacing_ns > REPEATS_FROM * _spacing_ns(at):
-        return Refusal("energy_gap", {"gap_s": spacing_ns / 1e9, "most_s": most_ns / 1e9})
-    needed_s = block_ns * error_share / error_share_max / 1e9
-    return Refusal("energy_block_too_short", {"block_s": block_ns / 1e9, "needed_s": needed_s})
+def _too_uncertain(error_share: float, most: float, block_ns: float, spacing_ns: float, at: Array) -> Refusal:
+    """Return a hole in the readings where without it they would have been enough; else that more time was needed."""
+    hole_ns = spacing_ns - _spacing_ns(at)
+    if error_share - hole_ns / block_ns <= most:
+        return Refusal("energy_gap", {"gap_s": spacing_ns / 1e9, "most_s": most * block_ns / 1e9})
+    return Refusal(
+        "energy_block_too_short", {"block_s": block_ns / 1e9, "needed_s": block_ns * error_share / most / 1e9}
+    )
 
 
 def _highest_w(at: Array, joules: Array, update_period_ns: int | None) -> float | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import NamedTuple
 
 import msgspec
@@ -14,6 +15,7 @@ import numpy as np
 import psutil
 
 from kit import clock
+from kit.backends.catalog import load_operations
 from kit.backends.program.backend import OwnProgram
 from kit.backends.program.results import HOST, device_of, leaves
 from kit.backends.protocol import Backend, DeviceBatch, Output, Program, Runnable, Stepping
@@ -274,6 +276,13 @@ class MeasuredOwnProgram(MeasuredProgram):
 
     def _check_place(self) -> None:
         """Done by `OwnProgram.check`, which knows what users' steps return."""
+
+
+class MeasuredOperation(MeasuredProgram):
+    """An operation: it has its arrays."""
+
+    def _make(self) -> tuple[Runnable, Iterator[DeviceBatch]]:
+        return load_operations(self._cell.backend)(self._cell), repeat(None)
 
 
 class MeasuredWorkload(MeasuredProgram):

@@ -31,6 +31,7 @@ from kit.worker.inputs import load_inputs
 from kit.worker.ledger import PhaseLedger
 from kit.worker.measured_program import (
     HOST_DEVICE,
+    MeasuredOperation,
     MeasuredOwnProgram,
     MeasuredProgram,
     MeasuredWorkload,
@@ -38,6 +39,7 @@ from kit.worker.measured_program import (
     raised,
 )
 from kit.worker.messages import Answer, Command, Do, Done, Entered, Failed, Finish, Prepare, ProgramRequest
+from kit.workloads.operations import is_operation
 
 
 class Member:
@@ -139,6 +141,8 @@ class Member:
         asked = self._shared.asked
         if request.cell.workload in asked.sources:
             return MeasuredOwnProgram(self._shared, request, ledger)
+        if is_operation(request.cell):
+            return MeasuredOperation(self._shared, request, ledger)
         with ledger.phase("data"):
             inputs = load_inputs(request.cell, asked)
         kind = MeasuredFit if request.cell.task == "fit" else MeasuredWorkload

@@ -3,7 +3,7 @@
 import profile_builder as b
 import pytest
 
-from kit.compare.cell_numbers import device_energy_j
+from kit.compare.energy import device_entries, device_power_w
 from kit.profile.sensor import Energy
 
 SECOND = 1_000_000_000
@@ -29,10 +29,13 @@ PACKAGE, BOARD, NEXT_BOARD = of("rapl.package-0"), of("nvml.0.energy"), of("nvml
         ("cpu", 1, [BOARD], None),
         ("tpu", 1, [], None),
         ("gpu", 1, [BOARD, NEXT_BOARD], None),
+        # Power stands in where there is no counter, and not beside one that gave none.
+        ("gpu", 1, [of("nvml.0.power")], 120.0),
+        ("gpu", 1, [of("nvml.0.energy", None), of("nvml.0.power")], None),
         ("cpu", 1, [PACKAGE, of("rapl.package-1", None)], None),
         ("cpu", 1, [PACKAGE, of("rapl.package-1", 0.0)], None),
     ],
 )
 def test_the_sensors_that_together_are_the_device(device, devices, sensors, joules):
-    measured = device_energy_j(b.cell(device=device, devices=devices), sensors)
-    assert measured == (None if joules is None else pytest.approx(joules))
+    power_w = device_power_w(device_entries(b.cell(device=device, devices=devices), sensors))
+    assert power_w == (None if joules is None else pytest.approx(joules / 12))

@@ -302,9 +302,9 @@ def test_versions_are_named_where_variants_differ_in_them():
 
 def test_notes_say_what_must_be_known():
     few = compared(b.profile(rounds=3, data="synthetic", interrupted=True))
-    assert {"preliminary", "data_synthetic", "interrupted", "energy_not_measured"} <= {n.what.code for n in few.notes}
+    assert {"preliminary", "data_synthetic", "interrupted", "energy_no_sensor"} <= {n.what.code for n in few.notes}
     enough = compared(b.profile(rounds=8))
-    assert {note.what.code for note in enough.notes} == {"parity_equal", "energy_not_measured"}
+    assert {note.what.code for note in enough.notes} == {"parity_equal", "energy_no_sensor", "cpu_seconds"}
 
 
 def test_float32_on_a_tpu_is_said_to_be_nobodys_default():

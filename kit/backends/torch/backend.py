@@ -234,12 +234,16 @@ class TorchBackend:
         """Build the program."""
         # Shapes are fixed: cuDNN's fastest kernel for them is found once, as XLA and TensorFlow do by themselves.
         torch.backends.cudnn.benchmark = OWN_CUDNN["benchmark"] if keeps_defaults() else True
-        # float32 is float32: no TensorFloat-32 on a GPU.
-        tf32, is_kept = cell.precision == "tf32", keeps_precision(cell)
-        torch.set_float32_matmul_precision(OWN_MATMUL_PRECISION if is_kept else "high" if tf32 else "highest")
-        torch.backends.cudnn.allow_tf32 = OWN_CUDNN["allow_tf32"] if is_kept else tf32
+        set_precision(cell)
         torch.manual_seed(seed)
         return TorchProgram(workload, cell, weights)
+
+
+def set_precision(cell: Cell) -> None:
+    """Set what float32 is multiplied in. float32 is float32: no TensorFloat-32 on a GPU."""
+    tf32, is_kept = cell.precision == "tf32", keeps_precision(cell)
+    torch.set_float32_matmul_precision(OWN_MATMUL_PRECISION if is_kept else "high" if tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = OWN_CUDNN["allow_tf32"] if is_kept else tf32
 
 
 def _with_own_code(method: MethodType) -> MethodType:

@@ -110,7 +110,7 @@ def _bursts(backend: str, bursts: Sequence[float], long_ns: float | None) -> Che
 def _energy(backend: str, launch: Launch) -> list[Check]:
     """Compare each board's counter with its integrated power."""
     checks = []
-    joules_j = {energy.sensor: energy for energy in launch.energy}
+    joules_j = {energy.sensor: energy for energy in launch.energy if energy.of == "steady"}
     for name, counter in joules_j.items():
         power = joules_j.get(f"{name.removesuffix('.energy')}.power")
         if not name.endswith(".energy") or power is None:

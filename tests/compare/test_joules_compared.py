@@ -1,0 +1,217 @@
+"""Joules of a cell come out as they were planted: gross, net, paired over rounds; or why there are none."""
+
+import io
+
+import numpy as np
+import profile_builder as b
+import pytest
+
+from kit.compare.energy import launch_energy
+from kit.compare.within import compare_within
+from kit.profile.launch import Fit, Launch
+from kit.profile.reason import reason
+from kit.profile.sensor import SensorReport
+from kit.report.columns import columns_of
+from kit.report.comparison import comparison_report
+from kit.report.formats import write
+from kit.runner.energy import Idle
+from kit.runner.member import _with_idle
+from kit.sensors.samples import Samples, Series
+
+S = b.S
+BLOCK = {"window_ns": 10 * S, "block_ns": 10 * S, "tier": "device_counter", "error_share": 0.01, "steps": 100}
+
+
+def drawing(power_w, spread=0.0, seed=0, *, device="cpu", sensor="rapl.package-0", rounds=None, **more):
+    """Change launches so that their device drew so much in a block of 10,000 samples."""
+    rng = np.random.default_rng(seed)
+    idle = {"idle_before_w": 20.0, "idle_after_w": 22.0, "idle_error_share": 0.05}
+
+    def change(launch):
+        drawn_w = power_w * float(np.exp(rng.normal(0, spread)))
+        if rounds is None or launch.round in rounds:
+            launch.energy = b.energy(10 * drawn_w, sensor=sensor, **BLOCK | idle | more)
+
+    return change
+
+
+def compared(*members, **fields):
+    return compare_within("x", b.profile(b.group("g", *members), **fields))
+
+
+def row(comparison, name):
+    return next(row for row in comparison.groups[0].rows if row.name == name)
+
+
+def shown(comparison, title, name, *, wide=False):
+    columns = columns_of(comparison.groups, wide=wide)
+    column = next((column for column in columns if column.title == title), None)
+    return None if column is None else column.show(row(comparison, name))
+
+
+def text(comparison, *, wide=False):
+    return write(comparison_report(comparison, {}, wide=wide), "text", io.StringIO())
+
+
+def test_joules_are_compared_round_by_round_and_stand_in_the_table():
+    members = b.member("torch", 4.0, change=drawing(90.0, 0.02)), b.member("jax", 2.0, change=drawing(50.0, 0.02, 1))
+    comparison = compared(*members)
+    versus = row(comparison, "jax").energy_versus
+    assert (versus.verdict, versus.count) == ("faster", 8)
+    assert versus.low < 50 / 90 < versus.high
+    assert shown(comparison, "J/1k", "torch").startswith(("89", "90", "91"))
+    assert " × less" in shown(comparison, "J/1k", "jax") and "±" in shown(comparison, "J/1k", "jax")
+    assert "energy: by device counter (rapl.package-0), 10.0 s a block, ±1.0 %" in " ".join(text(comparison).split())
+    assert "CPU s/1k" not in text(comparison)
+    record = comparison_report(comparison, {}).records[0]
+    assert record["energy_tier"] == "device_counter"
+    assert {"energy_verdict", "energy_low", "energy_per_step_j", "energy_net_per_sample_j"} <= record.keys()
+
+
+def test_one_round_has_no_interval_and_says_so():
+    comparison = compared(
+        b.member("torch", 4.0, change=drawing(90.0, rounds=[7])), b.member("jax", 2.0, change=drawing(45.0, rounds=[7]))
+    )
+    assert row(comparison, "jax").energy_versus.verdict == "unresolved"
+    assert shown(comparison, "J/1k", "jax") == "45.0, 2.00 × less (1 round)"
+
+
+def test_equal_joules_are_no_significant_difference():
+    comparison = compared(
+        b.member("torch", 4.0, change=drawing(90.0, 0.03)), b.member("jax", 2.0, change=drawing(90.0, 0.03, 1))
+    )
+    assert "within ±" in shown(comparison, "J/1k", "jax")
+
+
+def test_joules_of_unlike_tiers_are_not_set_against_each_other():
+    comparison = compared(
+        b.member("torch", 4.0, change=drawing(90.0)),
+        b.member("jax", 2.0, change=drawing(45.0, tier="external_meter")),
+    )
+    assert row(comparison, "jax").energy_versus is None
+    assert len([note for note in comparison.notes if note.what.code.startswith("energy_")]) == 2
+
+
+def test_net_is_gross_less_idle_with_what_both_may_be_off():
+    energy = row(compared(b.member("torch", 4.0, change=drawing(90.0))), "torch").numbers.energy
+    assert (energy.power_w, energy.idle_w) == (pytest.approx(90), pytest.approx(21))
+    assert energy.net_per_sample_j == pytest.approx((90 - 21) * 10 / 10_000)
+    # Half the difference of the idles, 5 % of their mean, 1 % of the power.
+    assert energy.net_error_j == pytest.approx((1 + 0.05 * 21 + 0.9) * 10 / 10_000)
+    assert energy.per_step_j == pytest.approx(128 * energy.per_sample_j)
+    assert energy.delay_product_js == pytest.approx(energy.per_step_j * 128 * 10 / 10_000)
+    bare = drawing(90.0, idle_before_w=None, idle_reason=reason("too_few_updates", updates=1, needed=10))
+    assert row(compared(b.member("torch", 4.0, change=bare)), "torch").numbers.energy.net_per_sample_j is None
+
+
+def test_compiling_and_fits_have_their_own():
+    def change(launch):
+        launch.energy = b.energy(600.0, samples=10_000, **BLOCK | {"of": "fit"})
+        launch.energy += b.energy(75.0, samples=0, **BLOCK | {"of": "compile", "window_ns": S, "block_ns": S})
+        launch.fit = Fit(epochs=3, updates=90, epoch_updates=50, reference_ns=[], test_ns=None)
+
+    energy = row(compared(b.member("torch", 4.0, task="fit", change=change)), "torch").numbers.energy
+    assert energy.compile_j == pytest.approx(75.0)
+    assert energy.epoch_j == pytest.approx(600 / 10_000 * 128 * 50)
+    assert energy.fit_j == pytest.approx(3 * energy.epoch_j)
+
+
+def test_utilization_stands_beside_the_joules_of_an_accelerator():
+    def members(*names):
+        for name, busy in names:
+            gauges = b.sampled(**{"nvml.0.utilization": (busy, 99.0, "%"), "nvml.0.power": (90.0, 99.0, "W")})
+            change = drawing(90.0, sensor="nvml.0.energy")
+            yield b.member(name, 4.0, device="gpu", change=change, launch={"sensors": gauges})
+
+    comparison = compared(*members(("torch", 97.0), ("jax", 34.0)))
+    assert (shown(comparison, "util %", "torch"), shown(comparison, "util %", "jax")) == ("97", "34")
+    assert shown(compared(b.member("torch", 4.0)), "util %", "torch", wide=True) is None
+
+
+def test_where_nothing_measures_cpu_seconds_stand_and_what_would_give_joules():
+    comparison = compared(b.member("torch", 4.0))
+    # 1.9 CPUs are used in steps of 4 ms of 128 samples.
+    assert float(shown(comparison, "CPU s/1k", "torch")) == pytest.approx(1.9 * 4e-3 / 128 * 1000, rel=0.1)
+    assert "CPU seconds per 1,000 samples" in text(comparison)
+
+
+def sensor(status, why=None):
+    return SensorReport(
+        name="rapl.package-0", quantity="energy", unit="J", scope="", source="", status=status, reason=why
+    )
+
+
+@pytest.mark.parametrize(
+    ("sensors", "energy_s", "refused", "code", "because"),
+    [
+        ([sensor("unavailable", reason("root_only", file="f"))], 10.4, None, "energy_no_sensor", "root_only"),
+        ([sensor("measured")], 0.0, None, "energy_not_asked", None),
+        ([sensor("measured")], 10.4, None, "energy_not_reached", None),
+        ([sensor("measured")], 10.4, reason("counter_stuck", block_s=12.0), "energy_refused", "counter_stuck"),
+    ],
+)
+def test_a_run_without_joules_says_why(sensors, energy_s, refused, code, because):
+    def change(launch):
+        if refused is not None:
+            launch.energy = [
+                *b.energy(None, reason=refused),
+                *b.energy(None, sensor="rapl.psys", reason=reason("other")),
+            ]
+
+    built = b.profile(b.group("g", b.member("torch", 4.0, change=change)), sensors=sensors)
+    built.suite = b.msgspec.structs.replace(
+        built.suite, plan=b.msgspec.structs.replace(built.suite.plan, energy_s=energy_s)
+    )
+    (note,) = [note for note in compare_within("x", built).notes if note.what.code.startswith("energy_")]
+    assert (note.what.code, note.because and note.because.code) == (code, because)
+    assert text(compare_within("x", built)).count("energy:") == 1
+
+
+def sampled(rng, busy_w, idle_w, update_s):
+    """A launch of 12 s as a sampler with jitter sees it, on a machine whose idle power drifts: by up to a twentieth."""
+    drift_w, phase_s = rng.uniform(-0.05, 0.05) * idle_w, rng.uniform(0, update_s)
+    begin_s, end_s = 4 + rng.uniform(0, 0.2), 16 + rng.uniform(0, 0.2)
+
+    def joules(t):
+        return idle_w * t + drift_w * t**2 / 40 + busy_w * np.clip(t - begin_s, 0, end_s - begin_s)
+
+    at_s = np.arange(0, 20, 0.1) + rng.exponential(0.004, 200)
+    counter = joules(np.floor((at_s - phase_s) / update_s) * update_s + phase_s)
+    about = {"name": "rapl.package-0", "quantity": "energy", "unit": "J", "scope": "", "source": "", "counter": True}
+    of_package = SensorReport(**about, status="measured", update_period_ns=round(update_s * S))
+    samples = Samples([Series(of_package, (at_s * S).astype(int).tolist(), counter.tolist())])
+    (entry,) = samples.energy(round(begin_s * S), round(end_s * S), 10_000, 100)
+    idle = Idle((round(0.3 * S), round(3.3 * S)), (round(16.5 * S), round(19.5 * S)))
+    launch = Launch(cell_key="", group="g", round=0, process="", started="", energy=[_with_idle(entry, samples, idle)])
+    return launch_energy(b.cell(), launch)
+
+
+def test_net_with_its_uncertainty_holds_the_truth_in_95_of_100_trials_at_least():
+    rng, held = np.random.default_rng(3), 0
+    for _ in range(200):
+        busy_w = rng.uniform(5, 300)
+        of = sampled(rng, busy_w, rng.uniform(5, 80), rng.choice([0.001, 0.02, 0.1]))
+        held += abs(of.power_w - of.idle_w - busy_w) <= of.net_error_w
+    assert held >= 190
+
+
+def test_the_interval_of_a_ratio_of_joules_holds_the_truth_in_95_of_100_trials():
+    rng, held, trials = np.random.default_rng(12), 0, 300
+    for _ in range(trials):
+        truth = float(np.exp(rng.uniform(-0.7, 0.7)))
+        power_w, sd = rng.uniform(20, 300), rng.uniform(0.002, 0.05)
+
+        def members(truth=truth, power_w=power_w, sd=sd):
+            level = {number: rng.normal(0, 0.1) for number in range(8)}  # the machine's, in both members
+            for name, factor in (("torch", 1.0), ("jax", truth)):
+
+                def change(launch, factor=factor):
+                    aligned = rng.uniform(-0.01, 0.01)
+                    drawn_w = factor * power_w * np.exp(level[launch.round] + rng.normal(0, sd)) * (1 + aligned)
+                    launch.energy = b.energy(float(10 * drawn_w), **BLOCK)
+
+                yield b.member(name, 4.0, change=change)
+
+        versus = row(compared(*members(), cycles=1), "jax").energy_versus
+        held += versus.low <= truth <= versus.high
+    assert held >= 0.95 * trials - 2 * np.sqrt(trials * 0.05 * 0.95)
