@@ -43,6 +43,8 @@ def ask(audited: Audited, rules: Sequence[Rule]) -> Asked:
     answers = Asked([], [], {})
     for asked in rules:
         if asked.scope == "profile":
+            if not _concerns(asked, [audited]):
+                continue
             _take(answers, asked, audited.label, [asked.check(audited)])
         elif asked.scope != "fleet":
             groups = [[member for member in group if asked.applies(member.cell.device)] for group in audited.groups]
@@ -63,7 +65,7 @@ def summed_up(
     """
     of_fleet = Asked([], [], {})
     for asked in rules:
-        if asked.scope == "fleet" and len(audited) > 1:
+        if asked.scope == "fleet" and len(audited) > 1 and _concerns(asked, audited):
             _take(of_fleet, asked, "", [asked.check(audited)])
     parts = [*answers, of_fleet]
     findings = [finding for part in parts for finding in part.findings]
@@ -75,6 +77,11 @@ def summed_up(
         not_checked=not_checked,
         rules=[RuleOutcome(rule=asked.name, outcome=_outcome(asked.name, parts)) for asked in rules],
     )
+
+
+def _concerns(asked: Rule, audited: Sequence[Audited]) -> bool:
+    """Whether a rule is of any kind of device, or some cell is on one that it is of."""
+    return asked.on == "any" or any(asked.applies(result.cell.device) for of in audited for result in of.results)
 
 
 def _outcome(rule: str, parts: Sequence[Asked]) -> Summary:

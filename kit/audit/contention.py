@@ -81,7 +81,7 @@ def throttled(member: Member) -> Outcome:
     if not lost.is_throttled:
         return None
     evidence: dict[str, Value] = {"throttled_pct": lost.throttled_pct, "cpus": lost.cpus}
-    explains = ("cpus_idle", "stalls", "contention")
+    explains = ("cpus_idle", "stalls", "contention", "cpu_pressure")
     return member.finding("throttled", "warning", evidence, lost.throttled_pct, reason("raise_quota"), explains)
 
 
@@ -99,5 +99,5 @@ def contention(member: Member) -> Outcome:
         "cpus": lost.cpus,
     }
     return member.finding(
-        "contention", "warning", evidence, lost.contention_pct, reason("quiet_machine"), ("cpus_idle",)
+        "contention", "warning", evidence, lost.contention_pct, reason("quiet_machine"), ("cpus_idle", "cpu_pressure")
     )

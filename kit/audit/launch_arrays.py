@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.profile.launch import Launch
+from kit.profile.launch import Fit, Launch
 from kit.stats.rounds import BlockArrays
 
 Place = tuple[int, int]  # of a block: round and cycle
@@ -67,6 +67,15 @@ def cpus_used(launches: Iterable[Launch]) -> float | None:
             if cpu_ns is not None:
                 used_ns, spans_ns = used_ns + cpu_ns, spans_ns + span_ns
     return used_ns / spans_ns if spans_ns else None
+
+
+def pipeline_ratio(launch: Launch, fit: Fit) -> float | None:
+    """Return the time of the fit's steps over what as many resident steps took in the references around each block."""
+    steps, references = np.asarray(launch.blocks.steps, float), np.asarray(fit.reference_ns)
+    if len(references) != len(steps) + 1:
+        return None
+    predicted_ns = float(np.sum(steps * (references[:-1] + references[1:]) / 2))
+    return sum(launch.blocks.duration_ns) / predicted_ns
 
 
 def block_arrays(launch: Launch) -> BlockArrays:

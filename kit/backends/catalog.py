@@ -1,14 +1,17 @@
 """Which backends there are, named without importing any framework, and loading one.
 
 A backend is a folder in `kit/backends/`: `about.py` with its `BackendEntry`, importable without the framework, and
-`backend.py` with `BACKEND`, which imports it. Other distributions add such packages as entry points of the group
+`backend.py` with `BACKEND`, which imports it; where it has operations, `operations.py` with `build(cell)`. Other
+distributions add such packages as entry points of the group
 `steadykit.backends`.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
 from kit import backends
@@ -18,7 +21,8 @@ from kit.workloads.catalog import discover
 from kit.workloads.installed import installed
 
 if TYPE_CHECKING:
-    from kit.backends.protocol import Backend
+    from kit.backends.protocol import Backend, Runnable
+    from kit.profile.cell import Cell
 
 
 _entries = discover(backends, BackendEntry, "about")
@@ -49,3 +53,13 @@ def load(name: str) -> Backend:
     except ImportError as error:
         raise BackendError(f"{entry.title} cannot be imported ({error}); install it or leave it out") from error
     return cast("Backend", module.BACKEND)
+
+
+def has_operations(name: str) -> bool:
+    """Whether ceilings can be measured in a backend."""
+    return find_spec(f"{_packages[name]}.operations") is not None
+
+
+def load_operations(name: str) -> Callable[[Cell], Runnable]:
+    """Return what builds the operation that a cell names; its framework is imported."""
+    return cast("Callable[[Cell], Runnable]", import_module(f"{_packages[name]}.operations").build)

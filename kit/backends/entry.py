@@ -25,6 +25,7 @@ class BackendEntry(NamedTuple):
     precisions: tuple[str, ...] = ("float32",)
     feeds: tuple[str, ...] = ("device", "host")
     environment_prefixes: tuple[str, ...] = ()  # of the variables that it reads
+    decided_by: tuple[str, ...] = ()  # patterns of variables that it reads and that decide its speed
     environment: Mapping[str, str] = {}  # what its members are started with, unless the user has set it
     sharing: Mapping[str, str] = {}  # as much, so that members can share a GPU; not where it keeps its defaults
     start_s: float = 6.0  # of a member's start on two virtual CPUs, its first build included: for estimates alone

@@ -116,8 +116,8 @@ class Backend(Protocol):
     name: str  # as in cells
     version: str  # the framework's own
 
-    def set_threads(self, threads: int) -> ThreadSetting:
-        """Set compute threads. Called once, before anything runs on a device."""
+    def set_threads(self, threads: int | None) -> ThreadSetting:
+        """Set compute threads; None: leave them as they are. Called once, before anything runs on a device."""
 
     def count(self, kind: str) -> int:
         """Return how many devices of a kind of `kit.devices` the framework sees and this backend can use.

@@ -26,10 +26,13 @@ def plot(*, profiles: tuple[Path, ...], out: Path | None, kind: str | None, base
     """Draw PROFILES. A folder stands for the profiles in it."""
     if out is not None:
         _check_out(out, force=force)
+    from kit.audit.ceilings import without_operations
     from kit.profile.store import read_profile
 
     paths = list(profile_files(profiles))
     labelled = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
+    if kind != "roofline":
+        labelled = [(label, without_operations(profile)) for label, profile in labelled]
     kind = kind or usual_kind([profile for _, profile in labelled])
     if out is None:
         out = Path(f"{kind}.svg")

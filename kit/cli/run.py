@@ -111,6 +111,7 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
 @click.option(
     "--label", default="", callback=_label, metavar="TEXT", help="Your name for the run, in place of its file's."
 )
+@click.option("--ceilings", is_flag=True, help="Measure what the frameworks reach at most, too, for shares of it.")
 @click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
 @click.option("--force", is_flag=True, help="Replace the profile that is at --out.")
 @click.option("--resume", is_flag=True, help="Resume the unfinished run of --out.")
@@ -192,10 +193,12 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
     from kit.runner.cpus import threads_here
     from kit.runner.member import phase_limit_s
     from kit.runner.prepare import check_devices, drop_missing_backends, ensure_data, prepare, with_digests
+    from kit.suites.ceilings import with_ceilings
     from kit.suites.options import apply_options, parameters_given, variants_given
     from kit.suites.plan import plan_cells
     from kit.suites.program import programs_given
     from kit.suites.suite import DEFAULT_SUITE, QUICK_SUITE, load_suite
+    from kit.workloads.operations import is_operation
 
     if options["rounds"] is not None and options["until_precision"] is not None:
         raise click.UsageError("--rounds and --until-precision cannot both decide how many rounds there are; give one")
@@ -226,6 +229,12 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
         given = "of which several values are given; --compare AXIS compares another"
         line = f"comparing {', '.join(varying)}, {given}" if varying else f"one {suite.compare[0]} is left to compare"
         click.echo(f"kit: {line}", err=True)
+    if options["ceilings"]:
+        suite = with_ceilings(suite)
+        planned = plan_cells(suite)
+        if not any(map(is_operation, planned)):
+            names = ", ".join(dict.fromkeys(cell.backend for cell in planned))
+            raise click.UsageError(f"--ceilings: {names} has no operations that show what it reaches; leave it out")
     check_devices(planned)
     cells, skipped = drop_missing_backends(planned, variants, axes["backends"])
     for entry in skipped:
@@ -271,7 +280,7 @@ def _options(*, given_only: bool = False) -> dict[str, Any]:
 
 def _say_overruled(threads: int) -> None:
     """Name the thread variables that are ignored: every member is given its number of threads."""
-    from kit.runner.processes.process import THREAD_VARIABLES
+    from kit.backends.environment import THREAD_VARIABLES
 
     asked = {name: os.environ[name] for name in THREAD_VARIABLES if os.environ.get(name, str(threads)) != str(threads)}
     if asked:

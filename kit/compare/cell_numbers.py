@@ -118,6 +118,7 @@ def numbers_of(
         rounds=len(by_round),
         contention_pct=None if (lost := cpu_loss(good)) is None or not lost.is_contended else lost.contention_pct,
         fit=fit_numbers(good, step_ns),
+        empty_wait_ns=statistics.median(waits) if (waits := _empty_waits(good)) else None,
         phases_ns=phases_ns(good) if details else {},
         counters=counters_per_step(good) if details else {},
         sensors=_sensors(good) if details else {},
@@ -266,6 +267,10 @@ def _injected_ratio(launch: Launch) -> float | None:
         return None
     spans_ns = np.asarray(blocks.span_ns, np.float64)
     return float(np.median(spans_ns / (spans_ns - [delay_ns or 0 for delay_ns in delays_ns])))
+
+
+def _empty_waits(launches: Iterable[Launch]) -> list[int]:
+    return [launch.empty_wait_ns for launch in launches if launch.empty_wait_ns is not None]
 
 
 def _cpu_per_sample_ns(cell: Cell, launches: Sequence[Launch]) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from kit.audit.launch_arrays import pipeline_ratio
 from kit.compare.rows import FitNumbers, ScoreDifference, ScoreVerdict
 from kit.profile.launch import Fit, Launch
 from kit.stats.difference import over_rounds
@@ -41,15 +42,6 @@ def fit_numbers(launches: Iterable[Launch], step_ns: float | None = None) -> Fit
         score_sd=statistics.stdev(scores) if len(scores) > 1 else None,
         repeats=len(scores),
     )
-
-
-def pipeline_ratio(launch: Launch, fit: Fit) -> float | None:
-    """Return the time of the fit's steps over what as many resident steps took in the references around each block."""
-    steps, references = np.asarray(launch.blocks.steps, float), np.asarray(fit.reference_ns)
-    if len(references) != len(steps) + 1:
-        return None
-    predicted_ns = float(np.sum(steps * (references[:-1] + references[1:]) / 2))
-    return sum(launch.blocks.duration_ns) / predicted_ns
 
 
 def _steps_of(launch: Launch, fit: Fit) -> int:

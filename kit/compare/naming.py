@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from kit.profile.cell import AXES, OWN, Cell
+from kit.workloads.operations import is_operation
 
 # In a title only where groups differ in them, or where a row is named by something else; workload and task always.
 TITLED = ("backend", "batch", "device", "precision", "compile_mode", "feed", "devices", "threads", "variant")
@@ -20,6 +21,8 @@ def label_members(by_key: Mapping[str, Cell], compared: Sequence[str]) -> dict[s
     """Return a name for each cell key: its values on the compared axes, and on others where these do not tell apart."""
     cells = list(by_key.values())
     known = axes_of(cells)
+    if all(map(is_operation, cells)):
+        compared = ["backend"]
     axes = [axis for axis in compared if axis in known] or ["backend"]
     for axis in known:
         if len({_name(cell, axes) for cell in cells}) == len(cells):
@@ -39,7 +42,11 @@ def cell_names(cells: Sequence[Cell]) -> dict[str, str]:
     for cell in cells:
         # A program's backend is no framework.
         axes = axes_named if cell.precision == OWN else ["backend", *axes_named]
-        names[cell.key] = f"{cell.workload} ({', '.join(_shown(cell, axis) for axis in axes)})"
+        # Of parameters a cell has its own workload's; an operation has one task and batch.
+        of_cell = [axis for axis in axes if axis in AXES or cell.value(axis) is not None]
+        if is_operation(cell):
+            of_cell = [axis for axis in of_cell if axis not in ("task", "batch")]
+        names[cell.key] = f"{cell.workload} ({', '.join(_shown(cell, axis) for axis in of_cell)})"
     return names
 
 
@@ -58,6 +65,11 @@ def swept_axis(cells: Sequence[Cell], compared: Sequence[str]) -> str | None:
 
 def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
     """Return the title of each group in parts: workload and task, then what its cells share and others' do not."""
+    if len({is_operation(group[0]) for group in groups}) > 1:
+        # A network is not told apart from an operation by its batch.
+        alike = [[other for other in groups if is_operation(other[0]) == of] for of in (False, True)]
+        by_group = {id(group): title for some in alike for group, title in zip(some, titles(some), strict=True)}
+        return [by_group[id(group)] for group in groups]
     cells = [cell for group in groups for cell in group]
     parameters = _parameters(cells)
     varying = {axis for axis in (*parameters, *TITLED) if _differ_in(cells, axis)}
@@ -67,7 +79,8 @@ def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
     for group in groups:
         shared = [axis for axis in axes_of(cells) if not _differ_in(group, axis)]
         are_programs = group[0].precision == OWN
-        head = " ".join(getattr(group[0], axis) for axis in ("workload", "task") if axis in shared)
+        named_by = ("workload",) if is_operation(group[0]) else ("workload", "task")
+        head = " ".join(getattr(group[0], axis) for axis in named_by if axis in shared)
         if are_programs and "workload" not in shared:
             head = f"programs {head}".rstrip()
         # Of a program no framework is known.

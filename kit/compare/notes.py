@@ -17,6 +17,7 @@ from kit.profile.schema import CellResult, Profile
 from kit.stats.rounds import By
 from kit.stats.runs import RUNS_FOR_SPREAD, RUNS_SD
 from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
+from kit.workloads.operations import is_operation
 
 # More notes of one kind than these are a list nobody reads.
 ALIKE_MAX = 6
@@ -26,7 +27,9 @@ DIGEST_SHOWN = len("sha256:") + 12
 
 def headline_of(label: str, profile: Profile) -> Headline:
     """Return what ran, where and when."""
-    cells = [result.cell for result in profile.cells]
+    every = [result.cell for result in profile.cells]
+    # Beside networks, operations are what they are held against.
+    cells = [cell for cell in every if not is_operation(cell)] or every
     identity = profile.identity
     rounds = [len({launch.round for launch in result.launches if launch.gave_number}) for result in profile.cells]
     readable = {sensor.quantity for sensor in profile.sensors if sensor.status != "unavailable"}
@@ -57,7 +60,9 @@ def axis_values(cells: Iterable[Cell]) -> dict[str, list[str]]:
 
 def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: By) -> list[Note]:
     """Return what must be said of one profile's table."""
-    numbers = [row.numbers for group in groups for row in group.rows]
+    rows = [row for group in groups for row in group.rows]
+    networks = [row for row in rows if not is_operation(row.cell)]
+    numbers = [row.numbers for row in networks or rows]
     # Fits are repeated in fewer rounds than steps, and say so in their rows.
     repeated = [of_row for of_row in numbers if of_row.fit is None] or numbers
     rounds = min((of_row.launches for of_row in repeated if of_row.launches), default=ROUNDS_PRELIMINARY)
@@ -71,6 +76,9 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
     if by == "step" and any(len({row.cell.batch for row in group.rows}) > 1 for group in groups):
         notes.append(Note(what=reason("per_sample")))
     notes += [*_images(profile), *_versions(profile), *parity_notes(profile.cells)]
+    if networks and len(networks) < len(rows):
+        measured = {group.key for group in groups if is_operation(group.rows[0].cell)}
+        notes.append(Note(what=reason("ceilings_measured", operations=len(measured))))
     notes += energy_notes(profile, [row for group in groups for row in group.rows])
     if any(of_row.process_shared for of_row in numbers):
         notes.append(Note(what=reason("process_shared")))

@@ -17,6 +17,7 @@ from kit.stats.rounds import By
 from kit.stats.verdict import RULE, Versus
 
 if TYPE_CHECKING:
+    from kit.audit.ceilings import Reach
     from kit.audit.finding import Finding
 
 # incompatible: not compared, unless by force; warns: could explain a difference; noted: explains nothing by itself.
@@ -118,6 +119,8 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 0
     contention_pct: float | None = None  # CPU time that others took; null: not counted
     fit: FitNumbers | None = None
+    empty_wait_ns: float | None = None  # on an accelerator: of a wait with nothing to wait for
+    reach: Reach | None = None  # against what was measured in its run; null: of several runs
     phases_ns: dict[str, float] = {}
     counters: dict[str, float] = {}  # per step
     sensors: dict[str, SensorSummary] = {}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kit.audit.ceilings import Ceiling, ceilings_of, reach_of
 from kit.audit.two_modes import Modes
 from kit.compare.cell_numbers import (
     Processes,
@@ -47,20 +48,37 @@ class WholeGroup(NamedTuple):
         return Pairs(self.parts, cells, {key: result.launches for key, result in self.results.items()}, modes, by)
 
     def cell_run(
-        self, key: str, pairs: Pairs, baseline: str, processes: Processes, by: By, *, details: bool = True
+        self, key: str, pairs: Pairs, baseline: str, run: RunFacts, by: By, *, details: bool = True
     ) -> CellRun:
         """Return what is kept of a cell; arguments as of `numbers_of`."""
         result = self.results[key]
         shown_ns = pairs.shown_ns(key, baseline)
+        numbers = numbers_of(result, result.launches, run.processes, shown_ns, by, details=details)
+        if details:
+            ratio = None if numbers.fit is None else numbers.fit.pipeline_ratio
+            reach = reach_of(result.cell, numbers.step_ns, ratio, run.ceilings)
+            numbers = msgspec.structs.replace(numbers, reach=reach)
         return CellRun(
             cell=result.cell,
             group=self.key,
             name=self.names[key],
-            numbers=numbers_of(result, result.launches, processes, shown_ns, by, details=details),
+            numbers=numbers,
             facts=cell_facts(result.launches),
             marks=[mark for launch in result.launches for mark in launch_marks(launch)] if details else [],
             failure=first_failure(result.launches),
         )
+
+
+class RunFacts(NamedTuple):
+    """What the numbers of a run's cells are read with."""
+
+    processes: Processes
+    ceilings: list[Ceiling]
+
+    @classmethod
+    def of(cls, profile: Profile) -> RunFacts:
+        """Return those of a profile."""
+        return cls(processes_shared(profile), ceilings_of(profile))
 
 
 class CellRun(NamedTuple):
@@ -137,11 +155,11 @@ def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool =
         by: what its cells will be compared by.
         details: marks, phases, counters, sensors and who is the fastest, too: of many runs they are not shown.
     """
-    processes, cells, fastest = processes_shared(profile), dict[str, CellRun](), dict[str, list[str]]()
+    facts, cells, fastest = RunFacts.of(profile), dict[str, CellRun](), dict[str, list[str]]()
     for group in whole_groups(profile):
         pairs, baseline = group.pairs(by), group.parts[0].baseline
         for key in group.results:
-            cells[key] = group.cell_run(key, pairs, baseline, processes, by, details=details)
+            cells[key] = group.cell_run(key, pairs, baseline, facts, by, details=details)
         if details:
             fastest[group.key] = _fastest(group, pairs, cells, by)
     return Run(

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kit.audit.ceilings import without_operations
 from kit.compare.cell_numbers import first_failure
 from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.devices_used import devices_used
@@ -101,7 +102,7 @@ def suite_table(
         figures: under each device.
         profiles: with their labels, measured and published.
     """
-    given = list(profiles)
+    given = [(label, without_operations(profile)) for label, profile in profiles]
     axes = [*axes, *_axes_left_out(given, axes)]
     rows = _rows(given, axes)
     columns = []

@@ -16,7 +16,7 @@ from kit.audit.finding import Finding
 from kit.audit.launch_arrays import block_arrays
 from kit.audit.rule import groups_of
 from kit.audit.two_modes import modes_of
-from kit.compare.cell_numbers import compile_first_ns, judged_ns, processes_shared
+from kit.compare.cell_numbers import compile_first_ns, judged_ns
 from kit.compare.energy import energy_verdicts
 from kit.compare.fits import score_difference
 from kit.compare.leaders import leaders_of
@@ -24,7 +24,7 @@ from kit.compare.naming import swept_axis, titles
 from kit.compare.notes import deduplicated, headline_of, notes_within
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Comparison, GroupRows, Recommendation, Row
-from kit.compare.runs import CellRun, WholeGroup, row_of, whole_groups, whole_key
+from kit.compare.runs import CellRun, RunFacts, WholeGroup, row_of, whole_groups, whole_key
 from kit.errors import KitError
 from kit.profile.reason import reason
 from kit.profile.schema import CellResult, Profile
@@ -63,14 +63,14 @@ def compare_within(
     if baseline is not None and baseline not in known and not any(baseline in group.results for group in whole):
         raise KitError(f"no baseline {baseline!r} in {label}; choose from {', '.join(sorted(known))}")
     heads = titles([[result.cell for result in group.results.values()] for group in whole])
-    processes = processes_shared(profile)
+    facts = RunFacts.of(profile)
     members = [member for group in groups_of(profile) for member in group]
     modes = {(member.group, member.cell.key): of for member in members if (of := modes_of(member)) is not None}
     groups = []
     for group, title in zip(whole, heads, strict=True):
         base = next((key for key, name in group.names.items() if baseline in (name, key)), group.parts[0].baseline)
         pairs = group.pairs(by, modes)
-        runs = {key: group.cell_run(key, pairs, base, processes, by) for key in group.results}
+        runs = {key: group.cell_run(key, pairs, base, facts, by) for key in group.results}
         of_group = [finding for finding in findings if whole_key(finding.group) == group.key]
         axis = swept_axis([run.cell for run in runs.values()], profile.suite.compare)
         groups.append(_group_rows(group, runs, pairs, base, of_group, title, axis, by))

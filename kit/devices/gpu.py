@@ -126,6 +126,8 @@ class Gpu(Device):
         nvml = board.nvml
         clock, die = nvml.NVML_CLOCK_SM, nvml.NVML_TEMPERATURE_GPU
         mode, mig, ecc = (board.ask(f"nvmlDeviceGet{what}Mode") for what in ("Compute", "Mig", "Ecc"))
+        uncorrected = nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
+        remapped = board.ask("nvmlDeviceGetRemappedRows")  # corrected, uncorrected, pending, failed
         return AcceleratorState(
             name=f"{self.kind} {board.place}",
             power_cap_w=number("nvmlDeviceGetEnforcedPowerLimit", per_unit=1000),
@@ -142,6 +144,14 @@ class Gpu(Device):
             processes=_processes(board),
             power_violation_ns=since_loaded_ns(nvml.NVML_PERF_POLICY_POWER),
             thermal_violation_ns=since_loaded_ns(nvml.NVML_PERF_POLICY_THERMAL),
+            pcie_width=board.ask("nvmlDeviceGetCurrPcieLinkWidth"),
+            pcie_width_max=board.ask("nvmlDeviceGetMaxPcieLinkWidth"),
+            pcie_generation=board.ask("nvmlDeviceGetCurrPcieLinkGeneration"),
+            pcie_generation_max=board.ask("nvmlDeviceGetMaxPcieLinkGeneration"),
+            ecc_uncorrected=board.ask("nvmlDeviceGetTotalEccErrors", *uncorrected),
+            remapped_rows=remapped and remapped[1],
+            remap_pending=remapped and bool(remapped[2]),
+            remap_failed=remapped and bool(remapped[3]),
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import re
 import time
 from collections.abc import Callable
@@ -20,6 +22,8 @@ from kit.sensors.protocol import now_ns
 
 Value = TypeVar("Value")
 
+# <sys/timex.h>: its structure has less.
+TIME_ERROR, TIMEX_B = 5, 512
 # One of them is not interrupted, and some 100 ns wide.
 ANCHORS = 10
 # Where the kernel's drivers put the temperature of the processor, best first (psutil's names).
@@ -88,6 +92,10 @@ def state(root: Path = Path("/")) -> State:
         pressure_cpu_some_ns=ask(
             "pressure_cpu_some_ns", lambda: pressure_some_ns((root / "proc/pressure/cpu").read_bytes())
         ),
+        clock_synchronized=ask("clock_synchronized", _clock_synchronized),
+        core_throttled=ask("core_throttled", lambda: _throttle_count(cpu, "core")),
+        package_throttled=ask("package_throttled", lambda: _throttle_count(cpu, "package")),
+        numa_misses=ask("numa_misses", lambda: _numa_misses(cpu.parent / "node")),
         accelerators=[state for device in DEVICES.values() for state in device.states()],
         reasons=reasons,
     )
@@ -103,6 +111,27 @@ def _temperature_c() -> float | Reason:
     thermometers = psutil.sensors_temperatures()
     entries = next((thermometers[name] for name in CPU_THERMOMETERS if thermometers.get(name)), None)
     return float(max(entry.current for entry in entries)) if entries else reason("no_thermometer")
+
+
+def _clock_synchronized() -> bool:
+    """Ask adjtimex(2): with modes of 0 it changes nothing; TIME_ERROR says that nobody sets the clock."""
+    library = ctypes.CDLL(None, use_errno=True)
+    answer = library.adjtimex(ctypes.create_string_buffer(TIMEX_B))
+    if answer < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "adjtimex")
+    return bool(answer != TIME_ERROR)
+
+
+def _throttle_count(cpu: Path, what: str) -> int | Reason:
+    """Return how often heat held cores back; each CPU of a package counts the package's."""
+    counts = [int(file.read_text()) for file in cpu.glob(f"cpu[0-9]*/thermal_throttle/{what}_throttle_count")]
+    return sum(counts) if counts else reason("no_throttle_count")
+
+
+def _numa_misses(nodes: Path) -> int | Reason:
+    files = list(nodes.glob("node[0-9]*/numastat"))
+    misses = [int(re.findall(r"^numa_miss (\d+)", file.read_text(), re.MULTILINE)[0]) for file in files]
+    return sum(misses) if misses else reason("not_shown", source=str(nodes))
 
 
 def _throttled(root: Path) -> tuple[int, int] | Reason:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import subprocess
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +36,13 @@ def processor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO, cpu_root: Pat
         microcode=listed.get("microcode"),
         caches=cache_sizes(cpu_root),
         flags=flags,
+        siblings=cpu_lists(cpu_root / f"cpu{cpu}/topology/thread_siblings_list" for cpu in os.sched_getaffinity(0)),
+        nodes=cpu_lists((cpu_root.parent / "node").glob("node[0-9]*/cpulist")),
     )
-    for field in ("vendor", "cores_physical", "flags_sha256", "microcode", "caches"):
+    of_sysfs = ("caches", "siblings", "nodes")
+    for field in ("vendor", "cores_physical", "flags_sha256", "microcode", *of_sysfs):
         if not getattr(cpu, field):
-            reasons[f"cpu.{field}"] = reason("not_shown", source=str(cpu_root if field == "caches" else cpuinfo))
+            reasons[f"cpu.{field}"] = reason("not_shown", source=str(cpu_root if field in of_sysfs else cpuinfo))
     return cpu
 
 
@@ -66,6 +72,16 @@ def cache_sizes(cpu_root: Path) -> dict[str, int]:
         letter = {"Data": "d", "Instruction": "i"}.get(kind, "")
         sizes[f"L{level}{letter}"] = int(size.removesuffix("K")) * 1024  # the kernel writes them in KiB
     return sizes
+
+
+def cpu_lists(files: Iterable[Path]) -> list[list[int]]:
+    """Return the CPUs that files list, as "0-3,8", each list once; without those that cannot be read or are empty."""
+    lists = set()
+    for file in files:
+        with suppress(OSError, ValueError):
+            spans = [span.split("-") for span in file.read_text().strip().split(",")]
+            lists.add(tuple(cpu for span in spans for cpu in range(int(span[0]), int(span[-1]) + 1)))
+    return sorted(map(list, lists))
 
 
 def hypervisor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO) -> str | None:

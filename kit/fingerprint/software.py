@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from kit.fingerprint.container import container
+from kit.fingerprint.set_by import set_by
 from kit.profile.identity import Software
 from kit.profile.reason import Reason, reason
 from kit.version import __version__
@@ -86,6 +88,7 @@ def software(
         system = platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
         system = platform.system()
+    environment = relevant_environment(os.environ, prefixes)
     return Software(
         kit=__version__,
         python=f"{platform.python_implementation()} {platform.python_version()}",
@@ -93,7 +96,8 @@ def software(
         kernel=platform.release(),
         libc=libc,
         packages={name: " / ".join(sorted(numbers)) for name, numbers in sorted(versions.items())},
-        environment=relevant_environment(os.environ, prefixes),
+        environment=environment,
+        environment_set_by=set_by(environment, os.environ, container().engine, Path("/")),
     )
 
 

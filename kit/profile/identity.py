@@ -20,6 +20,9 @@ class Cpu(msgspec.Struct, frozen=True, kw_only=True):
     microcode: str | None
     caches: dict[str, Int64] = {}  # name -> bytes
     flags: list[str] = []  # sorted; empty: not known, as up to schema 2.3
+    # Of the cores that this process may use, the CPUs of each, usable or not; empty: not known, as up to schema 2.4.
+    siblings: list[list[Int64]] = []
+    nodes: list[list[Int64]] = []  # CPUs of each node of memory (NUMA) that has any; empty: not known
 
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +56,8 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
     libc: str | None
     packages: dict[str, str] = {}  # distribution -> version, frameworks and numerical libraries
     environment: dict[str, str] = {}  # variables that the workers inherit and that libraries read, by name
+    # Who set each of them: "image", "container", a launcher's name, "user"; empty: not recorded, as up to schema 2.4.
+    environment_set_by: dict[str, str] = {}
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,10 +93,22 @@ class AcceleratorState(msgspec.Struct, frozen=True, kw_only=True):
     processes: Int64 | None = None  # that compute on it; no member of this run is alive at this moment
     power_violation_ns: Int64 | None = None  # since the driver was loaded: slowed by its power cap
     thermal_violation_ns: Int64 | None = None
+    # Up to schema 2.4 not recorded:
+    pcie_width: Int64 | None = None  # lanes in use
+    pcie_width_max: Int64 | None = None  # that board and slot could use
+    pcie_generation: Int64 | None = None  # now, while nothing of this run is on it: boards lower it when idle
+    pcie_generation_max: Int64 | None = None
+    ecc_uncorrected: Int64 | None = None  # errors of memory since the driver was loaded
+    remapped_rows: Int64 | None = None  # of memory, after uncorrectable errors
+    remap_pending: bool | None = None  # a reset is needed before a row is replaced
+    remap_failed: bool | None = None  # a bank has no spare row left
 
 
 # Of a `State`: cumulative since the machine or the group was started; only their growth says something.
-STATE_COUNTERS = ("context_switches", "steal_ns", "cgroup_throttled", "cgroup_throttled_ns", "pressure_cpu_some_ns")
+STATE_COUNTERS = (
+    "context_switches", "steal_ns", "cgroup_throttled", "cgroup_throttled_ns", "pressure_cpu_some_ns",
+    "core_throttled", "package_throttled", "numa_misses",
+)  # fmt: skip
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +126,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     cgroup_throttled: Int64 | None
     cgroup_throttled_ns: Int64 | None
     pressure_cpu_some_ns: Int64 | None
+    core_throttled: Int64 | None = None  # times that heat held a core back, over all of them; null up to schema 2.4
+    package_throttled: Int64 | None = None  # the same of packages, as each of their CPUs counts it
+    clock_synchronized: bool | None = None  # the wall clock, by NTP or PTP, as the kernel was told
+    numa_misses: Int64 | None = None  # pages that came from another node of memory than was wanted
     accelerators: list[AcceleratorState] = []  # GPUs, as far as NVML lists them
     # `taken` on CLOCK_MONOTONIC_RAW, and how far apart the readings of that before and after were; null up to 2.4.
     raw_ns: Int64 | None = None

@@ -49,6 +49,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     epochs: Int64 = 1  # of a fit
     fit_rounds: Int64 | None = None  # in which fits are repeated; null: all
     fit_steps: Int64 | None = None  # updates of a fit at most; null: whole epochs
+    ceiling_rounds: Int64 | None = None  # of operations beside networks; null: all, and whole ones
     energy_s: float  # one long block at the end of a round, where an energy sensor answers; 0: not asked for
     energy_rounds: Literal["all", "last"] = "all"  # that have it; "last": of the rounds that are asked for
 
@@ -143,12 +144,14 @@ class DataUsed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Threads(msgspec.Struct, frozen=True, kw_only=True):
-    """Compute threads asked for and what the framework says it uses; CPUs the worker was allowed on."""
+    """Compute threads: asked for, said by the framework, seen to compute; CPUs the worker was allowed on."""
 
-    requested: Int64
+    requested: Int64  # by the kit; of a variant that sets variables for threads, what it would have been
     reported: Int64 | None
     reason: Reason | None
     cpus: list[Int64]
+    used: Int64 | None = None  # threads that had CPU time in the blocks; null: not known, as up to schema 2.4
+    used_reason: Reason | None = None
 
 
 class Parity(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,6 +220,8 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     blocks: Blocks = msgspec.field(default_factory=Blocks)
     recompiles: Compilations | None = None
     threads: Threads | None = None
+    # Variables that decide speed and that the framework reads, as the member had them; not what the kit gives all.
+    environment: dict[str, str] | None = None  # null: not recorded, as up to schema 2.4
     data: DataUsed | None = None  # null: a user's own program has its own
     calibration_start: Calibration | None = None
     calibration_end: Calibration | None = None

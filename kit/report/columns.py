@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from kit.compare.rows import Cost, EnergyNumbers, GroupRows, Row
 from kit.report.answer import less_or_more
 from kit.report.plain import NONE, one_line
-from kit.report.quantity import duration, energy, hundredths, number, percent, seconds, size, with_sd
+from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
 from kit.stats.rounds import By
+from kit.workloads.operations import is_operation
 
 # A longer name of a row, as of a profile, is cut: CSV has it whole.
 NAME_MAX = 34
@@ -76,6 +77,32 @@ def _score(title: str, metric: str, words: Callable[[float], str]) -> Shown:
     return Shown(title, score)
 
 
+def _rate(row: Row) -> str | None:
+    reach = row.numbers.reach
+    return None if reach is None or reach.rate is None or reach.unit is None else rate(reach.rate, reach.unit)
+
+
+def _rate_of_operation(row: Row) -> str | None:
+    return _rate(row) if is_operation(row.cell) else None
+
+
+def _rate_of_network(row: Row) -> str | None:
+    return None if is_operation(row.cell) else _rate(row)
+
+
+def _bound(row: Row) -> str | None:
+    """Return ``compute, 31 % of 182 GFLOP/s (matmul 1024, float32)``."""
+    reach = row.numbers.reach
+    if reach is None or reach.bound is None or reach.share_pct is None:
+        return None
+    words = f"{reach.bound} {reach.share_pct:.{0 if reach.share_pct >= 10 else 1}f} %"  # noqa: PLR2004
+    if reach.ceiling is None or reach.ceiling_unit is None:
+        return words
+    if reach.bound == "dispatch":
+        return f"{words}: {duration(reach.ceiling)} ({reach.operation})"
+    return f"{words} of {rate(reach.ceiling, reach.ceiling_unit)} ({reach.operation})"
+
+
 def _joules(row: Row) -> str:
     """Return joules per 1,000 samples, and how they compare with the baseline's."""
     versus, shown = row.energy_versus, number(1000 * (row.numbers.energy_per_sample_j or 0.0))
@@ -115,13 +142,15 @@ def _method(of: EnergyNumbers) -> str:
 
 STEP = (
     Shown("step", attrgetter("numbers.step_ns"), duration),
-    Shown("time/sample", attrgetter("numbers.sample_ns"), duration),
+    Shown("rate", _rate_of_operation),
+    Shown("empty wait", lambda row: row.numbers.empty_wait_ns if is_operation(row.cell) else None, duration),
+    Shown("time/sample", lambda row: None if is_operation(row.cell) else row.numbers.sample_ns, duration),
     Shown("fit", attrgetter("numbers.fit"), lambda fit: f"{'≈ ' if fit.is_computed else ''}{duration(fit.total_ns)}"),
     Shown("pipeline", _of_fit("pipeline_ratio"), percent),
     _score("accuracy %", "accuracy", hundredths),
     _score("MSE", "mean_squared_error", number),
     Shown("test pass", _of_fit("test_ns"), duration),
-    Shown("samples/s", attrgetter("numbers.samples_per_s"), number, hides=5),
+    Shown("samples/s", lambda row: None if is_operation(row.cell) else row.numbers.samples_per_s, number, hides=5),
 )
 LATENCY = (
     Shown("median", attrgetter("numbers.latency_ns"), duration),
@@ -134,8 +163,8 @@ MAIN = (
     Shown("start", attrgetter("numbers.start_ns"), seconds, hides=2, flag=("warm_start", " w")),
     Shown("compile", attrgetter("numbers.compile_ns"), seconds, hides=1, flag=("warm_start", " w")),
     Shown("memory", attrgetter("numbers.peak_memory_b"), size, hides=3, flag=("process_shared", "*")),
-    Shown("J/1k", lambda row: None if row.numbers.energy_per_sample_j is None else row, _joules, hides=4),
-    Shown("util %", _utilization, "{:.0f}".format, hides=4),
+    Shown("J/1k", lambda row: None if row.numbers.energy_per_sample_j is None else row, _joules, hides=6),
+    Shown("util %", _utilization, "{:.0f}".format, hides=6),
     Shown("CPU s/1k", _cpu_seconds, number, hides=4),
     COST,
 )
@@ -146,7 +175,7 @@ ENERGY = (
     Shown("W", _known("power_w", number)),
     Shown("peak W", _known("power_max_w", number)),
     Shown("idle W", _known("idle_w", number)),
-    Shown("J·s/step", _known("delay_product_js", number)),
+    Shown("J·s/step", _known("delay_product_js", "{:.3g}".format)),
     Shown("compile J", _known("compile_j", number)),
     Shown("J/epoch", _known("epoch_j", number)),
     Shown("J/fit", _known("fit_j", number)),
@@ -154,6 +183,8 @@ ENERGY = (
 )
 WIDE = (
     Shown("ratio of times", _interval),
+    Shown("rate", _rate_of_network),
+    Shown("bound", _bound),
     Shown("raw step", attrgetter("numbers.raw_step_ns"), duration),
     Shown("drift of the machine", attrgetter("numbers.drift_pct"), "{:.1f} %".format),
     Shown("CPUs used", attrgetter("numbers.cpus"), "{:.2f}".format),

@@ -21,6 +21,7 @@ from kit.report.platforms import device_words, platform_lines, platform_tables
 from kit.report.quantity import by_name, counted, moment, several
 from kit.report.sentences import FINDINGS, REMEDIES, filled, sentence
 from kit.report.table import Cell, Column, Explanation, Report, Table, plain_table
+from kit.workloads.operations import OPERATIONS, is_operation
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding
@@ -58,7 +59,9 @@ def comparison_report(
         name=NAME,
         headline=headline(comparison, titles),
         tables=[
-            table for groups in _of_like_tasks(comparison) for table in tables_of(comparison, groups, titles, wide)
+            table
+            for groups in _of_like_tasks(comparison, wide=wide)
+            for table in tables_of(comparison, groups, titles, wide)
         ],
         notes=[*note_lines(comparison), *mismatch_lines(comparison)],
         hint=HINT.format(file=path) if comparison.kind == "cells" else "",
@@ -104,11 +107,14 @@ def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Repo
     )
 
 
-def _of_like_tasks(comparison: Comparison) -> list[list[GroupRows]]:
-    """Return the groups of steps and those of fits, which have other columns."""
-    fits = [group for group in comparison.groups if any(row.cell.task == "fit" for row in group.rows)]
-    steps = [group for group in comparison.groups if group not in fits]
-    return [groups for groups in (steps, fits) if groups]
+def _of_like_tasks(comparison: Comparison, *, wide: bool) -> list[list[GroupRows]]:
+    """Return the groups of steps, those of fits and those of operations, which have other columns."""
+    operations = [group for group in comparison.groups if is_operation(group.rows[0].cell)]
+    networks = [group for group in comparison.groups if group not in operations]
+    fits = [group for group in networks if any(row.cell.task == "fit" for row in group.rows)]
+    steps = [group for group in networks if group not in fits]
+    # Beside networks they are what these are held against, and only `wide` does that.
+    return [groups for groups in (steps, fits, operations if wide or not networks else []) if groups]
 
 
 def _tables(comparison: Comparison, groups: Sequence[GroupRows], titles: Titles, wide: bool) -> list[Table]:
@@ -164,11 +170,13 @@ def headline(comparison: Comparison, titles: Titles) -> list[str]:
     data = dict.fromkeys(name for of in comparison.headlines for name in of.data)
     frameworks = _counted_or_named([titles.get(name, name) for name in axes["backend"]], "framework")
     are_programs = axes["precision"] == [OWN]
-    nets = _counted_or_named(axes["workload"], "program" if are_programs else "network")
-    crossed = [nets, *([] if are_programs else [frameworks]), "+".join(axes["task"])]
+    are_operations = not are_programs and {*axes["workload"]} <= OPERATIONS.keys()
+    noun = "program" if are_programs else "operation" if are_operations else "network"
+    crossed = [_counted_or_named(axes["workload"], noun), *([] if are_programs else [frameworks])]
+    crossed += [] if are_operations else ["+".join(axes["task"])]
     what = [
         " × ".join(crossed) + ("" if others else f" on {'+'.join(axes['device'])}"),
-        f"batch {_sizes(axes['batch'])}",
+        "" if are_operations else f"batch {_sizes(axes['batch'])}",
         ", ".join(precision for precision in axes["precision"] if precision != OWN),
         ", ".join(DATA_NAMES.get(name, name) for name in data),
     ]

@@ -23,7 +23,7 @@ from kit.stats.runs import SlowerBy
 from kit.stats.verdict import Versus
 
 # Not one number each: they have columns of their own, or none.
-STRUCTURES = ("phases_ns", "counters", "sensors", "modes", "fit", "step_interval_ns", "energy")
+STRUCTURES = ("phases_ns", "counters", "sensors", "modes", "fit", "reach", "step_interval_ns", "energy")
 NUMBERS = [name for name in Numbers.__struct_fields__ if name not in STRUCTURES]
 VERSUS = [name for name in Versus.__struct_fields__ if name not in STRUCTURES]
 
@@ -63,6 +63,7 @@ def _record(group: GroupRows, row: Row) -> dict[str, object]:
     record["failure"] = None if row.failure is None else sentence(row.failure)
     parts = {
         "fit": numbers.fit,
+        "reach": numbers.reach,
         "score_difference": row.score_difference,
         "break_even": row.break_even,
         "cost": row.cost,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kit.profile.clock import Certificate
-from kit.profile.identity import STATE_COUNTERS, Container, Identity
+from kit.profile.identity import STATE_COUNTERS, Container, Identity, Software
 from kit.profile.reason import Reason
 from kit.profile.schema import StateSpan
 from kit.profile.sensor import SensorReport
@@ -40,10 +40,16 @@ def identity_facts(identity: Identity) -> dict[str, str]:
         "container": _container(identity.container),
         "system": f"{software.os} · kernel {software.kernel} · {software.libc or 'C library unknown'}",
         "software": " · ".join((f"Python {software.python}", *packages)),
-        "environment": " · ".join(f"{name}={value}" for name, value in software.environment.items()) or "none of note",
+        "environment": " · ".join(_variable(software, name) for name in software.environment) or "none of note",
         "fingerprint": identity.hardware_sha256,
     }
     return facts | _not_known(identity.reasons)
+
+
+def _variable(software: Software, name: str) -> str:
+    """Return a variable with its value, and who set it where that is known and not the user."""
+    who = software.environment_set_by.get(name, "user")
+    return f"{name}={software.environment[name]}" + ("" if who == "user" else f" (set by: {who})")
 
 
 def state_facts(span: StateSpan) -> dict[str, str]:

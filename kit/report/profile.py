@@ -6,9 +6,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar, get_args
 
-from kit.audit.launch_arrays import block_arrays
+from kit.audit.launch_arrays import block_arrays, pipeline_ratio
 from kit.compare.cell_numbers import counters_per_step, launch_marks, numbers_of, phases_ns
-from kit.compare.fits import pipeline_ratio
 from kit.compare.notes import deduplicated, parity_notes, run_notes
 from kit.profile.launch import Fit, Launch, PhaseName, Threads
 from kit.profile.schema import CellResult, Profile
@@ -171,7 +170,8 @@ def _member(result: CellResult) -> list[str]:
 
 def _threads(threads: Threads) -> str:
     cpus = ",".join(map(str, threads.cpus))
-    return f"{threads.reported or 'unknown'} threads ({threads.requested} asked for) on CPUs {cpus}"
+    used = "" if threads.used is None else f", {threads.used} used"
+    return f"{threads.reported or 'unknown'} threads ({threads.requested} asked for{used}) on CPUs {cpus}"
 
 
 def _table(

@@ -15,6 +15,7 @@ Units = tuple[tuple[float, str], ...]  # largest first
 
 TIME_UNITS: Units = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 ENERGY_UNITS: Units = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
+RATE_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 BYTE_UNITS: Units = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 # End of a name -> how its value is shown. Names carry their units everywhere in a profile.
 PLAIN_UNITS = {"_w": "W", "_mhz": "MHz", "_pct": "%", "_c": "°C", "_s": "s", "_ppm": "ppm"}
@@ -57,6 +58,11 @@ def energy(value_j: float) -> str:
 def size(value_b: float) -> str:
     """Return ``450 MiB``; above that ``1.21 GiB``."""
     return _with_unit(value_b, BYTE_UNITS)
+
+
+def rate(value: float, unit: str) -> str:
+    """Return ``382 GFLOP/s``, ``45.6 GB/s``."""
+    return _with_unit(value, tuple((scale, f"{prefix}{unit}") for scale, prefix in RATE_PREFIXES))
 
 
 def known(value: T | None, show: Callable[[T], str]) -> str:

@@ -19,6 +19,7 @@ from kit.profile.unfinished import RunPlan
 from kit.runner.member import SHARED_PROCESS_ENDED
 from kit.stats.verdict import precise_enough
 from kit.suites.plan import SharedGroups, plan_shared_groups
+from kit.workloads.operations import is_operation
 
 # Beyond this, more rounds are not the answer: a quarter of a day for the smallest group.
 PRECISION_ROUNDS_MAX = 200
@@ -52,6 +53,8 @@ def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[S
     gone, fit_rounds = failed_cells(before), plan.suite.plan.fit_rounds
     if fit_rounds is not None and number >= fit_rounds:
         gone |= {cell.key for cell in plan.cells if cell.task == "fit"}
+    if (ceiling_rounds := plan.suite.plan.ceiling_rounds) is not None and number >= ceiling_rounds:
+        gone |= {cell.key for cell in plan.cells if is_operation(cell)}
     left = []
     for group in plan.groups:
         lasting = msgspec.structs.replace(group, cells=[key for key in group.cells if key not in gone])

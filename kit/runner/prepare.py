@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kit.backends.catalog import CATALOG, ENVIRONMENT_PREFIXES
+from kit.backends.environment import THREAD_VARIABLES
 from kit.devices.catalog import DEVICES
 from kit.engine.connection import local_engine
 from kit.engine.image import need_image
@@ -27,7 +28,6 @@ from kit.profile.unfinished import RunPlan
 from kit.runner.cpus import usable_cpus
 from kit.runner.energy import planned_s
 from kit.runner.interpreters import find_backend, interpreter_for
-from kit.runner.processes.process import THREAD_VARIABLES
 from kit.sensors.catalog import probe_all
 from kit.stats.verdict import ROUNDS_PRELIMINARY
 from kit.suites.plan import plan_groups
@@ -38,6 +38,7 @@ from kit.workloads.catalog import WORKLOADS
 from kit.workloads.data.choice import resolve_data
 from kit.workloads.data.files import data_folder
 from kit.workloads.installed import adding_distributions
+from kit.workloads.operations import is_operation
 
 
 def check_devices(cells: Sequence[Cell]) -> None:
@@ -84,11 +85,9 @@ def drop_missing_backends(
     """
     by_name = {variant.name: variant for variant in variants}
     for variant in variants:
-        if overruled := sorted({*variant.env} & {*THREAD_VARIABLES}):
-            raise KitError(
-                f"variant {variant.name}: {overruled[0]} is ignored: members use a thread for each usable CPU; "
-                "run twice, with other CPUs by taskset"
-            )
+        own = sorted({*variant.env} & {*THREAD_VARIABLES})
+        if own and any(cell.threads is not None for cell in cells if cell.variant == variant.name):
+            raise KitError(f"variant {variant.name}: {own[0]} and --threads both set threads; leave one of them out")
     missing: dict[str, Skipped] = {}
     for backend, name in dict.fromkeys((cell.backend, cell.variant) for cell in cells):
         variant = by_name[name]
@@ -113,9 +112,9 @@ def ensure_data(cells: Sequence[Cell], choice: str) -> tuple[dict[str, str], Rea
     Raises:
         DataError: a file that is there is wrong; or data that was asked for by name cannot be had.
     """
-    built = [cell.workload for cell in cells if CATALOG[cell.backend].builds_workloads]
+    built = [cell.workload for cell in cells if CATALOG[cell.backend].builds_workloads and not is_operation(cell)]
     if not built and choice != "auto":
-        raise KitError(f"programs bring their own data: leave out --data {choice}")
+        raise KitError(f"programs and operations have their own data: leave out --data {choice}")
     names = dict.fromkeys(WORKLOADS[workload].data for workload in built)
     resolved = {name: resolve_data(choice, name) for name in names}
     synthetic = [(name, data.reason) for name, data in resolved.items() if data.reason is not None]

@@ -12,11 +12,15 @@ Where members cannot be alive together they run one after another (`kit.runner.s
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from kit.profile.cell import Variant
+from msgspec.structs import replace
+
+from kit.backends.environment import THREAD_VARIABLES
+from kit.profile.cell import Cell, Variant
+from kit.profile.launch import StepPlan
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
 from kit.profile.unfinished import KeptLaunch, RunPlan
@@ -30,6 +34,7 @@ from kit.runner.sequential import LACK_OF_DEVICE_MEMORY, exclusive_device, lack_
 from kit.sensors.sampler import Sampling
 from kit.suites.plan import MemberPlan, SharedGroups
 from kit.worker.messages import Done, Prepare, ProgramRequest
+from kit.workloads.operations import is_operation
 
 if TYPE_CHECKING:
     from kit.runner.progress import RunProgress
@@ -38,6 +43,9 @@ if TYPE_CHECKING:
 GPU_SHARE = 0.9
 # A fit is cut only for progress, an interrupt, and the reference between its blocks.
 FIT_BLOCK_S = 1.0
+# Of operations beside networks: the best of some blocks counts, and their steps do the same from the second on.
+CEILING_CYCLES = 3
+CEILING_WARMUP_S = 0.3
 
 
 class Context(NamedTuple):
@@ -184,13 +192,14 @@ class _Round:
         return holders
 
     def _take_turns(self, group: Group, holders: Mapping[str, Member]) -> None:
-        plan, keys = self._context.plan.suite.plan, list(holders)
+        plan = steps_of(self._context.plan.suite.plan, [member.cell(key) for key, member in holders.items()])
+        keys = list(holders)
         for key in self._draw.sample(keys, len(keys)):
             holders[key].warm_up(key, group.key)
         for cycle in range(plan.cycles):
             for key in self._draw.sample(keys, len(keys)):
                 self._block(group, key, holders[key], cycle, plan.block_s)
-        if has_energy(self._context.plan, self._number):
+        if plan.energy_s > 0 and has_energy(self._context.plan, self._number):
             for key in self._draw.sample(keys, len(keys)):
                 holders[key].long_block(key, group.key, plan.energy_s)
 
@@ -218,13 +227,22 @@ def member_request(plan: RunPlan, member: MemberPlan, number: int, share: float)
     prepare = Prepare(
         programs=[ProgramRequest(cell=cell, slowdown_pct=variant.slowdown_pct, repeat=number) for cell in member.cells],
         sources=plan.suite.programs,
-        plan=plan.suite.plan,
+        plan=steps_of(plan.suite.plan, member.cells),
         data=plan.suite.data,
         seed=plan.suite.seed,
         threads=first.threads or default_threads(plan.cpus, plan.identity.container.cpu_limit),
+        tells_threads=not {*variant.env} & {*THREAD_VARIABLES},
         cpus=plan.cpus,
         clock=plan.clock,
         memory_share=GPU_SHARE * share,
         prove=number == 0,
     )
     return MemberRequest(first.backend, variant, prepare)
+
+
+def steps_of(steps: StepPlan, cells: Iterable[Cell]) -> StepPlan:
+    """Return how long these cells are measured: operations beside networks are shorter, and have no long block."""
+    if steps.ceiling_rounds is None or not all(map(is_operation, cells)):
+        return steps
+    cycles, warmup_s = min(steps.cycles, CEILING_CYCLES), min(steps.warmup_s, CEILING_WARMUP_S)
+    return replace(steps, cycles=cycles, warmup_s=warmup_s, warmup_steps=min(steps.warmup_steps, 3), energy_s=0.0)

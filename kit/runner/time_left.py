@@ -6,6 +6,7 @@ A fit is known from its first stretch on: steps that are left × what its steps 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from statistics import mean
 from typing import NamedTuple
 
@@ -16,8 +17,10 @@ from kit.profile.launch import StepPlan
 from kit.profile.schema import Group
 from kit.profile.unfinished import RunPlan
 from kit.runner.energy import has_energy, idle_s
+from kit.runner.round import steps_of
 from kit.suites.plan import SharedGroups, plan_shared_groups
 from kit.worker.messages import Done
+from kit.workloads.operations import is_operation
 
 # Of a fit at least, besides its reference's warm-up: two programs built, some stretches, two test passes. The fit of 50
 # updates of mlp took 3 s, the one of cnn 8 (TensorFlow) to 25 s (JAX).
@@ -51,14 +54,16 @@ class _Round(NamedTuple):
 
 def _round_of(shared: Sequence[SharedGroups], steps: StepPlan, energy: _Energy) -> _Round:
     members = [member for groups in shared for member in groups.members]
-    tasks = {cell.key: cell.task for member in members for cell in member.cells}
-    keys = [key for groups in shared for group in groups.groups for key in group.cells]
-    fits = [key for key in keys if tasks[key] == "fit"]
+    by_key = {cell.key: cell for member in members for cell in member.cells}
+    cells = [by_key[key] for groups in shared for group in groups.groups for key in group.cells]
+    fits = [cell.key for cell in cells if cell.task == "fit"]
+    plans = [steps_of(steps, [cell]) for cell in cells]
+    stepping = [plan for plan, cell in zip(plans, cells, strict=True) if cell.task != "fit"]
     starts_s = sum(CATALOG[member.cells[0].backend].start_s for member in members)
-    stepping = len(keys) - len(fits)
-    seconds = starts_s + len(keys) * steps.warmup_s + stepping * steps.cycles * steps.block_s
-    energy_s = stepping * energy.block_s + 2 * len(shared) * energy.idle_s
-    return _Round(seconds, fits, stepping * steps.cycles, energy_s)
+    blocks_s = sum(plan.cycles * plan.block_s for plan in stepping)
+    seconds = starts_s + sum(plan.warmup_s for plan in plans) + blocks_s
+    energy_s = sum(plan is steps for plan in stepping) * energy.block_s + 2 * len(shared) * energy.idle_s
+    return _Round(seconds, fits, sum(plan.cycles for plan in stepping), energy_s)
 
 
 def _planned(
@@ -68,12 +73,28 @@ def _planned(
     steps: StepPlan,
     energies: Sequence[_Energy],
 ) -> list[_Round]:
-    """Return the rounds, one for each of `energies`, where no cell fails: the first of them alone repeat fits."""
-    fits = {cell.key for cell in cells if cell.task == "fit"}
-    stepping = [group for group in groups if group.cells[0] not in fits]
-    whole, rest = (plan_shared_groups(cells, some, share) for some in (groups, stepping))
-    has_fits = [steps.fit_rounds is None or number < steps.fit_rounds for number in range(len(energies))]
-    return [_round_of(whole if fit else rest, steps, energy) for fit, energy in zip(has_fits, energies, strict=True)]
+    """Return the rounds, one for each of `energies`, where no cell fails: fits and operations end before steps do."""
+    by_key = {cell.key: cell for cell in cells}
+
+    @cache
+    def shared(*, fits: bool, operations: bool) -> list[SharedGroups]:
+        firsts = {group.key: by_key[group.cells[0]] for group in groups}
+        left = [
+            group
+            for group in groups
+            if (fits or firsts[group.key].task != "fit") and (operations or not is_operation(firsts[group.key]))
+        ]
+        return plan_shared_groups(cells, left, share)
+
+    def lasts(limit: int | None, number: int) -> bool:
+        return limit is None or number < limit
+
+    return [
+        _round_of(
+            shared(fits=lasts(steps.fit_rounds, number), operations=lasts(steps.ceiling_rounds, number)), steps, energy
+        )
+        for number, energy in enumerate(energies)
+    ]
 
 
 def estimate(

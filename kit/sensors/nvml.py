@@ -1,9 +1,10 @@
-"""NVIDIA GPUs through NVML: energy counter, power, utilization, memory, clock, what slows it, and temperature."""
+"""NVIDIA GPUs through NVML: energy, power, utilization, memory, clock, temperature, what slows it and for how long."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from statistics import median
 from types import ModuleType
@@ -103,7 +104,7 @@ def _handle(nvml: ModuleType, index: int) -> Any:  # noqa: ANN401
 
 
 def open_sampled() -> list[Sensor]:
-    """Open seven sensors for each GPU, those that the board does not answer marked so; or one that says why none."""
+    """Open the sensors of each GPU, those that the board does not answer marked so; or one that says why none."""
     boards = open_boards()
     if isinstance(boards, Reason):
         report = SensorReport(
@@ -111,7 +112,7 @@ def open_sampled() -> list[Sensor]:
         )
         return [Sensor(report, boards)]
     sensors = [sensor for board in boards for sensor in _sensors_of(board)]
-    counters = [sensor for sensor in sensors if sensor.report.counter and sensor.is_available]
+    counters = [sensor for sensor in sensors if sensor.report.quantity == "energy" and sensor.is_available]
     if counters:  # the boards of one machine are alike
         period_ns = update_period_ns(lambda: counters[0].read().value)
         for counter in counters:
@@ -134,12 +135,12 @@ def _sensors_of(board: Board) -> list[Sensor]:
     ) -> Sensor:
         report = SensorReport(
             name=f"nvml.{place}.{name}",
-            quantity="throttling" if unit == MASK else name,
+            quantity="throttling" if unit in (MASK, "ns") else name,
             unit=unit,
             scope=f"GPU {place} board, all processes",
             source=source,
             status="measured",
-            counter=name == "energy",
+            counter=unit in ("J", "ns"),
             update_period_ns=update_period_ns,
             mean_over_ns=mean_over_ns,
             device_id=bus,
@@ -149,7 +150,7 @@ def _sensors_of(board: Board) -> list[Sensor]:
         except nvml.NVMLError as error:
             if error.value != nvml.NVML_ERROR_NOT_SUPPORTED:
                 return Sensor(report, reason("nvml_failed", error=str(error)))
-            return Sensor(report, reason("nvml_no_energy_counter" if report.counter else "nvml_not_supported"))
+            return Sensor(report, reason("nvml_no_energy_counter" if unit == "J" else "nvml_not_supported"))
         return Sensor(report, value)
 
     def power_instant_w() -> float:
@@ -170,6 +171,12 @@ def _sensors_of(board: Board) -> list[Sensor]:
     memory = "nvmlDeviceGetMemoryInfo: used, by all processes"
     clock, die = nvml.NVML_CLOCK_SM, nvml.NVML_TEMPERATURE_GPU
     mask = "nvmlDeviceGetCurrentClocksEventReasons: at this moment"
+    violation = "nvmlDeviceGetViolationStatus: since the driver was loaded"
+    policies = {"power": nvml.NVML_PERF_POLICY_POWER, "thermal": nvml.NVML_PERF_POLICY_THERMAL}
+
+    def violation_ns(policy: int) -> float:
+        return float(nvml.nvmlDeviceGetViolationStatus(handle, policy).violationTime)
+
     return [
         sensor("energy", "J", energy, lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000),
         power,
@@ -185,6 +192,10 @@ def _sensors_of(board: Board) -> list[Sensor]:
         sensor("frequency", "MHz", "nvmlDeviceGetClockInfo: SM", lambda: nvml.nvmlDeviceGetClockInfo(handle, clock)),
         sensor("temperature", "C", "nvmlDeviceGetTemperature", lambda: nvml.nvmlDeviceGetTemperature(handle, die)),
         sensor("throttled", MASK, mask, lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)),
+        *(
+            sensor(f"{name}_violation", "ns", violation, partial(violation_ns, policy))
+            for name, policy in policies.items()
+        ),
     ]
 
 

@@ -79,14 +79,15 @@ class Samples(NamedTuple):
         """Return mean and largest of the readings within the windows; a sensor without a reading there is left out.
 
         A counter of energy gives the mean power between its readings, `<sensor>.power`, where it is updated often
-        enough. A mask of clocks event reasons gives the share of readings in which the GPU was slowed, and by what.
+        enough; one of nanoseconds the share of the time for which it rose. A mask of clocks event reasons gives the
+        share of readings in which the GPU was slowed, and by what.
         """
         summaries: dict[str, SensorSummary] = {}
         for series in self.series:
             name, unit = series.report.name, series.report.unit
             values = [value for inside in series.within(windows) for value in series.values[inside]]
             if series.report.counter:
-                summaries |= _mean_power(series, windows)
+                summaries |= _risen(series, windows) if unit == "ns" else _mean_power(series, windows)
             elif values and unit == nvml.MASK:
                 summaries |= _slowed(name, [nvml.slowing(int(value)) for value in values])
             elif values:
@@ -170,6 +171,22 @@ class Samples(NamedTuple):
 
 def _as_reason(refusal: Refusal) -> Reason:
     return Reason(code=refusal.code, values={**refusal.values})
+
+
+def _risen(series: Series, windows: Sequence[Window]) -> dict[str, SensorSummary]:
+    """Share of the time for which a counter of nanoseconds rose, over all readings and between two at most."""
+    spans = [
+        (after - before, later - earlier)
+        for inside in series.within(windows)
+        for (earlier, later), (before, after) in zip(
+            pairwise(series.at_ns[inside]), pairwise(series.values[inside]), strict=True
+        )
+    ]
+    if not spans or min(risen for risen, _ in spans) < 0:
+        return {}  # a counter that fell was reset: what it held is lost
+    mean = 100 * sum(risen for risen, _ in spans) / sum(span_ns for _, span_ns in spans)
+    highest = max(100 * risen / span_ns for risen, span_ns in spans)
+    return {series.report.name: SensorSummary(mean=mean, max=highest, unit="%", samples=len(spans))}
 
 
 def _mean_power(series: Series, windows: Sequence[Window]) -> dict[str, SensorSummary]:

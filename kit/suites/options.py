@@ -23,6 +23,7 @@ from kit.suites.suite import (
     load_suite,
 )
 from kit.workloads.catalog import WORKLOADS, parameters_of
+from kit.workloads.operations import OPERATIONS
 
 # Of a fit: enough for the mean of steps that do not change over an epoch, and half a minute where they take 0.3 s.
 QUICK_FIT_STEPS = 50
@@ -108,8 +109,9 @@ def _narrowed(tables: list[Axes], axis: str, values: list[Any]) -> list[Axes]:
 
 def _with_parameters(tables: list[Axes], parameters: Mapping[str, list[int]]) -> list[Axes]:
     """Return the tables with the parameters that their workloads have, and those that none has, to be refused."""
+    known_names = {*WORKLOADS, *OPERATIONS}
     known = [
-        {name for workload in table.workloads if workload in WORKLOADS for name in parameters_of(workload)}
+        {name for workload in table.workloads if workload in known_names for name in parameters_of(workload)}
         for table in tables
     ]
     unknown = set(parameters).difference(*known)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import asdict, replace
 
-from kit.backends.catalog import CATALOG
+from kit.backends.catalog import CATALOG, has_operations
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import FRAMEWORKS_OWN, Cell
 from kit.profile.schema import PART, Group
@@ -21,6 +21,7 @@ from kit.suites.program import sources_of
 from kit.suites.suite import FIELDS, Axes, Suite, SuiteError, check_choice
 from kit.workloads.catalog import DATASETS, WORKLOADS, parameters_of
 from kit.workloads.catalog import workload as workload_of
+from kit.workloads.operations import OPERATIONS, is_operation, operation_cells
 
 DEFAULT_COMPILE_MODE = "default"
 # Pairs that lie further apart in a cycle pair worse: 0.75, 3 and 6 s apart, an SD of 1.1 % became 1.7, 2.9 and 3.9 %.
@@ -56,12 +57,15 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
     sources = sources_of(suite)
     cells: dict[str, Cell] = {}
     for axes in suite.axes:
-        for cell in _product(suite, axes):
+        for cell in (*_product(suite, axes), *_operations(suite, axes)):
             source = sources.get(cell.workload)
             if source is None or source.takes_task or cell.task == axes.tasks[0]:
                 cells.setdefault(cell.key, cell)
     modes = {name: ", ".join(CATALOG[name].compile_modes) for name in suite.axes[0].backends}
     asked = " or ".join(suite.axes[0].compile_modes)
+    if not cells and all(_are_operations(suite, axes) for axes in suite.axes):
+        having = ", ".join(filter(has_operations, CATALOG))
+        raise SuiteError(f"{', '.join(modes)} has no operations; choose from {having}")
     if not cells:
         known = "; ".join(f"{name} has {names}" for name, names in modes.items())
         raise SuiteError(f'suite "{suite.name}" has no cells: no backend has the compile mode {asked}: {known}')
@@ -94,8 +98,10 @@ def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | N
     members: dict[str, list[Cell]] = {}
     for cell in cells:
         is_default = cell.compile_mode == CATALOG[cell.backend].compile_modes[0]
+        # Operations are compared between backends, whatever networks are compared over.
+        over = ["backend"] if is_operation(cell) else compare
         # Between backends a default compile mode is like any other's.
-        differing = [*compare, "compile_mode"] if "backend" in compare and is_default else compare
+        differing = [*over, "compile_mode"] if "backend" in over and is_default else over
         members.setdefault(cell.key_without(differing), []).append(cell)
     groups = []
     for key, alike in members.items():
@@ -117,7 +123,7 @@ def plan_shared_groups(cells: Sequence[Cell], groups: Sequence[Group], share: Se
     several cells of the group, as the points of a sweep: then it holds those of all parts.
     """
     by_key = {cell.key: cell for cell in cells}
-    names = {key: cell.key_without(share) for key, cell in by_key.items()}
+    names = {key: _process_name(cell, share) for key, cell in by_key.items()}
     whole: dict[str, set[str]] = {}
     for group in groups:
         whole.setdefault(group.key.partition(PART)[0], set()).update(group.cells)
@@ -142,9 +148,30 @@ def plan_shared_groups(cells: Sequence[Cell], groups: Sequence[Group], share: Se
     return together
 
 
+def _process_name(cell: Cell, share: Sequence[str]) -> str:
+    """Return what the cells of one process have in common: operations share theirs."""
+    return f"operations {cell.key_without(('workload',))}" if is_operation(cell) else cell.key_without(share)
+
+
+def _operations(suite: Suite, axes: Axes) -> Iterator[Cell]:
+    """Yield the cells of a table's operations, in the backends that have them."""
+    return operation_cells(
+        names=[name for name in axes.workloads if name in OPERATIONS and name not in suite.programs],
+        backends=[name for name in axes.backends if has_operations(name)],
+        devices=axes.devices,
+        precisions=axes.precisions,
+        threads=axes.threads or [None],
+        compile_modes={name: CATALOG[name].compile_modes[0] for name in axes.backends},
+        variants=[variant.name for variant in suite.all_variants()],
+        given=axes.parameters,
+    )
+
+
 def _product(suite: Suite, axes: Axes) -> Iterator[Cell]:
-    """Yield the cells of a table; a parameter that it does not give has its workload's default."""
+    """Yield the cells of a table's networks; a parameter that it does not give has its workload's default."""
     for workload in axes.workloads:
+        if workload in OPERATIONS and workload not in suite.programs:
+            continue
         known = {} if suite.programs else parameters_of(workload)
         values: dict[str, Sequence[Any]] = {
             **{name: axes.parameters.get(name, [default]) for name, default in known.items()},
@@ -163,11 +190,16 @@ def _product(suite: Suite, axes: Axes) -> Iterator[Cell]:
                 yield cell
 
 
+def _are_operations(suite: Suite, axes: Axes) -> bool:
+    return {*axes.workloads} <= OPERATIONS.keys() - suite.programs.keys()
+
+
 def _check(suite: Suite) -> None:
     """Raise SuiteError where a name is none of its choices, or an axis is empty."""
-    entries = {name: entry for name, entry in CATALOG.items() if entry.builds_workloads != bool(suite.programs)}
-    modes = [DEFAULT_COMPILE_MODE, *dict.fromkeys(mode for entry in entries.values() for mode in entry.compile_modes)]
     for axes in suite.axes:
+        programs = {} if _are_operations(suite, axes) else suite.programs
+        entries = {name: entry for name, entry in CATALOG.items() if entry.builds_workloads != bool(programs)}
+        modes = [DEFAULT_COMPILE_MODE, *dict.fromkeys(mode for of in entries.values() for mode in of.compile_modes)]
         for name, values in asdict(axes).items():
             if not values and name not in ("parameters", "threads"):
                 raise SuiteError(f'suite "{suite.name}" has no cells: {name} is empty')
@@ -175,13 +207,13 @@ def _check(suite: Suite) -> None:
             raise SuiteError("slowdown_pct is injected into steps of train and infer; leave out the task fit")
         asked = [entries[name] for name in axes.backends if name in entries]
         choices_of: list[tuple[str, Sequence[str], Sequence[str]]] = [
-            ("workload", axes.workloads, list(suite.programs or WORKLOADS)),
+            ("workload", axes.workloads, list(programs or [*WORKLOADS, *OPERATIONS])),
             ("backend", axes.backends, list(entries)),
             ("device", axes.devices, list(DEVICES)),
             *((f"precision of {entry.name}", axes.precisions, entry.precisions) for entry in asked),
             *((f"feed of {entry.name}", axes.feeds, entry.feeds) for entry in asked),
             ("compile mode", axes.compile_modes, modes),
-            ("task of a program", axes.tasks if suite.programs else (), ("train", "infer")),
+            ("task of a program", axes.tasks if programs else (), ("train", "infer")),
         ]
         for kind, names, choices in choices_of:
             for name in names:
@@ -195,7 +227,7 @@ def _check(suite: Suite) -> None:
             raise SuiteError(
                 f"precision {FRAMEWORKS_OWN} is an accelerator's: on a CPU it is float32; give another --device"
             )
-        workloads = [] if suite.programs else axes.workloads
+        workloads = [] if programs else axes.workloads
         known = dict.fromkeys(parameter for workload in workloads for parameter in parameters_of(workload))
         for parameter in axes.parameters:
             if parameter not in known:

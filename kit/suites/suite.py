@@ -20,6 +20,7 @@ from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.published import FigureName
 from kit.workloads.catalog import WORKLOADS, parameters_of
+from kit.workloads.operations import OPERATIONS
 
 DEFAULT_SUITE = "standard"
 QUICK_SUITE = "quick"
@@ -95,6 +96,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     epochs: Count = 1
     fit_rounds: Count | None = None  # in which fits are repeated; null: all
     fit_steps: Updates | None = None  # of a fit at most; null: whole epochs
+    ceiling_rounds: Count | None = None  # in which operations stand beside networks; null: all
     energy_s: Seconds | None = None  # null: as long as the sensors need that are here; 0: no joules
     # Joules of one block say what a network costs; of all rounds, whether two differ.
     energy_rounds: Literal["all", "last"] = "last"
@@ -167,7 +169,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sha256: str = msgspec.field(default="", name="_sha256")  # of the file
 
     def __post_init__(self) -> None:
-        workloads = [name for table in self.axes for name in table.workloads if name in WORKLOADS]
+        workloads = [name for table in self.axes for name in table.workloads if name in WORKLOADS or name in OPERATIONS]
         known = [*AXES, *(parameter for workload in workloads for parameter in parameters_of(workload))]
         shared, rows = (*self.measure.share, *(self.quick.share or ())), self.table.rows if self.table else ()
         for name in (*self.compare, *shared, *rows):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import NamedTuple
 
 import msgspec
@@ -14,6 +15,7 @@ import numpy as np
 import psutil
 
 from kit import clock
+from kit.backends.catalog import load_operations
 from kit.backends.program.backend import OwnProgram
 from kit.backends.program.results import HOST, device_of, leaves
 from kit.backends.protocol import Backend, DeviceBatch, Output, Program, Runnable, Stepping
@@ -28,6 +30,7 @@ from kit.profile.launch import (
     Failure,
     LaunchPart,
     PhaseName,
+    Threads,
 )
 from kit.profile.reason import Reason, reason
 from kit.sensors.catalog import EdgeCounters
@@ -39,6 +42,7 @@ from kit.worker.messages import Done, Prepare, ProgramRequest
 from kit.worker.parity import record_parity
 from kit.worker.pipelined import Pipelined, empty_wait_ns, run_pipelined, steps_per_wait
 from kit.worker.step_loop import STEPS_MAX, StepTimes, block_steps, run_for, run_steps, run_until
+from kit.worker.thread_use import ThreadUse
 from kit.workloads.parity import PARITY_BATCH
 from kit.workloads.weights import initial_weights
 
@@ -64,6 +68,7 @@ class Shared(NamedTuple):
     source: ClockSource  # of stamps
     calibration: Calibration | None  # of that
     counters: EdgeCounters
+    threads: Threads
     proofs: dict[str, LaunchPart]  # by cell: the points of a sweep share one, which is of small batches
 
 
@@ -109,6 +114,7 @@ class MeasuredProgram:
         self._ledger = ledger
         self._output: Output = None
         self._used: DataUsed | None = None  # data that the kit knows
+        self._thread_use = ThreadUse()
 
     def build(self) -> Done:
         """Build, trace, compile and make the first step; the framework's own exceptions pass."""
@@ -157,11 +163,13 @@ class MeasuredProgram:
         run = self._by_time(seconds) if by_time else self._by_steps(seconds)
         counters = self._shared.counters
         injected_before_ns = self._delay.injected_ns if self._delay is not None else 0
+        self._thread_use.block_begins()
         before = counters.read()
         begin_ns = clock.now_ns()
         ran = run()
         span_ns = clock.now_ns() - begin_ns
         after = counters.read()
+        self._thread_use.block_ends()
         differences = {
             name: None if first is None or last is None else last - first
             for name, first, last in zip(counters.names, before, after, strict=True)
@@ -216,7 +224,7 @@ class MeasuredProgram:
         before, after = self._compiled_before.count, self._program.compilations()
         if before is not None and after.count is not None:
             after = msgspec.structs.replace(after, count=after.count - before)
-        part = LaunchPart(recompiles=after)
+        part = LaunchPart(recompiles=after, threads=self._threads())
         if not np.isfinite(self._program.to_host(self._output)).all():
             # Nonsense is not timed: a network that diverged skips work on some hardware.
             part.failure = Failure(phase="steady", reason=reason("output_not_finite"))
@@ -227,6 +235,11 @@ class MeasuredProgram:
                 part.add(self._proof())
         part.phases = self._ledger.take()
         return Done(part=part)
+
+    def _threads(self) -> Threads:
+        used = self._thread_use.used()
+        known = {"used_reason": used} if isinstance(used, Reason) else {"used": used}
+        return msgspec.structs.replace(self._shared.threads, **known)
 
     def _device_events(self) -> DeviceEvents | None:
         return None if self._cell.device == HOST_DEVICE else timed_on_device(self._program, self._batches)
@@ -263,6 +276,13 @@ class MeasuredOwnProgram(MeasuredProgram):
 
     def _check_place(self) -> None:
         """Done by `OwnProgram.check`, which knows what users' steps return."""
+
+
+class MeasuredOperation(MeasuredProgram):
+    """An operation: it has its arrays."""
+
+    def _make(self) -> tuple[Runnable, Iterator[DeviceBatch]]:
+        return load_operations(self._cell.backend)(self._cell), repeat(None)
 
 
 class MeasuredWorkload(MeasuredProgram):

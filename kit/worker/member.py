@@ -6,6 +6,7 @@ It owns the process: standard input and output are its runner's; what a framewor
 from __future__ import annotations
 
 import gc
+import os
 import platform
 import traceback
 from typing import BinaryIO
@@ -13,7 +14,8 @@ from typing import BinaryIO
 import msgspec
 
 from kit import clock
-from kit.backends.catalog import load
+from kit.backends.catalog import CATALOG, load
+from kit.backends.environment import decided_by_environment
 from kit.backends.program.source import import_function, line_in
 from kit.backends.protocol import Backend
 from kit.devices.catalog import DEVICES
@@ -29,6 +31,7 @@ from kit.worker.inputs import load_inputs
 from kit.worker.ledger import PhaseLedger
 from kit.worker.measured_program import (
     HOST_DEVICE,
+    MeasuredOperation,
     MeasuredOwnProgram,
     MeasuredProgram,
     MeasuredWorkload,
@@ -36,6 +39,7 @@ from kit.worker.measured_program import (
     raised,
 )
 from kit.worker.messages import Answer, Command, Do, Done, Entered, Failed, Finish, Prepare, ProgramRequest
+from kit.workloads.operations import is_operation
 
 
 class Member:
@@ -99,6 +103,7 @@ class Member:
         self._sources = [source for name, source in asked.sources.items() if name in wanted]
         source, _ = clock.choose_source(asked.clock)
         calibration = clock.calibrate(source)
+        environment = decided_by_environment(CATALOG[asked.programs[0].cell.backend], os.environ, asked.tells_threads)
         with self._ledger.phase("import"):
             backend = load(asked.programs[0].cell.backend)
             for program_source in self._sources:
@@ -108,13 +113,15 @@ class Member:
         is_shared = DEVICES[self._device].shares_memory and hasattr(backend, "share_gpu_memory")
         if is_shared:
             backend.share_gpu_memory(asked.memory_share)
-        setting = backend.set_threads(asked.threads)
+        setting = backend.set_threads(asked.threads if asked.tells_threads else None)
+        threads = Threads(requested=asked.threads, reported=setting.reported, reason=setting.reason, cpus=asked.cpus)
         # Counters are opened once the framework has its threads: what was before is no part of any block.
-        self._shared = Shared(asked, backend, source, calibration, EdgeCounters(asked.cpus), proofs={})
+        self._shared = Shared(asked, backend, source, calibration, EdgeCounters(asked.cpus), threads, proofs={})
         part = LaunchPart(
             python=platform.python_version(),
             phases=[*started, *self._ledger.take()],
-            threads=Threads(requested=asked.threads, reported=setting.reported, reason=setting.reason, cpus=asked.cpus),
+            threads=threads,
+            environment=environment,
             calibration_start=calibration,
             device_memory_share=asked.memory_share if is_shared else None,
         )
@@ -134,6 +141,8 @@ class Member:
         asked = self._shared.asked
         if request.cell.workload in asked.sources:
             return MeasuredOwnProgram(self._shared, request, ledger)
+        if is_operation(request.cell):
+            return MeasuredOperation(self._shared, request, ledger)
         with ledger.phase("data"):
             inputs = load_inputs(request.cell, asked)
         kind = MeasuredFit if request.cell.task == "fit" else MeasuredWorkload

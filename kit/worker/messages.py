@@ -37,6 +37,7 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag="p
     data: dict[str, str]  # data set -> what is used: itself, or "synthetic"
     seed: Int64
     threads: Int64  # compute threads that the framework is told to use
+    tells_threads: bool = True  # false: a variant sets variables for them, and the framework obeys or ignores these
     cpus: list[Int64]  # the worker pins itself to these
     clock: ClockChoice
     memory_share: float = 1.0  # of a GPU's memory that the process may take: the members of a round share it equally

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.workloads.layers import Layer, Shape, Weight
+from kit.workloads.layers import Layer, Products, Shape, Weight
 
 # An MLP is four times as wide as its block (Vaswani et al. 2017, "Attention is all you need", section 3.3).
 MLP_FACTOR = 4
@@ -15,6 +15,10 @@ class Positions(Layer, frozen=True):
         """Return table (tokens, width)."""
         return {"table": Weight(shape, "small_uniform")}
 
+    def products(self, shape: Shape) -> Products:  # noqa: ARG002
+        """None: it adds."""
+        return Products(0)
+
 
 class LayerNorm(Layer, frozen=True):
     """y = (x - mean) / sqrt(variance + epsilon) * scale + offset, over the last axis, with the biased variance."""
@@ -24,6 +28,10 @@ class LayerNorm(Layer, frozen=True):
     def weights(self, shape: Shape) -> dict[str, Weight]:
         """Return scale (width,) and offset (width,)."""
         return {"scale": Weight(shape[-1:], "ones"), "offset": Weight(shape[-1:], "zeros")}
+
+    def products(self, shape: Shape) -> Products:  # noqa: ARG002
+        """None: only products of matrices are counted."""
+        return Products(0)
 
 
 class DecoderBlock(Layer, frozen=True):
@@ -56,6 +64,12 @@ class DecoderBlock(Layer, frozen=True):
             "down": dense(MLP_FACTOR * width, width),
         }
         return {f"{part}_{name}": weight for part, weights in parts.items() for name, weight in weights.items()}
+
+    def products(self, shape: Shape) -> Products:
+        """Count the four Dense layers, and of attention q k^T and its product with v, whole: masked entries, too."""
+        tokens, width = shape
+        dense = (3 + 1 + 2 * MLP_FACTOR) * tokens * width**2
+        return Products(dense, 2 * tokens**2 * width)
 
 
 class LastToken(Layer, frozen=True):

@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 from kit.workloads import datasets, networks
 from kit.workloads.data.dataset import Dataset
 from kit.workloads.installed import WorkloadError, installed
+from kit.workloads.operations import OPERATIONS
 from kit.workloads.workload import Family, Workload
 
 
@@ -49,13 +50,17 @@ def discover(package: ModuleType, kind: type[_Kind], file: str = "") -> dict[str
 
 
 WORKLOADS: dict[str, Workload | Family] = {**discover(networks, Workload), **discover(networks, Family)}
-WORKLOADS |= {name: added for name, (added, _) in installed("workload", (Workload, Family), WORKLOADS).items()}
+_added = installed("workload", (Workload, Family), [*WORKLOADS, *OPERATIONS])
+WORKLOADS |= {name: added for name, (added, _) in _added.items()}
 DATASETS: dict[str, Dataset] = discover(datasets, Dataset)
 DATASETS |= {name: added for name, (added, _) in installed("dataset", (Dataset,), DATASETS).items()}
 
 
 def parameters_of(name: str) -> Mapping[str, int]:
-    """Return the parameters of the workload called `name`, with their defaults."""
+    """Return the parameters of the workload called `name`, with their defaults; of an operation the first size."""
+    if name in OPERATIONS:
+        operation = OPERATIONS[name]
+        return {} if operation.parameter is None else {operation.parameter: operation.sizes[0]}
     entry = WORKLOADS[name]
     return entry.defaults if isinstance(entry, Family) else {}
 

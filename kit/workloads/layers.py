@@ -24,6 +24,13 @@ class Weight(NamedTuple):
     initializer: Initializer
 
 
+class Products(NamedTuple):
+    """Multiply-adds of a layer's forward pass over one sample."""
+
+    with_input: int  # in which its input is a factor: without a gradient of the input, half of their backward pass
+    others: int = 0
+
+
 class Layer(msgspec.Struct, frozen=True):
     """The contract of a layer; this one has no weights and keeps the shape."""
 
@@ -34,6 +41,10 @@ class Layer(msgspec.Struct, frozen=True):
     def output_shape(self, shape: Shape) -> Shape:
         """Return what becomes of a sample of `shape`."""
         return shape
+
+    def products(self, shape: Shape) -> Products | None:
+        """Return its multiply-adds over a sample of `shape`; None: not known, as of a layer that does not say them."""
+        return None if self.weights(shape) else Products(0)
 
 
 class Dense(Layer, frozen=True):
@@ -49,6 +60,10 @@ class Dense(Layer, frozen=True):
     def output_shape(self, shape: Shape) -> Shape:
         """Return (units,) for (features,)."""
         return (*shape[:-1], self.units)
+
+    def products(self, shape: Shape) -> Products:
+        """Count one for each entry of the kernel, at each place."""
+        return Products(math.prod(shape) * self.units)
 
 
 class Conv2D(Layer, frozen=True):
@@ -68,6 +83,10 @@ class Conv2D(Layer, frozen=True):
         """Return (height, width, filters), smaller by the kernel less one unless padded."""
         cut = (0, 0) if self.padding == "same" else (self.kernel[0] - 1, self.kernel[1] - 1)
         return (shape[0] - cut[0], shape[1] - cut[1], self.filters)
+
+    def products(self, shape: Shape) -> Products:
+        """Count one for each entry of the kernel, at each place of the output, padding included."""
+        return Products(math.prod(self.output_shape(shape)) * math.prod(self.kernel) * shape[-1])
 
 
 class MaxPool2D(Layer, frozen=True):

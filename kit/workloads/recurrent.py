@@ -9,7 +9,7 @@ The gates of an LSTM stand in the order input, forget, candidate, output in its 
 
 from __future__ import annotations
 
-from kit.workloads.layers import Layer, Shape, Weight
+from kit.workloads.layers import Layer, Products, Shape, Weight
 
 GATES = 4
 
@@ -30,6 +30,11 @@ class SimpleRNN(Layer, frozen=True):
     def output_shape(self, shape: Shape) -> Shape:  # noqa: ARG002
         """Return (units,) for (steps, features)."""
         return (self.units,)
+
+    def products(self, shape: Shape) -> Products:
+        """Count both kernels in each step."""
+        steps, features = shape
+        return Products(steps * features * self.units, steps * self.units**2)
 
 
 class LSTM(Layer, frozen=True):
@@ -62,3 +67,9 @@ class LSTM(Layer, frozen=True):
         """Return (steps, units) or (units,) for (steps, features); twice the units where bidirectional."""
         wide = self.units * len(self.prefixes)
         return (shape[0], wide) if self.sequences else (wide,)
+
+    def products(self, shape: Shape) -> Products:
+        """Count both kernels of each direction in each step."""
+        steps, features = shape
+        gates = steps * GATES * self.units * len(self.prefixes)
+        return Products(gates * features, gates * self.units)

@@ -21,10 +21,12 @@ import small_workloads as small
 from msgspec.structs import replace
 from planted_errors import PLANTED
 
-from kit.backends.catalog import CATALOG, BackendError, load
+from kit.backends.catalog import CATALOG, BackendError, load, load_operations
+from kit.backends.program.results import device_of
 from kit.workloads.catalog import DATASETS, WORKLOADS, workload
 from kit.workloads.data.batches import batch_pool
 from kit.workloads.data.synthetic import synthetic
+from kit.workloads.operations import OPERATIONS, operation_cells
 from kit.workloads.parity import PARITY_BATCH
 from kit.workloads.weights import initial_weights
 
@@ -93,6 +95,19 @@ def tensorflow_fraction(backend, environment):
 
 
 FRACTION_TAKEN = {"jax": jax_fraction, "torch": torch_fraction, "tensorflow": tensorflow_fraction}
+
+
+def torch_flops(program, batch):
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter:
+        program.step(program.put(batch))
+    return counter.get_total_flops()
+
+
+def jax_flops(program):
+    program.trace()
+    return program._traced.cost_analysis()["flops"]
 
 
 class Exercise:
@@ -267,6 +282,45 @@ class Exercise:
                         with Counted():
                             program._optimizer.step()
 
+    def ceilings(self):
+        """Every operation, small: its array after three steps, and what the framework says of it."""
+        given = {"n": [64], "mib": [1]}
+        modes = {self.name: CATALOG[self.name].compile_modes[0]}
+        for device in ("cpu", "gpu"):
+            cells = operation_cells(
+                OPERATIONS, [self.name], [device], ["float32", "bfloat16"], [None], modes, ["default"], given
+            )
+            for cell in cells:
+                key = f"ceilings/{device}/{cell.workload}/{cell.precision}"
+                with self.answers(key), ExitStack() as patched:
+                    if device == "gpu":
+                        module = patched.enter_context(self.as_gpu())
+                        if self.name == "torch":
+                            patched.enter_context(mock.patch.object(module.torch.Tensor, "pin_memory", lambda of: of))
+                    operation = load_operations(self.name)(cell)
+                    operation.trace()
+                    operation.compile()
+                    for _ in range(3):
+                        output = operation.step(None)
+                    operation.synchronize()
+                    self.arrays[key] = operation.to_host(output)
+                    self.facts[key] = {
+                        "device": device_of(output),
+                        "recompiled": (operation.compilations().count or 1) - 1,
+                        "settings": operation.settings(),
+                    }
+
+    def flops(self):
+        """PyTorch's and XLA's own counters of a step of each network."""
+        for name in WORKLOADS:
+            for task in ("infer", "train") if self.name == "torch" else ("infer",) if self.name == "jax" else ():
+                of = workload(name, {})
+                with self.answers(f"flops/{name}/{task}"):
+                    program, (batch,) = self.build(of, task=task), small.random_batches(of, count=1)
+                    self.facts[f"flops/{name}/{task}"] = (
+                        torch_flops(program, batch) if self.name == "torch" else jax_flops(program)
+                    )
+
     def feeds_of_a_gpu(self):
         of = small.small_mlp("adam")
         (batch,) = small.random_batches(of, count=1)
@@ -371,6 +425,8 @@ def main():
     exercise.eager()
     exercise.accelerator_form()
     exercise.operations()
+    exercise.ceilings()
+    exercise.flops()
     exercise.feeds_of_a_gpu()
     exercise.dropout()
     exercise.refusal()

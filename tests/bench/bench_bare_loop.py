@@ -24,8 +24,8 @@ from measuring import case_parser, chosen_cells, median_ratio, name_of, printed,
 
 from kit import clock
 from kit.backends.catalog import load
+from kit.backends.environment import THREAD_VARIABLES
 from kit.runner.cpus import usable_cpus
-from kit.runner.processes.process import THREAD_VARIABLES
 from kit.worker.inputs import feed, load_inputs
 from kit.worker.step_loop import run_steps
 from kit.workloads.catalog import workload as workload_of

@@ -2,7 +2,8 @@
 
     python tests/bench/bench_edges.py [--reads 2000] [--backend torch]
 
-Prints the median and the 99th percentile of one read of all edge counters, and of each source alone, in microseconds;
+Prints the median and the 99th percentile of one read of all edge counters, of each source alone, and of the CPU times
+of all threads (before the first edge and behind each last one), in microseconds;
 two reads as a share of a block of 0.25 s (they lie outside its timed steps); and a stamp as a share of a step of 1 ms.
 `--backend` loads a framework and starts its threads first. How stamps compare with other clocks: bench_stamp.py.
 """
@@ -21,6 +22,7 @@ from kit.backends.catalog import FRAMEWORKS, load
 from kit.runner.cpus import usable_cpus
 from kit.sensors.catalog import EdgeCounters
 from kit.suites.suite import Measure
+from kit.worker.thread_use import ThreadUse
 
 STAMPS = 20_000
 STEP_NS = 1e6
@@ -67,6 +69,8 @@ def main():
             rows.append(
                 (f"  {textwrap.shorten(names, 50)}", len(source.reports), *(f"{value:.1f}" for value in values))
             )
+    threads = read_us(ThreadUse().block_ends, arguments.reads // 10)
+    rows.append(("times of its threads", "", *(f"{value:.1f}" for value in threads)))
     printed(rows)
     block_s = Measure().block_s
     print(f"two reads: {100 * 2 * whole[0] / (block_s * 1e6):.3f} % of a block of {block_s} s")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from kit.backends.catalog import FRAMEWORKS
 from kit.profile.cell import Cell, Variant
-from kit.profile.launch import Launch, StepPlan
+from kit.profile.launch import Launch
 from kit.profile.schema import Group, Profile
 from kit.profile.unfinished import folder_of
 from kit.runner.cpus import usable_cpus
@@ -89,7 +89,7 @@ def worker_request(cell: Cell, data: str = "auto") -> Prepare:
     used = ensure_data([cell], data)[0]
     return Prepare(
         programs=[ProgramRequest(cell=cell)],
-        plan=StepPlan(**{name: getattr(measure, name) for name in StepPlan.__struct_fields__}),
+        plan=measure.plan(),
         data=used,
         seed=0,
         threads=len(usable_cpus()),

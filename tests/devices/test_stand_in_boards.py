@@ -16,9 +16,9 @@ def with_gpu(tmp_path_factory, nvml_folder):
     copied_kit(folder, "gpu")
     (folder / "small.toml").write_text(SUITE)
 
-    def run(wrong="", **settings):
+    def run(wrong="", options=(), **settings):
         environment = {"PYTHONPATH": os.fspath(folder), "LD_LIBRARY_PATH": str(nvml_folder), "NVML_STAND_IN": wrong}
-        words = ("run", "small.toml", "--data", "synthetic", "--out", "run.json", "--force")
+        words = ("run", "small.toml", *options, "--data", "synthetic", "--out", "run.json", "--force")
         done = kit(folder, *words, **environment, **settings)
         assert "Traceback" not in done.stderr
         if done.returncode == 2:
@@ -26,6 +26,7 @@ def with_gpu(tmp_path_factory, nvml_folder):
         profile = read_profile(folder / "run.json")
         return done, [launch for result in profile.cells for launch in result.launches]
 
+    run.kit = lambda *words: kit(folder, *words, PYTHONPATH=os.fspath(folder))
     return run
 
 
@@ -44,6 +45,46 @@ def test_a_board_that_is_capped_and_shared(with_gpu):
         assert {name.split(".")[1] for name in launch.sensors if name.startswith("nvml")} == {"0"}
     assert "shared with 2 other processes" in done.stderr
     print(done.stderr)
+
+
+def test_joules_are_those_of_the_planted_curve_of_the_boards_own(with_gpu):
+    """300 W that go up and down by 40 %, whether a member runs or not: net of idle nothing is left."""
+    planted = {"NVML_RIPPLE_PCT": "40", "NVML_RIPPLE_MS": "700", "NVML_WATTS": "300", "NVML_PERIOD_MS": "20"}
+    # A gauge over a second has a window of two.
+    done, launches = with_gpu(options=["--energy", "2.3"], NVML_BOARDS="2", **planted)
+    assert done.returncode == 0, done.stderr
+    for launch in launches:
+        of_block = {energy.sensor: energy for energy in launch.energy if energy.of == "steady"}
+        assert of_block.keys() == {"nvml.0.energy", "nvml.0.power"}
+        for energy in of_block.values():
+            watts = energy.joules_j / energy.window_ns * 1e9
+            # What a block cuts off a swing, beside what it may be off.
+            assert watts == pytest.approx(300, rel=energy.error_share + 0.1), energy
+            assert 2.3e9 <= energy.block_ns < 5e9
+            assert energy.begin_ns > launch.blocks.begin_ns[-1]
+            assert energy.idle_before_w == pytest.approx(300, rel=0.25), energy
+            assert (energy.idle_processes, energy.steps * 4 <= energy.samples <= energy.steps * 8) == (0, True)
+        assert of_block["nvml.0.power"].power_max_w == pytest.approx(420, rel=0.05)
+        assert of_block["nvml.0.energy"].tier == "device_counter"
+        (counter,) = [e for e in launch.energy if (e.of, e.sensor) == ("compile", "nvml.0.energy")]
+        assert counter.reason.code == "too_few_updates"
+    assert "energy: by device counter (nvml.0.energy)" in " ".join(done.stderr.split())
+    table = with_gpu.kit("compare", "run.json", "--wide").stdout
+    assert "J/1k" in table and "util %" in table and " 87 " in table
+
+
+def test_without_energy_there_is_none_and_the_table_says_that_it_was_not_asked_for(with_gpu):
+    done, launches = with_gpu(options=["--no-energy"])
+    assert [launch.energy for launch in launches] == [[], []]
+    assert "energy: not asked for (--no-energy" in " ".join(done.stderr.split())
+    done, _ = with_gpu(options=["--no-energy", "--energy", "20"])
+    assert done.returncode == 2 and "give one" in done.stderr
+
+
+def test_a_sensor_that_is_stuck_gives_no_joules_and_the_table_says_why(with_gpu):
+    done, launches = with_gpu("constant_energy")
+    assert {e.joules_j for launch in launches for e in launch.energy if e.sensor == "nvml.0.energy"} == {None}
+    assert "energy: refused: the counter did not move" in " ".join(done.stderr.split())
 
 
 def test_a_board_that_one_process_may_hold_is_taken_in_turns(with_gpu):

@@ -43,15 +43,18 @@ def test_an_interpreter_that_cannot(place, tmp_path, text, says):
         (["new:env=LD_PRELOAD=/gone/libtcmalloc_minimal.so.4"], "Ubuntu: libtcmalloc-minimal4), or"),
         (["new:env=A=1", "new:env=A=2"], "two variants of one name"),
         (["new"], "sets nothing"),
-        (["new:env=OMP_NUM_THREADS=1"], "OMP_NUM_THREADS is ignored"),
     ],
 )
 def test_a_variant_that_is_none(place, variants, says):
     refused(place, says, *variants)
 
 
-def refused(place, says, *variants):
-    answer = place.run(*(word for variant in variants for word in ("--variant", variant)))
+def test_two_who_set_threads(place):
+    refused(place, "OMP_NUM_THREADS and --threads both", "new:env=OMP_NUM_THREADS=1", more=("--threads", "1"))
+
+
+def refused(place, says, *variants, more=()):
+    answer = place.run(*more, *(word for variant in variants for word in ("--variant", variant)))
     assert answer.code == 2, answer.stderr
     (line,) = answer.stderr.splitlines()
     assert says in line

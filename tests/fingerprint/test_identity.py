@@ -1,3 +1,4 @@
+import os
 import platform
 import re
 
@@ -67,6 +68,16 @@ def test_where_the_kernel_gives_numbers_py_cpuinfo_names_the_processor(tmp_path,
     (tmp_path / "cpuinfo").write_text("CPU implementer\t: 0x41\nFeatures\t: fp asimd\n")
     cpu = processor({}, tmp_path / "cpuinfo", tmp_path)
     assert (cpu.model, cpu.vendor) == ("Neoverse-N1", "0x41")
+
+
+def test_cpus_that_share_a_core_and_those_of_each_node(tmp_path):
+    folders = {f"cpu/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 2},{cpu % 2 + 2}\n" for cpu in range(4)}
+    nodes = {"node/node0/cpulist": "0-1\n", "node/node1/cpulist": "2-3\n", "node/node2/cpulist": "\n"}
+    plant(tmp_path, {"cpuinfo": "model name : X\nvendor_id : Y\n", **folders, **nodes})
+    cpu = processor({}, tmp_path / "cpuinfo", tmp_path / "cpu")
+    usable = os.sched_getaffinity(0)
+    assert cpu.siblings == [core for core in ([0, 2], [1, 3]) if usable & {*core}]
+    assert cpu.nodes == [[0, 1], [2, 3]]
 
 
 def test_cache_sizes(tmp_path):

@@ -50,11 +50,17 @@ def test_planted_machine(tmp_path):
             f"{cpu}/cpu0/cpufreq/scaling_governor": "powersave\n",
             f"{cpu}/cpu0/cpufreq/scaling_cur_freq": "2400000\n",
             f"{cpu}/intel_pstate/no_turbo": "1\n",
+            f"{cpu}/cpu0/thermal_throttle/core_throttle_count": "3\n",
+            f"{cpu}/cpu1/thermal_throttle/core_throttle_count": "4\n",
+            f"{cpu}/cpu0/thermal_throttle/package_throttle_count": "1\n",
+            "sys/devices/system/node/node0/numastat": "numa_hit 9\nnuma_miss 5\nnuma_foreign 6\n",
+            "sys/devices/system/node/node1/numastat": "numa_hit 9\nnuma_miss 6\nnuma_foreign 5\n",
         },
     )
     look = state(tmp_path)
     assert (look.load_1min, look.context_switches, look.memory_available_b) == (1.25, 4711, 2 << 20)
     assert look.steal_ns == 50 * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
     assert look.pressure_cpu_some_ns == 77_000
+    assert (look.core_throttled, look.package_throttled, look.numa_misses) == (7, 1, 11)
     assert (look.cgroup_throttled, look.cgroup_throttled_ns) == (4, 5_000)
     assert (look.governor, look.frequency_mhz, look.turbo) == ("powersave", 2400.0, False)

@@ -3,6 +3,7 @@
 import profile_builder as b
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
+from msgspec.structs import replace
 
 from kit.report.plot.picture import PlotRequest, draw
 
@@ -45,6 +46,25 @@ def layered(backends=("torch", "jax")):
         for layers in (1, 2, 3)
     ]
     return b.profile(*plans, rounds=3, cycles=3, drift=0.0, compare=("units",))
+
+
+def with_ceilings(profile, backends=("torch", "jax")):
+    """The profile with ceilings of its backends: products of 200 and 100 GFLOP/s, triads of 40 and 10 GB/s."""
+    steps_ms = [
+        ("matmul", {"n": 1000}, 10.0),
+        ("matmul", {"n": 100}, 0.02),
+        ("triad", {"mib": 16}, 1.2583),
+    ]
+    steps_ms.append(("triad", {"mib": 256}, 80.531))
+    members = [
+        b.group(
+            f"{name} {parameters}",
+            *(b.member(of, ms, name, task="infer", batch=1, parameters=parameters, **EXACT) for of in backends),
+        )
+        for name, parameters, ms in steps_ms
+    ]
+    ceilings = b.profile(*members, rounds=2, cycles=2, drift=0.0)
+    return replace(profile, cells=[*profile.cells, *ceilings.cells], groups=[*profile.groups, *ceilings.groups])
 
 
 def drawn(kind, *profiles, baseline=None):

@@ -8,7 +8,7 @@ import profile_builder as b
 import pytest
 from matplotlib import image
 from msgspec.structs import replace
-from planted_plots import DEAD, EXACT, TITLES, drawn, layered, sweep
+from planted_plots import DEAD, EXACT, TITLES, drawn, layered, sweep, with_ceilings
 
 from kit.errors import KitError
 from kit.profile.store import read_profile
@@ -46,13 +46,15 @@ PARAMETERS = ("units", "layers")
 # Sweeps over other parameters are drawn as these are.
 DRAWN = [kind for kind in KINDS if kind not in SWEPT or kind in ("batch", *PARAMETERS)]
 # What has nothing to show of a kind says so instead.
-NOTHING = {"all failed": set(KINDS), "one cell": {"rounds"}, "failed": {"rounds"}}
+NOTHING = {"all failed": set(KINDS) - {"roofline"}, "one cell": {"rounds"}, "failed": {"rounds"}}
 
 
 def profiles_for(kind, profile):
     """What this kind needs to be drawn."""
     if kind == "platforms":
         return [profile, replace(profile, id="there", identity=b.identity("Another CPU"))]
+    if kind == "roofline":
+        profile = with_ceilings(profile)
     return [profile, profile] if kind == "gain" else [profile]
 
 
@@ -70,7 +72,7 @@ def test_odd_profiles_are_drawn_or_refused_in_one_line(name):
         figure = drawn(kind, *profiles).figure
         legends = [text.get_text() for legend in figure.subfigs[0].legends for text in legend.get_texts()]
         assert len(set(legends)) == len(legends) and all(text.isprintable() for text in legends)
-        if name == "names" and kind != "platforms":
+        if name == "names" and kind not in ("platforms", "roofline"):
             assert len(legends) >= 5 and any("_v" in text for text in legends)
         assert all(panel.get_ylim()[1] > panel.get_ylim()[0] > 0 for panel in figure.axes)
 

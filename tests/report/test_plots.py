@@ -5,8 +5,23 @@ from itertools import pairwise
 import numpy as np
 import profile_builder as b
 import pytest
-from planted_plots import BATCHES, DEAD, EXACT, TITLES, bars, drawn, layered, line, lines, step_ms, sweep, words
+from planted_plots import (
+    BATCHES,
+    DEAD,
+    EXACT,
+    TITLES,
+    bars,
+    drawn,
+    layered,
+    line,
+    lines,
+    step_ms,
+    sweep,
+    with_ceilings,
+    words,
+)
 
+from kit.audit.ceilings import without_operations
 from kit.compare.within import compare_within
 from kit.errors import KitError
 from kit.report.plot import usual_kind
@@ -192,3 +207,25 @@ def test_platforms_have_a_bar_for_each_cell_and_its_interval():
     assert len(bars(axes)) == 8
     with pytest.raises(KitError, match="one machine"):
         drawn("platforms", here)
+
+
+def test_roofline_has_the_planted_ceilings_as_lines_and_networks_under_them():
+    tasks_ms = (("train", 8.0), ("infer", 2.0))
+    steps = [b.member(name, ms, task=task, **EXACT) for name in ("torch", "jax") for task, ms in tasks_ms]
+    others = [b.member("torch", 2.0, name, **EXACT) for name in ("autoencoder", "somebodys_net")]
+    plain = b.profile(b.group("g", *steps, *others), rounds=2, cycles=2, drift=0.0)
+    profile = with_ceilings(plain)
+    figure, _, looks, _, left_out = drawn("roofline", profile)
+    assert [axes.get_title("left") for axes in figure.axes] == ["PyTorch on cpu", "JAX on cpu"]
+    assert list(looks) == ["mlp", "autoencoder"] and len(left_out) == 1 and "somebodys_net" in left_out[0]
+    axes = figure.axes[0]
+    labels = [text.get_text() for text in axes.texts]
+    assert labels == ["200 GFLOP/s float32", "10.0 GB/s triad 256 MiB", "40.0 GB/s triad 16 MiB"]
+    flops = 2 * 128 * (784 * 512 + 512 * 512 + 512 * 10)
+    trained, inferred = (y for _, (y,) in lines(axes)["mlp"])
+    assert inferred == pytest.approx(flops / 2e-3, rel=1e-3)
+    assert trained == pytest.approx((3 * flops - 2 * 128 * 784 * 512) / 8e-3, rel=1e-3)
+    with pytest.raises(KitError, match="--ceilings"):
+        drawn("roofline", plain)
+    # Nothing else draws what networks are held against.
+    assert without_operations(profile) == plain

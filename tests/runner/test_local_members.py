@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 from kit_process import kit
+from msgspec.structs import replace
 from profile_builder import cell
 
 from kit.errors import KitError
@@ -81,6 +82,16 @@ def launch_of(member):
 def cpu_s(process):
     times = process.cpu_times()
     return times.user + times.system
+
+
+def test_a_variant_takes_the_threads_of_its_members_over(start):
+    asked = request(OMP_NUM_THREADS="1")
+    member = start(asked._replace(prepare=replace(asked.prepare, tells_threads=False)))
+    member.prepare()
+    environment = worker().environ()
+    assert environment["OMP_NUM_THREADS"] == "1"
+    assert environment.get("NPROC") == os.environ.get("NPROC")
+    assert launch_of(member).threads.reported is None  # it was told nothing
 
 
 def test_a_member_is_stopped_between_its_blocks_and_ends_with_all_it_had(start):

@@ -8,9 +8,10 @@ import threading
 import time
 
 import pytest
+from planted_files import plant
 
 import kit.sensors
-from kit.sensors import machine_cpu, process
+from kit.sensors import machine_cpu, machine_memory, process
 from kit.sensors.catalog import EdgeCounters
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -103,6 +104,16 @@ def test_pressure(tmp_path):
     (tmp_path / "pressure/cpu").write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=77\nfull avg10=0.00 total=5\n")
     _, source = machine_cpu.open_edges([], tmp_path)
     assert source.read() == (77_000,)
+
+
+def test_memory_pressure_and_swap(tmp_path):
+    lines = "some avg10=0.00 avg60=0.00 avg300=0.00 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n"
+    plant(tmp_path, {"pressure/memory": lines, "vmstat": "nr_free 1\npswpin 3\npswpout 4\nnuma_hit 5\n"})
+    pressure, swapping = machine_memory.open_edges([], tmp_path)
+    assert pressure.read() == (77_000, 5_000)
+    assert swapping.read() == (3 * mmap.PAGESIZE, 4 * mmap.PAGESIZE)
+    absent = machine_memory.open_edges([], tmp_path / "nowhere")
+    assert [source.reports[0].reason.code for source in absent] == ["no_pressure", "file_not_readable"]
 
 
 def test_a_single_failed_read_is_none(tmp_path, monkeypatch):

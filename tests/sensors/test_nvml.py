@@ -38,6 +38,8 @@ def test_every_quantity_of_a_board(in_nvml_process):
         "nvml.0.frequency": 1755.0,
         "nvml.0.temperature": 54.0,
         "nvml.0.throttled": 1.0,
+        "nvml.0.power_violation": 7000.0,
+        "nvml.0.thermal_violation": 0.0,
     }
     assert energy > 0
     assert energy % 20 == 0
@@ -119,9 +121,9 @@ sys.stdout.write(msgspec.json.encode(answer).decode())
 """
 
 
-def sample(run, wrong):
+def sample(run, wrong, **settings):
     return msgspec.json.decode(
-        run(SAMPLE, wrong, NVML_RIPPLE_PCT="5"), type=tuple[dict[str, SensorSummary], list[Energy]]
+        run(SAMPLE, wrong, NVML_RIPPLE_PCT="5", **settings), type=tuple[dict[str, SensorSummary], list[Energy]]
     )
 
 
@@ -143,7 +145,13 @@ def test_nonsense_of_a_board_is_no_joules_and_the_rest_stands(in_nvml_process, w
 
 
 def test_the_sampler_sees_the_planted_board(in_nvml_process):
-    summaries, energies = sample(in_nvml_process, "power_capped")
+    settings = {"NVML_POWER_VIOLATION_PCT": "25", "NVML_TENSOR_PCT": "41", "NVML_DRAM_PCT": "7"}
+    summaries, energies = sample(in_nvml_process, "power_capped", **settings)
+    shares = {name.removeprefix("nvml.0."): of.mean for name, of in summaries.items() if of.unit == "%"}
+    assert shares["power_violation"] == pytest.approx(25, rel=0.05)
+    assert shares["thermal_violation"] == 0
+    activities = {name: share for name, share in shares.items() if name.endswith("_activity")}
+    assert activities == {"sm_activity": 60, "tensor_activity": 41, "fp32_activity": 5, "dram_activity": 7}
     assert summaries["nvml.0.utilization"].mean == summaries["nvml.0.utilization"].max == 87.0
     assert summaries["nvml.0.memory"].unit == "B"
     assert summaries["nvml.0.throttled"].mean == 100.0
@@ -154,6 +162,20 @@ def test_the_sampler_sees_the_planted_board(in_nvml_process):
     for energy in energies:
         assert energy.joules_j / (energy.window_ns / 1e9) == pytest.approx(200, rel=0.1), energy
         assert energy.samples == 10
+
+
+PROBE = """
+import sys, msgspec
+from kit.sensors import gpm
+sys.stdout.write(msgspec.json.encode([sensor.report for sensor in gpm.open_sampled()]).decode())
+"""
+
+
+@pytest.mark.parametrize(("wrong", "code"), [("", None), ("no_gpm", "nvml_no_gpm"), ("mig", "nvml_no_gpm")])
+def test_boards_that_do_not_tell_what_they_do(in_nvml_process, wrong, code):
+    reports = msgspec.json.decode(in_nvml_process(PROBE, wrong), type=list[SensorReport])
+    assert len(reports) == 4
+    assert {report.reason and report.reason.code for report in reports} == {code}
 
 
 IDENTIFY = """
@@ -188,6 +210,14 @@ def test_identity_and_state_of_each_board(in_nvml_process):
         processes=0,
         power_violation_ns=7000,
         thermal_violation_ns=0,
+        pcie_width=16,
+        pcie_width_max=16,
+        pcie_generation=1,
+        pcie_generation_max=5,
+        ecc_uncorrected=0,
+        remapped_rows=0,
+        remap_pending=False,
+        remap_failed=False,
     )
 
 

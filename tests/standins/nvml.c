@@ -10,8 +10,16 @@
    NVML_EXCLUSIVE (0)         the board that only one process may hold, with exclusive
    NVML_PROCESSES (0)         that compute on each board
    NVML_GONE (none)           the board that has fallen off its bus
+   NVML_CLOCK_MHZ (1755)      of its processors, of 1980
+   NVML_BUSY_PCT (87)         utilization
+   NVML_POWER_VIOLATION_PCT (0), NVML_THERMAL_VIOLATION_PCT (0)  of the time that its violation counters rise
+   NVML_SM_PCT (60), NVML_TENSOR_PCT (40), NVML_FP32_PCT (5), NVML_DRAM_PCT (30)  what GPM says that they were active
+   NVML_PCIE_WIDTH (16)       lanes, of 16
+   NVML_ECC_ERRORS (0)        uncorrected
+   NVML_REMAPPED (0), NVML_REMAP_FAILED (0)  rows
+   NVML_REASONS (1)           mask of what slows it: idle
    NVML_STAND_IN names what goes wrong: no_driver, no_permission, mismatch, no_gpu, no_energy, no_instant, power_capped,
-   no_clock_events, no_application_clock, exclusive, mig, constant_energy, zero_energy, falling_energy, zero_power.
+   no_clock_events, no_application_clock, no_gpm, no_violations, exclusive, mig, constant_energy, zero_energy, falling_energy, zero_power.
    Compiled with -DOLD_DRIVER it lacks the functions that came last. */
 #include <stdint.h>
 #include <stdio.h>
@@ -102,15 +110,56 @@ int nvmlDeviceGetFieldValues(void *device, int count, field_t *fields) {
     }
     return SUCCESS;
 }
-int nvmlDeviceGetUtilizationRates(void *device, utilization_t *rates) { (void)device; rates->gpu = 87; rates->memory = 12; return SUCCESS; }
+int nvmlDeviceGetUtilizationRates(void *device, utilization_t *rates) { (void)device; rates->gpu = (unsigned)setting("NVML_BUSY_PCT", 87); rates->memory = 12; return SUCCESS; }
 int nvmlDeviceGetMemoryInfo(void *device, memory_t *memory) {
     (void)device; memory->total = 80ull << 30; memory->used = 3ull << 30; memory->free = 77ull << 30; return SUCCESS;
 }
-int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz) { (void)device; *mhz = type == 1 ? 1755 : 0; return SUCCESS; }
+int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz) { (void)device; *mhz = type == 1 ? (unsigned)setting("NVML_CLOCK_MHZ", 1755) : 0; return SUCCESS; }
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned int *celsius) { (void)device; (void)sensor; *celsius = 54; return SUCCESS; }
 int nvmlDeviceGetMaxClockInfo(void *device, int type, unsigned int *mhz) { (void)device; (void)type; *mhz = 1980; return SUCCESS; }
 int nvmlDeviceGetEccMode(void *device, unsigned int *now, unsigned int *later) { (void)device; *now = *later = 1; return SUCCESS; }
-int nvmlDeviceGetViolationStatus(void *device, int policy, unsigned long long *times) { (void)device; times[0] = 9; times[1] = policy ? 0 : 7000; return SUCCESS; }
+int nvmlDeviceGetViolationStatus(void *device, int policy, unsigned long long *times) {
+    struct timespec t; clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+    uint64_t ns = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    (void)device;
+    if (wrong("no_violations")) return NOT_SUPPORTED;
+    times[0] = 9;
+    times[1] = ns / 100 * setting(policy ? "NVML_THERMAL_VIOLATION_PCT" : "NVML_POWER_VIOLATION_PCT", 0) + (policy ? 0 : 7000);
+    return SUCCESS;
+}
+int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned int *lanes) { (void)device; *lanes = (unsigned)setting("NVML_PCIE_WIDTH", 16); return SUCCESS; }
+int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned int *lanes) { (void)device; *lanes = 16; return SUCCESS; }
+int nvmlDeviceGetCurrPcieLinkGeneration(void *device, unsigned int *generation) { (void)device; *generation = 1; return SUCCESS; }
+int nvmlDeviceGetMaxPcieLinkGeneration(void *device, unsigned int *generation) { (void)device; *generation = 5; return SUCCESS; }
+int nvmlDeviceGetTotalEccErrors(void *device, int error, int counter, unsigned long long *count) {
+    (void)device; *count = error == 1 && counter == 0 ? setting("NVML_ECC_ERRORS", 0) : 99; return SUCCESS;
+}
+int nvmlDeviceGetRemappedRows(void *device, unsigned int *corrected, unsigned int *uncorrected, unsigned int *pending, unsigned int *failed) {
+    (void)device; *corrected = 99; *uncorrected = (unsigned)setting("NVML_REMAPPED", 0); *pending = 0;
+    *failed = (unsigned)setting("NVML_REMAP_FAILED", 0);
+    return SUCCESS;
+}
+/* GPM: a sample holds its time; a difference of two that are the same, or in the wrong order, is refused. */
+typedef struct { unsigned int version, supported; } gpm_support_t;
+typedef struct { unsigned int id; int result; double value; const char *info[3]; } gpm_metric_t;
+typedef struct { unsigned int version, count; uint64_t *first, *second; gpm_metric_t metrics[]; } gpm_metrics_t;
+int nvmlGpmQueryDeviceSupport(void *device, gpm_support_t *support) { (void)device; support->supported = !wrong("no_gpm"); return SUCCESS; }
+int nvmlGpmSampleAlloc(uint64_t **sample) { *sample = calloc(1, sizeof **sample); return SUCCESS; }
+int nvmlGpmSampleFree(uint64_t *sample) { free(sample); return SUCCESS; }
+int nvmlGpmSampleGet(void *device, uint64_t *sample) { (void)device; if (wrong("mig")) return NOT_SUPPORTED; *sample = milliseconds(); return SUCCESS; }
+int nvmlGpmMetricsGet(gpm_metrics_t *asked) {
+    static const struct { unsigned int id; const char *name; uint64_t pct; } known[] = {
+        { 2, "NVML_SM_PCT", 60 }, { 5, "NVML_TENSOR_PCT", 40 }, { 12, "NVML_FP32_PCT", 5 }, { 10, "NVML_DRAM_PCT", 30 } };
+    if (asked->version != 1 || !*asked->first || *asked->second <= *asked->first) return 2; /* invalid argument */
+    for (unsigned int i = 0; i < asked->count; i++) {
+        asked->metrics[i].result = NOT_SUPPORTED;
+        for (unsigned int k = 0; k < 4; k++)
+            if (known[k].id == asked->metrics[i].id) {
+                asked->metrics[i].result = SUCCESS; asked->metrics[i].value = (double)setting(known[k].name, known[k].pct);
+            }
+    }
+    return SUCCESS;
+}
 typedef struct { unsigned int pid; unsigned long long memory; unsigned int gpu_instance, compute_instance; } process_t;
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *count, process_t *processes) {
     unsigned int running = (unsigned)setting("NVML_PROCESSES", 0);
@@ -124,7 +173,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *count, p
 int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *mask) {
     (void)device;
     if (wrong("no_clock_events")) return NOT_SUPPORTED;
-    *mask = wrong("power_capped") ? 0x4 : 0x1; /* else idle */
+    *mask = wrong("power_capped") ? 0x4 : setting("NVML_REASONS", 1); /* else idle */
     return SUCCESS;
 }
 #endif

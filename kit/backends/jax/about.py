@@ -22,6 +22,7 @@ ENTRY = BackendEntry(
     ),
     compile_modes=("jit",),
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
+    decided_by=("NPROC", "XLA_*", "JAX_DEFAULT_MATMUL_PRECISION", "JAX_ENABLE_X64", "LIBTPU_INIT_ARGS"),
     environment_prefixes=("JAX_", "XLA_", "LIBTPU_"),
     start_s=4.2,
     # Members share a GPU: each takes what it needs, not three quarters of the memory at its start.

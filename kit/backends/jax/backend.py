@@ -50,7 +50,7 @@ class JaxProgram(Program):
         self._loss = _reconstruction if workload.loss == "reconstruction" else _cross_entropy
         self._optimizer = build_optimizer(workload.optimizer)
         with jax.default_device(self._device):
-            model = build_modules(workload, weights, seed, _computed_in(cell.precision))
+            model = build_modules(workload, weights, seed, computed_in(cell.precision))
             model.train()
             self._graph, params, rest = nnx.split(model, nnx.Param, ...)
             model.eval()
@@ -139,13 +139,14 @@ class JaxBackend:
     name = ENTRY.name
     version = jax.__version__
 
-    def set_threads(self, threads: int) -> ThreadSetting:
+    def set_threads(self, threads: int | None) -> ThreadSetting:
         """Size the CPU client's pool, which starts with it; reports the pool's threads as the kernel lists them.
 
         JAX has no call for this. XLA's CPU client reads a variable once, when it starts, and otherwise takes the CPUs
         the process may run on (`DefaultThreadPoolSize` in xla/pjrt/utils.cc).
         """
-        os.environ["NPROC"] = str(threads)
+        if threads is not None:
+            os.environ["NPROC"] = str(threads)
         jax.devices("cpu")
         counted = 0
         for name in Path("/proc/self/task").glob("*/comm"):
@@ -172,14 +173,19 @@ class JaxBackend:
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> JaxProgram:
         """Build the program."""
         jax.config.update("jax_enable_compilation_cache", False)  # a compile is a compile, whatever is on disk
-        if cell.device != "cpu":
-            # float32 is float32: no TensorFloat-32 on a GPU, six bfloat16 passes on a TPU.
-            precision = "tensorfloat32" if cell.precision == "tf32" else "highest"
-            jax.config.update("jax_default_matmul_precision", OWN_PRECISION if keeps_precision(cell) else precision)
+        set_precision(cell)
         return JaxProgram(workload, cell, weights, seed)
 
 
-def _computed_in(precision: str) -> Any:  # noqa: ANN401 - a type of NumPy's or of ml_dtypes
+def set_precision(cell: Cell) -> None:
+    """Set what float32 is multiplied in. float32 is float32: no TensorFloat-32 on a GPU, six passes on a TPU."""
+    if cell.device != "cpu":
+        precision = "tensorfloat32" if cell.precision == "tf32" else "highest"
+        jax.config.update("jax_default_matmul_precision", OWN_PRECISION if keeps_precision(cell) else precision)
+
+
+def computed_in(precision: str) -> Any:  # noqa: ANN401 - a type of NumPy's or of ml_dtypes
+    """Return the type of a precision's arrays."""
     return jnp.bfloat16 if precision == "bfloat16" else jnp.float32
 
 

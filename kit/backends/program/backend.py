@@ -137,14 +137,15 @@ class ProgramBackend:
             f"{name} {getattr(sys.modules[name], '__version__', 'unknown')}" for name in frameworks or [ENTRY.module]
         )
 
-    def set_threads(self, threads: int) -> ThreadSetting:
+    def set_threads(self, threads: int | None) -> ThreadSetting:
         """Set PyTorch's pools, where it is imported; others have read the variables that this process began with."""
         torch = sys.modules.get("torch")
         if torch is None:
             return ThreadSetting(None, reason("threads_by_environment"))
-        torch.set_num_threads(threads)
-        with suppress(RuntimeError):  # refused once work has begun: the program's file may have
-            torch.set_num_interop_threads(threads)
+        if threads is not None:
+            torch.set_num_threads(threads)
+            with suppress(RuntimeError):  # refused once work has begun: the program's file may have
+                torch.set_num_interop_threads(threads)
         return ThreadSetting(torch.get_num_threads(), None)
 
     def peak_memory_b(self, device: str) -> int | None:

@@ -13,6 +13,17 @@ ENTRY = BackendEntry(
     compile_modes=("graph", "eager", "xla"),
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     start_s=8.0,
+    decided_by=(
+        "TF_NUM_*_THREADS",
+        "TF_ENABLE_ONEDNN_OPTS",
+        "TF_XLA_FLAGS",
+        "XLA_FLAGS",
+        "TF_GPU_*",
+        "TF_CUDNN_*",
+        "TF_FORCE_GPU_ALLOW_GROWTH",
+        "ONEDNN_*",
+        "DNNL_*",
+    ),
     environment_prefixes=("TF_", "KERAS_", "XLA_"),
     environment={
         "TF_CPP_MIN_LOG_LEVEL": "2",  # errors only: chatter would push the message that matters out of a failure's tail

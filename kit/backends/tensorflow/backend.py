@@ -197,8 +197,10 @@ class TensorFlowBackend:
     name = ENTRY.name
     version = tf.__version__
 
-    def set_threads(self, threads: int) -> ThreadSetting:
-        """Set the intra-op and the inter-op pool; reports the intra-op pool."""
+    def set_threads(self, threads: int | None) -> ThreadSetting:
+        """Set the intra-op and the inter-op pool; reports the intra-op pool, which it tells of no number of its own."""
+        if threads is None:
+            return ThreadSetting(None, reason("threads_left_to_framework"))
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
         return ThreadSetting(tf.config.threading.get_intra_op_parallelism_threads(), None)
@@ -226,13 +228,18 @@ class TensorFlowBackend:
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> TensorFlowProgram:
         """Build the program."""
-        # float32 is float32: no TensorFloat-32 on a GPU. No other default from a user's keras.json.
-        allowed = OWN_TF32 if keeps_precision(cell) else cell.precision == "tf32"
-        tf.config.experimental.enable_tensor_float_32_execution(allowed)
+        set_precision(cell)
+        # No other default from a user's keras.json.
         keras.config.set_floatx("float32")
         keras.config.set_dtype_policy("mixed_bfloat16" if cell.precision == "bfloat16" else "float32")
         keras.config.set_image_data_format("channels_last")
         return TensorFlowProgram(workload, cell, weights, seed)
+
+
+def set_precision(cell: Cell) -> None:
+    """Set what float32 is multiplied in. float32 is float32: no TensorFloat-32 on a GPU."""
+    allowed = OWN_TF32 if keeps_precision(cell) else cell.precision == "tf32"
+    tf.config.experimental.enable_tensor_float_32_execution(allowed)
 
 
 BACKEND = TensorFlowBackend()

@@ -13,5 +13,19 @@ ENTRY = BackendEntry(
     compile_modes=("eager", "compile"),
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     start_s=5.6,
+    # OpenMP and MKL are its own thread pool; TensorFlow and JAX have other ones.
+    decided_by=(
+        "OMP_*",
+        "GOMP_*",
+        "KMP_*",
+        "MKL_*",
+        "ATEN_CPU_CAPABILITY",
+        "ONEDNN_*",
+        "DNNL_*",
+        "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+        "PYTORCH_ALLOC_CONF",
+        "PYTORCH_CUDA_ALLOC_CONF",
+        "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    ),
     environment_prefixes=("TORCH", "PYTORCH_", "TRITON_", "ATEN_"),
 )

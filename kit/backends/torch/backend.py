@@ -208,10 +208,11 @@ class TorchBackend:
     name = ENTRY.name
     version = str(torch.__version__)  # with the build's suffix, such as +cpu
 
-    def set_threads(self, threads: int) -> ThreadSetting:
+    def set_threads(self, threads: int | None) -> ThreadSetting:
         """Set the intra-op and the inter-op pool; reports the intra-op pool."""
-        torch.set_num_threads(threads)
-        torch.set_num_interop_threads(threads)
+        if threads is not None:
+            torch.set_num_threads(threads)
+            torch.set_num_interop_threads(threads)
         return ThreadSetting(torch.get_num_threads(), None)
 
     def count(self, kind: str) -> int:
@@ -233,12 +234,16 @@ class TorchBackend:
         """Build the program."""
         # Shapes are fixed: cuDNN's fastest kernel for them is found once, as XLA and TensorFlow do by themselves.
         torch.backends.cudnn.benchmark = OWN_CUDNN["benchmark"] if keeps_defaults() else True
-        # float32 is float32: no TensorFloat-32 on a GPU.
-        tf32, is_kept = cell.precision == "tf32", keeps_precision(cell)
-        torch.set_float32_matmul_precision(OWN_MATMUL_PRECISION if is_kept else "high" if tf32 else "highest")
-        torch.backends.cudnn.allow_tf32 = OWN_CUDNN["allow_tf32"] if is_kept else tf32
+        set_precision(cell)
         torch.manual_seed(seed)
         return TorchProgram(workload, cell, weights)
+
+
+def set_precision(cell: Cell) -> None:
+    """Set what float32 is multiplied in. float32 is float32: no TensorFloat-32 on a GPU."""
+    tf32, is_kept = cell.precision == "tf32", keeps_precision(cell)
+    torch.set_float32_matmul_precision(OWN_MATMUL_PRECISION if is_kept else "high" if tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = OWN_CUDNN["allow_tf32"] if is_kept else tf32
 
 
 def _with_own_code(method: MethodType) -> MethodType:

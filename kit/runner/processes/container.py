@@ -23,11 +23,11 @@ from kit.runner.processes.process import (
     MEMBER_ENVIRONMENT,
     SIGNAL_LIMIT_S,
     STDERR_TAIL_LINES,
-    THREAD_VARIABLES,
     MemberRequest,
     devices_shown,
     exited_with,
     killed_by,
+    thread_variables,
 )
 from kit.worker.supervisor import PAUSE, RESUME, STOPPED
 
@@ -132,7 +132,7 @@ def _options(client: docker.DockerClient, request: MemberRequest) -> ContainerOp
     # As a process beside it would have them: what decides a number is the same, but for the image.
     here = relevant_environment(os.environ, ENVIRONMENT_PREFIXES)
     here = {name: value for name, value in here.items() if name not in OF_THE_HOST}
-    threads = dict.fromkeys(THREAD_VARIABLES, str(prepare.threads))
+    threads = thread_variables(prepare)
     shown = devices_shown(prepare, os.environ | request.variant.env)
     return ContainerOptions(
         image=digest,

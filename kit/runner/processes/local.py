@@ -22,11 +22,11 @@ from kit.runner.processes.process import (
     MEMBER_ENVIRONMENT,
     SIGNAL_LIMIT_S,
     STDERR_TAIL_LINES,
-    THREAD_VARIABLES,
     MemberRequest,
     devices_shown,
     exited_with,
     killed_by,
+    thread_variables,
 )
 
 POLL_S = 0.0002
@@ -52,7 +52,7 @@ class LocalProcess:
                 env={
                     **MEMBER_ENVIRONMENT,
                     **os.environ,
-                    **dict.fromkeys(THREAD_VARIABLES, str(prepare.threads)),
+                    **thread_variables(prepare),
                     **devices_shown(prepare, os.environ | request.variant.env),
                     "TMPDIR": self._folder.name,
                     **request.variant.env,

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
+from kit.backends.environment import THREAD_VARIABLES
 from kit.devices.catalog import member_environment
 from kit.profile.cell import Variant
 from kit.profile.reason import Reason, reason
@@ -18,11 +19,6 @@ from kit.worker.messages import Prepare
 SIGNAL_LIMIT_S = 10.0
 # Enough of standard error to see the framework's own message, not its whole stack.
 STDERR_TAIL_LINES = 20
-# Read by libraries when they are loaded, which is before the worker can tell them.
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC",
-    "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS",
-)  # fmt: skip
 # CUDA counts GPUs as NVML does: by bus id, not fastest first; unless the user has chosen.
 MEMBER_ENVIRONMENT = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
@@ -31,6 +27,11 @@ def devices_shown(prepare: Prepare, environment: Mapping[str, str]) -> dict[str,
     """Return the variables that leave a member the devices of its cells, of those that `environment` allows."""
     cell = prepare.programs[0].cell  # they share a process: its device is theirs
     return member_environment(cell.device, cell.devices, environment)
+
+
+def thread_variables(prepare: Prepare) -> dict[str, str]:
+    """Return the variables that give a member its threads; none where its variant has its own."""
+    return dict.fromkeys(THREAD_VARIABLES, str(prepare.threads)) if prepare.tells_threads else {}
 
 
 class MemberRequest(NamedTuple):

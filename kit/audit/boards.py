@@ -1,0 +1,355 @@
+"""Accelerators: what slowed them, whose they were, whether they are whole, and whether they did the work."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+
+from kit.audit.finding import Finding, Severity
+from kit.audit.launch_arrays import block_arrays
+from kit.audit.rule import Audited, Member, Outcome, rule, why_unread
+from kit.profile.identity import AcceleratorState
+from kit.profile.launch import Launch
+from kit.profile.reason import Reason, Value, reason
+
+# Beginnings of the names of boards' sensors.
+OF_BOARDS = ("nvml.", "tpu.")
+# Of NVML's clocks event reasons, as sensors name them: to half the clock or less.
+OF_HARDWARE = ("hardware_slowdown", "hardware_thermal_slowdown", "hardware_power_brake")
+# Of readings or of the time: below, it is a clock that settles at the begin of a block.
+CAPPED_LEAST_PCT = 5.0
+# A board that is held back by its power draws nearly what it may; NVML's readings scatter by some percent.
+NEAR_CAP = 0.9
+# Of its rated clock: boost clocks move in steps of 15 MHz, under one percent.
+RATED_SHARE = 0.985
+# NVML's limits are rounded to some milliwatts; nobody caps a board by less than a hundredth.
+CAP_SHARE = 0.99
+# Between members of one round: five steps of 15 MHz, and more than the verdict "same" bears of a step bound by it.
+CLOCKS_APART_LEAST_PCT = 3.0
+# The first blocks beside the rest: what is no longer called the same.
+UNSETTLED_LEAST_PCT = 2.0
+FIRST_BLOCKS, BLOCKS_LEAST = 2, 6
+# Utilization says that some kernel ran, not that it computed; GPM's shares of one that does are tens of percent even
+# for networks that memory bounds.
+FULL_PCT, NOT_COMPUTING_MAX_PCT = 95.0, 1.0
+# A member that computes on a device is seen there even where the host feeds it too slowly.
+NOT_USED_MAX_PCT = 2.0
+
+
+@rule("member", worst="bad", on="accelerator")
+def hardware_slowdown(member: Member) -> Outcome:
+    """Find cells whose board its own hardware held back: heat, power brake, or power drawn too fast."""
+    seen = _worst(member, ".throttled")
+    if seen is None:
+        return _why_no_gauge(member, "throttled")
+    shares_pct = {name: _worst(member, f".throttled.{name}") or 0.0 for name in OF_HARDWARE}
+    share_pct = max(shares_pct.values())
+    if not share_pct:
+        return None
+    causes = ", ".join(name.replace("_", " ") for name, share in shares_pct.items() if share)
+    values: dict[str, Value] = {"share_pct": share_pct, "causes": causes}
+    return member.finding(
+        "hardware_slowdown", "bad", values, share_pct, reason("cool_board"), ("board_throttled", "clocks_unsettled")
+    )
+
+
+@rule("member", worst="warning", on="accelerator")
+def board_throttled(member: Member) -> Outcome:
+    """Find cells whose launches were marked so when they ran, or whose board heat slowed; the gravest is told."""
+    marks = [mark for launch in member.launches.values() for mark in launch.marks]
+    if slowed := [mark for mark in marks if mark.code == "board_throttled"]:
+        worst = max(slowed, key=_share_pct)
+        capped = next((mark for mark in marks if mark.code == "power_capped"), None)
+        remedy = reason("cool_board") if capped is None else Reason(code="raise_power_cap", values=capped.values)
+        return member.finding("board_throttled", "warning", worst.values, _share_pct(worst), remedy)
+    heat_pct = _worst(member, ".thermal_violation")
+    if heat_pct is None:
+        return None if _worst(member, ".throttled") is not None else _why_no_gauge(member, "throttled")
+    if not heat_pct:
+        return None
+    values: dict[str, Value] = {"share_pct": heat_pct, "causes": "heat"}
+    return member.finding("board_throttled", "warning", values, heat_pct, reason("cool_board"))
+
+
+@rule("member", worst="bad", on="accelerator")
+def power_capped(member: Member) -> Outcome:
+    """Find cells whose board its power cap held back: a note at the cap, bad where it draws far less and is slow."""
+    shares_pct = [_worst(member, ".power_violation"), _worst(member, ".throttled.software_power_cap")]
+    if shares_pct[0] is None and _worst(member, ".throttled") is None:
+        return _why_no_gauge(member, "throttled")
+    share_pct = max(share or 0.0 for share in shares_pct)
+    if share_pct < CAPPED_LEAST_PCT:
+        return None
+    power_w, clock_mhz = (_worst(member, suffix) for suffix in (".power", ".frequency"))
+    boards = _boards_of(member)
+    board = boards[0] if boards else None
+    cap_w = None if board is None else board.power_cap_w
+    rated_mhz = None if board is None else board.clock_limit_mhz or board.clock_max_mhz
+    if power_w is None or clock_mhz is None or cap_w is None or rated_mhz is None:
+        return reason("not_recorded", what="power, frequency, power_cap_w")
+    at_cap = power_w >= NEAR_CAP * cap_w
+    if not at_cap and clock_mhz >= RATED_SHARE * rated_mhz:
+        return None
+    severity: Severity = "note" if at_cap else "bad"
+    values: dict[str, Value] = {
+        "share_pct": share_pct,
+        "power_w": power_w,
+        "cap_w": cap_w,
+        "clock_mhz": clock_mhz,
+        "rated_mhz": rated_mhz,
+    }
+    remedy = reason("at_cap") if at_cap else reason("look_at_supply")
+    return member.finding("power_capped", severity, values, share_pct, remedy, ("board_throttled",))
+
+
+@rule("profile", worst="warning", on="accelerator")
+def cap_below_default(audited: Audited) -> Outcome:
+    """Find boards that may draw less than they may after a reboot."""
+
+    def capped(board: AcceleratorState) -> Finding | Reason | None:
+        cap_w, default_w = board.power_cap_w, board.power_cap_default_w
+        if cap_w is None or default_w is None:
+            return reason("not_recorded", what="power_cap_default_w")
+        values: dict[str, Value] = {"board": board.name, "cap_w": cap_w, "default_w": default_w}
+        remedy = Reason(code="raise_power_cap", values={"cap_w": cap_w, "default_w": default_w})
+        is_below = cap_w < CAP_SHARE * default_w
+        return _of_board("cap_below_default", "warning", values, remedy) if is_below else None
+
+    return _each_board(audited, capped)
+
+
+@rule("fleet", worst="warning", on="accelerator")
+def caps_differ(audited: Sequence[Audited]) -> Outcome:
+    """Find machines with boards of one model that may draw other powers than those of most."""
+    caps_w: dict[str, dict[tuple[str, str], float]] = {}
+    for of in audited:
+        models = {board.device_id: board.model for board in of.profile.identity.accelerators}
+        for board in of.profile.state.before.accelerators:
+            if board.power_cap_w is not None and board.device_id in models:
+                caps_w.setdefault(models[board.device_id], {})[of.label, board.name] = board.power_cap_w
+    alike = {model: by_board for model, by_board in caps_w.items() if len(by_board) > 1}
+    if not alike:
+        return reason("not_recorded", what="power_cap_w")
+    return [
+        _of_board(
+            "caps_differ",
+            "warning",
+            {"model": model, "cap_w": cap_w, "usual_w": usual_w, "boards": len(by_board), "board": name},
+            reason("same_caps"),
+            profile=label,
+        )
+        for model, by_board in alike.items()
+        for usual_w in [statistics.median_high(by_board.values())]
+        for (label, name), cap_w in by_board.items()
+        if abs(cap_w / usual_w - 1) > 1 - CAP_SHARE
+    ]
+
+
+@rule("group", worst="warning", on="accelerator")
+def clocks_differ(group: Sequence[Member]) -> Outcome:
+    """Find groups whose members ran at other clocks in the same rounds."""
+    clocks = [{number: _gauge(launch, ".frequency") for number, launch in of.launches.items()} for of in group]
+    shared = set.intersection(*({number for number, mhz in of.items() if mhz} for of in clocks))
+    if not shared:
+        return _why_no_gauge(group[0], "frequency")
+    means_mhz = [statistics.fmean(of[number] or 0.0 for number in shared) for of in clocks]
+    slowest, fastest = min(means_mhz), max(means_mhz)
+    apart_pct = 100 * (fastest / slowest - 1)
+    if apart_pct < CLOCKS_APART_LEAST_PCT:
+        return None
+    values: dict[str, Value] = {"clock_mhz": slowest, "fastest_mhz": fastest, "rounds": len(shared)}
+    slow = group[means_mhz.index(slowest)]
+    return slow.finding("clocks_differ", "warning", values, apart_pct, reason("lock_clocks"))
+
+
+@rule("member", worst="warning", on="accelerator")
+def clocks_unsettled(member: Member) -> Outcome:
+    """Find cells whose first blocks are slower or faster than the rest, launch for launch: clocks still moved."""
+    if any(launch.fit is not None for launch in member.launches.values()):
+        return None  # its references show its pace
+    apart = []
+    for launch in member.launches.values():
+        blocks = block_arrays(launch)
+        if len(blocks.steps) < BLOCKS_LEAST:
+            continue
+        steps_ns = blocks.duration_ns / blocks.steps
+        apart.append(statistics.fmean(steps_ns[:FIRST_BLOCKS]) / statistics.median(steps_ns[FIRST_BLOCKS:]) - 1)
+    if len(apart) < 3:  # noqa: PLR2004 - as a verdict
+        return reason("too_few_blocks")
+    # Of all launches alike, so that neither noise nor a neighbour's visit is taken for it.
+    nearest_pct = 100 * min(abs(share) for share in apart)
+    if nearest_pct < UNSETTLED_LEAST_PCT or len({share > 0 for share in apart}) > 1:
+        return None
+    values: dict[str, Value] = {"apart_pct": 100 * statistics.median(apart), "launches": len(apart)}
+    return member.finding("clocks_unsettled", "warning", values, nearest_pct, reason("longer_warmup"))
+
+
+@rule("profile", worst="warning", on="accelerator")
+def pcie_narrow(audited: Audited) -> Outcome:
+    """Find boards that use fewer lanes than they and their slot have. (Their generation falls when they are idle.)"""
+
+    def narrow(board: AcceleratorState) -> Finding | Reason | None:
+        if board.pcie_width is None or board.pcie_width_max is None:
+            return reason("not_recorded", what="pcie_width")
+        values: dict[str, Value] = {"board": board.name, "lanes": board.pcie_width, "of_lanes": board.pcie_width_max}
+        is_narrow = board.pcie_width < board.pcie_width_max
+        return _of_board("pcie_narrow", "warning", values, reason("reseat_board")) if is_narrow else None
+
+    return _each_board(audited, narrow)
+
+
+@rule("profile", worst="bad", on="accelerator")
+def ecc(audited: Audited) -> Outcome:
+    """Find boards whose memory had errors that could not be corrected since their driver was loaded."""
+
+    def broken(board: AcceleratorState) -> Finding | Reason | None:
+        if board.ecc_uncorrected is None:
+            return None if board.ecc is False else reason("not_recorded", what="ecc_uncorrected")
+        values: dict[str, Value] = {"board": board.name, "errors": board.ecc_uncorrected}
+        return _of_board("ecc", "bad", values, reason("reset_board")) if board.ecc_uncorrected else None
+
+    return _each_board(audited, broken)
+
+
+@rule("profile", worst="bad", on="accelerator")
+def row_remap(audited: Audited) -> Outcome:
+    """Find boards with replaced rows of memory: a note; a replacement that waits for a reset; one that failed."""
+
+    def remapped(board: AcceleratorState) -> Finding | Reason | None:
+        if board.remapped_rows is None:
+            return reason("not_recorded", what="remapped_rows")
+        if not (board.remapped_rows or board.remap_pending or board.remap_failed):
+            return None
+        state = "failed" if board.remap_failed else "waits for a reset" if board.remap_pending else "done"
+        severity: Severity = "bad" if board.remap_failed else "warning" if board.remap_pending else "note"
+        values: dict[str, Value] = {"board": board.name, "rows": board.remapped_rows, "state": state}
+        return _of_board("row_remap", severity, values, None if state == "done" else reason("reset_board"))
+
+    return _each_board(audited, remapped)
+
+
+@rule("profile", worst="note", on="accelerator")
+def mig(audited: Audited) -> Outcome:
+    """Find boards in slices."""
+    return _mode(audited, "mig", "whole_board")
+
+
+@rule("profile", worst="note", on="accelerator")
+def mps(audited: Audited) -> Outcome:
+    """Find boards that a server lets processes share."""
+    return _mode(audited, "mps", "stop_mps")
+
+
+@rule("member", worst="bad", on="accelerator")
+def board_shared(member: Member) -> Outcome:
+    """Find cells on boards of whose processes some were others' before or after a round."""
+    launches = member.launches.values()
+    marks = [mark for launch in launches for mark in launch.marks if mark.code == "board_shared"]
+    if not marks:
+        return None
+    counts = [count for mark in marks if isinstance(count := mark.values.get("processes"), int)]
+    evidence = {"processes": max(counts, default=0), "launches": len(marks), "of_launches": len(launches)}
+    return member.finding("board_shared", "bad", evidence, 100 * len(marks) / len(launches), reason("free_board"))
+
+
+@rule("member", worst="bad", on="accelerator")
+def gpu_full_but_not_computing(member: Member) -> Outcome:
+    """Find cells whose board was utilized in full while it neither multiplied nor moved memory."""
+    full_pct = _mean(member, ".utilization")
+    if full_pct is None:
+        return _why_no_gauge(member, "utilization")
+    if full_pct < FULL_PCT:
+        return None
+    tensor_pct, fp32_pct, dram_pct = (_mean(member, f".{name}_activity") for name in ("tensor", "fp32", "dram"))
+    if tensor_pct is None or fp32_pct is None or dram_pct is None:
+        return _why_no_gauge(member, "tensor_activity")
+    if max(tensor_pct, fp32_pct, dram_pct) > NOT_COMPUTING_MAX_PCT:
+        return None
+    values: dict[str, Value] = {
+        "utilization_pct": full_pct,
+        "tensor_pct": tensor_pct,
+        "fp32_pct": fp32_pct,
+        "dram_pct": dram_pct,
+    }
+    return member.finding("gpu_full_but_not_computing", "bad", values, 100.0, reason("see_where_it_ran"))
+
+
+@rule("member", worst="bad", on="accelerator")
+def device_declared_not_used(member: Member) -> Outcome:
+    """Find cells beside whose blocks their device did next to nothing."""
+    busy_pct = _mean(member, ".utilization")
+    if busy_pct is None:
+        return _why_no_gauge(member, "utilization")
+    if busy_pct > NOT_USED_MAX_PCT:
+        return None
+    values: dict[str, Value] = {"device": member.cell.device, "utilization_pct": busy_pct}
+    return member.finding("device_declared_not_used", "bad", values, 100.0, reason("see_where_it_ran"))
+
+
+def _share_pct(mark: Reason) -> float:
+    share_pct = mark.values.get("share_pct")
+    return share_pct if isinstance(share_pct, int | float) else 0.0  # of a profile that somebody else wrote
+
+
+def _gauge(launch: Launch, suffix: str) -> float | None:
+    """Return the mean of a board's sensor in a launch, the largest where it used several boards."""
+    means = [of.mean for name, of in launch.sensors.items() if name.startswith(OF_BOARDS) and name.endswith(suffix)]
+    return max(means, default=None)
+
+
+def _over_launches(member: Member, suffix: str, summed_up: Callable[[list[float]], float]) -> float | None:
+    means = [mean for launch in member.launches.values() if (mean := _gauge(launch, suffix)) is not None]
+    return summed_up(means) if means else None
+
+
+def _worst(member: Member, suffix: str) -> float | None:
+    """Return the largest of the launches' means."""
+    return _over_launches(member, suffix, max)
+
+
+def _mean(member: Member, suffix: str) -> float | None:
+    return _over_launches(member, suffix, statistics.fmean)
+
+
+def _why_no_gauge(member: Member, sensor: str) -> Reason:
+    """Return why no launch has a mean of that sensor."""
+    for launch in member.launches.values():
+        for name, why in launch.sensor_reasons.items():
+            if name.endswith(f".{sensor}"):
+                return why
+    names = [report.name for report in member.profile.sensors if report.name.endswith(f".{sensor}")]
+    return why_unread(member.profile, *names) if names else reason("not_recorded", what=sensor)
+
+
+def _boards_of(member: Member) -> list[AcceleratorState]:
+    ids = {device_id for launch in member.launches.values() for device_id in launch.device_ids}
+    return [board for board in member.profile.state.before.accelerators if board.device_id in ids]
+
+
+def _each_board(audited: Audited, judge: Callable[[AcceleratorState], Finding | Reason | None]) -> Outcome:
+    """Ask of every board that a launch used, as it was before and after the run; the findings, else what is missing."""
+    launches = [launch for result in audited.results for launch in result.launches]
+    ids = {device_id for launch in launches for device_id in launch.device_ids}
+    span = audited.profile.state
+    states = [*span.before.accelerators, *(span.after.accelerators if span.after is not None else ())]
+    outcomes = [judge(board) for board in states if board.device_id in ids]
+    if not outcomes:
+        return audited.profile.identity.reasons.get("accelerators.gpu", reason("not_recorded", what="accelerators"))
+    findings = {str(of.values["board"]): of for of in outcomes if isinstance(of, Finding)}
+    return [*findings.values()] or next((of for of in outcomes if isinstance(of, Reason)), None)
+
+
+def _of_board(
+    code: str, severity: Severity, values: dict[str, Value], remedy: Reason | None, profile: str = ""
+) -> Finding:
+    return Finding(code=code, severity=severity, values=values, remedy=remedy, profile=profile)
+
+
+def _mode(audited: Audited, field: str, remedy: str) -> Outcome:
+    def in_mode(board: AcceleratorState) -> Finding | Reason | None:
+        is_on = getattr(board, field)
+        if is_on is None:
+            return reason("not_recorded", what=field)
+        return _of_board(field, "note", {"board": board.name}, reason(remedy)) if is_on else None
+
+    return _each_board(audited, in_mode)

@@ -1,0 +1,183 @@
+"""How near a step comes to what its framework was measured to reach on its device, in the same run.
+
+compute    FLOPs of the step  / the best matrix product in its precision
+memory     bytes of the step  / the triad on arrays as large, or the largest
+dispatch   an empty dispatch
+input      what a fit waits for its input; batches from the host / the copy in, on an accelerator
+
+Each alone would take a share of the step; the largest is its bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from kit.audit.launch_arrays import block_arrays
+from kit.profile.cell import OWN, Cell
+from kit.profile.launch import Launch
+from kit.profile.schema import Profile
+from kit.stats.rounds import launch_time_ns, mean_step_ns
+from kit.workloads.catalog import WORKLOADS, workload
+from kit.workloads.cost import FLOAT32_B, Cost, cost_of
+from kit.workloads.operations import MIB, OPERATIONS, is_operation, work_of
+
+Bound = Literal["compute", "memory", "dispatch", "input"]
+
+
+class Ceiling(NamedTuple):
+    """What an operation reached in its best block."""
+
+    cell: Cell
+    step_ns: float
+
+    @property
+    def rate(self) -> float:
+        """FLOP/s or B/s; 0 of an empty dispatch."""
+        work = work_of(self.cell)
+        return 0.0 if work is None else 1e9 * work[0] / self.step_ns
+
+    @property
+    def name(self) -> str:
+        """Return ``matmul 2048, float32``, ``triad 256 MiB``."""
+        cell = self.cell
+        size = "".join(f" {value}{' MiB' if name == 'mib' else ''}" for name, value in cell.parameters.items())
+        precision = f", {cell.precision}" if OPERATIONS[cell.workload].in_precisions else ""
+        return f"{cell.workload.replace('_', ' ')}{size}{precision}"
+
+
+class Reach(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step reaches; of an operation its rate alone, and nothing of what was not measured."""
+
+    rate: float | None  # of a network by the FLOPs of its layers
+    unit: str | None  # "FLOP/s" or "B/s"
+    flops: float | None = None  # of a step
+    bytes: float | None = None  # of a step, at least
+    bound: Bound | None = None
+    share_pct: float | None = None  # of the step's time, that its bound alone would take
+    ceiling: float | None = None  # of that bound: FLOP/s, B/s, or nanoseconds of a dispatch; null: an input's
+    ceiling_unit: str | None = None
+    operation: str | None = None  # that measured it
+
+
+def ceilings_of(profile: Profile) -> list[Ceiling]:
+    """Return the ceilings of all operations that a profile has a number of: each its best block's."""
+    ceilings = []
+    for result in profile.cells:
+        if is_operation(result.cell):
+            blocks = (block_arrays(launch).times_ns("step") for launch in result.launches if launch.gave_number)
+            step_ns = min((float(times_ns.min()) for times_ns in blocks), default=0.0)
+            if step_ns > 0:
+                ceilings.append(Ceiling(result.cell, step_ns))
+    return ceilings
+
+
+def without_operations(profile: Profile) -> Profile:
+    """Return the profile as if its networks alone had been measured; where there are none, as it is."""
+    networks = {result.key for result in profile.cells if not is_operation(result.cell)}
+    if not networks or len(networks) == len(profile.cells):
+        return profile
+    groups = [group for group in profile.groups if networks.issuperset(group.cells)]
+    cells = [result for result in profile.cells if result.key in networks]
+    return msgspec.structs.replace(profile, groups=groups, cells=cells)
+
+
+def step_ns_of(launches: Iterable[Launch]) -> float | None:
+    """Return the step time of the middle launch with a number; None where there is none."""
+    with_number = [launch for launch in launches if launch.gave_number]
+    times_ns = sorted(
+        (launch_time_ns if launch.fit is None else mean_step_ns)(block_arrays(launch)) for launch in with_number
+    )
+    return times_ns[len(times_ns) // 2] if times_ns and not math.isnan(times_ns[-1]) else None
+
+
+def beside(cell: Cell, ceilings: Sequence[Ceiling], *, any_backend: bool = False) -> list[Ceiling]:
+    """Return those of a cell's framework, or of all, on its device, with its threads and variant."""
+    axes = ("device", "devices", "threads", "variant", *(() if any_backend else ("backend",)))
+    return [of for of in ceilings if all(getattr(of.cell, axis) == getattr(cell, axis) for axis in axes)]
+
+
+def best_product(cell: Cell, ceilings: Iterable[Ceiling]) -> Ceiling | None:
+    """Return the fastest matrix product in a cell's precision."""
+    products = [of for of in ceilings if of.cell.workload == "matmul" and of.cell.precision == cell.precision]
+    return max(products, key=lambda of: of.rate, default=None)
+
+
+def named(name: str, ceilings: Iterable[Ceiling]) -> list[Ceiling]:
+    """Return the ceilings of one operation, by its parameter."""
+    of_name = [of for of in ceilings if of.cell.workload == name]
+    return sorted(of_name, key=lambda of: list(of.cell.parameters.values()))
+
+
+def cost(cell: Cell) -> Cost | None:
+    """Return what a step of a network's cell computes and moves; None of a program, or a network that is not here."""
+    if cell.precision == OWN or cell.workload not in WORKLOADS or cell.batch < 1:
+        return None
+    return _cost(cell.workload, tuple(cell.parameters.items()), cell.task, cell.batch, cell.precision)
+
+
+@lru_cache(maxsize=1024)
+def _cost(name: str, parameters: tuple[tuple[str, int], ...], *of_step: object) -> Cost | None:
+    task, batch, precision = of_step
+    try:
+        return cost_of(workload(name, dict(parameters)), task, batch, precision)  # type: ignore[arg-type]
+    except ValueError:  # a network of another kit with this name
+        return None
+
+
+def reach_of(
+    cell: Cell, step_ns: float | None, pipeline_ratio: float | None, ceilings: Sequence[Ceiling]
+) -> Reach | None:
+    """Return what a cell reaches; None where neither its work nor a step is known.
+
+    Args:
+        cell: of a network or an operation.
+        step_ns: null: it has no number.
+        pipeline_ratio: of a fit: its time over what resident steps would have taken.
+        ceilings: of its profile.
+    """
+    if not step_ns:
+        return None
+    if is_operation(cell):
+        work = work_of(cell)
+        return None if work is None else Reach(rate=1e9 * work[0] / step_ns, unit=work[1])
+    of_step = cost(cell)
+    if of_step is None:
+        return None
+    reach = Reach(rate=1e9 * of_step.flops / step_ns, unit="FLOP/s", flops=of_step.flops, bytes=of_step.bytes)
+    bounds = _bounds(cell, of_step, beside(cell, ceilings))
+    if pipeline_ratio is not None and pipeline_ratio > 1:
+        bounds["input"] = (step_ns * (1 - 1 / pipeline_ratio), None)
+    if not any(of for _, of in bounds.values()):
+        return reach
+    bound = max(bounds, key=lambda name: bounds[name][0])
+    alone_ns, ceiling = bounds[bound]
+    reach = msgspec.structs.replace(reach, bound=bound, share_pct=100 * alone_ns / step_ns)
+    if ceiling is None:
+        return reach
+    work = work_of(ceiling.cell)
+    value, unit = (ceiling.step_ns, "ns") if work is None else (ceiling.rate, work[1])
+    return msgspec.structs.replace(reach, ceiling=value, ceiling_unit=unit, operation=ceiling.name)
+
+
+def _bounds(cell: Cell, of_step: Cost, ceilings: Sequence[Ceiling]) -> dict[Bound, tuple[float, Ceiling | None]]:
+    """Return how long each part of a step takes alone, in nanoseconds, by the ceiling that says it."""
+    bounds: dict[Bound, tuple[float, Ceiling | None]] = {}
+    if (product := best_product(cell, ceilings)) is not None:
+        bounds["compute"] = 1e9 * of_step.flops / product.rate, product
+    if triads := named("triad", ceilings):
+        # The smallest whose two arrays hold what the step moves; caches are faster than memory.
+        fitting = (of for of in triads if 2 * MIB * of.cell.parameters["mib"] >= of_step.bytes)
+        triad = next(fitting, triads[-1])
+        bounds["memory"] = 1e9 * of_step.bytes / triad.rate, triad
+    if empty := named("empty", ceilings):
+        bounds["dispatch"] = empty[0].step_ns, empty[0]
+    copies = named("copy_in", ceilings)
+    if copies and cell.feed == "host" and cell.device != "cpu":
+        of = workload(cell.workload, cell.parameters)
+        bounds["input"] = 1e9 * cell.batch * math.prod(of.input_shape) * FLOAT32_B / copies[0].rate, copies[0]
+    return bounds

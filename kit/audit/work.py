@@ -1,0 +1,78 @@
+"""Whether a step did its work: it is compared with what operations reached on the same device in the same run."""
+
+from __future__ import annotations
+
+import statistics
+
+from kit.audit.ceilings import Ceiling, beside, best_product, ceilings_of, cost, named, step_ns_of
+from kit.audit.finding import Severity
+from kit.audit.launch_arrays import pipeline_ratio
+from kit.audit.rule import Member, Outcome, rule
+from kit.profile.cell import OWN
+from kit.profile.reason import Value, reason
+from kit.stats.verdict import ROUNDS_FOR_VERDICT
+from kit.workloads.operations import is_operation
+
+# Of the fastest product of any framework here. Ceilings are measured at other moments than networks: on shared machines
+# speed differs between them by a third and more. What computes nothing is above by orders of magnitude.
+ABOVE_CEILING = 1.5
+# Of an empty dispatch. A network has one at least; a program that calls its framework directly saves some of it.
+DISPATCH_SHARE = 0.5
+# Of a fit's time that its input takes. Of 105 fits in the reference profiles, where it takes little, 101 are below; one
+# alone that a neighbour disturbed is at 30 %, so that a warning needs several.
+INPUT_NOTED_PCT = 10.0
+INPUT_WARNED_PCT = 25.0
+
+
+@rule("member", worst="bad")
+def above_ceiling(member: Member) -> Outcome:
+    """Find steps that are faster than anything that was measured here: they cannot have computed what they claim."""
+    cell = member.cell
+    if is_operation(cell):
+        return None
+    ceilings = beside(cell, member.once("ceilings", lambda: ceilings_of(member.profile)), any_backend=True)
+    step_ns = step_ns_of(member.launches.values())
+    if not ceilings or step_ns is None:
+        return reason("ceilings_not_measured")
+    empty = named("empty", beside(cell, ceilings) or ceilings)
+    empty_ns = min((of.step_ns for of in empty), default=0.0)
+    if step_ns < DISPATCH_SHARE * empty_ns:
+        values = {"step_ns": step_ns, "empty_ns": empty_ns}
+        return member.finding("shorter_than_dispatch", "bad", values, 100.0, reason("see_what_runs"), ("cpus_idle",))
+    if cell.precision == OWN and empty:
+        return None  # nothing else is known of what it computes
+    return _above_product(member, step_ns, best_product(cell, ceilings))
+
+
+def _above_product(member: Member, step_ns: float, product: Ceiling | None) -> Outcome:
+    of_step = cost(member.cell)
+    if of_step is None or product is None:
+        return reason("ceilings_not_measured" if product is None else "work_not_known")
+    reached = 1e9 * of_step.least_flops / step_ns
+    if reached <= ABOVE_CEILING * product.rate:
+        return None
+    evidence: dict[str, Value] = {
+        "reached_gflop_s": reached / 1e9,
+        "ceiling_gflop_s": product.rate / 1e9,
+        "operation": product.name,
+        "step_ns": step_ns,
+    }
+    return member.finding("above_ceiling", "bad", evidence, 100.0, reason("see_what_runs"), ("cpus_idle",))
+
+
+@rule("member", worst="warning")
+def input_bound(member: Member) -> Outcome:
+    """Find fits that wait for their input: against steps on resident batches, run in between."""
+    if member.cell.task != "fit":
+        return None
+    fits = [(launch, launch.fit) for launch in member.launches.values() if launch.fit is not None]
+    ratios = [ratio for launch, fit in fits if (ratio := pipeline_ratio(launch, fit)) is not None]
+    if not ratios:
+        return reason("not_recorded", what="reference steps")
+    input_pct = 100 * (1 - 1 / statistics.median(ratios))
+    if input_pct < INPUT_NOTED_PCT:
+        return None
+    is_sure = input_pct >= INPUT_WARNED_PCT and len(ratios) >= ROUNDS_FOR_VERDICT
+    severity: Severity = "warning" if is_sure else "note"
+    remedy = reason("resident_batches") if member.cell.feed == "host" else None
+    return member.finding("input_bound", severity, {"input_pct": input_pct, "fits": len(ratios)}, input_pct, remedy)

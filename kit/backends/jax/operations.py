@@ -1,0 +1,89 @@
+"""Operations in JAX: compiled ahead of time; what is updated in place is donated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from kit.backends.jax.about import ENTRY
+from kit.backends.jax.backend import JaxProgram, computed_in, set_precision
+from kit.backends.protocol import DeviceBatch
+from kit.profile.cell import Cell
+from kit.workloads.operations import TRIAD_SCALE, length, square
+
+
+class JaxOperation(JaxProgram):
+    """An operation; its step returns an array on the device."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._device = jax.devices(cell.device)[0]
+        self._on_gpu = cell.device == "gpu"
+        self._executable = self._output = None
+        self._call = self._made(cell)
+
+    def _made(self, cell: Cell) -> Callable[[], jax.Array]:
+        match cell.workload:
+            case "matmul":
+                generator, dtype = np.random.default_rng(0), computed_in(cell.precision)
+                a, b = (self._put(generator.random(square(cell), np.float32).astype(dtype)) for _ in range(2))
+                product = self._compiled(jnp.matmul, a, b)
+                return lambda: product(a, b)
+            case "triad":
+                self._output, b = (self._put(np.ones(length(cell), np.float32)) for _ in range(2))
+                # The first is the last step's output: what was donated may not be used again.
+                add = self._compiled(lambda a, b: a + TRIAD_SCALE * b, self._output, b, donated=(0,))
+                return lambda: add(self._output, b)
+            case "copy_in":
+                host = np.ones(length(cell), np.float32)
+                return lambda: jax.device_put(host, self._device, may_alias=False)
+            case "copy_out":
+                there, host = self._put(np.ones(length(cell), np.float32)), np.ones(length(cell), np.float32)
+                is_host = self._device.platform == "cpu"
+
+                def copy_out() -> jax.Array:
+                    # An array keeps what it was once copied to: this one is new, and shares the memory.
+                    fresh = jax.make_array_from_single_device_arrays(there.shape, there.sharding, [there])
+                    array = np.asarray(fresh)
+                    if is_host:  # a view
+                        np.copyto(host, array)
+                    return there
+
+                return copy_out
+            case "empty":
+                x = self._put(np.zeros((), np.float32))
+                add = self._compiled(lambda x: x + x, x)
+                return lambda: add(x)
+            case _:
+                raise ENTRY.untranslated(cell)
+
+    def trace(self) -> bool:
+        """Nothing: it was compiled as it was built."""
+        return False
+
+    def compile(self) -> bool:
+        """Nothing, as `trace`."""
+        return False
+
+    def step(self, _batch: DeviceBatch) -> jax.Array:
+        """Run it once."""
+        self._output = self._call()
+        return self._output
+
+    def _put(self, array: np.ndarray) -> jax.Array:
+        return jax.device_put(array, self._device, may_alias=False)
+
+    def _compiled(
+        self, function: Callable[..., jax.Array], *arrays: jax.Array, donated: tuple[int, ...] = ()
+    ) -> Callable[..., jax.Array]:
+        self._executable = jax.jit(function, donate_argnums=donated).lower(*arrays).compile()
+        compiled: Callable[..., jax.Array] = self._executable
+        return compiled
+
+
+def build(cell: Cell) -> JaxOperation:
+    """Return the operation that a cell names."""
+    set_precision(cell)
+    return JaxOperation(cell)

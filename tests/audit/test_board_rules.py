@@ -1,0 +1,221 @@
+"""Boards below pynvml: what a stand-in plants reaches sensors and state, and there the rules find it."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+import profile_builder as b
+import pytest
+from msgspec.structs import replace
+
+from kit.audit.audit import audit
+from kit.audit.rule import Audited, all_rules
+from kit.profile.identity import Accelerator, AcceleratorState
+from kit.profile.reason import reason
+from kit.profile.schema import StateSpan
+from kit.profile.sensor import SensorReport, SensorSummary
+from kit.report.audit import evidence
+from kit.report.sentences import REMEDIES
+
+RULES = {rule.name: rule for rule in all_rules()}
+BUS = "0000:65:00.0"
+LOOK = """
+import sys, time, msgspec
+from kit.fingerprint.machine_state import state
+from kit.sensors.catalog import probe_all
+from kit.sensors.protocol import now_ns
+from kit.sensors.sampler import Sampling
+reports = probe_all()
+sampling = Sampling.start(reports)
+time.sleep(0.8)
+begin = now_ns()
+time.sleep(2.3)
+seen = sampling.stop().summaries([(begin, now_ns())])
+sys.stdout.write(msgspec.json.encode((seen, state().accelerators, reports)).decode())
+"""
+Looked = tuple[dict[str, SensorSummary], list[AcceleratorState], list[SensorReport]]
+FINE = {"NVML_CAP_W": "700", "NVML_BUSY_PCT": "97"}
+BOARDS = {
+    "fine": FINE,
+    "broken": {
+        "NVML_REASONS": "72",  # hardware slowdown, and by heat
+        "NVML_THERMAL_VIOLATION_PCT": "10",
+        "NVML_CAP_W": "500",
+        "NVML_BUSY_PCT": "100",
+        "NVML_TENSOR_PCT": "0",
+        "NVML_FP32_PCT": "0",
+        "NVML_DRAM_PCT": "0",
+        "NVML_PCIE_WIDTH": "8",
+        "NVML_ECC_ERRORS": "3",
+        "NVML_REMAPPED": "2",
+        "NVML_REMAP_FAILED": "1",
+    },
+    "at its cap": {"NVML_CAP_W": "210", "NVML_POWER_VIOLATION_PCT": "60"},
+    "slow below its cap": FINE | {"NVML_STAND_IN": "power_capped", "NVML_CLOCK_MHZ": "900"},
+    "idle, in slices": FINE | {"NVML_STAND_IN": "mig", "NVML_BUSY_PCT": "0", "NVML_REMAPPED": "2"},
+    "of few answers": FINE | {"NVML_STAND_IN": "no_gpm", "NVML_BUSY_PCT": "100"},
+}
+
+
+@pytest.fixture(scope="module")
+def looked(nvml_folder):
+    """What a sampler and a look at the machine see of each board."""
+
+    def look(settings):
+        environment = os.environ | {"LD_LIBRARY_PATH": str(nvml_folder)} | settings
+        done = subprocess.run(
+            [sys.executable, "-c", LOOK], env=environment, capture_output=True, timeout=60, check=True
+        )
+        return msgspec.json.decode(done.stdout, type=Looked)
+
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(BOARDS, pool.map(look, BOARDS.values()), strict=True))
+
+
+@pytest.fixture
+def on(looked):
+    """A profile of a cell on such a board."""
+
+    def built(name):
+        seen, states, reports = looked[name]
+        return profile_on(seen, states, reports)
+
+    return built
+
+
+def profile_on(seen, states, reports=(), **more):
+    launch = {"sensors": seen, "device_ids": [BUS]}
+    members = [b.member(backend, device="gpu", launch=launch, **more) for backend in ("torch", "jax")]
+    built = b.profile(b.group("mlp train", *members), rounds=4, sensors=list(reports))
+    built.state = StateSpan(before=replace(built.state.before, accelerators=states), after=None)
+    board = Accelerator(kind="gpu", model="H100", memory_b=1, driver="1", uuid_sha256=None, device_id=BUS)
+    built.identity = replace(built.identity, accelerators=[board])
+    return built
+
+
+def outcomes(rule, *profiles):
+    audited = [Audited(f"host{place}", built) for place, built in enumerate(profiles)]
+    result = audit(audited, [RULES[rule]])
+    return result.findings, [missing.reason.code for missing in result.not_checked]
+
+
+PLANTS = [
+    ("hardware_slowdown", "broken", "bad"),
+    ("board_throttled", "broken", "warning"),
+    ("gpu_full_but_not_computing", "broken", "bad"),
+    ("cap_below_default", "broken", "warning"),
+    ("pcie_narrow", "broken", "warning"),
+    ("ecc", "broken", "bad"),
+    ("row_remap", "broken", "bad"),
+    ("row_remap", "idle, in slices", "note"),
+    ("power_capped", "at its cap", "note"),
+    ("power_capped", "slow below its cap", "bad"),
+    ("mig", "idle, in slices", "note"),
+    ("device_declared_not_used", "idle, in slices", "bad"),
+]
+
+
+@pytest.mark.parametrize(("rule", "board", "severity"), PLANTS)
+def test_what_a_board_has_is_found_and_nothing_of_a_fine_one(on, rule, board, severity):
+    assert outcomes(rule, on("fine")) == ([], [])
+    findings, missing = outcomes(rule, on(board))
+    assert ({finding.severity for finding in findings}, missing) == ({severity}, [])
+    worded(findings[0])
+
+
+def worded(finding):
+    words = evidence(finding, "torch")
+    assert "{" not in words
+    assert finding.code.replace("_", " ") != words.partition(" (")[0]
+    assert finding.remedy is None or finding.remedy.code in REMEDIES
+
+
+def test_evidence_is_what_was_planted(on):
+    ((narrow,), _) = outcomes("pcie_narrow", on("broken"))
+    assert narrow.values == {"board": "gpu 0", "lanes": 8, "of_lanes": 16}
+    ((slow, _), _) = outcomes("hardware_slowdown", on("broken"))
+    assert slow.values == {"share_pct": 100.0, "causes": "hardware slowdown, hardware thermal slowdown"}
+    ((capped, _), _) = outcomes("power_capped", on("at its cap"))
+    assert capped.values["share_pct"] == pytest.approx(60, rel=0.05)
+    assert (capped.values["power_w"], capped.values["cap_w"]) == (pytest.approx(200, rel=0.05), 210.0)
+
+
+def test_a_board_that_does_not_tell_what_it_computes_is_no_pass(on):
+    assert outcomes("gpu_full_but_not_computing", on("of few answers")) == ([], ["nvml_no_gpm"])
+
+
+def board(**fields):
+    known = dict.fromkeys(AcceleratorState.__struct_fields__[1:7]) | {"name": "gpu 0", "device_id": BUS}
+    return AcceleratorState(**(known | fields))
+
+
+OF_A_LAUNCH = ("hardware_slowdown", "power_capped", "device_declared_not_used", "clocks_differ")
+OF_A_BOARD = ("cap_below_default", "pcie_narrow", "ecc", "row_remap", "mig", "mps")
+
+
+@pytest.mark.parametrize("rule", [*OF_A_LAUNCH, *OF_A_BOARD])
+def test_what_an_older_profile_lacks_is_no_pass(rule):
+    assert outcomes(rule, profile_on({}, [board()])) == ([], ["not_recorded"])
+
+
+def test_cells_on_a_cpu_are_not_asked_for_their_boards():
+    audited = [Audited("run", b.profile())]
+    asked = [rule for rule in all_rules() if rule.on == "accelerator" and rule.scope != "fleet"]
+    result = audit(audited, asked)
+    assert {of.outcome for of in result.rules} == {"not_applicable"}
+
+
+def test_a_server_that_shares_boards_is_a_note():
+    ((finding,), _) = outcomes("mps", profile_on({}, [board(mps=True)]))
+    worded(finding)
+    assert outcomes("mps", profile_on({}, [board(mps=False)])) == ([], [])
+
+
+def clocked(*mhz):
+    built = profile_on({}, [board()])
+    for result, of_cell in zip(built.cells, mhz, strict=True):
+        for launch in result.launches:
+            launch.sensors = b.sampled(**{"nvml.0.frequency": (of_cell, of_cell, "MHz")})
+    return built
+
+
+def test_members_of_a_round_at_other_clocks():
+    assert outcomes("clocks_differ", clocked(1755.0, 1740.0)) == ([], [])
+    ((finding,), _) = outcomes("clocks_differ", clocked(1755.0, 1590.0))
+    assert ("/jax/" in finding.cell_key, finding.values["fastest_mhz"]) == (True, 1755.0)
+    worded(finding)
+
+
+def test_first_blocks_beside_the_rest():
+    def unsettled(launch):
+        launch.blocks.duration_ns[:2] = [duration * 4 // 5 for duration in launch.blocks.duration_ns[:2]]
+
+    calm = {"noise": 0.001, "sd": 0.0}
+    quiet = profile_on({}, [board()], **calm)
+    for drift in range(5):
+        members = [b.member(name, device="gpu", **calm) for name in ("torch", "jax")]
+        assert outcomes("clocks_unsettled", b.profile(b.group("g", *members), seed=drift, rounds=8))[0] == []
+    assert outcomes("clocks_unsettled", quiet)[0] == []
+    found, _ = outcomes("clocks_unsettled", profile_on({}, [board()], change=unsettled, **calm))
+    assert {finding.values["launches"] for finding in found} == {4}
+    worded(found[0])
+
+
+def test_a_board_of_the_fleet_with_another_cap():
+    fleet = [profile_on({}, [board(power_cap_w=cap_w)]) for cap_w in (700.0, 699.9, 500.0)]
+    assert outcomes("caps_differ", *fleet[:2]) == ([], [])
+    ((finding,), _) = outcomes("caps_differ", *fleet)
+    assert (finding.profile, finding.values["cap_w"], finding.values["usual_w"]) == ("host2", 500.0, 699.9)
+    worded(finding)
+
+
+def test_a_shared_board_and_marks_of_older_profiles():
+    marks = [reason("board_shared", processes=2), reason("board_throttled", share_pct=80.0, causes="heat")]
+    built = profile_on({}, [board()])
+    for result in built.cells:
+        for launch in result.launches:
+            launch.marks = marks
+    assert {finding.values["processes"] for finding in outcomes("board_shared", built)[0]} == {2}
+    assert {finding.rank for finding in outcomes("board_throttled", built)[0]} == {80.0}

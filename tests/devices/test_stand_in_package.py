@@ -1,0 +1,61 @@
+"""A whole run beside a planted powercap tree: joules of a CPU by its package's counter."""
+
+import os
+import threading
+import time
+
+import pytest
+from kit_process import kit
+from plain_backend import SUITE, copied_kit
+from planted_powercap import PowerCurve, plant_zone
+
+from kit.profile.store import read_profile
+
+
+@pytest.fixture
+def run_on(tmp_path):
+    copied_kit(tmp_path, "gpu")
+    (tmp_path / "small.toml").write_text(SUITE.replace('["gpu"]', '["cpu"]'))
+    folder = plant_zone(tmp_path / "powercap", "intel-rapl:0", "package-0")
+
+    def run(joules, during=lambda folder: None):
+        environment = {"PYTHONPATH": os.fspath(tmp_path), "KIT_POWERCAP_ROOT": os.fspath(tmp_path / "powercap")}
+        with PowerCurve(folder, joules):
+            other = threading.Thread(target=during, args=[folder])
+            other.start()
+            words = ("run", "small.toml", "--data", "synthetic", "--out", "run.json", "--force")
+            done = kit(tmp_path, *words, **environment)
+            other.join()
+        assert done.returncode == 0, done.stderr
+        profile = read_profile(tmp_path / "run.json")
+        return " ".join(done.stderr.split()), [of for result in profile.cells for of in result.launches]
+
+    return run
+
+
+def steady(launch):
+    (energy,) = [energy for energy in launch.energy if energy.of == "steady"]
+    return energy
+
+
+def test_joules_of_a_package_and_of_idle_are_the_planted_ones(run_on):
+    shown, launches = run_on(lambda t: 65 * t)
+    for launch in launches:
+        energy = steady(launch)
+        assert energy.joules_j / energy.window_ns * 1e9 == pytest.approx(65, rel=energy.error_share)
+        assert energy.idle_before_w == pytest.approx(65, rel=energy.idle_error_share)
+        assert energy.idle_after_w == pytest.approx(65, rel=energy.idle_error_share)
+        # Steps of some microseconds end no block early.
+        assert energy.block_ns >= 1e9 and energy.samples == energy.steps * (energy.samples // energy.steps)
+    assert "energy: by device counter (rapl.package-0)" in shown and "J/1k" in shown and "CPU s/1k" not in shown
+
+
+def test_permission_that_is_lost_half_way_gives_no_joules_and_the_run_its_times(run_on):
+    def lose(folder):
+        time.sleep(1.5)
+        (folder / "energy_uj").rename(folder / "gone")
+
+    shown, launches = run_on(lambda t: 65 * t, lose)
+    assert all(launch.gave_number for launch in launches)
+    assert all(steady(launch).joules_j is None for launch in launches)
+    assert "energy: refused: " in shown and "CPU s/1k" in shown
