@@ -101,8 +101,8 @@ class Meter:
 
     def note(self) -> Note:
         """Return what was read, and how well it is aligned at worst."""
-        told = {"spacing_s": self._readings.spacing_ns / 1e9, "align_s": self._error_ns / 1e9}
-        return Note(what=reason("meter", file=self._file.name, readings=self._used, **told))
+        values = {"spacing_s": self._readings.spacing_ns / 1e9, "align_s": self._error_ns / 1e9}
+        return Note(what=reason("meter", file=self._file.name, readings=self._used, **values))
 
     def _report(self, spacing_ns: int) -> SensorReport:
         is_counter = self._readings.is_counter
