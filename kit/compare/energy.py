@@ -56,19 +56,17 @@ def device_entries(cell: Cell, entries: Iterable[Energy]) -> list[Energy]:
 
 def device_power_w(entries: Sequence[Energy]) -> float | None:
     """Return the mean power of entries that together are a device; null where one of them gave none."""
-    powers = [
-        energy.joules_j / energy.window_ns * 1e9
-        for energy in entries
-        if energy.joules_j and energy.window_ns and energy.joules_j > 0
-    ]
-    return sum(powers) if powers and len(powers) == len(entries) else None
+    pairs = [(energy.joules_j or 0.0, energy.window_ns or 0) for energy in entries]
+    if not pairs or any(joules_j <= 0 or window_ns <= 0 for joules_j, window_ns in pairs):
+        return None
+    return sum(joules_j / window_ns * 1e9 for joules_j, window_ns in pairs)
 
 
 def launch_energy(cell: Cell, launch: Launch) -> LaunchEnergy | None:
     """Return what a launch's device drew in its long block, or in a fit's own; null where that is not known."""
     entries = _of_launch(cell, launch, "fit" if cell.task == "fit" else "steady")
     power_w = device_power_w(entries)
-    if power_w is None or not entries[0].samples or not entries[0].block_ns:
+    if power_w is None or entries[0].samples <= 0 or entries[0].block_ns <= 0:
         return None
     errors = [energy.error_share for energy in entries if energy.error_share is not None]
     error_share = max(errors) if len(errors) == len(entries) else None
@@ -159,13 +157,13 @@ def first_refusal(results: Iterable[CellResult]) -> Reason | None:
 
 
 def _of_launch(cell: Cell, launch: Launch, of: EnergyOf) -> list[Energy]:
-    own = [
+    of_boards = [
         energy
         for energy in launch.energy
         if energy.of == of
         and (energy.device_id is None or not launch.device_ids or energy.device_id in launch.device_ids)
     ]
-    return device_entries(cell, own)
+    return device_entries(cell, of_boards)
 
 
 def _highest_w(entries: Sequence[Energy]) -> float | None:

@@ -47,9 +47,9 @@ def priced(comparison: Comparison, prices: Prices) -> Comparison:
         replace(group, rows=[replace(row, cost=_cost(row, prices)) for row in group.rows])
         for group in comparison.groups
     ]
-    told = {"hour": _told(prices.hour), "kwh": _told(prices.kwh)}
+    values = {"hour": _told(prices.hour), "kwh": _told(prices.kwh)}
     code = "cost" if prices.hour and prices.kwh else "cost_of_time" if prices.hour else "cost_of_energy"
-    return replace(comparison, groups=groups, notes=[*comparison.notes, Note(what=reason(code, **told))])
+    return replace(comparison, groups=groups, notes=[*comparison.notes, Note(what=reason(code, **values))])
 
 
 def _cost(row: Row, prices: Prices) -> Cost | None:

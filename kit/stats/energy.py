@@ -166,6 +166,8 @@ def parts_energy(
     error_ns = _period_ns(at, fresh, update_period_ns) + spacing_ns
     error_share = error_ns * max(math.sqrt(len(windows)), len(windows) / 3) / total_ns
     refusal = _no_rise(value) if is_counter else _no_power(value)
+    if refusal is not None and refusal.code == "constant_power":
+        refusal = None  # of a part in which the device had nothing to do: it has too few updates
     if fresh.size < PART_UPDATES_MIN:
         refusal = refusal or Refusal("too_few_updates", {"updates": int(fresh.size), "needed": PART_UPDATES_MIN})
     elif covered_ns < COVERAGE_MIN * (end_ns - begin_ns):

@@ -34,9 +34,9 @@ def kit(folder, *words):
 
 
 def rows(folder, *words):
-    found = kit(folder, *words, "--format", "csv")
-    assert found.exception is None, found.exception
-    return {(row["member"], row["cell"] if "cell" in row else row["device"]): row for row in csv_rows(found.stdout)}
+    result = kit(folder, *words, "--format", "csv")
+    assert result.exception is None, result.exception
+    return {(row["member"], row["cell"] if "cell" in row else row["device"]): row for row in csv_rows(result.stdout)}
 
 
 def csv_rows(text):

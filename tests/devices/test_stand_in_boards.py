@@ -64,7 +64,7 @@ def test_joules_are_those_of_the_planted_curve_of_the_boards_own(with_gpu):
             assert energy.begin_ns > launch.blocks.begin_ns[-1]
             assert energy.idle_before_w == pytest.approx(300, rel=0.25), energy
             assert (energy.idle_processes, energy.steps * 4 <= energy.samples <= energy.steps * 8) == (0, True)
-        assert of_block["nvml.0.power"].power_max_w == pytest.approx(420, rel=0.05)
+        assert of_block["nvml.0.power"].power_max_w == pytest.approx(420, rel=0.1)
         assert of_block["nvml.0.energy"].tier == "device_counter"
         (counter,) = [e for e in launch.energy if (e.of, e.sensor) == ("compile", "nvml.0.energy")]
         assert counter.reason.code == "too_few_updates"

@@ -50,8 +50,11 @@ def test_joules_of_a_package_and_of_idle_are_the_planted_ones(run_on):
     assert "energy: by device counter (rapl.package-0)" in shown and "J/1k" in shown and "CPU s/1k" not in shown
 
 
-def test_permission_that_is_lost_half_way_gives_no_joules_and_the_run_its_times(run_on):
+def test_permission_that_is_lost_half_way_gives_no_joules_and_the_run_its_times(run_on, tmp_path):
     def lose(folder):
+        """Once the run is under way: before a block of seconds could end."""
+        while not list(tmp_path.glob("run.json*")):
+            time.sleep(0.05)
         time.sleep(1.5)
         (folder / "energy_uj").rename(folder / "gone")
 

@@ -3,12 +3,17 @@
 import pytest
 from scripted_launcher import S, ScriptedLauncher, Watching
 
+from kit.profile.sensor import SensorReport
 from kit.runner import progress
 from kit.runner.interrupt import StopFlag
 from kit.runner.progress import RunProgress
 from kit.runner.run import Run
 from kit.runner.time_left import TimeLeft
 from kit.suites.plan import plan_shared_groups
+
+ENERGY = SensorReport(
+    name="rapl.package-0", quantity="energy", unit="J", scope="", source="", status="measured", update_period_ns=10**6
+)
 
 
 class Timed(Watching):
@@ -96,3 +101,20 @@ def test_off_a_terminal_there_is_a_line_when_half_a_minute_is_over(conducted, mo
     assert len(shown) == lines
     assert all(line.startswith("round ") and "mlp train" in line for line in shown)
     assert len(others) - len(shown) == 2
+
+
+@pytest.mark.parametrize(("energy_rounds", "blocks_s"), [("all", 4 * (2 * 10.4 + 6)), ("last", 2 * 10.4 + 6)])
+def test_long_blocks_and_idle_are_known_beforehand_and_take_as_long_anywhere(conducted, energy_rounds, blocks_s):
+    fields = {"backends": ["torch", "jax"], "rounds": 4, "sensors": [ENERGY], "energy_rounds": energy_rounds}
+    without, with_joules = (conducted(**fields, energy_s=seconds).plan for seconds in (0.0, 10.4))
+    more_s = TimeLeft(with_joules).estimate().seconds - TimeLeft(without).estimate().seconds
+    assert more_s == pytest.approx(blocks_s)
+    now_ns = 0
+    time = TimeLeft(with_joules, now=lambda: now_ns)
+    shared = plan_shared_groups(with_joules.cells, with_joules.groups, with_joules.suite.share)
+    for number in range(2):
+        time.round_begins(number, shared)
+        now_ns += (5 + (2 * 10.4 + 6) * (energy_rounds == "all")) * S
+        time.round_done()
+    # Two rounds, each of 5 s and what its joules take.
+    assert time.estimate().seconds == pytest.approx(2 * 5 + blocks_s * (2 / 4 if energy_rounds == "all" else 1))
