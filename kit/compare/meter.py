@@ -74,6 +74,7 @@ class Meter:
         hardware = profile.identity.hardware_sha256
         if self._hardware not in (None, hardware):
             raise KitError(f"--meter {self._file} is of one machine, and {label} is of another than those before it")
+        self._hardware = hardware
         clocks, readings = _clocks(label, profile.state), self._readings
         begin_ns, end_ns = clocks.utc_ns
         first, last = np.searchsorted(readings.utc_ns, clocks.utc_ns)
@@ -90,17 +91,18 @@ class Meter:
             is_counter=readings.is_counter,
         )
         for result in profile.cells:
+            known = [energy for launch in result.launches for energy in launch.energy]
+            has_long = any(energy.of == "steady" and energy.begin_ns is not None for energy in known)
             for launch in result.launches:
-                seen = [energy for energy in launch.energy if energy.sensor != NO_SENSOR]
-                launch.energy = [*seen, *_entries(result.cell, launch, series)]
-        self._hardware = hardware
+                entries = [*_long_blocks(launch, series), *([] if has_long else _blocks(result.cell, launch, series))]
+                launch.energy = [*(energy for energy in launch.energy if energy.sensor != NO_SENSOR), *entries]
         self._used, self._error_ns = self._used + int(last - first), max(self._error_ns, series.error_ns)
         return replace(profile, sensors=[*profile.sensors, self._report(spacing_ns)])
 
     def note(self) -> Note:
         """Return what was read, and how well it is aligned at worst."""
-        aligned = {"spacing_s": self._readings.spacing_ns / 1e9, "align_s": self._error_ns / 1e9}
-        return Note(what=reason("meter", file=self._file.name, readings=self._used, **aligned))
+        values = {"spacing_s": self._readings.spacing_ns / 1e9, "align_s": self._error_ns / 1e9}
+        return Note(what=reason("meter", file=self._file.name, readings=self._used, **values))
 
     def _report(self, spacing_ns: int) -> SensorReport:
         is_counter = self._readings.is_counter
@@ -170,20 +172,29 @@ def _span(begin_ns: int, end_ns: int) -> str:
     return f"{begin:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _entries(cell: Cell, launch: Launch, series: _Series) -> list[Energy]:
-    """Return the meter's entries of a launch: beside each that its sensors have; without a long block of its blocks."""
-    entries, blocks = list[Energy](), launch.blocks
+def _long_blocks(launch: Launch, series: _Series) -> list[Energy]:
+    """Return the meter's entries beside those that sensors have, or that were kept for it."""
+    known = {(energy.of, energy.begin_ns): energy for energy in launch.energy if energy.of != "fit"}
+    return [
+        _entry(
+            series,
+            [(begin_ns, begin_ns + energy.block_ns)],
+            of,
+            energy.samples,
+            energy.steps or 0,
+            is_one_block=of == "steady",
+        )
+        for (of, begin_ns), energy in known.items()
+        if begin_ns is not None
+    ]
+
+
+def _blocks(cell: Cell, launch: Launch, series: _Series) -> list[Energy]:
+    """Return the meter's entry of all blocks of a launch together."""
+    blocks, steps = launch.blocks, sum(launch.blocks.all_steps())
     windows = [(begin, begin + span) for begin, span in zip(blocks.begin_ns, blocks.span_ns, strict=True)]
-    known = {(energy.of, energy.begin_ns): energy for energy in launch.energy if energy.begin_ns is not None}
-    for (of, begin_ns), energy in known.items():
-        if of != "fit" and begin_ns is not None:
-            window = (begin_ns, begin_ns + energy.block_ns)
-            entries.append(_entry(series, [window], of, energy.samples, energy.steps or 0, is_one_block=of == "steady"))
-    of_blocks: EnergyOf = "fit" if cell.task == "fit" else "steady"
-    if windows and not any(entry.of == of_blocks for entry in entries):
-        steps = sum(blocks.all_steps())
-        entries.append(_entry(series, windows, of_blocks, steps * cell.batch, steps, is_one_block=False))
-    return entries
+    of: EnergyOf = "fit" if cell.task == "fit" else "steady"
+    return [_entry(series, windows, of, steps * cell.batch, steps, is_one_block=False)] if windows else []
 
 
 def _entry(

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from kit.compare.rows import Cost, EnergyNumbers, GroupRows, Row
-from kit.report.answer import less_or_more
+from kit.report.answer import LOPSIDED, less_or_more
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
 from kit.stats.rounds import By
@@ -57,8 +57,12 @@ def _phase(name: str) -> Shown:
 
 
 def _cost(cost: Cost) -> str:
-    half = "" if cost.low is None or cost.high is None else f" ± {number((cost.high - cost.low) / 2, 2)}"
-    return f"{number(cost.per_million)}{half}"
+    if cost.low is None or cost.high is None:
+        return number(cost.per_million)
+    below, above = cost.per_million - cost.low, cost.high - cost.per_million
+    if max(below, above) > LOPSIDED * min(below, above):
+        return f"{number(cost.per_million)} [{number(cost.low)}, {number(cost.high)}]"
+    return f"{number(cost.per_million)} ± {number((above + below) / 2, 2)}"
 
 
 def _of_fit(name: str) -> Callable[[Row], float | None]:
