@@ -74,7 +74,6 @@ class Meter:
         hardware = profile.identity.hardware_sha256
         if self._hardware not in (None, hardware):
             raise KitError(f"--meter {self._file} is of one machine, and {label} is of another than those before it")
-        self._hardware = hardware
         clocks, readings = _clocks(label, profile.state), self._readings
         begin_ns, end_ns = clocks.utc_ns
         first, last = np.searchsorted(readings.utc_ns, clocks.utc_ns)
@@ -96,6 +95,8 @@ class Meter:
             for launch in result.launches:
                 entries = [*_long_blocks(launch, series), *([] if has_long else _blocks(result.cell, launch, series))]
                 launch.energy = [*(energy for energy in launch.energy if energy.sensor != NO_SENSOR), *entries]
+        # Only now: one that could not be aligned says nothing of whose the readings are.
+        self._hardware = hardware
         self._used, self._error_ns = self._used + int(last - first), max(self._error_ns, series.error_ns)
         return replace(profile, sensors=[*profile.sensors, self._report(spacing_ns)])
 
