@@ -29,8 +29,8 @@ TIMES = ("time", "timestamp", "datetime", "date", "ts", "utc")
 # Nanoseconds of a unit of time; seconds unless the header names another.
 TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6}
 NS_PER_S = 10**9
-# Unix seconds above this are of a year beyond 5000: milliseconds under another name.
-SECONDS_MAX = 1e11
+# 64 bits of nanoseconds end in 2262: larger numbers are milliseconds under another name.
+SECONDS_MAX = 9.2e9
 POWER_UNITS = {"w": 1.0, "watt": 1.0, "watts": 1.0, "kw": 1e3, "kilowatts": 1e3, "mw": 1e-3, "milliwatts": 1e-3}
 ENERGY_UNITS = {"j": 1.0, "joule": 1.0, "joules": 1.0, "kj": 1e3, "wh": 3.6e3, "kwh": 3.6e6, "mwh": 3.6}
 ZONE = re.compile(rb"Z|([+-])(\d\d):?(\d\d)")

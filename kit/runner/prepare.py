@@ -85,9 +85,11 @@ def drop_missing_backends(
     """
     by_name = {variant.name: variant for variant in variants}
     for variant in variants:
-        own = sorted({*variant.env} & {*THREAD_VARIABLES})
-        if own and any(cell.threads is not None for cell in cells if cell.variant == variant.name):
-            raise KitError(f"variant {variant.name}: {own[0]} and --threads both set threads; leave one of them out")
+        overridden = sorted({*variant.env} & {*THREAD_VARIABLES})
+        if overridden and any(cell.threads is not None for cell in cells if cell.variant == variant.name):
+            raise KitError(
+                f"variant {variant.name}: {overridden[0]} and --threads both set threads; leave one of them out"
+            )
     missing: dict[str, Skipped] = {}
     for backend, name in dict.fromkeys((cell.backend, cell.variant) for cell in cells):
         variant = by_name[name]
