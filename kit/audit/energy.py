@@ -273,7 +273,9 @@ def scope_larger_than_member(member: Member) -> Outcome:
         return why_unread(member.profile, "process.cpu_ns", "machine.busy_ns")
     if len(threads.cpus) >= cpus and not lost.is_contended:
         return None
+    scope = "machine" if any(block.energy.tier == "external_meter" for block in blocks) else "package"
     evidence: dict[str, Value] = {"cpus": len(threads.cpus), "of_cpus": cpus, "contention_pct": lost.contention_pct}
+    evidence["scope"] = scope
     return member.finding("scope_larger_than_member", "warning", evidence, lost.contention_pct, reason("whole_machine"))
 
 

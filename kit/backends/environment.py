@@ -18,7 +18,7 @@ OF_ALL = ("LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_*", "TCMALLOC_*", "JEMALLOC_*"
 
 
 def decided_by_environment(entry: BackendEntry, variables: Mapping[str, str], threads_set: bool) -> dict[str, str]:
-    """Return those of `variables` that decide the speed of a framework; `threads_set`: by the kit, so not its threads."""
+    """Return the `variables` that decide the speed of a framework; `threads_set`: by the kit, so none of threads."""
     return {
         name: variables[name]
         for name in sorted(variables)

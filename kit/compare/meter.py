@@ -74,6 +74,7 @@ class Meter:
         hardware = profile.identity.hardware_sha256
         if self._hardware not in (None, hardware):
             raise KitError(f"--meter {self._file} is of one machine, and {label} is of another than those before it")
+        self._hardware = hardware
         clocks, readings = _clocks(label, profile.state), self._readings
         begin_ns, end_ns = clocks.utc_ns
         first, last = np.searchsorted(readings.utc_ns, clocks.utc_ns)
@@ -95,14 +96,13 @@ class Meter:
             for launch in result.launches:
                 entries = [*_long_blocks(launch, series), *([] if has_long else _blocks(result.cell, launch, series))]
                 launch.energy = [*(energy for energy in launch.energy if energy.sensor != NO_SENSOR), *entries]
-        self._hardware = hardware
         self._used, self._error_ns = self._used + int(last - first), max(self._error_ns, series.error_ns)
         return replace(profile, sensors=[*profile.sensors, self._report(spacing_ns)])
 
     def note(self) -> Note:
         """Return what was read, and how well it is aligned at worst."""
-        aligned = {"spacing_s": self._readings.spacing_ns / 1e9, "align_s": self._error_ns / 1e9}
-        return Note(what=reason("meter", file=self._file.name, readings=self._used, **aligned))
+        values = {"spacing_s": self._readings.spacing_ns / 1e9, "align_s": self._error_ns / 1e9}
+        return Note(what=reason("meter", file=self._file.name, readings=self._used, **values))
 
     def _report(self, spacing_ns: int) -> SensorReport:
         is_counter = self._readings.is_counter

@@ -375,7 +375,7 @@ FINDINGS: Templates = {
     "heat_of_predecessor": "power follows what ran before: {effect_pct:.1f} % between the most and the least "
     "power-hungry predecessor, in {blocks} blocks.",
     "scope_larger_than_member": "{who} had {cpus} of {of_cpus} CPUs, others took {contention_pct:.0f} % of them, "
-    "and the joules hold what everybody drew.",
+    "and the joules are the whole {scope}'s.",
     "modelled_beside_measured": "some joules of {who} were measured and others modelled: {tiers}.",
     "far_below_fleet": "{who} takes {step_ns}, on most of {machines} machines of its kind {usual_ns}.",
     "missing_in_fleet": "it has no {cell}, which {have} of {machines} machines of its kind have.",
