@@ -32,9 +32,10 @@ OTHERS_LEAST_PCT = 10.0
 # Rises of temperature by a predecessor cost a percent or two of leakage; less is not told from noise.
 HEAT_LEAST_PCT, HEAT_ALPHA, HEAT_PAIRS_LEAST = 1.0, 0.01, 6
 SENSOR_BROKEN = ("zero_power", "counter_stuck", "constant_power", "negative_power", "reading_not_finite")
-# Names of sensors of a whole platform, and beginnings of those of its parts.
-PLATFORMS = ("rapl.psys", "cray.node")
-PARTS = ("rapl.package", "rapl.dram", "nvml.", "cray.cpu", "cray.accel")
+# Names of sensors of a whole platform, and beginnings of those of its parts. What a Cray's accelerator modules hold is
+# not told; its processors, one by one, are in cray.cpu.
+PLATFORMS = ("rapl.psys", "cray.node.energy")
+PARTS = ("rapl.package", "rapl.dram", "nvml.", "cray.cpu.energy")
 
 
 class _Block(NamedTuple):
@@ -158,12 +159,14 @@ def counter_against_integral(member: Member) -> Outcome:
 @rule("member", worst="bad")
 def part_larger_than_whole(member: Member) -> Outcome:
     """Find parts of a machine that drew more than all of it, by their sensors."""
-    parts, wholes = defaultdict[int, float](float), {}
+    by_source, wholes = defaultdict[int, dict[str, float]](lambda: {"rapl": 0.0, "cray": 0.0, "nvml": 0.0}), {}
     for block in _joules(member):
         if block.energy.sensor in PLATFORMS or block.energy.tier == "external_meter":
             wholes[block.round] = block
         elif block.energy.tier == "device_counter" and block.energy.sensor.startswith(PARTS):
-            parts[block.round] += block.power_w
+            by_source[block.round][block.energy.sensor.partition(".")[0]] += block.power_w
+    # A Cray's controller and RAPL tell the same processors.
+    parts = {number: max(of["rapl"], of["cray"]) + of["nvml"] for number, of in by_source.items()}
     both = [number for number in parts if number in wholes]
     if not both:
         return reason("one_energy_source") if parts or wholes else _why_none(member)

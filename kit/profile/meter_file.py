@@ -91,7 +91,8 @@ def read_meter(file: Path) -> MeterReadings:
             columns = _columns(lines.readline())
             while part := list(islice(lines, LINES_AT_A_TIME)):
                 utc_ns, values = _readings(part, columns, last_ns)
-                parts.append((utc_ns, values))
+                is_read = ~np.isnan(values)
+                parts.append((utc_ns[is_read], values[is_read] * columns.factor))
                 last_ns, first_line = utc_ns[-1:], first_line + len(part)
     except OSError as error:
         raise MeterFileError(f"{file}: cannot be read: {error.strerror}") from None
@@ -100,10 +101,9 @@ def read_meter(file: Path) -> MeterReadings:
     except _LineError as error:
         raise MeterFileError(f"{file}: line {first_line + error.place}: {error}") from None
     utc_ns, values = (np.concatenate(of) for of in zip(*parts, strict=True))
-    is_read = ~np.isnan(values)
-    if np.count_nonzero(is_read) < 2:  # noqa: PLR2004 - energy is of the time between two
+    if utc_ns.size < 2:  # noqa: PLR2004 - energy is of the time between two
         raise MeterFileError(f"{file}: fewer than two readings; it has to hold a header, and a line for each reading")
-    return MeterReadings(utc_ns[is_read], values[is_read] * columns.factor, columns.is_counter)
+    return MeterReadings(utc_ns, values, columns.is_counter)
 
 
 def _columns(header: str) -> Columns:

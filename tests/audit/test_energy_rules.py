@@ -43,6 +43,7 @@ def findings(rule, *entries, device="cpu", rounds=3, **launch):
 BOARD = {"sensor": "nvml.0.energy", "device_id": "0000:01:00.0"}
 POWER = BOARD | {"sensor": "nvml.0.power", "tier": "integrated_power"}
 PSYS = {"sensor": "rapl.psys", "joules_j": 1500.0}
+NODE = {"sensor": "cray.node.energy", "joules_j": 1500.0}
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,14 @@ PSYS = {"sensor": "rapl.psys", "joules_j": 1500.0}
             "part_larger_than_whole",
             [entry(), entry(**PSYS | {"joules_j": 800.0})],
             [entry(), entry(**PSYS)],
+            "cpu",
+            "bad",
+        ),
+        (
+            "part_larger_than_whole",
+            [entry(), entry(**NODE | {"joules_j": 800.0})],
+            # The same processors by RAPL, together and one by one.
+            [entry(), entry(sensor="cray.cpu.energy"), entry(sensor="cray.cpu0.energy"), entry(**NODE)],
             "cpu",
             "bad",
         ),
