@@ -62,13 +62,13 @@ def _why_none(member: Member) -> Reason:
             if energy.reason is not None:
                 return energy.reason
     device = DEVICES.get(member.cell.device)  # a profile may be of a kit that has another kind
-    whole = device.whole.pattern if device is not None and device.whole is not None else ""
     sensors = [
         sensor
         for sensor in member.profile.sensors
-        if sensor.quantity in ("energy", "power") and sensor.name.partition(".")[0] in whole
+        if sensor.quantity in ("energy", "power") and sensor.name.partition(".")[0] == (device and device.energy_source)
     ]
-    if any(sensor.status == "measured" for sensor in sensors) or not sensors:
+    measured = [sensor.name for sensor in member.profile.sensors if sensor.status == "measured"]
+    if not sensors or (device is not None and device.whole_of(measured)):
         return reason("no_energy_asked_for")
     return why_unread(member.profile, *(sensor.name for sensor in sensors))
 
@@ -270,7 +270,9 @@ def scope_larger_than_member(member: Member) -> Outcome:
         return why_unread(member.profile, "process.cpu_ns", "machine.busy_ns")
     if len(threads.cpus) >= cpus and not lost.is_contended:
         return None
+    scope = "machine" if any(block.energy.tier == "external_meter" for block in blocks) else "package"
     evidence: dict[str, Value] = {"cpus": len(threads.cpus), "of_cpus": cpus, "contention_pct": lost.contention_pct}
+    evidence["scope"] = scope
     return member.finding("scope_larger_than_member", "warning", evidence, lost.contention_pct, reason("whole_machine"))
 
 

@@ -17,11 +17,11 @@ THREAD_VARIABLES = (
 OF_ALL = ("LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_*", "TCMALLOC_*", "JEMALLOC_*", "NVIDIA_TF32_OVERRIDE")
 
 
-def decided_by_environment(entry: BackendEntry, variables: Mapping[str, str], told: bool) -> dict[str, str]:
-    """Return those of `variables` that decide the speed of a framework; `told`: not its threads, which the kit does."""
+def decided_by_environment(entry: BackendEntry, variables: Mapping[str, str], threads_set: bool) -> dict[str, str]:
+    """Return the `variables` that decide the speed of a framework; `threads_set`: by the kit, so none of threads."""
     return {
         name: variables[name]
         for name in sorted(variables)
         if any(fnmatch(name, pattern) for pattern in (*OF_ALL, *entry.decided_by))
-        and not (told and name in THREAD_VARIABLES)
+        and not (threads_set and name in THREAD_VARIABLES)
     }

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.options import PROFILES, format_options, labels_of, print_report, profile_files
+from kit.cli.options import METER, PROFILES, format_options, labels_of, print_report, profile_files
 from kit.errors import KitError
 
 if TYPE_CHECKING:
     from kit.audit.audit import Asked
     from kit.audit.finding import AuditedProfile, Severity
     from kit.audit.rule import Audited, Rule
+    from kit.compare.meter import Meter
 
     Answer = tuple[Audited, Asked] | AuditedProfile
 
@@ -38,19 +39,24 @@ PARALLEL_LEAST, CHUNK = 16, 8
     show_default=True,
     help="Exit 1: a finding as grave as this; 5: none, and one could not be checked for; 0: neither.",
 )
+@METER
 @click.option("--rule", "names", multiple=True, metavar="NAME,…", help="Ask this rule alone (repeatable).")
-def audit(*, profiles: tuple[Path, ...], format_name: str, fail_on: Severity, names: tuple[str, ...]) -> int:
+def audit(
+    *, profiles: tuple[Path, ...], format_name: str, meter_file: Path | None, fail_on: Severity, names: tuple[str, ...]
+) -> int:
     """Audit PROFILES: each rule finds something, finds nothing, or could not check, which is no pass.
 
     A folder stands for the profiles in it; several are audited together. docs/audit.md has a section for each rule.
     """
     from kit.audit.audit import summed_up
     from kit.audit.finding import AuditedProfile, exit_code
+    from kit.compare.meter import Meter
     from kit.report.audit import audit_report
 
     rules = _chosen([name for word in names for name in word.split(",")])
     paths = list(profile_files(profiles))
-    answers = list(_asked(list(zip(labels_of(paths), paths, strict=True)), rules))
+    meter = None if meter_file is None else Meter(meter_file)
+    answers = list(_asked(list(zip(labels_of(paths), paths, strict=True)), rules, meter))
     asked = [answer for answer in answers if not isinstance(answer, AuditedProfile)]
     unread = [answer for answer in answers if isinstance(answer, AuditedProfile)]
     if not asked:
@@ -61,20 +67,21 @@ def audit(*, profiles: tuple[Path, ...], format_name: str, fail_on: Severity, na
     return EXIT_UNREADABLE if unread else exit_code(result, fail_on)
 
 
-def _asked(files: Sequence[tuple[str, Path]], rules: Sequence[Rule]) -> Iterable[Answer]:
+def _asked(files: Sequence[tuple[str, Path]], rules: Sequence[Rule], meter: Meter | None) -> Iterable[Answer]:
     """Return the answers of every file, in order; of many by a process for each CPU."""
     # A thousand profiles are millions of objects without a cycle among them.
     gc.disable()
-    asking = partial(_asked_of, rules=rules)
+    asking = partial(_asked_of, rules=rules, meter=meter)
     cpus = len(os.sched_getaffinity(0))
-    if len(files) < PARALLEL_LEAST or cpus == 1:
+    # Readings of a meter would be handed to each process, and what was read of them not back.
+    if len(files) < PARALLEL_LEAST or cpus == 1 or meter is not None:
         return map(asking, files)
     # By fork: rules are imported already, and no thread has been started.
     with ProcessPoolExecutor(cpus, mp_context=multiprocessing.get_context("fork")) as pool:
         return list(pool.map(asking, files, chunksize=CHUNK))
 
 
-def _asked_of(file: tuple[str, Path], rules: Sequence[Rule]) -> Answer:
+def _asked_of(file: tuple[str, Path], rules: Sequence[Rule], meter: Meter | None) -> Answer:
     """Return what the rules say of one file, with as much of it as a report takes; or why it cannot be audited."""
     from kit.audit.audit import ask
     from kit.audit.finding import AuditedProfile
@@ -84,6 +91,8 @@ def _asked_of(file: tuple[str, Path], rules: Sequence[Rule]) -> Answer:
     label, path = file
     try:
         profile = read_profile(path)
+        if meter is not None and profile.measured:
+            profile = meter.added_to(label, profile)
     except KitError as error:
         return AuditedProfile(label=label, error=str(error))
     if not profile.measured:

@@ -9,11 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
-from kit.cli.options import PROFILES, echo_first, format_options, labels_of, print_report, profile_files
+from kit.cli.options import (
+    METER,
+    PROFILES,
+    Price,
+    echo_first,
+    format_options,
+    labels_of,
+    price_options,
+    print_report,
+    profile_files,
+)
 from kit.errors import KitError
 
 if TYPE_CHECKING:
+    from kit.compare.meter import Meter
     from kit.compare.rows import Comparison
     from kit.compare.suite_table import SuiteTable
     from kit.profile.schema import Profile
@@ -63,6 +75,8 @@ class CompareCommand(click.Command):
     help="Judge by step time (whole time over steps), or by the median step that is waited for by itself.",
 )
 @click.option("--table", "table_name", metavar="SUITE", help="The table that SUITE answers.")
+@METER
+@price_options
 @click.option("--force", is_flag=True, help="Compare also what the gate would keep apart; its rows say so.")
 @click.option("--why", is_flag=True, help="Explain what differs between runs.")
 def compare(
@@ -75,6 +89,9 @@ def compare(
     allowed_pct: float | None,
     by: By,
     table_name: str | None,
+    meter_file: Path | None,
+    price_hour: tuple[Price, ...],
+    price_kwh: tuple[Price, ...],
     force: bool,
     why: bool,
 ) -> int:
@@ -82,20 +99,29 @@ def compare(
 
     Of several machines or devices, platforms stand side by side. A folder stands for the profiles in it.
     """
+    from kit.compare.meter import Meter
+    from kit.compare.price import Prices, priced
     from kit.report.comparison import comparison_report, why_report
     from kit.report.table import Case, Report
 
     before, after = list(profile_files(profiles)), list(profile_files(against))
     if why and len(before) + len(after) == 1:
         raise click.UsageError("--why explains what differs between runs; give two profiles")
+    prices = Prices(dict(price_hour), dict(price_kwh))
     is_judged = bool(after or allowed_pct is not None or why)
     if table_name is not None:
-        if is_judged:
-            raise click.UsageError("--table draws one table; leave out --against, --why and --fail-if-slower")
+        if is_judged or any(prices) or meter_file is not None:
+            others = "--against, --why, --meter, prices and --fail-if-slower"
+            raise click.UsageError(f"--table draws one table; leave out {others}")
         print_report(_suite_report(table_name, before), format_name)
         return 0
     try:
-        comparison = _compared(before, after, baseline, by, force=force, explain=why)
+        meter = None if meter_file is None else Meter(meter_file)
+        comparison = _compared(before, after, baseline, by, force=force, explain=why, meter=meter)
+        if meter is not None:
+            comparison = replace(comparison, notes=[*comparison.notes, meter.note()])
+        if any(prices):
+            comparison = priced(comparison, prices)
     except PublishedError as published:
         if is_judged:
             raise
@@ -187,6 +213,7 @@ def _compared(
     *,
     force: bool = False,
     explain: bool = False,
+    meter: Meter | None = None,
 ) -> Comparison:
     from kit.compare.across import compare_runs
     from kit.compare.runs import reduce_run
@@ -197,7 +224,7 @@ def _compared(
         from kit.audit.audit import findings_of
         from kit.compare.within import compare_within
 
-        profile = _measured(paths[0])
+        profile = _measured(labels[0], paths[0], meter)
         devices = {result.cell.device for result in profile.cells}
         # Cells of two devices that took turns are pairs; others are runs of two platforms.
         if len(devices) == 1 or "device" in profile.suite.compare:
@@ -207,18 +234,21 @@ def _compared(
     # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
     gc.disable()
     details = len(paths) <= DETAILED_MAX
-    runs = [reduce_run(label, _measured(path), by, details=details) for label, path in zip(labels, paths, strict=True)]
+    runs = [
+        reduce_run(label, _measured(label, path, meter), by, details=details)
+        for label, path in zip(labels, paths, strict=True)
+    ]
     first, later = runs[: len(before)], runs[len(before) :]
     return compare_runs(first, later, baseline=baseline, force=force, explain=explain, by=by)
 
 
-def _measured(path: Path) -> Profile:
+def _measured(label: str, path: Path, meter: Meter | None) -> Profile:
     from kit.profile.store import read_profile
 
     profile = read_profile(path)
     if not profile.measured:
         raise PublishedError(profile.suite.name, str(path))
-    return profile
+    return profile if meter is None else meter.added_to(label, profile)
 
 
 def _limited(comparison: Comparison, allowed_pct: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -15,7 +16,44 @@ PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PROFILES = click.Path(exists=True, path_type=Path)
 CLOCK_SOURCE = click.Choice(("auto", "monotonic_raw", "tsc", "cntvct"))
 
+# A price, and for whom: every row, or a side, profile or device by its name.
+Price = tuple[str, float]
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class PriceType(click.ParamType[Price]):
+    """A number of 0 or more, or NAME=NUMBER; a name may have a `=`."""
+
+    name = "price"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Price:
+        """Return whose it is, empty for everybody's, and the number."""
+        name, _, text = str(value).rpartition("=")
+        try:
+            price = float(text)
+        except ValueError:
+            price = math.nan
+        if not 0 <= price < math.inf:
+            self.fail(f"{value!r} is no price; give a number of 0 or more, or NAME=NUMBER for one platform", param, ctx)
+        return name, price
+
+
+METER = click.option(
+    "--meter",
+    "meter_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.csv",
+    help="Joules by an external meter's time-stamped readings: columns time, and watts, joules or Wh.",
+)
+
+
+def price_options(command: F) -> F:
+    """Return the command with the prices of an hour and of a kWh, which give it `price_hour` and `price_kwh`."""
+    for_one = "PRICE for everyone, NAME=PRICE for a side, profile or device (repeatable)."
+    hour = click.option("--price-hour", type=PriceType(), multiple=True, metavar="PRICE", help=f"Of an hour: {for_one}")
+    kwh = click.option("--price-kwh", type=PriceType(), multiple=True, metavar="PRICE", help="Of a kWh: the same.")
+    return hour(kwh(command))
 
 
 def format_options(command: F) -> F:

@@ -93,7 +93,10 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
 @click.option("--precision", hidden=True, expose_value=False, callback=_renamed)
 @click.option("--budget", type=POSITIVE, metavar="S", help="Begin no round after S seconds.")
 @click.option(
-    "--energy", type=POSITIVE, metavar="S", help="Seconds of the long block for joules, or as its sensors need."
+    "--energy",
+    type=POSITIVE,
+    metavar="S",
+    help="Seconds of the long block for joules, or as its sensors need; without a sensor, for an external meter.",
 )
 @click.option("--no-energy", is_flag=True, help="No joules, and no time for them.")
 @click.option("--data", default="auto", show_default=True, metavar="NAME", help="auto, synthetic, or a data set.")

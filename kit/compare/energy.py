@@ -43,14 +43,15 @@ class LaunchEnergy(NamedTuple):
 def device_entries(cell: Cell, entries: Iterable[Energy]) -> list[Energy]:
     """Return the entries that together are the cell's device, with their joules or why there are none.
 
-    Those of counters; integrated power stands in where there is no counter, and never beside one.
+    Those of its best source, whether that gave any or not; an external meter's, where somebody gave one, are of the
+    whole machine and go before all.
     """
-    device, listed = DEVICES.get(cell.device), list(entries)  # a profile may be of a kit that has another kind
-    for names in (device.whole, device.whole_power) if device else ():
-        whole = [energy for energy in listed if names and names.fullmatch(energy.sensor)]
-        if whole:
-            return whole if cell.device == "cpu" or len(whole) == cell.devices else []
-    return []
+    listed, device = list(entries), DEVICES.get(cell.device)  # a profile may be of a kit that has another kind
+    if metered := [energy for energy in listed if energy.tier == "external_meter"]:
+        return metered
+    names = device.whole_of(energy.sensor for energy in listed) if device else []
+    whole = [energy for energy in listed if energy.sensor in names]
+    return whole if cell.device == "cpu" or len(whole) == cell.devices else []
 
 
 def device_power_w(entries: Sequence[Energy]) -> float | None:
@@ -100,6 +101,7 @@ def energy_numbers(cell: Cell, launches: Sequence[Launch]) -> EnergyNumbers | No
         launches=len(known),
         block_ns=block_ns / len(known),
         error_share=max(errors) if errors else None,
+        align_error_ns=entries[0].align_error_ns,
         per_sample_j=per_sample_j,
         per_step_j=per_sample_j * batch,
         power_w=per_sample_j * samples / block_ns * 1e9,

@@ -77,6 +77,7 @@ class EnergyNumbers(msgspec.Struct, frozen=True, kw_only=True):
     launches: int  # that have joules
     block_ns: float
     error_share: float | None  # at most, the sensor's own error left out
+    align_error_ns: int | None  # of an external meter, in that: how far its readings may be off the run's clock
     per_sample_j: float
     per_step_j: float
     power_w: float
@@ -134,6 +135,16 @@ class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
     values: list[tuple[Value | None, list[str]]]  # value (null: unknown) and labels of the profiles that have it
 
 
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a million samples cost, in the currency of the prices."""
+
+    per_million: float
+    low: float | None  # 95 % of the time, and the error of the joules; null: the time has no interval
+    high: float | None
+    of_time: float
+    of_energy: float
+
+
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One cell of one profile, or of several runs of one side."""
 
@@ -147,6 +158,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     versus: Versus | None = None  # null: the baseline, failed, or nothing to compare with
     energy_versus: Versus | None = None  # joules a sample against the baseline's; null: nothing to compare
     score_difference: ScoreDifference | None = None  # of fits
+    cost: Cost | None = None  # null: without a price
     break_even: BreakEven | None = None  # of another compile mode than its baseline's
     blocked: list[Mismatch] = []  # why the gate keeps it from its baseline; with `versus`, compared by force
     marks: list[Reason] = []  # with `launches`, how many of them have it

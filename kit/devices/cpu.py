@@ -15,7 +15,13 @@ class Cpu(Device):
     rank = 0
     energy_source = "rapl"
     # RAPL's dram and psys domains lie beside and around a package, its core and uncore within: they would count twice.
-    whole = re.compile(r"rapl\.package-\d+(-die-\d+)?")
+    # So would Grace's CPU rail, within its socket; an ACPI meter, a module and a Cray node hold much more than the CPU.
+    whole = (
+        re.compile(r"rapl\.package-\d+(-die-\d+)?"),
+        re.compile(r"hwmon\.amd_energy\.esocket\d+"),
+        re.compile(r"hwmon\.power_meter\.grace_power_socket_\d+"),
+        re.compile(r"cray\.cpu\.energy"),
+    )
 
     def shown_by(self, count: int, environment: Mapping[str, str]) -> Mapping[str, str]:
         """JAX would open every device that it has a plugin for; of a TPU nothing else keeps it away."""

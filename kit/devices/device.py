@@ -36,9 +36,8 @@ class Device:
         kind: its name in cells, options and profiles.
         rank: its place among the kinds.
         files: patterns below /dev; a file of them says that there may be one, listed or not.
-        whole: names of the counters whose joules together are the device's; null: it has none.
+        whole: names of the sensors whose joules together are the device's, best source first: each a pattern.
         energy_source: how the names of its own sensors of energy begin: their obstacle is why there are no joules.
-        whole_power: names of the sensors of power that stand in where it has no such counter.
         precisions: that no other kind has.
         in_passes: precisions that it computes in several passes of another: slower than anybody's default.
         shares_memory: its members are told which share of its memory is theirs.
@@ -49,8 +48,7 @@ class Device:
     kind: str
     rank: int = 9
     files: Sequence[str] = ()
-    whole: re.Pattern[str] | None = None
-    whole_power: re.Pattern[str] | None = None
+    whole: Sequence[re.Pattern[str]] = ()
     energy_source: str = ""
     precisions: Sequence[str] = ()
     in_passes: Sequence[str] = ()
@@ -81,6 +79,12 @@ class Device:
     def conditions(self, root: Path) -> Iterable[Condition]:
         """Return what bounds measurements on it; `root`: where /proc, /sys and /dev are."""
         return ()
+
+    def whole_of(self, names: Iterable[str]) -> list[str]:
+        """Return those sensors that together are the device: of the best source that any of them is of."""
+        known = list(names)
+        by_source = ([name for name in known if pattern.fullmatch(name)] for pattern in self.whole)
+        return next((names for names in by_source if names), [])
 
     def is_listed(self) -> bool:
         """Whether there is certainly one here."""

@@ -43,8 +43,8 @@ class Gpu(Device):
     energy_source = "nvml"
     # NVIDIA (nvhost*, nvmap: Tegra), AMD (kfd), WSL (dxg).
     files = ("nvidia*", "nvhost*", "nvmap", "kfd", "dxg")
-    whole = re.compile(r"nvml\.\d+\.energy")  # a counter holds its whole board
-    whole_power = re.compile(r"nvml\.\d+\.power")  # boards before Volta, virtual GPUs
+    # A counter holds its whole board; power stands in on boards before Volta and virtual GPUs.
+    whole = (re.compile(r"nvml\.\d+\.energy"), re.compile(r"nvml\.\d+\.power"))
     precisions = ("tf32",)
     shares_memory = True
     hidden_by = {VISIBLE: ""}  # noqa: RUF012

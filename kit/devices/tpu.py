@@ -22,7 +22,7 @@ class Tpu(Device):
     # /dev/vfio/vfio, beside the groups of a TPU, is on machines without any device, too.
     files = (tpu.ACCEL_FILES, tpu.VFIO_GROUPS, "vfio/devices/*")
     in_passes = ("float32",)
-    whole = re.compile(r"tpu\.\d+\.energy")
+    whole = (re.compile(r"tpu\.\d+\.energy"),)
     # PyTorch's own switch for torch-tpu. libtpu itself takes an empty TPU_VISIBLE_CHIPS as if none were given.
     hidden_by = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}  # noqa: RUF012
     in_container = InContainer(

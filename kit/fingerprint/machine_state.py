@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,11 +18,14 @@ from kit.profile.identity import State
 from kit.profile.reason import Reason, reason
 from kit.sensors import cgroup, frequency
 from kit.sensors.machine_cpu import TICK_NS, pressure_some_ns
+from kit.sensors.protocol import now_ns
 
 Value = TypeVar("Value")
 
 # <sys/timex.h>: its structure has less.
 TIME_ERROR, TIMEX_B = 5, 512
+# One of them is not interrupted, and some 100 ns wide.
+ANCHORS = 10
 # Where the kernel's drivers put the temperature of the processor, best first (psutil's names).
 CPU_THERMOMETERS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz")
 
@@ -65,8 +69,11 @@ def state(root: Path = Path("/")) -> State:
     if throttled is None:
         reasons["cgroup_throttled_ns"] = reasons["cgroup_throttled"]
     throttled_ns, periods = throttled or (None, None)
+    width_ns, raw_ns, utc_ns = min(_anchor() for _ in range(ANCHORS))
     return State(
-        taken=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        taken=datetime.fromtimestamp(utc_ns / 1e9, UTC).isoformat(timespec="microseconds"),
+        raw_ns=raw_ns,
+        raw_width_ns=width_ns,
         load_1min=ask("load_1min", lambda: float((root / "proc/loadavg").read_text().split()[0])),
         governor=ask("governor", lambda: " / ".join(governors(cpu)) or reason("no_governor")),
         turbo=ask("turbo", lambda: (turbo_switch(cpu) or (None, reason("no_turbo_switch")))[1]),
@@ -92,6 +99,12 @@ def state(root: Path = Path("/")) -> State:
         accelerators=[state for device in DEVICES.values() for state in device.states()],
         reasons=reasons,
     )
+
+
+def _anchor() -> tuple[int, int, int]:
+    """Return how far apart the raw clock's readings before and after one of UTC are, their middle, and UTC."""
+    before_ns, utc_ns, after_ns = now_ns(), time.time_ns(), now_ns()
+    return after_ns - before_ns, (before_ns + after_ns) // 2, utc_ns
 
 
 def _temperature_c() -> float | Reason:

@@ -131,4 +131,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     clock_synchronized: bool | None = None  # the wall clock, by NTP or PTP, as the kernel was told
     numa_misses: Int64 | None = None  # pages that came from another node of memory than was wanted
     accelerators: list[AcceleratorState] = []  # GPUs, as far as NVML lists them
+    # `taken` on CLOCK_MONOTONIC_RAW, and how far apart the readings of that before and after were; null up to 2.4.
+    raw_ns: Int64 | None = None
+    raw_width_ns: Int64 | None = None
     reasons: dict[str, Reason] = {}

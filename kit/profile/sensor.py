@@ -43,6 +43,9 @@ EnergyOf = Literal["steady", "compile", "fit"]
 Tier = Literal["external_meter", "device_counter", "integrated_power", "modelled"]
 
 
+NO_SENSOR = "none"  # of a long block that only an external meter may have seen
+
+
 class Energy(msgspec.Struct, frozen=True, kw_only=True):
     """Energy from one sensor over a part of a launch, or why there is none.
 
@@ -69,4 +72,5 @@ class Energy(msgspec.Struct, frozen=True, kw_only=True):
     idle_after_w: float | None = None
     idle_error_share: float | None = None  # of either
     idle_reason: Reason | None = None  # why one of them is null
+    align_error_ns: Int64 | None = None  # of an external meter: how far its readings may be off the run's clock
     idle_processes: Int64 | None = None  # others that computed on the board then; null: not known

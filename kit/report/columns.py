@@ -7,8 +7,8 @@ from operator import attrgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from kit.compare.rows import EnergyNumbers, GroupRows, Row
-from kit.report.answer import less_or_more
+from kit.compare.rows import Cost, EnergyNumbers, GroupRows, Row
+from kit.report.answer import LOPSIDED, less_or_more
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
 from kit.stats.rounds import By
@@ -54,6 +54,15 @@ def _marks(row: Row) -> str | None:
 
 def _phase(name: str) -> Shown:
     return Shown(name.replace("_", " "), lambda row: row.numbers.phases_ns.get(name), duration)
+
+
+def _cost(cost: Cost) -> str:
+    if cost.low is None or cost.high is None:
+        return number(cost.per_million)
+    below, above = cost.per_million - cost.low, cost.high - cost.per_million
+    if max(below, above) > LOPSIDED * min(below, above):
+        return f"{number(cost.per_million)} [{number(cost.low)}, {number(cost.high)}]"
+    return f"{number(cost.per_million)} ± {number((above + below) / 2, 2)}"
 
 
 def _of_fit(name: str) -> Callable[[Row], float | None]:
@@ -153,6 +162,7 @@ LATENCY = (
     Shown("p95", attrgetter("numbers.p95_ns"), duration),
     Shown("p99", attrgetter("numbers.p99_ns"), duration),
 )
+COST = Shown("cost/1M", attrgetter("cost"), _cost)
 MAIN = (
     Shown("injected", attrgetter("numbers.injected_ratio"), lambda ratio: f"{100 * (ratio - 1):+.2f} %"),
     Shown("start", attrgetter("numbers.start_ns"), seconds, hides=2, flag=("warm_start", " w")),
@@ -161,6 +171,7 @@ MAIN = (
     Shown("J/1k", lambda row: None if row.numbers.energy_per_sample_j is None else row, _joules, hides=6),
     Shown("util %", _utilization, "{:.0f}".format, hides=6),
     Shown("CPU s/1k", _cpu_seconds, number, hides=4),
+    COST,
 )
 MARKS = Shown("marks", _marks)
 ENERGY = (

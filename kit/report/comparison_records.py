@@ -66,6 +66,7 @@ def _record(group: GroupRows, row: Row) -> dict[str, object]:
         "reach": numbers.reach,
         "score_difference": row.score_difference,
         "break_even": row.break_even,
+        "cost": row.cost,
     }
     for prefix, part in parts.items():
         if part is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kit.runner.examine import DataFinding, Examination, Finding
 
 # Said otherwise, or no value.
-NO_GAUGES = (*STATE_COUNTERS, "taken", "accelerators", "reasons")
+NO_GAUGES = (*STATE_COUNTERS, "taken", "raw_ns", "raw_width_ns", "accelerators", "reasons")
 
 
 def identity_facts(identity: Identity) -> dict[str, str]:

@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from kit.compare.rows import Comparison, GroupRows, Headline, Row
 from kit.report.answer import answer, times
-from kit.report.columns import MARKS, NAME_MAX, VERDICT_STYLES, Shown, columns_of
+from kit.report.columns import COST, MARKS, NAME_MAX, VERDICT_STYLES, Shown, columns_of
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import counted, moment, number, several
 from kit.report.sentences import sentence
@@ -99,7 +99,9 @@ def _columns(groups: Sequence[GroupRows], side: str, comparison: Comparison, wid
     if wide:
         return known or [STEP]
     has_joules = any(JOULES.value(row) is not None for group in of_side for row in group.rows)
-    return [*([column for column in known if column.title in JUDGED] or [STEP]), *([JOULES] if has_joules else [])]
+    has_cost = any(row.cost is not None for group in of_side for row in group.rows)
+    beside = [*([JOULES] if has_joules else []), *([COST] if has_cost else [])]
+    return [*([column for column in known if column.title in JUDGED] or [STEP]), *beside]
 
 
 def _rows(group: GroupRows, sides: Sequence[str], shown: Mapping[str, Sequence[Shown]]) -> list[list[Cell]]:

@@ -118,9 +118,14 @@ REASONS: Templates = {
     "parity_equal": "parity: the first {losses} losses are equal",
     "parity_differs": "PARITY FAILED: {cell} computes other losses than the rest ({difference:.0e} apart)",
     "own_programs": "programs bring their own data and weights: that they compute the same is not proved",
+    "cost": "cost/1M: of a million samples, at {hour} an hour and {kwh} a kWh of the joules shown",
+    "cost_of_time": "cost/1M: of a million samples, at {hour} an hour",
+    "cost_of_energy": "cost/1M: of a million samples, at {kwh} a kWh of the joules shown; of energy alone",
     "energy_device_counter": "energy: by device counter ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
     "energy_integrated_power": "energy: by integrated power ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
     "energy_external_meter": "energy: by external meter ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
+    "meter": "meter {file}: {readings} readings, {spacing_s:.3g} s apart, aligned to the run's clock within "
+    "{align_s:.3g} s; joules of the whole machine",
     "energy_modelled": "energy: MODELLED, not measured ({sensors}), {block_s} a block",
     "energy_tier_unknown": "energy: by {sensors}, {block_s} a block",
     "energy_not_asked": "energy: not asked for (--no-energy, or a suite with energy_s = 0)",
@@ -248,6 +253,12 @@ REASONS: Templates = {
     "CVE-2020-8694; start it with --security-opt systempaths=unconfined, and as root",
     "root_only": "{file} is readable by root alone, as in every kernel since 2020 (CVE-2020-8694): run as root, or on "
     "the host: chmod a+r {file}",
+    # Hardware monitors, Cray
+    "no_hwmon": "{root} does not exist: the kernel shows no hardware monitors (usual in a virtual machine)",
+    "no_hwmon_power": "{root} holds no monitor of power or energy (power*_average, power*_input, energy*_input); ACPI "
+    "meters: modprobe acpi_power_meter",
+    "no_cray": "{root} does not exist: this is no Cray node",
+    "no_cray_counter": "{root} holds no counter of energy or power",
     # NVML
     "nvml_package_missing": "the Python package nvidia-ml-py is not installed: pip install nvidia-ml-py",
     "nvml_library_missing": "libnvidia-ml.so.1 not found: no NVIDIA driver is installed, or the container was started "
@@ -281,6 +292,9 @@ REASONS: Templates = {
     "negative_power": "the sensor read {power_w}: no device gives power back",
     "reading_not_finite": "the sensor read what is no number",
     "idle_not_measured": "idle is measured in rounds with a long block for energy alone",
+    "meter_misaligned": "the meter's readings may be {error_s:.3g} s off the run's clock, at most {most_s:.3g} s are "
+    "borne: a longer block (--energy S), more readings a second, or a clock that is not set during the run",
+    "meter_not_given": "no sensor of the device answers; `kit compare --meter FILE` reads an external meter's joules",
     "counter_stuck": "the counter did not move in {block_s:.3g} s: it is stuck, or every read failed",
     "counter_reset": "the counter fell during the block: it was reset, what it held is lost",
     "energy_block_too_short": "the block of {block_s:.3g} s is too short for this sensor: {needed_s:.3g} s are needed",
@@ -361,7 +375,7 @@ FINDINGS: Templates = {
     "heat_of_predecessor": "power follows what ran before: {effect_pct:.1f} % between the most and the least "
     "power-hungry predecessor, in {blocks} blocks.",
     "scope_larger_than_member": "{who} had {cpus} of {of_cpus} CPUs, others took {contention_pct:.0f} % of them, "
-    "and the joules are the whole package's.",
+    "and the joules are the whole {scope}'s.",
     "modelled_beside_measured": "some joules of {who} were measured and others modelled: {tiers}.",
     "far_below_fleet": "{who} takes {step_ns}, on most of {machines} machines of its kind {usual_ns}.",
     "missing_in_fleet": "it has no {cell}, which {have} of {machines} machines of its kind have.",

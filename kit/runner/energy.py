@@ -7,11 +7,12 @@ idle │ members start … take turns … long blocks … end │ idle       of 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kit.clock import now_ns
 from kit.devices.catalog import DEVICES
+from kit.profile.cell import Cell
 from kit.profile.sensor import SensorReport
 from kit.profile.unfinished import RunPlan
 from kit.runner.interrupt import StopFlag
@@ -46,12 +47,20 @@ def idle_s(sensors: Sequence[SensorReport]) -> float:
     return max(IDLE_LEAST_NS, IDLE_UPDATES * _period_ns(sensors)) / 1e9
 
 
+def planned_s(asked_s: float | None, sensors: Sequence[SensorReport], cells: Iterable[Cell]) -> float:
+    """Return how long blocks for energy are, 0: there are none; at least what is asked for.
+
+    Where no sensor tells a device of the cells there is one only if it is asked for: an external meter may.
+    """
+    names = [sensor.name for sensor in sensors if sensor.status == "measured"]
+    is_told = any(DEVICES[kind].whole_of(names) for kind in {cell.device for cell in cells})
+    return long_block_s(sensors, asked_s or 0.0) if asked_s or (asked_s is None and is_told) else 0.0
+
+
 def has_energy(plan: RunPlan, number: int) -> bool:
-    """Whether members have a long block in this round: it is asked for, and a sensor of their device answers."""
-    steps, devices = plan.suite.plan, {cell.device for cell in plan.cells}
-    patterns = [pattern for kind in devices for pattern in (DEVICES[kind].whole, DEVICES[kind].whole_power) if pattern]
-    is_told = any(pattern.fullmatch(sensor.name) for sensor in _of_energy(plan.sensors) for pattern in patterns)
-    return steps.energy_s > 0 and (steps.energy_rounds == "all" or number == plan.suite.rounds - 1) and is_told
+    """Whether members have a long block in this round."""
+    steps = plan.suite.plan
+    return steps.energy_s > 0 and (steps.energy_rounds == "all" or number == plan.suite.rounds - 1)
 
 
 def stay_idle(sampling: Sampling, seconds: float, stop: StopFlag) -> Window:

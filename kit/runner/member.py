@@ -22,7 +22,7 @@ from kit.profile.cell import Cell
 from kit.profile.launch import Failure, Launch, LaunchPart, PhaseName
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
-from kit.profile.sensor import Energy
+from kit.profile.sensor import NO_SENSOR, Energy
 from kit.profile.steps import Steps, timed_steps
 from kit.profile.unfinished import KeptLaunch
 from kit.runner.boards import Boards, board_marks, why_not_its_joules
@@ -193,6 +193,8 @@ class Member:
             if samples.failure is not None:
                 launch.marks.append(samples.failure)
             self._add_sampled(key, launch, samples, boards, idle)
+        if not any(energy.of == "steady" for energy in launch.energy):
+            launch.energy += [_unread(done, self.cell(launch.cell_key)) for done in self._long_blocks[key]]
         launch.marks += board_marks(launch, boards)
         return KeptLaunch(launch=launch, step_ns=steps.tobytes())
 
@@ -375,3 +377,18 @@ def _of_board(entry: Energy, boards: Boards) -> Energy:
     if why is None:
         return entry
     return replace(entry, joules_j=None, window_ns=None, updates=None, error_share=None, power_max_w=None, reason=why)
+
+
+def _unread(done: Done, cell: Cell) -> Energy:
+    """Return a long block that no sensor saw: an external meter may have."""
+    (steps,), ((begin_ns, end_ns),) = done.part.blocks.steps, _windows(done.part)
+    return Energy(
+        sensor=NO_SENSOR,
+        joules_j=None,
+        window_ns=None,
+        samples=steps * cell.batch,
+        block_ns=end_ns - begin_ns,
+        reason=reason("meter_not_given"),
+        begin_ns=begin_ns,
+        steps=steps,
+    )

@@ -22,19 +22,17 @@ from kit.fingerprint.software import kit_revision
 from kit.profile.cell import Cell, Variant
 from kit.profile.clock import ClockChoice
 from kit.profile.identity import Identity
-from kit.profile.launch import StepPlan
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Kit, Skipped, SuiteUsed
-from kit.profile.sensor import SensorReport
 from kit.profile.unfinished import RunPlan
 from kit.runner.cpus import usable_cpus
-from kit.runner.energy import long_block_s
+from kit.runner.energy import planned_s
 from kit.runner.interpreters import find_backend, interpreter_for
 from kit.sensors.catalog import probe_all
 from kit.stats.verdict import ROUNDS_PRELIMINARY
 from kit.suites.plan import plan_groups
 from kit.suites.program import sources_of
-from kit.suites.suite import Measure, Suite
+from kit.suites.suite import Suite
 from kit.version import __version__
 from kit.workloads.catalog import WORKLOADS
 from kit.workloads.data.choice import resolve_data
@@ -87,9 +85,11 @@ def drop_missing_backends(
     """
     by_name = {variant.name: variant for variant in variants}
     for variant in variants:
-        own = sorted({*variant.env} & {*THREAD_VARIABLES})
-        if own and any(cell.threads is not None for cell in cells if cell.variant == variant.name):
-            raise KitError(f"variant {variant.name}: {own[0]} and --threads both set threads; leave one of them out")
+        overridden = sorted({*variant.env} & {*THREAD_VARIABLES})
+        if overridden and any(cell.threads is not None for cell in cells if cell.variant == variant.name):
+            raise KitError(
+                f"variant {variant.name}: {overridden[0]} and --threads both set threads; leave one of them out"
+            )
     missing: dict[str, Skipped] = {}
     for backend, name in dict.fromkeys((cell.backend, cell.variant) for cell in cells):
         variant = by_name[name]
@@ -180,7 +180,7 @@ def prepare(
             share=suite.measure.share,
             rounds=rounds,
             precision_pct=precision_pct,
-            plan=_steps(suite.measure, sensors),
+            plan=replace(suite.measure.plan(), energy_s=planned_s(suite.measure.energy_s, sensors, cells)),
             variants=list(variants),
             programs=sources_of(suite),
             data=data[0],
@@ -195,9 +195,3 @@ def prepare(
         label=label,
         options=options or {},
     )
-
-
-def _steps(measure: Measure, sensors: Sequence[SensorReport]) -> StepPlan:
-    """Return the plan of a launch, its long block as long as these sensors need, or longer where that is asked for."""
-    energy_s = 0.0 if measure.energy_s == 0 else long_block_s(sensors, measure.energy_s or 0.0)
-    return replace(measure.plan(), energy_s=energy_s)

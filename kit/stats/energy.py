@@ -114,17 +114,19 @@ def power_energy(
     update_period_ns: int | None = None,
     *,
     memory_ns: int = 0,
+    is_each_fresh: bool = False,
 ) -> Joules | Refusal:
     """Return power integrated by trapezoids between its readings within [begin, end]; arguments as above.
 
     `memory_ns`: how long before it a reading is still of: those that are of what ran before the window are left out.
+    `is_each_fresh`: one that repeats the value before it is no older: the sensor stamped it, not who polls it.
     """
     at, value = _arrays(at_ns, power_w)
     inside = (at >= begin_ns + memory_ns) & (at <= end_ns)
     at, value = at[inside], value[inside]
     if (refusal := _no_power(value)) is not None:
         return refusal
-    fresh = at[np.concatenate([[False], np.diff(value) != 0])] if at.size else at
+    fresh = at if is_each_fresh or not at.size else at[np.concatenate([[False], np.diff(value) != 0])]
     holes_ns = np.diff(at)
     spacing_ns = float(holes_ns.max(initial=0.0))
     refused = _refused(

@@ -198,9 +198,9 @@ def test_first_blocks_beside_the_rest():
         members = [b.member(name, device="gpu", **calm) for name in ("torch", "jax")]
         assert outcomes("clocks_unsettled", b.profile(b.group("g", *members), seed=drift, rounds=8))[0] == []
     assert outcomes("clocks_unsettled", quiet)[0] == []
-    found, _ = outcomes("clocks_unsettled", profile_on({}, [board()], change=unsettled, **calm))
-    assert {finding.values["launches"] for finding in found} == {4}
-    worded(found[0])
+    planted, _ = outcomes("clocks_unsettled", profile_on({}, [board()], change=unsettled, **calm))
+    assert {finding.values["launches"] for finding in planted} == {4}
+    worded(planted[0])
 
 
 def test_a_board_of_the_fleet_with_another_cap():

@@ -98,7 +98,7 @@ def test_threads_reported_else_used(torch, jax, listed):
 
 
 @pytest.mark.parametrize(
-    ("torch", "jax", "found"),
+    ("torch", "jax", "expected"),
     [
         ("highest", "highest", False),
         ("highest", "None", True),  # JAX' own default is less
@@ -106,22 +106,22 @@ def test_threads_reported_else_used(torch, jax, listed):
         ("high", "tensorfloat32", False),
     ],
 )
-def test_float32_in_full_by_one_alone(torch, jax, found):
+def test_float32_in_full_by_one_alone(torch, jax, expected):
     settings = {"torch": {"float32_matmul_precision": torch}, "jax": {"jax_default_matmul_precision": jax}}
     members = [cell(name, device="gpu", precision="default", launch={"settings": of}) for name, of in settings.items()]
     findings, missing = outcomes(*members, rule="precision_differs")
-    assert (len(findings), missing) == (int(found), [])
+    assert (len(findings), missing) == (int(expected), [])
     assert outcomes(cell("torch", device="gpu"), cell("jax", device="gpu"), rule="precision_differs")[1]
 
 
 @pytest.mark.parametrize(
-    ("torch", "jax", "found"),
+    ("torch", "jax", "expected"),
     [
         ({"LD_PRELOAD": "libtcmalloc.so"}, {"LD_PRELOAD": "libtcmalloc.so"}, []),
         ({"PYTORCH_ALLOC_CONF": "expandable_segments:True"}, {}, ["PYTORCH_ALLOC_CONF=expandable_segments:True"]),
         ({"LD_PRELOAD": "libtcmalloc.so", "OMP_PROC_BIND": "true"}, {}, ["LD_PRELOAD=libtcmalloc.so"]),
     ],
 )
-def test_an_allocator_for_one_alone(torch, jax, found):
+def test_an_allocator_for_one_alone(torch, jax, expected):
     findings, _ = outcomes(cell("torch", torch), cell("jax", jax), rule="allocator_differs")
-    assert [finding.values["settings"] for finding in findings] == found
+    assert [finding.values["settings"] for finding in findings] == expected

@@ -1,11 +1,12 @@
 import os
-from datetime import datetime
+from datetime import UTC, datetime
 
 import psutil
 import pytest
 from planted_files import plant
 
 from kit.fingerprint.machine_state import state
+from kit.sensors.protocol import now_ns
 
 SHOWN_BY_FILES = ("load_1min", "governor", "turbo", "frequency_mhz", "steal_ns", "cgroup_throttled_ns")
 
@@ -21,6 +22,16 @@ def test_a_field_is_null_exactly_where_there_is_a_reason(tmp_path, place):
     else:
         assert datetime.fromisoformat(look.taken).utcoffset().total_seconds() == 0
         assert 0 < look.memory_available_b <= psutil.virtual_memory().total
+
+
+def test_the_moment_is_told_on_both_clocks():
+    before_ns, utc_before, look = now_ns(), datetime.now(UTC), state()
+    assert before_ns < look.raw_ns < now_ns()
+    taken = datetime.fromisoformat(look.taken)
+    between_s = (look.raw_ns - before_ns) / 1e9
+    # The clocks tell the same time passed, to what lies between the two readings of this test.
+    assert (taken - utc_before).total_seconds() == pytest.approx(between_s, abs=0.05)
+    assert 0 < look.raw_width_ns < 10_000_000
 
 
 def test_planted_machine(tmp_path):

@@ -1,13 +1,14 @@
 """What is sampled during a round reaches the launches whose blocks it fell into; energy has a long block of its own."""
 
 import numpy as np
+import profile_builder as b
 import pytest
 from scripted_launcher import S, ScriptedLauncher
 
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
 from kit.runner import round as round_module
-from kit.runner.energy import idle_s, long_block_s
+from kit.runner.energy import idle_s, long_block_s, planned_s
 from kit.sensors.samples import Samples, Series
 
 STEADY_W, COMPILE_W, IDLE_W, BLOCKS_W = 50.0, 80.0, 10.0, 30.0
@@ -123,11 +124,22 @@ def test_a_block_is_as_long_as_its_sensors_need():
 
 
 @pytest.mark.parametrize("status", ["unavailable", "modelled"])
-def test_without_a_sensor_of_energy_there_is_no_long_block(conducted, sampling, status):
+def test_without_a_sensor_of_its_device_a_cell_has_a_long_block_only_if_asked(status):
     absent = sensor("rapl.package-0", "energy", "J", status=status, reason=reason("rapl_missing"))
-    run = conducted(rounds=1, cycles=3, energy_s=12.0, sensors=[absent])
-    run.begin(sampling[0])
-    assert [what for what, _ in run.launcher.calls].count("block") == 3 * 3
+    platform = sensor("hwmon.power_meter.power1", "power", "W")
+    others, cells = [absent, platform], [b.cell()]
+    assert [planned_s(asked_s, others, cells) for asked_s in (None, 0.0, 60.0)] == [0.0, 0.0, 60.0]
+    assert planned_s(None, [ENERGY, platform], cells) == long_block_s([ENERGY])
+    assert planned_s(0.0, [ENERGY, platform], cells) == 0.0
+
+
+def test_a_long_block_that_no_sensor_tells_is_kept_for_a_meter(conducted):
+    profile = conducted(rounds=1, cycles=3, energy_s=12.0).begin()
+    for launch in (launch for cell in profile.cells for launch in cell.launches):
+        (energy,) = launch.energy
+        assert (energy.sensor, energy.joules_j, energy.reason.code) == ("none", None, "meter_not_given")
+        assert (energy.block_ns, energy.samples, energy.steps) == (12 * S, 5 * 128, 5)
+        assert energy.begin_ns >= launch.blocks.begin_ns[-1] + launch.blocks.span_ns[-1]
 
 
 def test_where_nothing_is_sampled_no_process_runs_beside_the_members(conducted):

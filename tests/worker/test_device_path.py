@@ -55,3 +55,20 @@ def test_a_fit_waits_once_a_stretch(tmp_path):
     assert block.step_ns.size == 0
     assert block.part.blocks.steps == block.part.blocks.per_wait == [2], "what its first epoch still has"
     assert block.left == 40 * 3 - 1 - 2
+
+
+def test_operations_are_pipelined_and_give_their_empty_wait():
+    pytest.importorskip("jax")
+    cells = [
+        cell("jax", "infer", workload=name, parameters=parameters, device="tpu", compile_mode="jit", batch=1)
+        for name, parameters in (("matmul", {"n": 64}), ("triad", {"mib": 1}), ("copy_out", {}), ("empty", {}))
+    ]
+    with MemberProcess(MEMBER, KIT_TEST_PLACE="tpu") as member:
+        member.done(prepare(*cells))
+        for place in range(len(cells)):
+            member.do("build", place)
+            assert member.do("warm_up", place).part.empty_wait_ns < 1e9
+            blocks = member.do("block", place, seconds=0.1).part.blocks
+            assert blocks.steps[0] % blocks.per_wait[0] == 0
+            assert member.do("conclude", place).part.failure is None
+        member.done(Finish())
