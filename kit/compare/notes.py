@@ -94,7 +94,8 @@ def energy_notes(profile: Profile, rows: Sequence[Row]) -> list[Note]:
         tiers = dict.fromkeys(of.tier for of in known)
         return [Note(what=_measured_by([of for of in known if of.tier == tier])) for tier in tiers]
     notes = [_why_no_joules(profile)]
-    if any(row.cell.device == "cpu" and row.numbers.cpu_per_sample_ns is not None for row in rows):
+    on_cpu = (row for row in rows if row.cell.device == "cpu" and not is_operation(row.cell))
+    if any(row.numbers.cpu_per_sample_ns is not None for row in on_cpu):
         notes.append(Note(what=reason("cpu_seconds")))
     return notes
 

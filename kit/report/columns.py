@@ -122,7 +122,8 @@ def _utilization(row: Row) -> float | None:
 def _cpu_seconds(row: Row) -> float | None:
     """Return CPU seconds per 1,000 samples."""
     used_ns = row.numbers.cpu_per_sample_ns
-    return None if used_ns is None or row.cell.device != "cpu" else 1000 * used_ns / 1e9
+    has_samples = row.cell.device == "cpu" and not is_operation(row.cell)
+    return 1000 * used_ns / 1e9 if used_ns is not None and has_samples else None
 
 
 def _drawn(show: Callable[[EnergyNumbers], str | None]) -> Callable[[Row], str | None]:

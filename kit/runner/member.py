@@ -213,13 +213,15 @@ class Member:
     def _energy(self, key: LaunchKey, launch: Launch, samples: Samples, *, with_compile: bool) -> list[Energy]:
         """Return joules of the long block, of a fit's own blocks, and of what came before the first step's end."""
         cell, entries = self.cell(launch.cell_key), list[Energy]()
+        is_asked = self._request.prepare.plan.energy_s > 0
         for done in self._long_blocks[key]:
             (steps,), (window,) = done.part.blocks.steps, _windows(done.part)
             entries += samples.energy(*window, steps * cell.batch, steps)
-        if cell.task == "fit" and launch.gave_number and self._request.prepare.plan.energy_s > 0:
+        if cell.task == "fit" and launch.gave_number and is_asked:
             steps = sum(launch.blocks.steps)
             entries += samples.energy_of_parts("fit", _windows(launch), steps * cell.batch, steps)
-        if with_compile and (first := _until_first_step(launch)) is not None:
+        first = _until_first_step(launch) if with_compile and is_asked else None
+        if first is not None:
             entries += samples.energy_of_parts("compile", [first], 0, 0)
         return entries
 

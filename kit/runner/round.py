@@ -70,8 +70,9 @@ def run_round(context: Context, shared: SharedGroups, number: int) -> list[KeptL
     cells = [cell for plan in shared.members for cell in plan.cells]
     before, sampling = look(cells), Sampling.start(context.plan.sensors)
     idle, seconds = None, idle_s(context.plan.sensors)
+    has_idle = has_energy(context.plan, number) and steps_of(context.plan.suite.plan, cells).energy_s > 0
     try:
-        if sampling is None or not has_energy(context.plan, number):
+        if sampling is None or not has_idle:
             members = this_round.measure()
         else:
             idle_before = stay_idle(sampling, seconds, context.stop)

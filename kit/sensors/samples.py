@@ -6,23 +6,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import fmean
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import Energy, EnergyOf, SensorReport, SensorSummary, Tier
 from kit.sensors import nvml
-from kit.stats.energy import (
-    IDLE_ERROR_SHARE_MAX,
-    Joules,
-    Refusal,
-    Window,
-    counter_energy,
-    idle_power,
-    parts_energy,
-    power_energy,
-)
+
+if TYPE_CHECKING:
+    from kit.stats.energy import Joules, Refusal, Window
 
 # Mean power from a counter's readings 0.1 s apart is sound where many updates lie between them: RAPL's, not NVML's.
 POWER_UPDATE_MAX_NS = 10_000_000
@@ -100,6 +93,9 @@ class Samples(NamedTuple):
         The entries overlap (a counter and the integral of power of one board; psys and the packages within it): they
         stand beside each other and are never added.
         """
+        # Not above: the sampler is a process of its own, and starts without NumPy.
+        from kit.stats.energy import counter_energy, power_energy
+
         entries = []
         for series in self._of_energy():
             report, at_ns, values = series
@@ -113,6 +109,8 @@ class Samples(NamedTuple):
 
     def energy_of_parts(self, of: EnergyOf, windows: Sequence[Window], samples: int, steps: int) -> list[Energy]:
         """Return the energy of stretches that are as long as what ran in them, by the same sensors."""
+        from kit.stats.energy import parts_energy
+
         entries = []
         for series in self._of_energy():
             report, at_ns, values = series
@@ -123,6 +121,8 @@ class Samples(NamedTuple):
 
     def idle_w(self, window: Window) -> dict[str, Joules | Reason]:
         """Return what each of these sensors showed while nothing of this run was alive, or why that is not known."""
+        from kit.stats.energy import IDLE_ERROR_SHARE_MAX, Joules, idle_power, parts_energy
+
         begin_ns, end_ns = window
         shown: dict[str, Joules | Reason] = {}
         for series in self._of_energy():
@@ -134,7 +134,7 @@ class Samples(NamedTuple):
                 )  # fmt: skip
             else:
                 idle = idle_power(at_ns, values, begin_ns + series.memory_ns, end_ns)
-            shown[report.name] = self.failure or _as_reason(idle) if isinstance(idle, Refusal) else idle
+            shown[report.name] = idle if isinstance(idle, Joules) else self.failure or _as_reason(idle)
         return shown
 
     def _of_energy(self) -> list[Series]:
@@ -150,6 +150,8 @@ class Samples(NamedTuple):
         steps: int,
         of: EnergyOf,
     ) -> Energy:
+        from kit.stats.energy import Joules
+
         tier: Tier = "device_counter" if report.counter else "integrated_power"
         entry = Energy(
             sensor=report.name,
@@ -164,9 +166,9 @@ class Samples(NamedTuple):
             begin_ns=windows[0][0],
             steps=steps,
         )
-        if isinstance(energy, Refusal):
-            return replace(entry, reason=self.failure or _as_reason(energy))
-        return replace(entry, **energy._asdict())
+        if isinstance(energy, Joules):
+            return replace(entry, **energy._asdict())
+        return replace(entry, reason=self.failure or _as_reason(energy))
 
 
 def _as_reason(refusal: Refusal) -> Reason:
