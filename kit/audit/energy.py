@@ -80,14 +80,25 @@ def few_updates(member: Member) -> Outcome:
     blocks = _joules(member)
     if not blocks:
         return _why_none(member)
-    counts = {block.energy.sensor: block.energy.updates for block in blocks if block.energy.updates is not None}
+    periods_ns = {sensor.name: sensor.update_period_ns for sensor in member.profile.sensors}
+    counts = {
+        block.energy.sensor: _updates(block.energy, periods_ns.get(block.energy.sensor))
+        for block in blocks
+        if block.energy.updates is not None
+    }
     if not counts:
         return reason("not_recorded", what="updates")
-    sensor = min(counts, key=lambda name: counts[name] or 0)
-    if (updates := counts[sensor] or 0) >= UPDATES_LEAST:
+    sensor = min(counts, key=lambda name: counts[name])
+    if (updates := counts[sensor]) >= UPDATES_LEAST:
         return None
     evidence: dict[str, Value] = {"sensor": sensor, "updates": updates, "needed": UPDATES_LEAST}
     return member.finding("few_updates", "warning", evidence, remedy=reason("longer_energy"))
+
+
+def _updates(energy: Energy, period_ns: int | None) -> int:
+    """Return how many fresh values the sensor had in the window: more than were read, of one that says its period."""
+    of_period = energy.window_ns // period_ns if energy.window_ns and period_ns else 0
+    return max(energy.updates or 0, of_period)
 
 
 @rule("member", worst="warning")

@@ -68,7 +68,11 @@ def sampling_gaps(member: Member) -> Outcome:
     launches = member.launches.values()
     ended = sum(any(mark.code == "sampler_failed" for mark in launch.marks) for launch in launches)
     gaps = sum(
-        any(energy.reason is not None and energy.reason.code in GAPS for energy in launch.energy) for launch in launches
+        any(
+            energy.of == "steady" and energy.reason is not None and energy.reason.code in GAPS
+            for energy in launch.energy
+        )
+        for launch in launches
     )
     if not ended and not gaps:
         return None

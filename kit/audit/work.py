@@ -14,8 +14,9 @@ from kit.stats.verdict import ROUNDS_FOR_VERDICT
 from kit.workloads.operations import is_operation
 
 # Of the fastest product of any framework here. Ceilings are measured at other moments than networks: on shared machines
-# speed differs between them by a third and more. What computes nothing is above by orders of magnitude.
-ABOVE_CEILING = 1.5
+# speed differs between them by a third and more, beside a busy program by a factor of two. What computes nothing is
+# above by orders of magnitude.
+ABOVE_CEILING, FAR_ABOVE_CEILING = 1.5, 3.0
 # Of an empty dispatch. A network has one at least; a program that calls its framework directly saves some of it.
 DISPATCH_SHARE = 0.5
 # Of a fit's time that its input takes. Of 105 fits in the reference profiles, where it takes little, 101 are below; one
@@ -57,7 +58,8 @@ def _above_product(member: Member, step_ns: float, product: Ceiling | None) -> O
         "operation": product.name,
         "step_ns": step_ns,
     }
-    return member.finding("above_ceiling", "bad", evidence, 100.0, reason("see_what_runs"), ("cpus_idle",))
+    severity: Severity = "bad" if reached > FAR_ABOVE_CEILING * product.rate else "warning"
+    return member.finding("above_ceiling", severity, evidence, 100.0, reason("see_what_runs"), ("cpus_idle",))
 
 
 @rule("member", worst="warning")

@@ -49,7 +49,7 @@ NODE = {"sensor": "cray.node.energy", "joules_j": 1500.0}
 @pytest.mark.parametrize(
     ("rule", "planted", "sound", "device", "severity"),
     [
-        ("few_updates", [entry(updates=62)], [entry()], "cpu", "warning"),
+        ("few_updates", [entry(updates=62, sensor="nvml.0.energy")], [entry()], "cpu", "warning"),
         (
             "sensor_broken",
             [entry(joules_j=None, window_ns=None, reason=reason("constant_power", readings=100, power_w=90.0))],
