@@ -8,6 +8,7 @@ quick-2026-11-25
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -16,14 +17,17 @@ from kit.audit.finding import Audit, Finding, NotChecked, Severity, at_least
 from kit.audit.rule import Audited
 from kit.compare.naming import cell_names, titles
 from kit.report.plain import one_line
-from kit.report.quantity import counted, several
+from kit.report.quantity import counted
 from kit.report.sentences import FINDINGS, REMEDIES, filled, sentence
 from kit.report.table import Case, Cell, Column, Report, Table
 
 STYLES: Mapping[Severity, str] = {"bad": "red", "warning": "yellow", "note": ""}
 DOCS = "docs/audit.md"
 # More than these are a list nobody reads: JSON has all.
-REASONS_MAX = 4
+REASONS_MAX, NAMES_MAX = 3, 3
+# Where a reason's explanation and remedy begin.
+CUT = re.compile(r" \(|; ")
+OF_PROFILE = "not in the profile"
 
 
 class _Alike(NamedTuple):
@@ -115,18 +119,27 @@ def _closing(audit: Audit) -> list[str]:
     quiet = sum(of.outcome == "nothing_found" for of in audit.rules)
     lines = [f"{counted(quiet, 'rule')} found nothing."] if quiet else []
     if audit.not_checked:
-        by_reason: dict[str, dict[str, list[NotChecked]]] = {}
-        for missing in audit.not_checked:
-            by_reason.setdefault(sentence(missing.reason), {}).setdefault(missing.rule, []).append(missing)
-        shown = [
-            f"{several([_missing_name(rule, alike) for rule, alike in rules.items()])} ({why})"
-            for why, rules in list(by_reason.items())[:REASONS_MAX]
-        ]
-        more = len(by_reason) - len(shown)
-        rest = f"; and for {more} more reasons (--json)" if more > 0 else ""
-        rules_missing = len({missing.rule for missing in audit.not_checked})
-        lines.append(f"Could not check {counted(rules_missing, 'rule')}: {'; '.join(shown)}{rest}.")
+        lines.append(_not_checked_line(audit))
     return lines
+
+
+def _not_checked_line(audit: Audit) -> str:
+    """Return which rules lacked something, by what that is, most rules first; JSON lists them all."""
+    by_reason: dict[str, dict[str, list[NotChecked]]] = {}
+    for missing in audit.not_checked:
+        why = OF_PROFILE if missing.reason.code == "not_recorded" else CUT.split(sentence(missing.reason))[0]
+        by_reason.setdefault(why, {}).setdefault(missing.rule, []).append(missing)
+    reasons = sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    parts = []
+    for why, rules in reasons[:REASONS_MAX]:
+        names = [_missing_name(rule, alike) for rule, alike in rules.items()]
+        more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX + 1 else ""
+        parts.append(f"{', '.join(names[:NAMES_MAX] if more else names)}{more} ({why})")
+    rest = len({rule for _, rules in reasons[REASONS_MAX:] for rule in rules})
+    if rest:
+        parts.append(f"{counted(rest, 'other')} (--json)")
+    asked, lacking = len(audit.rules), len({missing.rule for missing in audit.not_checked})
+    return f"Could not check {lacking} of {counted(asked, 'rule')}: {'; '.join(parts)}."
 
 
 def _missing_name(rule: str, alike: Sequence[NotChecked]) -> str:

@@ -3,8 +3,11 @@
 import io
 import re
 
+from click.testing import CliRunner
+
 from kit.audit.audit import findings_of as audit
 from kit.backends.catalog import CATALOG
+from kit.cli.app import app
 from kit.compare.suite_table import suite_table
 from kit.compare.within import compare_within
 from kit.profile.store import read_profile
@@ -32,6 +35,12 @@ def test_its_table_of_the_literature_is_that_of_the_profiles(request):
     published = ("published", read_profile(root / "profiles/published/frameworks-cnn.json"))
     table = suite_table(suite.title, suite.table.rows, suite.table.figures, [measured, published])
     assert write(suite_report(table), "text", io.StringIO()) in blocks(root), "paste what the command above it prints"
+
+
+def test_its_audit_is_that_of_the_profile(request):
+    root = request.config.rootpath
+    shown = CliRunner().invoke(app, ["audit", str(root / PROFILE)], standalone_mode=False)
+    assert shown.stdout in blocks(root), f"paste what `kit audit {PROFILE}` prints"
 
 
 def blocks(root):
