@@ -1,5 +1,6 @@
 """To add a format or a rule is to write one file; every table, and every comparison, has it then."""
 
+import re
 import shutil
 
 import profile_builder as b
@@ -11,16 +12,9 @@ FORMAT = '''
 def write(report, _stream):
     return "".join(f"{table.title}\\n" for table in report.tables)
 '''
-RULE = '''
-"""Every cell of PyTorch is found."""
-from kit.audit.rule import rule
-from kit.profile.reason import reason
-
-@rule("member", worst="note")
-def warp_core(member):
-    if member.cell.backend == "torch":
-        return member.finding("warp_core", "note", {"lost_ns": 2e6}, 1.0, reason("eject_it"))
-'''
+RULE = re.search(
+    r"```python\n# kit/audit/major_faults.py\n(.*?)```", (REPOSITORY / "docs/extending.md").read_text(), re.DOTALL
+)[1]
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +23,15 @@ def copied_kit(tmp_path_factory):
     folder = tmp_path_factory.mktemp("copied")
     shutil.copytree(REPOSITORY / "kit", folder / "kit", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "kit/report/formats/titles.py").write_text(FORMAT)
-    (folder / "kit/audit/warp_core.py").write_text(RULE)
-    b.write(folder / "a.json", b.profile(b.group("mlp train", b.member("tensorflow", 4.0), b.member("torch", 2.0))))
+    (folder / "kit/audit/major_faults.py").write_text(RULE)
+    b.write(
+        folder / "a.json",
+        b.profile(
+            b.group(
+                "mlp train", b.member("tensorflow", 4.0), b.member("torch", 2.0, counters={"process.major_faults": 3})
+            )
+        ),
+    )
     return folder
 
 
@@ -42,6 +43,9 @@ def test_a_new_format_is_one_file_and_every_table_has_it(copied_kit, verb, title
 
 
 @pytest.mark.parametrize("name", ["text", "markdown", "json"])
-def test_a_new_rule_is_one_file_and_every_format_has_its_finding(copied_kit, name):
+def test_the_documented_rule_is_one_file_and_every_format_has_its_finding(copied_kit, name):
+    """It has no sentence there: its code is shown."""
     shown = kit(copied_kit, "compare", "a.json", "--format", name, PYTHONPATH=str(copied_kit)).stdout
-    assert "warp_core" in shown or ("warp core" in shown and "torch" in shown and "2.00 ms" in shown)
+    assert "major_faults" in shown or "major faults" in shown
+    asked = kit(copied_kit, "audit", "a.json", "--rule", "major-faults", PYTHONPATH=str(copied_kit))
+    assert asked.returncode == 1 and "torch" in asked.stdout
