@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kit.audit.finding import SEVERITIES, Audit, AuditedProfile, Finding, NotChecked, RuleOutcome, Summary
-from kit.audit.rule import Audited, Outcome, Rule, all_rules
+from kit.audit.rule import NOT_APPLICABLE, Audited, Outcome, Rule, all_rules
 from kit.profile.reason import Reason
 from kit.profile.schema import Profile
 
@@ -94,6 +94,7 @@ def _outcome(rule: str, parts: Sequence[Asked]) -> Summary:
 
 def _take(answers: Asked, asked: Rule, label: str, outcomes: Sequence[Outcome]) -> None:
     """Add what a rule said of one profile, or of a fleet."""
+    outcomes = [outcome for outcome in outcomes if outcome is not NOT_APPLICABLE]
     answers.subjects[asked.name] = len(outcomes)
     missing: list[Reason] = []
     for outcome in outcomes:

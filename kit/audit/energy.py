@@ -9,26 +9,26 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
 from msgspec.structs import replace
 
 from kit.audit.contention import cpu_loss
-from kit.audit.rule import Member, Outcome, rule, why_unread
+from kit.audit.rule import NOT_APPLICABLE, Member, Outcome, rule, why_unread
 from kit.devices.catalog import DEVICES
 from kit.profile.reason import Reason, Value, reason
 from kit.profile.sensor import Energy
 
 # An unaligned end costs up to one update: of a hundred, 1 %.
 UPDATES_LEAST = 100
-# Boards of datacenters see 25 of each 100 ms (Yang et al., SC 2024): a step in time with that is seen at one phase.
-BEAT_NS, BEAT_SHARE, BEAT_STEP_LEAST_NS = 100_000_000, 0.05, 50_000_000
+# Boards of datacenters see 25 of each 100 ms (Yang et al., SC 2024): of a step in time with that they see some phases
+# and never the others. A tenth unseen may hold a few percent of its joules.
+LOOK_EVERY_NS, LOOK_NS, UNSEEN_LEAST_PCT = 100_000_000, 25_000_000, 10.0
 # Counters and integrals of one board agree to 1 to 3 %; the self-test on hardware holds them to the same.
 DISAGREEMENT_LEAST_PCT = 5.0
 # A package and the platform around it are read at other moments: a few percent are no contradiction.
 PART_SLACK = 1.05
 # Of what the member draws above idle, or of the idle itself.
 IDLE_MOVED_LEAST_PCT = 10.0
-# Of a machine's CPUs, taken by others while joules were counted: as far as contention is found at all.
-OTHERS_LEAST_PCT = 10.0
 # Rises of temperature by a predecessor cost a percent or two of leakage; less is not told from noise.
 HEAT_LEAST_PCT, HEAT_ALPHA, HEAT_PAIRS_LEAST = 1.0, 0.01, 6
 SENSOR_BROKEN = ("zero_power", "counter_stuck", "constant_power", "negative_power", "reading_not_finite")
@@ -47,7 +47,7 @@ class _Block(NamedTuple):
 
 
 def _joules(member: Member) -> list[_Block]:
-    """Return the figures of the member's long blocks."""
+    """Return what every sensor gave of the member's long blocks."""
     return [
         _Block(energy, launch.round, energy.joules_j / energy.window_ns * 1e9)
         for launch in member.launches.values()
@@ -56,13 +56,45 @@ def _joules(member: Member) -> list[_Block]:
     ]
 
 
+def _figures(member: Member) -> list[_Block]:
+    """Return those that the member's joules are made of: of the sensors that together are its device, or of a meter."""
+    names = _whole(member)
+    return [of for of in _joules(member) if of.energy.sensor in names or of.energy.tier == "external_meter"]
+
+
+def _whole(member: Member) -> list[str]:
+    device = DEVICES.get(member.cell.device)  # a profile may be of a kit that has another kind
+    names = (energy.sensor for launch in member.launches.values() for energy in launch.energy)
+    return [] if device is None else device.whole_of(dict.fromkeys(names))
+
+
+def _refused(member: Member, codes: Sequence[str]) -> list[tuple[str, str]]:
+    """Return sensor and code of each refusal of the device's joules that is one of these."""
+    names = _whole(member)
+    return [
+        (energy.sensor, energy.reason.code)
+        for launch in member.launches.values()
+        for energy in launch.energy
+        if energy.of == "steady"
+        and energy.reason is not None
+        and energy.reason.code in codes
+        and (energy.sensor in names or energy.tier == "external_meter")
+    ]
+
+
+@rule("member", worst="note")
+def no_joules(member: Member) -> Outcome:
+    """Say why a cell has no joules; the other rules on joules are not asked of it."""
+    return None if _figures(member) else _why_none(member)
+
+
 def _why_none(member: Member) -> Reason:
-    """Return why a member has no joules: the first refusal, the sensors' own reason, or that none were asked for."""
+    """Return the first refusal, the sensors' own reason, or that no joules were asked for."""
     for launch in member.launches.values():
         for energy in launch.energy:
             if energy.reason is not None:
                 return energy.reason
-    device = DEVICES.get(member.cell.device)  # a profile may be of a kit that has another kind
+    device = DEVICES.get(member.cell.device)
     sensors = [
         sensor
         for sensor in member.profile.sensors
@@ -77,19 +109,19 @@ def _why_none(member: Member) -> Reason:
 @rule("member", worst="warning")
 def few_updates(member: Member) -> Outcome:
     """Find joules that rest on too few fresh values of their sensor."""
-    blocks = _joules(member)
+    blocks = _figures(member)
     if not blocks:
-        return _why_none(member)
+        return NOT_APPLICABLE
     periods_ns = {sensor.name: sensor.update_period_ns for sensor in member.profile.sensors}
-    counts = {
-        block.energy.sensor: _updates(block.energy, periods_ns.get(block.energy.sensor))
+    counts = [
+        (_updates(block.energy, periods_ns.get(block.energy.sensor)), block.energy.sensor)
         for block in blocks
         if block.energy.updates is not None
-    }
+    ]
     if not counts:
         return reason("not_recorded", what="updates")
-    sensor = min(counts, key=lambda name: counts[name])
-    if (updates := counts[sensor]) >= UPDATES_LEAST:
+    updates, sensor = min(counts)
+    if updates >= UPDATES_LEAST:
         return None
     evidence: dict[str, Value] = {"sensor": sensor, "updates": updates, "needed": UPDATES_LEAST}
     return member.finding("few_updates", "warning", evidence, remedy=reason("longer_energy"))
@@ -104,49 +136,44 @@ def _updates(energy: Energy, period_ns: int | None) -> int:
 @rule("member", worst="warning")
 def sensor_broken(member: Member) -> Outcome:
     """Find sensors of energy or power that show nothing: zero, constant, negative, or no numbers."""
-    refused = [
-        (energy.sensor, energy.reason.code)
-        for launch in member.launches.values()
-        for energy in launch.energy
-        if energy.reason is not None and energy.reason.code in SENSOR_BROKEN
-    ]
+    refused = _refused(member, SENSOR_BROKEN)
     if refused:
         sensor, code = refused[0]
         evidence: dict[str, Value] = {"sensor": sensor, "how": code.replace("_", " "), "launches": len(refused)}
         return member.finding("sensor_broken", "warning", evidence, remedy=reason("other_sensor"))
-    return None if _joules(member) else _why_none(member)
+    return None if _figures(member) else NOT_APPLICABLE
 
 
 @rule("member", worst="warning")
 def counter_reset(member: Member) -> Outcome:
     """Find energy counters that fell: no part of what they counted is told."""
-    resets = [
-        energy.sensor
-        for launch in member.launches.values()
-        for energy in launch.energy
-        if energy.reason is not None and energy.reason.code == "counter_reset"
-    ]
+    resets = _refused(member, ("counter_reset",))
     if resets:
-        evidence: dict[str, Value] = {"sensor": resets[0], "launches": len(resets)}
+        evidence: dict[str, Value] = {"sensor": resets[0][0], "launches": len(resets)}
         return member.finding("counter_reset", "warning", evidence, remedy=reason("measure_again"))
-    return None if _joules(member) else _why_none(member)
+    return None if _figures(member) else NOT_APPLICABLE
 
 
 @rule("member", worst="warning", on="accelerator")
 def beats_with_sensor(member: Member) -> Outcome:
-    """Find steps in time with a board that samples a part of each 100 ms: joules are then of one phase of the step."""
-    blocks = _joules(member)
+    """Find steps in time with a board that looks for a part of each 100 ms: some phases of the step are never seen."""
+    blocks = [block.energy for block in _figures(member) if block.energy.steps]
     if not blocks:
-        return _why_none(member)
-    steps_ns = [block.energy.block_ns / block.energy.steps for block in blocks if block.energy.steps]
-    if not steps_ns:
-        return reason("not_recorded", what="steps")
-    step_ns = statistics.median(steps_ns)
-    beats = step_ns / BEAT_NS
-    if step_ns < BEAT_STEP_LEAST_NS or round(beats) < 1 or abs(beats - round(beats)) > BEAT_SHARE:
+        return reason("not_recorded", what="steps") if _figures(member) else NOT_APPLICABLE
+    unseen_pct = {_unseen_pct(energy.block_ns / (energy.steps or 1), energy.block_ns): energy for energy in blocks}
+    worst_pct = max(unseen_pct)
+    if worst_pct < UNSEEN_LEAST_PCT:
         return None
-    evidence: dict[str, Value] = {"step_ns": step_ns, "beat_ns": BEAT_NS}
-    return member.finding("beats_with_sensor", "warning", evidence, remedy=reason("other_batch"))
+    energy = unseen_pct[worst_pct]
+    evidence: dict[str, Value] = {"step_ns": energy.block_ns / (energy.steps or 1), "unseen_pct": worst_pct}
+    return member.finding("beats_with_sensor", "warning", evidence, worst_pct, reason("other_batch"))
+
+
+def _unseen_pct(step_ns: float, block_ns: float) -> float:
+    """Return how much of a step a board that looks for LOOK_NS of each LOOK_EVERY_NS never sees during a block."""
+    phases = np.sort(np.arange(0.0, block_ns, LOOK_EVERY_NS) % step_ns)
+    gaps = np.diff(phases, append=phases[0] + step_ns)
+    return 100 * float(np.maximum(gaps - LOOK_NS, 0.0).sum()) / step_ns
 
 
 @rule("member", worst="warning", on="accelerator")
@@ -158,7 +185,7 @@ def counter_against_integral(member: Member) -> Outcome:
             by_tier[block.round, block.energy.device_id][block.energy.tier] = block.power_w
     both = [of for of in by_tier.values() if {"device_counter", "integrated_power"} <= of.keys()]
     if not both:
-        return _why_none(member) if not by_tier else reason("one_energy_source")
+        return reason("one_energy_source") if by_tier else NOT_APPLICABLE
     apart = [100 * (of["device_counter"] / of["integrated_power"] - 1) for of in both]
     worst = max(apart, key=abs)
     if abs(worst) < DISAGREEMENT_LEAST_PCT:
@@ -180,7 +207,7 @@ def part_larger_than_whole(member: Member) -> Outcome:
     parts = {number: max(of["rapl"], of["cray"]) + of["nvml"] for number, of in by_source.items()}
     both = [number for number in parts if number in wholes]
     if not both:
-        return reason("one_energy_source") if parts or wholes else _why_none(member)
+        return reason("one_energy_source") if parts or wholes else NOT_APPLICABLE
     worst = max(both, key=lambda number: parts[number] / wholes[number].power_w)
     if parts[worst] <= PART_SLACK * wholes[worst].power_w:
         return None
@@ -195,9 +222,9 @@ def part_larger_than_whole(member: Member) -> Outcome:
 @rule("member", worst="note")
 def no_idle(member: Member) -> Outcome:
     """Find joules without the idle power around them: they cannot be told net of what runs anyway."""
-    blocks = _joules(member)
+    blocks = _figures(member)
     if not blocks:
-        return _why_none(member)
+        return NOT_APPLICABLE
     lacking = [
         block.energy.sensor
         for block in blocks
@@ -213,11 +240,11 @@ def idle_not_idle(member: Member) -> Outcome:
     """Find idle power that was not the same before and after: something else ran, or the board had not cooled."""
     idles = [
         (block, block.energy.idle_before_w, block.energy.idle_after_w)
-        for block in _joules(member)
+        for block in _figures(member)
         if block.energy.idle_before_w is not None and block.energy.idle_after_w is not None
     ]
     if not idles:
-        return reason("not_recorded", what="idle power") if _joules(member) else _why_none(member)
+        return reason("not_recorded", what="idle power") if _figures(member) else NOT_APPLICABLE
     moved = {block: 100 * abs(before_w - after_w) / block.power_w for block, before_w, after_w in idles}
     worst, before_w, after_w = max(idles, key=lambda idle: moved[idle[0]])
     if moved[worst] < IDLE_MOVED_LEAST_PCT:
@@ -236,7 +263,7 @@ def heat_of_predecessor(members: Sequence[Member]) -> Outcome:
     """Find power that follows what the member before it drew: told by the random order of turns."""
     pairs = list(_after_another(members))
     if not pairs:
-        return _why_none(members[0])
+        return NOT_APPLICABLE
     before, deviations = zip(*pairs, strict=True)
     # With one predecessor's power there is nothing to follow.
     if len(pairs) < HEAT_PAIRS_LEAST or len(set(before)) == 1:
@@ -273,9 +300,9 @@ def _after_another(members: Sequence[Member]) -> Iterator[tuple[float, float]]:
 @rule("member", worst="warning")
 def scope_larger_than_member(member: Member) -> Outcome:
     """Find joules of a package in which others' work is, or CPUs that the member was not given."""
-    blocks = _joules(member)
+    blocks = _figures(member)
     if not blocks:
-        return _why_none(member)
+        return NOT_APPLICABLE
     if member.cell.device != "cpu":
         return None  # a shared board's joules are refused
     threads = next((launch.threads for launch in member.launches.values() if launch.threads is not None), None)
@@ -295,7 +322,7 @@ def modelled_beside_measured(members: Sequence[Member]) -> Outcome:
     """Find groups in which some joules were measured and others come of a model."""
     tiers = {block.energy.tier for member in members for block in _joules(member)} - {None}
     if not tiers:
-        return _why_none(members[0])
+        return NOT_APPLICABLE
     if "modelled" not in tiers or len(tiers) == 1:
         return None
     evidence: dict[str, Value] = {"tiers": ", ".join(sorted(str(tier).replace("_", " ") for tier in tiers))}

@@ -30,6 +30,8 @@ from kit.stats.rounds import launch_time_ns
 T = TypeVar("T")
 # A reason: what is missing; None: nothing found.
 Outcome = Finding | Reason | None | list[Finding]
+# What is not claimed need not be held to: neither a pass nor a miss.
+NOT_APPLICABLE = Reason(code="not_applicable")
 # "member": one cell in one group, with those beside it; "group": all of them; "fleet": all profiles that were given.
 Scope = Literal["member", "group", "profile", "fleet"]
 Devices = Literal["any", "cpu", "accelerator"]

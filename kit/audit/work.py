@@ -39,9 +39,12 @@ def above_ceiling(member: Member) -> Outcome:
     empty_ns = min((of.step_ns for of in empty), default=0.0)
     if step_ns < DISPATCH_SHARE * empty_ns:
         values = {"step_ns": step_ns, "empty_ns": empty_ns}
-        return member.finding("shorter_than_dispatch", "bad", values, 100.0, reason("see_what_runs"), ("cpus_idle",))
-    if cell.precision == OWN and empty:
-        return None  # nothing else is known of what it computes
+        # A program may compute without a framework.
+        severity: Severity = "warning" if cell.precision == OWN else "bad"
+        remedy, explains = reason("see_what_runs"), ("cpus_idle",)
+        return member.finding("shorter_than_dispatch", severity, values, 100.0, remedy, explains)
+    if cell.precision == OWN:
+        return reason("work_not_known" if empty else "ceilings_not_measured")
     return _above_product(member, step_ns, best_product(cell, ceilings))
 
 

@@ -23,7 +23,7 @@ from kit.compare.leaders import leaders_of
 from kit.compare.naming import swept_axis, titles
 from kit.compare.notes import deduplicated, headline_of, notes_within
 from kit.compare.pairs import Pairs
-from kit.compare.rows import Comparison, GroupRows, Recommendation, Row
+from kit.compare.rows import Comparison, GroupRows, Numbers, Recommendation, Row
 from kit.compare.runs import CellRun, RunFacts, WholeGroup, row_of, whole_groups, whole_key
 from kit.errors import KitError
 from kit.profile.reason import reason
@@ -110,6 +110,7 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
                 row,
                 versus=pairs.versus(key, baseline),
                 energy_versus=joules.get(key),
+                numbers=_with_joules(run.numbers, runs[baseline].numbers, joules.get(key)),
                 score_difference=score_difference(result.launches, base.launches),
                 break_even=_break_even(result, base),
             )
@@ -129,6 +130,16 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
         recommendation=None if axis is None or by != "step" else _recommended(axis, rows, pairs, keys),
         findings=_once(findings),
     )
+
+
+def _with_joules(numbers: Numbers, baseline: Numbers, versus: Versus | None) -> Numbers:
+    """Return the numbers with the joules that a cell would have taken in the rounds that its baseline saw.
+
+    As of times: what stands in a row has the ratio that is judged; `numbers.energy` keeps the cell's own.
+    """
+    if versus is None or versus.ratio is None or baseline.energy_per_sample_j is None:
+        return numbers
+    return replace(numbers, energy_per_sample_j=baseline.energy_per_sample_j * versus.ratio)
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:

@@ -164,7 +164,7 @@ REASONS: Templates = {
     "versions": "{backend}: {listed}",
     "ceilings_measured": "{operations} ceilings were measured, too: --wide has them, and each network's share",
     "ceilings_not_measured": "no ceiling was measured on its device: kit run --ceilings",
-    "work_not_known": "what a step computes is not known: a layer of its network does not say",
+    "work_not_known": "what a step computes is not known",
     "per_sample": "batches are compared by time per sample",
     # Blank cells of a suite's own table.
     "not_measured": "not measured",
@@ -315,7 +315,7 @@ FINDINGS: Templates = {
     "stalls": "{who} stalls for {stalled_pct:.0f} % of its time: in its step, not in its median step.",
     "above_ceiling": "{who} would compute {reached_gflop_s:,.0f} GFLOP/s, and the fastest product measured here has "
     "{ceiling_gflop_s:,.0f} ({operation}): it does not do its work.",
-    "shorter_than_dispatch": "{who}: a step of {step_ns} is shorter than an empty dispatch, {empty_ns}: nothing ran.",
+    "shorter_than_dispatch": "{who}: a step of {step_ns} is shorter than an empty dispatch of a framework, {empty_ns}.",
     "input_bound": "{who} waits {input_pct:.0f} % of its fit for its input, against steps on resident batches.",
     "cpus_idle": "{who} uses {cpus_used:.1f} CPUs with {threads} threads.",
     "cpus_beyond": "{who} uses {cpus_used:.1f} CPUs although {threads} threads were asked for.",
@@ -362,11 +362,12 @@ FINDINGS: Templates = {
     "identity_contradicts_itself": "its launches contradict its identity: {fact}: {identity} there, {launch} in one.",
     "sampling_gaps": "{who}: readings of sensors are missing in {launches} of {of_launches} launches.",
     "sampler_cost": "beside {who} the sampler took {share_pct:.2f} % of the CPUs, {allowed_pct} % are allowed.",
+    "no_joules": "{who} has no joules.",
     "few_updates": "the joules of {who} rest on {updates} fresh values of {sensor}, {needed} are needed for 1 %.",
     "sensor_broken": "{sensor} showed no figure beside {who} in {launches} launches: {how}.",
     "counter_reset": "{sensor} fell beside {who} in {launches} launches: it was reset.",
-    "beats_with_sensor": "a step of {who} takes {step_ns}, a multiple of the {beat_ns} in which boards look at their "
-    "power for a quarter.",
+    "beats_with_sensor": "a step of {who} takes {step_ns}: a board that looks for 25 of each 100 ms never sees "
+    "{unseen_pct:.0f} % of it.",
     "counter_against_integral": "{who}: its board's counter and its integrated power are {difference_pct:.1f} % apart.",
     "part_larger_than_whole": "{who}: the parts drew {parts_w}, all of {whole} {whole_w}.",
     "no_idle": "the joules of {who} have no idle power beside them: {sensor}, in {blocks} of {of_blocks} blocks.",
@@ -421,7 +422,7 @@ REMEDIES: Templates = {
     "free_a_cpu": "Leave a CPU to the sampler, or stop other work",
     "longer_energy": "Give the sensor more time: kit run --energy S",
     "other_sensor": "Take another sensor of the device, or an external meter (--meter)",
-    "other_batch": "Take another --batch, whose step is no multiple of it",
+    "other_batch": "Take another --batch, whose step is not in time with that",
     "external_meter": "An external meter decides (--meter)",
     "whole_machine": "Give the run all CPUs of the package, and stop other work",
     "look_at_machine": "Audit it beside one that is not: caps, clocks, temperature, other work",

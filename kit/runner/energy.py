@@ -37,14 +37,15 @@ class Idle(NamedTuple):
 def long_block_s(sensors: Sequence[SensorReport], asked_s: float = 0.0) -> float:
     """Return how long a block has to be for these sensors: a hundred updates, ten seconds, and what alignment takes."""
     period_ns = _period_ns(sensors)
-    memory_ns = max((sensor.mean_over_ns or 0 for sensor in _of_energy(sensors)), default=0)
+    memory_ns = max((sensor.mean_over_ns or 0 for sensor in sensors), default=0)
     needed_ns = max(WINDOW_MIN_NS, UPDATES_PLANNED * period_ns) + memory_ns + ALIGNED_ENDS * (period_ns + PERIOD_NS)
     return max(asked_s, round(needed_ns / 1e9, 1))
 
 
 def idle_s(sensors: Sequence[SensorReport]) -> float:
     """Return how long a stretch of idle is."""
-    return max(IDLE_LEAST_NS, IDLE_UPDATES * _period_ns(sensors)) / 1e9
+    counters = [sensor for sensor in sensors if sensor.quantity == "energy" and sensor.status == "measured"]
+    return max(IDLE_LEAST_NS, IDLE_UPDATES * _period_ns(counters)) / 1e9
 
 
 def planned_s(asked_s: float | None, sensors: Sequence[SensorReport], cells: Iterable[Cell]) -> float:
@@ -53,8 +54,9 @@ def planned_s(asked_s: float | None, sensors: Sequence[SensorReport], cells: Ite
     Where no sensor tells a device of the cells there is one only if it is asked for: an external meter may.
     """
     names = [sensor.name for sensor in sensors if sensor.status == "measured"]
-    is_told = any(DEVICES[kind].whole_of(names) for kind in {cell.device for cell in cells})
-    return long_block_s(sensors, asked_s or 0.0) if asked_s or (asked_s is None and is_told) else 0.0
+    whole = {name for kind in {cell.device for cell in cells} for name in DEVICES[kind].whole_of(names)}
+    of_devices = [sensor for sensor in sensors if sensor.name in whole]
+    return long_block_s(of_devices, asked_s or 0.0) if asked_s or (asked_s is None and whole) else 0.0
 
 
 def has_energy(plan: RunPlan, number: int) -> bool:
@@ -77,12 +79,5 @@ def stay_idle(sampling: Sampling, seconds: float, stop: StopFlag) -> Window:
     return begin_ns, now_ns()
 
 
-def _of_energy(sensors: Sequence[SensorReport]) -> list[SensorReport]:
-    """Return the counters of energy that answer; where there is none, the sensors of power."""
-    measured = [sensor for sensor in sensors if sensor.status == "measured"]
-    of_energy = [sensor for sensor in measured if sensor.quantity == "energy"]
-    return of_energy or [sensor for sensor in measured if sensor.quantity == "power"]
-
-
 def _period_ns(sensors: Sequence[SensorReport]) -> int:
-    return max((sensor.update_period_ns or PERIOD_UNKNOWN_NS for sensor in _of_energy(sensors)), default=0)
+    return max((sensor.update_period_ns or PERIOD_UNKNOWN_NS for sensor in sensors), default=0)

@@ -73,7 +73,9 @@ def own(step_ms):
 @pytest.mark.parametrize(("step_ms", "is_shorter"), [(0.0006, True), (0.002, False), (3.0, False)])
 def test_a_program_shorter_than_half_the_quickest_dispatch_ran_nothing(step_ms, is_shorter):
     codes, missing, _ = outcome(own(step_ms), empty(0.0016), empty(0.1, "tensorflow"))
-    assert codes == ([("shorter_than_dispatch", "bad", "mine")] if is_shorter else []) and missing == []
+    assert codes == ([("shorter_than_dispatch", "warning", "mine")] if is_shorter else [])
+    # What a longer one computes is not known.
+    assert missing == ([] if is_shorter else ["work_not_known"])
 
 
 def test_a_network_is_held_to_its_own_frameworks_dispatch():

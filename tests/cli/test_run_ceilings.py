@@ -87,7 +87,7 @@ def test_a_program_that_computes_nothing_is_found_and_one_that_works_is_not(tmp_
         "works",
         "empty",
     ]
-    assert audited(tmp_path, "above-ceiling") == [("shorter_than_dispatch", "bad", ["nothing", "program"])]
+    assert audited(tmp_path, "above-ceiling") == [("shorter_than_dispatch", "warning", ["nothing", "program"])]
 
 
 def test_a_backend_that_claims_a_network_and_computes_next_to_nothing_is_found(tmp_path):
