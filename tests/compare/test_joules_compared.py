@@ -68,6 +68,20 @@ def test_joules_are_compared_round_by_round_and_stand_in_the_table():
     assert {"energy_verdict", "energy_low", "energy_per_step_j", "energy_net_per_sample_j"} <= record.keys()
 
 
+def test_what_stands_in_a_row_has_the_ratio_that_is_judged():
+    """The machine drew half as much again in the rounds that both members have."""
+
+    def torch(launch):
+        drawing(90.0 if launch.round < 4 else 135.0)(launch)
+
+    comparison = compared(
+        b.member("torch", 4.0, change=torch), b.member("jax", 2.0, change=drawing(120.0, rounds=range(4, 8)))
+    )
+    baseline, member = row(comparison, "torch"), row(comparison, "jax")
+    ratio = member.numbers.energy_per_sample_j / baseline.numbers.energy_per_sample_j
+    assert ratio == pytest.approx(member.energy_versus.ratio) == pytest.approx(120 / 135)
+
+
 def test_one_round_has_no_interval_and_says_so():
     comparison = compared(
         b.member("torch", 4.0, change=drawing(90.0, rounds=[7])), b.member("jax", 2.0, change=drawing(45.0, rounds=[7]))
