@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
+from scipy.special import stdtr
 
 from kit.audit.contention import cpu_loss
 from kit.audit.rule import NOT_APPLICABLE, Member, Outcome, rule, why_unread
@@ -268,11 +269,12 @@ def heat_of_predecessor(members: Sequence[Member]) -> Outcome:
     # With one predecessor's power there is nothing to follow.
     if len(pairs) < HEAT_PAIRS_LEAST or len(set(before)) == 1:
         return reason("too_few_energy_blocks", blocks=len(pairs), needed=HEAT_PAIRS_LEAST)
-    from scipy.stats import linregress
-
-    line = linregress(before, deviations)
-    effect_pct = 100 * math.expm1(line.slope * (max(before) - min(before)))
-    if line.pvalue > HEAT_ALPHA or abs(effect_pct) < HEAT_LEAST_PCT:
+    slope = float(np.cov(before, deviations, ddof=0)[0, 1] / np.var(before))
+    correlation = slope * float(np.std(before)) / max(float(np.std(deviations)), 1e-12)
+    df = len(pairs) - 2
+    p_value = 2 * float(stdtr(df, -abs(correlation) * math.sqrt(df / max(1 - correlation**2, 1e-12))))
+    effect_pct = 100 * math.expm1(slope * (max(before) - min(before)))
+    if p_value > HEAT_ALPHA or abs(effect_pct) < HEAT_LEAST_PCT:
         return None
     evidence: dict[str, Value] = {"effect_pct": effect_pct, "blocks": len(pairs)}
     return replace(members[0].finding("heat_of_predecessor", "warning", evidence, abs(effect_pct)), cell_key="")
