@@ -313,6 +313,10 @@ def scope_larger_than_member(member: Member) -> Outcome:
         return why_unread(member.profile, "process.cpu_ns", "machine.busy_ns")
     if len(threads.cpus) >= cpus and not lost.is_contended:
         return None
+    if len(threads.cpus) >= cpus:
+        shared: dict[str, Value] = {"contention_pct": lost.contention_pct}
+        remedy = reason("quiet_machine")
+        return member.finding("scope_shared", "warning", shared, lost.contention_pct, remedy)
     scope = "machine" if any(block.energy.tier == "external_meter" for block in blocks) else "package"
     evidence: dict[str, Value] = {"cpus": len(threads.cpus), "of_cpus": cpus, "contention_pct": lost.contention_pct}
     evidence["scope"] = scope

@@ -7,7 +7,7 @@ import statistics
 from kit.audit.ceilings import Ceiling, beside, best_product, ceilings_of, cost, named, step_ns_of
 from kit.audit.finding import Severity
 from kit.audit.launch_arrays import pipeline_ratio
-from kit.audit.rule import Member, Outcome, rule
+from kit.audit.rule import NOT_APPLICABLE, Member, Outcome, rule
 from kit.profile.cell import OWN
 from kit.profile.reason import Value, reason
 from kit.stats.verdict import ROUNDS_FOR_VERDICT
@@ -30,7 +30,7 @@ def above_ceiling(member: Member) -> Outcome:
     """Find steps that are faster than anything that was measured here: they cannot have computed what they claim."""
     cell = member.cell
     if is_operation(cell):
-        return None
+        return NOT_APPLICABLE
     ceilings = beside(cell, member.once("ceilings", lambda: ceilings_of(member.profile)), any_backend=True)
     step_ns = step_ns_of(member.launches.values())
     if not ceilings or step_ns is None:
@@ -69,7 +69,7 @@ def _above_product(member: Member, step_ns: float, product: Ceiling | None) -> O
 def input_bound(member: Member) -> Outcome:
     """Find fits that wait for their input: against steps on resident batches, run in between."""
     if member.cell.task != "fit":
-        return None
+        return NOT_APPLICABLE
     fits = [(launch, launch.fit) for launch in member.launches.values() if launch.fit is not None]
     ratios = [ratio for launch, fit in fits if (ratio := pipeline_ratio(launch, fit)) is not None]
     if not ratios:
@@ -81,3 +81,17 @@ def input_bound(member: Member) -> Outcome:
     severity: Severity = "warning" if is_sure else "note"
     remedy = reason("resident_batches") if member.cell.feed == "host" else None
     return member.finding("input_bound", severity, {"input_pct": input_pct, "fits": len(ratios)}, input_pct, remedy)
+
+
+@rule("member", worst="warning")
+def step_too_short(member: Member) -> Outcome:
+    """Find steps that are shorter than the clock may time by itself: their figures are of the clock, too."""
+    steps_ns = [ns for launch in member.launches.values() for ns in launch.blocks.median_ns if ns is not None]
+    certificates = [launch.certificate for launch in member.launches.values() if launch.certificate is not None]
+    if not steps_ns or not certificates:
+        return reason("not_recorded", what="certificate") if steps_ns else NOT_APPLICABLE
+    shortest_ns = max(of.shortest_step_ns for of in certificates)
+    if min(steps_ns) >= shortest_ns:
+        return None
+    values: dict[str, Value] = {"step_ns": float(min(steps_ns)), "shortest_ns": shortest_ns}
+    return member.finding("step_too_short", "warning", values, 100.0, reason("larger_batch"))

@@ -41,8 +41,15 @@ PARALLEL_LEAST, CHUNK = 16, 8
 )
 @METER
 @click.option("--rule", "names", multiple=True, metavar="NAME,…", help="Ask this rule alone (repeatable).")
+@click.option("--without", multiple=True, metavar="NAME,…", help="Do not ask this rule (repeatable).")
 def audit(
-    *, profiles: tuple[Path, ...], format_name: str, meter_file: Path | None, fail_on: Severity, names: tuple[str, ...]
+    *,
+    profiles: tuple[Path, ...],
+    format_name: str,
+    meter_file: Path | None,
+    fail_on: Severity,
+    names: tuple[str, ...],
+    without: tuple[str, ...],
 ) -> int:
     """Audit PROFILES: each rule finds something, finds nothing, or could not check, which is no pass.
 
@@ -53,7 +60,7 @@ def audit(
     from kit.compare.meter import Meter
     from kit.report.audit import audit_report
 
-    rules = _chosen([name for word in names for name in word.split(",")])
+    rules = _chosen(names, without)
     paths = list(profile_files(profiles))
     meter = None if meter_file is None else Meter(meter_file)
     answers = list(_asked(list(zip(labels_of(paths), paths, strict=True)), rules, meter))
@@ -103,13 +110,15 @@ def _asked_of(file: tuple[str, Path], rules: Sequence[Rule], meter: Meter | None
     return audited.without_launches(), answers
 
 
-def _chosen(names: Sequence[str]) -> list[Rule]:
-    """Return the rules of these names, written with hyphens or underscores; all where none is given."""
+def _chosen(names: Sequence[str], without: Sequence[str]) -> list[Rule]:
+    """Return the rules of these names, written with hyphens or underscores; all where none is given; less others."""
     from kit.audit.rule import all_rules
     from kit.suites.suite import check_choice
 
     known = {rule.name.replace("_", "-"): rule for rule in all_rules()}
-    wanted = [name.strip().replace("_", "-") for name in names]
-    for name in wanted:
+    wanted, unwanted = (
+        [name.strip().replace("_", "-") for word in words for name in word.split(",")] for words in (names, without)
+    )
+    for name in (*wanted, *unwanted):
         check_choice("rule", name, list(known))
-    return [known[name] for name in dict.fromkeys(wanted)] or list(known.values())
+    return [known[name] for name in dict.fromkeys(wanted or known) if name not in unwanted]

@@ -33,7 +33,8 @@ def limited_rows(comparison: Comparison, allowed_pct: float) -> list[tuple[str, 
         for row in group.rows
         if not row.is_baseline
     ]
-    shown = slower_by_more_than([row.versus for _, row in named], allowed_pct)
+    judged = [None if row.versus is None or row.versus.contention_pct is not None else row.versus for _, row in named]
+    shown = slower_by_more_than(judged, allowed_pct)
     return [(name, row, answer) for (name, row), answer in zip(named, shown, strict=True)]
 
 

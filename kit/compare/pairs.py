@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.audit.contention import TAKEN_BAD_PCT, cpu_loss
 from kit.audit.launch_arrays import block_arrays
 from kit.audit.two_modes import Modes
 from kit.profile.cell import Cell
@@ -22,6 +23,9 @@ from kit.stats.difference import bounded_exp
 from kit.stats.rounds import BlockArrays, By, cycle_log_ratios, launch_time_ns, mean_step_ns, round_log_ratio
 from kit.stats.trend import trending
 from kit.stats.verdict import SMALLEST_DIFFERENCE, Versus, judge_family
+
+# Axes on which members use their threads otherwise; variants and batches of one framework meet others alike.
+UNLIKE = ("backend", "workload", "compile_mode", "threads")
 
 
 class Pairs:
@@ -40,6 +44,8 @@ class Pairs:
         self._modes = modes or {}
         self._by = by
         self._keys = list(launches)
+        self._launches = launches
+        self._contention: dict[str, float] = {}
         self._raw_ns: dict[str, float | None] = {}
         self._rounds: dict[tuple[str, str], dict[int, BlockArrays]] = {}  # of (part, cell)
         self._sequential: set[tuple[str, str, int]] = set()  # (part, cell, round) in which members did not take turns
@@ -53,7 +59,21 @@ class Pairs:
         """Return what the rounds say of the cell `key` against `other`."""
         judged = self._judged
         versus = judged[key, other] if (key, other) in judged else judged[other, key].inverted()
-        return msgspec.structs.replace(versus, modes=self.modes(key, other))
+        versus = msgspec.structs.replace(versus, modes=self.modes(key, other))
+        contention_pct = max(self._contention_pct(key), self._contention_pct(other))
+        if contention_pct < TAKEN_BAD_PCT or not self._are_unlike(key, other):
+            return versus
+        return msgspec.structs.replace(versus, verdict="unresolved", contention_pct=contention_pct)
+
+    def _are_unlike(self, key: str, other: str) -> bool:
+        return any(getattr(self._cells[key], axis) != getattr(self._cells[other], axis) for axis in UNLIKE)
+
+    def _contention_pct(self, key: str) -> float:
+        """Return what others took of the CPUs' time beside a cell."""
+        if key not in self._contention:
+            lost = cpu_loss([launch for launch in self._launches[key] if launch.gave_number])
+            self._contention[key] = 0.0 if lost is None else lost.contention_pct
+        return self._contention[key]
 
     def shown_ns(self, key: str, baseline: str) -> float | None:
         """Return the time that stands in a cell's row: the baseline's own times the ratio that is judged.

@@ -7,6 +7,7 @@ same, within ±0.8 %         shown to be less apart than what matters
 within ±4 %                 not resolved: what the interval says
 unresolved: 2.6 × faster to 1.1 × slower   the same, where that is much
 unresolved: rounds disagree (1.5 × slower)    the same, where that is no answer
+unresolved: contended (1.5 × slower)          others had the CPUs, and fell on both unlike
 1.5 × faster, not significant (3 tests)   its interval leaves out 1, the adjusted p says it may be chance
 1.5 × faster, not significant (2 rounds)  its interval leaves out 1, and rounds are too few for a verdict
 """
@@ -53,9 +54,11 @@ def in_words(versus: Versus) -> str:
         return "no common round"
     if versus.modes is not None:
         return _modes(*versus.modes)
-    if versus.low is None or versus.high is None:
-        runs = counted(versus.count, versus.unit)
-        return f"unresolved ({_point(versus.ratio)}, {runs})"
+    if versus.contention_pct is not None or versus.low is None or versus.high is None:
+        few = f" ({_point(versus.ratio)}, {counted(versus.count, versus.unit)})"
+        return (
+            f"unresolved{few}" if versus.contention_pct is None else f"unresolved: contended ({_point(versus.ratio)})"
+        )
     if versus.verdict in ("faster", "slower"):
         return _changed(versus.verdict, versus.ratio, versus.low, versus.high)
     if versus.verdict == "same":

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from kit.audit.finding import Audit, Finding, NotChecked, Severity, at_least
+from kit.audit.finding import SEVERITIES, Audit, Finding, NotChecked, Severity, at_least
 from kit.audit.rule import Audited
 from kit.compare.naming import cell_names, titles
 from kit.report.plain import one_line
@@ -117,19 +117,25 @@ def _unread(audit: Audit) -> list[str]:
 def _closing(audit: Audit) -> list[str]:
     """Return how many rules found nothing, and what could not be checked, by what is missing."""
     quiet = sum(of.outcome == "nothing_found" for of in audit.rules)
-    lines = [f"{counted(quiet, 'rule')} found nothing."] if quiet else []
+    apart = sum(of.outcome == "not_applicable" for of in audit.rules)
+    lines = [f"{counted(quiet, 'rule')} found nothing{f', {apart} do not apply' if apart else ''}."]
     if audit.not_checked:
         lines.append(_not_checked_line(audit))
     return lines
 
 
 def _not_checked_line(audit: Audit) -> str:
-    """Return which rules lacked something, by what that is, most rules first; JSON lists them all."""
+    """Return which rules lacked something, by what that is, gravest first; JSON lists them all."""
     by_reason: dict[str, dict[str, list[NotChecked]]] = {}
     for missing in audit.not_checked:
         why = OF_PROFILE if missing.reason.code == "not_recorded" else CUT.split(sentence(missing.reason))[0]
         by_reason.setdefault(why, {}).setdefault(missing.rule, []).append(missing)
-    reasons = sorted(by_reason.items(), key=lambda item: -len(item[1]))
+
+    def gravity(item: tuple[str, dict[str, list[NotChecked]]]) -> tuple[int, int]:
+        severities = [SEVERITIES.index(missing.severity) for alike in item[1].values() for missing in alike]
+        return -max(severities), -len(item[1])
+
+    reasons = sorted(by_reason.items(), key=gravity)
     parts = []
     for why, rules in reasons[:REASONS_MAX]:
         names = [_missing_name(rule, alike) for rule, alike in rules.items()]

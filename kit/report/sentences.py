@@ -377,6 +377,8 @@ FINDINGS: Templates = {
     "power-hungry predecessor, in {blocks} blocks.",
     "scope_larger_than_member": "{who} had {cpus} of {of_cpus} CPUs, others took {contention_pct:.0f} % of them, "
     "and the joules are the whole {scope}'s.",
+    "scope_shared": "others took {contention_pct:.0f} % of the CPUs beside {who}: their joules are in its own.",
+    "step_too_short": "{who}: a step of {step_ns} is shorter than {shortest_ns}, which the clock may time singly.",
     "modelled_beside_measured": "some joules of {who} were measured and others modelled: {tiers}.",
     "far_below_fleet": "{who} takes {step_ns}, on most of {machines} machines of its kind {usual_ns}.",
     "missing_in_fleet": "it has no {cell}, which {have} of {machines} machines of its kind have.",
@@ -414,7 +416,7 @@ REMEDIES: Templates = {
     "raise_power_cap": "It may draw {cap_w} of its usual {default_w}: nvidia-smi -pl raises the cap",
     "cool_board": "See its temperature and power in kit show; a slower clock may be all that it can keep up",
     "free_board": "End what else computes on it (nvidia-smi), or name another by CUDA_VISIBLE_DEVICES",
-    "quiet_machine": "Stop other work, or run more rounds",
+    "quiet_machine": "Stop other work, or leave it CPUs (--threads, taskset); more rounds do not help",
     "same_arithmetic": "Compare no times of it: it does other work (kit show has its losses)",
     "lower_rate": "Lower its learning rate, or see where it diverges: times of nonsense are none",
     "resume_or_fix": "See kit show for the failure, fix it and measure again (kit run --resume)",

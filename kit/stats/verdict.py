@@ -44,6 +44,7 @@ class Versus(msgspec.Struct, frozen=True, kw_only=True):
         count: rounds, or runs of the smaller side.
         mean_log, se_log, df: of the log-ratio; what a limit on slow-downs is tested with.
         modes: the two ratios that the rounds or cycles change between.
+        contention_pct: of unlike members beside so much of others' work that their ratio is of both: no verdict then.
         is_spread_assumed: how much runs of a machine differ was not measured, but taken from `kit.stats.runs.RUNS_SD`.
     """
 
@@ -60,6 +61,7 @@ class Versus(msgspec.Struct, frozen=True, kw_only=True):
     se_log: float | None = None
     df: float | None = None
     modes: tuple[float, float] | None = None
+    contention_pct: float | None = None
     is_spread_assumed: bool = False
 
     @property

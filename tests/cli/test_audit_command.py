@@ -52,6 +52,7 @@ def audit(folder, *words):
         (("stalls.json", "--rule", QUIET, "--fail-on", "bad"), 0),
         (("bare.json", "--rule", "cpus-beyond"), 5),
         (("bare.json", "--rule", "cpus-beyond", "--fail-on", "bad"), 0),
+        (("bare.json", "--rule", QUIET, "--without", "cpus-beyond"), 0),
         (("broken", "--rule", QUIET), 2),
     ],
     ids=str,

@@ -2,6 +2,7 @@ import profile_builder as b
 import pytest
 
 from kit.audit.audit import findings_of as audit
+from kit.compare.fail_if_slower import limit_slow_downs
 from kit.compare.within import compare_within, round_ratios
 from kit.errors import KitError
 from kit.profile.launch import Fit, Phase
@@ -439,3 +440,24 @@ def test_latencies_of_batches_are_not_divided_by_them():
     rows = compared(b.profile(b.group("g", *members), compare=["batch"]), by="latency").groups[0].rows
     assert rows[1].versus.ratio == pytest.approx(5.0, rel=0.03)
     assert rows[1].numbers.latency_ns / rows[0].numbers.latency_ns == pytest.approx(rows[1].versus.ratio)
+
+
+def beside_a_busy_program(launch):
+    """Half of two CPUs is taken by others, and none is idle."""
+    counters, spans_ns = launch.blocks.counters, launch.blocks.span_ns
+    counters["process.cpu_ns"] = list(spans_ns)
+    counters["machine.busy_ns"] = [2 * span_ns for span_ns in spans_ns]
+    counters["machine.steal_ns"] = [0] * len(spans_ns)
+
+
+@pytest.mark.parametrize(("other", "is_judged"), [({}, False), ({"batch": 64}, True)])
+def test_unlike_members_beside_a_busy_program_have_no_verdict(other, is_judged):
+    backend = "torch" if other else "jax"
+    members = [
+        b.member("torch", 1.0, change=beside_a_busy_program),
+        b.member(backend, 9.0, change=beside_a_busy_program, **other),
+    ]
+    group = compared(b.profile(b.group("g", *members))).groups[0]
+    versus = next(row.versus for row in group.rows if row.versus is not None)
+    assert (versus.verdict == "slower", group.leaders is not None) == (is_judged, is_judged)
+    assert limit_slow_downs(compared(b.profile(b.group("g", *members))), 3).exit_code == (1 if is_judged else 5)
