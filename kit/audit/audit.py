@@ -98,13 +98,11 @@ def _take(answers: Asked, asked: Rule, label: str, outcomes: Sequence[Outcome]) 
     answers.subjects[asked.name] = len(outcomes)
     missing: list[Reason] = []
     for outcome in outcomes:
-        if isinstance(outcome, Reason):
-            missing.append(outcome)
-        elif outcome is not None:
-            of_outcome = outcome if isinstance(outcome, list) else [outcome]
-            answers.findings.extend(
-                replace(finding, rule=asked.name, profile=finding.profile or label) for finding in of_outcome
-            )
+        parts = [] if outcome is None else [outcome] if isinstance(outcome, Finding | Reason) else outcome
+        answers.findings.extend(
+            replace(part, rule=asked.name, profile=part.profile or label) for part in parts if isinstance(part, Finding)
+        )
+        missing += [part for part in parts if isinstance(part, Reason)][:1]
     if missing:
         answers.not_checked.append(
             NotChecked(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from kit.audit.finding import Finding, Severity
 from kit.audit.launch_arrays import block_arrays
@@ -31,18 +31,20 @@ UNSETTLED_LEAST_PCT = 2.0
 FIRST_BLOCKS, BLOCKS_LEAST = 2, 6
 # Utilization says that some kernel ran, not that it computed; GPM's shares of one that does are tens of percent even
 # for networks that memory bounds.
-FULL_PCT, NOT_COMPUTING_MAX_PCT = 95.0, 1.0
-# A member that computes on a device is seen there even where the host feeds it too slowly.
-NOT_USED_MAX_PCT = 2.0
+FULL_PCT = 95.0
+# Of the share of multiprocessors that have something to do: a kernel that waits or spins has them and computes nothing.
+NOT_COMPUTING_SHARE = 0.05
+# A member whose host feeds it one kernel of a millisecond each 100 ms is seen there: at 0 nothing ran in any period.
+NOT_USED_MAX_PCT = 0.0
 
 
 @rule("member", worst="bad", on="accelerator")
 def hardware_slowdown(member: Member) -> Outcome:
     """Find cells whose board its own hardware held back: heat, power brake, or power drawn too fast."""
-    seen = _worst(member, ".throttled")
+    seen = _largest(member, ".throttled")
     if seen is None:
         return _why_no_gauge(member, "throttled")
-    shares_pct = {name: _worst(member, f".throttled.{name}") or 0.0 for name in OF_HARDWARE}
+    shares_pct = {name: _largest(member, f".throttled.{name}") or 0.0 for name in OF_HARDWARE}
     share_pct = max(shares_pct.values())
     if not share_pct:
         return None
@@ -62,10 +64,10 @@ def board_throttled(member: Member) -> Outcome:
         capped = next((mark for mark in marks if mark.code == "power_capped"), None)
         remedy = reason("cool_board") if capped is None else Reason(code="raise_power_cap", values=capped.values)
         return member.finding("board_throttled", "warning", worst.values, _share_pct(worst), remedy)
-    heat_pct = _worst(member, ".thermal_violation")
+    heat_pct = _largest(member, ".thermal_violation")
     if heat_pct is None:
-        return None if _worst(member, ".throttled") is not None else _why_no_gauge(member, "throttled")
-    if not heat_pct:
+        return None if _largest(member, ".throttled") is not None else _why_no_gauge(member, "throttled")
+    if heat_pct < CAPPED_LEAST_PCT:
         return None
     values: dict[str, Value] = {"share_pct": heat_pct, "causes": "heat"}
     return member.finding("board_throttled", "warning", values, heat_pct, reason("cool_board"))
@@ -74,19 +76,17 @@ def board_throttled(member: Member) -> Outcome:
 @rule("member", worst="bad", on="accelerator")
 def power_capped(member: Member) -> Outcome:
     """Find cells whose board its power cap held back: a note at the cap, bad where it draws far less and is slow."""
-    shares_pct = [_worst(member, ".power_violation"), _worst(member, ".throttled.software_power_cap")]
-    if shares_pct[0] is None and _worst(member, ".throttled") is None:
+    shares_pct = [_largest(member, ".power_violation"), _largest(member, ".throttled.software_power_cap")]
+    if shares_pct[0] is None and _largest(member, ".throttled") is None:
         return _why_no_gauge(member, "throttled")
     share_pct = max(share or 0.0 for share in shares_pct)
     if share_pct < CAPPED_LEAST_PCT:
         return None
-    power_w, clock_mhz = (_worst(member, suffix) for suffix in (".power", ".frequency"))
-    boards = _boards_of(member)
-    board = boards[0] if boards else None
-    cap_w = None if board is None else board.power_cap_w
-    rated_mhz = None if board is None else board.clock_limit_mhz or board.clock_max_mhz
-    if power_w is None or clock_mhz is None or cap_w is None or rated_mhz is None:
+    readings = [reading for launch in member.launches.values() for reading in _capped(member, launch)]
+    if not readings:
         return reason("not_recorded", what="power, frequency, power_cap_w")
+    # The board and launch that drew the least of its cap: at the cap a low clock is what the cap allows.
+    power_w, cap_w, clock_mhz, rated_mhz = min(readings, key=lambda reading: reading[0] / reading[1])
     at_cap = power_w >= NEAR_CAP * cap_w
     if not at_cap and clock_mhz >= RATED_SHARE * rated_mhz:
         return None
@@ -260,10 +260,13 @@ def gpu_full_but_not_computing(member: Member) -> Outcome:
         return _why_no_gauge(member, "utilization")
     if full_pct < FULL_PCT:
         return None
-    tensor_pct, fp32_pct, dram_pct = (_mean(member, f".{name}_activity") for name in ("tensor", "fp32", "dram"))
-    if tensor_pct is None or fp32_pct is None or dram_pct is None:
+    activities = ("sm", "tensor", "fp32", "dram")
+    sm_pct, tensor_pct, fp32_pct, dram_pct = (_mean(member, f".{name}_activity") for name in activities)
+    if sm_pct is None or tensor_pct is None or fp32_pct is None or dram_pct is None:
         return _why_no_gauge(member, "tensor_activity")
-    if max(tensor_pct, fp32_pct, dram_pct) > NOT_COMPUTING_MAX_PCT:
+    # Few of the multiprocessors work, and those that do compute little beside that: shares are of all of them.
+    computing_max_pct = NOT_COMPUTING_SHARE * sm_pct
+    if max(tensor_pct, fp32_pct, dram_pct) > computing_max_pct:
         return None
     values: dict[str, Value] = {
         "utilization_pct": full_pct,
@@ -302,7 +305,7 @@ def _over_launches(member: Member, suffix: str, summed_up: Callable[[list[float]
     return summed_up(means) if means else None
 
 
-def _worst(member: Member, suffix: str) -> float | None:
+def _largest(member: Member, suffix: str) -> float | None:
     """Return the largest of the launches' means."""
     return _over_launches(member, suffix, max)
 
@@ -321,6 +324,18 @@ def _why_no_gauge(member: Member, sensor: str) -> Reason:
     return why_unread(member.profile, *names) if names else reason("not_recorded", what=sensor)
 
 
+def _capped(member: Member, launch: Launch) -> Iterator[tuple[float, float, float, float]]:
+    """Yield, of each board that a launch used, its mean power and its cap, its clock and the rated one."""
+    names = {sensor.name: sensor.device_id for sensor in member.profile.sensors if sensor.device_id}
+    for board in _boards_of(member):
+        of_board = {name: of.mean for name, of in launch.sensors.items() if names.get(name) == board.device_id}
+        power_w = next((mean for name, mean in of_board.items() if name.endswith(".power")), None)
+        clock_mhz = next((mean for name, mean in of_board.items() if name.endswith(".frequency")), None)
+        rated_mhz = board.clock_limit_mhz or board.clock_max_mhz
+        if power_w is not None and clock_mhz is not None and board.power_cap_w and rated_mhz:
+            yield power_w, board.power_cap_w, clock_mhz, rated_mhz
+
+
 def _boards_of(member: Member) -> list[AcceleratorState]:
     ids = {device_id for launch in member.launches.values() for device_id in launch.device_ids}
     return [board for board in member.profile.state.before.accelerators if board.device_id in ids]
@@ -336,7 +351,7 @@ def _each_board(audited: Audited, judge: Callable[[AcceleratorState], Finding | 
     if not outcomes:
         return audited.profile.identity.reasons.get("accelerators.gpu", reason("not_recorded", what="accelerators"))
     findings = {str(of.values["board"]): of for of in outcomes if isinstance(of, Finding)}
-    return [*findings.values()] or next((of for of in outcomes if isinstance(of, Reason)), None)
+    return [*findings.values(), *(of for of in outcomes if isinstance(of, Reason))]
 
 
 def _of_board(

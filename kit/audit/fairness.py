@@ -22,6 +22,8 @@ ALLOCATORS = ("LD_PRELOAD", "GLIBC_TUNABLES", "*MALLOC*", "*ALLOC*", "*MEM_FRACT
 OF_THREADS = ("*NUM*THREADS", "*THREAD_LIMIT", "NPROC")
 # Whose module keeps to itself what it reads.
 OWN_PROGRAM = "program"
+# Times as many threads as the one that obeys: pools differ by a thread or two that wait and hand over.
+HELD_BACK = 2
 # Of `Launch.settings`: the framework's switch of float32's multiplication -> values under which it is a full one.
 # JAX' None is its default, on GPUs since Ampere TensorFloat-32 and on TPUs bfloat16.
 FULL_FLOAT32 = {
@@ -52,7 +54,7 @@ def variable_binds_one(group: Sequence[Member]) -> Outcome:
                 obeys = [name in environment for environment in known]
                 if not all(obeys):
                     findings.append(_bound(name, alike, obeys, known))
-    return findings or missing
+    return [*findings, *([missing] if missing else [])]
 
 
 def _bound(name: str, alike: Sequence[Member], obeys: Sequence[bool], known: Sequence[dict[str, str]]) -> Finding:
@@ -62,7 +64,7 @@ def _bound(name: str, alike: Sequence[Member], obeys: Sequence[bool], known: Seq
     counts = [_threads_seen(member) for member in (*bound, *free)]
     of_bound, of_free = max(counts[: len(bound)]), min(counts[len(bound) :])
     # What is known to have held one back, beside what may have.
-    held_back = any(fnmatch(name, pattern) for pattern in OF_THREADS) and 0 < of_bound < of_free
+    held_back = any(fnmatch(name, pattern) for pattern in OF_THREADS) and 0 < HELD_BACK * of_bound <= of_free
     severity: Severity = "warning" if held_back else "note"
     values: dict[str, Value] = {
         "variable": name,
@@ -89,9 +91,13 @@ def threads_differ(group: Sequence[Member]) -> Outcome:
         threads = [_threads(member) for member in alike]
         reported = [of and of.reported for of in threads]
         used = [of and of.used for of in threads]
+        severity: Severity = "warning"
         if None not in reported:
             counts = [count or 0 for count in reported]
             differ = min(counts) != max(counts)
+            if not differ and None not in used and min(map(int, used)) == 1 < max(map(int, used)):  # type: ignore[arg-type]
+                # Small steps may be one thread's by nature: true, and no warning.
+                counts, differ, severity = [count or 0 for count in used], True, "note"
         elif None not in used:
             # Pools differ in how many threads wait and hand over: but one alone is no pool.
             counts = [count or 0 for count in used]
@@ -104,9 +110,9 @@ def threads_differ(group: Sequence[Member]) -> Outcome:
             listed = ", ".join(f"{member.cell.backend} {count}" for member, count in zip(alike, counts, strict=True))
             rank = 100 * (1 - min(counts) / max(counts))
             findings.append(
-                fewest.finding("threads_differ", "warning", {"threads": listed}, rank, reason("equal_threads"))
+                fewest.finding("threads_differ", severity, {"threads": listed}, rank, reason("equal_threads"))
             )
-    return findings or missing
+    return [*findings, *([missing] if missing else [])]
 
 
 @rule("group", worst="warning", on="accelerator")
@@ -131,7 +137,7 @@ def precision_differs(group: Sequence[Member]) -> Outcome:
             findings.append(
                 of_less.finding("precision_differs", "warning", {"settings": listed}, 100.0, reason("same_precision"))
             )
-    return findings or missing
+    return [*findings, *([missing] if missing else [])]
 
 
 @rule("group", worst="warning")
@@ -153,12 +159,12 @@ def allocator_differs(group: Sequence[Member]) -> Outcome:
             "warning",
             {
                 "settings": ", ".join(sorted(of_backend - common)),
-                "others": ", ".join(other for other, of_other in settings.items() if of_other == common),
+                "others": ", ".join(other for other in settings if other != backend),
             },
             remedy=reason("same_allocator"),
         )
         for backend, of_backend in settings.items()
-        if of_backend > common and any(of_other == common for of_other in settings.values())
+        if of_backend > common
     ]
 
 

@@ -23,8 +23,14 @@ def _fleets(audited: Sequence[Audited]) -> list[list[Audited]]:
     kinds: dict[tuple[str, ...], list[Audited]] = defaultdict(list)
     for of in audited:
         identity = of.profile.identity
-        kinds[(identity.cpu.model, *sorted(board.model for board in identity.accelerators))].append(of)
-    return [fleet for fleet in kinds.values() if len(fleet) >= FLEET_LEAST]
+        boards = sorted(board.model for board in identity.accelerators)
+        kinds[identity.cpu.model, str(identity.cpu.cores_logical), *boards].append(of)
+    return [fleet for fleet in kinds.values() if len({_machine(of) for of in fleet}) >= FLEET_LEAST]
+
+
+def _machine(of: Audited) -> str:
+    """Return what tells machines apart: several profiles of one are not several machines."""
+    return of.profile.identity.hostname_sha256
 
 
 @rule("fleet", worst="warning")
@@ -67,21 +73,30 @@ def missing_in_fleet(audited: Sequence[Audited]) -> Outcome:
         return reason("no_fleet", needed=FLEET_LEAST)
     findings = []
     for fleet in fleets:
-        having: dict[str, set[str]] = defaultdict(set)
-        for of in fleet:
-            for key in of.steps_ns:
-                having[key].add(of.label)
-        findings += [
-            Finding(
-                code="missing_in_fleet",
-                severity="warning",
-                values={"have": len(labels), "machines": len(fleet), "cell": key},
-                remedy=reason("resume_or_fix"),
-                profile=of.label,
-                cell_key=key,
-            )
-            for key, labels in having.items()
-            for of in fleet
-            if 2 * len(labels) > len(fleet) and of.label not in labels
-        ]
+        # Those of which the same was asked: another suite has other cells.
+        for alike in _of_one_plan(fleet):
+            having: dict[str, set[str]] = defaultdict(set)
+            for of in alike:
+                for key in of.steps_ns:
+                    having[key].add(of.label)
+            findings += [
+                Finding(
+                    code="missing_in_fleet",
+                    severity="warning",
+                    values={"have": len(labels), "machines": len(alike), "cell": key},
+                    remedy=reason("resume_or_fix"),
+                    profile=of.label,
+                    cell_key=key,
+                )
+                for key, labels in having.items()
+                for of in alike
+                if 2 * len(labels) > len(alike) and of.label not in labels
+            ]
     return findings
+
+
+def _of_one_plan(fleet: Sequence[Audited]) -> list[list[Audited]]:
+    plans: dict[tuple[str, ...], list[Audited]] = defaultdict(list)
+    for of in fleet:
+        plans[tuple(sorted(key for group in of.profile.groups for key in group.cells))].append(of)
+    return list(plans.values())

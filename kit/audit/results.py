@@ -6,10 +6,12 @@ from collections.abc import Iterable
 
 from kit.audit.finding import Finding
 from kit.audit.rule import Audited, Outcome, rule
+from kit.profile.cell import OWN
 from kit.profile.launch import Failure
 from kit.profile.reason import reason
 from kit.profile.schema import CellResult
 from kit.stats.parity import Agreement, agreeing
+from kit.workloads.operations import is_operation
 from kit.workloads.parity import parity_tolerance
 
 
@@ -45,9 +47,12 @@ def parity(audited: Audited) -> Outcome:
         for key, agreement in judged.items()
         if agreement.agrees is False
     ]
-    if odd or any(agreement.agrees for agreement in judged.values()):
+    proved = {key for key, agreement in judged.items() if agreement.agrees is not None}
+    unproved = [result for result in audited.results if result.key not in proved and not is_operation(result.cell)]
+    if not unproved:
         return odd
-    return reason("own_programs_unproved" if audited.profile.suite.programs else "no_parity")
+    programs = any(result.cell.precision == OWN for result in unproved)
+    return [*odd, reason("own_programs_unproved" if programs else "no_parity")]
 
 
 @rule("profile", worst="bad")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pkgutil
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
@@ -29,7 +29,7 @@ from kit.stats.rounds import launch_time_ns
 
 T = TypeVar("T")
 # A reason: what is missing; None: nothing found.
-Outcome = Finding | Reason | None | list[Finding]
+Outcome = Finding | Reason | None | Sequence[Finding | Reason]
 # What is not claimed need not be held to: neither a pass nor a miss.
 NOT_APPLICABLE = Reason(code="not_applicable")
 # "member": one cell in one group, with those beside it; "group": all of them; "fleet": all profiles that were given.

@@ -58,6 +58,18 @@ def test_a_variable_that_one_framework_obeys_explains_its_threads():
     assert line.more.endswith("#variable-binds-one")
 
 
+def test_a_thread_more_in_a_pool_that_ignores_it_holds_nobody_back():
+    members = [omp1("torch", True, 8), omp1("tensorflow", False, 9)]
+    (finding,), _ = outcomes(*members, rule="variable_binds_one", variants=[OMP1])
+    assert finding.severity == "note"
+
+
+def test_each_framework_with_an_allocator_of_its_own_is_named():
+    members = [cell("torch", {"A_MALLOC": "1"}), cell("jax", {"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"})]
+    findings, _ = outcomes(*members, rule="allocator_differs")
+    assert {finding.cell_key.split("/")[1] for finding in findings} == {"torch", "jax"}
+
+
 def test_a_variable_that_changed_no_threads_is_a_note_with_who_set_it():
     flags = {"XLA_FLAGS": "--xla_cpu_enable_fast_math=true"}
     identity = b.identity()

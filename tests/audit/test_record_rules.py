@@ -37,6 +37,10 @@ def test_parity_names_the_odd_cell_and_is_no_pass_without_losses():
     assert findings(with_losses(), rule="parity") == ([], [])
     ((finding,), _) = findings(with_losses(odd=1e-3), rule="parity")
     assert (finding.severity, "/jax/" in finding.cell_key) == ("bad", True)
+    partly = with_losses()
+    partly.cells.append(b.profile(b.group("g", b.member("torch", workload="cnn"))).cells[0])
+    partly.cells[-1].launches[0].parity = None
+    assert findings(partly, rule="parity") == ([], ["no_parity"])
     unproved = b.profile(b.group("mlp train", b.member("torch")))
     assert findings(unproved, rule="parity") == ([], ["no_parity"])
 
@@ -97,9 +101,17 @@ def test_a_plant_is_found_and_nothing_without_it(rule, plant, severity):
     assert [finding.severity for finding in findings(planted, rule=rule)[0]] == [severity]
 
 
-def fleet(*steps_ms):
+def fleet(*steps_ms, like=False):
+    """A profile of each machine, or with `like` of one machine again and again."""
     return [
-        b.profile(b.group("mlp train", b.member("torch", step_ms)), rounds=3, cycles=3, seed=place, id=f"run{place}")
+        b.profile(
+            b.group("mlp train", b.member("torch", step_ms)),
+            rounds=3,
+            cycles=3,
+            seed=place,
+            id=f"run{place}",
+            identity=msgspec.structs.replace(b.identity(), hostname_sha256="one" if like else f"host{place}"),
+        )
         for place, step_ms in enumerate(steps_ms)
     ]
 
@@ -109,6 +121,7 @@ def test_the_slow_machine_of_a_fleet_is_named():
     ((finding,), _) = findings(*fleet(2.0, 2.1, 1.9, 2.0, 3.6), rule="far_below_fleet")
     assert (finding.profile, finding.values["machines"]) == ("host4", 5)
     assert findings(*fleet(2.0, 9.0), rule="far_below_fleet") == ([], ["no_fleet"])
+    assert findings(*fleet(2.0, 2.1, 1.9, 3.6, like=True), rule="far_below_fleet") == ([], ["no_fleet"])
 
 
 def test_the_machine_without_a_cell_is_named():
@@ -117,3 +130,7 @@ def test_the_machine_without_a_cell_is_named():
     lost_a_cell(whole[2])
     ((finding,), _) = findings(*whole, rule="missing_in_fleet")
     assert (finding.profile, finding.values["have"]) == ("host2", 3)
+    # Of another suite nobody expects the same cells.
+    other = fleet(2.0, 2.1, 1.9, 2.0)
+    other[2] = b.profile(b.group("g", b.member("jax", 2.0)), identity=other[2].identity)
+    assert findings(*other, rule="missing_in_fleet") == ([], [])
