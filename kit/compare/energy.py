@@ -47,11 +47,13 @@ def device_entries(cell: Cell, entries: Iterable[Energy]) -> list[Energy]:
     whole machine and go before all.
     """
     listed, device = list(entries), DEVICES.get(cell.device)  # a profile may be of a kit that has another kind
-    if metered := [energy for energy in listed if energy.tier == "external_meter"]:
+    metered = [energy for energy in listed if energy.tier == "external_meter"]
+    if any(energy.joules_j for energy in metered):
         return metered
     names = device.whole_of(energy.sensor for energy in listed) if device else []
     whole = [energy for energy in listed if energy.sensor in names]
-    return whole if cell.device == "cpu" or len(whole) == cell.devices else []
+    is_whole = bool(whole) and (cell.device == "cpu" or len(whole) == cell.devices)
+    return whole if is_whole else metered
 
 
 def device_power_w(entries: Sequence[Energy]) -> float | None:

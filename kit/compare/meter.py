@@ -30,6 +30,8 @@ from kit.profile.sensor import NO_SENSOR, Energy, EnergyOf, SensorReport
 from kit.stats.energy import ERROR_SHARE_MAX, Joules, Refusal, Window, counter_energy, parts_energy, power_energy
 
 SENSOR = "meter"
+# Quartz is off by up to so much, which UTC is not; with its temperature that rate changes by a few.
+CRYSTAL_PPM, RATE_CHANGE_PPM = 100.0, 5.0
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # `State.taken` is told in microseconds.
 TAKEN_NS = 1_000
@@ -160,8 +162,12 @@ def _clocks(label: str, span: StateSpan) -> Clocks:
         )
     utc_ns, raw_ns = (_utc_ns(before), _utc_ns(after)), (before.raw_ns, after.raw_ns)
     widths_ns = (before.raw_width_ns or 0) + (after.raw_width_ns or 0) + 2 * TAKEN_NS
-    drift_ns = abs((utc_ns[1] - utc_ns[0]) - (raw_ns[1] - raw_ns[0]))
-    return Clocks((utc_ns[0], max(utc_ns[1], utc_ns[0] + 1)), raw_ns, widths_ns + drift_ns)
+    span_ns = raw_ns[1] - raw_ns[0]
+    drift_ns = abs((utc_ns[1] - utc_ns[0]) - span_ns)
+    # A rate that stays the same is taken out between both ends; what is more was a clock that was set, or that slept.
+    is_rate = drift_ns <= CRYSTAL_PPM / 1e6 * span_ns
+    unknown_ns = int(RATE_CHANGE_PPM / 1e6 * span_ns / 2) if is_rate else drift_ns
+    return Clocks((utc_ns[0], max(utc_ns[1], utc_ns[0] + 1)), raw_ns, widths_ns + unknown_ns)
 
 
 def _utc_ns(state: State) -> int:

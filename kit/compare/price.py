@@ -56,7 +56,9 @@ def _cost(row: Row, prices: Prices) -> Cost | None:
     """Return a row's cost; none where it lacks what one of its prices is of."""
     numbers, hour, kwh = row.numbers, _price(prices.hour, row), _price(prices.kwh, row)
     time_ns, joules = numbers.sample_ns, numbers.energy_per_sample_j
-    if time_ns is None or (joules is None and kwh is not None) or hour is kwh is None:
+    # A cost without a part that others' costs have would look cheaper.
+    lacks_a_price = (prices.hour and hour is None) or (prices.kwh and kwh is None)
+    if time_ns is None or lacks_a_price or (joules is None and kwh is not None):
         return None
     of_time = time_ns / NS_PER_HOUR * MILLION * (hour or 0.0)
     of_energy = (joules or 0.0) / J_PER_KWH * MILLION * (kwh or 0.0)

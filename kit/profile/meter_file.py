@@ -33,6 +33,9 @@ NS_PER_S = 10**9
 SECONDS_MAX = 9.2e9
 POWER_UNITS = {"w": 1.0, "watt": 1.0, "watts": 1.0, "kw": 1e3, "kilowatts": 1e3, "mw": 1e-3, "milliwatts": 1e-3}
 ENERGY_UNITS = {"j": 1.0, "joule": 1.0, "joules": 1.0, "kj": 1e3, "wh": 3.6e3, "kwh": 3.6e6, "mwh": 3.6}
+# Watts times these are energy; quantities beside power that are none, or nobody drew.
+HOURS, SECONDS_PER_HOUR = frozenset({"hour", "hours", "hr", "hrs"}), 3600.0
+NO_WATTS = frozenset({"va", "kva", "var", "kvar", "apparent", "reactive", "factor", "pf", "limit", "cap", "rated"})
 ZONE = re.compile(rb"Z|([+-])(\d\d):?(\d\d)")
 MINUTE_NS = 60 * NS_PER_S
 NAIVE = "has no zone; write it as 2026-01-01T12:00:00+01:00, with Z for UTC, or as Unix seconds"
@@ -136,7 +139,12 @@ def _columns(header: str) -> Columns:
 
 def _factor(words: Sequence[str], units: dict[str, float], quantity: str = "") -> float | None:
     """Return the factor of the unit that is named last; 1 for a quantity that is named without one."""
+    if NO_WATTS.intersection(words):
+        return None
     named = [units[word] for word in words if word in units]
+    if HOURS.intersection(words):  # "watt hours" are no watts
+        of_power = [POWER_UNITS[word] for word in words if word in POWER_UNITS]
+        return SECONDS_PER_HOUR * of_power[-1] if of_power and units is ENERGY_UNITS else None
     return named[-1] if named else 1.0 if quantity in words and not set(words) & set(ENERGY_UNITS) else None
 
 

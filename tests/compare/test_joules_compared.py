@@ -2,6 +2,7 @@
 
 import io
 
+import msgspec
 import numpy as np
 import profile_builder as b
 import pytest
@@ -80,6 +81,17 @@ def test_what_stands_in_a_row_has_the_ratio_that_is_judged():
     baseline, member = row(comparison, "torch"), row(comparison, "jax")
     ratio = member.numbers.energy_per_sample_j / baseline.numbers.energy_per_sample_j
     assert ratio == pytest.approx(member.energy_versus.ratio) == pytest.approx(120 / 135)
+
+
+def test_a_meter_that_gave_nothing_leaves_the_device_its_joules():
+    built = b.profile(b.group("g", b.member("torch", 4.0, change=drawing(90.0))))
+    result = built.cells[0]
+    for launch in result.launches:
+        refused = msgspec.structs.replace(
+            launch.energy[0], sensor="meter", tier="external_meter", joules_j=None, window_ns=None, reason=reason("x")
+        )
+        launch.energy.append(refused)
+    assert [launch_energy(result.cell, launch).power_w for launch in result.launches] == pytest.approx([90.0] * 8)
 
 
 def test_one_round_has_no_interval_and_says_so():

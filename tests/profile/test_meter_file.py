@@ -27,6 +27,7 @@ WAYS = {
     "joules": (iso(UTC), "time,energy_J", 1),
     "watt-hours": (iso(UTC), "time,Energy (Wh)", 1 / 3600),
     "kWh": (iso(UTC), "ts,kWh total", 1 / 3.6e6),
+    "watt-hours in words": (iso(UTC), "time,Watt hours", 1 / 3600),
     "watts beside watt-hours": (iso(UTC), "time,power W,Wh", 1),
     "other columns": (iso(UTC), "time,W,V,comment", 1),
 }
@@ -43,7 +44,7 @@ def test_every_way_of_writing_gives_the_same_instants_and_values(tmp_path, way):
     readings = read_meter(file)
     assert readings.utc_ns.tolist() == pytest.approx([BEGIN_NS + n * 10**9 for n in range(3)], abs=1000)
     assert readings.values.tolist() == pytest.approx([400, 401, 402], rel=1e-6)
-    assert readings.is_counter == ("ratt" in way or way in ("joules", "watt-hours", "kWh"))
+    assert readings.is_counter == ("ratt" in way or way in ("joules", "watt-hours", "kWh", "watt-hours in words"))
 
 
 def test_decimal_commas_and_lines_without_a_reading(tmp_path):
@@ -62,6 +63,8 @@ def test_decimal_commas_and_lines_without_a_reading(tmp_path):
         ("\x00\x01\x02\n\x00", "no column of time"),
         ("time,volts\n1,230\n", "no column of watts, joules or Wh"),
         ("time,energy\n1,230\n", "no column of watts, joules or Wh"),
+        ("time,apparent_power_va\n1,230\n", "no column of watts, joules or Wh"),
+        ("time,reactive power\n1,230\n", "no column of watts, joules or Wh"),
         ("time,W in,W out\n1,2,3\n", "W in, W out"),
         ("time,W\n2026-01-01T12:00:00Z,1\n2026-01-01T12:00:01,2\n", "line 3: '2026-01-01T12:00:01' has no zone"),
         ("time,W\n2026-01-01,1\n", "has no zone"),
