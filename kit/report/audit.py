@@ -154,7 +154,7 @@ def _missing_name(rule: str, alike: Sequence[NotChecked]) -> str:
 
 
 def _records(audit: Audit, names: Mapping[tuple[str, str], str]) -> list[dict[str, object]]:
-    """Return a record a finding, and one a rule that could not check or found nothing."""
+    """Return a record a finding, one a rule that could not check or found nothing, and one a file that is none."""
     findings: list[dict[str, object]] = [
         {
             "outcome": "finding",
@@ -162,7 +162,7 @@ def _records(audit: Audit, names: Mapping[tuple[str, str], str]) -> list[dict[st
             "rule": finding.rule.replace("_", "-"),
             "severity": finding.severity,
             "subject": names.get((finding.profile, finding.cell_key), finding.group),
-            "concerns_pct": finding.rank,
+            "rank": finding.rank,
             "cells": 1,
         }
         for finding in audit.findings
@@ -172,18 +172,23 @@ def _records(audit: Audit, names: Mapping[tuple[str, str], str]) -> list[dict[st
             "outcome": "not_checked",
             "profile": of.profile,
             "rule": of.rule.replace("_", "-"),
-            "severity": of.severity,
+            "could_be": of.severity,
             "subject": sentence(of.reason),
             "cells": of.cells,
         }
         for of in audit.not_checked
     ]
     quiet: list[dict[str, object]] = [
-        {"outcome": of.outcome, "rule": of.rule.replace("_", "-")}
+        {"outcome": of.outcome, "rule": of.rule.replace("_", "-"), "cells": 0}
         for of in audit.rules
         if of.outcome in ("nothing_found", "not_applicable")
     ]
-    return [*findings, *missing, *quiet]
+    unread: list[dict[str, object]] = [
+        {"outcome": "unreadable", "profile": profile.label, "subject": profile.error, "cells": 0}
+        for profile in audit.profiles
+        if profile.error
+    ]
+    return [*findings, *missing, *quiet, *unread]
 
 
 def _cases(audit: Audit, names: Mapping[tuple[str, str], str], fail_on: Severity) -> list[Case]:

@@ -76,6 +76,9 @@ def test_each_platform_has_the_price_that_names_it(folder):
     assert float(costs["torch", "gpu"]["cost_per_million"]) == pytest.approx(OF_TIME / 20 * 10, rel=0.01)
     mixed = rows(folder, "joules.json", "gpu.json", "--price-hour", "3.6", "--price-hour", "gpu=36")
     assert mixed["torch", "cpu"]["cost_per_million"] == costs["torch", "cpu"]["cost_per_million"]
+    # A cost of one part beside costs of two would look cheaper.
+    parts = rows(folder, "joules.json", "gpu.json", "--price-hour", "gpu=36", "--price-kwh", "0.3")
+    assert not parts["torch", "cpu"].get("cost_per_million")
     table = kit(folder, "joules.json", "gpu.json", "--price-hour", "cpu=3.6").stdout
     assert table.count("cost/1M ") == 1
 
