@@ -79,7 +79,7 @@ def cpu_loss(launches: Collection[Launch], within: Collection[Place] | None = No
 @rule("member", worst="warning")
 def throttled(member: Member) -> Outcome:
     """Find cells that a quota kept from their CPUs."""
-    lost = member.once((cpu_loss, member.cell.key), lambda: cpu_loss(member.launches.values()))
+    lost = member.once((cpu_loss, member.key), lambda: cpu_loss(member.launches.values()))
     if lost is None or lost.throttled_pct is None:
         why = why_unread(member.profile, "cgroup.throttled_ns")
         # A group that counts no throttling can have no quota: nothing was throttled.
@@ -94,7 +94,7 @@ def throttled(member: Member) -> Outcome:
 @rule("member", worst="bad")
 def contention(member: Member) -> Outcome:
     """Find cells whose CPUs others took."""
-    lost = member.once((cpu_loss, member.cell.key), lambda: cpu_loss(member.launches.values()))
+    lost = member.once((cpu_loss, member.key), lambda: cpu_loss(member.launches.values()))
     if lost is None or lost.others_pct is None:
         return why_unread(member.profile, "process.cpu_ns", "machine.busy_ns")
     if not lost.is_contended:

@@ -93,6 +93,11 @@ class Member:
         value: T = self.known[of]
         return value
 
+    @cached_property
+    def key(self) -> str:
+        """The cell's."""
+        return self.cell.key
+
     @property
     def paired_rounds(self) -> list[int]:
         """The rounds in which this one and all others took turns in blocks; none without others."""
@@ -105,7 +110,7 @@ class Member:
 
     def counted(self, *names: str) -> Counted | Reason:
         """Return the blocks of all launches with these counters' differences; where no block has them all, why."""
-        blocks = self.once((self.cell.key, names), lambda: counted(self.launches.values(), *names))
+        blocks = self.once((self.key, names), lambda: counted(self.launches.values(), *names))
         return why_unread(self.profile, *names) if blocks is None else blocks
 
     def finding(  # noqa: PLR0917 - what a finding is made of
@@ -126,7 +131,7 @@ class Member:
             remedy=remedy,
             explains=explains,
             group=self.group,
-            cell_key=self.cell.key,
+            cell_key=self.key,
         )
 
 
