@@ -69,7 +69,10 @@ def sampling_gaps(member: Member) -> Outcome:
     ended = sum(any(mark.code == "sampler_failed" for mark in launch.marks) for launch in launches)
     gaps = sum(
         any(
-            energy.of == "steady" and energy.reason is not None and energy.reason.code in GAPS
+            energy.of == "steady"
+            and energy.tier != "external_meter"
+            and energy.reason is not None
+            and energy.reason.code in GAPS
             for energy in launch.energy
         )
         for launch in launches
