@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from kit.audit.finding import Finding, Severity
 from kit.audit.launch_arrays import block_arrays
@@ -79,27 +80,20 @@ def power_capped(member: Member) -> Outcome:
     shares_pct = [_largest(member, ".power_violation"), _largest(member, ".throttled.software_power_cap")]
     if shares_pct[0] is None and _largest(member, ".throttled") is None:
         return _why_no_gauge(member, "throttled")
-    share_pct = max(share or 0.0 for share in shares_pct)
-    if share_pct < CAPPED_LEAST_PCT:
+    if max(share or 0.0 for share in shares_pct) < CAPPED_LEAST_PCT:
         return None
-    readings = [reading for launch in member.launches.values() for reading in _capped(member, launch)]
-    if not readings:
+    held_back = [of for launch in member.launches.values() for of in _held_back(member, launch)]
+    if not held_back:
         return reason("not_recorded", what="power, frequency, power_cap_w")
-    # The board and launch that drew the least of its cap: at the cap a low clock is what the cap allows.
-    power_w, cap_w, clock_mhz, rated_mhz = min(readings, key=lambda reading: reading[0] / reading[1])
-    at_cap = power_w >= NEAR_CAP * cap_w
-    if not at_cap and clock_mhz >= RATED_SHARE * rated_mhz:
+    # Below its cap it has another reason to be slow; the slowest of those is told before one that is at its cap.
+    below = [of for of in held_back if of.power_w < NEAR_CAP * of.cap_w and of.clock_mhz < RATED_SHARE * of.rated_mhz]
+    at_cap = [of for of in held_back if of.power_w >= NEAR_CAP * of.cap_w]
+    if not below and not at_cap:
         return None
-    severity: Severity = "note" if at_cap else "bad"
-    values: dict[str, Value] = {
-        "share_pct": share_pct,
-        "power_w": power_w,
-        "cap_w": cap_w,
-        "clock_mhz": clock_mhz,
-        "rated_mhz": rated_mhz,
-    }
-    remedy = reason("at_cap") if at_cap else reason("look_at_supply")
-    return member.finding("power_capped", severity, values, share_pct, remedy, ("board_throttled",))
+    worst = min(below or at_cap, key=lambda of: of.clock_mhz / of.rated_mhz)
+    severity: Severity = "bad" if below else "note"
+    remedy = reason("look_at_supply") if below else reason("at_cap")
+    return member.finding("power_capped", severity, worst._asdict(), worst.share_pct, remedy, ("board_throttled",))
 
 
 @rule("profile", worst="warning", on="accelerator")
@@ -324,16 +318,30 @@ def _why_no_gauge(member: Member, sensor: str) -> Reason:
     return why_unread(member.profile, *names) if names else reason("not_recorded", what=sensor)
 
 
-def _capped(member: Member, launch: Launch) -> Iterator[tuple[float, float, float, float]]:
-    """Yield, of each board that a launch used, its mean power and its cap, its clock and the rated one."""
+class _HeldBack(NamedTuple):
+    """What one launch saw of one of its boards that the power cap held back."""
+
+    share_pct: float  # of the time
+    power_w: float
+    cap_w: float
+    clock_mhz: float
+    rated_mhz: float
+
+
+def _held_back(member: Member, launch: Launch) -> Iterator[_HeldBack]:
+    """Yield each board of a launch that its cap held back for long enough, by its own readings."""
     names = {sensor.name: sensor.device_id for sensor in member.profile.sensors if sensor.device_id}
     for board in _boards_of(member):
-        of_board = {name: of.mean for name, of in launch.sensors.items() if names.get(name) == board.device_id}
-        power_w = next((mean for name, mean in of_board.items() if name.endswith(".power")), None)
-        clock_mhz = next((mean for name, mean in of_board.items() if name.endswith(".frequency")), None)
+        means = {
+            name.split(".", 2)[-1]: of.mean
+            for name, of in launch.sensors.items()
+            if any(name.startswith(known) for known, device_id in names.items() if device_id == board.device_id)
+        }
+        share_pct = max(means.get("power_violation", 0.0), means.get("throttled.software_power_cap", 0.0))
+        power_w, clock_mhz, cap_w = means.get("power"), means.get("frequency"), board.power_cap_w
         rated_mhz = board.clock_limit_mhz or board.clock_max_mhz
-        if power_w is not None and clock_mhz is not None and board.power_cap_w and rated_mhz:
-            yield power_w, board.power_cap_w, clock_mhz, rated_mhz
+        if share_pct >= CAPPED_LEAST_PCT and power_w is not None and clock_mhz and cap_w and rated_mhz:
+            yield _HeldBack(share_pct, power_w, cap_w, clock_mhz, rated_mhz)
 
 
 def _boards_of(member: Member) -> list[AcceleratorState]:

@@ -16,6 +16,8 @@ MEMORY_PRESSURE_LEAST_PCT = 1.0
 CPU_PRESSURE_LEAST_PCT = 60.0
 # 40 MiB: what nodes borrow of each other while a process starts is less.
 NUMA_MISSES_LEAST = 10_000
+# A second of the run: 1 MiB, as of swapped memory. Longer runs borrow more of whatever else the machine does.
+NUMA_MISSES_LEAST_PER_S = 256
 # Of a counter's rate between both ends of a launch: a tenth of what the shortest certified step may be off by.
 DRIFT_MAX_PPM = 100.0
 
@@ -90,9 +92,10 @@ def numa_remote(audited: Audited) -> Outcome:
         return None
     misses = _growth(audited, "numa_misses")
     grown = misses if isinstance(misses, int) else 0
-    if len(used) == 1 and grown < NUMA_MISSES_LEAST:
+    is_remote = grown >= max(NUMA_MISSES_LEAST, NUMA_MISSES_LEAST_PER_S * _run_s(audited))
+    if len(used) == 1 and not is_remote:
         return misses if isinstance(misses, Reason) else None
-    severity: Severity = "warning" if grown >= NUMA_MISSES_LEAST else "note"
+    severity: Severity = "warning" if is_remote else "note"
     values: dict[str, Value] = {"nodes": len(used), "of_nodes": len(nodes), "pages": grown}
     return Finding(code="numa_remote", severity=severity, values=values, remedy=reason("one_node"))
 
@@ -164,6 +167,14 @@ def _growth(audited: Audited, counter: str) -> int | Reason:
     before, after = audited.profile.state.before, audited.profile.state.after
     first, last = getattr(before, counter), None if after is None else getattr(after, counter)
     return _why_of_state(audited, counter) if first is None or last is None else int(last - first)
+
+
+def _run_s(audited: Audited) -> float:
+    """Return how long the run took; 0 where that is not known."""
+    before, after = audited.profile.state.before, audited.profile.state.after
+    if before.raw_ns is None or after is None or after.raw_ns is None:
+        return 0.0
+    return (after.raw_ns - before.raw_ns) / 1e9
 
 
 def _why_of_state(audited: Audited, field: str) -> Reason:

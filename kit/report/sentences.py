@@ -314,7 +314,7 @@ FINDINGS: Templates = {
     "mode, {fast_faults_per_step:,.0f} in the fast one.",
     "stalls": "{who} stalls for {stalled_pct:.0f} % of its time: in its step, not in its median step.",
     "above_ceiling": "{who} would compute {reached_gflop_s:,.0f} GFLOP/s, and the fastest product measured here has "
-    "{ceiling_gflop_s:,.0f} ({operation}): it does not do its work.",
+    "{ceiling_gflop_s:,.0f} ({operation}), which it cannot reach by computing.",
     "shorter_than_dispatch": "{who}: a step of {step_ns} is shorter than an empty dispatch of a framework, {empty_ns}.",
     "input_bound": "{who} waits {input_pct:.0f} % of its fit for its input, against steps on resident batches.",
     "cpus_idle": "{who} uses {cpus_used:.1f} CPUs with {threads} threads.",
@@ -349,9 +349,9 @@ FINDINGS: Templates = {
     "row_remap": "{board}: {rows} rows of its memory were replaced; replacement: {state}.",
     "mig": "{board} is in slices: a part of it was measured.",
     "mps": "{board}: a server (MPS) lets processes share it.",
-    "gpu_full_but_not_computing": "the board of {who} was utilized {utilization_pct:.0f} % and computed nothing: "
+    "gpu_full_but_not_computing": "the board of {who} was utilized {utilization_pct:.0f} % and hardly computed: "
     "tensor cores {tensor_pct:.1f} %, float32 {fp32_pct:.1f} %, memory {dram_pct:.1f} %.",
-    "device_declared_not_used": "the {device} of {who} was utilized {utilization_pct:.1f} %: it did not do the work.",
+    "device_declared_not_used": "the {device} of {who} was utilized {utilization_pct:.1f} %: nothing was seen on it.",
     "board_shared": "the board of {who} was shared with {processes} other processes, in {launches} of {of_launches}.",
     "contention": "contention in {who}: at worst others took {contention_pct:.0f} % of the {cpus} CPUs "
     "(the hypervisor {steal_pct:.0f} %) while none was idle.",

@@ -181,6 +181,77 @@ def clocked(*mhz):
     return built
 
 
+def reading(**percent):
+    return profile_on(b.sampled(**{f"nvml.0.{name}": (of, of, "%") for name, of in percent.items()}), [board()])
+
+
+@pytest.mark.parametrize(("sm_pct", "is_found"), [(0.76, False), (100.0, True)])
+def test_a_small_kernel_computes_on_the_few_multiprocessors_that_it_fills(sm_pct, is_found):
+    shares = {"tensor_activity": 0.0, "fp32_activity": 0.5, "dram_activity": 0.1}
+    findings, missing = outcomes("gpu_full_but_not_computing", reading(utilization=99.0, sm_activity=sm_pct, **shares))
+    assert (bool(findings), missing) == (is_found, [])
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "little"),
+    [("device_declared_not_used", "utilization", 1.0), ("board_throttled", "thermal_violation", 0.001)],
+)
+def test_a_little_accuses_nobody(rule, name, little):
+    assert outcomes(rule, reading(**{name: little, "throttled": 0.0})) == ([], [])
+
+
+SECOND_BUS = "0000:66:00.0"
+
+
+def capped(*launches):
+    """A profile whose launches read so on each board: watts, MHz, and percent of the time held back by the cap."""
+    ids = (BUS, SECOND_BUS)[: len(launches[0])]
+    names = [(f"nvml.{place}.{what}", of) for place, of in enumerate(ids) for what in ("power", "frequency")]
+    names += [(f"nvml.{place}.throttled.software_power_cap", of) for place, of in enumerate(ids)]
+    sensors = [
+        SensorReport(
+            name=name, quantity="", unit="", scope="", source="", status="measured", sampled=True, device_id=device_id
+        )
+        for name, device_id in names
+    ]
+    limits = {"power_cap_w": 400.0, "clock_max_mhz": 1980.0}
+    built = profile_on({}, [board(**limits, device_id=of) for of in ids], sensors)
+    for result in built.cells:
+        for launch, readings in zip(result.launches, launches * len(result.launches), strict=False):
+            launch.device_ids, shown = list(ids), {}
+            for place, (power_w, clock_mhz, share_pct) in enumerate(readings):
+                for what, value in (
+                    ("power", power_w),
+                    ("frequency", clock_mhz),
+                    ("throttled", share_pct),
+                    ("throttled.software_power_cap", share_pct),
+                ):
+                    shown[f"nvml.{place}.{what}"] = (value, value, "")
+            launch.sensors = b.sampled(**shown)
+    return built
+
+
+AT_CAP, SLOW = (390.0, 1390.0, 60.0), (150.0, 700.0, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("launches", "severity"),
+    [
+        ([[AT_CAP]], "note"),
+        ([[AT_CAP, SLOW]], "bad"),
+        ([[AT_CAP], [AT_CAP], [SLOW]], "bad"),
+        # One that was not held back draws little for another reason.
+        ([[AT_CAP], [(100.0, 600.0, 0.0)]], "note"),
+        # One that draws the least, at its rated clock, hides no other.
+        ([[(300.0, 700.0, 60.0)], [(100.0, 1980.0, 60.0)]], "bad"),
+        ([[(390.0, 1390.0, 1.0)]], None),
+    ],
+)
+def test_each_launch_on_each_board_is_judged_by_its_own_cap_power_and_clock(launches, severity):
+    findings, missing = outcomes("power_capped", capped(*launches))
+    assert ({finding.severity for finding in findings}, missing) == ({severity} - {None}, [])
+
+
 def test_members_of_a_round_at_other_clocks():
     assert outcomes("clocks_differ", clocked(1755.0, 1740.0)) == ([], [])
     ((finding,), _) = outcomes("clocks_differ", clocked(1755.0, 1590.0))

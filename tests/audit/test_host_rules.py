@@ -76,6 +76,17 @@ def test_what_an_older_profile_lacks_is_no_pass(rule):
     assert (findings, missing) == ([], [] if rule == "quota_below_threads" else ["not_recorded"])
 
 
+def test_what_nodes_borrow_in_a_long_run_is_a_rate():
+    nodes = {"nodes": [[0, 1], [2, 3]]}
+
+    def after(seconds):
+        moment = {"raw_ns": seconds * 1_000_000_000, "numa_misses": 20_005}
+        return outcomes("numa_remote", machine(cpu=nodes, before={"raw_ns": 0}, after=moment))
+
+    assert [finding.severity for finding in after(60)[0]] == ["warning"]
+    assert after(3600) == ([], [])
+
+
 def test_evidence_is_what_was_planted():
     (swapped,), _ = outcomes("swapped", machine({"machine.swapped_out_b": 1 << 14}))
     assert swapped.values["out_b"] / swapped.values["blocks_s"] == pytest.approx((1 << 14) / 0.002, rel=0.2)

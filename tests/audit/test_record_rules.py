@@ -133,4 +133,27 @@ def test_the_machine_without_a_cell_is_named():
     # Of another suite nobody expects the same cells.
     other = fleet(2.0, 2.1, 1.9, 2.0)
     other[2] = b.profile(b.group("g", b.member("jax", 2.0)), identity=other[2].identity)
-    assert findings(*other, rule="missing_in_fleet") == ([], [])
+    assert findings(*other, rule="missing_in_fleet")[0] == []
+
+
+def on_machine(built, name):
+    built.identity = msgspec.structs.replace(built.identity, hostname_sha256=name)
+
+
+def test_many_files_of_one_machine_are_one_machine():
+    slow = fleet(2.0, 2.1, 1.9, *[4.0] * 5)
+    for built in slow[3:]:
+        on_machine(built, "slow")
+    ((finding,), _) = findings(*slow, rule="far_below_fleet")
+    assert (finding.profile in {f"host{place}" for place in range(3, 8)}, finding.values["machines"]) == (True, 4)
+
+
+def test_a_file_without_a_cell_beside_another_of_its_machine_lacks_none():
+    whole = fleet(2.0, 2.1, 1.9, 2.0, 2.0)
+    on_machine(whole[4], "host0")
+    lost_a_cell(whole[4])
+    assert findings(*whole, rule="missing_in_fleet") == ([], [])
+    few = fleet(2.0, 2.1, 1.9, 2.0)
+    few[3] = b.profile(b.group("g", b.member("jax", 2.0)), identity=few[3].identity)
+    lost_a_cell(few[0])
+    assert findings(*few, rule="missing_in_fleet") == ([], ["no_fleet"])
