@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from kit.backends.ranks import PROCESS_EACH
 from kit.errors import KitError
+from kit.profile.cell import Cell
 
 
 class BackendError(KitError):
@@ -29,12 +31,20 @@ class BackendEntry(NamedTuple):
     environment: Mapping[str, str] = {}  # what its members are started with, unless the user has set it
     sharing: Mapping[str, str] = {}  # as much, so that members can share a GPU; not where it keeps its defaults
     start_s: float = 6.0  # of a member's start on two virtual CPUs, its first build included: for estimates alone
+    # Kind of device -> how several of them work on one batch: "ranks": a process each; "devices": all in one process.
+    # A kind that is not here: on one device alone.
+    data_parallel: Mapping[str, Literal["ranks", "devices"]] = {}
     builds_workloads: bool = True  # false: it runs what a user's own function has built
 
     @property
     def interpreter_variable(self) -> str:
         """Return the environment variable that names the interpreter which has the framework."""
         return f"KIT_PYTHON_{self.name.upper()}"
+
+    def ranks(self, cell: Cell, variables: Mapping[str, str]) -> int:
+        """Return how many processes a cell of this framework has, where its members have these `variables`."""
+        is_each = self.data_parallel.get(cell.device) == "ranks" or variables.get(PROCESS_EACH, "") not in ("", "0")
+        return cell.devices if is_each else 1
 
     def untranslated(self, layer: object) -> BackendError:
         """Return the error of a backend that has no translation of a kind of layer."""

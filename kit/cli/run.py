@@ -28,7 +28,18 @@ SEED_MAX = 2**31 - 1
 FREE_WHEN_RESUMED = frozenset({"resume", "dry_run", "out", "force", "budget", "as_json"})
 STDERR_LINES_SHOWN = 5
 # Options that choose among a suite's cells.
-AXES = ("backends", "workloads", "devices", "tasks", "batches", "precisions", "threads", "compile_modes", "feeds")
+AXES = (
+    "backends",
+    "workloads",
+    "devices",
+    "tasks",
+    "batches",
+    "precisions",
+    "threads",
+    "compile_modes",
+    "feeds",
+    "device_counts",
+)
 PRECISIONS = ("float32", "bfloat16", "tf32", "default")
 # Longer names make rows of a table that nobody reads.
 LABEL_MAX = 60
@@ -71,6 +82,13 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
     "--program", "programs", multiple=True, metavar="FILE.py[:FUNCTION]", help="Your own network (repeatable)."
 )
 @_listed("--device", "devices", of=click.Choice(list(DEVICES)), help="On this device.")
+@_listed(
+    "--devices",
+    "device_counts",
+    of=click.IntRange(min=1),
+    metavar="N,…",
+    help="So many share a batch; several are compared.",
+)
 @_listed("--task", "tasks", of=click.Choice(["train", "infer", "fit"]), help="This task alone.")
 @_listed("--batch", "batches", of=click.IntRange(min=1), metavar="N,…", help="Samples per step; several are compared.")
 @click.option(
@@ -190,9 +208,16 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
     from kit.compare.devices_used import devices_idle
     from kit.printable import printable_line
     from kit.report.sentences import sentence
-    from kit.runner.cpus import threads_here
+    from kit.runner.cpus import threads_here, usable_cpus
     from kit.runner.member import phase_limit_s
-    from kit.runner.prepare import check_devices, drop_missing_backends, ensure_data, prepare, with_digests
+    from kit.runner.prepare import (
+        check_counts,
+        check_devices,
+        drop_missing_backends,
+        ensure_data,
+        prepare,
+        with_digests,
+    )
     from kit.suites.ceilings import with_ceilings
     from kit.suites.options import apply_options, parameters_given, variants_given
     from kit.suites.plan import plan_cells
@@ -236,6 +261,7 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
             names = ", ".join(dict.fromkeys(cell.backend for cell in planned))
             raise click.UsageError(f"--ceilings: {names} has no operations that show what it reaches; leave it out")
     check_devices(planned)
+    check_counts(planned, len(usable_cpus()))
     cells, skipped = drop_missing_backends(planned, variants, axes["backends"])
     for entry in skipped:
         click.echo(f"kit: skipped: {sentence(entry.reason)}", err=True)

@@ -12,7 +12,8 @@ from kit.workloads.operations import is_operation
 # In a title only where groups differ in them, or where a row is named by something else; workload and task always.
 TITLED = ("backend", "batch", "device", "precision", "compile_mode", "feed", "devices", "threads", "variant")
 # Said with their axis: a bare number says nothing.
-PREFIX = {"batch": "batch ", "devices": "x"}
+PREFIX = {"batch": "batch "}
+COUNTED = {"devices": "device", "threads": "thread"}
 # Of a model's name, what every such device has: marks, makers, and what /proc/cpuinfo adds.
 NOT_TOLD = re.compile(r"\((?:R|TM)\)|\bNVIDIA\b|\b(?:CPU|Processor)\b|\b\d+-Core\b|@.*", re.IGNORECASE)
 
@@ -129,8 +130,8 @@ def _name(cell: Cell, axes: Sequence[str]) -> str:
 
 def _shown(cell: Cell, axis: str) -> str:
     value = cell.value(axis)
-    if axis == "threads":
-        return "all threads" if value is None else f"{value} {'thread' if value == 1 else 'threads'}"
+    if axis in COUNTED:
+        return f"all {COUNTED[axis]}s" if value is None else f"{value} {COUNTED[axis]}{'' if value == 1 else 's'}"
     if axis not in AXES:
         return f"{axis} {value}"
     return f"{PREFIX.get(axis, '')}{value}"

@@ -72,6 +72,10 @@ class Device:
         """Return variables that show a process the first `count`, of those that `environment` allows it, alone."""
         return {}
 
+    def shown_to_rank(self, rank: int, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """Return variables that show a rank its own, of those that `environment` shows all ranks."""
+        return {}
+
     def is_exclusive(self, count: int) -> bool:
         """Whether only one process at a time may hold the first `count` of them."""
         return False

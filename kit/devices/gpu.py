@@ -72,6 +72,11 @@ class Gpu(Device):
         given = environment.get(VISIBLE)
         return {} if given is None else {VISIBLE: ",".join(given.split(",")[:count])}
 
+    def shown_to_rank(self, rank: int, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the variable with one entry."""
+        given = environment.get(VISIBLE)
+        return {VISIBLE: str(rank) if given is None else given.split(",")[rank]}
+
     def why_missing(self, dev: Path = DEV) -> Reason | None:
         """One that another process holds for itself is missing, too."""
         held = (board for board in _used(1, os.environ) if _is_exclusive(board) and _processes(board))

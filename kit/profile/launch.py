@@ -154,6 +154,14 @@ class Threads(msgspec.Struct, frozen=True, kw_only=True):
     used_reason: Reason | None = None
 
 
+class Rank(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the processes that measured a cell together, each with its part of every batch."""
+
+    host_sha256: str  # of its host's name, as in the profile's identity
+    cpus: list[Int64]  # that it was allowed on
+    threads: Int64 | None  # compute threads, as its framework reports them
+
+
 class Parity(msgspec.Struct, frozen=True, kw_only=True):
     """Losses of the first steps from the seed's weights and batches, dropout off. Same cell, same arithmetic."""
 
@@ -223,6 +231,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     # Variables that decide speed and that the framework reads, as the member had them; not what the kit gives all.
     environment: dict[str, str] | None = None  # null: not recorded, as up to schema 2.4
     data: DataUsed | None = None  # null: a user's own program has its own
+    ranks: list[Rank] = []  # none: one process measured it alone
     calibration_start: Calibration | None = None
     calibration_end: Calibration | None = None
     certificate: Certificate | None = None

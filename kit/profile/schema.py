@@ -19,7 +19,7 @@ from kit.profile.sensor import SensorReport
 
 SCHEMA_NAME = "steadykit.profile"
 SCHEMA_MAJOR = 2
-SCHEMA_MINOR = 5
+SCHEMA_MINOR = 6
 SCHEMA = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.{SCHEMA_MINOR}"
 
 

@@ -27,7 +27,8 @@ class _Shown(NamedTuple):
 
 def sentence(reason: Reason) -> str:
     """Return the reason in words, without a full stop; an unknown one as its code and values."""
-    return filled(REASONS, reason.code, reason.values)
+    words = filled(REASONS, reason.code, reason.values)
+    return f"{words} (rank {reason.values['rank']})" if "rank" in reason.values else words
 
 
 def filled(templates: Templates, code: str, values: Mapping[str, Value]) -> str:
@@ -50,6 +51,7 @@ REASONS: Templates = {
     "out_of_device_memory": "out of the device's memory: {type}: {message}",
     "out_of_memory": "killed for lack of memory ({signal})",
     "signal": "killed by {signal}",
+    "rank_exit": "ended with exit code {exit_code}",
     "exit_code": "ended with exit code {exit_code}: {message}",
     "closed_its_pipes": "closed its pipes to the runner",
     "protocol": "its answer is not this kit's: {message}",

@@ -60,6 +60,15 @@ def check_devices(cells: Sequence[Cell]) -> None:
             )
 
 
+def check_counts(cells: Sequence[Cell], cpus: int) -> None:
+    """Raise KitError where a cell has more devices than there are; what only a framework can count is left to it."""
+    for cell in cells:
+        if cell.device == "cpu" and cell.devices > cpus:
+            raise KitError(
+                f"--devices {cell.devices}: on a CPU each takes one of its own, and {cpus} may be used; give fewer"
+            )
+
+
 def with_digests(variants: Sequence[Variant]) -> list[Variant]:
     """Return the variants, those of images with what the engine has under that name now.
 

@@ -11,6 +11,7 @@ Where members cannot be alive together they run one after another (`kit.runner.s
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from kit.backends.catalog import CATALOG
 from kit.backends.environment import THREAD_VARIABLES
 from kit.profile.cell import Cell, Variant
 from kit.profile.launch import StepPlan
@@ -225,13 +227,16 @@ def member_request(plan: RunPlan, member: MemberPlan, number: int, share: float)
     first = member.cells[0]
     variants = {variant.name: variant for variant in plan.suite.variants}
     variant = variants.get(first.variant, Variant(name=first.variant))
+    ranks = CATALOG[first.backend].ranks(first, {**os.environ, **variant.env})
+    threads = first.threads or default_threads(plan.cpus, plan.identity.container.cpu_limit)
     prepare = Prepare(
         programs=[ProgramRequest(cell=cell, slowdown_pct=variant.slowdown_pct, repeat=number) for cell in member.cells],
         sources=plan.suite.programs,
         plan=steps_of(plan.suite.plan, member.cells),
         data=plan.suite.data,
         seed=plan.suite.seed,
-        threads=first.threads or default_threads(plan.cpus, plan.identity.container.cpu_limit),
+        threads=max(1, threads // ranks),
+        ranks=ranks,
         tells_threads=not {*variant.env} & {*THREAD_VARIABLES},
         cpus=plan.cpus,
         clock=plan.clock,

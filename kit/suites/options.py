@@ -29,7 +29,7 @@ from kit.workloads.operations import OPERATIONS
 QUICK_FIT_STEPS = 50
 
 # Options of several values that are compared unasked; more workloads or tasks are more groups.
-SWEPT = ("batch", "threads", "compile_mode", "feed", "precision")
+SWEPT = ("batch", "threads", "devices", "compile_mode", "feed", "precision")
 # A comma begins the next setting of a variant only before one: values may have commas of their own.
 _NEXT_SETTING = re.compile(r",(?=(?:python|image|env)=)")
 _EXAMPLE = "as in --variant tcmalloc:env=LD_PRELOAD=libtcmalloc_minimal.so.4"

@@ -184,6 +184,7 @@ def _product(suite: Suite, axes: Axes) -> Iterator[Cell]:
             modes = CATALOG[cell.backend].compile_modes
             if not suite.programs:
                 _check_network(cell)
+            _check_parts(cell)
             if cell.compile_mode == DEFAULT_COMPILE_MODE:
                 yield replace(cell, compile_mode=modes[0])
             elif cell.compile_mode in modes:
@@ -233,6 +234,22 @@ def _check(suite: Suite) -> None:
             if parameter not in known:
                 of, choices = ", ".join(axes.workloads), ", ".join(known) or "nothing: leave it out"
                 raise SuiteError(f"no parameter {parameter!r} of {of}; choose from {choices}")
+
+
+def _check_parts(cell: Cell) -> None:
+    """Raise SuiteError where several devices cannot share the cell's batches."""
+    if cell.devices == 1:
+        return
+    entry = CATALOG[cell.backend]
+    if cell.device not in entry.data_parallel:
+        able = [name for name, other in CATALOG.items() if cell.device in other.data_parallel]
+        raise SuiteError(
+            f"{entry.title} measures on one {cell.device} alone; leave out --devices {cell.devices}, or choose from "
+            f"{', '.join(able)}"
+        )
+    if cell.batch % cell.devices:
+        line = f"batch {cell.batch} does not divide by {cell.devices} devices; give a multiple of {cell.devices}"
+        raise SuiteError(line)
 
 
 def _check_network(cell: Cell) -> None:

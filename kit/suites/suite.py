@@ -54,6 +54,7 @@ FIELDS = {
     "precision": "precisions",
     "feed": "feeds",
     "threads": "threads",
+    "devices": "device_counts",
     "task": "tasks",
     "backend": "backends",
     "compile_mode": "compile_modes",
@@ -73,6 +74,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     compile_modes: list[str] = msgspec.field(default_factory=lambda: ["default"])
     feeds: list[Feed] = msgspec.field(default_factory=lambda: ["device"])
     threads: list[Count] = []  # none given: one for each usable CPU
+    device_counts: list[Count] = msgspec.field(default_factory=lambda: [1])  # that share a batch
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

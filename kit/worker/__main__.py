@@ -19,6 +19,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m kit.worker")
     parser.add_argument("--runner", type=int, metavar="PID", help="end when this process does")
     parser.add_argument("--cpus", default="", metavar="0,1", help="run on these only")
+    parser.add_argument("--rank", default="", metavar="N/M", help="be rank N of M")
+    parser.add_argument("--lead", default="", metavar="HOST:PORT", help="with --rank: where rank 0 listens")
     parser.add_argument("--probe", metavar="BACKEND")
     parser.add_argument("--devices", action="store_true", help="with --probe: import the framework, and ask it")
     arguments = parser.parse_args()
@@ -35,8 +37,12 @@ def main() -> int:
     commands, answers = _own_pipes()
     # After this, what a framework prints is no answer. Imported here: a broken import is a failure like any other.
     from kit.worker.member import Member
+    from kit.worker.ranks import follow
 
     with suppress(BrokenPipeError):
+        if arguments.rank:
+            rank, commands, answers = follow(arguments.rank, arguments.lead)
+            return Member(commands, answers, rank).serve()
         return Member(commands, answers).serve()
     return 1
 

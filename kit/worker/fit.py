@@ -25,7 +25,7 @@ from kit.worker.inputs import Inputs
 from kit.worker.ledger import PhaseLedger
 from kit.worker.measured_program import HOST_DEVICE, MeasuredWorkload, Ran, raised
 from kit.worker.messages import Done, ProgramRequest
-from kit.worker.step_loop import STEPS_MAX, run_until
+from kit.worker.step_loop import STEPS_MAX, run_steps, run_until
 from kit.workloads.data.batches import Epochs, scoring_batches
 
 # Long enough for its own lead-in not to count, short against a stretch of the fit.
@@ -75,7 +75,8 @@ class MeasuredFit(MeasuredWorkload):
         reference_s = self._refer()
         if self._done % self._epochs.steps == 0:
             self._batches = self._epoch()
-        done = super().block(max(seconds, STRETCH_REFERENCES * reference_s), cycle=cycle, by_time=True)
+        seconds = self._shared.ranks.agree(max(seconds, STRETCH_REFERENCES * reference_s))
+        done = super().block(seconds, cycle=cycle, by_time=True)
         self._left -= done.part.blocks.steps[0]
         if not self._left:
             self._refer()
@@ -106,13 +107,20 @@ class MeasuredFit(MeasuredWorkload):
         if self._cell.device == HOST_DEVICE:
             stamps = clock.stamps(STEPS_MAX + 1, self._shared.source)
             return lambda: self._stamped(seconds, stamps)
-        in_epoch = min(self._left, self._epochs.steps - self._done % self._epochs.steps)
-        steps = max(1, min(in_epoch, round(seconds * 1e9 / self._reference_ns[-1])))
+        steps = self._stretch(seconds)
         return lambda: self._pipelined(steps, 0.0)
 
+    def _stretch(self, seconds: float) -> int:
+        """Return how many steps fill `seconds` at the reference's pace, an epoch's end at most."""
+        in_epoch = min(self._left, self._epochs.steps - self._done % self._epochs.steps)
+        return int(self._shared.ranks.agree(max(1, min(in_epoch, round(seconds * 1e9 / self._reference_ns[-1])))))
+
     def _stamped(self, seconds: float, stamps: Stamps) -> Ran:
-        running = self._stepping, self._batches
-        step_ns, self._output = run_until(*running, seconds, 1, stamps, self._shared.calibration)
+        running, ranks = (self._stepping, self._batches), self._shared.ranks
+        if ranks.size == 1:
+            step_ns, self._output = run_until(*running, seconds, 1, stamps, self._shared.calibration, ranks.agree)
+        else:  # no rank waits for another's clock between steps that count
+            step_ns, self._output = run_steps(*running, self._stretch(seconds), stamps, self._shared.calibration)
         return Ran(0, step_ns, None)
 
     def _device_events(self) -> None:
@@ -121,7 +129,8 @@ class MeasuredFit(MeasuredWorkload):
     def _feed(self, program: Program) -> Iterator[DeviceBatch]:
         self._fitted = program
         if self._cell.feed == "device":
-            self._resident = [program.put(self._epochs.host_batch(place)) for place in range(self._epochs.steps)]
+            batches = map(self._epochs.host_batch, range(self._epochs.steps))
+            self._resident = [program.put(self._inputs.part(batch)) for batch in batches]
         return self._epoch()
 
     def _epoch(self) -> Iterator[DeviceBatch]:
@@ -130,7 +139,7 @@ class MeasuredFit(MeasuredWorkload):
         order = islice(epochs.order(self._done // epochs.steps), self._left)
         if self._cell.feed == "device":
             return (self._resident[place] for place in order)
-        return (epochs.host_batch(place) for place in order)
+        return (self._inputs.part(epochs.host_batch(place)) for place in order)
 
     @property
     def _done(self) -> int:

@@ -19,6 +19,7 @@ from kit.backends.catalog import load_operations
 from kit.backends.program.backend import OwnProgram
 from kit.backends.program.results import HOST, device_of, leaves
 from kit.backends.protocol import Backend, DeviceBatch, Output, Program, Runnable, Stepping
+from kit.backends.ranks import all_reduces
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.clock import Calibration, ClockSource
@@ -41,6 +42,7 @@ from kit.worker.ledger import PhaseLedger
 from kit.worker.messages import Done, Prepare, ProgramRequest
 from kit.worker.parity import record_parity
 from kit.worker.pipelined import Pipelined, empty_wait_ns, run_pipelined, steps_per_wait
+from kit.worker.ranks import Ranks
 from kit.worker.step_loop import STEPS_MAX, StepTimes, block_steps, run_for, run_steps, run_until
 from kit.worker.thread_use import ThreadUse
 from kit.workloads.parity import PARITY_BATCH
@@ -69,6 +71,7 @@ class Shared(NamedTuple):
     calibration: Calibration | None  # of that
     counters: EdgeCounters
     threads: Threads
+    ranks: Ranks
     proofs: dict[str, LaunchPart]  # by cell: the points of a sweep share one, which is of small batches
 
 
@@ -144,15 +147,22 @@ class MeasuredProgram:
     def warm_up(self) -> Done:
         """Run the warm-up; the pace of its last steps decides how many steps the first block has."""
         stamps, plan = clock.stamps(STEPS_MAX + 1, self._shared.source), self._shared.asked.plan
+        agree = self._shared.ranks.agree
         with self._ledger.phase("warmup"):
             self._last_ns, self._output = run_until(
-                self._program, self._batches, plan.warmup_s, plan.warmup_steps, stamps, self._shared.calibration
+                self._program,
+                self._batches,
+                plan.warmup_s,
+                plan.warmup_steps,
+                stamps,
+                self._shared.calibration,
+                agree,
             )
         self._check(self._last_ns)
         part = LaunchPart(phases=self._ledger.take(), warmup_steps=self._last_ns.size)
         if self._cell.device != HOST_DEVICE:
             part.empty_wait_ns = empty_wait_ns(self._program)
-            self._per_wait = steps_per_wait(self._program, self._batches, float(np.median(self._last_ns)))
+            self._per_wait = agree(steps_per_wait(self._program, self._batches, agree(float(np.median(self._last_ns)))))
         if self._slowdown_pct:
             self._stepping = self._delay = InjectedDelay(self._program, self._slowdown_pct)
         return Done(part=part, steps=self._last_ns.tobytes())
@@ -188,7 +198,7 @@ class MeasuredProgram:
         """Return what runs as many steps as fill `seconds` at the pace of the last ones."""
         on_cpu, lead_in_s = self._cell.device == HOST_DEVICE, self._shared.asked.plan.lead_in_s
         waited_s = seconds if on_cpu else seconds * LATENCY_SHARE
-        lead_in, timed = block_steps(self._last_ns, lead_in_s, waited_s)
+        lead_in, timed = self._shared.ranks.agree(block_steps(self._last_ns, lead_in_s, waited_s))
         stamps = clock.stamps(lead_in + timed + 1, self._shared.source)
         running = self._stepping, self._batches
 
@@ -196,7 +206,7 @@ class MeasuredProgram:
             step_ns, self._output = run_steps(*running, lead_in + timed, stamps, self._shared.calibration)
             if on_cpu:
                 return Ran(lead_in, step_ns, None)
-            pipelined = run_pipelined(*running, self._per_wait, seconds - waited_s)
+            pipelined = run_pipelined(*running, self._per_wait, seconds - waited_s, self._shared.ranks.agree)
             self._output = pipelined.output
             return Ran(lead_in, step_ns, pipelined)
 
@@ -208,14 +218,15 @@ class MeasuredProgram:
             return lambda: self._pipelined(self._per_wait, seconds)
 
         def run() -> Ran:
-            steps, duration_ns, self._output = run_for(self._stepping, self._batches, seconds)
+            steps, duration_ns, self._output = run_for(self._stepping, self._batches, seconds, self._shared.ranks.agree)
             return Ran(0, np.array([], np.int64), Pipelined(1, steps, duration_ns, self._output))
 
         return run
 
     def _pipelined(self, per_wait: int, seconds: float) -> Ran:
         """Run nothing but pipelined steps, for no less than `seconds`."""
-        pipelined = run_pipelined(self._stepping, self._batches, per_wait, seconds, never_shorter=True)
+        running, agree = (self._stepping, self._batches), self._shared.ranks.agree
+        pipelined = run_pipelined(*running, per_wait, seconds, agree, never_shorter=True)
         self._output = pipelined.output
         return Ran(0, np.array([], np.int64), pipelined)
 
@@ -299,13 +310,16 @@ class MeasuredWorkload(MeasuredProgram):
         return program, self._feed(program)
 
     def _feed(self, program: Program) -> Iterator[DeviceBatch]:
-        return feed(program, self._inputs.pool, self._cell)
+        return feed(program, list(map(self._inputs.part, self._inputs.pool)), self._cell)
 
     def _proof(self) -> LaunchPart:
-        small = msgspec.structs.replace(self._cell, batch=min(PARITY_BATCH, self._cell.batch))
+        cell = self._cell
+        if cell.devices > 1 and not all_reduces():
+            return LaunchPart()  # its devices learn apart from each other: no losses are anybody else's
+        # Every device has a part of it, as of the cell's own.
+        batch = min(max(PARITY_BATCH // cell.devices, 1) * cell.devices, cell.batch)
+        small = msgspec.structs.replace(cell, batch=batch)
         proofs, seed = self._shared.proofs, self._shared.asked.seed
         if small.key not in proofs:
-            proofs[small.key] = record_parity(
-                self._shared.backend, self._inputs.workload, small, seed, self._inputs.pool
-            )
+            proofs[small.key] = record_parity(self._shared.backend, self._inputs, small, seed)
         return proofs[small.key]

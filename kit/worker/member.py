@@ -6,21 +6,26 @@ It owns the process: standard input and output are its runner's; what a framewor
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import platform
+import threading
 import traceback
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 import msgspec
+from msgspec.structs import replace
 
 from kit import clock
 from kit.backends.catalog import CATALOG, load
 from kit.backends.environment import decided_by_environment
 from kit.backends.program.source import import_function, line_in
 from kit.backends.protocol import Backend
+from kit.backends.ranks import ALONE
+from kit.backends.ranks import Ranks as Places
 from kit.devices.catalog import DEVICES
 from kit.errors import KitError
-from kit.profile.launch import Failure, LaunchPart, Phase, PhaseName, Threads
+from kit.profile.launch import Failure, LaunchPart, Phase, PhaseName, Rank, Threads
 from kit.profile.program import ProgramSource
 from kit.profile.reason import Reason, reason
 from kit.sensors.catalog import EdgeCounters
@@ -38,16 +43,20 @@ from kit.worker.measured_program import (
     Shared,
     raised,
 )
+from kit.worker.merged import merged
 from kit.worker.messages import Answer, Command, Do, Done, Entered, Failed, Finish, Prepare, ProgramRequest
+from kit.worker.ranks import Followers, NoOthers, RankError, Ranks, cpus_of, is_value
 from kit.workloads.operations import is_operation
 
 
 class Member:
     """Answers commands until told to finish, or until its runner is gone."""
 
-    def __init__(self, commands: BinaryIO, answers: BinaryIO) -> None:
+    def __init__(self, commands: BinaryIO, answers: BinaryIO, ranks: Ranks | None = None) -> None:
         self._commands = commands
         self._answers = answers
+        self._saying = threading.Lock()
+        self._ranks: Ranks = ranks or NoOthers()
         self._encode = msgspec.json.Encoder().encode
         self._ledger = PhaseLedger(self._tell)
         self._programs: dict[int, MeasuredProgram] = {}
@@ -55,29 +64,71 @@ class Member:
         self._sources: list[ProgramSource] = []
         self._current: int | None = None
         self._device = HOST_DEVICE
+        self._places = ALONE
 
     def serve(self) -> int:
         """Return the exit code: 0 after `Finish` or the runner's end, 1 after a failure that is no program's."""
         decoder = msgspec.json.Decoder(Command)
         for line in self._commands:
+            if is_value(line):
+                continue
             command = decoder.decode(line)
             self._current = getattr(command, "program", None)
             try:
-                self._say(self._answer(command))
+                self._lead(command, line)
+                answer: Done | Failed = self._answer(command)
             except Exception as error:
-                if not isinstance(error, KitError):
-                    traceback.print_exc()
-                failure = Failure(phase=self._phase, reason=self._reason_of(error))
-                if self._current is None:
-                    self._say(Failed(program=None, failure=failure))
-                    return 1
+                answer = Failed(program=self._current, failure=self._failure_of(error))
                 # Released before it is said: what comes next may need its memory. A traceback holds its frames.
                 error.__traceback__ = None
                 self._release(self._current)
-                self._say(Failed(program=self._current, failure=failure))
+            answer = self._of_all(answer)
+            self._say(answer)
+            if isinstance(answer, Failed) and answer.program is None:
+                return 1
             if isinstance(command, Finish):
                 return 0
         return 0
+
+    def _lead(self, command: Command, line: bytes) -> None:
+        """Start the other ranks of a member that has some, if this is its first; pass the command on to them."""
+        if isinstance(command, Prepare) and command.ranks > 1 and command.rank == 0 and not command.addresses:
+            os.sched_setaffinity(0, cpus_of(command, 0))
+            self._ranks = followers = Followers(command, self._give_up)
+            os.environ |= DEVICES[command.programs[0].cell.device].shown_to_rank(0, os.environ)
+            self._places = Places(0, tuple(followers.addresses))
+            asked = [
+                replace(command, rank=rank, cpus=list(cpus_of(command, rank)), addresses=followers.addresses)
+                for rank in range(1, command.ranks)
+            ]
+            followers.send(self._encode(prepare) + b"\n" for prepare in asked)
+        elif isinstance(self._ranks, Followers):
+            self._ranks.send([line] * (self._ranks.size - 1))
+
+    def _of_all(self, answer: Done | Failed) -> Done | Failed:
+        """Return the answers of all ranks as one: a program fails where all do, the member where only some."""
+        if not isinstance(self._ranks, Followers):
+            return answer
+        answers = [answer, *self._ranks.answers()]
+        failures = {rank: of.failure for rank, of in enumerate(answers) if isinstance(of, Failed)}
+        if not failures:
+            return merged([of for of in answers if isinstance(of, Done)])
+        if isinstance(answer, Failed) and len(failures) == len(answers):
+            return answer
+        rank, failure = next(iter(failures.items()))
+        return Failed(program=None, failure=RankError(rank, failure).failure)
+
+    def _give_up(self, failure: Failure) -> NoReturn:
+        """End the member: rank 0 waits for a rank that has failed."""
+        self._say(Failed(program=None, failure=failure))
+        os._exit(1)
+
+    def _failure_of(self, error: Exception) -> Failure:
+        if isinstance(error, RankError):
+            return error.failure
+        if not isinstance(error, KitError):
+            traceback.print_exc()
+        return Failure(phase=self._phase, reason=self._reason_of(error))
 
     def _answer(self, command: Command) -> Done:
         match command:
@@ -104,24 +155,35 @@ class Member:
         source, _ = clock.choose_source(asked.clock)
         calibration = clock.calibrate(source)
         environment = decided_by_environment(CATALOG[asked.programs[0].cell.backend], os.environ, asked.tells_threads)
+        if isinstance(self._ranks, Followers):
+            asked = replace(asked, cpus=list(cpus_of(asked, 0)))
+        elif asked.ranks > 1:
+            self._places = Places(asked.rank, tuple(asked.addresses))
+        cell = asked.programs[0].cell
         with self._ledger.phase("import"):
-            backend = load(asked.programs[0].cell.backend)
+            backend = load(cell.backend)
             for program_source in self._sources:
                 import_function(program_source)
-        self._device = asked.programs[0].cell.device
+        self._device = cell.device
         # A backend that knows no such device need not share one; it says so when its first program is built.
         is_shared = DEVICES[self._device].shares_memory and hasattr(backend, "share_gpu_memory")
         if is_shared:
             backend.share_gpu_memory(asked.memory_share)
+        if cell.devices > 1:
+            backend.join(self._places, self._device, cell.devices // asked.ranks)
         setting = backend.set_threads(asked.threads if asked.tells_threads else None)
         threads = Threads(requested=asked.threads, reported=setting.reported, reason=setting.reason, cpus=asked.cpus)
         # Counters are opened once the framework has its threads: what was before is no part of any block.
-        self._shared = Shared(asked, backend, source, calibration, EdgeCounters(asked.cpus), threads, proofs={})
+        self._shared = Shared(
+            asked, backend, source, calibration, EdgeCounters(asked.cpus), threads, self._ranks, proofs={}
+        )
+        host = hashlib.sha256(platform.node().encode()).hexdigest()
         part = LaunchPart(
             python=platform.python_version(),
             phases=[*started, *self._ledger.take()],
             threads=threads,
             environment=environment,
+            ranks=[Rank(host_sha256=host, cpus=asked.cpus, threads=setting.reported)] if asked.ranks > 1 else [],
             calibration_start=calibration,
             device_memory_share=asked.memory_share if is_shared else None,
         )
@@ -130,7 +192,7 @@ class Member:
     def _build(self, place: int) -> Done:
         request, backend = self._shared.asked.programs[place], self._shared.backend
         ledger = self._ledgers[place] = PhaseLedger(self._tell, place)
-        _check_device(backend, request.cell.device, request.cell.devices)
+        _check_device(backend, request.cell.device, request.cell.devices // self._shared.asked.ranks)
         program = self._programs[place] = self._measured(request, ledger)
         done = program.build()
         # A program may have imported its framework just now.
@@ -144,13 +206,14 @@ class Member:
         if is_operation(request.cell):
             return MeasuredOperation(self._shared, request, ledger)
         with ledger.phase("data"):
-            inputs = load_inputs(request.cell, asked)
+            inputs = load_inputs(request.cell, asked, self._places)
         kind = MeasuredFit if request.cell.task == "fit" else MeasuredWorkload
         return kind(self._shared, request, ledger, inputs)
 
-    def _release(self, place: int) -> None:
+    def _release(self, place: int | None) -> None:
         """Give back what a program holds; what was frozen for its steps may be collected again."""
-        self._programs.pop(place, None)
+        if place is not None:
+            self._programs.pop(place, None)
         gc.unfreeze()
         gc.collect()
 
@@ -158,7 +221,7 @@ class Member:
         part, shared = LaunchPart(peak_memory_b=peak_memory_b()), self._shared
         if self._device != HOST_DEVICE:
             part.peak_device_memory_b = shared.backend.peak_memory_b(self._device)
-        part.device_ids = DEVICES[self._device].ids(shared.asked.programs[0].cell.devices)
+        part.device_ids = DEVICES[self._device].ids(shared.asked.programs[0].cell.devices // shared.asked.ranks)
         with self._ledger.phase("finish"):
             part.calibration_end = clock.calibrate(shared.source)
             part.certificate = clock.certify(shared.source, shared.calibration, part.calibration_end)
@@ -183,8 +246,9 @@ class Member:
         self._say(Entered(phase=phase, program=program))
 
     def _say(self, answer: Answer) -> None:
-        self._answers.write(self._encode(answer) + b"\n")
-        self._answers.flush()
+        with self._saying:
+            self._answers.write(self._encode(answer) + b"\n")
+            self._answers.flush()
 
 
 def _start_phase() -> list[Phase]:

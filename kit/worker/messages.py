@@ -36,9 +36,12 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag="p
     plan: StepPlan
     data: dict[str, str]  # data set -> what is used: itself, or "synthetic"
     seed: Int64
-    threads: Int64  # compute threads that the framework is told to use
+    threads: Int64  # compute threads that the framework is told to use in each rank
     tells_threads: bool = True  # false: a variant sets variables for them, and the framework obeys or ignores these
-    cpus: list[Int64]  # the worker pins itself to these
+    cpus: list[Int64]  # the worker pins itself to these; ranks divide them
+    ranks: Int64 = 1  # processes of the member
+    rank: Int64 = 0  # which of them this one is
+    addresses: list[str] = []  # host:port of each rank, free for the framework's own rendezvous
     clock: ClockChoice
     memory_share: float = 1.0  # of a GPU's memory that the process may take: the members of a round share it equally
     prove: bool  # at the end, record parity losses and score the test split

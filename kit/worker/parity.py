@@ -14,18 +14,22 @@ from kit.backends.protocol import Backend, HostBatch
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.launch import LaunchPart, Parity
+from kit.worker.inputs import Inputs
 from kit.workloads.data.batches import pool_sha256
 from kit.workloads.parity import PARITY_STEPS
 from kit.workloads.weights import initial_weights, weights_sha256
 from kit.workloads.workload import Workload
 
 
-def record_parity(backend: Backend, workload: Workload, cell: Cell, seed: int, pool: list[HostBatch]) -> LaunchPart:
+def record_parity(backend: Backend, inputs: Inputs, cell: Cell, seed: int) -> LaunchPart:
     """Run `PARITY_STEPS` steps of `cell`, which is small, on a fresh program; return their losses and what ran.
+
+    Losses are of this rank's part of each batch, or of the whole of it.
 
     Raises:
         KitError: a loss is not finite.
     """
+    workload, pool = inputs.workload, inputs.pool
     weights = initial_weights(workload, seed)
     program = backend.build(workload.without_dropout(), cell, weights, seed)
     program.trace()
@@ -33,7 +37,7 @@ def record_parity(backend: Backend, workload: Workload, cell: Cell, seed: int, p
     whole = [pool[index % len(pool)] for index in range(PARITY_STEPS)]
     batches = [HostBatch(batch.inputs[: cell.batch], batch.targets[: cell.batch]) for batch in whole]
     losses: list[float] = []
-    for batch in batches:
+    for batch in map(inputs.part, batches):
         output = program.step(program.put(batch) if cell.feed == "device" else batch)
         program.synchronize()
         values = program.to_host(output)

@@ -9,7 +9,7 @@ Between waits the device never idles: the host is ahead of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
 from statistics import median
@@ -69,7 +69,13 @@ def empty_wait_ns(program: Stepping) -> int:
 
 
 def run_pipelined(
-    program: Stepping, batches: Iterator[DeviceBatch], per_wait: int, seconds: float, *, never_shorter: bool = False
+    program: Stepping,
+    batches: Iterator[DeviceBatch],
+    per_wait: int,
+    seconds: float,
+    agree: Callable[[bool], bool] = bool,
+    *,
+    never_shorter: bool = False,
 ) -> Pipelined:
     """Run groups of `per_wait` steps, one at least, until `seconds` are over.
 
@@ -78,11 +84,12 @@ def run_pipelined(
         batches: of its steps.
         per_wait: how many steps a group has.
         seconds: to fill; the last group ends less than half of itself before or after.
+        agree: returns what rank 0 was given, so that all ranks end with one group.
         never_shorter: the last group ends after them, never before.
     """
     duration_ns, steps, output = 0, 0, None
     share = 0.0 if never_shorter else 0.5
-    while steps == 0 or duration_ns * (1 + per_wait / steps * share) < seconds * 1e9:
+    while steps == 0 or agree(duration_ns * (1 + per_wait / steps * share) < seconds * 1e9):
         group_ns, output = _run(program, batches, per_wait)
         duration_ns += group_ns
         steps += per_wait

@@ -10,7 +10,7 @@ A step is the framework's step and the wait for its end. The loop makes no Pytho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from statistics import median
 
@@ -52,8 +52,12 @@ def run_until(  # noqa: PLR0917
     steps_min: int,
     stamps: Stamps,
     calibration: Calibration | None,
+    agree: Callable[[bool], bool] = bool,
 ) -> tuple[StepTimes, Output]:
-    """Run until `seconds` have gone and `steps_min` steps are done, or the stamps are used up; as `run_steps`."""
+    """Run until `seconds` have gone and `steps_min` steps are done, or the stamps are used up; as `run_steps`.
+
+    `agree`: returns what rank 0 was given, so that all ranks end with one step.
+    """
     step, synchronize, stamp = program.step, program.synchronize, stamps.stamp
     output = None
     end_ns = now_ns() + round(seconds * 1e9)
@@ -62,15 +66,17 @@ def run_until(  # noqa: PLR0917
         output = step(batch)
         synchronize()
         stamp()
-        if done >= steps_min and now_ns() >= end_ns:
+        if agree(done >= steps_min and now_ns() >= end_ns):
             break
     return stamps.intervals_ns(calibration), output
 
 
-def run_for(program: Stepping, batches: Iterator[DeviceBatch], seconds: float) -> tuple[int, int, Output]:
+def run_for(
+    program: Stepping, batches: Iterator[DeviceBatch], seconds: float, agree: Callable[[bool], bool] = bool
+) -> tuple[int, int, Output]:
     """Run until `seconds` have gone, each step waited for; return how many, how long they took, and the last output.
 
-    Steps have no times of their own: however short they are, there are no stamps to be used up.
+    Steps have no times of their own: however short they are, no stamps are used up. `agree`: as in `run_until`.
     """
     step, synchronize = program.step, program.synchronize
     done, output, begin_ns = 0, None, now_ns()
@@ -79,7 +85,7 @@ def run_for(program: Stepping, batches: Iterator[DeviceBatch], seconds: float) -
         output = step(batch)
         synchronize()
         done += 1
-        if now_ns() >= end_ns:
+        if agree(now_ns() >= end_ns):
             break
     return done, now_ns() - begin_ns, output
 

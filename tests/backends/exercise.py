@@ -236,7 +236,8 @@ class Exercise:
             patched.enter_context(mock.patch.dict(os.environ, environment))
             if self.name == "jax":
                 (cpu,) = module.jax.devices("cpu")
-                patched.enter_context(mock.patch.object(module.jax, "devices", lambda kind: [cpu]))
+                for call in ("devices", "local_devices"):
+                    patched.enter_context(mock.patch.object(module.jax, call, lambda *_, backend=None: [cpu]))
             else:
                 patched.enter_context(mock.patch.dict(module.DEVICES, gpu=module.DEVICES["cpu"]))
             if self.name == "torch":

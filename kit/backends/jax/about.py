@@ -25,6 +25,7 @@ ENTRY = BackendEntry(
     decided_by=("NPROC", "XLA_*", "JAX_DEFAULT_MATMUL_PRECISION", "JAX_ENABLE_X64", "LIBTPU_INIT_ARGS"),
     environment_prefixes=("JAX_", "XLA_", "LIBTPU_"),
     start_s=4.2,
+    data_parallel={"cpu": "devices", "gpu": "devices", "tpu": "devices"},
     # Members share a GPU: each takes what it needs, not three quarters of the memory at its start.
     sharing={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
 )

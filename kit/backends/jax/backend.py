@@ -23,7 +23,9 @@ from kit.backends.defaults import keeps_defaults, keeps_precision, tf32_setting,
 from kit.backends.hlo import kernel_ops
 from kit.backends.jax.about import ENTRY
 from kit.backends.jax.layers import build_modules, build_optimizer
+from kit.backends.jax.mesh import Mesh, join
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
+from kit.backends.ranks import ALONE, Ranks, all_reduces
 from kit.profile.cell import Cell
 from kit.profile.reason import reason
 from kit.workloads.weights import Weights
@@ -41,15 +43,15 @@ OWN_PRECISION = jax.config.jax_default_matmul_precision
 class JaxProgram(Program):
     """A cell in JAX. See `kit.backends.protocol.Program`."""
 
-    def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> None:
-        self._device = jax.devices(cell.device)[0]
+    def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int, mesh: Mesh) -> None:
+        self._mesh = mesh
         self._on_gpu = cell.device == "gpu"
         self._batch_shape = (cell.batch, *workload.input_shape)
         self._host_feed = cell.feed == "host"
         self._train = cell.task == "train"
         self._loss = _reconstruction if workload.loss == "reconstruction" else _cross_entropy
         self._optimizer = build_optimizer(workload.optimizer)
-        with jax.default_device(self._device):
+        with jax.default_device(mesh.device):
             model = build_modules(workload, weights, seed, computed_in(cell.precision))
             model.train()
             self._graph, params, rest = nnx.split(model, nnx.Param, ...)
@@ -57,8 +59,7 @@ class JaxProgram(Program):
             self._eval_graph, _ = nnx.split(model)
             optimizer_state = self._optimizer.init(params) if self._train else None
         leaves, self._tree = jax.tree.flatten((params, rest, optimizer_state))
-        # Copies: what is donated may not share memory with anything that is still in use.
-        self._leaves: Leaves = jax.device_put([_plain(leaf) for leaf in leaves], self._device, may_alias=False)
+        self._leaves: Leaves = mesh.put_everywhere([_plain(leaf) for leaf in leaves])
         jax.block_until_ready(self._leaves)
         self._executable: Any = None
         self._logits = jax.jit(self._infer_step)
@@ -66,16 +67,15 @@ class JaxProgram(Program):
 
     def put(self, batch: HostBatch) -> JaxBatch:
         """Copy one batch to the device."""
-        resident: JaxBatch = jax.device_put((batch.inputs, batch.targets), self._device, may_alias=False)
+        resident: JaxBatch = self._mesh.put_split(batch, may_alias=False)
         jax.block_until_ready(resident)
         return resident
 
     def trace(self) -> bool:
         """Trace to a jaxpr and lower it to StableHLO."""
-        place = jax.sharding.SingleDeviceSharding(self._device)
-        inputs = jax.ShapeDtypeStruct(self._batch_shape, np.float32, sharding=place)
-        targets = jax.ShapeDtypeStruct(self._batch_shape[:1], np.int32, sharding=place)
-        jitted = jax.jit(self._train_step, donate_argnums=0) if self._train else jax.jit(self._infer_step)
+        inputs = jax.ShapeDtypeStruct(self._batch_shape, np.float32, sharding=self._mesh.split)
+        targets = jax.ShapeDtypeStruct(self._batch_shape[:1], np.int32, sharding=self._mesh.split)
+        jitted = self._jitted_training() if self._train else jax.jit(self._infer_step)
         self._traced = jitted.trace(self._leaves, inputs, targets).lower()
         return True
 
@@ -87,7 +87,7 @@ class JaxProgram(Program):
     def step(self, batch: DeviceBatch) -> jax.Array:
         """Run one optimizer update or one forward pass, dispatched and not waited for."""
         if self._host_feed:
-            batch = jax.device_put((batch.inputs, batch.targets), self._device)
+            batch = self._mesh.put_split(batch)
         if self._train:
             self._leaves, self._output = self._executable(self._leaves, *batch)
         else:
@@ -101,7 +101,11 @@ class JaxProgram(Program):
 
     def predict(self, batch: HostBatch) -> NDArray[np.float32]:
         """Return the output of a function of its own."""
-        return self.to_host(self._logits(self._leaves, *self.put(batch)))
+        return self.to_host(self._logits(self._leaves, *self._mesh.put_everywhere(tuple(batch))))
+
+    def to_host(self, output: jax.Array) -> NDArray[np.float32]:
+        """Copy a loss or logits."""
+        return self._mesh.to_host(output)
 
     def kernels(self) -> list[str]:
         """Name loops, products and library calls of the executable."""
@@ -118,6 +122,13 @@ class JaxProgram(Program):
     def compilations(self) -> Compilations:
         """Count the executable, the only thing that `step` calls."""
         return Compilations(count=int(self._executable is not None))
+
+    def _jitted_training(self) -> Any:  # noqa: ANN401 - jax names no type
+        """Return the step; of several devices the partitioner adds what averages gradients, as the loss is a mean."""
+        if self._mesh.size == 1:
+            return jax.jit(self._train_step, donate_argnums=0)
+        step = self._train_step if all_reduces() else self._mesh.each_by_itself(self._train_step)
+        return jax.jit(step, donate_argnums=0, out_shardings=self._mesh.everywhere)
 
     def _train_step(self, leaves: Leaves, inputs: jax.Array, targets: jax.Array) -> tuple[Leaves, jax.Array]:
         params, rest, optimizer_state = jax.tree.unflatten(self._tree, leaves)
@@ -138,6 +149,7 @@ class JaxBackend:
 
     name = ENTRY.name
     version = jax.__version__
+    _joined = ALONE, 1
 
     def set_threads(self, threads: int | None) -> ThreadSetting:
         """Size the CPU client's pool, which starts with it; reports the pool's threads as the kernel lists them.
@@ -153,6 +165,11 @@ class JaxBackend:
             with suppress(OSError):  # one that has ended since it was listed: JAX's start-up has some that do
                 counted += name.read_text() == "tf_XLAEigen\n"  # cut to 15 characters by the kernel
         return ThreadSetting(counted or None, None if counted else reason("pool_threads_not_listed"))
+
+    def join(self, ranks: Ranks, kind: str, devices: int) -> None:
+        """Give this process its devices, and connect it to the other ranks."""
+        self._joined = ranks, devices
+        join(ranks, kind, devices)
 
     def count(self, kind: str) -> int:
         """Count the devices of a platform, where JAX has a plugin for it."""
@@ -174,7 +191,7 @@ class JaxBackend:
         """Build the program."""
         jax.config.update("jax_enable_compilation_cache", False)  # a compile is a compile, whatever is on disk
         set_precision(cell)
-        return JaxProgram(workload, cell, weights, seed)
+        return JaxProgram(workload, cell, weights, seed, Mesh(cell.device, *self._joined))
 
 
 def set_precision(cell: Cell) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from kit.backends.jax.about import ENTRY
 from kit.backends.jax.backend import JaxProgram, computed_in, set_precision
+from kit.backends.jax.mesh import Mesh
 from kit.backends.protocol import DeviceBatch
 from kit.profile.cell import Cell
 from kit.workloads.operations import TRIAD_SCALE, length, square
@@ -19,7 +20,8 @@ class JaxOperation(JaxProgram):
     """An operation; its step returns an array on the device."""
 
     def __init__(self, cell: Cell) -> None:
-        self._device = jax.devices(cell.device)[0]
+        self._mesh = Mesh(cell.device)
+        self._device = self._mesh.device
         self._on_gpu = cell.device == "gpu"
         self._executable = self._output = None
         self._call = self._made(cell)

@@ -13,6 +13,7 @@ ENTRY = BackendEntry(
     compile_modes=("graph", "eager", "xla"),
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     start_s=8.0,
+    data_parallel={"cpu": "ranks", "gpu": "ranks"},
     decided_by=(
         "TF_NUM_*_THREADS",
         "TF_ENABLE_ONEDNN_OPTS",

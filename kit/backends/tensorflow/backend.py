@@ -22,10 +22,13 @@ from numpy.typing import NDArray
 from tensorflow.python.framework import op_callbacks
 
 from kit.backends.defaults import keeps_defaults, keeps_precision, tf32_setting, variables_set
+from kit.backends.entry import BackendError
 from kit.backends.hlo import kernel_ops
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
+from kit.backends.ranks import ALONE, Ranks
 from kit.backends.tensorflow.about import ENTRY
 from kit.backends.tensorflow.layers import build_model, build_optimizer
+from kit.backends.tensorflow.workers import Workers
 from kit.profile.cell import Cell
 from kit.profile.reason import reason
 from kit.sensors import tpu
@@ -57,7 +60,8 @@ def tpu_strategy() -> tf.distribute.TPUStrategy:
 class TensorFlowProgram(Program):
     """A cell in TensorFlow. The graph is optimized, and XLA compiles, in the first call."""
 
-    def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> None:
+    def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int, workers: Workers) -> None:
+        self._workers = workers
         self._device = DEVICES[cell.device]
         # On a CPU a tf.function returns when it is done; only an accelerator is left running behind it.
         self._asynchronous = cell.device != "cpu"
@@ -67,8 +71,9 @@ class TensorFlowProgram(Program):
         self._xla = cell.compile_mode == "xla"
         # TensorFlow keeps int32 in host memory, where it would be copied from in each step; int64 it does not.
         self._target_type = np.int64 if self._asynchronous else np.int32
-        inputs = tf.TensorSpec((cell.batch, *workload.input_shape), tf.float32)
-        self._specs = [inputs, tf.TensorSpec((cell.batch,), self._target_type)] if self._train else [inputs]
+        batch = cell.batch // workers.size
+        inputs = tf.TensorSpec((batch, *workload.input_shape), tf.float32)
+        self._specs = [inputs, tf.TensorSpec((batch,), self._target_type)] if self._train else [inputs]
         self._reconstruction = workload.loss == "reconstruction"
         self._loss = (
             keras.losses.MeanSquaredError()
@@ -179,7 +184,7 @@ class TensorFlowProgram(Program):
                 wanted = inputs if self._reconstruction else targets
                 loss = self._loss(wanted, self._model(inputs, training=True))
             variables = self._model.trainable_variables
-            self._optimizer.apply(tape.gradient(loss, variables), variables)
+            self._optimizer.apply(self._workers.averaged(tape.gradient(loss, variables)), variables)
             return loss
 
     def _infer_step(self, inputs: tf.Tensor) -> tf.Tensor:
@@ -196,6 +201,7 @@ class TensorFlowBackend:
 
     name = ENTRY.name
     version = tf.__version__
+    _ranks = ALONE
 
     def set_threads(self, threads: int | None) -> ThreadSetting:
         """Set the intra-op and the inter-op pool; reports the intra-op pool, which it tells of no number of its own."""
@@ -205,8 +211,20 @@ class TensorFlowBackend:
         tf.config.threading.set_inter_op_parallelism_threads(threads)
         return ThreadSetting(tf.config.threading.get_intra_op_parallelism_threads(), None)
 
+    def join(self, ranks: Ranks, kind: str, devices: int) -> None:
+        """Keep who the workers are: to connect to them starts what `set_threads` must come before."""
+        if devices != 1:
+            raise BackendError(f"TensorFlow has a process for each {kind}; this one cannot have {devices}")
+        self._ranks = ranks
+
+    @functools.cached_property
+    def _workers(self) -> Workers:
+        return Workers(self._ranks)
+
     def count(self, kind: str) -> int:
         """Count CPUs, GPUs or cores of TPUs: to see a TPU's TensorFlow takes it, and another process cannot."""
+        if self._ranks.size > 1:
+            _ = self._workers  # nothing may ask for devices before
         if kind != "tpu":
             return len(tf.config.list_physical_devices(kind.upper()))
         return len(tf.config.list_logical_devices("TPU")) if tpu.devices() and tpu_strategy() else 0
@@ -228,12 +246,15 @@ class TensorFlowBackend:
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> TensorFlowProgram:
         """Build the program."""
+        if self._ranks.size > 1 and cell.compile_mode == "xla" and cell.device == "cpu" and cell.task == "train":
+            raise BackendError("TensorFlow's XLA has no collectives on a CPU; with --devices choose graph or eager")
         set_precision(cell)
         # No other default from a user's keras.json.
         keras.config.set_floatx("float32")
         keras.config.set_dtype_policy("mixed_bfloat16" if cell.precision == "bfloat16" else "float32")
         keras.config.set_image_data_format("channels_last")
-        return TensorFlowProgram(workload, cell, weights, seed)
+        # Of dropout: each part of a batch has its own masks.
+        return TensorFlowProgram(workload, cell, weights, seed + self._ranks.number, self._workers)
 
 
 def set_precision(cell: Cell) -> None:

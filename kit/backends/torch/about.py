@@ -13,9 +13,12 @@ ENTRY = BackendEntry(
     compile_modes=("eager", "compile"),
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     start_s=5.6,
+    data_parallel={"cpu": "ranks", "gpu": "ranks"},
     # OpenMP and MKL are its own thread pool; TensorFlow and JAX have other ones.
     decided_by=(
         "OMP_*",
+        "GLOO_*",
+        "NCCL_*",
         "GOMP_*",
         "KMP_*",
         "MKL_*",

@@ -6,6 +6,7 @@ prefer it, they lie channels first. Shapes are channels first either way."""
 
 from __future__ import annotations
 
+import datetime
 import os
 import tempfile
 from types import CodeType, FunctionType, MethodType
@@ -16,9 +17,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from kit.backends.defaults import keeps_defaults, keeps_precision, tf32_setting, variables_set
+from kit.backends.entry import BackendError
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
+from kit.backends.ranks import ALONE, Ranks, all_reduces
 from kit.backends.torch.about import ENTRY
 from kit.backends.torch.layers import build_modules, build_optimizer
 from kit.profile.cell import Cell
@@ -49,6 +53,9 @@ MEMORY_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 OWN_MATMUL_PRECISION = torch.get_float32_matmul_precision()
 OWN_CUDNN = {name: getattr(torch.backends.cudnn, name) for name in ("benchmark", "allow_tf32")}
 
+# Of a collective, too: a step that waits longer has lost a rank.
+JOIN_LIMIT_S = 600.0
+
 DEVICES = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
 
 
@@ -70,22 +77,26 @@ class InBfloat16(nn.Module):  # type: ignore[misc]
 class TorchProgram(Program):
     """A cell in PyTorch. torch.compile traces and compiles in its first call."""
 
-    def __init__(self, workload: Workload, cell: Cell, weights: Weights) -> None:
+    def __init__(self, workload: Workload, cell: Cell, weights: Weights, ranks: Ranks) -> None:
         self._device = torch.device(DEVICES[cell.device])
         self._accelerated = cell.device != "cpu"
         self._on_gpu = cell.device == "gpu"
         self._host_feed = cell.feed == "host"
-        self._batch_shape = (cell.batch, *workload.input_shape)
+        self._batch_shape = (cell.batch // ranks.size, *workload.input_shape)
         self._train = cell.task == "train"
         self._reconstruction = workload.loss == "reconstruction"
         self._image = len(workload.input_shape) == 3  # noqa: PLR2004
         self._channels_first = (-1, workload.input_shape[-1], *workload.input_shape[:-1])
         network = build_modules(workload, weights)
-        self._model = InBfloat16(network, self._device.type) if cell.precision == "bfloat16" else network
+        self._network = InBfloat16(network, self._device.type) if cell.precision == "bfloat16" else network
         self._layout = torch.channels_last if cell.device == "cpu" else torch.contiguous_format
-        self._model.to(self._device, memory_format=self._layout).train(self._train)
+        self._network.to(self._device, memory_format=self._layout).train(self._train)
+        self._model: Any = self._network
+        if ranks.size > 1 and self._train:
+            self._model = DistributedDataParallel(self._network)
+            self._model.require_backward_grad_sync = all_reduces()  # what its `no_sync` sets
         if self._train:
-            self._optimizer = build_optimizer(workload.optimizer, self._model.parameters(), foreach=self._accelerated)
+            self._optimizer = build_optimizer(workload.optimizer, self._network.parameters(), foreach=self._accelerated)
         self._forward: Any = self._loss if self._train else self._model
         self._code: CodeType | None = None
         if cell.compile_mode == "compile":
@@ -137,10 +148,10 @@ class TorchProgram(Program):
 
     def predict(self, batch: HostBatch) -> NDArray[np.float32]:
         """Return the output, eagerly."""
-        self._model.eval()
+        self._network.eval()
         with torch.inference_mode():
-            output = self._model(self._tensors(batch)[0])
-        self._model.train(self._train)
+            output = self._network(self._tensors(batch)[0])
+        self._network.train(self._train)
         return self.to_host(output)
 
     def kernels(self) -> list[str]:
@@ -206,6 +217,7 @@ class TorchBackend:
     """PyTorch. See `kit.backends.protocol.Backend`."""
 
     name = ENTRY.name
+    _ranks = ALONE
     version = str(torch.__version__)  # with the build's suffix, such as +cpu
 
     def set_threads(self, threads: int | None) -> ThreadSetting:
@@ -214,6 +226,22 @@ class TorchBackend:
             torch.set_num_threads(threads)
             torch.set_num_interop_threads(threads)
         return ThreadSetting(torch.get_num_threads(), None)
+
+    def join(self, ranks: Ranks, kind: str, devices: int) -> None:
+        """Connect by the variables that torchrun sets, over gloo or NCCL."""
+        if devices != 1:
+            raise BackendError(f"PyTorch has a process for each {kind}; this one cannot have {devices}")
+        self._ranks = ranks
+        host, port = ranks.addresses[0].rsplit(":", 1)
+        os.environ |= {
+            "MASTER_ADDR": host,
+            "MASTER_PORT": port,
+            "RANK": str(ranks.number),
+            "WORLD_SIZE": str(ranks.size),
+        }
+        torch.distributed.init_process_group(
+            "nccl" if kind == "gpu" else "gloo", timeout=datetime.timedelta(seconds=JOIN_LIMIT_S)
+        )
 
     def count(self, kind: str) -> int:
         """Count CPU, CUDA or TPU devices; torch-tpu, where it is installed, has come with PyTorch's own import."""
@@ -235,8 +263,8 @@ class TorchBackend:
         # Shapes are fixed: cuDNN's fastest kernel for them is found once, as XLA and TensorFlow do by themselves.
         torch.backends.cudnn.benchmark = OWN_CUDNN["benchmark"] if keeps_defaults() else True
         set_precision(cell)
-        torch.manual_seed(seed)
-        return TorchProgram(workload, cell, weights)
+        torch.manual_seed(seed + self._ranks.number)  # of dropout: each part of a batch has its own masks
+        return TorchProgram(workload, cell, weights, self._ranks)
 
 
 def set_precision(cell: Cell) -> None:

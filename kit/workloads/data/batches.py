@@ -66,6 +66,18 @@ class Epochs:
         return shuffled
 
 
+def part_of(batch: HostBatch, number: int, count: int) -> HostBatch:
+    """Return part `number` of `count` equal parts of a batch, which divides by it; the batch itself of one."""
+    if count == 1:
+        return batch
+    size = len(batch.targets) // count
+    parts = [array[number * size : (number + 1) * size] for array in batch]
+    aligned = [_aligned(part.shape, part.dtype.type) for part in parts]
+    for room, part in zip(aligned, parts, strict=True):
+        room[...] = part
+    return HostBatch(*aligned)
+
+
 def scoring_batches(workload: Workload, data: Dataset, samples: Samples, batch: int) -> list[HostBatch]:
     """Cut the split, in its own order, into batches of one size; the last is filled up with samples of the first."""
     total = len(samples.targets)

@@ -1,7 +1,8 @@
 """Plants a backend, and faults in real members: Python imports this file wherever its folder is on PYTHONPATH.
 
-FAULTS is JSON, a list of {"cell", "at", "nth", "start", "do"}: in members whose cell key contains `cell`, in their
-`start`-th process (0), at the `nth` (0) begin of the phase or "block" `at`, do it. FAULTS_FOLDER counts the processes.
+FAULTS is JSON, a list of {"cell", "at", "nth", "start", "rank", "do"}: in members whose cell key contains `cell`, in
+their `start`-th process (0), in its rank (0), at the `nth` (0) begin of the phase or "block" `at`, do it. FAULTS_FOLDER
+counts the processes.
 """
 
 import json
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).parent
+RANK = int(sys.argv[sys.argv.index("--rank") + 1].split("/")[0]) if "--rank" in sys.argv else 0
 
 
 def kill(fault):
@@ -63,7 +65,7 @@ def fill_disk(fault):
 def start_number(keys):
     """How many processes of these cells there were before."""
     folder, number = Path(os.environ["FAULTS_FOLDER"]), 0
-    name = "+".join(keys).replace("/", "_")
+    name = "+".join([*keys, f"rank{RANK}"]).replace("/", "_")
     while True:
         try:
             (folder / f"{name}.{number}").touch(exist_ok=False)
@@ -84,8 +86,10 @@ def plant(faults):
         nth = seen[at, *keys]
         seen[at, *keys] += 1
         for fault in faults:
-            moment = {"at": at, "nth": nth, "start": member["start"]}
-            if moment.items() <= ({"nth": 0, "start": 0} | fault).items() and any(fault["cell"] in key for key in keys):
+            moment = {"at": at, "nth": nth, "start": member["start"], "rank": RANK}
+            if moment.items() <= ({"nth": 0, "start": 0, "rank": 0} | fault).items() and any(
+                fault["cell"] in key for key in keys
+            ):
                 globals()[fault["do"]](fault)
 
     prepare, phase, block = Member._prepare, PhaseLedger.phase, MeasuredProgram.block

@@ -10,4 +10,5 @@ ENTRY = BackendEntry(
     distributions=("numpy",),
     packages=("numpy",),
     compile_modes=("eager",),
+    data_parallel={"cpu": "ranks"},
 )

@@ -56,6 +56,9 @@ class Backend:
     def set_threads(self, threads):
         return ThreadSetting(reported=threads, reason=None)
 
+    def join(self, ranks, kind, devices):
+        assert 0 <= ranks.number < ranks.size
+
     def count(self, kind):
         return int(kind == "cpu")
 

@@ -1,0 +1,35 @@
+"""The processes of one cell, its ranks: each computes its part of every batch, and gradients are averaged over all.
+
+Rank 0 alone has a runner. What joins the ranks while they compute is their framework's own collectives.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+# Set to 1, as by `--variant each:env=KIT_PROCESS_EACH=1`: a process for each device, also where one can have all.
+PROCESS_EACH = "KIT_PROCESS_EACH"
+# Set to 1: ranks compute what they always do, and average nothing. What a step takes then, beside what it takes
+# otherwise, is the share of communication; what is learnt is nothing.
+NO_ALL_REDUCE = "KIT_NO_ALL_REDUCE"
+
+
+class Ranks(NamedTuple):
+    """Which of a cell's processes this is."""
+
+    number: int
+    addresses: tuple[str, ...]  # host:port of each rank, free for the framework's own rendezvous
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.addresses)
+
+
+ALONE = Ranks(0, ("",))
+
+
+def all_reduces() -> bool:
+    """Whether gradients are averaged over ranks and devices."""
+    return os.environ.get(NO_ALL_REDUCE, "") in ("", "0")

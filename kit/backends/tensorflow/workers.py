@@ -1,0 +1,44 @@
+"""The ranks of a cell as TensorFlow's workers: MultiWorkerMirroredStrategy's collectives average gradients.
+
+Keras 3 does not support that strategy (keras-team/keras issue 20585): its variables are not made in the strategy's
+scope here. Each worker has a network of its own, which begins as all others do; what they share is the averaged
+gradient, and so each update is the same in all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import tensorflow as tf
+
+from kit.backends.ranks import ALONE, Ranks, all_reduces
+
+Tensors = list[tf.Tensor]
+
+
+class Workers:
+    """This process among the workers; `ALONE`: nothing is averaged.
+
+    Args:
+        ranks: this process, and where the others are.
+    """
+
+    def __init__(self, ranks: Ranks = ALONE) -> None:
+        self.size = ranks.size
+        self._averages = ranks.size > 1 and all_reduces()
+        if ranks.size > 1:
+            cluster = {"worker": list(ranks.addresses)}
+            task = {"type": "worker", "index": ranks.number}
+            os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
+            # Its servers start with the context, which this makes.
+            self._strategy = tf.distribute.MultiWorkerMirroredStrategy()
+
+    def averaged(self, gradients: Tensors) -> Tensors:
+        """Return the mean over all workers of each gradient."""
+        return list(self._strategy.run(self._average, args=(gradients,))) if self._averages else gradients
+
+    @staticmethod
+    def _average(gradients: Tensors) -> Any:  # noqa: ANN401 - what it was given
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
