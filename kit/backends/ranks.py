@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from kit.profile.cell import NO_ALL_REDUCE
+
 # Set to 1, as by `--variant each:env=KIT_PROCESS_EACH=1`: a process for each device, also where one can have all.
 PROCESS_EACH = "KIT_PROCESS_EACH"
-# Set to 1: ranks compute what they always do, and average nothing. What a step takes then, beside what it takes
-# otherwise, is the share of communication; what is learnt is nothing.
-NO_ALL_REDUCE = "KIT_NO_ALL_REDUCE"
 
 
 class Ranks(NamedTuple):

@@ -145,6 +145,22 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     of_energy: float
 
 
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """A share of 1, with the interval of its ratio of times; null: too few rounds."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class Scaling(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a cell of more devices than its baseline."""
+
+    resources_ratio: float  # its devices over the baseline's; on a CPU its threads, which ranks divide
+    efficiency: Share | None  # its throughput over the baseline's, per resource; null: its devices average nothing
+    all_reduce: Share | None  # of its step; null: the same step without averaging was not measured
+
+
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One cell of one profile, or of several runs of one side."""
 
@@ -158,6 +174,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     versus: Versus | None = None  # null: the baseline, failed, or nothing to compare with
     energy_versus: Versus | None = None  # joules a sample against the baseline's; null: nothing to compare
     score_difference: ScoreDifference | None = None  # of fits
+    scaling: Scaling | None = None  # null: no more devices than its baseline
     cost: Cost | None = None  # null: without a price
     break_even: BreakEven | None = None  # of another compile mode than its baseline's
     blocked: list[Mismatch] = []  # why the gate keeps it from its baseline; with `versus`, compared by force

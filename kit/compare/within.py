@@ -7,7 +7,7 @@ round 2   tensorflow  torch  jax      the pairs of one group are one family
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from kit.compare.notes import deduplicated, headline_of, notes_within
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Comparison, GroupRows, Numbers, Recommendation, Row
 from kit.compare.runs import CellRun, RunFacts, WholeGroup, row_of, whole_groups, whole_key
+from kit.compare.scaling import scaling_of
 from kit.errors import KitError
 from kit.profile.reason import reason
 from kit.profile.schema import CellResult, Profile
@@ -66,6 +67,7 @@ def compare_within(
     facts = RunFacts.of(profile)
     members = [member for group in groups_of(profile) for member in group]
     modes = {(member.group, member.cell.key): of for member in members if (of := modes_of(member)) is not None}
+    apart = {variant.name for variant in profile.suite.variants if not variant.all_reduces}
     groups = []
     for group, title in zip(whole, heads, strict=True):
         base = next((key for key, name in group.names.items() if baseline in (name, key)), group.parts[0].baseline)
@@ -73,7 +75,7 @@ def compare_within(
         runs = {key: group.cell_run(key, pairs, base, facts, by) for key in group.results}
         of_group = [finding for finding in findings if whole_key(finding.group) == group.key]
         axis = swept_axis([run.cell for run in runs.values()], profile.suite.compare)
-        groups.append(_group_rows(group, runs, pairs, base, of_group, title, axis, by))
+        groups.append(_group_rows(group, runs, pairs, base, of_group, title, axis, apart, by))
     return Comparison(
         kind="cells",
         groups=groups,
@@ -91,9 +93,10 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
     findings: Sequence[Finding],
     title: list[str],
     axis: str | None,
+    apart: Collection[str],
     by: By,
 ) -> GroupRows:
-    """Return the group's rows with their verdicts; `axis`: that it sweeps, if any."""
+    """Return the group's rows with their verdicts; `axis`: that it sweeps, `apart`: variants without all-reduce."""
     trends, joules = pairs.trends(), energy_verdicts(group.results, baseline)
     rows = []
     for key, run in runs.items():
@@ -113,6 +116,7 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
                 numbers=_with_joules(run.numbers, runs[baseline].numbers, joules.get(key)),
                 score_difference=score_difference(result.launches, base.launches),
                 break_even=_break_even(result, base),
+                scaling=scaling_of(key, baseline, group.results, pairs, apart) if by == "step" else None,
             )
         rows.append(row)
     if axis is None:

@@ -81,6 +81,11 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 AXES = tuple(name for name in Cell.__struct_fields__ if name != "parameters")
 
 
+# Of a variant's environment, set to 1: devices compute their parts of a batch and average nothing. What a step takes
+# beside such a one is the share of communication; what is learnt is nothing.
+NO_ALL_REDUCE = "KIT_NO_ALL_REDUCE"
+
+
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """A named difference that is not an axis: another interpreter, environment variables, an injected delay."""
 
@@ -90,3 +95,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     image_digest: str | None = None  # of the image's configuration, sha256:…, as it was when the run began
     env: dict[str, str] = {}  # set for its members
     slowdown_pct: float = 0.0  # injected into every step of its members, as the suite selftest does; stamped by itself
+
+    @property
+    def all_reduces(self) -> bool:
+        """Whether its devices average their gradients."""
+        return self.env.get(NO_ALL_REDUCE, "") in ("", "0")

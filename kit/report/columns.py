@@ -7,7 +7,7 @@ from operator import attrgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from kit.compare.rows import Cost, EnergyNumbers, GroupRows, Row
+from kit.compare.rows import Cost, EnergyNumbers, GroupRows, Row, Share
 from kit.report.answer import LOPSIDED, less_or_more
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
@@ -107,6 +107,14 @@ def _bound(row: Row) -> str | None:
     return f"{words} of {rate(reach.ceiling, reach.ceiling_unit)} ({reach.operation})"
 
 
+def _share(share: Share | None) -> str | None:
+    """Return ``47 % [45, 49]``."""
+    if share is None:
+        return None
+    ends = "" if share.low is None or share.high is None else f" [{100 * share.low:.0f}, {100 * share.high:.0f}]"
+    return f"{100 * share.value:.0f} %{ends}"
+
+
 def _joules(row: Row) -> str:
     """Return joules per 1,000 samples, and how they compare with the baseline's."""
     versus, shown = row.energy_versus, number(1000 * (row.numbers.energy_per_sample_j or 0.0))
@@ -156,6 +164,10 @@ STEP = (
     _score("MSE", "mean_squared_error", number),
     Shown("test pass", _of_fit("test_ns"), duration),
     Shown("samples/s", lambda row: None if is_operation(row.cell) else row.numbers.samples_per_s, number, hides=5),
+)
+SCALING = (
+    Shown("efficiency", lambda row: row.scaling and _share(row.scaling.efficiency)),
+    Shown("all-reduce", lambda row: row.scaling and _share(row.scaling.all_reduce)),
 )
 LATENCY = (
     Shown("median", attrgetter("numbers.latency_ns"), duration),
@@ -210,9 +222,16 @@ def columns_of(groups: Sequence[GroupRows], *, by: By = "step", wide: bool) -> l
     if any(row.cell.task == "fit" for row in rows):
         by = "step"  # a fit is judged by its whole time, whatever the others are judged by
     if wide:
-        columns = [*(STEP if by == "step" else LATENCY), *(LATENCY if by == "step" else STEP), *MAIN, *ENERGY, *WIDE]
+        columns = [
+            *(STEP if by == "step" else LATENCY),
+            *(LATENCY if by == "step" else STEP),
+            *SCALING,
+            *MAIN,
+            *ENERGY,
+            *WIDE,
+        ]
     else:
-        columns = [*(STEP if by == "step" else LATENCY), *MAIN]
+        columns = [*(STEP if by == "step" else LATENCY), *SCALING, *MAIN]
     left_out = [] if wide else [*([] if differ else ["time/sample"]), *(["CPU s/1k"] if has_joules else [])]
     shown = [column for column in columns if column.title not in left_out]
     return [column for column in shown if any(column.show(row) != NONE for row in rows)]

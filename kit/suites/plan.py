@@ -169,6 +169,7 @@ def _operations(suite: Suite, axes: Axes) -> Iterator[Cell]:
 
 def _product(suite: Suite, axes: Axes) -> Iterator[Cell]:
     """Yield the cells of a table's networks; a parameter that it does not give has its workload's default."""
+    variants = {variant.name: variant for variant in suite.all_variants()}
     for workload in axes.workloads:
         if workload in OPERATIONS and workload not in suite.programs:
             continue
@@ -176,10 +177,15 @@ def _product(suite: Suite, axes: Axes) -> Iterator[Cell]:
         values: dict[str, Sequence[Any]] = {
             **{name: axes.parameters.get(name, [default]) for name, default in known.items()},
             **{axis: getattr(axes, field) or [None] for axis, field in FIELDS.items()},
-            "variant": [variant.name for variant in suite.all_variants()],
+            **({"batch": axes.batches_each} if axes.batches_each else {}),
+            "variant": axes.variants or list(variants),
         }
         for combination in product(*values.values()):
             fields = dict(zip(values, combination, strict=True))
+            if axes.batches_each:
+                fields["batch"] *= fields["devices"]
+            if fields["devices"] == 1 and not variants[fields["variant"]].all_reduces:
+                continue  # one has nothing to average
             cell = Cell(workload=workload, parameters={name: fields.pop(name) for name in known}, **fields)
             modes = CATALOG[cell.backend].compile_modes
             if not suite.programs:
@@ -202,7 +208,7 @@ def _check(suite: Suite) -> None:
         entries = {name: entry for name, entry in CATALOG.items() if entry.builds_workloads != bool(programs)}
         modes = [DEFAULT_COMPILE_MODE, *dict.fromkeys(mode for of in entries.values() for mode in of.compile_modes)]
         for name, values in asdict(axes).items():
-            if not values and name not in ("parameters", "threads"):
+            if not values and name not in ("parameters", "threads", "batches_each", "variants"):
                 raise SuiteError(f'suite "{suite.name}" has no cells: {name} is empty')
         if "fit" in axes.tasks and any(variant.slowdown_pct for variant in suite.variants.values()):
             raise SuiteError("slowdown_pct is injected into steps of train and infer; leave out the task fit")
@@ -214,6 +220,7 @@ def _check(suite: Suite) -> None:
             *((f"precision of {entry.name}", axes.precisions, entry.precisions) for entry in asked),
             *((f"feed of {entry.name}", axes.feeds, entry.feeds) for entry in asked),
             ("compile mode", axes.compile_modes, modes),
+            ("variant", axes.variants, [variant.name for variant in suite.all_variants()]),
             ("task of a program", axes.tasks if programs else (), ("train", "infer")),
         ]
         for kind, names, choices in choices_of:

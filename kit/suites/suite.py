@@ -74,6 +74,8 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     compile_modes: list[str] = msgspec.field(default_factory=lambda: ["default"])
     feeds: list[Feed] = msgspec.field(default_factory=lambda: ["device"])
     threads: list[Count] = []  # none given: one for each usable CPU
+    batches_each: list[Count] = []  # samples per step and device, in place of `batches`
+    variants: list[str] = []  # none given: all of the suite's
     device_counts: list[Count] = msgspec.field(default_factory=lambda: [1])  # that share a batch
 
 

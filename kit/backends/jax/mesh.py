@@ -37,9 +37,9 @@ class Mesh:
         self._mesh = mesh
         is_split = self.size > 1
         # On one device nothing is said of any mesh: the program is then what it is without this.
-        one = jax.sharding.SingleDeviceSharding(self.device)
-        self.everywhere: jax.sharding.Sharding = NamedSharding(mesh, PartitionSpec()) if is_split else one
-        self.split: jax.sharding.Sharding = NamedSharding(mesh, PartitionSpec(AXIS)) if is_split else one
+        alone = jax.sharding.SingleDeviceSharding(self.device)
+        self.everywhere: jax.sharding.Sharding = NamedSharding(mesh, PartitionSpec()) if is_split else alone
+        self.split: jax.sharding.Sharding = NamedSharding(mesh, PartitionSpec(AXIS)) if is_split else alone
 
     def put_everywhere(self, arrays: Any) -> Any:  # noqa: ANN401 - any tree
         """Copy arrays to every device; what is donated may not share memory with anything that is still in use."""
