@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from kit.profile.cell import AXES, OWN, Cell
+from kit.profile.cell import AXES, DEFAULT_VARIANT, OWN, Cell
 from kit.workloads.operations import is_operation
 
 # In a title only where groups differ in them, or where a row is named by something else; workload and task always.
@@ -125,7 +125,11 @@ def _differ_in(cells: Sequence[Cell], axis: str) -> bool:
 
 
 def _name(cell: Cell, axes: Sequence[str]) -> str:
-    return " ".join(_shown(cell, axis) for axis in axes if cell.value(axis) is not None or axis == axes[0])
+    """Return the values on these axes; of the default variant nothing, where another axis says something."""
+    known = [axis for axis in axes if cell.value(axis) is not None or axis == axes[0]]
+    if len(known) > 1 and cell.variant == DEFAULT_VARIANT:
+        known = [axis for axis in known if axis != "variant"]
+    return " ".join(_shown(cell, axis) for axis in known)
 
 
 def _shown(cell: Cell, axis: str) -> str:

@@ -25,7 +25,7 @@ from kit.stats.trend import trending
 from kit.stats.verdict import SMALLEST_DIFFERENCE, Versus, judge_family
 
 # Axes on which members use their threads otherwise; variants and batches of one framework meet others alike.
-UNLIKE = ("backend", "workload", "compile_mode", "threads")
+UNLIKE = ("backend", "workload", "compile_mode", "threads", "devices")
 
 
 class Pairs:

@@ -67,6 +67,8 @@ def _record(group: GroupRows, row: Row) -> dict[str, object]:
         "score_difference": row.score_difference,
         "break_even": row.break_even,
         "cost": row.cost,
+        "efficiency": row.scaling and row.scaling.efficiency,
+        "all_reduce": row.scaling and row.scaling.all_reduce,
     }
     for prefix, part in parts.items():
         if part is not None:

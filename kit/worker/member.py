@@ -103,6 +103,7 @@ class Member:
             ]
             followers.send(self._encode(prepare) + b"\n" for prepare in asked)
         elif isinstance(self._ranks, Followers):
+            self._ranks.are_ending = isinstance(command, Finish)
             self._ranks.send([line] * (self._ranks.size - 1))
 
     def _of_all(self, answer: Done | Failed) -> Done | Failed:

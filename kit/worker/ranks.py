@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, BinaryIO, NoReturn, Protocol
@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, NoReturn, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from kit.clock import now_ns
 from kit.devices.catalog import DEVICES
 from kit.errors import KitError
 from kit.profile.launch import Failure
@@ -34,6 +35,9 @@ TOKEN = "KIT_RANKS_TOKEN"
 LOOPBACK = "127.0.0.1"
 # A follower's start is Python's and no framework's.
 START_LIMIT_S = 60.0
+LOOK_EVERY_S = 0.5
+# Token, rank, and an address of its own.
+HELLO_WORDS = 3
 # Where one rank fails, the others wait for it in a collective. Of their own errors the first is known by then.
 GRACE_S = 5.0
 # Of a line that is a value and no command.
@@ -107,11 +111,11 @@ class Followers:
         self.size, self._give_up = asked.ranks, give_up
         self._answers: dict[int, SimpleQueue[Done | Failed]] = {rank: SimpleQueue() for rank in range(1, asked.ranks)}
         self._alarm: threading.Timer | None = None
+        self.are_ending = False  # they have been told to: an end is no failure
         self._lock = threading.Lock()
         token, kind = secrets.token_hex(16), asked.programs[0].cell.device
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         with socket.create_server((LOOPBACK, 0)) as server:
-            server.settimeout(START_LIMIT_S)
             for rank in self._answers:
                 lead = f"{LOOPBACK}:{server.getsockname()[1]}"
                 cpus = ",".join(map(str, cpus_of(asked, rank)))
@@ -149,18 +153,26 @@ class Followers:
     def _accepted(self, server: socket.socket, token: str) -> dict[int, tuple[socket.socket, str]]:
         """Return a connection and a free address of each rank; who does not know the token is none."""
         links: dict[int, tuple[socket.socket, str]] = {}
+        deadline_ns = now_ns() + int(START_LIMIT_S * 1e9)
+        server.settimeout(LOOK_EVERY_S)
         while len(links) < self.size - 1:
             try:
                 link, _ = server.accept()
             except TimeoutError:
-                rank = min(self._processes.keys() - links.keys())
-                raise RankError(rank, Failure(phase="start", reason=self._how_it_ended(rank))) from None
+                self._check_started(links, is_over=now_ns() > deadline_ns)
+                continue
             link.settimeout(START_LIMIT_S)
-            word, number, address = link.makefile("rb").readline().decode().split()
+            words = link.makefile("rb").readline().decode().split()
             link.settimeout(None)
-            if secrets.compare_digest(word, token):
-                links[int(number)] = link, address
+            if len(words) == HELLO_WORDS and secrets.compare_digest(words[0], token):
+                links[int(words[1])] = link, words[2]
         return dict(sorted(links.items()))
+
+    def _check_started(self, links: Container[int], *, is_over: bool) -> None:
+        """Raise RankError where a rank that has not connected has ended, or its time is over."""
+        for rank, process in self._processes.items():
+            if rank not in links and (is_over or process.poll() is not None):
+                raise RankError(rank, Failure(phase="start", reason=self._how_it_ended(rank)))
 
     def _read(self, rank: int, answers: BinaryIO) -> None:
         for line in answers:
@@ -178,7 +190,7 @@ class Followers:
 
     def _raise_alarm(self, rank: int, failure: Failure) -> None:
         with self._lock:
-            if self._alarm is None:
+            if self._alarm is None and not self.are_ending:
                 known = RankError(rank, failure).failure
                 self._alarm = threading.Timer(GRACE_S, self._give_up, [known])
                 self._alarm.daemon = True

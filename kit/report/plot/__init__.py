@@ -8,7 +8,7 @@ from kit.profile.schema import Profile
 from kit.workloads.operations import is_operation
 
 # Axes whose picture has their name.
-SWEPT = ("batch", "devices", "threads", "units", "layers", "width", "depth", "heads", "length")
+SWEPT = ("devices", "batch", "threads", "units", "layers", "width", "depth", "heads", "length")
 # Each with the file beside this one that draws it.
 KINDS = dict.fromkeys(SWEPT, "sweep") | {
     "platforms": "platforms", "gain": "gain", "latency": "sweep", "blocks": "groups", "rounds": "groups",

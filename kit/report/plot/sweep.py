@@ -1,6 +1,7 @@
 """What a sweep varies, training beside inference: time against `batch`, `units` and so on, and `latency`.
 
-By batch it is the time of a sample, as steps of different batches do not compare; by other axes that of a step.
+By batch it is the time of a sample, as steps of different batches do not compare; by devices the throughput, which is
+to grow with them; by other axes the time of a step.
 """
 
 from __future__ import annotations
@@ -29,8 +30,12 @@ Curves = dict[tuple[str, str], list[Point]]
 
 TASKS = {"train": "training", "infer": "inference"}
 HEIGHT_IN = 3.0
-LABELS = {"batch": "batch (samples per step)", "units": "units (per layer)"}
-LINEAR = ("layers", "depth", "heads")  # are counted, others doubled
+LABELS = {
+    "devices": "devices (that share each batch)",
+    "batch": "batch (samples per step)",
+    "units": "units (per layer)",
+}
+LINEAR = ("layers", "depth", "heads", "devices")  # are counted, others doubled
 LINES_MAX = 8  # of a panel: nobody can follow more, whatever they look like
 LABEL_ROOM = 0.12  # to the right of the last point of `latency`, as a share of the axis
 INTERVALS = "Bars: 95 % intervals over rounds, the machine's drift in them. Whether two cells differ: kit compare."
@@ -56,7 +61,10 @@ def draw(request: PlotRequest) -> Picture:
         for title, panel in axes.items():
             _label(panel, {name: points for (of_panel, name), points in curves.items() if of_panel == title}, looks)
         return Picture(figure, f"Throughput against latency: {workloads}", looks, [UP_LEFT], left_out)
-    what = "time per sample" if axis == "batch" else "step time"
+    if axis == "devices":
+        what, unit = "throughput", "samples/s"
+    else:
+        what = "time per sample" if axis == "batch" else "step time"
     figure, axes, looks = draw_curves(curves, LABELS.get(axis, axis), f"{what} ({unit})", linear=axis in LINEAR)
     note = INTERVALS if any(point.ends for point in points) else NO_INTERVALS
     return Picture(figure, f"{what.capitalize()} by {axis}: {workloads}", looks, [note], left_out)
@@ -101,6 +109,9 @@ def _point(kind: str, value: int, run: CellRun, scale: float) -> Point:
     numbers = run.numbers
     if kind == "latency":
         return Point((numbers.p95_ns or 0) / scale, numbers.samples_per_s or 0, label=f"{value:,}")
+    if kind == "devices":
+        ends_ns = numbers.step_interval_ns or ()
+        return Point(value, numbers.samples_per_s or 0, tuple(run.cell.batch * 1e9 / end for end in reversed(ends_ns)))
     if kind == "batch":
         scale *= value
     return Point(value, (numbers.step_ns or 0) / scale, tuple(end / scale for end in numbers.step_interval_ns or ()))
