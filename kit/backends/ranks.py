@@ -26,6 +26,9 @@ class Ranks(NamedTuple):
         return len(self.addresses)
 
 
+# Ranks are stopped while other members run: no framework may take that for an end. The kit itself sees one end at once.
+HEARTBEAT_LIMIT_S = 7 * 24 * 3600
+
 ALONE = Ranks(0, ("",))
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar, get_args
 from kit.audit.launch_arrays import block_arrays, pipeline_ratio
 from kit.compare.cell_numbers import counters_per_step, launch_marks, numbers_of, phases_ns
 from kit.compare.notes import deduplicated, parity_notes, run_notes
-from kit.profile.launch import Fit, Launch, PhaseName, Threads
+from kit.profile.launch import Fit, Launch, PhaseName, Rank, Threads
 from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy
 from kit.report.comparison import note_line
@@ -161,15 +161,17 @@ def _member(result: CellResult) -> list[str]:
         versions, threads, settings, kernels = values
         framework = f"{launch.backend_version} on " if launch.backend_version else ""
         versions.append(f"{framework}Python {launch.python}" if launch.python else "")
-        threads.append("" if launch.threads is None else _threads(launch.threads))
+        threads.append("" if launch.threads is None else _threads(launch.threads, launch.ranks))
         waits = {} if launch.empty_wait_ns is None else {"empty wait": by_name("empty_wait_ns", launch.empty_wait_ns)}
         settings.append(", ".join(f"{name} {value}" for name, value in (launch.settings | waits).items()))
         kernels.append(", ".join(launch.kernels))
     return [result.key, *(" / ".join(dict.fromkeys(map(one_line, filter(None, each)))) or NONE for each in values)]
 
 
-def _threads(threads: Threads) -> str:
-    cpus = ",".join(map(str, threads.cpus))
+def _threads(threads: Threads, ranks: Sequence[Rank]) -> str:
+    parts = [rank.cpus for rank in ranks] or [threads.cpus]
+    cpus = f" in {len(ranks)} ranks: " if ranks else ""
+    cpus += " | ".join(",".join(map(str, part)) for part in parts)
     used = "" if threads.used is None else f", {threads.used} used"
     return f"{threads.reported or 'unknown'} threads ({threads.requested} asked for{used}) on CPUs {cpus}"
 

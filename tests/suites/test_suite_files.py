@@ -29,7 +29,7 @@ def suite_file(folder, text=MINE):
 def test_every_built_in_suite_loads_and_has_cells(name):
     suite = load_suite(name)
     assert suite.name == name
-    compared = {"batch-sweep": ["batch"], "selftest": ["variant"]}
+    compared = {"batch-sweep": ["batch"], "selftest": ["variant"], "scaling": ["devices", "batch", "variant"]}
     assert suite.compared == compared.get(name, ["backend"])
     cells = plan_cells(suite)
     assert {cell.backend for cell in cells} == ({"torch"} if name == "selftest" else {"tensorflow", "torch", "jax"})
@@ -99,7 +99,7 @@ def test_a_name_that_nothing_has_is_refused_with_the_choices(tmp_path, right, wr
 
 
 def test_a_suite_that_is_not_there_is_one_line_with_the_choices(tmp_path):
-    assert "frameworks-cnn, quick, selftest" in refused(load_suite, "fast")
+    assert "frameworks-cnn, quick, scaling, selftest" in refused(load_suite, "fast")
     assert "No such file" in refused(load_suite, str(tmp_path / "gone.toml"))
     assert "cannot be read" in refused(load_suite, f"{tmp_path}/")
 

@@ -25,7 +25,7 @@ from kit.backends.jax.about import ENTRY
 from kit.backends.jax.layers import build_modules, build_optimizer
 from kit.backends.jax.mesh import Mesh, join
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
-from kit.backends.ranks import ALONE, Ranks, all_reduces
+from kit.backends.ranks import Ranks, all_reduces
 from kit.profile.cell import Cell
 from kit.profile.reason import reason
 from kit.workloads.weights import Weights
@@ -125,7 +125,7 @@ class JaxProgram(Program):
 
     def _jitted_training(self) -> Any:  # noqa: ANN401 - jax names no type
         """Return the step; of several devices the partitioner adds what averages gradients, as the loss is a mean."""
-        if self._mesh.size == 1:
+        if not self._mesh.is_split:
             return jax.jit(self._train_step, donate_argnums=0)
         step = self._train_step if all_reduces() else self._mesh.each_by_itself(self._train_step)
         return jax.jit(step, donate_argnums=0, out_shardings=self._mesh.everywhere)
@@ -149,7 +149,7 @@ class JaxBackend:
 
     name = ENTRY.name
     version = jax.__version__
-    _joined = ALONE, 1
+    _joined: tuple[Ranks | None, int] = None, 1
 
     def set_threads(self, threads: int | None) -> ThreadSetting:
         """Size the CPU client's pool, which starts with it; reports the pool's threads as the kernel lists them.

@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from kit.backends.ranks import ALONE, Ranks
+from kit.backends.ranks import HEARTBEAT_LIMIT_S, Ranks
 
 AXIS = "batch"
 # Until all ranks are there.
@@ -23,27 +23,25 @@ class Mesh:
 
     Args:
         kind: of device.
-        ranks: this process among those that share the devices.
+        ranks: this process among those that share the devices; null: one device, of which no mesh is made.
         devices: of this process.
     """
 
-    def __init__(self, kind: str, ranks: Ranks = ALONE, devices: int = 1) -> None:
+    def __init__(self, kind: str, ranks: Ranks | None = None, devices: int = 1) -> None:
         local = jax.local_devices(backend=kind)[:devices]
-        every = jax.devices(kind) if ranks.size > 1 else local
+        self._is_whole = ranks is None or ranks.size == 1  # this process sees all of them
+        every = local if self._is_whole else jax.devices(kind)
         self.device = local[0]  # where what all share is made
-        self.size = len(every)
-        self._is_whole = ranks.size == 1  # this process sees all of them
         mesh = jax.sharding.Mesh(np.array(every), (AXIS,))
         self._mesh = mesh
-        is_split = self.size > 1
-        # On one device nothing is said of any mesh: the program is then what it is without this.
+        self.is_split = is_split = ranks is not None
         alone = jax.sharding.SingleDeviceSharding(self.device)
         self.everywhere: jax.sharding.Sharding = NamedSharding(mesh, PartitionSpec()) if is_split else alone
         self.split: jax.sharding.Sharding = NamedSharding(mesh, PartitionSpec(AXIS)) if is_split else alone
 
     def put_everywhere(self, arrays: Any) -> Any:  # noqa: ANN401 - any tree
         """Copy arrays to every device; what is donated may not share memory with anything that is still in use."""
-        if self.size > 1:
+        if self.is_split:
             arrays = jax.tree.map(np.asarray, arrays)
         return jax.device_put(arrays, self.everywhere, may_alias=False)
 
@@ -77,4 +75,10 @@ def join(ranks: Ranks, kind: str, devices: int) -> None:
         jax.config.update("jax_num_cpu_devices", devices)
     if ranks.size > 1:
         os.environ.pop("SLURM_JOB_ID", None)  # the addresses are given
-        jax.distributed.initialize(ranks.addresses[0], ranks.size, ranks.number, initialization_timeout=JOIN_LIMIT_S)
+        jax.distributed.initialize(
+            ranks.addresses[0],
+            ranks.size,
+            ranks.number,
+            initialization_timeout=JOIN_LIMIT_S,
+            heartbeat_timeout_seconds=HEARTBEAT_LIMIT_S,
+        )

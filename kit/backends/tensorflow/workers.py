@@ -12,8 +12,10 @@ import os
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
+from tensorflow.python.eager import context
 
-from kit.backends.ranks import ALONE, Ranks, all_reduces
+from kit.backends.ranks import ALONE, HEARTBEAT_LIMIT_S, Ranks, all_reduces
 
 Tensors = list[tf.Tensor]
 
@@ -27,11 +29,12 @@ class Workers:
 
     def __init__(self, ranks: Ranks = ALONE) -> None:
         self.size = ranks.size
-        self._averages = ranks.size > 1 and all_reduces()
-        if ranks.size > 1:
+        self._averages = ranks is not ALONE and all_reduces()
+        if ranks is not ALONE:
             cluster = {"worker": list(ranks.addresses)}
             task = {"type": "worker", "index": ranks.number}
             os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
+            _set_heartbeat(ranks)
             # Its servers start with the context, which this makes.
             self._strategy = tf.distribute.MultiWorkerMirroredStrategy()
 
@@ -42,3 +45,14 @@ class Workers:
     @staticmethod
     def _average(gradients: Tensors) -> Any:  # noqa: ANN401 - what it was given
         return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
+
+
+def _set_heartbeat(ranks: Ranks) -> None:
+    """Configure the coordination service as the strategy would, which leaves one that is there, with our own limit."""
+    job = coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=ranks.size)
+    context.context().configure_coordination_service(
+        service_type="standalone",
+        service_leader="/job:worker/replica:0/task:0",
+        coordinated_jobs=[job],
+        heartbeat_timeout_in_ms=1000 * HEARTBEAT_LIMIT_S,
+    )

@@ -92,7 +92,7 @@ class TorchProgram(Program):
         self._layout = torch.channels_last if cell.device == "cpu" else torch.contiguous_format
         self._network.to(self._device, memory_format=self._layout).train(self._train)
         self._model: Any = self._network
-        if ranks.size > 1 and self._train:
+        if ranks is not ALONE and self._train:
             self._model = DistributedDataParallel(self._network)
             self._model.require_backward_grad_sync = all_reduces()  # what its `no_sync` sets
         if self._train:

@@ -1,0 +1,89 @@
+"""One device through the many-device path over the ordinary path: prints the ratio of training steps; the goal is 1.02.
+
+    python tests/bench/bench_one_device.py [--backend torch] [--workload cnn] [--seconds 60]
+
+A process a cell, with two programs of it: one built after the process has joined a group of one rank (PyTorch's
+DistributedDataParallel, TensorFlow's collectives, JAX' mesh of one device), one without. Their blocks alternate, in a
+drawn order; a pair of neighbours gives the logarithm of the ratio of their mean steps.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import time
+
+from bench_bare_loop import BLOCK_S, STEPS_MIN, WARMUP_S, bare_loop_ns
+from measuring import case_parser, chosen_cells, median_ratio, name_of, printed, worker_request
+
+from kit.backends.catalog import load
+from kit.backends.environment import THREAD_VARIABLES
+from kit.backends.ranks import Ranks
+from kit.runner.cpus import usable_cpus
+from kit.worker.inputs import feed, load_inputs
+from kit.worker.ranks import free_address
+from kit.workloads.weights import initial_weights
+
+
+def both(cell):
+    """Return the program of the many-device path, and the ordinary one, each with its batches."""
+    asked = worker_request(cell)
+    joined = load(cell.backend)
+    joined.join(Ranks(0, (free_address(),)), "cpu", 1)
+    joined.set_threads(asked.threads)
+    assert joined.count("cpu") == 1
+    inputs = load_inputs(cell, asked)
+    programs = []
+    for backend in (joined, type(joined)()):
+        weights = initial_weights(inputs.workload, asked.seed)
+        program = backend.build(inputs.workload, cell, weights, asked.seed)
+        batches = feed(program, inputs.pool, cell)
+        program.trace()
+        program.compile()
+        programs.append((program, batches))
+    return programs
+
+
+def log_ratios(cell, seconds):
+    """Return ln(many-device path / ordinary path) of each pair of blocks."""
+    programs = both(cell)
+    paces_ns = []
+    for program in programs:
+        end = time.monotonic() + WARMUP_S
+        while time.monotonic() < end:
+            pace_ns = bare_loop_ns(*program, STEPS_MIN)
+        paces_ns.append(pace_ns)
+    steps = max(STEPS_MIN, round(BLOCK_S * 1e9 / min(paces_ns)))
+    draw, logs, end = random.Random(0), [], time.monotonic() + seconds
+    while time.monotonic() < end or not logs:
+        times_ns = {place: bare_loop_ns(*programs[place], steps) for place in draw.sample([0, 1], 2)}
+        logs.append(math.log(times_ns[0] / times_ns[1]))
+    return logs
+
+
+def main():
+    parser = case_parser(__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of measuring a cell (default: 60)")
+    parser.add_argument("--child", type=int, help="measure the cell of this number and print its pairs as JSON")
+    arguments = parser.parse_args()
+    cells = chosen_cells(arguments, task=["train"])
+    if arguments.child is not None:
+        print(json.dumps(log_ratios(cells[arguments.child], arguments.seconds)))
+        return
+    rows = [("many-device path / ordinary", "ratio [95 %]", "pairs")]
+    for place, cell in enumerate(cells):
+        environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(len(usable_cpus())))
+        command = [sys.executable, *sys.argv, "--child", str(place)]
+        child = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        logs = json.loads(child.stdout.splitlines()[-1]) if child.returncode == 0 else []
+        rows.append((name_of(cell), median_ratio(logs) if logs else "failed", len(logs)))
+        print(*rows[-1], file=sys.stderr)
+    printed(rows)
+
+
+if __name__ == "__main__":
+    main()
