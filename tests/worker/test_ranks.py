@@ -51,10 +51,8 @@ def alone(backend):
     [
         ("torch", "eager", 2, {}),
         ("jax", "jit", 1, {}),
-        pytest.param("torch", "compile", 2, {}, marks=pytest.mark.slow),
         pytest.param("jax", "jit", 2, {PROCESS_EACH: "1"}, marks=pytest.mark.slow),
         pytest.param("tensorflow", "graph", 2, {}, marks=pytest.mark.slow),
-        pytest.param("tensorflow", "eager", 2, {}, marks=pytest.mark.slow),
     ],
 )
 def test_two_devices_learn_what_one_learns(backend, mode, ranks, environment):
