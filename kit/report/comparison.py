@@ -85,7 +85,7 @@ def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Repo
     ]
     differences = []
     for mismatch in comparison.mismatches:
-        differences.append([mismatch.grade, _mismatch(mismatch)])
+        differences.append([mismatch.grade, mismatch_words(mismatch)])
         effect = FACTS[mismatch.kind].effect if mismatch.kind in FACTS else ""
         differences += [["", effect]] if effect else []
     alike = [] if differences else ["As far as recorded, machine, software and settings are the same."]
@@ -259,11 +259,11 @@ def _machine_lines(comparison: Comparison) -> list[str]:
 def mismatch_lines(comparison: Comparison) -> list[str]:
     """Return what differs between runs: what is incompatible or warns a line each, what is noted in one together."""
     lines = [
-        f"{GRADES[mismatch.grade]}: {_mismatch(mismatch)}"
+        f"{GRADES[mismatch.grade]}: {mismatch_words(mismatch)}"
         for mismatch in comparison.mismatches
         if mismatch.grade in GRADES and not (comparison.kind == "platforms" and mismatch.kind in OF_A_PLATFORM)
     ]
-    noted = [_mismatch(mismatch) for mismatch in comparison.mismatches if mismatch.grade not in GRADES]
+    noted = [mismatch_words(mismatch) for mismatch in comparison.mismatches if mismatch.grade not in GRADES]
     if noted:
         lines.append(f"also differs: {several(noted, '; ')}")
     if not lines and comparison.kind == "runs":
@@ -271,7 +271,7 @@ def mismatch_lines(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _mismatch(mismatch: Mismatch) -> str:
+def mismatch_words(mismatch: Mismatch) -> str:
     """Return ``kernel: 6.1.0 (a), 6.6.0 (b, c)``."""
     kind, name = mismatch.kind, mismatch.name
     title = FACTS[kind].title if kind in FACTS else ""

@@ -43,6 +43,11 @@ def filled(templates: Templates, code: str, values: Mapping[str, Value]) -> str:
 
 
 REASONS: Templates = {
+    "node_state": "{state} in Slurm{why}; not measured",
+    "node_time_limit": "its job was over the time limit; --resume goes on, with a longer --time-limit",
+    "node_failed": "{line}",
+    "node_not_read": "{line}",
+    "node_not_measured": "published, not measured: there is nothing to judge",
     # Why a launch failed.
     "exception": "{type}: {message}",
     "program_raised": "{type}: {message} ({file}, line {line})",

@@ -1,0 +1,213 @@
+"""`kit fleet`: measure a suite on every node, or take profiles that are there, and say which node is slow."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import shlex
+import socket
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kit.cli.options import PROFILES, format_options, labels_of, print_report, profile_files
+from kit.errors import KitError
+
+if TYPE_CHECKING:
+    from kit.audit.finding import Finding
+    from kit.compare.fleet import Absent, Fleet, Node, NodeRun
+    from kit.fleet.nodes import FleetNode
+
+EXIT_SLOW, EXIT_ABSENT = 1, 3
+# Fewer are read in the time that processes take to start.
+PARALLEL_LEAST, CHUNK = 64, 16
+SCHEDULERS = ("squeue", "slurm", "ssh", "local")
+# Of `kit run`, and decided here for every node.
+DECIDED = ("out", "resume", "force", "label", "dry_run", "as_json")
+
+
+@click.command(
+    short_help="Measure every node of a cluster, and name the slow ones.",
+    context_settings={"ignore_unknown_options": True},
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SUITE] [OPTIONS OF kit run]")
+@click.option("--from", "given", multiple=True, type=PROFILES, metavar="PATH", help="Judge these; measure nothing.")
+@click.option("--partition", metavar="NAME", help="Of Slurm. Default: its own.")
+@click.option("--nodes", metavar="A,B", help="These alone; Slurm's notation may be used. For ssh: the hosts.")
+@click.option(
+    "--scheduler",
+    type=click.Choice(SCHEDULERS),
+    default="squeue",
+    show_default=True,
+    help="Slurm asked by squeue, or by sacct (slurm); ssh; this machine alone.",
+)
+@click.option("--time-limit", type=click.IntRange(min=1), metavar="S", help="Of each node's job; Slurm: in minutes.")
+@click.option("--retries", type=click.IntRange(min=0), default=0, help="Begin a job that failed so often again.")
+@click.option("--job-option", "job_options", multiple=True, metavar="TEXT", help="For the scheduler (repeatable).")
+@click.option("--command", metavar="TEXT", help="Starts the kit on a node. Default: as here.")
+@click.option("--out", "out", metavar="FOLDER", help="Of the profiles, on disks that all nodes share.")
+@click.option("--resume", is_flag=True, help="Measure the nodes that --out has no whole profile of.")
+@format_options
+def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: str, **options: object) -> int:
+    """Measure SUITE on every node of a partition, one profile each, and judge each node against the others.
+
+    Exit 0: no node is slow; 1: one is; 3: none is, and some node gave no profile. docs/fleet.md has more.
+    """
+    from kit.report.fleet import fleet_report
+
+    if given:
+        if arguments or any(options[name] for name in ("partition", "nodes", "out", "resume")):
+            raise click.UsageError("--from judges profiles that are there; leave out the suite and where to measure it")
+        judged = _judged(list(profile_files(given)), [])
+    else:
+        judged = _measured(arguments, **options)  # type: ignore[arg-type]
+    print_report(fleet_report(judged), format_name)
+    if any(node.versus.verdict == "slower" for node in judged.nodes):
+        return EXIT_SLOW
+    return EXIT_ABSENT if judged.absent else 0
+
+
+def _measured(
+    arguments: tuple[str, ...],
+    *,
+    partition: str | None,
+    nodes: str | None,
+    scheduler: str,
+    time_limit: int | None,
+    retries: int,
+    job_options: tuple[str, ...],
+    command: str | None,
+    out: str | None,
+    resume: bool,
+) -> Fleet:
+    """Measure what is missing, and judge all profiles of the folder."""
+    from msgspec.structs import replace
+
+    from kit.compare.fleet import Absent
+    from kit.fleet.plan import FleetPlan
+    from kit.fleet.run import check_reframe, measure, nodes_left
+    from kit.profile.reason import reason
+
+    suite = _checked_run(arguments)
+    check_reframe()
+    partition, known = _nodes(scheduler, partition, nodes)
+    plan = FleetPlan(
+        nodes=[node.name for node in known if node.is_usable],
+        folder=str(Path(out or f"fleet-{suite}").absolute()),
+        run_in=str(Path.cwd()),
+        command=shlex.split(command) if command else [sys.executable, "-m", "kit"],
+        arguments=list(arguments),
+        scheduler=scheduler,
+        partition=partition,
+        time_limit_s=time_limit,
+        job_options=list(job_options),
+    )
+    left = replace(plan, nodes=nodes_left(plan, resume=resume))
+    unusable = [
+        Absent(name=node.name, reason=reason("node_state", state=node.state, why=f" ({node.why})" if node.why else ""))
+        for node in known
+        if not node.is_usable
+    ]
+    failed: list[Absent] = []
+    if left.nodes:
+        click.echo(f"kit: {len(left.nodes)} of {len(known)} nodes; log: {plan.hidden}/reframe.out", err=True)
+        failed = [Absent(name=node, reason=why) for node, why in measure(left, retries).items()]
+    # What was measured before a node went down counts.
+    absent = [of for of in unusable if not plan.profile(of.name).is_file()]
+    return _judged(sorted(Path(plan.folder).glob("*.json")), [*failed, *absent])
+
+
+def _checked_run(arguments: tuple[str, ...]) -> str:
+    """Check the arguments as `kit run` does, before a thousand nodes do; return the suite's name."""
+    from kit.cli.run import run
+    from kit.suites.suite import DEFAULT_SUITE, load_suite
+
+    context = run.make_context("kit fleet", list(arguments))
+    decided = [name for name in DECIDED if context.params[name]]
+    if decided:
+        raise click.UsageError(f"--{decided[0].replace('_', '-')} is not for the runs on nodes; `kit fleet --help`")
+    return load_suite(context.params["suite"] or DEFAULT_SUITE).name
+
+
+def _nodes(scheduler: str, partition: str | None, nodes: str | None) -> tuple[str, list[FleetNode]]:
+    """Return the partition, empty where there is none, and its nodes."""
+    from kit.fleet.nodes import FleetNode, slurm_nodes
+    from kit.fleet.site import SLURM
+
+    if scheduler in SLURM:
+        return slurm_nodes(partition, nodes)
+    if partition is not None:
+        raise click.UsageError(f"--partition is Slurm's; leave it out with --scheduler {scheduler}")
+    if scheduler == "local" and nodes is None:
+        nodes = socket.gethostname().partition(".")[0]
+    if not nodes:
+        raise click.UsageError("--scheduler ssh needs --nodes, the hosts, as node1,node2")
+    return "", [FleetNode(name) for name in dict.fromkeys(nodes.split(",")) if name]
+
+
+def _judged(paths: Sequence[Path], absent: Sequence[Absent]) -> Fleet:
+    """Return the verdicts on the nodes of these profiles; of those that stand out with what may explain it."""
+    from msgspec.structs import replace
+
+    from kit.compare.fleet import STANDS_OUT, Absent, judge
+
+    files = dict(zip(labels_of(paths), paths, strict=True))
+    read = list(_reduced(list(files.items())))
+    unread = [node for node in read if isinstance(node, Absent)]
+    fleet = judge([node for node in read if not isinstance(node, Absent)], [*absent, *unread])
+    apart = [node for node in fleet.nodes if node.versus.verdict in STANDS_OUT]
+    return replace(fleet, nodes=_explained(fleet.nodes, files)) if apart else fleet
+
+
+def _explained(nodes: Sequence[Node], files: Mapping[str, Path]) -> list[Node]:
+    """Return the nodes, those that stand out with what the audit finds there and not on others."""
+    from msgspec.structs import replace
+
+    from kit.compare.fleet import STANDS_OUT
+    from kit.compare.fleet_reasons import OTHERS_AUDITED, machine_findings, unusual
+    from kit.profile.store import read_profile
+
+    def findings(node: Node) -> list[Finding]:
+        label = node.profiles[-1]
+        return machine_findings(label, read_profile(files[label]))
+
+    # The nodes in the middle are the usual ones.
+    middle = max(0, (len(nodes) - OTHERS_AUDITED) // 2)
+    usual = {node.name: findings(node) for node in nodes[middle : middle + OTHERS_AUDITED]}
+    return [
+        replace(node, findings=unusual(findings(node), [known for name, known in usual.items() if name != node.name]))
+        if node.versus.verdict in STANDS_OUT
+        else node
+        for node in nodes
+    ]
+
+
+def _reduced(files: Sequence[tuple[str, Path]]) -> Iterable[NodeRun | Absent]:
+    """Return what is kept of every file, in order; of many by a process for each CPU."""
+    # Millions of objects without a cycle among them.
+    gc.disable()
+    cpus = len(os.sched_getaffinity(0))
+    if len(files) < PARALLEL_LEAST or cpus == 1:
+        return map(_reduced_of, files)
+    with ProcessPoolExecutor(cpus, mp_context=multiprocessing.get_context("fork")) as pool:
+        return list(pool.map(_reduced_of, files, chunksize=CHUNK))
+
+
+def _reduced_of(file: tuple[str, Path]) -> NodeRun | Absent:
+    from kit.compare.fleet import Absent, reduce_node
+    from kit.profile.reason import reason
+    from kit.profile.store import read_profile
+
+    label, path = file
+    try:
+        profile = read_profile(path)
+    except KitError as error:
+        return Absent(name=label, reason=reason("node_not_read", line=str(error)))
+    if not profile.measured:
+        return Absent(name=label, reason=reason("node_not_measured"))
+    return reduce_node(label, profile)

@@ -1,0 +1,197 @@
+"""The nodes of a fleet from their profiles: cells that they share, a verdict on each, and what differs in its facts.
+
+Nodes are judged among those of their kind: model and number of CPUs, and models of boards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from kit.audit.finding import Finding
+from kit.audit.launch_arrays import block_arrays
+from kit.compare.explaining_facts import FACTS, Facts, facts_of
+from kit.compare.rows import Mismatch
+from kit.printable import printable_line
+from kit.profile.reason import Reason, Value
+from kit.profile.schema import Profile
+from kit.stats.difference import over_rounds
+from kit.stats.fleet import Floats, cell_weights, judge_fleet
+from kit.stats.rounds import launch_time_ns
+from kit.stats.runs import RunLevel
+from kit.stats.verdict import Verdict, Versus
+
+FLEET_SCHEMA = "steadykit.fleet/1.0"
+STANDS_OUT: tuple[Verdict, ...] = ("slower", "faster")
+
+
+class NodeRun(NamedTuple):
+    """What is kept of a profile: of thousands little is."""
+
+    label: str  # of its file
+    name: str  # that the run was given; empty: none
+    host: str  # what tells machines apart; empty: nothing does
+    id: str
+    kind: tuple[str, ...]  # of its hardware
+    rounds: dict[str, dict[int, float]]  # key of a cell -> logarithm of its step in each round
+    facts: Facts
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A node and what is said of it; `slower` is slower than the others of its kind."""
+
+    name: str
+    profiles: list[str]  # labels
+    versus: Versus
+    cells: int  # that it shares with another node
+    of_kind: int  # nodes of its kind, itself included
+    differs: list[Mismatch] = []  # of one that stands out: in what it is not as most others of its kind
+    findings: list[Finding] = []  # of the same: what the audit finds there and not on most others
+
+
+class Absent(msgspec.Struct, frozen=True, kw_only=True):
+    """A node, or a file, that gave no profile to judge."""
+
+    name: str
+    reason: Reason
+
+
+class Fleet(msgspec.Struct, frozen=True, kw_only=True):
+    """All nodes, slowest first."""
+
+    schema: str = FLEET_SCHEMA
+    nodes: list[Node]
+    absent: list[Absent] = []
+    repeated: list[str] = []  # labels of profiles that are a copy of another
+
+
+def reduce_node(label: str, profile: Profile) -> NodeRun:
+    """Return what is kept of a profile."""
+    identity, rounds = profile.identity, defaultdict[str, dict[int, list[float]]](dict)
+    for launch in (launch for result in profile.cells for launch in result.launches if launch.gave_number):
+        step_ns = launch_time_ns(block_arrays(launch))
+        if step_ns > 0:
+            rounds[launch.cell_key].setdefault(launch.round, []).append(math.log(step_ns))
+    # A container's host name is drawn anew for each.
+    is_drawn = identity.container.engine is not None and bool(profile.label)
+    return NodeRun(
+        label=label,
+        name=printable_line(profile.label),
+        host="" if is_drawn else identity.hostname_sha256,
+        id=profile.id,
+        kind=(identity.cpu.model, str(identity.cpu.cores_logical), *sorted(of.model for of in identity.accelerators)),
+        rounds={key: {number: float(np.mean(of)) for number, of in known.items()} for key, known in rounds.items()},
+        facts=facts_of(profile),
+    )
+
+
+def judge(runs: Iterable[NodeRun], absent: Sequence[Absent] = ()) -> Fleet:
+    """Return each node against the others of its kind, and which gave no profile."""
+    seen, repeated = set[str](), list[str]()
+    nodes: dict[tuple[object, ...], list[NodeRun]] = {}
+    for run in runs:
+        if run.id in seen:
+            repeated.append(run.label)
+            continue
+        seen.add(run.id)
+        # Virtual machines of a site may all have one host name.
+        nodes.setdefault((run.name, run.host, run.kind), []).append(run)
+    kinds = defaultdict[tuple[str, ...], list[list[NodeRun]]](list)
+    for of_node in nodes.values():
+        kinds[of_node[0].kind].append(of_node)
+    names = Counter(of_node[0].name for of_node in nodes.values())
+    judged = [
+        node for kind in kinds.values() for node in _judged(kind, len(nodes) if len(kinds) > 1 else len(kind), names)
+    ]
+    slowest_first = sorted(judged, key=lambda node: -(node.versus.mean_log or 0.0))
+    return Fleet(nodes=slowest_first, absent=list(absent), repeated=repeated)
+
+
+def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Counter[str]) -> Iterable[Node]:
+    """Yield the nodes of one kind."""
+    runs = [run for of_node in nodes for run in of_node]
+    shared = _shared(nodes)
+    known = iter(_run_levels(runs, shared))
+    of_nodes = [[level for _ in of_node if (level := next(known)) is not None] for of_node in nodes]
+    with_level = [levels_of for levels_of in of_nodes if levels_of]
+    verdicts = iter(judge_fleet(with_level, comparisons))
+    for of_node, of_levels in zip(nodes, of_nodes, strict=True):
+        given, label = of_node[0].name, of_node[0].label
+        versus = next(verdicts) if of_levels else Versus(verdict="unresolved", count=0)
+        others = [other[-1] for other in nodes if other is not of_node]
+        yield Node(
+            name=label if not given else given if names[given] == 1 else f"{given} ({label})",
+            profiles=[run.label for run in of_node],
+            versus=versus,
+            cells=len({key for run in of_node for key in run.rounds if key in shared}),
+            of_kind=len(nodes),
+            differs=_differing(of_node[-1], others) if versus.verdict in STANDS_OUT else [],
+        )
+
+
+def _shared(nodes: Sequence[Sequence[NodeRun]]) -> dict[str, int]:
+    """Return a place for each cell that two nodes and more have a number of."""
+    having = Counter(key for of_node in nodes for key in {key for run in of_node for key in run.rounds})
+    keys = {key: None for of_node in nodes for run in of_node for key in run.rounds}
+    return {key: place for place, key in enumerate(key for key in keys if having[key] > 1)}
+
+
+def _run_levels(runs: Sequence[NodeRun], shared: dict[str, int]) -> list[RunLevel | None]:
+    """Return the level of each run over the shared cells, with the error that its rounds show; None without a cell."""
+    logs = np.full((len(runs), len(shared)), np.nan)
+    for row, run in zip(logs, runs, strict=True):
+        for key, known in run.rounds.items():
+            if key in shared:
+                row[shared[key]] = sum(known.values()) / len(known)
+    usual = np.nanmedian(logs, axis=0) if shared else np.zeros(0)
+    weights = cell_weights(logs - usual)
+    return [_run_level(run, shared, usual, weights) for run in runs]
+
+
+def _run_level(run: NodeRun, shared: Mapping[str, int], usual: Floats, weights: Floats) -> RunLevel | None:
+    """Return how far a run's cells together are from the usual, over its rounds."""
+    cells = [(shared[key], known) for key, known in run.rounds.items() if key in shared]
+    if not cells:
+        return None
+    total = sum(weights[place] for place, _ in cells)
+    means = {place: sum(known.values()) / len(known) for place, known in cells}
+    apart = defaultdict[int, list[tuple[float, float]]](list)
+    for place, known in cells:
+        for number, log in known.items():
+            apart[number].append((weights[place], log - means[place]))
+    by_round = [sum(w * log for w, log in of) / sum(w for w, _ in of) for of in apart.values()]
+    spread = over_rounds(by_round)
+    level = sum(weights[place] * (mean - usual[place]) for place, mean in means.items()) / total
+    return RunLevel(float(level), None if spread is None else spread.se, len(by_round))
+
+
+def _differing(node: NodeRun, others: Sequence[NodeRun]) -> list[Mismatch]:
+    """Return the facts that may change a number, and in which a node is not as most of the others; theirs first."""
+    differs = []
+    for kind, name in dict.fromkeys(key for run in (node, *others) for key in run.facts):
+        fact, value = FACTS[kind], node.facts.get((kind, name))
+        if fact.grade == "noted" or (fact.is_optional and (kind, name) not in node.facts):
+            continue
+        usual, is_usual = _usual([run.facts.get((kind, name)) for run in others], fact.negligible)
+        is_near = isinstance(value, int | float) and isinstance(usual, int | float)
+        if is_usual and value != usual and not (is_near and abs(value - usual) <= fact.negligible):  # type: ignore[operator]
+            values: list[tuple[Value | None, list[str]]] = [(usual, ["others"]), (value, [node.label])]
+            differs.append(Mismatch(kind=kind, name=name, grade=fact.grade, values=values))
+    return differs
+
+
+def _usual(values: Sequence[Value | None], negligible: float) -> tuple[Value | None, bool]:
+    """Return the value of most nodes, of readings their median; and whether there is one."""
+    readings = [value for value in values if isinstance(value, int | float)]
+    if negligible and 2 * len(readings) > len(values):
+        return median(readings), True
+    if not values:
+        return None, False
+    value, holders = Counter(values).most_common(1)[0]
+    return value, 2 * holders > len(values)

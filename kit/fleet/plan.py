@@ -1,0 +1,61 @@
+"""What a fleet is to be measured with: written for ReFrame's process, which reads it in `check` and `site_settings`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from kit.profile.unfinished import folder_of
+
+# Names the plan's file to ReFrame's process.
+VARIABLE = "KIT_FLEET_PLAN"
+# Beside the profiles, hidden: plan, ReFrame's log and report, scripts and output of jobs.
+HIDDEN = ".fleet"
+
+
+class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One measurement of some nodes."""
+
+    nodes: list[str]
+    folder: str  # of the profiles, absolute; every node sees it
+    run_in: str  # folder, absolute: names in the arguments are relative to it
+    command: list[str]  # that starts the kit on a node
+    arguments: list[str]  # of `kit run`, suite and options
+    scheduler: str
+    partition: str = ""
+    time_limit_s: int | None = None
+    job_options: list[str] = []  # handed to the scheduler as they are
+
+    @property
+    def hidden(self) -> Path:
+        """Folder of everything but profiles."""
+        return Path(self.folder) / HIDDEN
+
+    def profile(self, node: str) -> Path:
+        """Return the file that this node alone writes."""
+        return Path(self.folder) / f"{node}.json"
+
+    def rounds(self, node: str) -> Path:
+        """Return where an unfinished run of it is kept."""
+        return folder_of(self.profile(node))
+
+    def script(self, node: str) -> str:
+        """Return what a node runs, for a shell: an unfinished run is resumed, a finished one is left as it is."""
+        out = shlex.quote(str(self.profile(node)))
+        rounds = shlex.quote(str(self.rounds(node)))
+        run = shlex.join([*self.command, "run", *self.arguments, "--label", node, "--out", str(self.profile(node))])
+        return "; ".join(
+            [
+                f"cd {shlex.quote(self.run_in)} || exit",
+                f"if [ -d {rounds} ]; then exec {run} --resume",
+                f"elif [ -e {out} ]; then exit 0",
+                f"fi; exec {run}",
+            ]
+        )
+
+
+def read_plan(path: str) -> FleetPlan:
+    """Return the plan of a file."""
+    return msgspec.json.decode(Path(path).read_bytes(), type=FleetPlan)

@@ -1,0 +1,109 @@
+"""A plan handed to ReFrame, and what came of each node's job."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kit.errors import KitError
+from kit.fleet.plan import VARIABLE, FleetPlan
+from kit.fleet.site import SYSTEM, site_settings
+from kit.profile.atomic import write_atomically
+from kit.profile.reason import Reason, reason
+
+CHECK = Path(__file__).with_name("check.py")
+START = "import sys; from reframe.frontend.cli import main; sys.exit(main())"
+OUR_LINE = re.compile(r"^kit: (?!skipped|a \w+ is here)(.+)", re.MULTILINE)
+# Of Slurm's step daemon, in the job's standard error.
+OVER_TIME = re.compile(r"DUE TO TIME LIMIT|job timed out|TIMEOUT")
+
+
+def check_reframe() -> None:
+    """Raise a KitError where ReFrame is not installed."""
+    if find_spec("reframe") is None:
+        raise KitError("ReFrame, which starts the jobs, is not installed: pip install 'steadykit[fleet]'")
+
+
+def nodes_left(plan: FleetPlan, *, resume: bool) -> list[str]:
+    """Return the nodes that are left to measure; a KitError where there are profiles and none are to be resumed."""
+    begun = [node for node in plan.nodes if plan.profile(node).exists() or plan.rounds(node).exists()]
+    if begun and not resume:
+        there = plan.profile(begun[0])
+        raise KitError(f"{there}: is there already; --resume measures what is missing, or choose another --out")
+    return [node for node in plan.nodes if not is_whole(plan, node)]
+
+
+def is_whole(plan: FleetPlan, node: str) -> bool:
+    """Whether the node's profile is there and nothing of it is left to measure."""
+    return plan.profile(node).is_file() and not plan.rounds(node).exists()
+
+
+def measure(plan: FleetPlan, retries: int) -> dict[str, Reason]:
+    """Let ReFrame run the plan's jobs until all have ended, and return why nodes have no whole profile.
+
+    Raises:
+        KitError: the folder cannot be written, or ReFrame could not begin.
+    """
+    report, log = plan.hidden / "report.json", plan.hidden / "reframe.out"
+    try:
+        plan.hidden.mkdir(parents=True, exist_ok=True)
+        report.unlink(missing_ok=True)
+        write_atomically(plan.hidden / "plan.json", msgspec.json.encode(plan))
+        write_atomically(plan.hidden / "site.py", f"site_configuration = {site_settings(plan)!r}\n".encode())
+        output = log.open("w")
+    except OSError as error:
+        raise KitError(f"{plan.folder}: cannot be written: {error.strerror}; choose another --out") from None
+    words = ["-C", str(plan.hidden / "site.py"), "-c", str(CHECK), "--system", SYSTEM, "--prefix", str(plan.hidden)]
+    words += ["--nocolor", "--keep-stage-files", "--report-file", str(report), "--max-retries", str(retries), "--run"]
+    environment = {**os.environ, VARIABLE: str(plan.hidden / "plan.json"), "RFM_LOG_DIR": str(plan.hidden)}
+    with output:
+        process = subprocess.Popen(
+            [sys.executable, "-c", START, *words], env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+        _wait(process)
+    cases = _cases(report)
+    if not cases:
+        errors = [line for line in log.read_text(errors="replace").splitlines() if "ERROR" in line.upper()]
+        raise KitError(f"ReFrame began no job: {errors[0] if errors else 'no reason given'} ({log})")
+    return {node: _why(cases.get(node, {})) for node in plan.nodes if not is_whole(plan, node)}
+
+
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    """Wait until ReFrame ends; at Ctrl-C it has been told, too, and takes its jobs back first."""
+    try:
+        process.wait()
+    except KeyboardInterrupt:
+        process.wait()
+        raise
+
+
+def _cases(report: Path) -> dict[str, dict[str, Any]]:
+    """Return what ReFrame says of each node's last try."""
+    try:
+        runs = msgspec.json.decode(report.read_bytes())["runs"]
+    except (OSError, msgspec.DecodeError, KeyError):
+        return {}
+    return {case["node"]: case for run in runs for case in run["testcases"]}
+
+
+def _why(case: dict[str, Any]) -> Reason:
+    """Return why a job gave no whole profile, as the kit said it there, else as ReFrame does."""
+    output = _output(case)
+    failed = str(case.get("fail_reason") or "no job of it has run").splitlines()[0]
+    if OVER_TIME.search(output) or OVER_TIME.search(failed):
+        return reason("node_time_limit")
+    lines = OUR_LINE.findall(output)
+    return reason("node_failed", line=lines[-1] if lines else failed)
+
+
+def _output(case: dict[str, Any]) -> str:
+    """Return the standard error of a job."""
+    folder = Path(case.get("stagedir") or os.devnull)
+    return "".join(path.read_text(errors="replace") for path in folder.glob("rfm_job.err"))

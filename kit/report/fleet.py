@@ -1,0 +1,133 @@
+"""A fleet as a report: a row a node, slowest first, with why it stands out, and which nodes gave no profile."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kit.compare.fleet import STANDS_OUT, Absent, Fleet, Node
+from kit.report.audit import evidence
+from kit.report.comparison import mismatch_words
+from kit.report.plain import NONE, one_line
+from kit.report.quantity import counted, several
+from kit.report.sentences import sentence
+from kit.report.table import Case, Cell, Column, Report, Table
+
+# Of nodes like the others so many are listed; other formats have all.
+ROWS_MAX = 30
+WORDS = {"slower": "slow", "faster": "fast", "same": "like the others", "unresolved": "no difference shown"}
+STYLES = {"slower": "red", "faster": "green"}
+# More in one cell are a list nobody reads: JSON has all.
+REASONS_MAX = 4
+
+
+def fleet_report(fleet: Fleet) -> Report:
+    """Return the report."""
+    columns = [
+        Column("node", right=False, width_max=40),
+        Column("step, others = 1"),
+        Column("verdict", right=False),
+        Column("why", right=False, folds=True),
+    ]
+    apart = [node for node in fleet.nodes if node.versus.verdict in STANDS_OUT]
+    shown = [*apart, *[node for node in fleet.nodes if node not in apart][: max(0, ROWS_MAX - len(apart))]]
+    names = {node.name for node in fleet.nodes}
+    absent = [of for of in fleet.absent if of.name not in names]
+    rows = [*map(_row, shown), *map(_absent_row, absent)]
+    return Report(
+        name="kit fleet",
+        headline=[_headline(fleet)],
+        tables=[Table("", columns, rows)] if rows else [],
+        notes=_notes(fleet, len(shown)),
+        records=[*map(_record, fleet.nodes), *map(_absent_record, absent)],
+        cases=[*map(_case, fleet.nodes), *map(_absent_case, fleet.absent)],
+        document=fleet,
+    )
+
+
+def _headline(fleet: Fleet) -> str:
+    counts = Counter(node.versus.verdict for node in fleet.nodes)
+    profiles = sum(len(node.profiles) for node in fleet.nodes)
+    parts = [f"{counted(len(fleet.nodes), 'node')}", counted(profiles, "profile")]
+    parts += [f"{counts[verdict]} {WORDS[verdict]}" for verdict in STANDS_OUT if counts[verdict]] or ["none stands out"]
+    parts += [f"{len(fleet.absent)} without a profile"] if fleet.absent else []
+    return " · ".join(parts)
+
+
+def _row(node: Node) -> list[Cell]:
+    verdict = node.versus.verdict
+    return [
+        Cell(one_line(node.name)),
+        Cell(_ratio(node)),
+        Cell(WORDS[verdict], STYLES.get(verdict, "dim")),
+        Cell(_reasons(node)),
+    ]
+
+
+def _absent_row(absent: Absent) -> list[Cell]:
+    return [Cell(one_line(absent.name)), Cell(NONE), Cell("no profile", "yellow"), Cell(_why(absent))]
+
+
+def _ratio(node: Node) -> str:
+    versus = node.versus
+    if versus.ratio is None or versus.low is None or versus.high is None:
+        return NONE
+    return f"× {versus.ratio:.3f} [{versus.low:.3f}, {versus.high:.3f}]"
+
+
+def _reasons(node: Node) -> str:
+    """Return what the audit finds there and not elsewhere, and what differs; of a node like the others nothing."""
+    if node.of_kind == 1:
+        return "the only one of its kind"
+    if node.versus.verdict not in STANDS_OUT:
+        return ""
+    words = [evidence(finding, "it").rstrip(".") for finding in node.findings]
+    words += [mismatch_words(mismatch) for mismatch in node.differs]
+    return one_line(several(words[:REASONS_MAX], "; ")) or "nothing that was recorded differs from the others"
+
+
+def _why(absent: Absent) -> str:
+    return one_line(sentence(absent.reason))
+
+
+def _notes(fleet: Fleet, shown: int) -> list[str]:
+    names = {node.name for node in fleet.nodes}
+    notes = [f"{one_line(of.name)} is unfinished: {_why(of)}" for of in fleet.absent if of.name in names]
+    if (rest := len(fleet.nodes) - shown) > 0:
+        notes.append(f"{rest:,} more are like the others or not shown to differ: --format csv has all")
+    if any(node.versus.is_spread_assumed for node in fleet.nodes):
+        notes.append("of so few nodes it is assumed how much they differ: four and more show it (docs/fleet.md)")
+    if fleet.repeated:
+        notes.append(f"left out, as a copy of another: {several([one_line(label) for label in fleet.repeated])}")
+    return notes
+
+
+def _record(node: Node) -> dict[str, object]:
+    versus = node.versus
+    return {
+        "node": one_line(node.name),
+        "verdict": WORDS[versus.verdict],
+        "slow": int(versus.verdict == "slower"),
+        "measured": 1,
+        "ratio": versus.ratio,
+        "low": versus.low,
+        "high": versus.high,
+        "p_adjusted": versus.p_adjusted,
+        "profiles": len(node.profiles),
+        "cells": node.cells,
+        "why": _reasons(node),
+    }
+
+
+def _absent_record(absent: Absent) -> dict[str, object]:
+    return {"node": one_line(absent.name), "verdict": "no profile", "measured": 0, "why": _why(absent)}
+
+
+def _case(node: Node) -> Case:
+    words = f"{_ratio(node)} the step of the others. {_reasons(node)}".strip()
+    if node.versus.verdict == "slower":
+        return Case(node.name, "kit fleet", "failed", words, "slow")
+    return Case(node.name, "kit fleet", output=words)
+
+
+def _absent_case(absent: Absent) -> Case:
+    return Case(absent.name, "kit fleet", "error", _why(absent), "no profile")
