@@ -1,0 +1,125 @@
+"""From profiles to nodes: which runs are one node's, which cells count, and what is beside a slow one."""
+
+import contextlib
+import json
+
+import msgspec
+import profile_builder as b
+import pytest
+from click.testing import CliRunner
+
+from kit.cli.app import app
+from kit.compare.fleet import judge, reduce_node
+from kit.compare.fleet_reasons import machine_findings, unusual
+
+NODES = 8
+
+
+def built(node, *, slow=1.0, run=0, kernel="6.1.0", cells=2, throttled=0.0, cpu="Example CPU", **more):
+    """A node's profile: `slow` times as long as others'; `throttled`: share of its time by quota."""
+    nets = [("mlp", 2.0), ("cnn", 30.0)][:cells]
+    counters = {"cgroup.throttled_ns": 0.0 if not throttled else 2e6 * throttled * 2}
+    groups = [
+        b.group(f"{net} train", b.member("torch", ms * slow, net, sd=0.005, noise=0.005, counters=counters))
+        for net, ms in nets
+    ]
+    fields = {"rounds": 4, "drift": 0.005, "seed": 100 * node + run, "id": f"{node}/{run}", "label": f"n{node}"}
+    return b.profile(*groups, identity=b.identity(cpu, kernel, hostname_sha256=f"{node:064}"), **fields | more)
+
+
+def judged(*profiles):
+    return judge([reduce_node(f"file{place}", each) for place, each in enumerate(profiles)])
+
+
+def usual(count=NODES, first=1):
+    return [built(node) for node in range(first, first + count)]
+
+
+def verdicts(fleet):
+    return {node.name: node.versus.verdict for node in fleet.nodes if node.versus.verdict in ("slower", "faster")}
+
+
+def test_a_slow_node_comes_first_with_what_differs_there():
+    fleet = judged(*usual(), built(0, slow=1.2, kernel="6.9.9"))
+    assert verdicts(fleet) == {"n0": "slower"}
+    slow = fleet.nodes[0]
+    assert slow.name == "n0" and slow.versus.low < 1.2 < slow.versus.high
+    assert [(of.kind, [value for value, _ in of.values]) for of in slow.differs] == [("kernel", ["6.1.0", "6.9.9"])]
+
+
+def test_runs_of_a_node_are_one_and_a_copy_of_a_run_is_none():
+    again = built(1, run=1)
+    fleet = judged(*usual(), again, again)
+    assert len(fleet.nodes) == NODES and fleet.repeated == [f"file{NODES + 1}"]
+    assert {node.name: len(node.profiles) for node in fleet.nodes}["n1"] == 2
+
+
+def test_hosts_of_one_label_are_nodes_of_their_own():
+    fleet = judged(*(built(node, label="after upgrade") for node in range(4)))
+    assert len({node.name for node in fleet.nodes}) == 4
+
+
+def test_other_hardware_is_judged_by_itself():
+    other = [built(node, slow=3.0, cpu="Other CPU") for node in (20, 21, 22)]
+    fleet = judged(*usual(), *other)
+    assert verdicts(fleet) == {}
+    of_kind = {node.name: node.of_kind for node in fleet.nodes}
+    assert (of_kind["n20"], of_kind["n1"]) == (3, NODES)
+
+
+def test_a_node_that_lacks_a_cell_is_judged_by_the_others():
+    fleet = judged(*usual(), built(0, slow=1.3, cells=1), built(30, cells=1))
+    assert verdicts(fleet) == {"n0": "slower"}
+    assert {node.name: node.cells for node in fleet.nodes}["n0"] == 1
+
+
+def test_findings_that_others_have_are_no_reason():
+    throttled = machine_findings("n0", built(0, throttled=0.4))
+    assert [finding.code for finding in throttled] == ["throttled"]
+    assert unusual(throttled, [[], [], throttled]) == [msgspec.structs.replace(throttled[0], profile="")]
+    assert unusual(throttled, [throttled, throttled, []]) == []
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Eight like nodes, one slow by a quota, and a damaged file."""
+    made = tmp_path_factory.mktemp("fleet")
+    for each in [*usual(), built(0, slow=1.3, throttled=0.4)]:
+        b.write(made / f"{each.label}.json", each)
+    (made / "torn.json").write_bytes((made / "n1.json").read_bytes()[:-300])
+    return made
+
+
+def fleet_command(folder, *words):
+    with contextlib.chdir(folder):
+        return CliRunner().invoke(app, ["fleet", *map(str, words)], standalone_mode=False)
+
+
+def test_the_command_names_the_node_its_reason_and_the_damaged_file(folder):
+    done = fleet_command(folder, "--from", ".")
+    assert done.return_value == 1
+    (slow,) = [line for line in done.stdout.splitlines() if line.startswith("n0 ")]
+    assert "slow" in slow and "throttled" in done.stdout
+    assert "torn" in done.stdout
+
+
+def test_formats_name_the_slow_node(folder):
+    lines = [json.loads(line) for line in fleet_command(folder, "--from", ".", "--format", "jsonl").stdout.splitlines()]
+    assert [line["node"] for line in lines if line.get("slow")] == ["n0"]
+    assert [line["node"] for line in lines if not line["measured"]] == ["torn"]
+    samples = fleet_command(folder, "--from", ".", "--format", "prometheus").stdout
+    assert [
+        line.split('"')[1]
+        for line in samples.splitlines()
+        if line.startswith("steadykit_fleet_slow{") and "} 1" in line
+    ] == ["n0"]
+    junit = fleet_command(folder, "--from", ".", "--format", "junit").stdout
+    assert junit.count("<failure") == 1 and junit.count("<error") == 1
+
+
+@pytest.mark.parametrize(("left_out", "code"), [(("n0.json",), 3), (("n0.json", "torn.json"), 0)], ids=str)
+def test_it_exits_by_slow_nodes_and_by_what_is_missing(folder, tmp_path, left_out, code):
+    for path in folder.glob("*.json"):
+        if path.name not in left_out:
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert fleet_command(tmp_path, "--from", ".").return_value == code

@@ -1,0 +1,46 @@
+"""`kit fleet` with a backend that is quick to start."""
+
+import os
+import sys
+
+from kit_process import REPOSITORY, kit
+
+PYTHONPATH = f"{REPOSITORY / 'tests/faults/planted'}{os.pathsep}{REPOSITORY}"
+SUITE = """
+name = "tiny"
+title = "Seconds long"
+compare = ["batch"]
+[cells]
+workloads = ["mlp"]
+backends = ["plain"]
+tasks = ["train"]
+batches = [64, 256]
+[measure]
+rounds = 3
+cycles = 3
+block_s = 0.1
+lead_in_s = 0.01
+warmup_s = 0.05
+warmup_steps = 3
+"""
+
+
+def fleet(folder, *words, **environment):
+    """Run `kit fleet` of the suite."""
+    variables = {"FAULTS_FOLDER": os.fspath(folder), "PYTHONPATH": PYTHONPATH} | environment
+    done = kit(folder, "fleet", *words, timeout_s=100, **variables)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def suite(*words):
+    """Return the words that measure the suite with data that need no fetching."""
+    return "tiny.toml", "--data", "synthetic", "--no-energy", *words
+
+
+def command(folder, *lines):
+    """Write what starts the kit on a node, with these lines of shell before."""
+    script = folder / "kit-on-node"
+    script.write_text("\n".join(["#!/bin/sh", *lines, f'exec {sys.executable} -m kit "$@"\n']))
+    script.chmod(0o755)
+    return "--command", script

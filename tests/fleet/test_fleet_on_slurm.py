@@ -1,0 +1,83 @@
+"""`kit fleet` on two real Slurm nodes: a slow one, one that is drained, and what is left is resumed."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from fleet_runs import command, fleet, suite
+
+from kit.profile.store import read_profile
+
+CPU_GROUP = Path("/sys/fs/cgroup/cpu")
+HALF = 50_000
+
+
+@pytest.fixture
+def half_a_cpu():
+    """A control group with half a CPU, for whoever writes its process there."""
+    v1 = CPU_GROUP.is_dir()
+    group = (CPU_GROUP if v1 else CPU_GROUP.parent) / "kit-fleet-test"
+    try:
+        group.mkdir(exist_ok=True)
+        if v1:
+            (group / "cpu.cfs_period_us").write_text("100000")
+            (group / "cpu.cfs_quota_us").write_text(str(HALF))
+        else:
+            (group / "cpu.max").write_text(f"{HALF} 100000")
+    except OSError as error:
+        pytest.skip(f"no control group with a quota can be made: {error}")
+    yield group
+    group.rmdir()
+
+
+@pytest.fixture
+def drained(slurm):
+    """n2, drained; given back at the end."""
+    change = ["scontrol", "update", "nodename=n2"]
+    subprocess.run([*change, "state=drain", "reason=fan"], check=True)
+    yield lambda: subprocess.run([*change, "state=resume"], check=True)
+    subprocess.run([*change, "state=resume"], check=False, capture_output=True)
+
+
+def test_a_node_with_half_its_cpu_is_slow_and_the_quota_is_the_reason(slurm, place, half_a_cpu):
+    """Each node has a CPU of its own, as two machines have."""
+    started = command(
+        place,
+        f"[ $SLURMD_NODENAME = n1 ] || echo $$ > {half_a_cpu}/cgroup.procs",
+        "taskset -pc $([ $SLURMD_NODENAME = n1 ] && echo 0 || echo 1) $$ >&2",
+    )
+    done = fleet(place, *suite("--partition", "all", "--out", "out"), *started, "--json")
+    assert done.returncode == 1, done.stderr
+    judged = json.loads(done.stdout)
+    assert {node["name"]: node["versus"]["verdict"] for node in judged["nodes"]} == {"n1": "faster", "n2": "slower"}
+    slow = judged["nodes"][0]
+    assert "throttled" in [finding["code"] for finding in slow["findings"]]
+    assert [values[1][0] for of in slow["differs"] if of["kind"] == "cpu_limit" for values in [of["values"]]] == [0.5]
+    assert read_profile(place / "out/n2.json").label == "n2"
+
+
+def test_a_drained_node_is_named_the_other_measured_and_resume_measures_the_rest(drained, place):
+    words = suite("--out", "out")
+    done = fleet(place, *words)
+    assert done.returncode == 3, done.stderr
+    assert "n2" in done.stdout and "drained" in done.stdout and "fan" in done.stdout
+    first = (place / "out/n1.json").read_bytes()
+    again = fleet(place, *words)
+    assert again.returncode == 2 and "--resume" in again.stderr
+    drained()
+    done = fleet(place, *words, "--resume", "--format", "jsonl")
+    assert done.returncode in (0, 1), done.stderr
+    assert {json.loads(line)["node"] for line in done.stdout.splitlines()} == {"n1", "n2"}
+    assert (place / "out/n1.json").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [(("--partition", "gpu"), "choose from all"), (("--nodes", "n[1-3]"), "n3"), (("--out", "/proc/x"), "/proc/x")],
+    ids=str,
+)
+def test_what_slurm_has_not_is_one_line(slurm, place, words, line):
+    done = fleet(place, *suite(), *words)
+    assert done.returncode == 2
+    assert line in done.stderr and done.stderr.count("\n") <= 2

@@ -1,0 +1,47 @@
+"""`kit fleet` on this machine alone: a job over its time limit, one that fails, and what is no use to begin with."""
+
+import pytest
+from fleet_runs import command, fleet, suite
+
+
+def test_a_job_over_its_time_limit_is_named_and_resumed(reframe, place):
+    (place / "hangs").touch()
+    words = suite("--scheduler", "local", "--nodes", "here", "--out", "out")
+    started = command(place, f"[ -e {place}/hangs ] && exec sleep 60")
+    done = fleet(place, *words, *started, "--time-limit", "2")
+    assert done.returncode == 3, done.stderr
+    assert "here" in done.stdout and "time limit" in done.stdout
+    (place / "hangs").unlink()
+    done = fleet(place, *words, *started, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert (place / "out/here.json").exists()
+
+
+def test_a_node_whose_kit_fails_says_why_in_its_own_words(reframe, place):
+    words = suite("--scheduler", "local", "--nodes", "here", "--out", "out")
+    started = command(place, "echo 'kit: /data: no room left' >&2", "exit 2")
+    done = fleet(place, *words, *started)
+    assert done.returncode == 3
+    assert "/data: no room left" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--out", "x", "--batch", "none"), "--batch"),
+        (("--label", "mine"), "--label"),
+        (("--scheduler", "ssh"), "--nodes"),
+        (("--from", "."), "--from"),
+    ],
+    ids=str,
+)
+def test_bad_words_are_one_line(place, words, line):
+    done = fleet(place, *suite(), *words)
+    assert done.returncode == 2
+    assert line in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_no_scheduler_is_one_line(reframe, place):
+    done = fleet(place, *suite(), PATH="/nowhere")
+    assert done.returncode == 2
+    assert "sinfo" in done.stderr and done.stderr.count("\n") == 1
