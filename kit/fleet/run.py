@@ -94,12 +94,12 @@ def _cases(report: Path) -> dict[str, dict[str, Any]]:
 
 
 def _why(case: dict[str, Any]) -> Reason:
-    """Return why a job gave no whole profile, as the kit said it there, else as ReFrame does."""
+    """Return why a job gave no whole profile, as the kit or what starts it said there, else as ReFrame does."""
     output = _output(case)
     failed = str(case.get("fail_reason") or "no job of it has run").splitlines()[0]
     if OVER_TIME.search(output) or OVER_TIME.search(failed):
         return reason("node_time_limit")
-    lines = OUR_LINE.findall(output)
+    lines = OUR_LINE.findall(output) or [line for line in output.splitlines() if line.strip()]
     return reason("node_failed", line=lines[-1] if lines else failed)
 
 

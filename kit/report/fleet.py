@@ -80,7 +80,7 @@ def _reasons(node: Node) -> str:
         return "the only one of its kind"
     if node.versus.verdict not in STANDS_OUT:
         return ""
-    words = [evidence(finding, "it").rstrip(".") for finding in node.findings]
+    words = [evidence(finding, "its cells").rstrip(".") for finding in node.findings]
     words += [mismatch_words(mismatch) for mismatch in node.differs]
     return one_line(several(words[:REASONS_MAX], "; ")) or "nothing that was recorded differs from the others"
 
