@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import re
 import shlex
 import socket
 import sys
@@ -27,6 +28,8 @@ EXIT_SLOW, EXIT_ABSENT = 1, 3
 # Fewer are read in the time that processes take to start.
 PARALLEL_LEAST, CHUNK = 64, 16
 SCHEDULERS = ("squeue", "slurm", "ssh", "local")
+# It names the node's file.
+NODE_NAME = re.compile(r"\w[\w.@-]*", re.ASCII)
 # Of `kit run`, and decided here for every node.
 DECIDED = ("out", "resume", "force", "label", "dry_run", "as_json")
 
@@ -91,7 +94,6 @@ def _measured(
     from kit.compare.fleet import Absent
     from kit.fleet.plan import FleetPlan
     from kit.fleet.run import check_reframe, measure, nodes_left
-    from kit.profile.reason import reason
 
     suite = _checked_run(arguments)
     check_reframe()
@@ -108,18 +110,26 @@ def _measured(
         job_options=list(job_options),
     )
     left = replace(plan, nodes=nodes_left(plan, resume=resume))
-    unusable = [
-        Absent(name=node.name, reason=reason("node_state", state=node.state, why=f" ({node.why})" if node.why else ""))
-        for node in known
-        if not node.is_usable
-    ]
+    unusable = [_unusable(node) for node in known if not node.is_usable]
     failed: list[Absent] = []
     if left.nodes:
         click.echo(f"kit: {len(left.nodes)} of {len(known)} nodes; log: {plan.hidden}/reframe.out", err=True)
         failed = [Absent(name=node, reason=why) for node, why in measure(left, retries).items()]
+    if failed:  # perhaps for what has become of the node
+        now = {node.name: node for node in _nodes(scheduler, partition or None, ",".join(plan.nodes))[1]}
+        failed = [of if now[of.name].is_usable else _unusable(now[of.name]) for of in failed]
     # What was measured before a node went down counts.
     absent = [of for of in unusable if not plan.profile(of.name).is_file()]
     return _judged(sorted(Path(plan.folder).glob("*.json")), [*failed, *absent])
+
+
+def _unusable(node: FleetNode) -> Absent:
+    from kit.compare.fleet import Absent
+    from kit.profile.reason import reason
+
+    return Absent(
+        name=node.name, reason=reason("node_state", state=node.state, why=f" ({node.why})" if node.why else "")
+    )
 
 
 def _checked_run(arguments: tuple[str, ...]) -> str:
@@ -147,7 +157,11 @@ def _nodes(scheduler: str, partition: str | None, nodes: str | None) -> tuple[st
         nodes = socket.gethostname().partition(".")[0]
     if not nodes:
         raise click.UsageError("--scheduler ssh needs --nodes, the hosts, as node1,node2")
-    return "", [FleetNode(name) for name in dict.fromkeys(nodes.split(",")) if name]
+    names = [name for name in nodes.split(",") if name]
+    unfit = [name for name in names if not NODE_NAME.fullmatch(name) or names.count(name) > 1]
+    if unfit:
+        raise click.UsageError(f"--nodes: {unfit[0]!r}: give each host once, by its name: its profile is NAME.json")
+    return "", [FleetNode(name) for name in names]
 
 
 def _judged(paths: Sequence[Path], absent: Sequence[Absent]) -> Fleet:

@@ -10,8 +10,8 @@ from kit.errors import KitError
 
 # As sinfo calls them. Others are down, drained, failing, reserved for maintenance, or unknown.
 USABLE = frozenset({"idle", "mixed", "allocated", "completing", "reserved", "powered_down", "powering_up", "planned"})
-# After a state: what powers up or is planned for another job takes jobs; `*` does not answer.
-HARMLESS_SUFFIXES = "~#!%$@^-"
+# After a state: it powers up, is planned for a job, or does not answer right now; where that lasts, it is down.
+SUFFIXES = "~#!%$@^-*"
 
 
 class FleetNode(NamedTuple):
@@ -24,7 +24,7 @@ class FleetNode(NamedTuple):
     @property
     def is_usable(self) -> bool:
         """Whether it takes jobs, now or once its present ones have ended."""
-        return self.state.rstrip(HARMLESS_SUFFIXES) in USABLE
+        return self.state.rstrip(SUFFIXES) in USABLE
 
 
 def slurm_nodes(partition: str | None, wanted: str | None) -> tuple[str, list[FleetNode]]:

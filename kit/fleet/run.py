@@ -21,6 +21,8 @@ from kit.profile.reason import Reason, reason
 CHECK = Path(__file__).with_name("check.py")
 START = "import sys; from reframe.frontend.cli import main; sys.exit(main())"
 OUR_LINE = re.compile(r"^kit: (?!skipped|a \w+ is here)(.+)", re.MULTILINE)
+# What `kit run` advises would go on here, on another machine.
+RESUMED_ALONE = re.compile(r"[;,.]?[^;,.]*`[^`]* --resume [^`]*`.*$")
 # Of Slurm's step daemon, in the job's standard error.
 OVER_TIME = re.compile(r"DUE TO TIME LIMIT|job timed out|TIMEOUT")
 
@@ -81,7 +83,7 @@ def _wait(process: subprocess.Popen[bytes]) -> None:
         process.wait()
     except KeyboardInterrupt:
         process.wait()
-        raise
+        raise KitError("interrupted; what was finished is kept, and --resume goes on") from None
 
 
 def _cases(report: Path) -> dict[str, dict[str, Any]]:
@@ -100,7 +102,8 @@ def _why(case: dict[str, Any]) -> Reason:
     if OVER_TIME.search(output) or OVER_TIME.search(failed):
         return reason("node_time_limit")
     lines = OUR_LINE.findall(output) or [line for line in output.splitlines() if line.strip()]
-    return reason("node_failed", line=lines[-1] if lines else failed)
+    line = lines[-1] if lines else failed
+    return reason("node_failed", line=RESUMED_ALONE.sub("; --resume goes on", line))
 
 
 def _output(case: dict[str, Any]) -> str:

@@ -13,7 +13,8 @@ STDOUT = {"type": "stream", "name": "stdout", "level": "info", "format": "%(mess
 
 def site_settings(plan: FleetPlan) -> dict[str, Any]:
     """Return ReFrame's settings, as its configuration has them."""
-    access = [f"--partition={plan.partition}"] if plan.partition and plan.scheduler in SLURM else []
+    # Begun again by Slurm, a job would wait for its own node for as long as that is down.
+    access = ["--no-requeue", f"--partition={plan.partition}"] if plan.scheduler in SLURM else []
     partition: dict[str, Any] = {
         "name": "nodes",
         "scheduler": plan.scheduler,

@@ -34,6 +34,7 @@ TaskPlugin=task/none
 SelectType=select/cons_tres
 ReturnToService=2
 KillWait=2
+SlurmdTimeout=10
 NodeName=n1 NodeHostname=$host Port=17001 CPUs=1
 NodeName=n2 NodeHostname=$host Port=17002 CPUs=1
 PartitionName=all Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP

@@ -1,7 +1,11 @@
 """`kit fleet` on two real Slurm nodes: a slow one, one that is drained, and what is left is resumed."""
 
 import json
+import os
+import signal
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -70,6 +74,43 @@ def test_a_drained_node_is_named_the_other_measured_and_resume_measures_the_rest
     assert done.returncode in (0, 1), done.stderr
     assert {json.loads(line)["node"] for line in done.stdout.splitlines()} == {"n1", "n2"}
     assert (place / "out/n1.json").read_bytes() == first
+
+
+@pytest.mark.slow  # until Slurm calls the node down
+def test_a_node_that_is_lost_is_named_and_resumed(slurm, place):
+    (place / "waits").touch()
+    started = command(place, f"[ $SLURMD_NODENAME = n2 ] && [ -e {place}/waits ] && touch {place}/begun && sleep 300")
+    words = suite("--out", "out")
+    lose = threading.Thread(target=lose_n2, args=(place / "begun",))
+    lose.start()
+    try:
+        done = fleet(place, *words, *started)
+    finally:
+        lose.join()
+        subprocess.run(["slurmd", "-N", "n2"], check=True)
+    assert done.returncode == 3, done.stderr
+    assert "down" in done.stdout and (place / "out/n1.json").exists()
+    (place / "waits").unlink()
+    assert waited(lambda: "idle" in state_of_n2())
+    assert fleet(place, *words, *started, "--resume").returncode in (0, 1)
+    assert (place / "out/n2.json").exists()
+
+
+def lose_n2(begun):
+    """Kill the daemon of n2 once its job has begun."""
+    assert waited(begun.exists)
+    os.kill(int(Path("/run/slurmd.n2.pid").read_text()), signal.SIGKILL)
+
+
+def state_of_n2():
+    return subprocess.run(["sinfo", "-h", "-n", "n2", "-o", "%T"], capture_output=True, text=True, check=True).stdout
+
+
+def waited(until, limit_s=60):
+    end = time.monotonic() + limit_s
+    while not until() and time.monotonic() < end:
+        time.sleep(0.3)
+    return until()
 
 
 @pytest.mark.parametrize(

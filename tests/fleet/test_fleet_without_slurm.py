@@ -1,7 +1,11 @@
 """`kit fleet` on this machine alone: a job over its time limit, one that fails, and what is no use to begin with."""
 
+import os
+import subprocess
+import sys
+
 import pytest
-from fleet_runs import command, fleet, suite
+from fleet_runs import PYTHONPATH, command, fleet, suite
 
 
 def test_a_job_over_its_time_limit_is_named_and_resumed(reframe, place):
@@ -31,14 +35,27 @@ def test_a_node_whose_kit_fails_says_why_in_its_own_words(reframe, place):
         (("--out", "x", "--batch", "none"), "--batch"),
         (("--label", "mine"), "--label"),
         (("--scheduler", "ssh"), "--nodes"),
+        (("--scheduler", "ssh", "--nodes", "a,b,a"), "'a'"),
+        (("--scheduler", "ssh", "--nodes", "../a"), "'../a'"),
         (("--from", "."), "--from"),
     ],
     ids=str,
 )
-def test_bad_words_are_one_line(place, words, line):
+def test_bad_words_are_one_line(reframe, place, words, line):
     done = fleet(place, *suite(), *words)
     assert done.returncode == 2
     assert line in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_without_reframe_one_line_says_what_to_install(place):
+    code = "import sys; sys.modules['reframe'] = None; from kit.cli import main; main()"
+    environment = os.environ | {"PYTHONPATH": PYTHONPATH}
+    done = subprocess.run(
+        [sys.executable, "-c", code, "fleet", *suite()],
+        cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "steadykit[fleet]" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_no_scheduler_is_one_line(reframe, place):
