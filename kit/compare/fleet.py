@@ -50,6 +50,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     profiles: list[str]  # labels
     versus: Versus
     cells: int  # that it shares with another node
+    kind: list[str]  # model of its CPU, number of CPUs, models of its boards
     of_kind: int  # nodes of its kind, itself included
     differs: list[Mismatch] = []  # of one that stands out: in what it is not as most others of its kind
     findings: list[Finding] = []  # of the same: what the audit finds there and not on most others
@@ -130,6 +131,7 @@ def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Counter[str
             profiles=[run.label for run in of_node],
             versus=versus,
             cells=len({key for run in of_node for key in run.rounds if key in shared}),
+            kind=list(of_node[0].kind),
             of_kind=len(nodes),
             differs=_differing(of_node[-1], others) if versus.verdict in STANDS_OUT else [],
         )

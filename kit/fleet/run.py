@@ -27,6 +27,12 @@ RESUMED_ALONE = re.compile(r"[;,.]?[^;,.]*`[^`]* --resume [^`]*`.*$")
 OVER_TIME = re.compile(r"DUE TO TIME LIMIT|job timed out|TIMEOUT")
 
 
+class InterruptedFleetError(KitError):
+    """Ctrl-C; ReFrame has taken its jobs back."""
+
+    exit_code = 130
+
+
 def check_reframe() -> None:
     """Raise a KitError where ReFrame is not installed."""
     if find_spec("reframe") is None:
@@ -83,7 +89,7 @@ def _wait(process: subprocess.Popen[bytes]) -> None:
         process.wait()
     except KeyboardInterrupt:
         process.wait()
-        raise KitError("interrupted; what was finished is kept, and --resume goes on") from None
+        raise InterruptedFleetError("interrupted; what was finished is kept, and --resume goes on") from None
 
 
 def _cases(report: Path) -> dict[str, dict[str, Any]]:

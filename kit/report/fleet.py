@@ -77,7 +77,9 @@ def _ratio(node: Node) -> str:
 def _reasons(node: Node) -> str:
     """Return what the audit finds there and not elsewhere, and what differs; of a node like the others nothing."""
     if node.of_kind == 1:
-        return "the only one of its kind"
+        model, cpus, *boards = node.kind
+        listed = [f"{count} × {board}" for board, count in Counter(boards).items()]
+        return one_line(f"the only one of its kind: {', '.join([f'{model}, {cpus} CPUs', *listed])}")
     if node.versus.verdict not in STANDS_OUT:
         return ""
     words = [evidence(finding, "its cells").rstrip(".") for finding in node.findings]

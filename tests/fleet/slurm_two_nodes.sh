@@ -3,7 +3,7 @@
 # As root; where it runs already, nothing is done.
 set -euo pipefail
 
-if ! command -v slurmctld slurmd munged >/dev/null; then
+if ! { command -v slurmctld && command -v slurmd && command -v munged; } >/dev/null; then
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
     slurmctld slurmd slurm-client munge >/dev/null
 fi

@@ -46,10 +46,13 @@ def drained(slurm):
 
 def test_a_node_with_half_its_cpu_is_slow_and_the_quota_is_the_reason(slurm, place, half_a_cpu):
     """Each node has a CPU of its own, as two machines have."""
+    first, second, *_ = [*sorted(os.sched_getaffinity(0)), None, None]
+    if second is None:
+        pytest.skip("two nodes that run at once need two CPUs")
     started = command(
         place,
         f"[ $SLURMD_NODENAME = n1 ] || echo $$ > {half_a_cpu}/cgroup.procs",
-        "taskset -pc $([ $SLURMD_NODENAME = n1 ] && echo 0 || echo 1) $$ >&2",
+        f"taskset -pc $([ $SLURMD_NODENAME = n1 ] && echo {first} || echo {second}) $$ >&2",
     )
     done = fleet(place, *suite("--partition", "all", "--out", "out"), *started, "--json")
     assert done.returncode == 1, done.stderr
