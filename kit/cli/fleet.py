@@ -28,7 +28,8 @@ EXIT_SLOW, EXIT_ABSENT = 1, 3
 # Fewer are read in the time that processes take to start.
 PARALLEL_LEAST, CHUNK = 64, 16
 SCHEDULERS = ("squeue", "slurm", "ssh", "local")
-# It names the node's file.
+# Suites and nodes name folders and files.
+UNFIT = re.compile(r"[^\w.-]+", re.ASCII)
 NODE_NAME = re.compile(r"\w[\w.@-]*", re.ASCII)
 # Of `kit run`, and decided here for every node.
 DECIDED = ("out", "resume", "force", "label", "dry_run", "as_json")
@@ -100,7 +101,7 @@ def _measured(
     partition, known = _nodes(scheduler, partition, nodes)
     plan = FleetPlan(
         nodes=[node.name for node in known if node.is_usable],
-        folder=str(Path(out or f"fleet-{suite}").absolute()),
+        folder=str(Path(out or f"fleet-{UNFIT.sub('_', suite)}").absolute()),
         run_in=str(Path.cwd()),
         command=shlex.split(command) if command else [sys.executable, "-m", "kit"],
         arguments=list(arguments),

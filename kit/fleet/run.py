@@ -23,8 +23,8 @@ START = "import sys; from reframe.frontend.cli import main; sys.exit(main())"
 OUR_LINE = re.compile(r"^kit: (?!skipped|a \w+ is here)(.+)", re.MULTILINE)
 # What `kit run` advises would go on here, on another machine.
 RESUMED_ALONE = re.compile(r"[;,.]?[^;,.]*`[^`]* --resume [^`]*`.*$")
-# Of Slurm's step daemon, in the job's standard error.
-OVER_TIME = re.compile(r"DUE TO TIME LIMIT|job timed out|TIMEOUT")
+# Of Slurm's step daemon in the job's standard error; of ReFrame.
+OVER_TIME = re.compile(r"slurmstepd.* DUE TO TIME LIMIT"), re.compile(r"job timed out|TIMEOUT")
 
 
 class InterruptedFleetError(KitError):
@@ -70,7 +70,7 @@ def measure(plan: FleetPlan, retries: int) -> dict[str, Reason]:
         raise KitError(f"{plan.folder}: cannot be written: {error.strerror}; choose another --out") from None
     words = ["-C", str(plan.hidden / "site.py"), "-c", str(CHECK), "--system", SYSTEM, "--prefix", str(plan.hidden)]
     words += ["--nocolor", "--keep-stage-files", "--report-file", str(report), "--max-retries", str(retries), "--run"]
-    environment = {**os.environ, VARIABLE: str(plan.hidden / "plan.json"), "RFM_LOG_DIR": str(plan.hidden)}
+    environment = {**os.environ, VARIABLE: str(plan.hidden / "plan.json")}
     with output:
         process = subprocess.Popen(
             [sys.executable, "-c", START, *words], env=environment, stdout=output, stderr=subprocess.STDOUT
@@ -105,7 +105,7 @@ def _why(case: dict[str, Any]) -> Reason:
     """Return why a job gave no whole profile, as the kit or what starts it said there, else as ReFrame does."""
     output = _output(case)
     failed = str(case.get("fail_reason") or "no job of it has run").splitlines()[0]
-    if OVER_TIME.search(output) or OVER_TIME.search(failed):
+    if OVER_TIME[0].search(output) or OVER_TIME[1].search(failed):
         return reason("node_time_limit")
     lines = OUR_LINE.findall(output) or [line for line in output.splitlines() if line.strip()]
     line = lines[-1] if lines else failed
