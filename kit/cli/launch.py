@@ -1,4 +1,4 @@
-"""`kit launch`: `kit run` in a target's image, on this machine's engine or on other hosts'."""
+"""`kit launch`: `kit run` in a target's image."""
 
 from __future__ import annotations
 
@@ -37,11 +37,10 @@ def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter
 )
 @click.argument("target", type=click.Choice(list(DEVICES)))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SUITE] [OPTIONS OF kit run]")
-@click.option("--host", "hosts", multiple=True, metavar="URL", help="An engine elsewhere: ssh://me@node (repeatable).")
 @click.option(
     "--engine",
     type=click.Choice(["docker", "podman"]),
-    help="This machine's. Default: KIT_ENGINE, else Docker, else Podman.",
+    help="Default: KIT_ENGINE, else Docker, else Podman.",
 )
 @click.option("--image", metavar="NAME", help="Default: steadykit:TARGET, built where it is missing.")
 @click.option(
@@ -64,7 +63,6 @@ def launch(
     *,
     target: str,
     arguments: tuple[str, ...],
-    hosts: tuple[str, ...],
     as_line: bool,
     **options: Any,  # noqa: ANN401 - click's own
 ) -> int:
@@ -72,8 +70,7 @@ def launch(
 
     `kit launch gpu selftest` checks the board, its sensors and clocks there, as `kit selftest --device gpu` does.
 
-    Whatever else `kit run --help` lists may follow, --out and --resume, too. Several --host gather a profile each, one
-    host after the other, and compare them.
+    Whatever else `kit run --help` lists may follow, --out and --resume, too. Other machines: docs/fleet.md.
     """
     from kit.engine.container_run import as_line as line_of
 
@@ -84,14 +81,10 @@ def launch(
     with_gpus = [kind for kind, device in DEVICES.items() if device.in_container.gpus]
     if asked.gpus and target not in with_gpus:
         raise click.UsageError(f"--gpus is for the target {' or '.join(with_gpus)}, not for {target}")
-    if asked.engine and hosts:
-        raise click.UsageError("--engine chooses one of this machine; leave it out, as --host names the engine itself")
-    if as_line and hosts:
-        raise click.UsageError("--print shows a line for this machine; leave out --host")
     if as_line:
         click.echo(line_of(asked))
         return 0
-    return _run_on_hosts(asked, hosts) if hosts else _run_on_this_machine(asked)
+    return _run(asked)
 
 
 def _checked_run(target: str, arguments: tuple[str, ...]) -> ContainerRun:
@@ -137,7 +130,7 @@ def _checked_selftest(target: str, arguments: tuple[str, ...]) -> ContainerRun:
     return ContainerRun(target=target, verb=SELFTEST, arguments=given, out=asked["out"])
 
 
-def _run_on_this_machine(asked: ContainerRun) -> int:
+def _run(asked: ContainerRun) -> int:
     from kit.engine.connection import EngineError
     from kit.engine.container_run import run_here
     from kit.profile.store import read_profile
@@ -163,43 +156,6 @@ def _written(out: str | None, suffix: str = "") -> dict[Path, int]:
     path = Path(out or ".")
     paths = path.glob(f"*.json{suffix}") if path.is_dir() else [path.with_name(path.name + suffix)]
     return {written: written.stat().st_mtime_ns for written in paths if written.exists()}
-
-
-def _run_on_hosts(asked: ContainerRun, hosts: tuple[str, ...]) -> int:
-    """Measure on one host after the other, and compare what came of it."""
-    from kit.cli.compare import compare
-    from kit.engine.connection import connect
-    from kit.engine.remote import for_hosts, run_remote
-    from kit.errors import KitError
-    from kit.profile.store import read_profile
-    from kit.runner.interrupt import StopFlag
-
-    codes, stop, profiles = [0], StopFlag(), list[str]()
-    runs = for_hosts(asked, hosts)
-    # Before the first has measured for an hour.
-    for host in dict.fromkeys(hosts):
-        try:
-            connect(host)
-        except KitError as error:
-            click.echo(f"kit: {error}", err=True)
-            codes.append(error.exit_code)
-            runs = [run for run in runs if run.host != host]
-    for run in runs:
-        if stop.requested:
-            break
-        click.echo(f"kit: {run.host}: {run.out}", err=True)
-        try:
-            with stop.deferring_interrupts():
-                codes.append(_exit_status(run_remote(run, lambda: stop.requested)))
-            if Path(out := str(run.out)).is_file() and run.verb == "run":
-                read_profile(Path(out))
-                profiles.append(out)
-        except KitError as error:
-            click.echo(f"kit: {error}", err=True)
-            codes.append(error.exit_code)
-    if len(profiles) > 1 and not stop.requested:
-        compare.main(profiles, standalone_mode=False)
-    return max(codes)
 
 
 def _exit_status(ended: Ended) -> int:

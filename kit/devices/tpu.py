@@ -29,8 +29,7 @@ class Tpu(Device):
         # Cloud TPU documentation, "Run a container on a TPU VM"; VFIO needs its control file and locked memory, too.
         files=(tpu.ACCEL_FILES, "vfio/vfio", tpu.VFIO_GROUPS),
         file_unseen="/dev/vfio",  # of a v5 or later
-        why_no_files="no TPU on the engine's host: neither /dev/accel* nor /dev/vfio/*; run on a TPU VM, or name one "
-        "with --host ssh://…",
+        why_no_files="no TPU on the engine's host: neither /dev/accel* nor /dev/vfio/*; run on a TPU VM",
         unlimited_memlock=True,
     )
 

@@ -1,4 +1,4 @@
-"""An engine, Docker or Podman: this machine's, a context's, or another host's."""
+"""The engine that was chosen, Docker or Podman."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from kit.engine.podman import podman_socket
-from kit.engine.tunnel import forwarded
 from kit.errors import KitError
 
 if TYPE_CHECKING:
@@ -20,27 +19,28 @@ TIMEOUT_S = 30
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
 ENGINES = ("docker", "podman")
 ENGINE_VARIABLE = "KIT_ENGINE"
-SCHEMES = ("ssh://", "unix://", "tcp://")
+SCHEMES = ("unix://", "tcp://")
+SSH = "ssh://"
 
 
 class EngineError(KitError):
     """No engine answers, or it cannot do what is asked."""
 
 
-def connect(host: str | None = None, engine: str | None = None) -> docker.DockerClient:
-    """Return a client of the engine at `engine_address(host, engine)`; ssh:// through the system's own ssh.
+def connect(engine: str | None = None) -> docker.DockerClient:
+    """Return a client of the engine at `engine_address(engine)`.
 
     Where nothing was chosen and Docker does not answer it is Podman's, if that is installed.
 
     Raises:
         EngineError: nothing answers there, it may not be used, or it is too old.
-        KitError: ssh does not get there, or Podman's service does not start.
+        KitError: Podman's service does not start.
     """
-    address = engine_address(host, engine)
+    address = engine_address(engine)
     try:
         return _client(address)
     except EngineError:
-        is_chosen = host or _engine(engine) or os.environ.get("DOCKER_HOST") or address["base_url"] != DEFAULT_SOCKET
+        is_chosen = _engine(engine) or os.environ.get("DOCKER_HOST") or address["base_url"] != DEFAULT_SOCKET
         if is_chosen or not shutil.which("podman"):
             raise
     return _client({"base_url": podman_socket()})
@@ -50,9 +50,13 @@ def _client(address: dict[str, Any]) -> docker.DockerClient:
     import docker
 
     url = address["base_url"]
-    reached = forwarded(url) if url.startswith("ssh://") else url
+    if url.startswith(SSH):
+        raise EngineError(
+            f"{url}: an engine of another machine, which shares no folder with this one; run `kit launch` there "
+            f"(`ssh {url.removeprefix(SSH).partition('/')[0]} kit launch …`), or `kit fleet` on several"
+        )
     try:
-        client = docker.DockerClient(**address | {"base_url": reached}, timeout=TIMEOUT_S)
+        client = docker.DockerClient(**address, timeout=TIMEOUT_S)
         version = tuple(int(part) for part in str(client.version()["ApiVersion"]).split("."))
     except docker.errors.InvalidVersion:  # below the SDK's own least
         version = (0,)
@@ -82,7 +86,7 @@ def local_engine() -> docker.DockerClient:
     if not url.startswith("unix://"):
         raise EngineError(
             f"{url}: images take turns on this machine only; unset DOCKER_HOST and use this machine's own engine "
-            "(`docker context use default`), or run `kit launch --host` for each image"
+            "(`docker context use default`), or run `kit run` there"
         )
     return connect()
 
@@ -101,8 +105,8 @@ def _engine(engine: str | None) -> str | None:
     return engine
 
 
-def engine_address(host: str | None = None, engine: str | None = None) -> dict[str, Any]:
-    """Return where the engine is: `host`, else the `engine` podman's, else as the `docker` command has it.
+def engine_address(engine: str | None = None) -> dict[str, Any]:
+    """Return where the engine is: Podman's where that is chosen, else as the `docker` command has it.
 
     That is DOCKER_HOST, else DOCKER_CONTEXT's, else the current context's. It has `base_url`, and `tls` where the
     environment or the context has certificates.
@@ -110,14 +114,14 @@ def engine_address(host: str | None = None, engine: str | None = None) -> dict[s
     Raises:
         EngineError: it is no address, no engine, or the context cannot be read.
     """
-    if _engine(engine) == "podman" and not host:
+    if _engine(engine) == "podman":
         return {"base_url": podman_socket()}
     from docker.context import ContextAPI
     from docker.utils import kwargs_from_env
 
-    if named := host or os.environ.get("DOCKER_HOST"):
-        if not named.startswith(SCHEMES):
-            raise EngineError(f"{named}: not an engine's address; give ssh://me@node, unix:///path or tcp://node:2376")
+    if named := os.environ.get("DOCKER_HOST"):
+        if not named.startswith((*SCHEMES, SSH)):
+            raise EngineError(f"DOCKER_HOST={named}: not an engine's address; give unix:///path or tcp://node:2376")
         return dict(kwargs_from_env({**os.environ, "DOCKER_HOST": named}))
     chosen = os.environ.get("DOCKER_CONTEXT")
     try:

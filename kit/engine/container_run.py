@@ -42,8 +42,7 @@ class ContainerRun(NamedTuple):
     out: str | None = None  # among them
     files: tuple[Path, ...] = ()  # that they name
     may_exist: bool = False  # the profile may be there: the run resumes it, or replaces it
-    host: str | None = None  # of the engine; null: this machine's
-    engine: str | None = None  # of this machine; null: KIT_ENGINE's, else the one that is there
+    engine: str | None = None  # null: KIT_ENGINE's, else the one that is there
     image: str | None = None  # null: the target's
     cpus: int | None = None  # how many
     cpuset: str | None = None  # which: "0,1"
@@ -54,7 +53,7 @@ class ContainerRun(NamedTuple):
 
     def command(self) -> str:
         """Return what was typed but for the arguments of `kit run`: a resumed run needs the same."""
-        given = {"--host": self.host, "--engine": self.engine, "--image": self.image, "--cpus": self.cpus}
+        given = {"--engine": self.engine, "--image": self.image, "--cpus": self.cpus}
         given |= {"--cpuset": self.cpuset, "--memory": self.memory, "--gpus": self.gpus}
         words = [word for option, value in given.items() if value for word in (option, str(value))]
         return shlex.join(["kit", "launch", self.target, *words, *(["--rapl"] if self.rapl else [])])
@@ -67,7 +66,7 @@ def run_here(run: ContainerRun, is_stopping: Callable[[], bool]) -> Ended:
         EngineError: there is no engine, no image, no such device; or the engine refuses or goes away.
     """
     options = _options_here(run)
-    client = connect(engine=run.engine)
+    client = connect(run.engine)
     options = for_kind(client, options)
     image = image_of(client, run)
     return run_in(client, image, with_devices(client, run.target, options._replace(image=image.digest)), is_stopping)
@@ -100,7 +99,7 @@ def as_line(run: ContainerRun) -> str:
 
 def image_of(client: docker.DockerClient, run: ContainerRun) -> Image:
     """Return the image that was asked for, or the target's, which is built where it is missing."""
-    return need_image(client, run.image) if run.image else find_or_build(client, run.host, run.target)
+    return need_image(client, run.image) if run.image else find_or_build(client, run.target)
 
 
 def _options_here(run: ContainerRun) -> ContainerOptions:

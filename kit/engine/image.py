@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -65,10 +64,10 @@ def need_image(client: docker.DockerClient, name: str) -> Image:
     return image
 
 
-def find_or_build(client: docker.DockerClient, host: str | None, target: str) -> Image:
+def find_or_build(client: docker.DockerClient, target: str) -> Image:
     """Return the target's image, built from this checkout where the engine's is not of this kit.
 
-    The engine's own command builds, and is given its `host` as it was asked for.
+    The engine's own command builds.
 
     Raises:
         EngineError: there is none, and it cannot be built.
@@ -83,9 +82,7 @@ def find_or_build(client: docker.DockerClient, host: str | None, target: str) ->
             f"the engine has {other or 'no image'} {name}, and no Dockerfile.{target} is here to build it from; "
             f"run `make image-{target}` in a checkout, or name an image with --image"
         )
-    environment = {**os.environ, "DOCKER_HOST": host} if host else {**os.environ}
-    if podman_version(client):
-        environment["DOCKER"] = f"podman --url {shlex.quote(host)}" if host else "podman"
+    environment = {**os.environ, "DOCKER": "podman"} if podman_version(client) else {**os.environ}
     built = subprocess.run(["make", f"image-{target}"], cwd=CHECKOUT, env=environment, stdout=2, check=False)
     if built.returncode or (built_image := find_image(client, name)) is None:
         old = f"; --image {name} measures in the one of another revision that is there" if image else ""

@@ -1,4 +1,4 @@
-"""A unix socket that a command serves here until this process ends."""
+"""A unix socket that a command serves until this process ends."""
 
 from __future__ import annotations
 

@@ -129,42 +129,6 @@ def test_two_images_take_turns(client, image, tmp_path):
     assert containers(client) == []
 
 
-def test_two_hosts_are_measured_and_compared(launch, tmp_path):
-    socket = tmp_path / "other.sock"
-    socket.symlink_to("/var/run/docker.sock")
-    hosts = ("--host", "unix:///var/run/docker.sock", "--host", f"unix://{socket}")
-    (tmp_path / "in here").mkdir()
-    done = launch(*hosts, *SHORT, "--out", "in here/both.json")
-    assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in tmp_path.glob("in here/*.json")) == ["both-docker.json", "both-other.json"]
-    assert "both-other" in done.stdout
-
-
-def test_an_interrupted_run_elsewhere_is_finished(launch, client, image, tmp_path):
-    host = ("--host", "unix:///var/run/docker.sock")
-    process = subprocess.Popen(
-        command(image, *host, "--quick", *ONE, "--rounds", "3", "--out", "run.json"),
-        cwd=tmp_path, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    while "round 1 of 3 done" not in process.stderr.readline():
-        assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=ENDS_S)
-    assert process.returncode == 130
-    assert (tmp_path / "run.json.rounds").is_dir()
-    ended = launch(*host, "--resume", "--out", "run.json")
-    assert ended.returncode == 0, ended.stderr
-    assert len(read_profile(tmp_path / "run.json").cells[0].launches) == 3
-    assert not (tmp_path / "run.json.rounds").exists()
-    assert len(list(tmp_path.glob("run.json.*.steps.npz"))) == 1
-    before = (tmp_path / "run.json").read_bytes()
-    again = launch(*host, "--resume", "--out", "run.json")
-    assert (again.returncode, "complete" in again.stderr) == (2, True), again.stderr
-    assert (tmp_path / "run.json").read_bytes() == before, "what is complete is not measured again"
-    volumes = {volume.name for volume in client.volumes.list(filters={"label": LABEL})}
-    assert volumes <= {"steadykit-data"}
-
-
 @pytest.mark.parametrize(
     ("words", "environment", "says"),
     [
@@ -172,11 +136,10 @@ def test_an_interrupted_run_elsewhere_is_finished(launch, client, image, tmp_pat
         (("cpu", "--image", "no-such:image"), {}, "the engine has no image no-such:image"),
         (("cpu", "--cpus", "4096"), {}, "--cpus"),
         (("cpu", "--gpus", "0"), {}, "--gpus is for the target gpu"),
-        (("cpu", "--host", "node"), {}, "not an engine's address"),
+        (("cpu",), {"DOCKER_HOST": "node"}, "not an engine's address"),
         (("cpu", "--out", "/usr/x.json"), {}, "a container has its own"),
         (("gpu",), {}, "NVIDIA runtime"),
         (("tpu",), {}, "no TPU on the engine's host"),
-        (("cpu", "--host", "ssh://127.0.0.1:1"), {}, "ssh://127.0.0.1:1"),
     ],
 )
 def test_what_cannot_be_is_one_line(image, tmp_path, words, environment, says):

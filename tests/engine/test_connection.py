@@ -9,8 +9,6 @@ import pytest
 
 from kit.engine.connection import EngineError, connect, engine_address, local_engine
 from kit.engine.container import explained
-from kit.engine.tunnel import forwarded
-from kit.errors import KitError
 
 
 @pytest.fixture
@@ -35,9 +33,10 @@ def answering(tmp_path):
         server.server_close()
 
 
-def test_no_engine_says_how_to_name_another(tmp_path):
+def test_no_engine_says_how_to_name_another(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(EngineError, match="no Docker engine answers; start it"):
-        connect(f"unix://{tmp_path}/none.sock")
+        connect()
 
 
 @pytest.mark.parametrize(
@@ -47,9 +46,10 @@ def test_no_engine_says_how_to_name_another(tmp_path):
         *((b'{"ApiVersion": "%s", "Version": "18.06"}' % old, r"1\.40.*Docker 19\.03") for old in (b"1.20", b"1.39")),
     ],
 )
-def test_what_is_no_engine_or_an_old_one_is_one_line(answering, body, line):
+def test_what_is_no_engine_or_an_old_one_is_one_line(monkeypatch, answering, body, line):
+    monkeypatch.setenv("DOCKER_HOST", answering(body))
     with pytest.raises(EngineError, match=line):
-        connect(answering(body))
+        connect()
 
 
 def test_images_take_turns_on_this_machine_only(monkeypatch):
@@ -58,10 +58,10 @@ def test_images_take_turns_on_this_machine_only(monkeypatch):
         local_engine()
 
 
-def test_what_is_named_comes_before_the_variable(monkeypatch):
-    monkeypatch.setenv("DOCKER_HOST", "tcp://other:2375")
-    assert engine_address("unix:///mine.sock")["base_url"] == "unix:///mine.sock"
-    assert engine_address()["base_url"] == "tcp://other:2375"
+def test_another_machines_engine_is_refused_as_it_shares_no_folder(monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", "ssh://me@node")
+    with pytest.raises(EngineError, match="`ssh me@node kit launch …`"):
+        connect()
 
 
 def test_a_context_is_followed_as_the_docker_command_does(monkeypatch, tmp_path):
@@ -77,12 +77,6 @@ def test_a_context_is_followed_as_the_docker_command_does(monkeypatch, tmp_path)
     monkeypatch.setenv("DOCKER_CONTEXT", "nowhere")
     with pytest.raises(EngineError, match="there is no context nowhere"):
         engine_address()
-
-
-def test_without_ssh_a_host_is_one_line(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(KitError, match="install an ssh client"):
-        forwarded("ssh://nobody@nowhere")
 
 
 @pytest.mark.parametrize(

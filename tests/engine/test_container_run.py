@@ -15,7 +15,6 @@ from kit.engine.container_options import ContainerOptions
 from kit.engine.container_run import ContainerRun, as_line
 from kit.engine.devices import with_devices
 from kit.engine.image import Image
-from kit.engine.remote import for_hosts
 from kit.version import __version__
 
 
@@ -93,11 +92,6 @@ def test_an_engine_that_cannot_give_gpus_is_told_what_it_lacks(info, gives):
     else:
         with pytest.raises(EngineError, match="NVIDIA Container Toolkit"):
             with_devices(client, "gpu", least)
-
-
-def test_one_host_given_twice_is_measured_twice():
-    runs = for_hosts(ContainerRun("cpu", out="run.json"), ["ssh://one", "ssh://one"])
-    assert [run.out for run in runs] == ["run-one-1.json", "run-one-2.json"]
 
 
 @pytest.mark.parametrize(

@@ -168,8 +168,14 @@ def test_the_printed_line_is_of_the_engine_that_is_chosen_else_installed(install
     assert engine_for_line("podman") == "podman"
 
 
+def client_at(url):
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("DOCKER_HOST", url)
+        return connect()
+
+
 def test_a_rootless_engine_gets_what_it_can_give(served, tmp_path):
-    client = connect(served(tmp_path / "podman.sock", ROOTLESS_PODMAN))
+    client = client_at(served(tmp_path / "podman.sock", ROOTLESS_PODMAN))
     given = for_kind(client, OPTIONS).for_engine()
     assert (given["user"], given["cpuset_cpus"]) == ("0:0", None)
     assert given["entrypoint"] == ["taskset", "-c", "0,1", "kit"]
@@ -179,12 +185,12 @@ def test_a_rootless_engine_gets_what_it_can_give(served, tmp_path):
 
 def test_a_delegated_controller_limits_memory_and_docker_is_asked_as_ever(served, tmp_path):
     delegated = ROOTLESS_PODMAN | {"host": {"cgroupControllers": ["memory"]}}
-    client = connect(served(tmp_path / "podman.sock", delegated))
+    client = client_at(served(tmp_path / "podman.sock", delegated))
     assert for_kind(client, OPTIONS._replace(memory="1g")).for_engine()["mem_limit"] == "1g"
-    client = connect(served(tmp_path / "engine.sock", DOCKER))
+    client = client_at(served(tmp_path / "engine.sock", DOCKER))
     given = for_kind(client, OPTIONS).for_engine()
     assert (given["user"], given["cpuset_cpus"], given["entrypoint"]) == ("12:34", "0,1", ["kit"])
-    rootless = connect(
+    rootless = client_at(
         served(tmp_path / "own.sock", DOCKER | {"SecurityOptions": ["name=rootless"], "MemoryLimit": False})
     )
     assert for_kind(rootless, OPTIONS).for_engine()["user"] == "0:0"
@@ -192,9 +198,9 @@ def test_a_delegated_controller_limits_memory_and_docker_is_asked_as_ever(served
 
 
 def test_gpus_are_devices_of_podman_and_refused_where_it_would_leave_them_out(served, tmp_path):
-    old = connect(served(tmp_path / "old.sock", ROOTLESS_PODMAN))
+    old = client_at(served(tmp_path / "old.sock", ROOTLESS_PODMAN))
     assert "since 5.4" in refused(with_devices, old, "gpu", OPTIONS)
-    new = connect(served(tmp_path / "new.sock", ROOTLESS_PODMAN | {"Version": "5.4.0-rc1"}))
+    new = client_at(served(tmp_path / "new.sock", ROOTLESS_PODMAN | {"Version": "5.4.0-rc1"}))
     (request,) = with_devices(new, "gpu", for_kind(new, OPTIONS)).for_engine()["device_requests"]
     assert (request["Driver"], request["DeviceIDs"]) == ("cdi", ["nvidia.com/gpu=0", "nvidia.com/gpu=2"])
     assert "nvidia-ctk cdi generate" in explained(RuntimeError("unresolvable CDI devices nvidia.com/gpu=all"))
