@@ -41,10 +41,10 @@ class BackendEntry(NamedTuple):
         """Return the environment variable that names the interpreter which has the framework."""
         return f"KIT_PYTHON_{self.name.upper()}"
 
-    def ranks(self, cell: Cell, variables: Mapping[str, str]) -> int:
-        """Return how many processes a cell of this framework has, where its members have these `variables`."""
+    def ranks(self, cell: Cell, variables: Mapping[str, str], hosts: int = 1) -> int:
+        """Return how many processes a cell of this framework has on so many hosts; members have these `variables`."""
         is_each = self.data_parallel.get(cell.device) == "ranks" or variables.get(PROCESS_EACH, "") not in ("", "0")
-        return cell.devices if is_each else 1
+        return cell.devices if is_each else hosts
 
     def untranslated(self, layer: object) -> BackendError:
         """Return the error of a backend that has no translation of a kind of layer."""

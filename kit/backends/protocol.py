@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.backends.ranks import Ranks
+from kit.backends.ranks import RankPlace
 from kit.profile.cell import Cell
 from kit.profile.launch import Compilations
 from kit.profile.reason import Reason
@@ -120,7 +120,7 @@ class Backend(Protocol):
     def set_threads(self, threads: int | None) -> ThreadSetting:
         """Set compute threads; None: leave them as they are. Called once, before anything runs on a device."""
 
-    def join(self, ranks: Ranks, kind: str, devices: int) -> None:
+    def join(self, ranks: RankPlace, kind: str, devices: int) -> None:
         """Prepare for programs of several devices: `devices` of a kind in this process, which is one of `ranks`.
 
         Called once, before `set_threads`, where a cell has several. `build` then builds the part of this process: its

@@ -14,8 +14,8 @@ from kit.profile.cell import NO_ALL_REDUCE
 PROCESS_EACH = "KIT_PROCESS_EACH"
 
 
-class Ranks(NamedTuple):
-    """Which of a cell's processes this is."""
+class RankPlace(NamedTuple):
+    """Which of a cell's processes this is, and where all are."""
 
     number: int
     addresses: tuple[str, ...]  # host:port of each rank, free for the framework's own rendezvous
@@ -29,7 +29,7 @@ class Ranks(NamedTuple):
 # Ranks are stopped while other members run: no framework may take that for an end. The kit itself sees one end at once.
 HEARTBEAT_LIMIT_S = 7 * 24 * 3600
 
-ALONE = Ranks(0, ("",))
+ALONE = RankPlace(0, ("",))
 
 
 def all_reduces() -> bool:

@@ -89,6 +89,13 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
     metavar="N,…",
     help="So many share a batch; several are compared.",
 )
+@click.option(
+    "--hosts",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Divide --devices over so many hosts of this Slurm allocation.",
+)
 @_listed("--task", "tasks", of=click.Choice(["train", "infer", "fit"]), help="This task alone.")
 @_listed("--batch", "batches", of=click.IntRange(min=1), metavar="N,…", help="Samples per step; several are compared.")
 @click.option(
@@ -175,7 +182,7 @@ def measure(running: Run, budget: float | None, *, shows_table: bool = False) ->
         except KeyboardInterrupt:
             pass
         else:
-            why = f"the budget of {budget or 0:g} s has ended" if profile.interrupted else ""
+            why = _why_unfinished(running, budget) if profile.interrupted else ""
         if profile is None and shows_table and running.rounds_done and running.path.exists():
             _print_table(running)
         if why:
@@ -186,6 +193,14 @@ def measure(running: Run, budget: float | None, *, shows_table: bool = False) ->
             saved = f"{running.rounds_done}{of} rounds{more} saved"
             click.echo(f"kit: {why}; {saved}. Resume: `{resuming(running.path)}`", err=True)
     return profile
+
+
+def _why_unfinished(running: Run, budget: float | None) -> str:
+    from kit.runner.next_round import lost_with
+
+    hosts = ", ".join(sorted({str(lost_with(launch)) for launch in running.lost}))
+    launches = f"{len(running.lost)} launch{'es' if len(running.lost) > 1 else ''}"
+    return f"{launches} lost with {hosts}" if hosts else f"the budget of {budget or 0:g} s has ended"
 
 
 def begin(options: dict[str, Any]) -> Run:
@@ -209,6 +224,7 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
     from kit.printable import printable_line
     from kit.report.sentences import sentence
     from kit.runner.cpus import threads_here, usable_cpus
+    from kit.runner.hosts import check_hosts
     from kit.runner.member import phase_limit_s
     from kit.runner.prepare import (
         check_counts,
@@ -261,7 +277,8 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
             names = ", ".join(dict.fromkeys(cell.backend for cell in planned))
             raise click.UsageError(f"--ceilings: {names} has no operations that show what it reaches; leave it out")
     check_devices(planned)
-    check_counts(planned, len(usable_cpus()))
+    check_hosts(planned, variants, options["hosts"])
+    check_counts(planned, len(usable_cpus()), options["hosts"])
     cells, skipped = drop_missing_backends(planned, variants, axes["backends"])
     for entry in skipped:
         click.echo(f"kit: skipped: {sentence(entry.reason)}", err=True)
@@ -280,6 +297,7 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
         precision_pct=options["until_precision"],
         label=options["label"],
         options=_options(),
+        hosts=options["hosts"],
     )
     if not options["devices"]:
         for kind, model in devices_idle(plan.identity, cells):

@@ -201,6 +201,11 @@ FACTS: dict[str, Fact] = {
         title="memory limit",
         effect="Near its limit a container reclaims page cache or is killed.",
     ),
+    "hosts": Fact(
+        WARNS,
+        lambda profile: profile.suite.hosts,
+        effect="Between hosts gradients cross a network.",
+    ),
     "container": Fact(
         WARNS,
         lambda profile: _or_none(profile.identity.container.engine),

@@ -57,6 +57,7 @@ class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
     data_reason: Reason | None = None  # why synthetic, when `auto` fell back
     seed: Int64
     skipped: list[Skipped] = []
+    hosts: Int64 = 1  # that cells of several devices were divided over
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,10 @@ class _Shown(NamedTuple):
 def sentence(reason: Reason) -> str:
     """Return the reason in words, without a full stop; an unknown one as its code and values."""
     words = filled(REASONS, reason.code, reason.values)
-    return f"{words} (rank {reason.values['rank']})" if "rank" in reason.values else words
+    if "rank" not in reason.values:
+        return words
+    host = f" on {reason.values['host']}" if "host" in reason.values else ""
+    return f"{words} (rank {reason.values['rank']}{host})"
 
 
 def filled(templates: Templates, code: str, values: Mapping[str, Value]) -> str:
@@ -57,6 +60,7 @@ REASONS: Templates = {
     "out_of_memory": "killed for lack of memory ({signal})",
     "signal": "killed by {signal}",
     "rank_exit": "ended with exit code {exit_code}",
+    "ranks_differ": "has {what} {there}, and rank 0 {here}",
     "exit_code": "ended with exit code {exit_code}: {message}",
     "closed_its_pipes": "closed its pipes to the runner",
     "protocol": "its answer is not this kit's: {message}",
@@ -70,6 +74,8 @@ REASONS: Templates = {
     "fit_runs_alone": "a fit runs alone from its first to its last step",
     "board_held": "another process holds GPU {gpu}, which takes one at a time (nvidia-smi -i {gpu} lists it, and "
     "-c DEFAULT lets several in)",
+    "several_hosts": "a member on several hosts cannot be stopped while others run",
+    "several_hosts_energy": "drawn on several hosts, of which one is sampled",
     "exclusive_device": "only one process at a time may hold the {device}",
     "synthetic_data": "synthetic data has no accuracy",
     "download_failed": "{file} cannot be downloaded ({tried})",

@@ -208,7 +208,10 @@ class Member:
         if windows := (not on_cpu and [_windows(done.part)[0] for done in long_blocks]) or _windows(launch):
             launch.sensors, launch.sensor_reasons = samples.summaries(windows), samples.too_slow(windows)
         entries = self._energy(key, launch, samples, with_compile=idle is not None)
-        launch.energy += [_of_board(_with_idle(entry, samples, idle), boards) for entry in entries]
+        entries = [_of_board(_with_idle(entry, samples, idle), boards) for entry in entries]
+        if self._request.prepare.hosts:
+            entries = [_without_joules(entry, reason("several_hosts_energy")) for entry in entries]
+        launch.energy += entries
 
     def _energy(self, key: LaunchKey, launch: Launch, samples: Samples, *, with_compile: bool) -> list[Energy]:
         """Return joules of the long block, of a fit's own blocks, and of what came before the first step's end."""
@@ -374,8 +377,10 @@ def _of_board(entry: Energy, boards: Boards) -> Energy:
     known = [state.processes for state in states if state.processes is not None]
     entry = replace(entry, idle_processes=max(known, default=None))
     why = why_not_its_joules(states)
-    if why is None:
-        return entry
+    return entry if why is None else _without_joules(entry, why)
+
+
+def _without_joules(entry: Energy, why: Reason) -> Energy:
     return replace(entry, joules_j=None, window_ns=None, updates=None, error_share=None, power_max_w=None, reason=why)
 
 

@@ -30,8 +30,16 @@ def failed_cells(launches: Iterable[Launch]) -> set[str]:
     return {
         launch.cell_key
         for launch in launches
-        if launch.failure is not None and launch.failure.reason.code != SHARED_PROCESS_ENDED
+        if launch.failure is not None
+        and launch.failure.reason.code != SHARED_PROCESS_ENDED
+        and lost_with(launch) is None
     }
+
+
+def lost_with(launch: Launch) -> str | None:
+    """Return the other host whose rank failed a launch, or went with it; None: that was not so."""
+    host = launch.failure.reason.values.get("host") if launch.failure is not None else None
+    return None if host is None else str(host)
 
 
 def next_round(plan: RunPlan, launches: Sequence[Launch], ended: int) -> tuple[int, list[SharedGroups]] | None:
@@ -67,7 +75,7 @@ def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[S
 
 
 def _is_whole(shared: SharedGroups, launches: Iterable[Launch], number: int) -> bool:
-    there = {(launch.group, launch.cell_key) for launch in launches if launch.round == number}
+    there = {(of.group, of.cell_key) for of in launches if of.round == number and lost_with(of) is None}
     return all((group.key, key) in there for group in shared.groups for key in group.cells)
 
 

@@ -60,10 +60,10 @@ def check_devices(cells: Sequence[Cell]) -> None:
             )
 
 
-def check_counts(cells: Sequence[Cell], cpus: int) -> None:
+def check_counts(cells: Sequence[Cell], cpus: int, hosts: int = 1) -> None:
     """Raise KitError where a cell has more devices than there are; what only a framework can count is left to it."""
     for cell in cells:
-        if cell.device == "cpu" and cell.devices > cpus:
+        if cell.device == "cpu" and cell.devices // min(cell.devices, hosts) > cpus:
             raise KitError(
                 f"--devices {cell.devices}: on a CPU each takes one of its own, and {cpus} may be used; give fewer"
             )
@@ -159,6 +159,7 @@ def prepare(
     precision_pct: float | None = None,
     label: str = "",
     options: dict[str, Any] | None = None,
+    hosts: int = 1,
 ) -> RunPlan:
     """Return the plan of a new run of these cells, on the CPUs that are usable here.
 
@@ -173,6 +174,7 @@ def prepare(
         precision_pct: rounds go on until each difference is known to within it.
         label: the user's own name for the run.
         options: of the command line, by the name they are typed with.
+        hosts: that cells of several devices are divided over.
     """
     rounds, sensors = suite.measure.rounds if precision_pct is None else ROUNDS_PRELIMINARY, probe_all()
     return RunPlan(
@@ -196,6 +198,7 @@ def prepare(
             data_reason=data[1],
             seed=seed,
             skipped=list(skipped),
+            hosts=hosts,
         ),
         cells=list(cells),
         groups=plan_groups(cells, suite.compared, suite.baseline),

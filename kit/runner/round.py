@@ -59,6 +59,7 @@ class Context(NamedTuple):
     stop: StopFlag
     memory_b: dict[str, int]  # member's name -> resident bytes that it was seen with; rounds add to it
     crowded: dict[frozenset[str], Reason]  # keys of cells -> why they cannot share a device; rounds add to it
+    hosts: Sequence[str] = ()  # that cells of several devices are divided over, this one first; none: this one alone
 
 
 def run_round(context: Context, shared: SharedGroups, number: int) -> list[KeptLaunch]:
@@ -98,7 +99,7 @@ class _Round:
         """Return the members, ended, with their launches."""
         cells = [cell for plan in self._order for cell in plan.cells]
         crowded, together = self._context.crowded, frozenset(cell.key for cell in cells)
-        why = exclusive_device(cells) or crowded.get(together) if len(self._order) > 1 else None
+        why = _why_sequential(self._context, cells) or crowded.get(together) if len(self._order) > 1 else None
         outcome = self._in_blocks() if why is None else why
         if isinstance(outcome, Reason):
             if outcome.code == LACK_OF_DEVICE_MEMORY:
@@ -150,7 +151,7 @@ class _Round:
         """Start a member and leave it stopped, its framework imported; one that fails says why in its launches."""
         context = self._context
         context.progress.starting(plan)
-        request = member_request(context.plan, plan, self._number, share)
+        request = member_request(context.plan, plan, self._number, share, context.hosts)
         member = Member(plan, request, context.start(request), self._groups, self._number, context.stop)
         for (key, _), launch in member.launches.items():
             why = reason("fit_runs_alone") if member.cell(key).task == "fit" else why_sequential
@@ -222,12 +223,20 @@ class _Round:
         return done
 
 
-def member_request(plan: RunPlan, member: MemberPlan, number: int, share: float) -> MemberRequest:
+def _why_sequential(context: Context, cells: Sequence[Cell]) -> Reason | None:
+    """Return why members cannot be alive together: a member on several hosts cannot be stopped while others run."""
+    return reason("several_hosts") if context.hosts else exclusive_device(cells)
+
+
+def member_request(
+    plan: RunPlan, member: MemberPlan, number: int, share: float, hosts: Sequence[str] = ()
+) -> MemberRequest:
     """Return what a member is started with; `share`: of the device memory that members may take."""
     first = member.cells[0]
     variants = {variant.name: variant for variant in plan.suite.variants}
     variant = variants.get(first.variant, Variant(name=first.variant))
-    ranks = CATALOG[first.backend].ranks(first, {**os.environ, **variant.env})
+    over = list(hosts[: first.devices]) if first.devices > 1 else []
+    ranks = CATALOG[first.backend].ranks(first, {**os.environ, **variant.env}, max(1, len(over)))
     threads = first.threads or default_threads(plan.cpus, plan.identity.container.cpu_limit)
     prepare = Prepare(
         programs=[ProgramRequest(cell=cell, slowdown_pct=variant.slowdown_pct, repeat=number) for cell in member.cells],
@@ -235,8 +244,9 @@ def member_request(plan: RunPlan, member: MemberPlan, number: int, share: float)
         plan=steps_of(plan.suite.plan, member.cells),
         data=plan.suite.data,
         seed=plan.suite.seed,
-        threads=max(1, threads // ranks),
+        threads=max(1, threads * max(1, len(over)) // ranks),
         ranks=ranks,
+        hosts=over,
         tells_threads=not {*variant.env} & {*THREAD_VARIABLES},
         cpus=plan.cpus,
         clock=plan.clock,

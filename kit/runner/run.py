@@ -26,9 +26,10 @@ from kit.profile.store import write_profile
 from kit.profile.unfinished import KeptLaunch, RunPlan, UnfinishedRun
 from kit.resume_command import resuming
 from kit.runner.cpus import usable_cpus
+from kit.runner.hosts import allocated_hosts
 from kit.runner.interrupt import StopFlag
 from kit.runner.member import phase_limit_s
-from kit.runner.next_round import failed_cells, next_round
+from kit.runner.next_round import failed_cells, lost_with, next_round
 from kit.runner.processes import start_process
 from kit.runner.processes.process import MemberRequest, Process
 from kit.runner.resumable import check_options, check_resumable, without_counters
@@ -89,11 +90,16 @@ class Run:
     @property
     def failed(self) -> list[Launch]:
         """The first failed launch of each cell that failed."""
-        failed = failed_cells(self.launches)
+        failed = failed_cells(self.launches) | {launch.cell_key for launch in self.lost}
         first = {launch.cell_key: launch for launch in reversed(self.launches) if launch.failure is not None}
         return [
             launch for launch in self.launches if first.get(launch.cell_key) is launch and launch.cell_key in failed
         ]
+
+    @property
+    def lost(self) -> list[Launch]:
+        """The launches that failed with another host: a resumed run makes them again."""
+        return [launch for launch in self.launches if lost_with(launch) is not None]
 
     def run(
         self,
@@ -102,16 +108,20 @@ class Run:
         budget_s: float | None = None,
         start: Callable[[MemberRequest], Process] = start_process,
     ) -> Profile:
-        """Run what remains and write the profile. Past `budget_s` no further round begins; the folder stays then.
+        """Run what remains and write the profile. Past `budget_s` no further round begins.
+
+        The folder stays then, and where launches were lost with a host.
 
         Raises:
             KeyboardInterrupt: after the profile of the whole rounds is written; the folder stays for `resume`.
-            KitError: the disk is full, or the folder is gone; what had finished is kept.
+            KitError: the disk is full, the folder is gone, or hosts are wanted that are not here; what had finished
+                is kept.
         """
+        hosts = allocated_hosts(self.plan.suite.hosts)
         bounded = budget_s is not None and budget_s < math.inf  # nor NaN, which click lets pass
         deadline_ns = now_ns() + int((budget_s or 0) * 1e9) if bounded else None
         try:
-            complete = self._rounds(Context(self.plan, start, progress, stop, {}, {}), deadline_ns)
+            complete = self._rounds(Context(self.plan, start, progress, stop, {}, {}, hosts), deadline_ns)
             profile = self._write(interrupted=not complete)
         except KeyboardInterrupt:
             # A profile that --force is to replace does not go for one without a round.
@@ -133,7 +143,7 @@ class Run:
         return profile
 
     def _rounds(self, context: Context, deadline_ns: int | None) -> bool:
-        """Return whether all rounds are done; past the deadline they may not be."""
+        """Return whether all rounds are done; past the deadline, or with a host lost, they may not be."""
         begun = False
         while (following := next_round(self.plan, self.launches, self.rounds_done)) is not None:
             number, shared = following
@@ -148,7 +158,7 @@ class Run:
                     self._take(kept)
             self.rounds_done = number + 1
             context.progress.round_done(number, [launch for launch in self.launches if launch.round == number])
-        return True
+        return not self.lost
 
     def _take(self, kept: KeptLaunch) -> None:
         """A round that was not whole is measured again: the later launch counts."""

@@ -28,9 +28,10 @@ def main() -> int:
         from kit.worker.probe import print_probe
 
         return print_probe(arguments.probe, devices=arguments.devices)
-    if not arguments.runner:
+    if not (arguments.runner or arguments.rank):
         parser.error("--runner is needed, or --probe alone")
-    _die_with(arguments.runner)
+    if arguments.runner:
+        _die_with(arguments.runner)
     if arguments.cpus:
         # Before a framework counts its CPUs.
         os.sched_setaffinity(0, [int(cpu) for cpu in arguments.cpus.split(",")])

@@ -8,7 +8,7 @@ from itertools import cycle
 from typing import NamedTuple
 
 from kit.backends.protocol import DeviceBatch, HostBatch, Program
-from kit.backends.ranks import ALONE, Ranks
+from kit.backends.ranks import ALONE, RankPlace
 from kit.profile.cell import Cell
 from kit.profile.launch import DataUsed
 from kit.worker.messages import Prepare
@@ -25,7 +25,7 @@ class Inputs(NamedTuple):
     workload: Workload
     data: Dataset
     pool: list[HostBatch]  # whole batches
-    ranks: Ranks
+    ranks: RankPlace
     used: DataUsed
 
     def part(self, batch: HostBatch) -> HostBatch:
@@ -37,7 +37,7 @@ class Inputs(NamedTuple):
         return _load(self.used.name, self.workload.data, split)
 
 
-def load_inputs(cell: Cell, asked: Prepare, ranks: Ranks = ALONE) -> Inputs:
+def load_inputs(cell: Cell, asked: Prepare, ranks: RankPlace = ALONE) -> Inputs:
     """Read the split that the cell runs on: the test split for `infer`, else the training split."""
     of = workload(cell.workload, cell.parameters)
     used = asked.data[of.data]

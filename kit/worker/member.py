@@ -21,9 +21,8 @@ from kit.backends.catalog import CATALOG, load
 from kit.backends.environment import decided_by_environment
 from kit.backends.program.source import import_function, line_in
 from kit.backends.protocol import Backend
-from kit.backends.ranks import ALONE
-from kit.backends.ranks import Ranks as Places
-from kit.devices.catalog import DEVICES
+from kit.backends.ranks import ALONE, RankPlace
+from kit.devices.catalog import DEVICES, member_environment
 from kit.errors import KitError
 from kit.profile.launch import Failure, LaunchPart, Phase, PhaseName, Rank, Threads
 from kit.profile.program import ProgramSource
@@ -43,9 +42,10 @@ from kit.worker.measured_program import (
     Shared,
     raised,
 )
-from kit.worker.merged import merged
+from kit.worker.merged import merged, unlike
 from kit.worker.messages import Answer, Command, Do, Done, Entered, Failed, Finish, Prepare, ProgramRequest
-from kit.worker.ranks import Followers, NoOthers, RankError, Ranks, cpus_of, is_value
+from kit.worker.rank_process import cpus_of, in_host
+from kit.worker.ranks import Followers, NoOthers, RankError, Ranks, is_value
 from kit.workloads.operations import is_operation
 
 
@@ -64,7 +64,7 @@ class Member:
         self._sources: list[ProgramSource] = []
         self._current: int | None = None
         self._device = HOST_DEVICE
-        self._places = ALONE
+        self._place = ALONE
 
     def serve(self) -> int:
         """Return the exit code: 0 after `Finish` or the runner's end, 1 after a failure that is no program's."""
@@ -93,14 +93,9 @@ class Member:
     def _lead(self, command: Command, line: bytes) -> None:
         """Start the other ranks of a member that has some, if this is its first; pass the command on to them."""
         if isinstance(command, Prepare) and command.ranks > 1 and command.rank == 0 and not command.addresses:
-            os.sched_setaffinity(0, cpus_of(command, 0))
             self._ranks = followers = Followers(command, self._give_up)
-            os.environ |= DEVICES[command.programs[0].cell.device].shown_to_rank(0, os.environ)
-            self._places = Places(0, tuple(followers.addresses))
-            asked = [
-                replace(command, rank=rank, cpus=list(cpus_of(command, rank)), addresses=followers.addresses)
-                for rank in range(1, command.ranks)
-            ]
+            self._place = RankPlace(0, tuple(followers.addresses))
+            asked = (replace(command, rank=rank, addresses=followers.addresses) for rank in range(1, command.ranks))
             followers.send(self._encode(prepare) + b"\n" for prepare in asked)
         elif isinstance(self._ranks, Followers):
             self._ranks.are_ending = isinstance(command, Finish)
@@ -113,11 +108,15 @@ class Member:
         answers = [answer, *self._ranks.answers()]
         failures = {rank: of.failure for rank, of in enumerate(answers) if isinstance(of, Failed)}
         if not failures:
-            return merged([of for of in answers if isinstance(of, Done)])
+            done = [of for of in answers if isinstance(of, Done)]
+            if (difference := unlike(done)) is None:
+                return merged(done, self._ranks.in_host)
+            rank, why = difference
+            failures = {rank: Failure(phase=self._phase, reason=why)}
         if isinstance(answer, Failed) and len(failures) == len(answers):
             return answer
         rank, failure = next(iter(failures.items()))
-        return Failed(program=None, failure=RankError(rank, failure).failure)
+        return Failed(program=None, failure=self._ranks.error(rank, failure).failure)
 
     def _give_up(self, failure: Failure) -> NoReturn:
         """End the member: rank 0 waits for a rank that has failed."""
@@ -156,11 +155,9 @@ class Member:
         source, _ = clock.choose_source(asked.clock)
         calibration = clock.calibrate(source)
         environment = decided_by_environment(CATALOG[asked.programs[0].cell.backend], os.environ, asked.tells_threads)
-        if isinstance(self._ranks, Followers):
-            asked = replace(asked, cpus=list(cpus_of(asked, 0)))
-        elif asked.ranks > 1:
-            self._places = Places(asked.rank, tuple(asked.addresses))
         cell = asked.programs[0].cell
+        if asked.ranks > 1:
+            asked = self._as_rank(asked)
         with self._ledger.phase("import"):
             backend = load(cell.backend)
             for program_source in self._sources:
@@ -171,7 +168,7 @@ class Member:
         if is_shared:
             backend.share_gpu_memory(asked.memory_share)
         if cell.devices > 1:
-            backend.join(self._places, self._device, cell.devices // asked.ranks)
+            backend.join(self._place, self._device, cell.devices // asked.ranks)
         setting = backend.set_threads(asked.threads if asked.tells_threads else None)
         threads = Threads(requested=asked.threads, reported=setting.reported, reason=setting.reason, cpus=asked.cpus)
         # Counters are opened once the framework has its threads: what was before is no part of any block.
@@ -190,6 +187,20 @@ class Member:
         )
         return Done(part=part)
 
+    def _as_rank(self, asked: Prepare) -> Prepare:
+        """Take this rank's place, and its part of its host's devices; return what is asked of it with its own CPUs."""
+        if asked.addresses:
+            self._place = RankPlace(asked.rank, tuple(asked.addresses))
+        cell = asked.programs[0].cell
+        if asked.hosts:
+            os.environ |= member_environment(cell.device, cell.devices // len(asked.hosts), os.environ)
+        if asked.ranks == cell.devices:
+            os.environ |= DEVICES[cell.device].shown_to_rank(asked.rank % in_host(asked), os.environ)
+        cpus = list(cpus_of(asked, asked.rank))
+        os.sched_setaffinity(0, cpus)
+        is_elsewhere = asked.rank >= in_host(asked)  # where there may be fewer
+        return replace(asked, cpus=cpus, threads=min(asked.threads, len(cpus)) if is_elsewhere else asked.threads)
+
     def _build(self, place: int) -> Done:
         request, backend = self._shared.asked.programs[place], self._shared.backend
         ledger = self._ledgers[place] = PhaseLedger(self._tell, place)
@@ -207,7 +218,7 @@ class Member:
         if is_operation(request.cell):
             return MeasuredOperation(self._shared, request, ledger)
         with ledger.phase("data"):
-            inputs = load_inputs(request.cell, asked, self._places)
+            inputs = load_inputs(request.cell, asked, self._place)
         kind = MeasuredFit if request.cell.task == "fit" else MeasuredWorkload
         return kind(self._shared, request, ledger, inputs)
 

@@ -8,14 +8,31 @@ import numpy as np
 from msgspec.structs import replace
 
 from kit.profile.launch import Blocks, LaunchPart, Parity, Threads
+from kit.profile.reason import Reason, reason
 from kit.worker.messages import Done
 
 # Of the process, and of its own CPUs; all others are of the machine, of which one rank's count is enough.
 OF_A_RANK = ("process.", "machine.busy_ns", "machine.steal_ns")
 
 
-def merged(answers: Sequence[Done]) -> Done:
-    """Return the answers of all ranks to one command as one; the first is rank 0's."""
+def unlike(answers: Sequence[Done]) -> tuple[int, Reason] | None:
+    """Return the first rank whose Python or framework is not rank 0's, and in what it differs; None where all agree."""
+    first = answers[0].part
+    for rank, done in enumerate(answers):
+        for what, here, there in (
+            ("Python", first.python, done.part.python),
+            ("the framework", first.backend_version, done.part.backend_version),
+        ):
+            if here != there:
+                return rank, reason("ranks_differ", what=what, here=here or "", there=there or "")
+    return None
+
+
+def merged(answers: Sequence[Done], in_host: int) -> Done:
+    """Return the answers of all ranks to one command as one; the first is rank 0's.
+
+    `in_host`: how many are on rank 0's host, the one whose boards are sampled.
+    """
     first = answers[0]
     # Collectives keep ranks within a step of each other. Of a block they all have the same steps.
     slowest = max(answers, key=lambda done: sum(done.part.blocks.duration_ns))
@@ -26,7 +43,7 @@ def merged(answers: Sequence[Done]) -> Done:
         threads=_threads([part.threads for part in parts if part.threads is not None]),
         peak_memory_b=_sum(part.peak_memory_b for part in parts),
         peak_device_memory_b=_sum(part.peak_device_memory_b for part in parts),
-        device_ids=list(dict.fromkeys(device for part in parts for device in part.device_ids)),
+        device_ids=list(dict.fromkeys(device for part in parts[:in_host] for device in part.device_ids)),
         ranks=[rank for part in parts for rank in part.ranks],
         parity=_parity(parts),
         failure=next((part.failure for part in parts if part.failure is not None), None),

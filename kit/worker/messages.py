@@ -40,6 +40,7 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag="p
     tells_threads: bool = True  # false: a variant sets variables for them, and the framework obeys or ignores these
     cpus: list[Int64]  # the worker pins itself to these; ranks divide them
     ranks: Int64 = 1  # processes of the member
+    hosts: list[str] = []  # that they are divided over, the runner's first; none: its own alone
     rank: Int64 = 0  # which of them this one is
     addresses: list[str] = []  # host:port of each rank, free for the framework's own rendezvous
     clock: ClockChoice

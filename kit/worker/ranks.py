@@ -4,19 +4,17 @@
            ◄─ answer ──         ◄─ answers ─
                                 ── value ───►  what rank 0 has decided, as how many steps a block has
 
-They are one process group: a signal that stops, continues or ends rank 0 does so with all.
+On one host they are one process group: a signal that stops, continues or ends rank 0 does so with all.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-import signal
+import select
 import socket
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, BinaryIO, NoReturn, Protocol
@@ -25,19 +23,28 @@ import msgspec
 from msgspec.structs import replace
 
 from kit.clock import now_ns
-from kit.devices.catalog import DEVICES
-from kit.errors import KitError
 from kit.profile.launch import Failure
-from kit.profile.reason import Reason, reason
+from kit.profile.reason import reason
+from kit.version import __version__
 from kit.worker.messages import Answer, Done, Entered, Failed, Prepare
+from kit.worker.rank_process import (
+    LOOPBACK,
+    SRUN_ADDRESS,
+    TOKEN,
+    free_address,
+    host_of,
+    how_it_ended,
+    in_host,
+    start_rank,
+)
 
-TOKEN = "KIT_RANKS_TOKEN"
-LOOPBACK = "127.0.0.1"
 # A follower's start is Python's and no framework's.
 START_LIMIT_S = 60.0
 LOOK_EVERY_S = 0.5
-# Token, rank, and an address of its own.
-HELLO_WORDS = 3
+# Token, rank, an address of its own, and the kit's version.
+HELLO_WORDS = 4
+# A host that is gone without a word is noticed within half a minute; the kernel answers for processes that are stopped.
+KEEP_ALIVE = {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
 # Where one rank fails, the others wait for it in a collective. Of their own errors the first is known by then.
 GRACE_S = 5.0
 # Of a line that is a value and no command.
@@ -90,11 +97,13 @@ class RankError(Exception):
     Args:
         number: of the rank.
         failure: its own.
+        host: whose it is; empty: rank 0's.
     """
 
-    def __init__(self, number: int, failure: Failure) -> None:
+    def __init__(self, number: int, failure: Failure, host: str = "") -> None:
         super().__init__(number)
-        self.failure = replace(failure, reason=of_rank(failure.reason, number))
+        where = {"rank": number, "host": host} if host else {"rank": number}
+        self.failure = replace(failure, reason=reason(failure.reason.code, **failure.reason.values | where))
 
 
 class Followers:
@@ -108,25 +117,19 @@ class Followers:
     number = 0
 
     def __init__(self, asked: Prepare, give_up: Callable[[Failure], NoReturn]) -> None:
-        self.size, self._give_up = asked.ranks, give_up
+        self.size, self._asked, self._give_up = asked.ranks, asked, give_up
         self._answers: dict[int, SimpleQueue[Done | Failed]] = {rank: SimpleQueue() for rank in range(1, asked.ranks)}
         self._alarm: threading.Timer | None = None
+        self.in_host = in_host(asked)
         self.are_ending = False  # they have been told to: an end is no failure
         self._lock = threading.Lock()
-        token, kind = secrets.token_hex(16), asked.programs[0].cell.device
-        self._processes: dict[int, subprocess.Popen[bytes]] = {}
-        with socket.create_server((LOOPBACK, 0)) as server:
-            for rank in self._answers:
-                lead = f"{LOOPBACK}:{server.getsockname()[1]}"
-                cpus = ",".join(map(str, cpus_of(asked, rank)))
-                place = ["--rank", f"{rank}/{self.size}", "--lead", lead]
-                self._processes[rank] = subprocess.Popen(
-                    [sys.executable, "-m", "kit.worker", "--runner", str(os.getpid()), "--cpus", cpus, *place],
-                    stdin=subprocess.DEVNULL,
-                    env={**os.environ, **DEVICES[kind].shown_to_rank(rank, os.environ), TOKEN: token},
-                )
+        token = secrets.token_hex(16)
+        with socket.create_server(("" if asked.hosts else LOOPBACK, 0)) as server:
+            port = server.getsockname()[1]
+            self._processes = {rank: start_rank(asked, rank, port, token) for rank in self._answers}
             self._links = self._accepted(server, token)
-        self.addresses = [free_address(), *(address for _, address in self._links.values())]
+        here = self._links[self.size - 1][0].getsockname()[0]  # as the last, perhaps on another host, has reached it
+        self.addresses = [free_address(here), *(address for _, address in self._links.values())]
         self._decoder: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
         for rank, (link, _) in self._links.items():
             threading.Thread(target=self._read, args=(rank, link.makefile("rb")), daemon=True).start()
@@ -162,17 +165,22 @@ class Followers:
                 self._check_started(links, is_over=now_ns() > deadline_ns)
                 continue
             link.settimeout(START_LIMIT_S)
-            words = link.makefile("rb").readline().decode().split()
+            words = link.makefile("rb").readline().decode(errors="replace").split()
             link.settimeout(None)
-            if len(words) == HELLO_WORDS and secrets.compare_digest(words[0], token):
-                links[int(words[1])] = link, words[2]
+            if len(words) == HELLO_WORDS and secrets.compare_digest(words[0].encode(), token.encode()):
+                _keep_alive(link)
+                _, rank, address, version = words
+                if version != __version__:
+                    why = reason("ranks_differ", what="the kit", here=__version__, there=version)
+                    raise self.error(int(rank), Failure(phase="start", reason=why))
+                links[int(rank)] = link, address
         return dict(sorted(links.items()))
 
     def _check_started(self, links: Container[int], *, is_over: bool) -> None:
         """Raise RankError where a rank that has not connected has ended, or its time is over."""
         for rank, process in self._processes.items():
             if rank not in links and (is_over or process.poll() is not None):
-                raise RankError(rank, Failure(phase="start", reason=self._how_it_ended(rank)))
+                raise self.error(rank, Failure(phase="start", reason=how_it_ended(process, GRACE_S)))
 
     def _read(self, rank: int, answers: BinaryIO) -> None:
         for line in answers:
@@ -184,62 +192,54 @@ class Followers:
                     self._answers[rank].put(answer)
                 case Done():
                     self._answers[rank].put(answer)
-        failure = Failure(phase="steady", reason=self._how_it_ended(rank))
+        failure = Failure(phase="steady", reason=how_it_ended(self._processes[rank], GRACE_S))
         self._raise_alarm(rank, failure)
         self._answers[rank].put(Failed(program=None, failure=failure))
 
     def _raise_alarm(self, rank: int, failure: Failure) -> None:
         with self._lock:
             if self._alarm is None and not self.are_ending:
-                known = RankError(rank, failure).failure
+                known = self.error(rank, failure).failure
                 self._alarm = threading.Timer(GRACE_S, self._give_up, [known])
                 self._alarm.daemon = True
                 self._alarm.start()
 
-    def _how_it_ended(self, rank: int) -> Reason:
-        try:
-            code = self._processes[rank].wait(GRACE_S)
-        except subprocess.TimeoutExpired:
-            return reason("closed_its_pipes")
-        return reason("signal", signal=signal.Signals(-code).name) if code < 0 else reason("rank_exit", exit_code=code)
+    def error(self, rank: int, failure: Failure) -> RankError:
+        """Return the error of a rank, with its host where there are several."""
+        return RankError(rank, failure, host_of(self._asked, rank))
 
 
 def follow(text: str, lead: str) -> tuple[Follower, BinaryIO, BinaryIO]:
-    """Connect to rank 0 as rank N of M (``N/M``); return this rank, its commands, and where its answers go."""
+    """Connect to rank 0 as rank N of M (``N/M``); return this rank, its commands, and where its answers go.
+
+    `lead`: host:port where rank 0 listens; without the host it is where `srun` was called.
+    """
     number, size = map(int, text.split("/"))
     host, port = lead.rsplit(":", 1)
-    link = socket.create_connection((host, int(port)), START_LIMIT_S)
+    link = socket.create_connection((host or os.environ[SRUN_ADDRESS], int(port)), START_LIMIT_S)
     link.settimeout(None)
-    link.sendall(f"{os.environ.pop(TOKEN)} {number} {free_address()}\n".encode())
+    _keep_alive(link)
+    address = free_address(link.getsockname()[0])
+    link.sendall(f"{os.environ.pop(TOKEN)} {number} {address} {__version__}\n".encode())
+    threading.Thread(target=_end_with, args=(link,), daemon=True).start()
     commands = link.makefile("rb")
     return Follower(number, size, commands), commands, link.makefile("wb")
+
+
+def _keep_alive(link: socket.socket) -> None:
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEEP_ALIVE.items():
+        link.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def _end_with(link: socket.socket) -> None:
+    """End this process when rank 0's does: it may wait for it in a collective."""
+    at_end = select.poll()
+    at_end.register(link, select.POLLRDHUP)
+    at_end.poll()
+    os._exit(1)
 
 
 def is_value(line: bytes) -> bool:
     """Return whether a line is a value that its rank, failing, has not waited for."""
     return line.startswith(b'{"%s"' % AGREED.encode())
-
-
-def free_address() -> str:
-    """Return host:port where nobody listens."""
-    with socket.create_server((LOOPBACK, 0)) as server:
-        return f"{LOOPBACK}:{server.getsockname()[1]}"
-
-
-def cpus_of(asked: Prepare, rank: int) -> Sequence[int]:
-    """Return a rank's part of the member's CPUs; all of them where an accelerator's ranks are more than there are.
-
-    Raises:
-        KitError: ranks that compute on CPUs are more than there are.
-    """
-    cpus, size = asked.cpus, asked.ranks
-    if len(cpus) < size:
-        if asked.programs[0].cell.device == "cpu":
-            raise KitError(f"{size} ranks need a CPU each, and {len(cpus)} may be used; give fewer --devices")
-        return cpus
-    return cpus[rank * len(cpus) // size : (rank + 1) * len(cpus) // size]
-
-
-def of_rank(why: Reason, number: int) -> Reason:
-    """Return the reason with the rank whose it is."""
-    return reason(why.code, **why.values | {"rank": number})

@@ -22,7 +22,7 @@ from measuring import case_parser, chosen_cells, median_ratio, name_of, printed,
 
 from kit.backends.catalog import load
 from kit.backends.environment import THREAD_VARIABLES
-from kit.backends.ranks import Ranks
+from kit.backends.ranks import RankPlace
 from kit.runner.cpus import usable_cpus
 from kit.worker.inputs import feed, load_inputs
 from kit.worker.ranks import free_address
@@ -33,7 +33,7 @@ def both(cell):
     """Return the program of the many-device path, and the ordinary one, each with its batches."""
     asked = worker_request(cell)
     joined = load(cell.backend)
-    joined.join(Ranks(0, (free_address(),)), "cpu", 1)
+    joined.join(RankPlace(0, (free_address(),)), "cpu", 1)
     joined.set_threads(asked.threads)
     assert joined.count("cpu") == 1
     inputs = load_inputs(cell, asked)

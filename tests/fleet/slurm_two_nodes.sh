@@ -7,7 +7,9 @@ if ! { command -v slurmctld && command -v slurmd && command -v munged; } >/dev/n
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
     slurmctld slurmd slurm-client munge >/dev/null
 fi
-if timeout 5 sinfo -h -p all -t idle -o %D 2>/dev/null | grep -qx 2; then exit 0; fi
+# What Slurm says of a node lags behind its daemon.
+answers() { [[ $(pgrep -xc slurmd) == 2 ]] && timeout 5 sinfo -h -p all -t idle -o %D 2>/dev/null | grep -qx 2; }
+if answers; then exit 0; fi
 
 conf=/etc/slurm/slurm.conf
 if [[ -e $conf ]] && ! grep -q "tests/fleet/slurm_two_nodes.sh" "$conf"; then
@@ -42,9 +44,14 @@ CONF
 munge -n >/dev/null 2>&1 || su -s /bin/sh munge -c /usr/sbin/munged
 for _ in {1..20}; do munge -n >/dev/null 2>&1 && break || sleep 0.2; done
 pgrep -x slurmctld >/dev/null || slurmctld
-for node in n1 n2; do pgrep -f "slurmd -N $node" >/dev/null || slurmd -N "$node"; done
+# Each node has a CPU of its own where there are two, as two machines have.
+mapfile -t cpus < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)), sep="\n")')
+for place in 0 1; do
+  node=n$((place + 1))
+  pgrep -f "slurmd -N $node" >/dev/null || taskset -c "${cpus[place % ${#cpus[@]}]}" slurmd -N "$node"
+done
 for _ in {1..100}; do
-  if timeout 5 sinfo -h -p all -t idle -o %D 2>/dev/null | grep -qx 2; then exit 0; fi
+  if answers; then exit 0; fi
   sleep 0.3
 done
 sinfo >&2 || true

@@ -25,7 +25,7 @@ from kit.backends.jax.about import ENTRY
 from kit.backends.jax.layers import build_modules, build_optimizer
 from kit.backends.jax.mesh import Mesh, join
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
-from kit.backends.ranks import Ranks, all_reduces
+from kit.backends.ranks import RankPlace, all_reduces
 from kit.profile.cell import Cell
 from kit.profile.reason import reason
 from kit.workloads.weights import Weights
@@ -149,7 +149,7 @@ class JaxBackend:
 
     name = ENTRY.name
     version = jax.__version__
-    _joined: tuple[Ranks | None, int] = None, 1
+    _joined: tuple[RankPlace | None, int] = None, 1
 
     def set_threads(self, threads: int | None) -> ThreadSetting:
         """Size the CPU client's pool, which starts with it; reports the pool's threads as the kernel lists them.
@@ -166,7 +166,7 @@ class JaxBackend:
                 counted += name.read_text() == "tf_XLAEigen\n"  # cut to 15 characters by the kernel
         return ThreadSetting(counted or None, None if counted else reason("pool_threads_not_listed"))
 
-    def join(self, ranks: Ranks, kind: str, devices: int) -> None:
+    def join(self, ranks: RankPlace, kind: str, devices: int) -> None:
         """Give this process its devices, and connect it to the other ranks."""
         self._joined = ranks, devices
         join(ranks, kind, devices)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from kit.backends.ranks import HEARTBEAT_LIMIT_S, Ranks
+from kit.backends.ranks import HEARTBEAT_LIMIT_S, RankPlace
 
 AXIS = "batch"
 # Until all ranks are there.
@@ -27,7 +26,7 @@ class Mesh:
         devices: of this process.
     """
 
-    def __init__(self, kind: str, ranks: Ranks | None = None, devices: int = 1) -> None:
+    def __init__(self, kind: str, ranks: RankPlace | None = None, devices: int = 1) -> None:
         local = jax.local_devices(backend=kind)[:devices]
         self._is_whole = ranks is None or ranks.size == 1  # this process sees all of them
         every = local if self._is_whole else jax.devices(kind)
@@ -66,7 +65,7 @@ class Mesh:
         return apart
 
 
-def join(ranks: Ranks, kind: str, devices: int) -> None:
+def join(ranks: RankPlace, kind: str, devices: int) -> None:
     """Give this process its CPU devices, and connect it to the other ranks.
 
     JAX documentation, "Multi-controller JAX" (https://docs.jax.dev/en/latest/multi_process.html).
@@ -74,11 +73,11 @@ def join(ranks: Ranks, kind: str, devices: int) -> None:
     if kind == "cpu":
         jax.config.update("jax_num_cpu_devices", devices)
     if ranks.size > 1:
-        os.environ.pop("SLURM_JOB_ID", None)  # the addresses are given
         jax.distributed.initialize(
             ranks.addresses[0],
             ranks.size,
             ranks.number,
+            cluster_detection_method="deactivate",  # the addresses are given
             initialization_timeout=JOIN_LIMIT_S,
             heartbeat_timeout_seconds=HEARTBEAT_LIMIT_S,
         )

@@ -25,7 +25,7 @@ from kit.backends.defaults import keeps_defaults, keeps_precision, tf32_setting,
 from kit.backends.entry import BackendError
 from kit.backends.hlo import kernel_ops
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
-from kit.backends.ranks import ALONE, Ranks
+from kit.backends.ranks import ALONE, RankPlace
 from kit.backends.tensorflow.about import ENTRY
 from kit.backends.tensorflow.layers import build_model, build_optimizer
 from kit.backends.tensorflow.workers import Workers
@@ -211,7 +211,7 @@ class TensorFlowBackend:
         tf.config.threading.set_inter_op_parallelism_threads(threads)
         return ThreadSetting(tf.config.threading.get_intra_op_parallelism_threads(), None)
 
-    def join(self, ranks: Ranks, kind: str, devices: int) -> None:
+    def join(self, ranks: RankPlace, kind: str, devices: int) -> None:
         """Keep who the workers are: to connect to them starts what `set_threads` must come before."""
         if devices != 1:
             raise BackendError(f"TensorFlow has a process for each {kind}; this one cannot have {devices}")

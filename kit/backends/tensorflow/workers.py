@@ -15,7 +15,7 @@ import tensorflow as tf
 from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
 from tensorflow.python.eager import context
 
-from kit.backends.ranks import ALONE, HEARTBEAT_LIMIT_S, Ranks, all_reduces
+from kit.backends.ranks import ALONE, HEARTBEAT_LIMIT_S, RankPlace, all_reduces
 
 Tensors = list[tf.Tensor]
 
@@ -27,7 +27,7 @@ class Workers:
         ranks: this process, and where the others are.
     """
 
-    def __init__(self, ranks: Ranks = ALONE) -> None:
+    def __init__(self, ranks: RankPlace = ALONE) -> None:
         self.size = ranks.size
         self._averages = ranks is not ALONE and all_reduces()
         if ranks is not ALONE:
@@ -47,7 +47,7 @@ class Workers:
         return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
 
 
-def _set_heartbeat(ranks: Ranks) -> None:
+def _set_heartbeat(ranks: RankPlace) -> None:
     """Configure the coordination service as the strategy would, which leaves one that is there, with our own limit."""
     job = coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=ranks.size)
     context.context().configure_coordination_service(

@@ -22,7 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 from kit.backends.defaults import keeps_defaults, keeps_precision, tf32_setting, variables_set
 from kit.backends.entry import BackendError
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
-from kit.backends.ranks import ALONE, Ranks, all_reduces
+from kit.backends.ranks import ALONE, RankPlace, all_reduces
 from kit.backends.torch.about import ENTRY
 from kit.backends.torch.layers import build_modules, build_optimizer
 from kit.profile.cell import Cell
@@ -77,7 +77,7 @@ class InBfloat16(nn.Module):  # type: ignore[misc]
 class TorchProgram(Program):
     """A cell in PyTorch. torch.compile traces and compiles in its first call."""
 
-    def __init__(self, workload: Workload, cell: Cell, weights: Weights, ranks: Ranks) -> None:
+    def __init__(self, workload: Workload, cell: Cell, weights: Weights, ranks: RankPlace) -> None:
         self._device = torch.device(DEVICES[cell.device])
         self._accelerated = cell.device != "cpu"
         self._on_gpu = cell.device == "gpu"
@@ -227,7 +227,7 @@ class TorchBackend:
             torch.set_num_interop_threads(threads)
         return ThreadSetting(torch.get_num_threads(), None)
 
-    def join(self, ranks: Ranks, kind: str, devices: int) -> None:
+    def join(self, ranks: RankPlace, kind: str, devices: int) -> None:
         """Connect by the variables that torchrun sets, over gloo or NCCL."""
         if devices != 1:
             raise BackendError(f"PyTorch has a process for each {kind}; this one cannot have {devices}")
@@ -239,6 +239,8 @@ class TorchBackend:
             "RANK": str(ranks.number),
             "WORLD_SIZE": str(ranks.size),
         }
+        # Ranks are stopped while other members run; its own watch would end them after eight minutes.
+        os.environ.setdefault("TORCH_NCCL_ENABLE_MONITORING", "0")
         torch.distributed.init_process_group(
             "nccl" if kind == "gpu" else "gloo", timeout=datetime.timedelta(seconds=JOIN_LIMIT_S)
         )

@@ -26,7 +26,7 @@ MEMBER_ENVIRONMENT = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 def devices_shown(prepare: Prepare, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that leave a member the devices of its cells, of those that `environment` allows."""
     cell = prepare.programs[0].cell  # they share a process: its device is theirs
-    return member_environment(cell.device, cell.devices, environment)
+    return member_environment(cell.device, cell.devices // max(1, len(prepare.hosts)), environment)
 
 
 def thread_variables(prepare: Prepare) -> dict[str, str]:

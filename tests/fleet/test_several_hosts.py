@@ -1,0 +1,111 @@
+"""One batch over two real Slurm nodes; a node that dies in mid-run is named, and a new allocation resumes the run."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from kit_process import REPOSITORY, kit
+from slurm_node import start_lost_nodes, state_of, waited
+
+from kit.profile.store import read_profile
+
+RUN = ("run", "--quick", "--backend", "torch", "--workload", "mlp", "--task", "train", "--data", "synthetic")
+OVER = ("--devices", "2", "--hosts", "2", "--out", "two.json")
+ENDS_S = 150
+
+
+@pytest.fixture
+def job(slurm, tmp_path):
+    """Begin `kit …` in a job of both nodes that Slurm does not end with one of them: `job(*words) -> Popen`."""
+    jobs = []
+
+    def submit(*words):
+        script = tmp_path / "job.sh"
+        line = " ".join([sys.executable, "-m", "kit", *words])
+        script.write_text(f"#!/bin/sh\nPYTHONPATH={REPOSITORY} exec {line}\n")
+        asked = ["sbatch", "--wait", "--nodes=2", "--exclusive", "--no-kill", "--no-requeue", "--output=job.out"]
+        jobs.append(subprocess.Popen([*asked, script.name], cwd=tmp_path, stdout=subprocess.DEVNULL))
+        return jobs[-1]
+
+    yield submit
+    subprocess.run(["scancel", "--full", "--user", "root"], check=False)
+    for submitted in jobs:
+        submitted.wait(60)
+
+
+def output(folder):
+    path = folder / "job.out"
+    return path.read_text(errors="replace") if path.exists() else ""
+
+
+def test_two_nodes_compute_what_one_device_does_and_the_profile_says_where(job, tmp_path):
+    assert job(*RUN, *OVER, "--devices", "1", "--rounds", "1").wait(ENDS_S) == 0, output(tmp_path)
+    profile = read_profile(tmp_path / "two.json")
+    one, two = (of.launches[0] for of in sorted(profile.cells, key=lambda of: of.cell.devices))
+    assert two.parity.losses == pytest.approx(one.parity.losses, rel=1e-5)
+    assert (profile.suite.hosts, len(one.ranks), len(two.ranks)) == (2, 0, 2)
+    assert {launch.turns_reason.code for launch in (one, two)} == {"several_hosts"}
+    if len(os.sched_getaffinity(0)) > 1:
+        assert not {*two.ranks[0].cpus} & {*two.ranks[1].cpus}, "each node has its own"
+
+
+@pytest.mark.slow
+def test_a_node_that_dies_is_named_and_another_allocation_resumes(job, tmp_path):
+    running = job(*RUN, *OVER, "--rounds", "3")
+    assert waited(lambda: "round 1 of 3 done" in output(tmp_path), ENDS_S), output(tmp_path)
+    assert waited(ranks_on_n2)
+    lose(*ranks_on_n2())
+    try:
+        assert running.wait(ENDS_S) == 3, output(tmp_path)
+    finally:
+        start_lost_nodes()
+    assert "lost with n2" in output(tmp_path) and "--resume" in output(tmp_path)
+    failures = failures_of(tmp_path / "two.json")
+    assert failures[0] is None
+    assert {(failure.reason.values["rank"], failure.reason.values["host"]) for failure in failures[1:]} == {(1, "n2")}
+    assert waited(lambda: state_of("n1") == state_of("n2") == "idle")
+    assert job("run", "--resume", "--out", "two.json").wait(ENDS_S) == 0, output(tmp_path)
+    assert failures_of(tmp_path / "two.json") == [None] * 3
+    assert ranks_on_n2() == []
+
+
+def failures_of(path):
+    (cell,) = read_profile(path).cells
+    return [launch.failure for launch in cell.launches]
+
+
+def ranks_on_n2():
+    """Return the processes of rank 1, but for the `srun` that has started it."""
+    workers = ((of, of.info["cmdline"] or []) for of in psutil.process_iter(["cmdline"]))
+    return [of for of, words in workers if words[1:3] == ["-m", "kit.worker"] and "1/2" in words]
+
+
+def lose(*ranks):
+    """Kill all of n2's own: its daemon, its steps' daemons and the ranks."""
+    steps = [step for rank in ranks for step in rank.parents() if step.name().startswith("slurmstepd")]
+    os.kill(int(Path("/run/slurmd.n2.pid").read_text()), signal.SIGKILL)
+    for process in (*steps, *ranks):
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "line"),
+    [
+        (("--devices", "2", "--hosts", "2"), {}, "no node of a Slurm allocation"),
+        (("--devices", "3", "--hosts", "2", "--batch", "33"), {}, "give a multiple of 2"),
+        (("--hosts", "2"), {}, "give several, as --devices 2"),
+        (("--devices", "2", "--hosts", "2"), {"SLURM_JOB_NODELIST": "n1", "SLURMD_NODENAME": "n1"}, "give no more"),
+    ],
+    ids=str,
+)
+def test_hosts_that_are_not_here_are_one_line(tmp_path, words, variables, line):
+    if variables and not any(Path(folder, "scontrol").exists() for folder in os.environ["PATH"].split(os.pathsep)):
+        pytest.skip("no Slurm: its scontrol lists an allocation's hosts")
+    outside = {"SLURM_JOB_NODELIST": "", "SLURMD_NODENAME": ""}
+    done = kit(tmp_path, *RUN, *words, **outside | variables)
+    assert done.returncode == 2
+    assert line in done.stderr.splitlines()[-1]
