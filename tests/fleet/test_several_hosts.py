@@ -45,12 +45,12 @@ def output(folder):
 def test_two_nodes_compute_what_one_device_does_and_the_profile_says_where(job, tmp_path):
     assert job(*RUN, *OVER, "--devices", "1", "--rounds", "1").wait(ENDS_S) == 0, output(tmp_path)
     profile = read_profile(tmp_path / "two.json")
-    one, two = (of.launches[0] for of in sorted(profile.cells, key=lambda of: of.cell.devices))
-    assert two.parity.losses == pytest.approx(one.parity.losses, rel=1e-5)
-    assert (profile.suite.hosts, len(one.ranks), len(two.ranks)) == (2, 0, 2)
-    assert {launch.turns_reason.code for launch in (one, two)} == {"several_hosts"}
+    alone, shared = (of.launches[0] for of in sorted(profile.cells, key=lambda of: of.cell.devices))
+    assert shared.parity.losses == pytest.approx(alone.parity.losses, rel=1e-5)
+    assert (profile.suite.hosts, len(alone.ranks), len(shared.ranks)) == (2, 0, 2)
+    assert {launch.turns_reason.code for launch in (alone, shared)} == {"several_hosts"}
     if len(os.sched_getaffinity(0)) > 1:
-        assert not {*two.ranks[0].cpus} & {*two.ranks[1].cpus}, "each node has its own"
+        assert not {*shared.ranks[0].cpus} & {*shared.ranks[1].cpus}, "each node has its own"
 
 
 @pytest.mark.slow
