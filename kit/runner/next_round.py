@@ -19,6 +19,7 @@ from kit.profile.unfinished import RunPlan
 from kit.runner.member import SHARED_PROCESS_ENDED
 from kit.stats.verdict import precise_enough
 from kit.suites.plan import SharedGroups, plan_shared_groups
+from kit.worker.rank_process import PROCESS_ENDED
 from kit.workloads.operations import is_operation
 
 # Beyond this, more rounds are not the answer: a quarter of a day for the smallest group.
@@ -37,8 +38,13 @@ def failed_cells(launches: Iterable[Launch]) -> set[str]:
 
 
 def lost_with(launch: Launch) -> str | None:
-    """Return the other host whose rank failed a launch, or went with it; None: that was not so."""
-    host = launch.failure.reason.values.get("host") if launch.failure is not None else None
+    """Return the host on which a rank's process ended under a launch, or did not start; None: that was not so.
+
+    What a rank itself raises is the cell's own failure.
+    """
+    if launch.failure is None or launch.failure.reason.code not in PROCESS_ENDED:
+        return None
+    host = launch.failure.reason.values.get("host")
     return None if host is None else str(host)
 
 

@@ -27,6 +27,10 @@ SRUN = ("srun", "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--mp
 SRUN_LIMIT_S = 30
 
 
+# How a process ended that has not said why; see `how_it_ended`.
+PROCESS_ENDED = frozenset({"signal", "rank_exit", "closed_its_pipes"})
+
+
 def host_of(asked: Prepare, rank: int) -> str:
     """Return the name of a rank's host; empty: there is one host."""
     return asked.hosts[rank * len(asked.hosts) // asked.ranks] if asked.hosts else ""

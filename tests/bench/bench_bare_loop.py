@@ -11,21 +11,15 @@ that what the machine does for longer than two blocks falls out.
 from __future__ import annotations
 
 import gc
-import json
 import math
-import os
 import random
-import subprocess
-import sys
 import time
 from itertools import islice
 
-from measuring import case_parser, chosen_cells, median_ratio, name_of, printed, worker_request
+from measuring import print_paired, worker_request
 
 from kit import clock
 from kit.backends.catalog import load
-from kit.backends.environment import THREAD_VARIABLES
-from kit.runner.cpus import usable_cpus
 from kit.worker.inputs import feed, load_inputs
 from kit.worker.step_loop import run_steps
 from kit.workloads.catalog import workload as workload_of
@@ -83,28 +77,5 @@ def log_ratios(cell, seconds):
     return logs
 
 
-def main():
-    parser = case_parser(__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0, help="of measuring a cell (default: 60)")
-    parser.add_argument("--child", type=int, help="measure the cell of this number and print its pairs as JSON")
-    arguments = parser.parse_args()
-    cells = chosen_cells(arguments)
-    if arguments.child is not None:
-        print(json.dumps(log_ratios(cells[arguments.child], arguments.seconds)))
-        return
-    rows = [("kit step / bare loop", "ratio [95 %]", "pairs")]
-    for place, cell in enumerate(cells):
-        environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(len(usable_cpus())))
-        command = [sys.executable, *sys.argv, "--child", str(place)]
-        child = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
-        if child.returncode:
-            rows.append((name_of(cell), "failed", ""))
-            continue
-        logs = json.loads(child.stdout.splitlines()[-1])
-        rows.append((name_of(cell), median_ratio(logs), len(logs)))
-        print(*rows[-1], file=sys.stderr)
-    printed(rows)
-
-
 if __name__ == "__main__":
-    main()
+    print_paired(__doc__, "kit step / bare loop", log_ratios)

@@ -9,23 +9,17 @@ drawn order; a pair of neighbours gives the logarithm of the ratio of their mean
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import random
-import subprocess
-import sys
 import time
 
 from bench_bare_loop import BLOCK_S, STEPS_MIN, WARMUP_S, bare_loop_ns
-from measuring import case_parser, chosen_cells, median_ratio, name_of, printed, worker_request
+from measuring import print_paired, worker_request
 
 from kit.backends.catalog import load
-from kit.backends.environment import THREAD_VARIABLES
 from kit.backends.ranks import RankPlace
-from kit.runner.cpus import usable_cpus
 from kit.worker.inputs import feed, load_inputs
-from kit.worker.ranks import free_address
+from kit.worker.rank_process import LOOPBACK, free_address
 from kit.workloads.weights import initial_weights
 
 
@@ -33,7 +27,7 @@ def both(cell):
     """Return the program of the many-device path, and the ordinary one, each with its batches."""
     asked = worker_request(cell)
     joined = load(cell.backend)
-    joined.join(RankPlace(0, (free_address(),)), "cpu", 1)
+    joined.join(RankPlace(0, (free_address(LOOPBACK),)), "cpu", 1)
     joined.set_threads(asked.threads)
     assert joined.count("cpu") == 1
     inputs = load_inputs(cell, asked)
@@ -65,25 +59,5 @@ def log_ratios(cell, seconds):
     return logs
 
 
-def main():
-    parser = case_parser(__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0, help="of measuring a cell (default: 60)")
-    parser.add_argument("--child", type=int, help="measure the cell of this number and print its pairs as JSON")
-    arguments = parser.parse_args()
-    cells = chosen_cells(arguments, task=["train"])
-    if arguments.child is not None:
-        print(json.dumps(log_ratios(cells[arguments.child], arguments.seconds)))
-        return
-    rows = [("many-device path / ordinary", "ratio [95 %]", "pairs")]
-    for place, cell in enumerate(cells):
-        environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(len(usable_cpus())))
-        command = [sys.executable, *sys.argv, "--child", str(place)]
-        child = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
-        logs = json.loads(child.stdout.splitlines()[-1]) if child.returncode == 0 else []
-        rows.append((name_of(cell), median_ratio(logs) if logs else "failed", len(logs)))
-        print(*rows[-1], file=sys.stderr)
-    printed(rows)
-
-
 if __name__ == "__main__":
-    main()
+    print_paired(__doc__, "many-device path / ordinary", log_ratios, task=["train"])

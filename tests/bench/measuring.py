@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
+import os
 import statistics
-from collections.abc import Iterator, Sequence
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kit.backends.catalog import FRAMEWORKS
+from kit.backends.environment import THREAD_VARIABLES
 from kit.profile.cell import Cell, Variant
 from kit.profile.launch import Launch
 from kit.profile.schema import Group, Profile
@@ -161,3 +166,26 @@ def printed(rows: Sequence[Sequence[Any]]) -> None:
     for row in rows:
         first, *others = (str(value) for value in row)
         print("  ".join([first.ljust(widths[0]), *(text.rjust(widths[at + 1]) for at, text in enumerate(others))]))
+
+
+def print_paired(
+    description: str | None, title: str, log_ratios: Callable[[Cell, float], Sequence[float]], **defaults: list[str]
+) -> None:
+    """Print the median of `log_ratios(cell, seconds)` for each chosen cell, measured in a process of its own."""
+    parser = case_parser(description)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of measuring a cell (default: 60)")
+    parser.add_argument("--child", type=int, help="measure the cell of this number and print its pairs as JSON")
+    arguments = parser.parse_args()
+    cells = chosen_cells(arguments, **defaults)
+    if arguments.child is not None:
+        print(json.dumps(log_ratios(cells[arguments.child], arguments.seconds)))
+        return
+    rows: list[tuple[Any, ...]] = [(title, "ratio [95 %]", "pairs")]
+    for place, cell in enumerate(cells):
+        environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(len(usable_cpus())))
+        command = [sys.executable, *sys.argv, "--child", str(place)]
+        child = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        logs = json.loads(child.stdout.splitlines()[-1]) if child.returncode == 0 else []
+        rows.append((name_of(cell), median_ratio(logs) if logs else "failed", len(logs)))
+        print(*rows[-1], file=sys.stderr)
+    printed(rows)

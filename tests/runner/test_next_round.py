@@ -5,6 +5,7 @@ import pytest
 from scripted_launcher import Death, ScriptedLauncher
 
 from kit.audit.launch_arrays import block_arrays
+from kit.profile.reason import reason
 from kit.profile.steps import read_steps
 from kit.profile.store import read_profile
 from kit.profile.unfinished import folder_of
@@ -140,3 +141,21 @@ def test_a_cell_that_failed_before_the_interrupt_is_not_tried_again(conducted):
         "jax": [0, 1, 2],
     }
     assert run.launcher.starts["torch", "default"] == 0
+
+
+def test_a_launch_that_is_lost_with_a_host_is_made_again_by_a_resumed_run(conducted):
+    run, gone = conducted(rounds=3, cycles=1), reason("closed_its_pipes", rank=1, host="n2")
+    profile = run.begin(ScriptedLauncher(deaths=[Death("torch", "block", start=1, why=gone)]))
+    assert profile.interrupted, "its folder is kept"
+    failed = {name[1] for name, launch in launches_by_name(profile).items() if launch.failure is not None}
+    assert (failed, set(map(tuple, rounds_of(profile).values()))) == ({1}, {(0, 1, 2)}), "later rounds try it again"
+    profile = run.go_on()
+    assert not profile.interrupted
+    assert [launch.failure for launch in launches_by_name(profile).values()] == [None] * 9
+
+
+def test_what_a_rank_on_another_host_raises_is_the_cells_own_failure(conducted):
+    raised = reason("exception", type="ValueError", message="no", rank=1, host="n2")
+    profile = conducted(rounds=3, cycles=1).begin(ScriptedLauncher(deaths=[Death("torch", "block", why=raised)]))
+    assert not profile.interrupted
+    assert sorted(map(len, rounds_of(profile).values())) == [1, 3, 3]
