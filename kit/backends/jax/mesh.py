@@ -47,7 +47,8 @@ class Mesh:
     def put_split(self, arrays: Sequence[NDArray[Any]], *, may_alias: bool | None = None) -> Any:  # noqa: ANN401
         """Copy this process' part of a batch, each device its own part of it."""
         if self._is_whole:
-            return jax.device_put(tuple(arrays), self.split, may_alias=may_alias)
+            # By its device, as people write it: a sharding costs a copy in each step 2 µs more.
+            return jax.device_put(tuple(arrays), self.split if self.is_split else self.device, may_alias=may_alias)
         return tuple(jax.make_array_from_process_local_data(self.split, array) for array in arrays)
 
     def to_host(self, output: jax.Array) -> NDArray[np.float32]:
