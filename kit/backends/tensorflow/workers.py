@@ -40,7 +40,12 @@ class Workers:
 
     def averaged(self, gradients: Tensors) -> Tensors:
         """Return the mean over all workers of each gradient."""
-        return list(self._strategy.run(self._average, args=(gradients,))) if self._averages else gradients
+        if not self._averages:
+            return gradients
+        # By the strategy's own name of the device: by a shorter one they are not packed, but reduced one by one.
+        with tf.device(self._strategy.extended.worker_devices[0]):
+            gradients = [tf.identity(gradient) for gradient in gradients]
+        return list(self._strategy.run(self._average, args=(gradients,)))
 
     @staticmethod
     def _average(gradients: Tensors) -> Any:  # noqa: ANN401 - what it was given
