@@ -128,9 +128,10 @@ def _unusable(node: FleetNode) -> Absent:
     from kit.compare.fleet import Absent
     from kit.profile.reason import reason
 
-    return Absent(
-        name=node.name, reason=reason("node_state", state=node.state, why=f" ({node.why})" if node.why else "")
+    why = (
+        reason("node_state_why", state=node.state, why=node.why) if node.why else reason("node_state", state=node.state)
     )
+    return Absent(name=node.name, reason=why)
 
 
 def _checked_run(arguments: tuple[str, ...]) -> str:

@@ -46,7 +46,8 @@ def filled(templates: Templates, code: str, values: Mapping[str, Value]) -> str:
 
 
 REASONS: Templates = {
-    "node_state": "{state} in Slurm{why}; not measured",
+    "node_state": "{state} in Slurm; not measured",
+    "node_state_why": "{state} in Slurm ({why}); not measured",
     "node_time_limit": "its job was over the time limit; --resume goes on, with a longer --time-limit",
     "node_failed": "{line}",
     "node_not_read": "{line}",
