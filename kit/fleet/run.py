@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -25,6 +26,10 @@ OUR_LINE = re.compile(r"^kit: (?!skipped|a \w+ is here)(.+)", re.MULTILINE)
 RESUMED_ALONE = re.compile(r"[;,.]?[^;,.]*`[^`]* --resume [^`]*`.*$")
 # Of Slurm's step daemon in the job's standard error; of ReFrame.
 OVER_TIME = re.compile(r"slurmstepd.* DUE TO TIME LIMIT"), re.compile(r"job timed out|TIMEOUT")
+
+
+# More than ReFrame's report takes.
+REPORT_B = 1 << 20
 
 
 class InterruptedFleetError(KitError):
@@ -77,6 +82,8 @@ def measure(plan: FleetPlan, retries: int) -> dict[str, Reason]:
         )
         _wait(process)
     cases = _cases(report)
+    if not cases and shutil.disk_usage(plan.folder).free < REPORT_B:
+        raise KitError(f"{plan.folder}: no space is left; make room, then give --resume")
     if not cases:
         errors = [line for line in log.read_text(errors="replace").splitlines() if "ERROR" in line.upper()]
         raise KitError(f"ReFrame began no job: {errors[0] if errors else 'no reason given'} ({log})")
