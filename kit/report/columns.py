@@ -214,7 +214,8 @@ WIDE = (
 def columns_of(groups: Sequence[GroupRows], *, by: By = "step", wide: bool) -> list[Shown]:
     """Return those that any row has something in, what is judged first.
 
-    Time per sample stands only where batches differ, CPU seconds only where there are no joules.
+    Time per sample stands only where batches differ, and the step's is hidden before names are cut there; CPU seconds
+    stand only where there are no joules.
     """
     rows = [row for group in groups for row in group.rows]
     differ = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
@@ -234,4 +235,5 @@ def columns_of(groups: Sequence[GroupRows], *, by: By = "step", wide: bool) -> l
         columns = [*(STEP if by == "step" else LATENCY), *SCALING, *MAIN]
     left_out = [] if wide else [*([] if differ else ["time/sample"]), *(["CPU s/1k"] if has_joules else [])]
     shown = [column for column in columns if column.title not in left_out]
-    return [column for column in shown if any(column.show(row) != NONE for row in rows)]
+    kept = [column for column in shown if any(column.show(row) != NONE for row in rows)]
+    return [column._replace(hides=7) if differ and column.title == "step" else column for column in kept]

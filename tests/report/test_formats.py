@@ -28,6 +28,7 @@ from kit.report.plain import markdown as escaped
 from kit.report.plain import one_line
 from kit.report.profile import profile_report
 from kit.report.sentences import sentence
+from kit.report.table import Cell, Column, Report, Table
 
 TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
 FAULTS = {"process.minor_faults": 87_341.0, "process.user_ns": 50e6, "process.system_ns": 50e6}
@@ -308,3 +309,13 @@ def test_cpu_features_are_named_where_they_are_known():
     named = line(with_flags("avx2", "avx512f", "fma"), with_flags("avx2", "fma", "sse4a", sha="e" * 64))
     assert named.endswith("CPU features: only avx512f (a), only sse4a (b)")
     assert "f" * 8 not in line(with_flags("avx2", "fma"), with_flags(sha="e" * 64))
+
+
+def test_names_are_not_cut_so_far_that_two_read_alike():
+    names = ("2 devices batch 64", "2 devices batch 64 no-all-reduce", "2 devices batch 128", "1 device batch 64")
+    columns = [Column("", right=False, width_max=34), Column("step", hides=1), *[Column("efficiency")] * 7]
+    rows = [[Cell(name), *[Cell("12345.67")] * 8] for name in names]
+    lines = write(Report("kit compare", [], [Table("cnn", columns, rows)]), "text").splitlines()
+    shown = [line.strip().split("  ")[0] for line in lines if "12345" in line]
+    assert len({*shown}) == len(names), shown
+    assert "hidden: step" in lines[-1], "a column goes first"

@@ -6,7 +6,8 @@ import io
 import os
 import shutil
 from collections.abc import Collection, Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise, takewhile
+from operator import eq
 from typing import IO
 
 from rich.cells import cell_len
@@ -27,6 +28,8 @@ INDENT = 2
 # A name is not cut below this, a column that folds not made narrower.
 NAME_MIN = 18
 FOLDED_MIN = 12
+# Of a name, after what another begins with, too: a few letters, and the mark that it is cut.
+CUT_KEEPS = 6
 # Of the title of a column that folds: "against" and a profile's name.
 FOLDED_TITLE_MAX = 24
 
@@ -118,7 +121,7 @@ def _fitted(tables: Sequence[Table], width: int) -> list[Panel]:
         places = [place for place in places if not rank or columns[place].hides != rank]
         panel = _panel(columns, widths, places)
         if columns[0].width_max is not None:
-            panel[0] = max(min(panel[0], NAME_MIN), panel[0] - max(0, _total(panel.values()) - width))
+            panel[0] = max(min(panel[0], _name_min(tables)), panel[0] - max(0, _total(panel.values()) - width))
         if _total(panel.values()) <= width:
             return [panel]
     if any(column.over for column in columns):
@@ -126,6 +129,14 @@ def _fitted(tables: Sequence[Table], width: int) -> list[Panel]:
     if columns[places[-1]].folds:
         panel[places[-1]] = max(FOLDED_MIN, panel[places[-1]] - (_total(panel.values()) - width))
     return [panel]
+
+
+def _name_min(tables: Sequence[Table]) -> int:
+    """Return how far names may be cut: not so far that two of a table read alike."""
+    names = (sorted(row[0].words for row in table.rows) for table in tables)
+    pairs = (pair for of_table in names for pair in pairwise(of_table))
+    shared = (len([*takewhile(bool, map(eq, *pair))]) for pair in pairs)
+    return max([NAME_MIN, *(length + CUT_KEEPS for length in shared)])
 
 
 def _below_each_other(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[Panel]:
