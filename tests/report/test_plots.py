@@ -100,6 +100,20 @@ def test_gain_is_the_first_profiles_time_in_percent_of_the_others():
     assert line(turned, "JAX")[1] == pytest.approx([25] * 4)
 
 
+def test_by_devices_a_panel_shows_strong_scaling_and_one_weak():
+    measured = ((1, 64, 8), (2, 64, 5), (2, 128, 9))
+    members = [
+        b.member(name, ms, batch=batch, devices=n, **EXACT) for name in ("torch", "jax") for n, batch, ms in measured
+    ]
+    strong, weak = drawn("devices", b.profile(b.group("g", *members), drift=0.0)).figure.axes
+    assert strong.get_title("left") == "training · batch 64"
+    assert weak.get_title("left") == "training · batch 64 a device"
+    assert line(strong, "PyTorch") == ([1, 2], pytest.approx([8_000, 12_800]))
+    assert line(weak, "PyTorch") == ([1, 2], pytest.approx([8_000, 128 / 0.009]))
+    ticks = [tick for tick in strong.get_xticks() if 0.5 < tick < 2.5]
+    assert ticks == [1, 2]
+
+
 def test_devices_that_took_turns_have_an_interval():
     members = [b.member("torch", ms, batch=8, device=device, sd=0.02) for device, ms in (("cpu", 4.0), ("gpu", 2.0))]
     profile = b.profile(b.group("g", *members), compare=("device",))

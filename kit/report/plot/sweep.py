@@ -86,6 +86,8 @@ def draw_curves(
     for panel in axes:
         picture.set_log(panel, "y", [*values, *y], ends)
         if linear:
+            low, high = panel.get_xlim()
+            panel.set_xlim(min(low, *x) - 0.1, max(high, *x) + 0.1)  # where there is one count, its tick has room
             panel.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         else:
             picture.set_log(panel, "x", x, ticked=all(isinstance(value, int) for value in x))
@@ -136,7 +138,8 @@ def _label(panel: Axes, curves: Mapping[str, Sequence[Point]], looks: Mapping[st
 def _lines(request: PlotRequest, axis: str, measured: str) -> tuple[Lines, list[str]]:
     """Return the lines of all profiles along `axis`, in the order of their panels, and a line for each cell left out.
 
-    Training and inference are panels. Where one would have too many lines, values of other axes are panels, too.
+    Training and inference are panels. Where one would have too many lines, values of other axes are panels, too. By
+    devices each batch is a panel (strong scaling), and each batch a device (weak scaling).
     """
     runs, left_out = [], []
     for label, profile in request.profiles:
@@ -153,23 +156,39 @@ def _lines(request: PlotRequest, axis: str, measured: str) -> tuple[Lines, list[
         why = f": {left_out[0]}" if left_out else f", for no cell has {axis}"
         raise KitError(f"nothing to draw by {axis}{why}; choose another --kind, or measure more")
     cells = [run.cell for _, _, run in runs]
-    apart = _panel_axes(cells, axis, len(request.profiles))
+    by_batch = axis == "devices" and len({cell.batch for cell in cells}) > 1
+    batch = ["batch"] if by_batch else []
+    apart = _panel_axes(cells, axis, len(request.profiles), batch)
     keys = {cell.key: cell.key_without((axis, "task", *apart)) for cell in cells}
     names = line_names({keys[cell.key]: cell for cell in reversed(cells)}, (axis, *apart), request)
     tasks = list(TASKS)
     runs.sort(key=lambda run: [tasks.index(run[2].cell.task), *(run[2].cell.value(other) or 0 for other in apart)])
     lines: Lines = {}
     for suffix, value, run in runs:
-        panel = " · ".join((TASKS[run.cell.task], *(f"{other} {run.cell.value(other)}" for other in apart)))
-        lines.setdefault((panel, one_line(names[keys[run.cell.key]] + suffix)), []).append((value, run))
-    return {line: sorted(cells, key=itemgetter(0)) for line, cells in lines.items()}, left_out
+        title = [TASKS[run.cell.task], *(f"{other} {run.cell.value(other)}" for other in apart if other not in batch)]
+        name = one_line(names[keys[run.cell.key]] + suffix)
+        batches = [f"batch {run.cell.batch}", f"batch {run.cell.batch // value} a device"] if by_batch else [""]
+        for of_batch in batches:
+            lines.setdefault((" · ".join(filter(None, [*title, of_batch])), name), []).append((value, run))
+    lines = {line: sorted(cells, key=itemgetter(0)) for line, cells in lines.items()}
+    return _without_repeats(lines) if by_batch else lines, left_out
 
 
-def _panel_axes(cells: Sequence[Cell], axis: str, profiles: int) -> list[str]:
-    """Return axes whose values get panels of their own, those with most values first; none where lines are few."""
+def _without_repeats(lines: Lines) -> Lines:
+    """Return the lines without panels of one value on the axis, where all of their cells are in other panels, too."""
+    values: dict[str, set[int]] = {}
+    for (panel, _), cells in lines.items():
+        values.setdefault(panel, set()).update(value for value, _ in cells)
+    elsewhere = {run.cell.key for (panel, _), cells in lines.items() if len(values[panel]) > 1 for _, run in cells}
+    alone = {panel for (panel, _), cells in lines.items() if not elsewhere.issuperset(run.cell.key for _, run in cells)}
+    return {(panel, name): cells for (panel, name), cells in lines.items() if len(values[panel]) > 1 or panel in alone}
+
+
+def _panel_axes(cells: Sequence[Cell], axis: str, profiles: int, apart: Sequence[str] = ()) -> list[str]:
+    """Return `apart` and axes whose values get panels of their own, most values first, until lines are few."""
     counts = {other: len({cell.value(other) for cell in cells}) for other in axes_of(cells)}
-    others = [other for other in counts if counts[other] > 1 and other not in (axis, "task", "backend")]
-    apart: list[str] = []
+    others = [other for other in counts if counts[other] > 1 and other not in (axis, "task", "backend", *apart)]
+    apart = list(apart)
     for other in sorted(others, key=lambda other: -counts[other]):
         if profiles * len({cell.key_without((axis, "task", *apart)) for cell in cells}) <= LINES_MAX:
             break
