@@ -118,9 +118,9 @@ def _measured(
         failed = [Absent(name=node, reason=why) for node, why in measure(left, retries).items()]
     if failed:  # perhaps for what has become of the node
         now = {node.name: node for node in _nodes(scheduler, partition or None, ",".join(plan.nodes))[1]}
-        failed = [of if now[of.name].is_usable else _unusable(now[of.name]) for of in failed]
+        failed = [node if now[node.name].is_usable else _unusable(now[node.name]) for node in failed]
     # What was measured before a node went down counts.
-    absent = [of for of in unusable if not plan.profile(of.name).is_file()]
+    absent = [node for node in unusable if not plan.profile(node.name).is_file()]
     return _judged(sorted(Path(plan.folder).glob("*.json")), [*failed, *absent])
 
 

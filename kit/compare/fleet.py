@@ -86,8 +86,12 @@ def reduce_node(label: str, profile: Profile) -> NodeRun:
         name=printable_line(profile.label),
         host="" if is_drawn else identity.hostname_sha256,
         id=profile.id,
-        kind=(identity.cpu.model, str(identity.cpu.cores_logical), *sorted(of.model for of in identity.accelerators)),
-        rounds={key: {number: float(np.mean(of)) for number, of in known.items()} for key, known in rounds.items()},
+        kind=(
+            identity.cpu.model,
+            str(identity.cpu.cores_logical),
+            *sorted(board.model for board in identity.accelerators),
+        ),
+        rounds={key: {number: float(np.mean(logs)) for number, logs in known.items()} for key, known in rounds.items()},
         facts=facts_of(profile),
     )
 
@@ -167,7 +171,7 @@ def _run_level(run: NodeRun, shared: Mapping[str, int], usual: Floats, weights: 
     for place, known in cells:
         for number, log in known.items():
             apart[number].append((weights[place], log - means[place]))
-    by_round = [sum(w * log for w, log in of) / sum(w for w, _ in of) for of in apart.values()]
+    by_round = [sum(w * log for w, log in logs) / sum(w for w, _ in logs) for logs in apart.values()]
     spread = over_rounds(by_round)
     level = sum(weights[place] * (mean - usual[place]) for place, mean in means.items()) / total
     return RunLevel(float(level), None if spread is None else spread.se, len(by_round))

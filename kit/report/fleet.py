@@ -31,7 +31,7 @@ def fleet_report(fleet: Fleet) -> Report:
     apart = [node for node in fleet.nodes if node.versus.verdict in STANDS_OUT]
     shown = [*apart, *[node for node in fleet.nodes if node not in apart][: max(0, ROWS_MAX - len(apart))]]
     names = {node.name for node in fleet.nodes}
-    absent = [of for of in fleet.absent if of.name not in names]
+    absent = [node for node in fleet.absent if node.name not in names]
     rows = [*map(_row, shown), *map(_absent_row, absent)]
     return Report(
         name="kit fleet",
@@ -93,7 +93,7 @@ def _why(absent: Absent) -> str:
 
 def _notes(fleet: Fleet, shown: int) -> list[str]:
     names = {node.name for node in fleet.nodes}
-    notes = [f"{one_line(of.name)} is unfinished: {_why(of)}" for of in fleet.absent if of.name in names]
+    notes = [f"{one_line(node.name)} is unfinished: {_why(node)}" for node in fleet.absent if node.name in names]
     if (rest := len(fleet.nodes) - shown) > 0:
         notes.append(f"{rest:,} more are like the others or not shown to differ: --format csv has all")
     if any(node.versus.is_spread_assumed for node in fleet.nodes):

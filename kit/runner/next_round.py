@@ -81,7 +81,9 @@ def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[S
 
 
 def _is_whole(shared: SharedGroups, launches: Iterable[Launch], number: int) -> bool:
-    there = {(of.group, of.cell_key) for of in launches if of.round == number and lost_with(of) is None}
+    there = {
+        (launch.group, launch.cell_key) for launch in launches if launch.round == number and lost_with(launch) is None
+    }
     return all((group.key, key) in there for group in shared.groups for key in group.cells)
 
 

@@ -106,9 +106,9 @@ class Member:
         if not isinstance(self._ranks, Followers):
             return answer
         answers = [answer, *self._ranks.answers()]
-        failures = {rank: of.failure for rank, of in enumerate(answers) if isinstance(of, Failed)}
+        failures = {rank: given.failure for rank, given in enumerate(answers) if isinstance(given, Failed)}
         if not failures:
-            done = [of for of in answers if isinstance(of, Done)]
+            done = [given for given in answers if isinstance(given, Done)]
             if (difference := unlike(done)) is None:
                 return merged(done, self._ranks.in_host)
             rank, why = difference

@@ -42,7 +42,9 @@ from kit.worker.rank_process import (
 START_LIMIT_S = 60.0
 LOOK_EVERY_S = 0.5
 # Token, rank, an address of its own, and the kit's version.
-HELLO_WORDS = 4
+HELLO_WORDS, HELLO_B = 4, 1024
+# Sent with the connection.
+HELLO_LIMIT_S = 5.0
 # A host that is gone without a word is noticed within half a minute; the kernel answers for processes that are stopped.
 KEEP_ALIVE = {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
 # Where one rank fails, the others wait for it in a collective. Of their own errors the first is known by then.
@@ -164,9 +166,7 @@ class Followers:
             except TimeoutError:
                 self._check_started(links, is_over=now_ns() > deadline_ns)
                 continue
-            link.settimeout(START_LIMIT_S)
-            words = link.makefile("rb").readline().decode(errors="replace").split()
-            link.settimeout(None)
+            words = _hello(link)
             if len(words) == HELLO_WORDS and secrets.compare_digest(words[0].encode(), token.encode()):
                 _keep_alive(link)
                 _, rank, address, version = words
@@ -224,6 +224,17 @@ def follow(text: str, lead: str) -> tuple[Follower, BinaryIO, BinaryIO]:
     threading.Thread(target=_end_with, args=(link,), daemon=True).start()
     commands = link.makefile("rb")
     return Follower(number, size, commands), commands, link.makefile("wb")
+
+
+def _hello(link: socket.socket) -> list[str]:
+    """Return the words with which a rank begins; none of what does not speak, as a scanner of ports."""
+    link.settimeout(HELLO_LIMIT_S)
+    try:
+        return link.makefile("rb").readline(HELLO_B).decode(errors="replace").split()
+    except OSError:
+        return []
+    finally:
+        link.settimeout(None)
 
 
 def _keep_alive(link: socket.socket) -> None:
