@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kit.audit.ceilings import without_operations
 from kit.compare.cell_numbers import first_failure
@@ -56,6 +57,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None = None
     spread: float | None = None  # standard deviation over repeats, of scores
     is_computed: bool = False  # all updates × the mean step of a part
+    contention_pct: float | None = None  # of a time: what others took of the CPUs, where it is more than a system's own
     reason: Reason | None = None
 
 
@@ -219,12 +221,14 @@ def _measured(cells: Sequence[CellResult], run: Run) -> dict[FigureName, Figure]
     figures: dict[FigureName, Figure] = {}
     for result in (result for result in reversed(cells) if result.key in run.cells):
         task, shown = result.cell.task, run.cells[result.key].numbers
+        taken_pct = shown.contention_pct
         if task == "fit":
             figures |= _of_fit(result, shown)
         elif shown.sample_ns is not None and shown.step_ns is not None:
-            figures["infer_sample_ns" if task == "infer" else "train_sample_ns"] = Figure(value=shown.sample_ns)
+            of_sample: FigureName = "infer_sample_ns" if task == "infer" else "train_sample_ns"
+            figures[of_sample] = Figure(value=shown.sample_ns, contention_pct=taken_pct)
             if task == "train":
-                figures["step_ns"] = Figure(value=shown.step_ns)
+                figures["step_ns"] = Figure(value=shown.step_ns, contention_pct=taken_pct)
     return figures
 
 
@@ -234,14 +238,15 @@ def _of_fit(result: CellResult, shown: Numbers) -> dict[FigureName, Figure]:
     if numbers is None:
         return {}
     epochs = [time_ns for launch, fit in fits if (time_ns := epoch_ns(launch, fit)) is not None]
+    of_time = Figure(is_computed=numbers.is_computed, contention_pct=shown.contention_pct)
     by_name: dict[FigureName, Figure] = {
-        "train_time_s": Figure(value=numbers.total_ns / 1e9, is_computed=numbers.is_computed),
-        "epoch_time_s": Figure(value=statistics.fmean(epochs) / 1e9, is_computed=numbers.is_computed)
+        "train_time_s": replace(of_time, value=numbers.total_ns / 1e9),
+        "epoch_time_s": replace(of_time, value=statistics.fmean(epochs) / 1e9)
         if epochs
         else Figure(reason=reason("one_epoch")),
     }
     if numbers.test_ns is not None:
-        by_name["test_time_s"] = Figure(value=numbers.test_ns / 1e9)
+        by_name["test_time_s"] = replace(of_time, value=numbers.test_ns / 1e9, is_computed=False)
     scores = [metrics(fit.confusion) for _, fit in fits if fit.confusion is not None]
     if scores:
         by_name["accuracy"] = _over_repeats([score.accuracy for score in scores])
@@ -271,7 +276,11 @@ def _gain(column: _Column, base: _Column | None, row: RowKey, time: FigureName) 
     if different is not None:
         of_cpu, value = (different.values[at][0] or "" for at in (0, -1))
         return Figure(reason=reason("not_like_the_cpus", kind=different.kind, value=value, of_cpu=of_cpu))
-    return Figure(value=gain_pct(of_base.value, figure.value), is_computed=figure.is_computed or of_base.is_computed)
+    return Figure(
+        value=gain_pct(of_base.value, figure.value),
+        is_computed=figure.is_computed or of_base.is_computed,
+        contention_pct=max(filter(None, (figure.contention_pct, of_base.contention_pct)), default=None),
+    )
 
 
 def _blocking(column: _Column, base: _Column, row: RowKey, time: FigureName) -> Mismatch | None:

@@ -169,6 +169,8 @@ REASONS: Templates = {
     "{needed} runs of each measure it",
     "joules_of_the_device": "J/1k: joules per 1,000 samples, of the device alone: a GPU's are its boards' without the "
     "host that feeds them, a CPU's its packages'",
+    "contended_times": "contended: others took up to {contention_pct:.0f} % of the CPUs meanwhile: the time is longer "
+    "than this network needs, by how much is not known; stop other work, and measure again",
     "contended_side": "contention: in runs of {side} others took up to {contention_pct:.0f} % of the CPUs: their "
     "intervals are wider by that; stop other work",
     "device_idle": "a {kind} is here and was not used: {model}",

@@ -15,6 +15,8 @@ from kit.report.quantity import duration, hundredths, number, with_sd
 from kit.report.sentences import sentence
 from kit.report.table import Case, Cell, Column, Report, Table
 
+# Before a time that others made longer.
+CONTENDED = "!"
 # What a profile has no cell of stands in another's rows.
 NOTHING = (reason("not_published"), reason("not_measured"))
 
@@ -100,10 +102,10 @@ def _heads(table: SuiteTable) -> list[str]:
 def _cell(figure: Figure, name: FigureName) -> Cell:
     if figure.value is None:
         return Cell(NONE, because=_why(figure), is_empty=_is_empty(figure))
-    words = FIGURES[name].words
+    shown = with_sd(figure.value, figure.spread, FIGURES[name].words)
     if figure.is_computed:
-        return Cell(f"≈ {words(figure.value)}")
-    return Cell(with_sd(figure.value, figure.spread, words))
+        shown = f"≈ {shown}"
+    return Cell(f"{CONTENDED} {shown}" if figure.contention_pct else shown)
 
 
 def _headline(table: SuiteTable) -> list[str]:
@@ -128,6 +130,9 @@ def _notes(table: SuiteTable, shown: Collection[tuple[int, FigureName]]) -> list
         notes.append("train time: all steps of the fit but the first, compilation left out")
     if any(figure.is_computed for row in table.values for of_column in row for figure in of_column.values()):
         notes.append(sentence(reason("computed_times")))
+    taken_pct = [figure.contention_pct for row in table.values for figures in row for figure in figures.values()]
+    if worst_pct := max(filter(None, taken_pct), default=None):
+        notes.append(f"{CONTENDED} {sentence(reason('contended_times', contention_pct=worst_pct))}")
     synthetic = sentence(reason("data_synthetic"))
     notes += [
         f"{head}: {synthetic}" for head, column in zip(heads, table.columns, strict=True) if SYNTHETIC in column.data
@@ -151,7 +156,7 @@ def _records(table: SuiteTable) -> list[dict[str, object]]:
         }
         | {"value": figure.value, "spread": figure.spread}
         | {"reason": None if figure.reason is None else sentence(figure.reason)}
-        | {"computed": "yes" if figure.is_computed else ""}
+        | {"computed": "yes" if figure.is_computed else "", "contention_pct": figure.contention_pct}
         for key, figures in zip(table.rows, table.values, strict=True)
         for column, of_column in zip(table.columns, figures, strict=True)
         for name, figure in of_column.items()

@@ -96,6 +96,26 @@ def test_of_a_part_of_a_fit_times_are_computed_and_scores_blank():
     assert "computed" not in write(suite_report(suite_table("t", ["backend"], figures, [("a", profile(fitted()))])))
 
 
+def test_times_beside_other_work_are_marked_and_scores_are_not():
+    def beside_others(launch):
+        planted(launch)
+        launch.blocks.counters["machine.busy_ns"] = [2 * ns for ns in launch.blocks.span_ns]
+        launch.blocks.counters["machine.steal_ns"] = [0] * len(launch.blocks.span_ns)
+        launch.blocks.counters["process.cpu_ns"] = launch.blocks.span_ns
+
+    busy = fitted()
+    busy.change = beside_others
+    figures = ["train_time_s", "train_sample_ns", "accuracy"]
+    whole = profile(busy, fitted("jax"), b.member("torch", 2.0))
+    table = suite_table("t", ["backend"], figures, [("a", whole)])
+    marked = {row: [name for name in figures if entries(table, row)[name].contention_pct] for row in table.rows}
+    assert marked == {("torch",): ["train_time_s"], ("jax",): []}
+    assert entries(table, ("torch",))["train_time_s"].contention_pct == pytest.approx(50)
+    shown = write(suite_report(table))
+    assert "! 107 ms" in shown and "up to 50 % of the CPUs" in shown
+    assert "!" not in write(suite_report(suite_table("t", ["backend"], figures, [("a", profile(fitted()))])))
+
+
 def test_gains_are_the_cpus_time_over_the_devices():
     cpu = profile(b.member("torch", 2.0), drift=0, rounds=3)
     gpu = profile(b.member("torch", 0.1, device="gpu"), drift=0, rounds=3)
