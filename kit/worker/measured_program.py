@@ -52,6 +52,8 @@ from kit.workloads.weights import initial_weights
 HOST_DEVICE = "cpu"
 # Of a framework's message; XLA's can fill pages, and the stack stands in the tail of standard error.
 MESSAGE_LENGTH = 500
+# A word to all ranks takes tens of microseconds: in a long block they agree on its end no more often than this.
+RANKS_AGREE_EVERY_S = 0.05
 # Of an accelerator's block: enough steps for a median of their latency, most of the time for what is judged.
 LATENCY_SHARE = 0.25
 
@@ -217,8 +219,12 @@ class MeasuredProgram:
         if self._cell.device != HOST_DEVICE:
             return lambda: self._pipelined(self._per_wait, seconds)
 
+        ranks, pace_ns = self._shared.ranks, float(np.median(self._last_ns))
+        looks_every = 1 if ranks.size == 1 else ranks.agree(max(1, round(RANKS_AGREE_EVERY_S * 1e9 / pace_ns)))
+
         def run() -> Ran:
-            steps, duration_ns, self._output = run_for(self._stepping, self._batches, seconds, self._shared.ranks.agree)
+            running = self._stepping, self._batches
+            steps, duration_ns, self._output = run_for(*running, seconds, ranks.agree, looks_every)
             return Ran(0, np.array([], np.int64), Pipelined(1, steps, duration_ns, self._output))
 
         return run

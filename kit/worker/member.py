@@ -44,8 +44,8 @@ from kit.worker.measured_program import (
 )
 from kit.worker.merged import merged, unlike
 from kit.worker.messages import Answer, Command, Do, Done, Entered, Failed, Finish, Prepare, ProgramRequest
-from kit.worker.rank_process import cpus_of, in_host
-from kit.worker.ranks import Followers, NoOthers, RankError, Ranks, is_value
+from kit.worker.rank_process import PROCESS_ENDED, cpus_of, in_host
+from kit.worker.ranks import FAILED_GRACE_S, Followers, NoOthers, RankError, Ranks, is_value
 from kit.workloads.operations import is_operation
 
 
@@ -105,21 +105,25 @@ class Member:
         """Return the answers of all ranks as one: a program fails where all do, the member where only some."""
         if not isinstance(self._ranks, Followers):
             return answer
-        answers = [answer, *self._ranks.answers()]
+        of_others = self._ranks.answers(limit_s=FAILED_GRACE_S if isinstance(answer, Failed) else None)
+        if of_others is None and isinstance(answer, Failed):
+            self._give_up(self._ranks.error(0, answer.failure).failure)
+        answers = [answer, *(of_others or [])]
         failures = {rank: given.failure for rank, given in enumerate(answers) if isinstance(given, Failed)}
         if not failures:
             done = [given for given in answers if isinstance(given, Done)]
             if (difference := unlike(done)) is None:
-                return merged(done, self._ranks.in_host)
+                return merged(done, self._ranks.in_host, share_cpus=self._ranks.share_cpus)
             rank, why = difference
             failures = {rank: Failure(phase=self._phase, reason=why)}
-        if isinstance(answer, Failed) and len(failures) == len(answers):
+        ended = {rank: failure for rank, failure in failures.items() if failure.reason.code in PROCESS_ENDED}
+        if isinstance(answer, Failed) and len(failures) == len(answers) and not ended:
             return answer
-        rank, failure = next(iter(failures.items()))
-        return Failed(program=None, failure=self._ranks.error(rank, failure).failure)
+        rank, failure = next(iter((ended or failures).items()))
+        self._give_up(self._ranks.error(rank, failure).failure)
 
     def _give_up(self, failure: Failure) -> NoReturn:
-        """End the member: rank 0 waits for a rank that has failed."""
+        """End the member: a rank has failed, and what the framework does at an end may wait for it."""
         self._say(Failed(program=None, failure=failure))
         os._exit(1)
 

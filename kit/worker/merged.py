@@ -11,8 +11,9 @@ from kit.profile.launch import Blocks, LaunchPart, Parity, Threads
 from kit.profile.reason import Reason, reason
 from kit.worker.messages import Done
 
-# Of the process, and of its own CPUs; all others are of the machine, of which one rank's count is enough.
-OF_A_RANK = ("process.", "machine.busy_ns", "machine.steal_ns")
+# Of the process, and of its own CPUs; all others are of the machine, of which rank 0's count is enough.
+OF_A_PROCESS = "process."
+OF_ITS_CPUS = ("machine.busy_ns", "machine.steal_ns")
 
 
 def unlike(answers: Sequence[Done]) -> tuple[int, Reason] | None:
@@ -28,19 +29,25 @@ def unlike(answers: Sequence[Done]) -> tuple[int, Reason] | None:
     return None
 
 
-def merged(answers: Sequence[Done], in_host: int) -> Done:
-    """Return the answers of all ranks to one command as one; the first is rank 0's.
+def merged(answers: Sequence[Done], in_host: int, *, share_cpus: bool = False) -> Done:
+    """Return the answers of all ranks to one command as one.
 
-    `in_host`: how many are on rank 0's host, the one whose boards are sampled.
+    Args:
+        answers: rank 0's first.
+        in_host: how many ranks each host has; boards are sampled on rank 0's.
+        share_cpus: the ranks of a host have the same CPUs, and not each its own.
     """
     first = answers[0]
     # Collectives keep ranks within a step of each other. Of a block they all have the same steps.
     slowest = max(answers, key=lambda done: sum(done.part.blocks.duration_ns))
     parts = [done.part for done in answers]
+    # By host: each has CPUs of its own, whatever their numbers.
+    hosts = [parts[place : place + in_host] for place in range(0, len(parts), in_host)]
+    of_cpus = [part.blocks for of_host in hosts for part in (of_host[:1] if share_cpus else of_host)]
     part = replace(
         first.part,
-        blocks=_blocks(slowest.part.blocks, [part.blocks for part in parts]),
-        threads=_threads([part.threads for part in parts if part.threads is not None]),
+        blocks=_blocks(slowest.part.blocks, [part.blocks for part in parts], of_cpus),
+        threads=_threads(hosts),
         peak_memory_b=_sum(part.peak_memory_b for part in parts),
         peak_device_memory_b=_sum(part.peak_device_memory_b for part in parts),
         device_ids=list(dict.fromkeys(device for part in parts[:in_host] for device in part.device_ids)),
@@ -51,21 +58,29 @@ def merged(answers: Sequence[Done], in_host: int) -> Done:
     return replace(first, part=part, steps=slowest.steps, resident_b=_sum(done.resident_b for done in answers))
 
 
-def _blocks(slowest: Blocks, of_ranks: Sequence[Blocks]) -> Blocks:
-    counters = dict(slowest.counters)
-    for name in (name for name in counters if name.startswith(OF_A_RANK)):
-        counters[name] = [_sum(values) for values in zip(*(blocks.counters[name] for blocks in of_ranks), strict=True)]
-    return replace(slowest, counters=counters)
+def _blocks(slowest: Blocks, of_ranks: Sequence[Blocks], of_cpus: Sequence[Blocks]) -> Blocks:
+    """Return the slowest rank's blocks, with what is summed; `of_cpus`: of ranks that count different CPUs.
+
+    When they began, and what the machine counts, is rank 0's: another host's clock has another zero.
+    """
+    first = of_ranks[0]
+    counters = dict(first.counters)
+    for name in counters:
+        summed = of_ranks if name.startswith(OF_A_PROCESS) else of_cpus if name in OF_ITS_CPUS else [first]
+        counters[name] = [_sum(values) for values in zip(*(blocks.counters[name] for blocks in summed), strict=True)]
+    return replace(slowest, counters=counters, begin_ns=first.begin_ns)
 
 
-def _threads(of_ranks: Sequence[Threads]) -> Threads | None:
+def _threads(hosts: Sequence[Sequence[LaunchPart]]) -> Threads | None:
+    of_hosts = [[part.threads for part in parts if part.threads is not None] for parts in hosts]
+    of_ranks = [threads for of_host in of_hosts for threads in of_host]
     if not of_ranks:
         return None
     return replace(
         of_ranks[0],
         requested=sum(threads.requested for threads in of_ranks),
         reported=_sum(threads.reported for threads in of_ranks),
-        cpus=sorted({cpu for threads in of_ranks for cpu in threads.cpus}),
+        cpus=[cpu for of_host in of_hosts for cpu in sorted({cpu for threads in of_host for cpu in threads.cpus})],
         used=_sum(threads.used for threads in of_ranks),
         used_reason=next((threads.used_reason for threads in of_ranks if threads.used_reason), None),
     )

@@ -16,7 +16,7 @@ import socket
 import threading
 from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, NoReturn, Protocol
 
 import msgspec
@@ -49,6 +49,8 @@ HELLO_LIMIT_S = 5.0
 KEEP_ALIVE = {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
 # Where one rank fails, the others wait for it in a collective. Of their own errors the first is known by then.
 GRACE_S = 5.0
+# Where rank 0 fails, the others may be about to fail, too: on a busy machine later.
+FAILED_GRACE_S = 30.0
 # Of a line that is a value and no command.
 AGREED = "agreed"
 
@@ -123,6 +125,7 @@ class Followers:
         self._answers: dict[int, SimpleQueue[Done | Failed]] = {rank: SimpleQueue() for rank in range(1, asked.ranks)}
         self._alarm: threading.Timer | None = None
         self.in_host = in_host(asked)
+        self.share_cpus = len(asked.cpus) < self.in_host
         self.are_ending = False  # they have been told to: an end is no failure
         self._lock = threading.Lock()
         token = secrets.token_hex(16)
@@ -147,12 +150,19 @@ class Followers:
         self.send([msgspec.json.encode({AGREED: value}) + b"\n"] * (self.size - 1))
         return value
 
-    def answers(self) -> list[Done | Failed]:
-        """Return the answer of every rank above 0 to the last command, rank 0 having its own."""
-        answers = [queue.get() for queue in self._answers.values()]
+    def answers(self, *, limit_s: float | None = None) -> list[Done | Failed] | None:
+        """Return the answer of every rank above 0 to the last command, rank 0 having its own.
+
+        None: one has none after `limit_s`, as it waits for rank 0 in a collective.
+        """
+        try:
+            answers = [queue.get(timeout=limit_s) for queue in self._answers.values()]
+        except Empty:
+            return None
         with self._lock:
             if self._alarm is not None:
                 self._alarm.cancel()
+                self._alarm = None
         return answers
 
     def _accepted(self, server: socket.socket, token: str) -> dict[int, tuple[socket.socket, str]]:

@@ -72,11 +72,16 @@ def run_until(  # noqa: PLR0917
 
 
 def run_for(
-    program: Stepping, batches: Iterator[DeviceBatch], seconds: float, agree: Callable[[bool], bool] = bool
+    program: Stepping,
+    batches: Iterator[DeviceBatch],
+    seconds: float,
+    agree: Callable[[bool], bool] = bool,
+    looks_every: int = 1,
 ) -> tuple[int, int, Output]:
     """Run until `seconds` have gone, each step waited for; return how many, how long they took, and the last output.
 
     Steps have no times of their own: however short they are, no stamps are used up. `agree`: as in `run_until`.
+    `looks_every`: after so many steps it is asked whether they have gone.
     """
     step, synchronize = program.step, program.synchronize
     done, output, begin_ns = 0, None, now_ns()
@@ -85,7 +90,7 @@ def run_for(
         output = step(batch)
         synchronize()
         done += 1
-        if agree(now_ns() >= end_ns):
+        if done % looks_every == 0 and agree(now_ns() >= end_ns):
             break
     return done, now_ns() - begin_ns, output
 
