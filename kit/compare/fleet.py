@@ -120,9 +120,8 @@ def judge(runs: Iterable[NodeRun], absent: Sequence[Absent] = ()) -> Fleet:
 
 def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Counter[str]) -> Iterable[Node]:
     """Yield the nodes of one kind."""
-    runs = [run for of_node in nodes for run in of_node]
     shared = _shared(nodes)
-    known = iter(_run_levels(runs, shared))
+    known = iter(_run_levels(nodes, shared))
     of_nodes = [[level for _ in of_node if (level := next(known)) is not None] for of_node in nodes]
     with_level = [levels_of for levels_of in of_nodes if levels_of]
     verdicts = iter(judge_fleet(with_level, comparisons))
@@ -148,16 +147,26 @@ def _shared(nodes: Sequence[Sequence[NodeRun]]) -> dict[str, int]:
     return {key: place for place, key in enumerate(key for key in keys if having[key] > 1)}
 
 
-def _run_levels(runs: Sequence[NodeRun], shared: dict[str, int]) -> list[RunLevel | None]:
+def _run_levels(nodes: Sequence[Sequence[NodeRun]], shared: dict[str, int]) -> list[RunLevel | None]:
     """Return the level of each run over the shared cells, with the error that its rounds show; None without a cell."""
+    runs = [run for of_node in nodes for run in of_node]
     logs = np.full((len(runs), len(shared)), np.nan)
     for row, run in zip(logs, runs, strict=True):
         for key, known in run.rounds.items():
             if key in shared:
                 row[shared[key]] = sum(known.values()) / len(known)
     usual = np.nanmedian(logs, axis=0) if shared else np.zeros(0)
-    weights = cell_weights(logs - usual)
+    of_nodes = np.split(logs - usual, np.cumsum([len(of_node) for of_node in nodes])[:-1])
+    with np.errstate(invalid="ignore"):
+        weights = cell_weights(np.array([_mean(of_node) for of_node in of_nodes]))
     return [_run_level(run, shared, usual, weights) for run in runs]
+
+
+def _mean(logs: Floats) -> Floats:
+    """Return each cell's mean over the runs that have it; nan where none has."""
+    counts = np.isfinite(logs).sum(axis=0)
+    mean: Floats = np.nansum(logs, axis=0) / counts
+    return mean
 
 
 def _run_level(run: NodeRun, shared: Mapping[str, int], usual: Floats, weights: Floats) -> RunLevel | None:

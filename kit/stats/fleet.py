@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -24,14 +25,27 @@ from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, Versus, verdict_of, ve
 NODES_FOR_SPREAD = 4
 # Of a fleet that may stand out: of more there is no telling which part is the usual one.
 SHARE_MAX = 4
-# Fewer do not show how much a cell scatters.
-RUNS_TO_WEIGH = 20
+# Fewer do not show how much a cell scatters: what a slow one is slow by would count as that.
+NODES_TO_WEIGH = 20
 # Of the cells' median spread: a cell that is quieter still does not speak for the whole node.
 SPREAD_LEAST = 0.25
 # The fleet's spread has that of usual rounds in it. A node's own are noisier where chance alone would seldom do it.
 NOISIER_P = 0.001
 
 Floats = NDArray[np.float64]
+
+
+class _Levels(NamedTuple):
+    """Of each node."""
+
+    log: Floats  # mean of its runs
+    se: Floats  # the error that their rounds show
+    df: Floats  # of that
+    of_runs: Floats  # variance that `log` has as its runs differ; 0: no node has several
+
+    def at(self, places: NDArray[np.int64]) -> _Levels:
+        """Return those of some nodes."""
+        return _Levels(*(values[places] for values in self))
 
 
 @dataclass(frozen=True)
@@ -48,9 +62,9 @@ def cell_weights(logs: Floats) -> Floats:
     """Return what each cell counts: the inverse of its variance over the fleet, where enough runs show that.
 
     Args:
-        logs: of the steps, (runs, cells), less each cell's median; nan where a run has no number.
+        logs: of the steps, (nodes, cells), less each cell's median; nan where a node has no number.
     """
-    if len(logs) < RUNS_TO_WEIGH:
+    if len(logs) < NODES_TO_WEIGH:
         return np.ones(logs.shape[1])
     spread = np.nanmedian(np.abs(logs), axis=0)
     weights: Floats = 1 / np.maximum(spread, np.median(spread) * SPREAD_LEAST + np.finfo(float).tiny) ** 2
@@ -67,10 +81,10 @@ def judge_fleet(nodes: Sequence[Sequence[RunLevel]], comparisons: int | None = N
     count = comparisons or len(nodes)
     if len(nodes) < NODES_FOR_SPREAD:
         return [_of_few(nodes, place, count) for place in range(len(nodes))]
-    log, se, df = _node_levels(nodes)
-    named = _standing_out(log, se, df, count)
+    levels = _node_levels(nodes)
+    named = _standing_out(levels, count)
     core = np.setdiff1d(np.arange(len(nodes)), list(named))
-    rest, level = _against_rest(log[core], se[core], df[core]), 1 - ALPHA * max(1, len(named)) / count
+    rest, level = _against_rest(levels.at(core)), 1 - ALPHA * max(1, len(named)) / count
     judged: list[Versus] = []
     places = {place: at for at, place in enumerate(core.tolist())}
     for place in range(len(nodes)):
@@ -78,7 +92,7 @@ def judge_fleet(nodes: Sequence[Sequence[RunLevel]], comparisons: int | None = N
             at, p = places[place], min(1.0, float(rest.p[places[place]]) * count * _step_factor(len(named) + 1))
         else:
             beside = np.append(core, place)
-            rest_of, at, p = _against_rest(log[beside], se[beside], df[beside]), -1, named[place]
+            rest_of, at, p = _against_rest(levels.at(beside)), -1, named[place]
         of = rest if place in places else rest_of
         difference = Difference(float(of.difference[at]), float(of.se[at]), float(of.df[at]), len(nodes[place]))
         judged.append(
@@ -109,19 +123,22 @@ def _of_few(nodes: Sequence[Sequence[RunLevel]], place: int, count: int) -> Vers
     return msgspec.structs.replace(versus, verdict=verdict, p_adjusted=p, comparisons=comparisons)
 
 
-def _node_levels(nodes: Sequence[Sequence[RunLevel]]) -> tuple[Floats, Floats, Floats]:
-    """Return of each node the mean of its runs, the error that their rounds show, and its degrees of freedom."""
+def _node_levels(nodes: Sequence[Sequence[RunLevel]]) -> _Levels:
+    """Return the nodes' levels; how much runs of a node differ is taken to be alike in all nodes."""
     log = np.array([np.mean([run.log for run in runs]) for runs in nodes])
     se = np.array([math.sqrt(sum((run.se or 0.0) ** 2 for run in runs)) / len(runs) for runs in nodes])
     df = np.array([max(1.0, sum(run.rounds - 1.0 for run in runs if run.se is not None)) for runs in nodes])
-    return log, se, df
+    counts = np.array([len(runs) for runs in nodes])
+    squares = sum((run.log - level) ** 2 for runs, level in zip(nodes, log, strict=True) for run in runs)
+    of_runs = float(squares) / max(1, int((counts - 1).sum()))
+    return _Levels(log, se, df, of_runs / counts)
 
 
-def _standing_out(log: Floats, se: Floats, df: Floats, count: int) -> dict[int, float]:
+def _standing_out(levels: _Levels, count: int) -> dict[int, float]:
     """Return the places of the nodes that stand out, each with its adjusted p."""
-    left, steps = np.arange(log.size), list[tuple[int, float]]()
-    for step in range(1, max(1, log.size // SHARE_MAX) + 1):
-        rest = _against_rest(log[left], se[left], df[left])
+    left, steps = np.arange(levels.log.size), list[tuple[int, float]]()
+    for step in range(1, max(1, levels.log.size // SHARE_MAX) + 1):
+        rest = _against_rest(levels.at(left))
         at = int(np.argmin(rest.p))
         # Alike to the last digit, as the most distant ones of a large fleet are: the most distant.
         at = int(np.argmax(np.abs(rest.difference) / rest.se)) if rest.p[at] == 0 else at
@@ -140,13 +157,18 @@ def _step_factor(step: int) -> int:
     return step * (step + 1)
 
 
-def _against_rest(log: Floats, se: Floats, df: Floats) -> _Rest:
-    """Return each node against the others, with their spread; noisier rounds of its own are on top."""
+def _against_rest(levels: _Levels) -> _Rest:
+    """Return each node against the others, with their spread.
+
+    To it comes, where a node has fewer runs than the others or noisier rounds, by how much its level is less certain.
+    """
+    log, se, df, of_runs = levels
     others = log.size - 1
     centred = log - np.median(log)  # no digits are lost to the level itself
     mean = (centred.sum() - centred) / others
     squares = (centred**2).sum() - centred**2 - others * mean**2
     variance = np.maximum(squares, np.finfo(float).tiny) / (others - 1) * (1 + 1 / others)
+    variance = variance + np.maximum(0.0, of_runs - (of_runs.sum() - of_runs) / others)
     noisier = (se**2 > variance) & (se**2 > np.median(se**2) * chdtri(df, NOISIER_P) / df)
     variance = variance + np.where(noisier, se**2, 0.0)
     freedom = np.where(noisier, np.minimum(df, others - 1.0), others - 1.0)

@@ -120,7 +120,7 @@ class Member:
         if isinstance(answer, Failed) and len(failures) == len(answers) and not ended:
             return answer
         rank, failure = next(iter((ended or failures).items()))
-        self._give_up(self._ranks.error(rank, failure).failure)
+        return self._give_up(self._ranks.error(rank, failure).failure)
 
     def _give_up(self, failure: Failure) -> NoReturn:
         """End the member: a rank has failed, and what the framework does at an end may wait for it."""
