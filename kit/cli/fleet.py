@@ -60,7 +60,7 @@ DECIDED = ("out", "resume", "force", "label", "dry_run", "as_json")
 def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: str, **options: object) -> int:
     """Measure SUITE on every node of a partition, one profile each, and judge each node against the others.
 
-    Exit 0: no node is slow; 1: one is; 3: none is, and some node gave no profile. docs/fleet.md has more.
+    Exit 0: no node is slow; 1: one is; 3: none is, and some node gave no whole profile. docs/fleet.md has more.
     """
     from kit.report.fleet import fleet_report
 
@@ -73,7 +73,7 @@ def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: s
     print_report(fleet_report(judged), format_name)
     if any(node.versus.verdict == "slower" for node in judged.nodes):
         return EXIT_SLOW
-    return EXIT_ABSENT if judged.absent else 0
+    return EXIT_ABSENT if judged.absent or any(node.failed for node in judged.nodes) else 0
 
 
 def _measured(
@@ -192,11 +192,19 @@ def _explained(nodes: Sequence[Node], files: Mapping[str, Path]) -> list[Node]:
         label = node.profiles[-1]
         return machine_findings(label, read_profile(files[label]))
 
-    # The nodes in the middle are the usual ones.
-    middle = max(0, (len(nodes) - OTHERS_AUDITED) // 2)
-    usual = {node.name: findings(node) for node in nodes[middle : middle + OTHERS_AUDITED]}
+    usual: dict[tuple[str, ...], dict[str, list[Finding]]] = {}  # kind -> name of a node -> its findings
+    for kind in {tuple(node.kind) for node in nodes if node.versus.verdict in STANDS_OUT}:
+        alike = [node for node in nodes if tuple(node.kind) == kind]
+        # The nodes in the middle are the usual ones.
+        middle = max(0, (len(alike) - OTHERS_AUDITED) // 2)
+        usual[kind] = {node.name: findings(node) for node in alike[middle : middle + OTHERS_AUDITED]}
     return [
-        replace(node, findings=unusual(findings(node), [known for name, known in usual.items() if name != node.name]))
+        replace(
+            node,
+            findings=unusual(
+                findings(node), [known for name, known in usual[tuple(node.kind)].items() if name != node.name]
+            ),
+        )
         if node.versus.verdict in STANDS_OUT
         else node
         for node in nodes

@@ -16,6 +16,7 @@ import numpy as np
 
 from kit.audit.finding import Finding
 from kit.audit.launch_arrays import block_arrays
+from kit.compare.cell_numbers import first_failure
 from kit.compare.explaining_facts import FACTS, Facts, facts_of
 from kit.compare.rows import Mismatch
 from kit.printable import printable_line
@@ -40,6 +41,7 @@ class NodeRun(NamedTuple):
     id: str
     kind: tuple[str, ...]  # of its hardware
     rounds: dict[str, dict[int, float]]  # key of a cell -> logarithm of its step in each round
+    failed: dict[str, Reason]  # key of a cell without a number -> why
     facts: Facts
 
 
@@ -52,6 +54,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     cells: int  # that it shares with another node
     kind: list[str]  # model of its CPU, number of CPUs, models of its boards
     of_kind: int  # nodes of its kind, itself included
+    failed: int = 0  # cells without a number there
+    failure: Reason | None = None  # of the first of them
     differs: list[Mismatch] = []  # of one that stands out: in what it is not as most others of its kind
     findings: list[Finding] = []  # of the same: what the audit finds there and not on most others
 
@@ -92,6 +96,11 @@ def reduce_node(label: str, profile: Profile) -> NodeRun:
             *sorted(board.model for board in identity.accelerators),
         ),
         rounds={key: {number: float(np.mean(logs)) for number, logs in known.items()} for key, known in rounds.items()},
+        failed={
+            result.key: why
+            for result in profile.cells
+            if result.key not in rounds and (why := first_failure(result.launches)) is not None
+        },
         facts=facts_of(profile),
     )
 
@@ -129,6 +138,7 @@ def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Counter[str
         given, label = of_node[0].name, of_node[0].label
         versus = next(verdicts) if of_levels else Versus(verdict="unresolved", count=0)
         others = [other[-1] for other in nodes if other is not of_node]
+        failed = {key: why for run in of_node for key, why in run.failed.items()}
         yield Node(
             name=label if not given else given if names[given] == 1 else f"{given} ({label})",
             profiles=[run.label for run in of_node],
@@ -136,6 +146,8 @@ def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Counter[str
             cells=len({key for run in of_node for key in run.rounds if key in shared}),
             kind=list(of_node[0].kind),
             of_kind=len(nodes),
+            failed=len(failed),
+            failure=next(iter(failed.values()), None),
             differs=_differing(of_node[-1], others) if versus.verdict in STANDS_OUT else [],
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Scaling, Share
-from kit.profile.cell import Cell
+from kit.profile.cell import DEFAULT_VARIANT, Cell
 from kit.profile.launch import Launch
 from kit.profile.schema import CellResult
 from kit.stats.verdict import Versus
@@ -45,6 +45,8 @@ def scaling_of(
 def _all_reduce(key: str, results: Mapping[str, CellResult], pairs: Pairs, apart: Collection[str]) -> Share | None:
     """Return the share of a step that is gone where nothing is averaged; None where that was not measured."""
     cell = results[key].cell
+    if cell.variant != DEFAULT_VARIANT:
+        return None  # another's step has more apart from it than the all-reduce
     without = next(
         (
             other

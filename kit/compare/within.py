@@ -124,7 +124,8 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
     else:
         rows.sort(key=lambda row: row.cell.value(axis) or 0)
     keys = {name: key for key, name in group.names.items()}
-    names = [row.name for row in rows if row.numbers.step_ns is not None]
+    # One that averages nothing does not do the work.
+    names = [row.name for row in rows if row.numbers.step_ns is not None and row.cell.variant not in apart]
     return GroupRows(
         key=group.key,
         title=title,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 
 from kit.compare.fleet import STANDS_OUT, Absent, Fleet, Node
 from kit.report.audit import evidence
@@ -28,7 +29,7 @@ def fleet_report(fleet: Fleet) -> Report:
         Column("verdict", right=False),
         Column("why", right=False, folds=True),
     ]
-    apart = [node for node in fleet.nodes if node.versus.verdict in STANDS_OUT]
+    apart = [node for node in fleet.nodes if node.versus.verdict in STANDS_OUT or node.failed]
     shown = [*apart, *[node for node in fleet.nodes if node not in apart][: max(0, ROWS_MAX - len(apart))]]
     names = {node.name for node in fleet.nodes}
     absent = [node for node in fleet.absent if node.name not in names]
@@ -39,7 +40,7 @@ def fleet_report(fleet: Fleet) -> Report:
         tables=[Table("", columns, rows)] if rows else [],
         notes=_notes(fleet, len(shown)),
         records=[*map(_record, fleet.nodes), *map(_absent_record, absent)],
-        cases=[*map(_case, fleet.nodes), *map(_absent_case, fleet.absent)],
+        cases=[*map(_case, fleet.nodes), *(_absent_case(node, names) for node in fleet.absent)],
         document=fleet,
     )
 
@@ -49,7 +50,17 @@ def _headline(fleet: Fleet) -> str:
     profiles = sum(len(node.profiles) for node in fleet.nodes)
     parts = [f"{counted(len(fleet.nodes), 'node')}", counted(profiles, "profile")]
     parts += [f"{counts[verdict]} {WORDS[verdict]}" for verdict in STANDS_OUT if counts[verdict]] or ["none stands out"]
-    parts += [f"{len(fleet.absent)} without a profile"] if fleet.absent else []
+    names = {node.name for node in fleet.nodes}
+    unfinished = sum(node.name in names for node in fleet.absent)
+    parts += [
+        f"{count} {what}"
+        for count, what in (
+            (len(fleet.absent) - unfinished, "without a profile"),
+            (unfinished, "unfinished"),
+            (sum(bool(node.failed) for node in fleet.nodes), "with failed cells"),
+        )
+        if count
+    ]
     return " · ".join(parts)
 
 
@@ -76,13 +87,16 @@ def _ratio(node: Node) -> str:
 
 def _reasons(node: Node) -> str:
     """Return what the audit finds there and not elsewhere, and what differs; of a node like the others nothing."""
+    failed = [] if node.failure is None else [f"{counted(node.failed, 'cell')} failed: {sentence(node.failure)}"]
     if node.of_kind == 1:
         model, cpus, *boards = node.kind
         listed = [f"{count} × {board}" for board, count in Counter(boards).items()]
-        return one_line(f"the only one of its kind: {', '.join([f'{model}, {cpus} CPUs', *listed])}")
+        alone = f"the only one of its kind: {', '.join([f'{model}, {cpus} CPUs', *listed])}"
+        return one_line("; ".join([*failed, alone]))
     if node.versus.verdict not in STANDS_OUT:
-        return ""
-    words = [evidence(finding, "its cells").rstrip(".") for finding in node.findings]
+        return one_line("; ".join(failed))
+    words = [*failed]
+    words += [evidence(finding, "its cells").rstrip(".") for finding in node.findings]
     words += [mismatch_words(mismatch) for mismatch in node.differs]
     return one_line(several(words[:REASONS_MAX], "; ")) or "nothing that was recorded differs from the others"
 
@@ -116,6 +130,7 @@ def _record(node: Node) -> dict[str, object]:
         "p_adjusted": versus.p_adjusted,
         "profiles": len(node.profiles),
         "cells": node.cells,
+        "failed": node.failed,
         "why": _reasons(node),
     }
 
@@ -128,8 +143,10 @@ def _case(node: Node) -> Case:
     words = f"{_ratio(node)} the step of the others. {_reasons(node)}".strip()
     if node.versus.verdict == "slower":
         return Case(node.name, "kit fleet", "failed", words, "slow")
+    if node.failed:
+        return Case(node.name, "kit fleet", "error", words, "failed cells")
     return Case(node.name, "kit fleet", output=words)
 
 
-def _absent_case(absent: Absent) -> Case:
-    return Case(absent.name, "kit fleet", "error", _why(absent), "no profile")
+def _absent_case(absent: Absent, names: Container[str]) -> Case:
+    return Case(absent.name, "kit fleet", "error", _why(absent), "unfinished" if absent.name in names else "no profile")

@@ -26,6 +26,10 @@ from kit.workloads.operations import is_operation
 PRECISION_ROUNDS_MAX = 200
 
 
+# A program's own.
+CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
+
+
 def failed_cells(launches: Iterable[Launch]) -> set[str]:
     """Return the keys of cells that have failed themselves: they would again, and cost the others' time."""
     return {
@@ -38,14 +42,14 @@ def failed_cells(launches: Iterable[Launch]) -> set[str]:
 
 
 def lost_with(launch: Launch) -> str | None:
-    """Return the host on which a rank's process ended under a launch, or did not start; None: that was not so.
+    """Return the other host on which a rank's process was ended under a launch, or did not start; None: none was.
 
-    What a rank itself raises is the cell's own failure.
+    What a rank itself raises, or crashes with, is the cell's own failure.
     """
     if launch.failure is None or launch.failure.reason.code not in PROCESS_ENDED:
         return None
-    host = launch.failure.reason.values.get("host")
-    return None if host is None else str(host)
+    values = launch.failure.reason.values
+    return None if "host" not in values or values.get("signal") in CRASHES else str(values["host"])
 
 
 def next_round(plan: RunPlan, launches: Sequence[Launch], ended: int) -> tuple[int, list[SharedGroups]] | None:

@@ -149,7 +149,8 @@ class Run:
             number, shared = following
             if begun and deadline_ns is not None and now_ns() >= deadline_ns:
                 # A search for a precision has what it was to have at least; a number of rounds has not.
-                return self.plan.suite.precision_pct is not None and number >= self.plan.suite.rounds
+                is_enough = self.plan.suite.precision_pct is not None and number >= self.plan.suite.rounds
+                return is_enough and not self.lost
             begun = True
             context.progress.round_begins(number, shared)
             for groups in shared:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+from kit.devices.catalog import DEVICES
 from kit.errors import KitError
 from kit.profile.reason import Reason, reason
 from kit.worker.messages import Prepare
@@ -42,15 +43,18 @@ def start_rank(asked: Prepare, rank: int, port: int, token: str) -> subprocess.P
     Raises:
         KitError: there is no srun.
     """
-    host = host_of(asked, rank)
+    host, environment = host_of(asked, rank), {**os.environ, TOKEN: token}
     words = [sys.executable, "-m", "kit.worker", "--rank", f"{rank}/{asked.ranks}", "--lead"]
     if host:
         srun = [*SRUN, f"--immediate={SRUN_LIMIT_S}", "--export=ALL", f"--nodelist={host}"]
         words = [*srun, *words, f":{port}"]
+        # Which devices this host's members see: there they have other names.
+        for name in DEVICES[asked.programs[0].cell.device].shown_by(in_host(asked), os.environ):
+            environment.pop(name, None)
     else:
         words = [*words, f"{LOOPBACK}:{port}", "--runner", str(os.getpid())]
     try:
-        return subprocess.Popen(words, stdin=subprocess.DEVNULL, env={**os.environ, TOKEN: token})
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, env=environment)
     except OSError as error:
         raise KitError(f"{words[0]}: cannot be run ({error.strerror}); several hosts need Slurm's commands") from None
 

@@ -215,8 +215,9 @@ class Followers:
                 self._alarm.start()
 
     def error(self, rank: int, failure: Failure) -> RankError:
-        """Return the error of a rank, with its host where there are several."""
-        return RankError(rank, failure, host_of(self._asked, rank))
+        """Return the error of a rank, with its host where that is another than rank 0's."""
+        host = host_of(self._asked, rank)
+        return RankError(rank, failure, "" if host == host_of(self._asked, 0) else host)
 
 
 def follow(text: str, lead: str) -> tuple[Follower, BinaryIO, BinaryIO]:

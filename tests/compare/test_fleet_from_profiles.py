@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from kit.cli.app import app
 from kit.compare.fleet import judge, reduce_node
 from kit.compare.fleet_reasons import machine_findings, unusual
+from kit.report.fleet import fleet_report
 
 NODES = 8
 
@@ -52,6 +53,36 @@ def test_runs_of_a_node_are_one_and_a_copy_of_a_run_is_none():
     fleet = judged(*usual(), again, again)
     assert len(fleet.nodes) == NODES and fleet.repeated == [f"file{NODES + 1}"]
     assert {node.name: len(node.profiles) for node in fleet.nodes}["n1"] == 2
+
+
+def test_a_cell_is_not_weighed_down_for_what_one_node_is_slow_by():
+    """Of two nodes with ten profiles each one is slow in one cell of two."""
+    fleet = judged(*(b_slow_in_cnn(node, run, 1.3 if node else 1.0) for node in range(2) for run in range(10)))
+    assert verdicts(fleet) == {"n1": "slower", "n0": "faster"}
+    assert fleet.nodes[0].versus.ratio == pytest.approx(1.3**0.5, rel=0.02)
+
+
+def b_slow_in_cnn(node, run, slow):
+    groups = [
+        b.group(f"{net} train", b.member("torch", ms, net, sd=0.005, noise=0.005))
+        for net, ms in (("mlp", 2.0), ("cnn", 30.0 * slow))
+    ]
+    fields = {"rounds": 4, "drift": 0.005, "seed": 100 * node + run, "id": f"{node}/{run}", "label": f"n{node}"}
+    return b.profile(*groups, identity=b.identity(hostname_sha256=f"{node:064}"), **fields)
+
+
+def test_a_node_whose_cells_failed_is_named_and_no_fine_one():
+    broken = built(0)
+    dead = dict.fromkeys(range(8), b.reason("out_of_memory", signal="SIGKILL"))
+    failed = b.group("cnn train", b.member("torch", 30.0, "cnn", failed_rounds=dead))
+    fine = b.group("mlp train", b.member("torch", 2.0, sd=0.005, noise=0.005))
+    fields = {"rounds": 4, "id": "0/0", "label": "n0", "identity": broken.identity}
+    fleet = judged(b.profile(fine, failed, **fields), *usual())
+    node = next(node for node in fleet.nodes if node.name == "n0")
+    assert (node.failed, node.failure.code) == (1, "out_of_memory")
+    report = fleet_report(fleet)
+    assert "1 with failed cells" in report.headline[0]
+    assert [case.name for case in report.cases if case.outcome == "error"] == ["n0"]
 
 
 def test_hosts_of_one_label_are_nodes_of_their_own():

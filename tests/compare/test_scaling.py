@@ -44,6 +44,20 @@ def test_efficiency_is_throughput_per_device_or_on_a_cpu_per_thread(device, thre
     assert of[1, 64, "default"].scaling is None
 
 
+def test_what_averages_nothing_is_no_fastest_and_no_other_variants_step():
+    variants = [*VARIANTS, Variant(name="each", env={"KIT_PROCESS_EACH": "1"})]
+    members = [
+        b.member("torch", ms, batch=64, device="gpu", devices=devices, variant=variant)
+        for ms, devices, variant in ((8.0, 1, "default"), (5.0, 2, "default"), (9.0, 2, "each"), (4.0, 2, "apart"))
+    ]
+    built = b.profile(b.group("g", *members), rounds=8, variants=variants, compare=["devices", "variant"])
+    (group,) = compare_within("p", built).groups
+    of = {(row.cell.devices, row.cell.variant): row for row in group.rows}
+    assert of[2, "default"].scaling.all_reduce.value == pytest.approx(0.2, abs=0.02)
+    assert of[2, "each"].scaling.all_reduce is None
+    assert group.leaders is not None and group.leaders.tied == [of[2, "default"].name]
+
+
 def test_the_share_of_the_all_reduce_is_what_is_gone_without_it():
     of = rows()
     share = of[2, 64, "default"].scaling.all_reduce

@@ -79,9 +79,10 @@ def failures_of(path):
 
 
 def ranks_on_n2():
-    """Return the processes of rank 1, but for the `srun` that has started it."""
+    """Return the processes of rank 1 that steps of n2 have started, and nobody else's."""
     workers = ((of, of.info["cmdline"] or []) for of in psutil.process_iter(["cmdline"]))
-    return [of for of, words in workers if words[1:3] == ["-m", "kit.worker"] and "1/2" in words]
+    ranks = [of for of, words in workers if words[1:3] == ["-m", "kit.worker"] and "1/2" in words]
+    return [rank for rank in ranks if any(of.name().startswith("slurmstepd") for of in rank.parents())]
 
 
 def lose(*ranks):

@@ -154,8 +154,16 @@ def test_a_launch_that_is_lost_with_a_host_is_made_again_by_a_resumed_run(conduc
     assert [launch.failure for launch in launches_by_name(profile).values()] == [None] * 9
 
 
-def test_what_a_rank_on_another_host_raises_is_the_cells_own_failure(conducted):
-    raised = reason("exception", type="ValueError", message="no", rank=1, host="n2")
+@pytest.mark.parametrize(
+    "raised",
+    [
+        reason("exception", type="ValueError", message="no", rank=1, host="n2"),
+        reason("signal", signal="SIGSEGV", rank=1, host="n2"),
+        reason("signal", signal="SIGKILL", rank=1),
+    ],
+    ids=["raises", "crashes", "ends on the first host"],
+)
+def test_what_a_rank_itself_fails_with_is_the_cells_own_failure(conducted, raised):
     profile = conducted(rounds=3, cycles=1).begin(ScriptedLauncher(deaths=[Death("torch", "block", why=raised)]))
     assert not profile.interrupted
     assert sorted(map(len, rounds_of(profile).values())) == [1, 3, 3]

@@ -31,6 +31,20 @@ def test_of_alike_fleets_few_have_a_node_named(count):
     assert wrong <= draws * ALPHA + 2.5 * math.sqrt(draws * ALPHA)
 
 
+def test_a_node_of_one_run_among_others_of_ten_is_seldom_named():
+    rng, draws = np.random.default_rng(11), 300
+    wrong = 0
+    for _ in range(draws):
+        levels = rng.normal(0, SD / 2, 20)
+        counts = [10] * 19 + [1]
+        nodes = [
+            [RunLevel(float(level + of), 0.003, 10) for of in rng.normal(0, 0.026, count)]
+            for level, count in zip(levels, counts, strict=True)
+        ]
+        wrong += bool(named(nodes))
+    assert wrong <= draws * ALPHA + 2.5 * math.sqrt(draws * ALPHA)
+
+
 def test_several_slow_nodes_do_not_hide_each_other():
     for count, slow in ((500, 5), (40, 8), (12, 3), (8, 2)):
         judged = judge_fleet(fleet(count, [0.1] * slow))
