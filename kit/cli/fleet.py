@@ -73,7 +73,7 @@ def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: s
     print_report(fleet_report(judged), format_name)
     if any(node.versus.verdict == "slower" for node in judged.nodes):
         return EXIT_SLOW
-    return EXIT_ABSENT if judged.absent or any(node.failed for node in judged.nodes) else 0
+    return EXIT_ABSENT if judged.absent or any(node.failed or node.interrupted for node in judged.nodes) else 0
 
 
 def _measured(

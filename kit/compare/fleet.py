@@ -41,6 +41,7 @@ class NodeRun(NamedTuple):
     id: str
     kind: tuple[str, ...]  # of its hardware
     rounds: dict[str, dict[int, float]]  # key of a cell -> logarithm of its step in each round
+    interrupted: bool  # it lacks rounds
     failed: dict[str, Reason]  # key of a cell without a number -> why
     facts: Facts
 
@@ -54,6 +55,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     cells: int  # that it shares with another node
     kind: list[str]  # model of its CPU, number of CPUs, models of its boards
     of_kind: int  # nodes of its kind, itself included
+    interrupted: list[str] = []  # labels of profiles that lack rounds
     failed: int = 0  # cells without a number there
     failure: Reason | None = None  # of the first of them
     differs: list[Mismatch] = []  # of one that stands out: in what it is not as most others of its kind
@@ -96,6 +98,7 @@ def reduce_node(label: str, profile: Profile) -> NodeRun:
             *sorted(board.model for board in identity.accelerators),
         ),
         rounds={key: {number: float(np.mean(logs)) for number, logs in known.items()} for key, known in rounds.items()},
+        interrupted=profile.interrupted,
         failed={
             result.key: why
             for result in profile.cells
@@ -146,6 +149,7 @@ def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Counter[str
             cells=len({key for run in of_node for key in run.rounds if key in shared}),
             kind=list(of_node[0].kind),
             of_kind=len(nodes),
+            interrupted=[run.label for run in of_node if run.interrupted],
             failed=len(failed),
             failure=next(iter(failed.values()), None),
             differs=_differing(of_node[-1], others) if versus.verdict in STANDS_OUT else [],

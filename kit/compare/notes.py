@@ -77,6 +77,8 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
         notes.append(Note(what=reason("per_sample")))
     if any(row.scaling is not None for row in rows):
         notes.append(Note(what=reason("scaling")))
+    if any(row.scaling is not None and row.scaling.all_reduce is not None for row in rows):
+        notes.append(Note(what=reason("all_reduce")))
     notes += [*_images(profile), *_versions(profile), *parity_notes(profile.cells)]
     if networks and len(networks) < len(rows):
         measured = {group.key for group in groups if is_operation(group.rows[0].cell)}

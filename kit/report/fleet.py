@@ -41,6 +41,7 @@ def fleet_report(fleet: Fleet) -> Report:
         notes=_notes(fleet, len(shown)),
         records=[*map(_record, fleet.nodes), *map(_absent_record, absent)],
         cases=[*map(_case, fleet.nodes), *(_absent_case(node, names) for node in fleet.absent)],
+        labels=["node"],
         document=fleet,
     )
 
@@ -108,6 +109,12 @@ def _why(absent: Absent) -> str:
 def _notes(fleet: Fleet, shown: int) -> list[str]:
     names = {node.name for node in fleet.nodes}
     notes = [f"{one_line(node.name)} is unfinished: {_why(node)}" for node in fleet.absent if node.name in names]
+    known = {node.name for node in fleet.absent}  # to be unfinished, and why
+    partial = [label for node in fleet.nodes if node.name not in known for label in node.interrupted]
+    if partial:
+        notes.append(
+            f"interrupted, and judged by the rounds that there are: {several([one_line(label) for label in partial])}"
+        )
     if (rest := len(fleet.nodes) - shown) > 0:
         notes.append(f"{rest:,} more are like the others or not shown to differ: --format csv has all")
     if any(node.versus.is_spread_assumed for node in fleet.nodes):

@@ -181,8 +181,8 @@ REASONS: Templates = {
     "ceilings_measured": "{operations} ceilings were measured, too: --wide has them, and each network's share",
     "ceilings_not_measured": "no ceiling was measured on its device: kit run --ceilings",
     "work_not_known": "what a step computes is not known",
-    "scaling": "efficiency: samples/s over the baseline's, per device (on a CPU per thread: devices divide its CPUs); "
-    "all-reduce: its share of a step, from the same step without it",
+    "scaling": "efficiency: samples/s over the baseline's, per device (on a CPU per thread: devices divide its CPUs)",
+    "all_reduce": "all-reduce: its share of a step, from the same step without it",
     "per_sample": "batches are compared by time per sample",
     # Blank cells of a suite's own table.
     "not_measured": "not measured",

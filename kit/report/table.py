@@ -98,6 +98,7 @@ class Report(NamedTuple):
     hint: str = ""  # the next commands
     hint_is_path: bool = False  # a real path in it is to be copied: it stays in one piece
     records: Sequence[Mapping[str, object]] = ()  # of CSV: plain numbers, units in their names
+    labels: Sequence[str] = ()  # of Prometheus: the records' words that tell series apart; none: all words
     cases: Sequence[Case] = ()  # of JUnit
     properties: Mapping[str, str] = MappingProxyType({})  # of JUnit
     document: object = None  # of JSON

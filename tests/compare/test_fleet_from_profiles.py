@@ -80,6 +80,8 @@ def test_a_node_whose_cells_failed_is_named_and_no_fine_one():
     fleet = judged(b.profile(fine, failed, **fields), *usual())
     node = next(node for node in fleet.nodes if node.name == "n0")
     assert (node.failed, node.failure.code) == (1, "out_of_memory")
+    part = fleet_report(judged(built(0, interrupted=True), *usual()))
+    assert any(note.startswith("interrupted") and "file0" in note for note in part.notes)
     report = fleet_report(fleet)
     assert "1 with failed cells" in report.headline[0]
     assert [case.name for case in report.cases if case.outcome == "error"] == ["n0"]

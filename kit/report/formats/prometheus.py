@@ -18,6 +18,8 @@ def write(report: Report, _stream: IO[str]) -> str:
     samples: dict[str, dict[str, float]] = {}
     for record in report.records:
         words = {name: value for name, value in record.items() if isinstance(value, str) and value}
+        if report.labels:
+            words = {name: value for name, value in words.items() if name in report.labels}
         labels = ",".join(f'{_name(name)}="{_escaped(value)}"' for name, value in words.items())
         for name, value in record.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
