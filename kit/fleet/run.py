@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 import msgspec
 
 from kit.errors import KitError
-from kit.fleet.plan import VARIABLE, FleetPlan
+from kit.fleet.plan import VARIABLE, FleetPlan, read_plan
 from kit.fleet.site import SYSTEM, site_settings
 from kit.profile.atomic import write_atomically
 from kit.profile.reason import Reason, reason
@@ -50,6 +51,11 @@ def nodes_left(plan: FleetPlan, *, resume: bool) -> list[str]:
     if begun and not resume:
         there = plan.profile(begun[0])
         raise KitError(f"{there}: is there already; --resume measures what is missing, or choose another --out")
+    before = plan.hidden / "plan.json"
+    if begun and before.is_file() and (arguments := read_plan(str(before)).arguments) != plan.arguments:
+        raise KitError(
+            f"{plan.folder}: begun with `{shlex.join(arguments)}`; resume with the same, or choose another --out"
+        )
     return [node for node in plan.nodes if not is_whole(plan, node)]
 
 
@@ -111,7 +117,12 @@ def _cases(report: Path) -> dict[str, dict[str, Any]]:
 def _why(case: dict[str, Any]) -> Reason:
     """Return why a job gave no whole profile, as the kit or what starts it said there, else as ReFrame does."""
     output = _output(case)
-    failed = str(case.get("fail_reason") or "no job of it has run").splitlines()[0]
+    first, *more = [
+        line
+        for line in str(case.get("fail_reason") or "no job of it has run").splitlines()
+        if line.strip() and not line.startswith("---")  # ReFrame's own lines between what a command wrote
+    ]
+    failed = f"{first} {more[0]}" if first.endswith(":") and more else first
     if OVER_TIME[0].search(output) or OVER_TIME[1].search(failed):
         return reason("node_time_limit")
     lines = OUR_LINE.findall(output) or [line for line in output.splitlines() if line.strip()]

@@ -193,15 +193,17 @@ class Followers:
                 raise self.error(rank, Failure(phase="start", reason=how_it_ended(process, GRACE_S)))
 
     def _read(self, rank: int, answers: BinaryIO) -> None:
-        for line in answers:
-            match answer := self._decoder.decode(line):
-                case Entered():
-                    continue
-                case Failed():
-                    self._raise_alarm(rank, answer.failure)
-                    self._answers[rank].put(answer)
-                case Done():
-                    self._answers[rank].put(answer)
+        # Of one that was killed: a reset in place of an end where it had not read all, or half a line.
+        with suppress(OSError, msgspec.DecodeError):
+            for line in answers:
+                match answer := self._decoder.decode(line):
+                    case Entered():
+                        continue
+                    case Failed():
+                        self._raise_alarm(rank, answer.failure)
+                        self._answers[rank].put(answer)
+                    case Done():
+                        self._answers[rank].put(answer)
         failure = Failure(phase="steady", reason=how_it_ended(self._processes[rank], GRACE_S))
         self._raise_alarm(rank, failure)
         self._answers[rank].put(Failed(program=None, failure=failure))
