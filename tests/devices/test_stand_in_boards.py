@@ -67,7 +67,7 @@ def test_joules_are_those_of_the_planted_curve_of_the_boards_own(with_gpu):
         assert of_block["nvml.0.power"].power_max_w == pytest.approx(420, rel=0.1)
         assert of_block["nvml.0.energy"].tier == "device_counter"
         (counter,) = [e for e in launch.energy if (e.of, e.sensor) == ("compile", "nvml.0.energy")]
-        assert counter.reason.code == "too_few_updates"
+        assert counter.reason.code in ("too_few_updates", "energy_block_too_short"), "as long as it took"
     assert "energy: by device counter (nvml.0.energy)" in " ".join(done.stderr.split())
     table = with_gpu.kit("compare", "run.json", "--wide").stdout
     assert "J/1k" in table and "util %" in table and " 87 " in table
