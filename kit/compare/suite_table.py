@@ -113,7 +113,7 @@ def suite_table(
         hardware = profile.identity.hardware_sha256
         for device in sorted({result.cell.device for result in profile.cells}, key=_rank):
             results = [result for result in profile.cells if result.cell.device == device]
-            cells = {row: [result for result in results if _row_key(result.cell, axes) == row] for row in rows}
+            cells = {row: [result for result in results if _row_key(result.cell, axes, profile) == row] for row in rows}
             if any(cells.values()):
                 values = {row: _figures(run, of_row, figures) for row, of_row in cells.items()}
                 columns.append(_Column(_head(label, device, profile, results), hardware, cells, values))
@@ -145,7 +145,7 @@ def _rows(profiles: Sequence[tuple[str, Profile]], axes: Sequence[str]) -> list[
     """Return the rows of what was measured, and those that were published of the same, whichever the framework."""
     keys: dict[bool, dict[RowKey, None]] = {True: {}, False: {}}
     for _, profile in profiles:
-        keys[profile.measured].update(dict.fromkeys(_row_key(result.cell, axes) for result in profile.cells))
+        keys[profile.measured].update(dict.fromkeys(_row_key(result.cell, axes, profile) for result in profile.cells))
     measured = list(keys[True])
 
     def is_of(published: RowKey, row: RowKey) -> bool:
@@ -163,7 +163,7 @@ def _axes_left_out(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str])
     alike: dict[tuple[object, ...], list[Cell]] = {}
     for label, profile in profiles:
         for cell in (result.cell for result in profile.cells):
-            alike.setdefault((label, cell.device, cell.task, _row_key(cell, axes)), []).append(cell)
+            alike.setdefault((label, cell.device, cell.task, _row_key(cell, axes, profile)), []).append(cell)
     names = dict.fromkeys([*(name for cells in alike.values() for cell in cells for name in cell.parameters), *AXES])
     return [
         name
@@ -185,10 +185,11 @@ def _head(label: str, device: str, profile: Profile, cells: Sequence[CellResult]
     )
 
 
-def _row_key(cell: Cell, axes: Sequence[str]) -> RowKey:
-    # A batch of 0 is a document's that does not say.
+def _row_key(cell: Cell, axes: Sequence[str], profile: Profile) -> RowKey:
+    # A document's batch of 0, and a parameter that it lacks: it does not say.
+    none = NONE if profile.measured else ANY
     values = (cell.value(axis) for axis in axes)
-    return tuple(ANY if value in (0, UNKNOWN) else NONE if value is None else str(value) for value in values)
+    return tuple(ANY if value in (0, UNKNOWN) else none if value is None else str(value) for value in values)
 
 
 def _in_order(rows: Sequence[RowKey]) -> list[RowKey]:

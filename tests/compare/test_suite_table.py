@@ -164,6 +164,14 @@ def published(**fields):
     return msgspec.structs.replace(made, cells=cells, measured=False, source="a document")
 
 
+def test_what_a_document_does_not_say_stands_beside_any_value_of_it():
+    measured = profile(b.member("torch", 2.0, "dblstm", parameters={"layers": 3, "units": 128}))
+    given = [("m", measured), ("d", published(workload="dblstm", parameters={"units": 128}))]
+    table = suite_table("t", ["layers", "units"], ["train_sample_ns", "train_gain_pct"], given)
+    assert table.rows == [("3", "128"), ("any", "128")]
+    assert entries(table, ("any", "128"), 1)["train_gain_pct"].value == 697
+
+
 def test_what_a_document_leaves_open_stands_once_in_a_row_of_its_own():
     measured = profile(fitted("torch"), fitted("jax"))
     columns = [("a", measured), ("p", published())]
