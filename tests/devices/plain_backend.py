@@ -5,7 +5,10 @@ Blocks for energy are seconds long there, and joules are borne with a larger err
 
 import shutil
 
+import pytest
 from kit_process import REPOSITORY
+
+from kit.audit.record import GAPS
 
 # A suite of it, seconds long.
 SUITE = """
@@ -84,6 +87,14 @@ def copied_kit(folder, kind):
         edit(folder / "kit" / name, edits)
     backend = folder / "kit/backends/plain/backend.py"
     edit(backend, [(old, new.replace("KIND", kind)) for old, new in EDITS])
+
+
+def assert_idle(energy, watts, planted_w, rel):
+    """Of half a second of idle, a busy neighbour may leave the sampler too little: then it is refused."""
+    if watts is None:
+        assert energy.idle_reason.code in GAPS, energy
+    else:
+        assert watts == pytest.approx(planted_w, rel=rel), energy
 
 
 def edit(path, edits):
