@@ -176,6 +176,7 @@ def headline(comparison: Comparison, titles: Titles) -> list[str]:
     crossed += [] if are_operations else ["+".join(axes["task"])]
     what = [
         " × ".join(crossed) + ("" if others else f" on {'+'.join(axes['device'])}"),
+        "" if axes["devices"] == ["1"] else f"{_sizes(axes['devices'])} devices",
         "" if are_operations else f"batch {_sizes(axes['batch'])}",
         ", ".join(precision for precision in axes["precision"] if precision != OWN),
         ", ".join(DATA_NAMES.get(name, name) for name in data),

@@ -319,3 +319,9 @@ def test_names_are_not_cut_so_far_that_two_read_alike():
     shown = [line.strip().split("  ")[0] for line in lines if "12345" in line]
     assert len({*shown}) == len(names), shown
     assert "hidden: step" in lines[-1], "a column goes first"
+
+
+def test_several_devices_stand_in_the_headline():
+    for devices in (1, 2):
+        profile = b.profile(b.group("g", b.member("torch", 1.0, devices=devices)))
+        assert ("2 devices" in text(compare_within("a", profile)).splitlines()[0]) == (devices == 2), devices
