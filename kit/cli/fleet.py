@@ -114,8 +114,10 @@ def _measured(
     unusable = [_unusable(node) for node in known if not node.is_usable]
     failed: list[Absent] = []
     if left.nodes:
-        click.echo(f"kit: {len(left.nodes)} of {len(known)} nodes; log: {plan.hidden}/reframe.out", err=True)
-        failed = [Absent(name=node, reason=why) for node, why in measure(left, retries).items()]
+        count = len(left.nodes)
+        click.echo(f"kit: {count} of {len(known)} nodes; log: {plan.hidden}/reframe.out", err=True)
+        without = measure(left, retries, lambda done: click.echo(f"kit: {done} of {count} nodes measured", err=True))
+        failed = [Absent(name=node, reason=why) for node, why in without.items()]
     if failed:  # perhaps for what has become of the node
         now = {node.name: node for node in _nodes(scheduler, partition or None, ",".join(plan.nodes))[1]}
         failed = [node if now[node.name].is_usable else _unusable(now[node.name]) for node in failed]

@@ -8,6 +8,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ OVER_TIME = re.compile(r"slurmstepd.* DUE TO TIME LIMIT"), re.compile(r"job time
 
 # More than ReFrame's report takes.
 REPORT_B = 1 << 20
+LOOK_EVERY_S = 10.0
 
 
 class InterruptedFleetError(KitError):
@@ -64,8 +67,13 @@ def is_whole(plan: FleetPlan, node: str) -> bool:
     return plan.profile(node).is_file() and not plan.rounds(node).exists()
 
 
-def measure(plan: FleetPlan, retries: int) -> dict[str, Reason]:
+def measure(plan: FleetPlan, retries: int, on_progress: Callable[[int], None]) -> dict[str, Reason]:
     """Let ReFrame run the plan's jobs until all have ended, and return why nodes have no whole profile.
+
+    Args:
+        plan: of the nodes that are left.
+        retries: how often a job that failed is begun again.
+        on_progress: gets the number of nodes that are measured, each time that it has grown.
 
     Raises:
         KitError: the folder cannot be written, or ReFrame could not begin.
@@ -86,7 +94,7 @@ def measure(plan: FleetPlan, retries: int) -> dict[str, Reason]:
         process = subprocess.Popen(
             [sys.executable, "-c", START, *words], env=environment, stdout=output, stderr=subprocess.STDOUT
         )
-        _wait(process)
+        _wait(process, plan, on_progress)
     cases = _cases(report)
     if not cases and shutil.disk_usage(plan.folder).free < REPORT_B:
         raise KitError(f"{plan.folder}: no space is left; make room, then give --resume")
@@ -96,10 +104,16 @@ def measure(plan: FleetPlan, retries: int) -> dict[str, Reason]:
     return {node: _why(cases.get(node, {})) for node in plan.nodes if not is_whole(plan, node)}
 
 
-def _wait(process: subprocess.Popen[bytes]) -> None:
+def _wait(process: subprocess.Popen[bytes], plan: FleetPlan, on_progress: Callable[[int], None]) -> None:
     """Wait until ReFrame ends; at Ctrl-C it has been told, too, and takes its jobs back first."""
+    measured = 0
     try:
-        process.wait()
+        while process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(LOOK_EVERY_S)
+            now = sum(is_whole(plan, node) for node in plan.nodes)
+            if now > measured:
+                on_progress(measured := now)
     except KeyboardInterrupt:
         process.wait()
         raise InterruptedFleetError("interrupted; what was finished is kept, and --resume goes on") from None

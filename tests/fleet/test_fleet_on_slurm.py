@@ -52,6 +52,7 @@ def test_a_node_with_a_quarter_of_its_cpu_is_slow_and_the_quota_is_the_reason(sl
     started = command(place, f"[ $SLURMD_NODENAME = n1 ] || echo $$ > {quarter_of_a_cpu}/cgroup.procs")
     done = fleet(place, *suite("--partition", "all", "--out", "out"), *started, "--json")
     assert done.returncode == 1, done.stderr
+    assert "2 of 2 nodes measured" in done.stderr
     judged = json.loads(done.stdout)
     assert {node["name"]: node["versus"]["verdict"] for node in judged["nodes"]} == {"n1": "faster", "n2": "slower"}
     slow = judged["nodes"][0]

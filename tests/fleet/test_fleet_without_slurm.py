@@ -18,6 +18,7 @@ def test_a_job_over_its_time_limit_is_named_and_resumed(reframe, place):
     (place / "hangs").unlink()
     done = fleet(place, *words, *started, "--resume")
     assert done.returncode == 0, done.stderr
+    assert "1 of 1 nodes measured" in done.stderr
     assert (place / "out/here.json").exists()
     done = fleet(place, *words, *started, "--resume", "--batch", "64")
     assert done.returncode == 2 and "begun with" in done.stderr, "another suite's numbers are none of this one"
