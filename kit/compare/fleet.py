@@ -92,11 +92,7 @@ def reduce_node(label: str, profile: Profile) -> NodeRun:
         name=printable_line(profile.label),
         host="" if is_drawn else identity.hostname_sha256,
         id=profile.id,
-        kind=(
-            identity.cpu.model,
-            str(identity.cpu.cores_logical),
-            *sorted(board.model for board in identity.accelerators),
-        ),
+        kind=identity.kind,
         rounds={key: {number: float(np.mean(logs)) for number, logs in known.items()} for key, known in rounds.items()},
         interrupted=profile.interrupted,
         failed={

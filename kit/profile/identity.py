@@ -74,6 +74,11 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     hardware_sha256: str = ""  # over what an update of software leaves as it is
     sha256: str = ""  # over everything else in this structure
 
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What machines of one kind have in common: model of the CPU, number of CPUs, models of the boards."""
+        return self.cpu.model, str(self.cpu.cores_logical), *sorted(board.model for board in self.accelerators)
+
 
 class AcceleratorState(msgspec.Struct, frozen=True, kw_only=True):
     """What one GPU was allowed and how it was, at one moment. Null: it does not tell."""

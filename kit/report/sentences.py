@@ -398,7 +398,6 @@ FINDINGS: Templates = {
     "scope_shared": "others took {contention_pct:.0f} % of the CPUs beside {who}: their joules are in its own.",
     "step_too_short": "{who}: a step of {step_ns} is shorter than {shortest_ns}, which the clock may time singly.",
     "modelled_beside_measured": "some joules of {who} were measured and others modelled: {tiers}.",
-    "far_below_fleet": "{who} takes {step_ns}, on most of {machines} machines of its kind {usual_ns}.",
     "missing_in_fleet": "it has no {cell}, which {have} of {machines} machines of its kind have.",
 }
 
@@ -445,5 +444,4 @@ REMEDIES: Templates = {
     "other_batch": "Take another --batch, whose step is not in time with that",
     "external_meter": "An external meter decides (--meter)",
     "whole_machine": "Give the run all CPUs of the package, and stop other work",
-    "look_at_machine": "Audit it beside one that is not: caps, clocks, temperature, other work",
 }

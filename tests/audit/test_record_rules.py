@@ -101,8 +101,8 @@ def test_a_plant_is_found_and_nothing_without_it(rule, plant, severity):
     assert [finding.severity for finding in findings(planted, rule=rule)[0]] == [severity]
 
 
-def fleet(*steps_ms, like=False):
-    """A profile of each machine, or with `like` of one machine again and again."""
+def fleet(*steps_ms):
+    """A profile of each machine."""
     return [
         b.profile(
             b.group("mlp train", b.member("torch", step_ms)),
@@ -110,18 +110,10 @@ def fleet(*steps_ms, like=False):
             cycles=3,
             seed=place,
             id=f"run{place}",
-            identity=msgspec.structs.replace(b.identity(), hostname_sha256="one" if like else f"host{place}"),
+            identity=msgspec.structs.replace(b.identity(), hostname_sha256=f"host{place}"),
         )
         for place, step_ms in enumerate(steps_ms)
     ]
-
-
-def test_the_slow_machine_of_a_fleet_is_named():
-    assert findings(*fleet(2.0, 2.1, 1.9, 2.0), rule="far_below_fleet") == ([], [])
-    ((finding,), _) = findings(*fleet(2.0, 2.1, 1.9, 2.0, 3.6), rule="far_below_fleet")
-    assert (finding.profile, finding.values["machines"]) == ("host4", 5)
-    assert findings(*fleet(2.0, 9.0), rule="far_below_fleet") == ([], ["no_fleet"])
-    assert findings(*fleet(2.0, 2.1, 1.9, 3.6, like=True), rule="far_below_fleet") == ([], ["no_fleet"])
 
 
 def test_the_machine_without_a_cell_is_named():
@@ -138,14 +130,6 @@ def test_the_machine_without_a_cell_is_named():
 
 def on_machine(built, name):
     built.identity = msgspec.structs.replace(built.identity, hostname_sha256=name)
-
-
-def test_many_files_of_one_machine_are_one_machine():
-    slow = fleet(2.0, 2.1, 1.9, *[4.0] * 5)
-    for built in slow[3:]:
-        on_machine(built, "slow")
-    ((finding,), _) = findings(*slow, rule="far_below_fleet")
-    assert (finding.profile in {f"host{place}" for place in range(3, 8)}, finding.values["machines"]) == (True, 4)
 
 
 def test_a_file_without_a_cell_beside_another_of_its_machine_lacks_none():
