@@ -178,8 +178,8 @@ def _judged(paths: Sequence[Path], absent: Sequence[Absent]) -> Fleet:
     read = list(_reduced(list(files.items())))
     unread = [node for node in read if isinstance(node, Absent)]
     fleet = judge([node for node in read if not isinstance(node, Absent)], [*absent, *unread])
-    apart = [node for node in fleet.nodes if node.versus.verdict in STANDS_OUT]
-    return replace(fleet, nodes=_explained(fleet.nodes, files)) if apart else fleet
+    any_stands_out = any(node.versus.verdict in STANDS_OUT for node in fleet.nodes)
+    return replace(fleet, nodes=_explained(fleet.nodes, files)) if any_stands_out else fleet
 
 
 def _explained(nodes: Sequence[Node], files: Mapping[str, Path]) -> list[Node]:

@@ -54,7 +54,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     versus: Versus
     cells: int  # that it shares with another node
     kind: list[str]  # model of its CPU, number of CPUs, models of its boards
-    of_kind: int  # nodes of its kind, itself included
+    nodes_of_kind: int  # nodes of its kind, itself included
     interrupted: list[str] = []  # labels of profiles that lack rounds
     failed: int = 0  # cells without a number there
     failure: Reason | None = None  # of the first of them
@@ -144,7 +144,7 @@ def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Counter[str
             versus=versus,
             cells=len({key for run in of_node for key in run.rounds if key in shared}),
             kind=list(of_node[0].kind),
-            of_kind=len(nodes),
+            nodes_of_kind=len(nodes),
             interrupted=[run.label for run in of_node if run.interrupted],
             failed=len(failed),
             failure=next(iter(failed.values()), None),
@@ -188,11 +188,11 @@ def _run_level(run: NodeRun, shared: Mapping[str, int], usual: Floats, weights: 
         return None
     total = sum(weights[place] for place, _ in cells)
     means = {place: sum(known.values()) / len(known) for place, known in cells}
-    apart = defaultdict[int, list[tuple[float, float]]](list)
+    from_mean = defaultdict[int, list[tuple[float, float]]](list)
     for place, known in cells:
         for number, log in known.items():
-            apart[number].append((weights[place], log - means[place]))
-    by_round = [sum(w * log for w, log in logs) / sum(w for w, _ in logs) for logs in apart.values()]
+            from_mean[number].append((weights[place], log - means[place]))
+    by_round = [sum(w * log for w, log in logs) / sum(w for w, _ in logs) for logs in from_mean.values()]
     spread = over_rounds(by_round)
     level = sum(weights[place] * (mean - usual[place]) for place, mean in means.items()) / total
     return RunLevel(float(level), None if spread is None else spread.se, len(by_round))

@@ -16,7 +16,7 @@ WITH_DEVICES = ("devices", "batch", "threads", "variant")
 
 
 def scaling_of(
-    key: str, baseline: str, results: Mapping[str, CellResult], pairs: Pairs, apart: Collection[str]
+    key: str, baseline: str, results: Mapping[str, CellResult], pairs: Pairs, without_all_reduce: Collection[str]
 ) -> Scaling | None:
     """Return how a cell scales from its group's baseline.
 
@@ -25,7 +25,7 @@ def scaling_of(
         baseline: key of a cell with fewer devices.
         results: of the group.
         pairs: of the group.
-        apart: variants whose devices average nothing.
+        without_all_reduce: variants whose devices average nothing.
 
     Returns:
         None: the baseline has no fewer devices, or the two differ in more than what goes with devices.
@@ -34,24 +34,27 @@ def scaling_of(
     if cell.devices <= base.devices or cell.key_without(WITH_DEVICES) != base.key_without(WITH_DEVICES):
         return None
     more = _resources(cell, results[key].launches) / _resources(base, results[baseline].launches)
-    is_apart = cell.variant in apart
+    averages_nothing = cell.variant in without_all_reduce
     return Scaling(
         resources_ratio=more,
-        efficiency=None if is_apart else _share(pairs.versus(baseline, key), more),
-        all_reduce=None if is_apart else _all_reduce(key, results, pairs, apart),
+        efficiency=None if averages_nothing else _share(pairs.versus(baseline, key), more),
+        all_reduce=None if averages_nothing else _all_reduce(key, results, pairs, without_all_reduce),
     )
 
 
-def _all_reduce(key: str, results: Mapping[str, CellResult], pairs: Pairs, apart: Collection[str]) -> Share | None:
+def _all_reduce(
+    key: str, results: Mapping[str, CellResult], pairs: Pairs, without_all_reduce: Collection[str]
+) -> Share | None:
     """Return the share of a step that is gone where nothing is averaged; None where that was not measured."""
     cell = results[key].cell
     if cell.variant != DEFAULT_VARIANT:
-        return None  # another's step has more apart from it than the all-reduce
+        return None  # another variant's step differs in more than the all-reduce
     without = next(
         (
             other
             for other, result in results.items()
-            if result.cell.variant in apart and result.cell.key_without(("variant",)) == cell.key_without(("variant",))
+            if result.cell.variant in without_all_reduce
+            and result.cell.key_without(("variant",)) == cell.key_without(("variant",))
         ),
         None,
     )

@@ -67,7 +67,7 @@ def compare_within(
     facts = RunFacts.of(profile)
     members = [member for group in groups_of(profile) for member in group]
     modes = {(member.group, member.cell.key): of for member in members if (of := modes_of(member)) is not None}
-    apart = {variant.name for variant in profile.suite.variants if not variant.all_reduces}
+    without_all_reduce = {variant.name for variant in profile.suite.variants if not variant.all_reduces}
     groups = []
     for group, title in zip(whole, heads, strict=True):
         base = next((key for key, name in group.names.items() if baseline in (name, key)), group.parts[0].baseline)
@@ -75,7 +75,7 @@ def compare_within(
         runs = {key: group.cell_run(key, pairs, base, facts, by) for key in group.results}
         of_group = [finding for finding in findings if whole_key(finding.group) == group.key]
         axis = swept_axis([run.cell for run in runs.values()], profile.suite.compare)
-        groups.append(_group_rows(group, runs, pairs, base, of_group, title, axis, apart, by))
+        groups.append(_group_rows(group, runs, pairs, base, of_group, title, axis, without_all_reduce, by))
     return Comparison(
         kind="cells",
         groups=groups,
@@ -93,10 +93,10 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
     findings: Sequence[Finding],
     title: list[str],
     axis: str | None,
-    apart: Collection[str],
+    without_all_reduce: Collection[str],
     by: By,
 ) -> GroupRows:
-    """Return the group's rows with their verdicts; `axis`: that it sweeps, `apart`: variants without all-reduce."""
+    """Return the group's rows with their verdicts; `axis`: that it sweeps, `without_all_reduce`: variants."""
     trends, joules = pairs.trends(), energy_verdicts(group.results, baseline)
     rows = []
     for key, run in runs.items():
@@ -116,7 +116,7 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
                 numbers=_with_joules(run.numbers, runs[baseline].numbers, joules.get(key)),
                 score_difference=score_difference(result.launches, base.launches),
                 break_even=_break_even(result, base),
-                scaling=scaling_of(key, baseline, group.results, pairs, apart) if by == "step" else None,
+                scaling=scaling_of(key, baseline, group.results, pairs, without_all_reduce) if by == "step" else None,
             )
         rows.append(row)
     if axis is None:
@@ -125,7 +125,7 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
         rows.sort(key=lambda row: row.cell.value(axis) or 0)
     keys = {name: key for key, name in group.names.items()}
     # One that averages nothing does not do the work.
-    names = [row.name for row in rows if row.numbers.step_ns is not None and row.cell.variant not in apart]
+    names = [row.name for row in rows if row.numbers.step_ns is not None and row.cell.variant not in without_all_reduce]
     return GroupRows(
         key=group.key,
         title=title,

@@ -89,7 +89,7 @@ def _ratio(node: Node) -> str:
 def _reasons(node: Node) -> str:
     """Return what the audit finds there and not elsewhere, and what differs; of a node like the others nothing."""
     failed = [] if node.failure is None else [f"{counted(node.failed, 'cell')} failed: {sentence(node.failure)}"]
-    if node.of_kind == 1:
+    if node.nodes_of_kind == 1:
         model, cpus, *boards = node.kind
         listed = [f"{count} × {board}" for board, count in Counter(boards).items()]
         alone = f"the only one of its kind: {', '.join([f'{model}, {cpus} CPUs', *listed])}"

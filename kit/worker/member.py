@@ -44,7 +44,7 @@ from kit.worker.measured_program import (
 )
 from kit.worker.merged import merged, unlike
 from kit.worker.messages import Answer, Command, Do, Done, Entered, Failed, Finish, Prepare, ProgramRequest
-from kit.worker.rank_process import PROCESS_ENDED, cpus_of, in_host
+from kit.worker.rank_process import PROCESS_ENDED, cpus_of, ranks_per_host
 from kit.worker.ranks import FAILED_GRACE_S, Followers, NoOthers, RankError, Ranks, is_value
 from kit.workloads.operations import is_operation
 
@@ -113,7 +113,7 @@ class Member:
         if not failures:
             done = [given for given in answers if isinstance(given, Done)]
             if (difference := unlike(done)) is None:
-                return merged(done, self._ranks.in_host, share_cpus=self._ranks.share_cpus)
+                return merged(done, self._ranks.ranks_per_host, share_cpus=self._ranks.share_cpus)
             rank, why = difference
             failures = {rank: Failure(phase=self._phase, reason=why)}
         ended = {rank: failure for rank, failure in failures.items() if failure.reason.code in PROCESS_ENDED}
@@ -199,10 +199,10 @@ class Member:
         if asked.hosts:
             os.environ |= member_environment(cell.device, cell.devices // len(asked.hosts), os.environ)
         if asked.ranks == cell.devices:
-            os.environ |= DEVICES[cell.device].shown_to_rank(asked.rank % in_host(asked), os.environ)
+            os.environ |= DEVICES[cell.device].shown_to_rank(asked.rank % ranks_per_host(asked), os.environ)
         cpus = list(cpus_of(asked, asked.rank))
         os.sched_setaffinity(0, cpus)
-        is_elsewhere = asked.rank >= in_host(asked)  # where there may be fewer
+        is_elsewhere = asked.rank >= ranks_per_host(asked)  # where there may be fewer
         return replace(asked, cpus=cpus, threads=min(asked.threads, len(cpus)) if is_elsewhere else asked.threads)
 
     def _build(self, place: int) -> Done:

@@ -29,12 +29,12 @@ def unlike(answers: Sequence[Done]) -> tuple[int, Reason] | None:
     return None
 
 
-def merged(answers: Sequence[Done], in_host: int, *, share_cpus: bool = False) -> Done:
+def merged(answers: Sequence[Done], ranks_per_host: int, *, share_cpus: bool = False) -> Done:
     """Return the answers of all ranks to one command as one.
 
     Args:
         answers: rank 0's first.
-        in_host: how many ranks each host has; boards are sampled on rank 0's.
+        ranks_per_host: how many ranks each host has; boards are sampled on rank 0's.
         share_cpus: the ranks of a host have the same CPUs, and not each its own.
     """
     first = answers[0]
@@ -42,7 +42,7 @@ def merged(answers: Sequence[Done], in_host: int, *, share_cpus: bool = False) -
     slowest = max(answers, key=lambda done: sum(done.part.blocks.duration_ns))
     parts = [done.part for done in answers]
     # By host: each has CPUs of its own, whatever their numbers.
-    hosts = [parts[place : place + in_host] for place in range(0, len(parts), in_host)]
+    hosts = [parts[place : place + ranks_per_host] for place in range(0, len(parts), ranks_per_host)]
     of_cpus = [part.blocks for of_host in hosts for part in (of_host[:1] if share_cpus else of_host)]
     part = replace(
         first.part,
@@ -50,7 +50,7 @@ def merged(answers: Sequence[Done], in_host: int, *, share_cpus: bool = False) -
         threads=_threads(hosts),
         peak_memory_b=_sum(part.peak_memory_b for part in parts),
         peak_device_memory_b=_sum(part.peak_device_memory_b for part in parts),
-        device_ids=list(dict.fromkeys(device for part in parts[:in_host] for device in part.device_ids)),
+        device_ids=list(dict.fromkeys(device for part in parts[:ranks_per_host] for device in part.device_ids)),
         ranks=[rank for part in parts for rank in part.ranks],
         parity=_parity(parts),
         failure=next((part.failure for part in parts if part.failure is not None), None),

@@ -49,7 +49,7 @@ def start_rank(asked: Prepare, rank: int, port: int, token: str) -> subprocess.P
         srun = [*SRUN, f"--immediate={SRUN_LIMIT_S}", "--export=ALL", f"--nodelist={host}"]
         words = [*srun, *words, f":{port}"]
         # Which devices this host's members see: there they have other names.
-        for name in DEVICES[asked.programs[0].cell.device].shown_by(in_host(asked), os.environ):
+        for name in DEVICES[asked.programs[0].cell.device].shown_by(ranks_per_host(asked), os.environ):
             environment.pop(name, None)
     else:
         words = [*words, f"{LOOPBACK}:{port}", "--runner", str(os.getpid())]
@@ -71,7 +71,7 @@ def how_it_ended(process: subprocess.Popen[bytes], limit_s: float) -> Reason:
     return reason("rank_exit", exit_code=code)
 
 
-def in_host(asked: Prepare) -> int:
+def ranks_per_host(asked: Prepare) -> int:
     """Return how many ranks each host has."""
     return asked.ranks // max(1, len(asked.hosts))
 
@@ -82,7 +82,7 @@ def cpus_of(asked: Prepare, rank: int) -> Sequence[int]:
     Raises:
         KitError: ranks that compute on CPUs are more than there are.
     """
-    parts = in_host(asked)
+    parts = ranks_per_host(asked)
     cpus = asked.cpus if rank < parts else sorted(os.sched_getaffinity(0))
     if len(cpus) >= parts:
         place = rank % parts

@@ -34,7 +34,7 @@ from kit.worker.rank_process import (
     free_address,
     host_of,
     how_it_ended,
-    in_host,
+    ranks_per_host,
     start_rank,
 )
 
@@ -124,8 +124,8 @@ class Followers:
         self.size, self._asked, self._give_up = asked.ranks, asked, give_up
         self._answers: dict[int, SimpleQueue[Done | Failed]] = {rank: SimpleQueue() for rank in range(1, asked.ranks)}
         self._alarm: threading.Timer | None = None
-        self.in_host = in_host(asked)
-        self.share_cpus = len(asked.cpus) < self.in_host
+        self.ranks_per_host = ranks_per_host(asked)
+        self.share_cpus = len(asked.cpus) < self.ranks_per_host
         self.are_ending = False  # they have been told to: an end is no failure
         self._lock = threading.Lock()
         token = secrets.token_hex(16)

@@ -96,8 +96,8 @@ def test_other_hardware_is_judged_by_itself():
     other = [built(node, slow=3.0, cpu="Other CPU") for node in (20, 21, 22)]
     fleet = judged(*usual(), *other)
     assert verdicts(fleet) == {}
-    of_kind = {node.name: node.of_kind for node in fleet.nodes}
-    assert (of_kind["n20"], of_kind["n1"]) == (3, NODES)
+    nodes_of_kind = {node.name: node.nodes_of_kind for node in fleet.nodes}
+    assert (nodes_of_kind["n20"], nodes_of_kind["n1"]) == (3, NODES)
 
 
 def test_a_node_that_lacks_a_cell_is_judged_by_the_others():

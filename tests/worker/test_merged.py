@@ -22,7 +22,7 @@ RANKS = [of_rank(1, 100), of_rank(2, 120), of_rank(3, 110)]
 
 
 def test_the_slowest_ranks_times_and_the_sum_of_what_all_use():
-    done = merged(RANKS, in_host=2)
+    done = merged(RANKS, ranks_per_host=2)
     assert (done.part.blocks.duration_ns, done.part.blocks.begin_ns) == ([120], [1]), "by rank 0's clock"
     assert done.part.blocks.counters == {
         "process.cpu_ns": [60],
@@ -37,9 +37,9 @@ def test_the_slowest_ranks_times_and_the_sum_of_what_all_use():
 
 
 def test_cpus_of_two_hosts_are_not_the_same_and_those_that_ranks_share_are_counted_once():
-    def counted(ranks, in_host, cpus, **more):
+    def counted(ranks, ranks_per_host, cpus, **more):
         threads = Threads(requested=1, reported=1, reason=None, cpus=cpus, used=1)
-        part = merged([of_rank(number, 100, threads=threads) for number in ranks], in_host, **more).part
+        part = merged([of_rank(number, 100, threads=threads) for number in ranks], ranks_per_host, **more).part
         return part.threads.cpus, part.blocks.counters["machine.busy_ns"], part.blocks.counters["process.cpu_ns"]
 
     assert counted([1, 2], 1, [0, 1]) == ([0, 1, 0, 1], [300], [30])
