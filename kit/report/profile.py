@@ -240,7 +240,7 @@ def _case(measured: MeasuredLaunch) -> Case:
 def _joules(reading: Energy) -> list[str]:
     """Return joules with their error, power, idle before and after, and by what; or why there are none."""
     by = " ".join(part.replace("_", " ") for part in (reading.tier, reading.method) if part)
-    if reading.joules_j is None or reading.window_ns is None:
+    if reading.joules_j is None or not reading.window_ns:
         return [*[NONE] * 4, "unknown" if reading.reason is None else sentence(reading.reason)]
     error = "" if reading.error_share is None else f" ±{100 * reading.error_share:.1f} %"
     idles = (known(watts, number) for watts in (reading.idle_before_w, reading.idle_after_w))

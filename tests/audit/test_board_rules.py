@@ -29,7 +29,7 @@ from kit.sensors.protocol import now_ns
 from kit.sensors.sampler import Sampling
 reports = probe_all()
 sampling = Sampling.start(reports)
-time.sleep(0.8)
+sampling.wait_for_first()
 begin = now_ns()
 time.sleep(2.3)
 seen = sampling.stop().summaries([(begin, now_ns())])

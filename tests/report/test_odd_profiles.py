@@ -5,7 +5,7 @@ import io
 
 import msgspec
 import profile_builder as b
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kit.audit.audit import findings_of as audit
@@ -58,6 +58,7 @@ def changed(plain, path, odd, cut):
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PATHS), ODD, st.integers(0, 3)), min_size=1, max_size=4))
+@example([(("cells", 0, "launches", 1, "energy", 0, "window_ns"), 0, 0)])
 def test_odd_numbers_and_short_lists_are_shown_or_refused(changes):
     plain = copy.deepcopy(PLAIN)
     for path, odd, cut in changes:

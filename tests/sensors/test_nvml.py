@@ -111,7 +111,7 @@ from kit.sensors.sampler import Sampling
 from kit.stats import energy
 energy.WINDOW_MIN_NS, energy.UPDATES_MIN, energy.COVERAGE_MIN, energy.ERROR_SHARE_MAX = 10**9, 5, 0.7, 0.3
 sampling = Sampling.start(probe_all())
-time.sleep(0.3)
+sampling.wait_for_first()
 begin = now_ns()
 time.sleep(2.2)
 end = now_ns()
@@ -246,6 +246,7 @@ from kit.sensors.catalog import probe_all
 from kit.sensors.protocol import now_ns
 from kit.sensors.sampler import Sampling
 sampling = Sampling.start([report for report in probe_all() if report.name.startswith("nvml")])
+sampling.wait_for_first()
 begin_ns = now_ns()
 time.sleep(11.0)
 end_ns = now_ns()

@@ -36,6 +36,8 @@ def alone_checks(bench: Bench, cell: Cell) -> tuple[list[Check], Launch | None]:
         bursts = trial.logs(BLOCKS, BURST_S)
         sampling = Sampling.start(bench.plan.sensors)
         try:
+            if sampling is not None:
+                sampling.wait_for_first()
             long_ns = trial.long_step_ns(LONG_S)
         finally:
             samples = None if sampling is None else sampling.stop()
@@ -59,6 +61,7 @@ def _sampler(bench: Bench, trial: Trial) -> Check:
         sampling = Sampling.start(bench.plan.sensors)
         if sampling is None:
             return not_checked("sampler_cost", trial.backend, reason("no_sensor"))
+        sampling.wait_for_first()
         on = trial.logs(1, BLOCK_S)
         sampling.stop()
         off = off or trial.logs(1, BLOCK_S)
