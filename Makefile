@@ -18,6 +18,8 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 DOCKER ?= docker
 PYTEST := $(BIN)/python -m pytest
+# At once: half of the tests' time is waiting. Most of what they start computes with two threads.
+WORKERS ?= 2
 # --no-deps: the locks are complete, so there is nothing to resolve. --no-compile: compileall does it on every core.
 # Compiling at a framework's first import would be measured as import time. (-x: files for newer Pythons than this one.)
 COMPILE = @$(BIN)/python -m compileall -q -j 0 -x '/py3[0-9]*_' $(VENV)/lib
@@ -38,7 +40,7 @@ bench: $(VENV)/.kit ## Measure the quick suite on this machine and print the com
 	@$(BIN)/kit run quick --out bench/quick-$$(date -u +%Y%m%dT%H%M%SZ).json
 
 test: setup-dev ## The tests, but for those of test-long
-	$(PYTEST) -m "not slow and not docker"
+	$(PYTEST) -n $(WORKERS) -m "not slow and not docker"
 
 test-long: setup-dev ## The others: minutes long, or in a real Docker engine, where one answers
 	$(PYTEST) -m "slow or docker"

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 STANDINS = Path(__file__).parent / "standins"
+# Their files share what is dear: what the frameworks did; two Slurm nodes.
+ONE_WORKER = ("backends", "fleet")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -19,6 +21,19 @@ def usual_signals() -> None:
     """Let signals end this process and those it starts, as at a terminal: nohup and `&` have them ignored."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give the tests of a file, or of one of these folders, to one worker."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            folder = nodeid.split("/")[1]
+            return folder if folder in ONE_WORKER else super()._split_scope(nodeid)
+
+    return ByFile(config, log)
 
 
 def compiled(folder, *flags):

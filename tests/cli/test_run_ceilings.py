@@ -90,6 +90,7 @@ def test_a_program_that_computes_nothing_is_found_and_one_that_works_is_not(tmp_
     assert audited(tmp_path, "above-ceiling") == [("shorter_than_dispatch", "warning", ["nothing", "program"])]
 
 
+@pytest.mark.slow
 def test_a_backend_that_claims_a_network_and_computes_next_to_nothing_is_found(tmp_path):
     pytest.importorskip("torch")
     shutil.copytree(REPOSITORY / "kit", tmp_path / "kit", ignore=shutil.ignore_patterns("__pycache__"))

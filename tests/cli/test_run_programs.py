@@ -126,6 +126,7 @@ def test_what_is_known_before_measuring_ends_it(tmp_path, options, says):
 
 
 @pytest.mark.frameworks
+@pytest.mark.slow
 def test_two_tutorials_are_an_a_b_test(tmp_path):
     pytest.importorskip("torch"), pytest.importorskip("jax")
     suite = short_suite(tmp_path, 1, "models.py")

@@ -88,7 +88,7 @@ def test_a_sensor_that_is_stuck_gives_no_joules_and_the_table_says_why(with_gpu)
 
 
 def test_a_board_that_one_process_may_hold_is_taken_in_turns(with_gpu):
-    done, launches = with_gpu("exclusive")
+    done, launches = with_gpu("exclusive", ["--no-energy"])
     assert done.returncode == 0, done.stderr
     assert {launch.turns for launch in launches} == {"sequential"}
     assert codes(launch.turns_reason for launch in launches) == {"exclusive_device"}
@@ -102,11 +102,11 @@ def test_a_library_that_loses_its_boards_in_mid_run_costs_what_it_told(with_gpu)
 
 
 def test_a_network_that_no_share_of_the_board_is_enough_for_is_measured_with_all_of_it(with_gpu):
-    done, launches = with_gpu(PLAIN_NEEDS_SHARE="0.8")
+    done, launches = with_gpu(options=["--no-energy"], PLAIN_NEEDS_SHARE="0.8")
     assert done.returncode == 0, done.stderr
     assert {launch.device_memory_share for launch in launches} == {0.9}
     assert codes(launch.turns_reason for launch in launches) == {"lack_of_device_memory"}
-    done, launches = with_gpu(PLAIN_NEEDS_SHARE="0.95")
+    done, launches = with_gpu(options=["--no-energy"], PLAIN_NEEDS_SHARE="0.95")
     assert done.returncode == 3
     assert codes(launch.failure.reason for launch in launches) == {"out_of_device_memory"}
 

@@ -40,6 +40,7 @@ def test_a_rank_that_is_killed_in_a_block(place):
     assert len(place.launches()["train", 0].blocks.cycle) == 1
 
 
+@pytest.mark.slow
 def test_a_rank_that_hangs_is_ended_at_the_limit(place):
     faults = [{"cell": TRAIN, "at": "build", "rank": 1, "do": "hang"}]
     failure = failure_of_training(place, place.run("--devices", "2", faults=faults, KIT_PHASE_LIMIT_S="8"))

@@ -45,6 +45,7 @@ def drained(slurm):
     subprocess.run([*change, "state=resume"], check=False, capture_output=True)
 
 
+@pytest.mark.slow
 def test_a_node_with_a_quarter_of_its_cpu_is_slow_and_the_quota_is_the_reason(slurm, place, quarter_of_a_cpu):
     """Each node has a CPU of its own, as two machines have."""
     if len(os.sched_getaffinity(0)) == 1:
@@ -61,6 +62,7 @@ def test_a_node_with_a_quarter_of_its_cpu_is_slow_and_the_quota_is_the_reason(sl
     assert read_profile(place / "out/n2.json").label == "n2"
 
 
+@pytest.mark.slow
 def test_a_drained_node_is_named_the_other_measured_and_resume_measures_the_rest(drained, place):
     words = suite("--out", "out")
     done = fleet(place, *words)

@@ -42,6 +42,7 @@ def output(folder):
     return path.read_text(errors="replace") if path.exists() else ""
 
 
+@pytest.mark.slow
 def test_two_nodes_compute_what_one_device_does_and_the_profile_says_where(job, tmp_path):
     assert job(*RUN, *OVER, "--devices", "1", "--rounds", "1").wait(ENDS_S) == 0, output(tmp_path)
     profile = read_profile(tmp_path / "two.json")

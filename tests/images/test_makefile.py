@@ -11,7 +11,8 @@ def make(root, tmp_path):
     (tmp_path / "show.mk").write_text("show:\n\t@echo python=$(PYTHON) index=$(TORCH_INDEX)\n")
 
     def run(*arguments, **environment):
-        inherited = {key: value for key, value in os.environ.items() if key not in ("PYTHON", "TORCH_INDEX")}
+        of_make = ("PYTHON", "TORCH_INDEX", "MAKEFLAGS", "MAKEOVERRIDES")
+        inherited = {key: value for key, value in os.environ.items() if key not in of_make}
         command = ["make", "--no-print-directory", "-f", "Makefile", "-f", "show.mk", *arguments]
         return subprocess.run(
             command, cwd=tmp_path, env={**inherited, **environment}, capture_output=True, text=True, check=False

@@ -43,6 +43,7 @@ def test_a_program_that_fell_back_to_the_cpu_fails_by_name():
         assert "ran on the cpu, not on the tpu" in str(failed)
 
 
+@pytest.mark.slow
 def test_a_fit_waits_once_a_stretch(tmp_path):
     pytest.importorskip("jax")
     (tmp_path / "uci_har.zip").write_bytes(packed(tables()))

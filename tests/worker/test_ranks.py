@@ -69,6 +69,7 @@ def test_two_devices_learn_what_one_learns(backend, mode, ranks, environment):
     assert finished.part.peak_memory_b > 100 << 20
 
 
+@pytest.mark.slow
 def test_without_all_reduce_no_loss_is_claimed():
     concluded = measured("torch", "eager", 2, 2, **{NO_ALL_REDUCE: "1"})[4]
     assert concluded.part.parity is None
