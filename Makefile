@@ -43,7 +43,7 @@ test: setup-dev ## The tests, but for those of test-long
 	$(PYTEST) -n $(WORKERS) -m "not slow and not docker"
 
 test-long: setup-dev ## The others: minutes long, or in a real Docker engine, where one answers
-	$(PYTEST) -m "slow or docker"
+	$(PYTEST) -n $(WORKERS) -m "slow or docker"
 
 lint: setup-dev ## Ruff (rules and format), mypy, and who may import whom
 	$(BIN)/ruff check .

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 STANDINS = Path(__file__).parent / "standins"
-# Their files share what is dear: what the frameworks did; two Slurm nodes.
-ONE_WORKER = ("backends", "fleet")
+# Their files share what is dear: what the frameworks did, an image, two Slurm nodes.
+ONE_WORKER = ("backends", "docker", "fleet")
 
 
 @pytest.fixture(autouse=True, scope="session")

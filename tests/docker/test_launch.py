@@ -63,7 +63,7 @@ def wait_for(done, seconds=60):
 
 
 def containers(client):
-    return client.containers.list(all=True, filters={"label": LABEL})
+    return client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True)
 
 
 def test_the_profile_lands_here_is_the_callers_and_names_the_image_by_digest(launch, client, image, tmp_path):
