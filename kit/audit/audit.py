@@ -30,11 +30,11 @@ def audit(audited: Sequence[Audited], rules: Sequence[Rule] | None = None) -> Au
     return summed_up(asked, audited, [ask(of, asked) for of in audited])
 
 
-def findings_of(profile: Profile) -> list[Finding]:
+def findings_of(profile: Profile, *, all_cycles: bool = False) -> list[Finding]:
     """Return the findings of one profile's groups and cells, group by group in its order, gravest first."""
     order = {group.key: place for place, group in enumerate(profile.groups)}
     rules = [asked for asked in all_rules() if asked.scope in ("member", "group")]
-    findings = audit([Audited("", profile)], rules).findings
+    findings = audit([Audited("", profile, all_cycles)], rules).findings
     return sorted(findings, key=lambda finding: order[finding.group])
 
 

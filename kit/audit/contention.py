@@ -93,8 +93,9 @@ def throttled(member: Member) -> Outcome:
 
 @rule("member", worst="bad")
 def contention(member: Member) -> Outcome:
-    """Find cells whose CPUs others took."""
-    lost = member.once((cpu_loss, member.key), lambda: cpu_loss(member.launches.values()))
+    """Find cells whose CPUs others took; a note where enough cycles without them remain."""
+    launches = member.all_launches.values()
+    lost = member.once((cpu_loss, contention, member.key), lambda: cpu_loss(launches))
     if lost is None or lost.others_pct is None:
         return why_unread(member.profile, "process.cpu_ns", "machine.busy_ns")
     if not lost.is_contended:
@@ -104,6 +105,11 @@ def contention(member: Member) -> Outcome:
         "steal_pct": lost.steal_pct or 0.0,
         "cpus": lost.cpus,
     }
+    rounds = member.rounds.values()
+    if any(of_round.counts for of_round in rounds):
+        cycles = sum(of_round.ran for of_round in rounds)
+        evidence |= {"cycles": cycles, "left_out": cycles - sum(of.clean for of in rounds if of.counts)}
+        return member.finding("cycles_left_out", "note", evidence, lost.contention_pct, reason("quiet_machine"))
     severity: Severity = "bad" if lost.contention_pct >= TAKEN_BAD_PCT else "warning"
     explains = ("cpus_idle", "cpu_pressure")
     return member.finding("contention", severity, evidence, lost.contention_pct, reason("quiet_machine"), explains)

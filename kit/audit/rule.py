@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from kit.audit.clean_cycles import CountedCycles, RoundCycles, count_cycles
 from kit.audit.finding import Finding, Severity
 from kit.audit.launch_arrays import Counted, block_arrays, counted
 from kit.profile.cell import Cell, Variant
@@ -80,10 +81,12 @@ class Member:
 
     cell: Cell
     group: str  # its key
-    launches: dict[int, Launch]  # that finished with blocks, by round; at least one
+    launches: dict[int, Launch]  # that finished, with the cycles that count, by round; at least one
     others: list[dict[int, Launch]]  # the same of each other member of the group that has any
     profile: Profile
     variant: Variant | None = None  # the cell's, where the suite names it
+    all_launches: dict[int, Launch] = field(default_factory=dict)  # that finished, with all their cycles
+    rounds: Mapping[int, RoundCycles] = field(default_factory=dict)  # of its group
     known: dict[object, Any] = field(default_factory=dict)  # of its group: what rules have computed, by what of
 
     def once(self, of: object, compute: Callable[[], T]) -> T:
@@ -141,17 +144,23 @@ class Audited:
 
     label: str
     profile: Profile
+    all_cycles: bool = False  # cycles that others disturbed count, too
+
+    @cached_property
+    def counted(self) -> CountedCycles:
+        """The profile with the cycles that count."""
+        return count_cycles(self.profile, all_cycles=self.all_cycles)
 
     @cached_property
     def groups(self) -> list[list[Member]]:
         """The members of each group, those that have a launch with a number."""
-        return list(groups_of(self.profile))
+        return list(groups_of(self.counted, self.profile))
 
     @cached_property
     def steps_ns(self) -> dict[str, float]:
         """The median step time of each cell that has a number, by key."""
         steps_ns = {}
-        for result in self.profile.cells:
+        for result in self.counted.profile.cells:
             times_ns = [launch_time_ns(block_arrays(launch)) for launch in result.launches if launch.gave_number]
             if times_ns:
                 steps_ns[result.key] = statistics.median(times_ns)
@@ -170,9 +179,11 @@ class Audited:
         return self.profile.cells
 
 
-def groups_of(profile: Profile) -> Iterator[list[Member]]:
-    """Yield, of every group, each cell that has a finished launch in it."""
+def groups_of(counted: CountedCycles, whole: Profile) -> Iterator[list[Member]]:
+    """Yield, of every group, each cell that has a finished launch in it; `whole`: the profile with all cycles."""
+    profile = counted.profile
     results = {result.key: result for result in profile.cells}
+    every = {(launch.group, result.key, launch.round): launch for result in whole.cells for launch in result.launches}
     variants = {variant.name: variant for variant in profile.suite.variants}
     for group in profile.groups:
         finished: dict[str, dict[int, Launch]] = {}
@@ -184,7 +195,14 @@ def groups_of(profile: Profile) -> Iterator[list[Member]]:
         for key, launches in finished.items():
             others = [of_other for other, of_other in finished.items() if other != key]
             cell = results[key].cell
-            members.append(Member(cell, group.key, launches, others, profile, variants.get(cell.variant), known))
+            rounds = counted.rounds.get(group.key, {})
+            measured = {
+                number: every[group.key, key, number]
+                for number in rounds or launches
+                if (group.key, key, number) in every
+            }
+            variant = variants.get(cell.variant)
+            members.append(Member(cell, group.key, launches, others, profile, variant, measured, rounds, known))
         yield members
 
 

@@ -74,6 +74,7 @@ class CompareCommand(click.Command):
     show_default=True,
     help="Judge by step time (whole time over steps), or by the median step that is waited for by itself.",
 )
+@click.option("--all-cycles", is_flag=True, help="Count cycles that other programs disturbed, too.")
 @click.option("--table", "table_name", metavar="SUITE", help="The table that SUITE answers.")
 @METER
 @price_options
@@ -88,6 +89,7 @@ def compare(
     wide: bool,
     allowed_pct: float | None,
     by: By,
+    all_cycles: bool,
     table_name: str | None,
     meter_file: Path | None,
     price_hour: tuple[Price, ...],
@@ -110,14 +112,16 @@ def compare(
     prices = Prices(dict(price_hour), dict(price_kwh))
     is_judged = bool(after or allowed_pct is not None or why)
     if table_name is not None:
-        if is_judged or any(prices) or meter_file is not None:
-            others = "--against, --why, --meter, prices and --fail-if-slower"
+        if is_judged or any(prices) or all_cycles or meter_file is not None:
+            others = "--against, --why, --meter, prices, --all-cycles and --fail-if-slower"
             raise click.UsageError(f"--table draws one table; leave out {others}")
         print_report(_suite_report(table_name, before), format_name)
         return 0
     try:
         meter = None if meter_file is None else Meter(meter_file)
-        comparison = _compared(before, after, baseline, by, force=force, explain=why, meter=meter)
+        comparison = _compared(
+            before, after, baseline, by, force=force, explain=why, meter=meter, all_cycles=all_cycles
+        )
         if meter is not None:
             comparison = replace(comparison, notes=[*comparison.notes, meter.note()])
         if any(prices):
@@ -141,11 +145,16 @@ def compare(
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
 
 
+def run_comparison(path: Path) -> Comparison:
+    """Return what `kit compare` says of one profile."""
+    return _compared([path], [], None, "step")
+
+
 def profile_comparison(path: Path) -> Report:
     """Return the table of one profile, as `kit compare` prints it."""
     from kit.report.comparison import comparison_report
 
-    return comparison_report(_compared([path], [], None, "step"), framework_titles(), file=path)
+    return comparison_report(run_comparison(path), framework_titles(), file=path)
 
 
 def run_table(path: Path) -> Report:
@@ -214,6 +223,7 @@ def _compared(
     force: bool = False,
     explain: bool = False,
     meter: Meter | None = None,
+    all_cycles: bool = False,
 ) -> Comparison:
     from kit.compare.across import compare_runs
     from kit.compare.runs import reduce_run
@@ -228,18 +238,22 @@ def _compared(
         devices = {result.cell.device for result in profile.cells}
         # Cells of two devices that took turns are pairs; others are runs of two platforms.
         if len(devices) == 1 or "device" in profile.suite.compare:
-            return compare_within(labels[0], profile, baseline=baseline, findings=findings_of(profile), by=by)
-        return compare_runs([reduce_run(labels[0], profile, by)], baseline=baseline, force=force, by=by)
+            findings = findings_of(profile, all_cycles=all_cycles)
+            return compare_within(
+                labels[0], profile, baseline=baseline, findings=findings, by=by, all_cycles=all_cycles
+            )
+        run = reduce_run(labels[0], profile, by, all_cycles=all_cycles)
+        return compare_runs([run], baseline=baseline, force=force, by=by, all_cycles=all_cycles)
 
     # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
     gc.disable()
     details = len(paths) <= DETAILED_MAX
     runs = [
-        reduce_run(label, _measured(label, path, meter), by, details=details)
+        reduce_run(label, _measured(label, path, meter), by, details=details, all_cycles=all_cycles)
         for label, path in zip(labels, paths, strict=True)
     ]
     first, later = runs[: len(before)], runs[len(before) :]
-    return compare_runs(first, later, baseline=baseline, force=force, explain=explain, by=by)
+    return compare_runs(first, later, baseline=baseline, force=force, explain=explain, by=by, all_cycles=all_cycles)
 
 
 def _measured(label: str, path: Path, meter: Meter | None) -> Profile:
@@ -257,7 +271,10 @@ def _limited(comparison: Comparison, allowed_pct: float) -> int:
 
     limit = limit_slow_downs(comparison, allowed_pct)
     lines = [f"slower by more than {allowed_pct:g} %: {row}" for row in limit.slower]
-    lines += [f"not resolved against {allowed_pct:g} %: {row}" for row in limit.unresolved]
+    for row in limit.unresolved:
+        more = limit.more_rounds.get(row)
+        remedy = "" if more is None else f"; about {more:,} more round{'s' if more > 1 else ''} would decide"
+        lines.append(f"not resolved against {allowed_pct:g} %: {row}{remedy}")
     if not lines and limit.not_slower:
         passed = "1 row passes" if len(limit.not_slower) == 1 else f"{len(limit.not_slower):,} rows pass"
         lines = [f"{passed}: not more than {allowed_pct:g} % slower (95 %)"]

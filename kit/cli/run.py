@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -25,7 +26,7 @@ EXIT_FAILED_CELLS = 3
 # What every framework takes for a seed.
 SEED_MAX = 2**31 - 1
 # Everything else was decided when the run began: given again, it is to be the same.
-FREE_WHEN_RESUMED = frozenset({"resume", "dry_run", "out", "force", "budget", "as_json"})
+FREE_WHEN_RESUMED = frozenset({"resume", "dry_run", "out", "force", "budget", "quiet_s", "as_json"})
 STDERR_LINES_SHOWN = 5
 # Options that choose among a suite's cells.
 AXES = (
@@ -118,6 +119,9 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
 @click.option("--precision", hidden=True, expose_value=False, callback=_renamed)
 @click.option("--budget", type=POSITIVE, metavar="S", help="Begin no round after S seconds.")
 @click.option(
+    "--wait-for-quiet", "quiet_s", type=POSITIVE, metavar="S", help="Wait up to S seconds for other programs to stop."
+)
+@click.option(
     "--energy",
     type=POSITIVE,
     metavar="S",
@@ -143,7 +147,7 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
 @click.option("--quick", is_flag=True, help="A shorter run: fewer rounds, a part of a fit; alone: the suite quick.")
 @click.option("--dry-run", is_flag=True, help="Print cells, groups and about how long it takes; measure nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
+def run(*, budget: float | None, quiet_s: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
     """Measure SUITE (default: standard; a built-in name or a .toml file) and write a profile."""
     if options["dry_run"] and not options["resume"]:
         from kit.report.run_plan import plan_report
@@ -153,7 +157,7 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
         print_report(plan_report(plan, TimeLeft(plan).estimate()), "json" if as_json else "text")
         return 0
     running = begin(options)
-    profile = measure(running, budget, shows_table=not as_json)
+    profile = measure(running, budget, quiet_s=quiet_s, shows_table=not as_json)
     if profile is None:
         return EXIT_INTERRUPTED
     if as_json:
@@ -165,18 +169,23 @@ def run(*, budget: float | None, as_json: bool, **options: Any) -> int:  # noqa:
     return EXIT_FAILED_CELLS if running.failed else 0
 
 
-def measure(running: Run, budget: float | None, *, shows_table: bool = False) -> Profile | None:
+def measure(
+    running: Run, budget: float | None, *, quiet_s: float | None = None, shows_table: bool = False
+) -> Profile | None:
     """Measure what remains and return the profile, which is written; null where the run was interrupted.
 
-    What to do then is the last line, below the table of the rounds that are whole where that is to be shown.
+    Before that, wait up to `quiet_s` for other programs to stop. What to do after an interrupt is the last line, below
+    the table of the rounds that are whole where that is to be shown.
     """
     from kit.resume_command import resuming
     from kit.runner.interrupt import StopFlag
     from kit.runner.progress import RunProgress
+    from kit.runner.quiet import wait_for_quiet
 
     stop, profile, why = StopFlag(), None, "interrupted"
     with stop.deferring_interrupts():
         try:
+            wait_for_quiet(running.plan.cpus, quiet_s or 0.0, stop, lambda line: click.echo(f"kit: {line}", err=True))
             with RunProgress(running.plan, running.rounds_done) as progress:
                 profile = running.run(progress, stop, budget)
         except KeyboardInterrupt:
@@ -339,8 +348,9 @@ def _print_table(running: Run) -> None:
     The table goes to a terminal as standard output; elsewhere to standard error, and to standard output the profile's
     path alone.
     """
-    from kit.cli.compare import run_table
+    from kit.cli.compare import run_comparison, run_table
     from kit.compare.naming import cell_names
+    from kit.report.ab_answer import ab_answers
     from kit.report.sentences import sentence
 
     names = cell_names(running.plan.cells)
@@ -355,5 +365,10 @@ def _print_table(running: Run) -> None:
             click.echo(f"  {line}", err=True)
     stream = sys.stdout if sys.stdout.isatty() else sys.stderr
     print_report(run_table(running.path), stream=stream)
+    precision_pct = running.plan.suite.precision_pct
+    if precision_pct is not None:
+        round_s = median(running.rounds_s) if running.rounds_s else None
+        for line in ab_answers(run_comparison(running.path), precision_pct, round_s):
+            click.echo(line, file=stream)
     if stream is not sys.stdout:
         click.echo(str(running.path))

@@ -32,7 +32,7 @@ from kit.profile.cell import Cell
 from kit.profile.reason import reason
 from kit.stats.rounds import By
 from kit.stats.runs import RunLevel, over_runs
-from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdict_of
+from kit.stats.verdict import ALPHA, RULE, RULE_OF_ALL_CYCLES, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdict_of
 
 Differing = Mapping[tuple[str, str], list[Mismatch]]  # label of a later side, key of a cell -> from the baseline's
 
@@ -45,6 +45,7 @@ def compare_runs(
     force: bool = False,
     explain: bool = False,
     by: By = "step",
+    all_cycles: bool = False,
 ) -> Comparison:
     """Return each cell of later runs, or platforms, against the same cell of the baseline's.
 
@@ -55,6 +56,7 @@ def compare_runs(
         force: compare what the gate would keep apart.
         explain: return a comparison even where the gate keeps all apart: what differs is asked for.
         by: what is compared; the runs are reduced by it.
+        all_cycles: the runs were reduced so.
 
     Raises:
         KitError: no run or platform has that name, or several have.
@@ -91,6 +93,7 @@ def compare_runs(
         mismatches=[*in_cells, *run_mismatches([(run.label, run.facts) for run in everyone])],
         notes=deduplicated([*by_notes(by), *notes, *(note for run in everyone for note in run.notes)]),
         by=by,
+        rule=RULE_OF_ALL_CYCLES if all_cycles else RULE,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
+from kit.audit.clean_cycles import DEVICE_OTHERS
 from kit.audit.contention import cpu_loss
 from kit.audit.launch_arrays import block_arrays, counted, cpus_used
 from kit.compare.energy import energy_numbers
@@ -57,16 +58,18 @@ def numbers_of(
     shown_ns: float | None = None,
     by: By = "step",
     *,
+    others_pct: float | None = None,
     details: bool = True,
 ) -> Numbers:
     """Return the numbers of a cell; those that no launch gave are null.
 
     Args:
         result: the cell.
-        launches: of it, the failed included.
+        launches: that its figures come from, the failed included.
         processes: from `processes_shared`.
-        shown_ns: from `Pairs.shown_ns`, by what `by` says; null: the cell's own level.
+        shown_ns: from `Pairs.shown_ns`; null: the cell's own level.
         by: what the group is compared by.
+        others_pct: of a cell without a clean cycle: what others took during its figures.
         details: phases, counters and sensors, too; they take half of the time.
     """
     cell, good = result.cell, [launch for launch in launches if launch.gave_number]
@@ -77,11 +80,7 @@ def numbers_of(
     # A fit runs in stretches of its own lengths: its step is that of the whole.
     steps_ns = [mean_step_ns(of_launch) if cell.task == "fit" else launch_time_ns(of_launch) for of_launch in blocks]
     raw_step_ns = geometric_mean(steps_ns)
-    step_ns, latency_ns = raw_step_ns, geometric_mean(launch_time_ns(of_launch, "latency") for of_launch in blocks)
-    if shown_ns is not None and by == "latency" and cell.task != "fit":
-        latency_ns = shown_ns
-    elif shown_ns is not None:
-        step_ns = shown_ns
+    step_ns = raw_step_ns if shown_ns is None else shown_ns
     judged = steps_ns if by == "step" or cell.task == "fit" else [launch_time_ns(of, by) for of in blocks]
     by_round, judged_by_round = defaultdict[int, list[float]](list), defaultdict[int, list[float]](list)
     for launch, launch_ns, judged_of_launch_ns in zip(good, steps_ns, judged, strict=True):
@@ -90,14 +89,16 @@ def numbers_of(
     interval, level = level_interval(by_round.values()), step_level(judged_by_round.values())
     scale = step_ns / raw_step_ns if step_ns and raw_step_ns else 1.0
     compile_ns = [ns for launch in good if (ns := compile_first_ns(launch))]
-    energy = energy_numbers(cell, good)
+    energy = energy_numbers(cell, [launch for launch in launches if launch.failure is None])
+    lost = cpu_loss(good)
+    contention_pct = lost.contention_pct if lost is not None and lost.is_contended else None
     start_ns = [start for launch in good if (start := _start_ns(launch, processes)) is not None]
     return Numbers(
         launches=len(good),
         failed=failed,
         step_ns=step_ns,
         raw_step_ns=raw_step_ns,
-        latency_ns=latency_ns,
+        latency_ns=_median_ns(good) if result.p50_ns is None else result.p50_ns,
         sample_ns=step_ns / cell.batch if step_ns is not None and cell.batch > 0 else None,
         step_interval_ns=None if interval is None else (interval[0] * scale, interval[1] * scale),
         p95_ns=result.p95_ns,
@@ -116,7 +117,8 @@ def numbers_of(
         drift_pct=_drift_pct(steps_ns),
         level_se=None if level is None else level.se,
         rounds=len(by_round),
-        contention_pct=None if (lost := cpu_loss(good)) is None or not lost.is_contended else lost.contention_pct,
+        cycles=sum(len(launch.blocks.cycle) for launch in good),
+        contention_pct=contention_pct if others_pct is None else max(others_pct, contention_pct or 0.0),
         fit=fit_numbers(good, step_ns),
         empty_wait_ns=statistics.median(waits) if (waits := _empty_waits(good)) else None,
         phases_ns=phases_ns(good) if details else {},
@@ -142,6 +144,7 @@ def combined(runs: Sequence[Numbers]) -> Numbers:
         launches=sum(run.launches for run in runs),
         failed=sum(run.failed for run in runs),
         peak_memory_b=max((run.peak_memory_b for run in runs if run.peak_memory_b is not None), default=None),
+        cycles=sum(run.cycles for run in runs),
         process_shared=any(run.process_shared for run in runs),
         warm_start=any(run.warm_start for run in runs),
         contention_pct=max((run.contention_pct for run in runs if run.contention_pct), default=None),
@@ -168,7 +171,7 @@ def phases_ns(launches: Iterable[Launch]) -> dict[str, float]:
 
 def counters_per_step(launches: Sequence[Launch]) -> dict[str, float]:
     """Return each counter's growth per step, lead-in steps included; blocks whose read failed are left out."""
-    names = dict.fromkeys(name for launch in launches for name in launch.blocks.counters)
+    names = dict.fromkeys(name for launch in launches for name in launch.blocks.counters if name != DEVICE_OTHERS)
     return {name: blocks.per_step[0] for name in names if (blocks := counted(launches, name)) is not None}
 
 
@@ -267,6 +270,26 @@ def _injected_ratio(launch: Launch) -> float | None:
         return None
     spans_ns = np.asarray(blocks.span_ns, np.float64)
     return float(np.median(spans_ns / (spans_ns - [delay_ns or 0 for delay_ns in delays_ns])))
+
+
+def _median_ns(launches: Iterable[Launch]) -> float | None:
+    """Return the median of blocks' medians, each as often as it has steps; null where no step has its own time.
+
+    Profiles up to schema 2.6 do not record the median of the steps themselves. No 95th percentile of the same steps
+    lies below this one.
+    """
+    waited = [
+        (median_ns, steps)
+        for launch in launches
+        for median_ns, steps in zip(
+            launch.blocks.median_ns, launch.blocks.waited_steps or launch.blocks.steps, strict=True
+        )
+        if median_ns is not None
+    ]
+    if not waited:
+        return None
+    medians_ns, steps = np.asarray(sorted(waited), np.float64).T
+    return float(medians_ns[np.searchsorted(np.cumsum(steps), steps.sum() / 2)])
 
 
 def _empty_waits(launches: Iterable[Launch]) -> list[int]:

@@ -129,7 +129,7 @@ def energy_verdicts(results: Mapping[str, CellResult], baseline: str) -> dict[st
         key: {
             (launch.group, launch.round, of.entries[0].tier): of.per_sample_j
             for launch in result.launches
-            if launch.gave_number and (of := launch_energy(result.cell, launch)) is not None
+            if launch.failure is None and (of := launch_energy(result.cell, launch)) is not None
         }
         for key, result in results.items()
     }

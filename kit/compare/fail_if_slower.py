@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from kit.compare.rows import Comparison, Row
 from kit.stats.runs import SlowerBy, slower_by_more_than
+from kit.stats.verdict import SAME_LEVEL, rounds_for
 
 
 class Limit(NamedTuple):
@@ -14,6 +16,7 @@ class Limit(NamedTuple):
     slower: list[str]
     not_slower: list[str]
     unresolved: list[str]
+    more_rounds: dict[str, int]  # name of a row that is not resolved -> rounds like its own that would decide
 
     @property
     def exit_code(self) -> int:
@@ -40,9 +43,14 @@ def limited_rows(comparison: Comparison, allowed_pct: float) -> list[tuple[str, 
 
 def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
     """Return the rows by what is shown of them; baselines of cells that nothing else has are unresolved."""
-    limit = Limit([], [], [])
-    for name, _, shown in limited_rows(comparison, allowed_pct):
+    limit, allowed = Limit([], [], [], {}), math.log1p(allowed_pct / 100)
+    for name, row, shown in limited_rows(comparison, allowed_pct):
         getattr(limit, shown).append(name)
+        known = None if row.versus is None or row.versus.unit == "run" else row.versus.difference
+        if shown == "unresolved" and known is not None and known.mean_log != allowed:
+            needed = rounds_for(known, abs(allowed - known.mean_log), SAME_LEVEL)
+            if needed is not None:
+                limit.more_rounds[name] = max(1, needed - known.count)
     for group in comparison.groups if comparison.kind != "cells" else ():
         compared = {row.member for row in group.rows if not row.is_baseline}
         limit.unresolved.extend(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from kit.audit.clean_cycles import count_cycles
 from kit.audit.finding import Finding
 from kit.audit.launch_arrays import block_arrays
 from kit.compare.cell_numbers import first_failure
@@ -81,7 +82,9 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 def reduce_node(label: str, profile: Profile) -> NodeRun:
     """Return what is kept of a profile."""
     identity, rounds = profile.identity, defaultdict[str, dict[int, list[float]]](dict)
-    for launch in (launch for result in profile.cells for launch in result.launches if launch.gave_number):
+    counted = count_cycles(profile)
+    launches = (launch for result in counted.profile.cells for launch in counted.figure_launches(result))
+    for launch in (launch for launch in launches if launch.gave_number):
         step_ns = launch_time_ns(block_arrays(launch))
         if step_ns > 0:
             rounds[launch.cell_key].setdefault(launch.round, []).append(math.log(step_ns))

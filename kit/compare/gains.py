@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kit.audit.clean_cycles import count_cycles
 from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Mismatch
@@ -71,7 +72,7 @@ def gains(places: Sequence[Place]) -> list[Gain]:
     """Return what each later place gains over the first, of every cell that both have, in the profiles' order."""
     base, *others = places
     taking_turns: dict[str, Pairs] = {}
-    groups = {group.key: group for group in whole_groups(base.profile)}
+    groups = {group.key: group for group in whole_groups(count_cycles(base.profile))}
     all_gains = []
     for place in others:
         alike = base.run.hardware == place.run.hardware

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
+from kit.audit.clean_cycles import CountedCycles
 from kit.audit.results import agreements
 from kit.compare.devices_used import devices_idle, devices_used
 from kit.compare.energy import first_refusal
@@ -16,7 +17,7 @@ from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
 from kit.stats.rounds import By
 from kit.stats.runs import RUNS_FOR_SPREAD, RUNS_SD
-from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
+from kit.stats.verdict import OTHERS_MOST, ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
 from kit.workloads.operations import is_operation
 
 # More notes of one kind than these are a list nobody reads.
@@ -164,6 +165,24 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
         notes.append(Note(what=reason("own_programs")))
     if SYNTHETIC in profile.suite.data.values():
         notes.append(Note(what=reason("data_synthetic"), because=profile.suite.data_reason))
+    return notes
+
+
+def left_out_notes(label: str, counted: CountedCycles) -> list[Note]:
+    """Return how many cycles of a run do not count, and of how many of its groups none does."""
+    groups = {group: rounds for group, rounds in counted.rounds.items() if not counted.is_disturbed(group)}
+    known = [of_round for rounds in groups.values() for of_round in rounds.values()]
+    ran = sum(of_round.ran for of_round in known)
+    left_out = ran - sum(of_round.clean for of_round in known if of_round.counts)
+    disturbed = [group for group in counted.rounds if counted.is_disturbed(group)]
+    notes = []
+    if left_out:
+        most_pct = 100 * OTHERS_MOST
+        what = reason("cycles_left_out", left_out=left_out, cycles=ran, most_pct=most_pct, profile=label)
+        notes.append(Note(what=what))
+    if disturbed:
+        what = reason("no_clean_round", groups=len(disturbed), of_groups=len(counted.rounds), profile=label)
+        notes.append(Note(what=what))
     return notes
 
 

@@ -98,7 +98,7 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     step_ns: float | None = None  # whole time over steps: the baseline's own times the ratio that is judged
     raw_step_ns: float | None = None  # the same, the cell's own: geometric mean over rounds, the machine's drift in it
-    latency_ns: float | None = None  # median of steps that were waited for one by one
+    latency_ns: float | None = None  # median of the steps that p95 and p99 are of, too
     sample_ns: float | None = None  # step over batch
     step_interval_ns: tuple[float, float] | None = None  # 95 %, over rounds of this run: holds the machine's drift
     p95_ns: float | None = None  # of steps that were waited for one by one
@@ -117,7 +117,9 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     drift_pct: float | None = None  # spread over launches of a lone step: the machine's drift
     level_se: float | None = None  # standard error over rounds of the logarithm of what is judged; null: of one round
     rounds: int = 0
-    contention_pct: float | None = None  # CPU time that others took; null: not counted
+    cycles: int = 0  # that these numbers come from; of a fit, stretches
+    # CPU time that others took meanwhile; null: it was not counted, or every cycle is clean.
+    contention_pct: float | None = None
     fit: FitNumbers | None = None
     empty_wait_ns: float | None = None  # on an accelerator: of a wait with nothing to wait for
     reach: Reach | None = None  # against what was measured in its run; null: of several runs
@@ -271,4 +273,4 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     mismatches: list[Mismatch] = []
     notes: list[Note] = []
     by: By = "step"  # what was compared
-    rule: str = RULE
+    rule: str = RULE  # by which cycles counted and verdicts were reached

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from kit.audit.ceilings import Ceiling, ceilings_of, reach_of
+from kit.audit.clean_cycles import CountedCycles, count_cycles
 from kit.audit.two_modes import Modes
 from kit.compare.cell_numbers import (
     Processes,
@@ -22,7 +23,7 @@ from kit.compare.cell_numbers import (
 from kit.compare.explaining_facts import CellFacts, Facts, cell_facts, facts_of
 from kit.compare.leaders import leaders_of
 from kit.compare.naming import label_members
-from kit.compare.notes import headline_of, run_notes
+from kit.compare.notes import headline_of, left_out_notes, run_notes
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Headline, Note, Numbers, Row
 from kit.printable import printable_line
@@ -41,19 +42,23 @@ class WholeGroup(NamedTuple):
     parts: list[Group]  # one where it was not split; each has the baseline
     results: dict[str, CellResult]  # by key of the cell, each once, in the profile's order
     names: dict[str, str]  # what tells each cell apart
+    counted: CountedCycles  # of the profile
 
     def pairs(self, by: By = "step", modes: Mapping[tuple[str, str], Modes] | None = None) -> Pairs:
         """Return its cells against each other."""
         cells = {key: result.cell for key, result in self.results.items()}
         return Pairs(self.parts, cells, {key: result.launches for key, result in self.results.items()}, modes, by)
 
-    def cell_run(
-        self, key: str, pairs: Pairs, baseline: str, run: RunFacts, by: By, *, details: bool = True
-    ) -> CellRun:
-        """Return what is kept of a cell; arguments as of `numbers_of`."""
+    def cell_run(self, key: str, pairs: Pairs, run: RunFacts, by: By, *, details: bool = True) -> CellRun:
+        """Return what is kept of a cell; `pairs` are those by step, other arguments as of `numbers_of`.
+
+        Whatever it is compared with, a cell's step is the one beside the group's own baseline: one name, one number.
+        """
         result = self.results[key]
-        shown_ns = pairs.shown_ns(key, baseline)
-        numbers = numbers_of(result, result.launches, run.processes, shown_ns, by, details=details)
+        others_pct = self.counted.others_pct(result)
+        shown_ns = pairs.shown_ns(key, self.parts[0].baseline) if others_pct is None else None
+        launches = self.counted.figure_launches(result)
+        numbers = numbers_of(result, launches, run.processes, shown_ns, by, others_pct=others_pct, details=details)
         if details:
             ratio = None if numbers.fit is None else numbers.fit.pipeline_ratio
             reach = reach_of(result.cell, numbers.step_ns, ratio, run.ceilings)
@@ -64,7 +69,7 @@ class WholeGroup(NamedTuple):
             name=self.names[key],
             numbers=numbers,
             facts=cell_facts(result.launches),
-            marks=[mark for launch in result.launches for mark in launch_marks(launch)] if details else [],
+            marks=[mark for launch in launches for mark in launch_marks(launch)] if details else [],
             failure=first_failure(result.launches),
         )
 
@@ -114,9 +119,10 @@ def whole_key(group_key: str) -> str:
     return group_key.partition(PART)[0]
 
 
-def whole_groups(profile: Profile) -> list[WholeGroup]:
+def whole_groups(counted: CountedCycles) -> list[WholeGroup]:
     """Return the groups of a profile that have cells."""
     parts: dict[str, list[Group]] = {}
+    profile = counted.profile
     for group in profile.groups:
         parts.setdefault(whole_key(group.key), []).append(group)
     groups = []
@@ -125,7 +131,7 @@ def whole_groups(profile: Profile) -> list[WholeGroup]:
         results = {result.key: result for result in profile.cells if result.key in members}
         names = label_members({member: result.cell for member, result in results.items()}, profile.suite.compare)
         if results:
-            groups.append(WholeGroup(key, of_key, results, names))
+            groups.append(WholeGroup(key, of_key, results, names, counted))
     return groups
 
 
@@ -146,7 +152,7 @@ def row_of(
     )
 
 
-def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool = True) -> Run:
+def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool = True, all_cycles: bool = False) -> Run:
     """Return what a comparison needs of a profile, which can then be dropped.
 
     Args:
@@ -154,14 +160,16 @@ def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool =
         profile: whole.
         by: what its cells will be compared by.
         details: marks, phases, counters, sensors and who is the fastest, too: of many runs they are not shown.
+        all_cycles: cycles that others disturbed count, too.
     """
-    facts, cells, fastest = RunFacts.of(profile), dict[str, CellRun](), dict[str, list[str]]()
-    for group in whole_groups(profile):
-        pairs, baseline = group.pairs(by), group.parts[0].baseline
+    counted = count_cycles(profile, all_cycles=all_cycles)
+    facts, cells, fastest = RunFacts.of(counted.profile), dict[str, CellRun](), dict[str, list[str]]()
+    for group in whole_groups(counted):
+        pairs = group.pairs()
         for key in group.results:
-            cells[key] = group.cell_run(key, pairs, baseline, facts, by, details=details)
+            cells[key] = group.cell_run(key, pairs, facts, by, details=details)
         if details:
-            fastest[group.key] = _fastest(group, pairs, cells, by)
+            fastest[group.key] = _fastest(group, pairs if by == "step" else group.pairs(by), cells, by)
     return Run(
         label=label,
         given_label=printable_line(profile.label),
@@ -170,8 +178,8 @@ def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool =
         hardware=profile.identity.hardware_sha256,
         cells=cells,
         facts=facts_of(profile),
-        headline=headline_of(label, profile),
-        notes=run_notes(label, profile),
+        headline=headline_of(label, counted.profile),
+        notes=[*run_notes(label, profile), *left_out_notes(label, counted)],
         compared=profile.suite.compare,
         fastest=fastest,
     )

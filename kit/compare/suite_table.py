@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kit.audit.ceilings import without_operations
+from kit.audit.clean_cycles import count_cycles
 from kit.compare.cell_numbers import first_failure
 from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.devices_used import devices_used
@@ -110,9 +111,9 @@ def suite_table(
     columns = []
     for label, profile in given:
         run = reduce_run(label, profile, details=False) if profile.measured else None  # null: published
-        hardware = profile.identity.hardware_sha256
+        hardware, counted = profile.identity.hardware_sha256, count_cycles(profile)
         for device in sorted({result.cell.device for result in profile.cells}, key=_rank):
-            results = [result for result in profile.cells if result.cell.device == device]
+            results = [result for result in counted.profile.cells if result.cell.device == device]
             cells = {row: [result for result in results if _row_key(result.cell, axes, profile) == row] for row in rows}
             if any(cells.values()):
                 values = {row: _figures(run, of_row, figures) for row, of_row in cells.items()}
@@ -248,7 +249,9 @@ def _of_fit(result: CellResult, shown: Numbers) -> dict[FigureName, Figure]:
     }
     if numbers.test_ns is not None:
         by_name["test_time_s"] = replace(of_time, value=numbers.test_ns / 1e9, is_computed=False)
-    scores = [metrics(fit.confusion) for _, fit in fits if fit.confusion is not None]
+    # Others make a fit longer; they do not change what it learns.
+    learnt = [launch.fit for launch in result.launches if launch.failure is None and launch.fit is not None]
+    scores = [metrics(fit.confusion) for fit in learnt if fit.confusion is not None]
     if scores:
         by_name["accuracy"] = _over_repeats([score.accuracy for score in scores])
         by_name["precision"] = _over_repeats([score.macro_precision for score in scores])

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kit.audit.clean_cycles import count_cycles
 from kit.audit.finding import Finding
 from kit.audit.launch_arrays import block_arrays
 from kit.audit.rule import groups_of
@@ -21,7 +22,7 @@ from kit.compare.energy import energy_verdicts
 from kit.compare.fits import score_difference
 from kit.compare.leaders import leaders_of
 from kit.compare.naming import swept_axis, titles
-from kit.compare.notes import deduplicated, headline_of, notes_within
+from kit.compare.notes import deduplicated, headline_of, left_out_notes, notes_within
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Comparison, GroupRows, Numbers, Recommendation, Row
 from kit.compare.runs import CellRun, RunFacts, WholeGroup, row_of, whole_groups, whole_key
@@ -46,6 +47,7 @@ def compare_within(
     baseline: str | None = None,
     findings: Sequence[Finding] = (),
     by: By = "step",
+    all_cycles: bool = False,
 ) -> Comparison:
     """Return every group of one profile with its verdicts.
 
@@ -55,24 +57,27 @@ def compare_within(
         baseline: name of a row, or key of a cell, that is the baseline where a group has it; null: the groups' own.
         findings: of the profile's audit, gravest first.
         by: what is compared.
+        all_cycles: cycles that others disturbed count, too.
 
     Raises:
         KitError: no group has such a cell.
     """
-    whole = whole_groups(profile)
+    counted = count_cycles(profile, all_cycles=all_cycles)
+    profile, whole = counted.profile, whole_groups(counted)
     known = {name for group in whole for name in group.names.values()}
     if baseline is not None and baseline not in known and not any(baseline in group.results for group in whole):
         raise KitError(f"no baseline {baseline!r} in {label}; choose from {', '.join(sorted(known))}")
     heads = titles([[result.cell for result in group.results.values()] for group in whole])
     facts = RunFacts.of(profile)
-    members = [member for group in groups_of(profile) for member in group]
+    members = [member for group in groups_of(counted, profile) for member in group]
     modes = {(member.group, member.cell.key): of for member in members if (of := modes_of(member)) is not None}
     without_all_reduce = {variant.name for variant in profile.suite.variants if not variant.all_reduces}
     groups = []
     for group, title in zip(whole, heads, strict=True):
         base = next((key for key, name in group.names.items() if baseline in (name, key)), group.parts[0].baseline)
         pairs = group.pairs(by, modes)
-        runs = {key: group.cell_run(key, pairs, base, facts, by) for key in group.results}
+        by_step = pairs if by == "step" else group.pairs()
+        runs = {key: group.cell_run(key, by_step, facts, by) for key in group.results}
         of_group = [finding for finding in findings if whole_key(finding.group) == group.key]
         axis = swept_axis([run.cell for run in runs.values()], profile.suite.compare)
         groups.append(_group_rows(group, runs, pairs, base, of_group, title, axis, without_all_reduce, by))
@@ -80,8 +85,9 @@ def compare_within(
         kind="cells",
         groups=groups,
         headlines=[headline_of(label, profile)],
-        notes=deduplicated(notes_within(label, profile, groups, by)),
+        notes=deduplicated([*notes_within(label, profile, groups, by), *left_out_notes(label, counted)]),
         by=by,
+        rule=counted.rule,
     )
 
 
@@ -210,7 +216,7 @@ def round_ratios(profile: Profile, group: GroupRows) -> list[RoundRatios]:
     base = next((row.cell.key for row in group.rows if row.is_baseline), None)
     if base is None:
         return []
-    pairs = next(whole for whole in whole_groups(profile) if whole.key == group.key).pairs()
+    pairs = next(whole for whole in whole_groups(count_cycles(profile)) if whole.key == group.key).pairs()
     ratios = []
     for row in group.rows:
         if row.versus is not None and (logs := pairs.log_ratios(row.cell.key, base)):

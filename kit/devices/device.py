@@ -64,6 +64,10 @@ class Device:
         """Return how each of them is at this moment."""
         return []
 
+    def processes(self, count: int, environment: Mapping[str, str]) -> int | None:
+        """Return how many processes compute on the busiest of those that `shown_by` shows; None where it is unknown."""
+        return None
+
     def ids(self, count: int) -> list[str]:
         """Return which ones the first `count` are that this process sees, as sensors name them; none where unknown."""
         return []

@@ -59,6 +59,11 @@ class Gpu(Device):
         """Return caps and clocks of every board: a forgotten power cap explains a slow run."""
         return [self._state(board) for board in _boards()]
 
+    def processes(self, count: int, environment: Mapping[str, str]) -> int | None:
+        """Return NVML's number, whosever they are."""
+        known = [processes for board in _used(count, environment) if (processes := _processes(board)) is not None]
+        return max(known, default=None)
+
     def ids(self, count: int) -> list[str]:
         """Return PCI bus ids."""
         return cuda.pci_bus_ids(count)

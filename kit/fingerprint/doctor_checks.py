@@ -19,6 +19,7 @@ import psutil
 from kit.devices.catalog import DEVICES
 from kit.fingerprint.container import container
 from kit.fingerprint.machine_state import governors, turbo_switch
+from kit.fingerprint.others_now import others_now
 from kit.profile.identity import Container
 from kit.profile.reason import Reason, Value, reason
 
@@ -28,9 +29,8 @@ MEMORY_B = 4 << 30
 DISK_B, TMP_B = 1 << 30, 1 << 30
 # Docker's default of 64 MiB is too little for a data loader's worker processes.
 SHM_B = 256 << 20
-# Above this, stolen or taken time shows in most rounds.
+# Above this, stolen time shows in most rounds.
 STEAL_PCT = 0.5
-LOAD_SHARE = 0.25
 # A stamp by one of these costs a microsecond and more; the others cost tens of nanoseconds.
 SLOW_CLOCKSOURCES = ("hpet", "acpi_pm", "refined-jiffies", "jiffies")
 # proc(5): user, nice, system, idle, iowait, irq, softirq, steal.
@@ -138,10 +138,8 @@ def _neighbours(machine: Machine) -> Iterator[Condition]:
     if len(ticks) > STEAL_FIELD:
         steal_pct = 100 * ticks[STEAL_FIELD] / sum(ticks[: STEAL_FIELD + 1])
         yield _condition("steal", steal_pct < STEAL_PCT, ("steal_low", "steal_high"), steal_pct=steal_pct)
-    if load := machine.text("proc/loadavg"):
-        load_1min, cpus = float(load.split()[0]), len(machine.cpus)
-        fine = load_1min < LOAD_SHARE * cpus
-        yield _condition("load", fine, ("load_low", "load_high"), load_1min=load_1min, cpus=cpus)
+    others = others_now(machine.cpus, proc=machine.root / "proc")
+    yield Condition(subject="other programs", fine=others.is_quiet, what=others.reason)
     if machine.inside.engine is not None:
         # The kernel's own threads are seen from the host's PID namespace alone.
         of_host = machine.text("proc/2/comm") == "kthreadd"

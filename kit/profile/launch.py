@@ -5,6 +5,8 @@ import ─ data ─ build ─ trace ─ compile ─ first_step ─ warmup ─ st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import compress
 from typing import Literal
 
 import msgspec
@@ -107,6 +109,13 @@ class Blocks(msgspec.Struct, kw_only=True):
                 getattr(self, name).extend(getattr(later, name))
         for name, differences in later.counters.items():
             self.counters.setdefault(name, []).extend(differences)
+
+    def chosen(self, keep: Sequence[bool]) -> Blocks:
+        """Return the blocks for which `keep` is true."""
+        lists = {
+            name: list(compress(getattr(self, name), keep)) for name in self.__struct_fields__ if name != "counters"
+        }
+        return Blocks(**lists, counters={name: list(compress(values, keep)) for name, values in self.counters.items()})
 
     def raw_steps(self) -> list[int]:
         """Return how many steps of each block have a time of their own in the sidecar, lead-in steps included."""

@@ -19,7 +19,7 @@ from kit.profile.sensor import SensorReport
 
 SCHEMA_NAME = "steadykit.profile"
 SCHEMA_MAJOR = 2
-SCHEMA_MINOR = 6
+SCHEMA_MINOR = 7
 SCHEMA = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.{SCHEMA_MINOR}"
 
 
@@ -81,8 +81,12 @@ class CellResult(msgspec.Struct, kw_only=True):
     key: str
     cell: Cell
     launches: list[Launch]
-    p95_ns: Int64 | None = None  # over the timed steps of all launches; null: of fewer than 20
+    # Percentiles of the steps that were waited for one by one, in the cycles that count by the rule of the kit that
+    # measured. Up to schema 2.6 the median is not recorded, and the others are over all cycles.
+    p50_ns: Int64 | None = None
+    p95_ns: Int64 | None = None  # null: of fewer than 20
     p99_ns: Int64 | None = None  # null: of fewer than 100
+    of_all_cycles: list[Int64 | None] | None = None  # the same three over all cycles; null: all count
     published: list[Published] = []  # of a profile that was not measured
 
 

@@ -9,7 +9,7 @@ import hashlib
 import io
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -31,13 +31,18 @@ def launch_id(launch: Launch) -> str:
     return f"r{launch.round} {launch.cell_key} in {launch.group}"
 
 
-def timed_steps(launch: Launch, steps: Steps) -> Steps:
-    """Return those of a launch's raw steps that its blocks timed one by one."""
+def timed_steps(launch: Launch, steps: Steps, cycles: Collection[int] | None = None) -> Steps:
+    """Return the steps that a launch's blocks timed one by one, lead-ins left out; with `cycles`, those of these."""
     if not launch.blocks.steps:
         return np.array([], np.int64)
     sizes = np.array(launch.blocks.raw_steps(), np.int64)
     blocks = np.split(steps[steps.size - int(sizes.sum()) :], np.cumsum(sizes)[:-1])
-    return np.concatenate([block[lead_in:] for block, lead_in in zip(blocks, launch.blocks.lead_in, strict=True)])
+    timed = [
+        block[lead_in:]
+        for block, lead_in, cycle in zip(blocks, launch.blocks.lead_in, launch.blocks.cycle, strict=True)
+        if cycles is None or cycle in cycles
+    ]
+    return np.concatenate([*timed, np.array([], np.int64)])
 
 
 def pack_steps(profile_path: Path, steps: Mapping[str, Steps]) -> tuple[Sidecar, bytes]:

@@ -154,7 +154,7 @@ def _method(of: EnergyNumbers) -> str:
 
 
 STEP = (
-    Shown("step", attrgetter("numbers.step_ns"), duration),
+    Shown("step", attrgetter("numbers.step_ns"), duration, flag=("contention_pct", " c")),
     Shown("rate", _rate_of_operation),
     Shown("empty wait", lambda row: row.numbers.empty_wait_ns if is_operation(row.cell) else None, duration),
     Shown("time/sample", lambda row: None if is_operation(row.cell) else row.numbers.sample_ns, duration),
@@ -206,6 +206,7 @@ WIDE = (
     Shown("drift of the machine", attrgetter("numbers.drift_pct"), "{:.1f} %".format),
     Shown("CPUs used", attrgetter("numbers.cpus"), "{:.2f}".format),
     Shown("launches", attrgetter("numbers.launches")),
+    Shown("cycles", attrgetter("numbers.cycles")),
     *map(_phase, PHASES_SHOWN),
     MARKS,
 )

@@ -34,6 +34,8 @@ ROWS_MAX = 40
 EXPLANATIONS_MAX = 3
 # The machine's, the container's or the board's, not a member's: said once, whichever cells have them.
 MACHINE_WIDE = ("throttled", "contention", "board_throttled", "board_shared")
+# A note of the table says it already, of all groups.
+IN_NOTES = ("cycles_left_out",)
 # A list with more sizes is nothing to read.
 SIZES_MAX = 6
 DATA_NAMES = {"mnist": "MNIST", "uci_har": "UCI-HAR"}
@@ -221,7 +223,11 @@ def explanation(finding: Finding, who: str) -> Explanation:
 def explanations(group: GroupRows, *, whole: bool) -> list[Explanation]:
     """Return what explains the group's numbers, gravest first; at most EXPLANATIONS_MAX unless `whole`."""
     names = {row.cell.key: row.name for row in group.rows}
-    findings = [finding for finding in group.findings if finding.cell_key in names and finding.code not in MACHINE_WIDE]
+    findings = [
+        finding
+        for finding in group.findings
+        if finding.cell_key in names and finding.code not in (*MACHINE_WIDE, *IN_NOTES)
+    ]
     lines = []
     for finding in findings if whole else findings[:EXPLANATIONS_MAX]:
         line = explanation(finding, one_line(names[finding.cell_key]))

@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar, get_args
 
+from msgspec.structs import replace
+
 from kit.audit.launch_arrays import block_arrays, pipeline_ratio
 from kit.compare.cell_numbers import counters_per_step, launch_marks, numbers_of, phases_ns
 from kit.compare.notes import deduplicated, parity_notes, run_notes
@@ -204,7 +206,7 @@ def _launch(measured: MeasuredLaunch) -> list[str]:
         return [*measured.head, board, *[NONE] * 7, ": ".join([words, *tail.strip().splitlines()[-1:]])]
     if not launch.gave_number:
         return [*measured.head, board, *[NONE] * 7, "no blocks"]
-    numbers = numbers_of(result, [launch], {}, details=False)
+    numbers = numbers_of(replace(result, p50_ns=None), [launch], {}, details=False)
     steps_ns = block_arrays(launch).times_ns("step").tolist()
     values = [
         duration(numbers.step_ns or 0, 4),
@@ -219,7 +221,7 @@ def _launch(measured: MeasuredLaunch) -> list[str]:
 def _record(measured: MeasuredLaunch) -> dict[str, object]:
     """Return the numbers of a launch; rounds are counted from 1."""
     result, launch = measured
-    numbers = numbers_of(result, [launch], {})
+    numbers = numbers_of(replace(result, p50_ns=None), [launch], {})
     record: dict[str, object] = {"cell": result.key, "group": launch.group, "round": launch.round + 1}
     record |= {name: getattr(numbers, name) for name in ("step_ns", "latency_ns", "samples_per_s", "peak_memory_b")}
     record |= {"board": " ".join(launch.device_ids), "p95_ns": launch.p95_ns, "p99_ns": launch.p99_ns}

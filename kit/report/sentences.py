@@ -157,6 +157,9 @@ REASONS: Templates = {
     "launches_failed": "{failed} of {launches} launches of {cell} failed",
     "sequential": "members ran one after another, not interleaved, in {sequential} of {rounds} rounds: intervals are "
     "wider",
+    "cycles_left_out": "{left_out} of {cycles} cycles do not count: others took more than {most_pct:.0f} % of the CPUs",
+    "no_clean_round": "c  others took CPUs in nearly all cycles of {groups} of {of_groups} groups: these numbers are "
+    "of the least disturbed round; stop other work, or `kit run --wait-for-quiet 300`",
     "skipped": "{backend} was skipped",
     "process_shared": "* of a process that held several cells",
     "warm_start": "w  built in a process that had run another program: without its start and import",
@@ -224,8 +227,10 @@ REASONS: Templates = {
     "steal_low": "{steal_pct} of CPU time since boot",
     "steal_high": "{steal_pct} of CPU time since boot: other guests of this host take it; take more rounds, or a "
     "machine of your own",
-    "load_low": "{load_1min:g} in the last minute, {cpus} CPUs",
-    "load_high": "{load_1min:g} in the last minute on {cpus} CPUs: something else runs; wait for it, or end it",
+    "others_quiet": "others use {others_pct:.0f} % of the CPUs",
+    "others_now": "others use {others_pct:.0f} % of the CPUs ({who}): cycles that they disturb are measured "
+    "again; stop them, or `kit run --wait-for-quiet 300`",
+    "others_unknown": "what others use of the CPUs is not counted here (/proc/stat)",
     "pid_namespace_host": "the host's",
     "pid_namespace_own": "its own: processes of others that use the CPUs or the GPU are not named; --pid host "
     "shows them",
@@ -373,6 +378,8 @@ FINDINGS: Templates = {
     "board_shared": "the board of {who} was shared with {processes} other processes, in {launches} of {of_launches}.",
     "contention": "contention in {who}: at worst others took {contention_pct:.0f} % of the {cpus} CPUs "
     "(the hypervisor {steal_pct:.0f} %) while none was idle.",
+    "cycles_left_out": "{who}: others took {contention_pct:.0f} % of the {cpus} CPUs (the hypervisor "
+    "{steal_pct:.0f} %) while none was idle; {left_out} of {cycles} cycles do not count for it.",
     "parity": "{who} computes other losses than the rest: {difference:.0e} apart.",
     "loss_not_finite": "{who}: its loss or output was not finite in {launches} of {of_launches} launches.",
     "missing_cell": "{who} was planned and gave no number: {failure} {phase}",

@@ -17,6 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kit.clock import now_ns
+from kit.devices.catalog import DEVICES
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.launch import Failure, Launch, LaunchPart, PhaseName
@@ -127,18 +128,20 @@ class Member:
                 return None
             self._built[key] = done
         if not self._steps[key, group]:
-            self._add(key, group, self._built[key])
+            self.add(key, group, self._built[key])
         return self._built[key].resident_b
 
     def warm_up(self, key: str, group: str) -> None:
         """Run a cell's warm-up."""
-        self._add(key, group, self._do(Do(verb="warm_up", program=self._place(key))))
+        if (done := self._do(Do(verb="warm_up", program=self._place(key)))) is not None:
+            self.add(key, group, done)
 
-    def block(self, key: str, group: str, cycle: int, seconds: float) -> Done | None:
-        """Run one block of a cell, of about `seconds`; None where it has failed, or does in it."""
-        done = self._do(Do(verb="block", program=self._place(key), cycle=cycle, seconds=seconds))
-        self._add(key, group, done)
-        return done
+    def block(self, key: str, cycle: int, seconds: float) -> Done | None:
+        """Run one block of a cell, of about `seconds`; None where it has failed, or does in it.
+
+        The block is not in its launch before `add`.
+        """
+        return self._do(Do(verb="block", program=self._place(key), cycle=cycle, seconds=seconds))
 
     def long_block(self, key: str, group: str, seconds: float) -> Done | None:
         """Run the block over which energy is measured, of no less than `seconds`; it is in no other figure."""
@@ -146,6 +149,11 @@ class Member:
         if done is not None:
             self._long_blocks[key, group].append(done)
         return done
+
+    def add(self, key: str, group: str, done: Done) -> None:
+        """Add what a cell has measured to its launch in a group."""
+        self.launches[key, group].add(done.part)
+        self._steps[key, group].append(done.step_ns)
 
     def conclude(self, key: str) -> None:
         """Let a cell that no later group wants prove itself and go, and take what it knows then."""
@@ -167,6 +175,15 @@ class Member:
     def kill(self) -> None:
         """End it at once; nothing where it has ended."""
         self._process.kill()
+
+    def processes_on(self, cell: Cell) -> int | None:
+        """Return how many processes compute on the accelerators of a cell, this one among them; None: not known."""
+        environment = {**os.environ, **self._request.variant.env}
+        return DEVICES[cell.device].processes(cell.devices, environment)
+
+    def is_built(self, key: str) -> bool:
+        """Return whether a cell is ready to be measured."""
+        return key in self._built
 
     def is_gone(self, key: str) -> bool:
         """Return whether a cell measures no more: it has failed, or its process has ended."""
@@ -227,11 +244,6 @@ class Member:
         if first is not None:
             entries += samples.energy_of_parts("compile", [first], 0, 0)
         return entries
-
-    def _add(self, key: str, group: str, done: Done | None) -> None:
-        if done is not None:
-            self.launches[key, group].add(done.part)
-            self._steps[key, group].append(done.step_ns)
 
     def _place(self, key: str) -> int:
         return [cell.key for cell in self.plan.cells].index(key)

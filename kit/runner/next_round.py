@@ -1,20 +1,24 @@
 """Which rounds of a run are still to do, as a function of its plan and of the launches there are: nothing else is kept.
 
 rounds given   0 … rounds - 1 of every group; round 1 of every group comes before round 2 of any
+disturbed      then again the rounds of groups in which too few cycles were clean
 precision      on until the interval of each difference is narrow enough, a first look at round 8
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 import msgspec
 import numpy as np
 
+from kit.audit.clean_cycles import RoundCycles, count_results
 from kit.compare.pairs import Pairs
+from kit.profile.cell import Cell
 from kit.profile.launch import Launch
-from kit.profile.schema import Group
+from kit.profile.schema import CellResult, Group
 from kit.profile.unfinished import RunPlan
 from kit.runner.member import SHARED_PROCESS_ENDED
 from kit.stats.verdict import precise_enough
@@ -23,7 +27,9 @@ from kit.worker.rank_process import PROCESS_ENDED
 from kit.workloads.operations import is_operation
 
 # Beyond this, more rounds are not the answer: a quarter of a day for the smallest group.
-PRECISION_ROUNDS_MAX = 200
+ROUNDS_MAX = 200
+# Rounds that others disturbed are measured again: without a budget half as many as were planned.
+REPEATED_ROUNDS = 0.5
 
 
 # A program's own.
@@ -52,10 +58,16 @@ def lost_with(launch: Launch) -> str | None:
     return None if "host" not in values or values.get("signal") in CRASHES else str(values["host"])
 
 
-def next_round(plan: RunPlan, launches: Sequence[Launch], ended: int) -> tuple[int, list[SharedGroups]] | None:
-    """Return the first round from `ended` on that is not whole and the groups it lacks; None where all is done."""
-    rounds_max = plan.suite.rounds if plan.suite.precision_pct is None else PRECISION_ROUNDS_MAX
-    for number in range(ended, rounds_max):
+def next_round(
+    plan: RunPlan, launches: Sequence[Launch], ended: int, *, has_budget: bool = False
+) -> tuple[int, list[SharedGroups]] | None:
+    """Return the first round from `ended` on that is not whole and the groups it lacks; None where all is done.
+
+    `has_budget`: a budget ends the rounds that are measured again, so that their number need not.
+    """
+    rounds = plan.suite.rounds
+    is_open = has_budget or plan.suite.precision_pct is not None
+    for number in range(ended, ROUNDS_MAX if is_open else rounds + math.ceil(REPEATED_ROUNDS * rounds)):
         shared = _groups_of(plan, launches, number)
         if not shared:
             return None
@@ -68,20 +80,54 @@ def next_round(plan: RunPlan, launches: Sequence[Launch], ended: int) -> tuple[i
 def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[SharedGroups]:
     """Return the groups of a round, without the cells that failed before it and the groups that are precise enough."""
     before = [launch for launch in launches if launch.round < number]
-    gone, fit_rounds = failed_cells(before), plan.suite.plan.fit_rounds
-    if fit_rounds is not None and number >= fit_rounds:
+    gone, is_repeated = failed_cells(before), number >= plan.suite.rounds and plan.suite.precision_pct is None
+    fit_rounds, ceiling_rounds = plan.suite.plan.fit_rounds, plan.suite.plan.ceiling_rounds
+    # Fits take minutes, and of operations the best block counts: neither is measured again.
+    if is_repeated or (fit_rounds is not None and number >= fit_rounds):
         gone |= {cell.key for cell in plan.cells if cell.task == "fit"}
-    if (ceiling_rounds := plan.suite.plan.ceiling_rounds) is not None and number >= ceiling_rounds:
+    if is_repeated or (ceiling_rounds is not None and number >= ceiling_rounds):
         gone |= {cell.key for cell in plan.cells if is_operation(cell)}
+    rounds = count_results(_results(plan.cells, before))[1] if is_repeated else {}
     left = []
     for group in plan.groups:
         lasting = msgspec.structs.replace(group, cells=[key for key in group.cells if key not in gone])
         has_no_pair_left = len(lasting.cells) < min(len(group.cells), 2)
+        if is_repeated and not _is_wanted_again(rounds.get(group.key, {}).values(), plan.suite.rounds):
+            continue
         if number >= plan.suite.rounds and (has_no_pair_left or is_precise(plan, lasting, before)):
             continue
         if lasting.cells:
             left.append(lasting)
     return plan_shared_groups([cell for cell in plan.cells if cell.key not in gone], left, plan.suite.share)
+
+
+def rounds_to_repeat(plan: RunPlan, launches: Sequence[Launch], done: int) -> int:
+    """Return how many of the rounds so far will be measured again, as far as it is known after `done` rounds."""
+    if plan.suite.precision_pct is not None:
+        return 0
+    planned = plan.suite.rounds
+    left = math.ceil(REPEATED_ROUNDS * planned) - max(0, done - planned)
+    stepping = [cell for cell in plan.cells if cell.task != "fit" and not is_operation(cell)]
+    rounds = count_results(_results(stepping, launches))[1].values()
+    lacking = [
+        min(done, planned) - sum(of_round.counts for of_round in known.values())
+        for known in rounds
+        if _is_wanted_again(known.values(), planned)
+    ]
+    return max(0, min(left, max(lacking, default=0)))
+
+
+def _is_wanted_again(rounds: Iterable[RoundCycles], planned: int) -> bool:
+    """Whether a group lacks rounds that count, and one more may bring one: not where no cycle has been clean."""
+    known = list(rounds)
+    return sum(of_round.counts for of_round in known) < planned and any(of_round.clean for of_round in known)
+
+
+def _results(cells: Iterable[Cell], launches: Sequence[Launch]) -> list[CellResult]:
+    return [
+        CellResult(key=cell.key, cell=cell, launches=[launch for launch in launches if launch.cell_key == cell.key])
+        for cell in cells
+    ]
 
 
 def _is_whole(shared: SharedGroups, launches: Iterable[Launch], number: int) -> bool:
@@ -95,10 +141,11 @@ def is_precise(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> bool:
     """Whether each difference of the group is known to within the precision asked for; a lone cell's step, if alone."""
     precision_pct = plan.suite.precision_pct
     if precision_pct is None:
-        return True
-    valid = [launch for launch in launches if launch.group == group.key and launch.gave_number]
-    cells = {cell.key: cell for cell in plan.cells if cell.key in group.cells}
-    pairs = Pairs([group], cells, {key: [launch for launch in valid if launch.cell_key == key] for key in group.cells})
+        return False
+    valid = [launch for launch in launches if launch.group == group.key]
+    results, _ = count_results(_results([cell for cell in plan.cells if cell.key in group.cells], valid))
+    cells = {result.key: result.cell for result in results}
+    pairs = Pairs([group], cells, {result.key: result.launches for result in results})
     if len(group.cells) == 1:
         return precise_enough(np.log(list(pairs.times_ns(group.cells[0]))).tolist(), precision_pct)
     return all(

@@ -33,10 +33,12 @@ class RunProgress:
     def __init__(self, plan: RunPlan, rounds_done: int = 0) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._of = "" if plan.suite.precision_pct is not None else f" of {plan.suite.rounds}"
-        self._number = rounds_done
+        self._number, self._rounds = rounds_done, plan.suite.rounds
         self._names = cell_names(plan.cells)
         self._time = TimeLeft(plan, rounds_done)
         self._line_s = 0.0  # when the last line was printed
+        self._others = ""  # what others took in the last cycle, where they disturbed it
+        self._cycles = self._left_out = 0  # of this round
         self._summary = summary(plan, self._time.estimate())
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -48,7 +50,7 @@ class RunProgress:
             disable=not self._console.is_terminal,
             transient=True,
         )
-        self._task = self._bar.add_task("", total=1.0, left="")
+        self._task = self._bar.add_task("", total=None, left="")
 
     def __enter__(self) -> Self:
         self._console.print(printable(self._summary), markup=False, soft_wrap=True)
@@ -60,39 +62,74 @@ class RunProgress:
 
     def round_begins(self, number: int, shared: Sequence[SharedGroups]) -> None:
         """Say which round it is."""
-        self._number = number
+        self._number, self._others, self._cycles, self._left_out = number, "", 0, 0
         self._time.round_begins(number, shared)
 
     def starting(self, member: MemberPlan) -> None:
         """Say which member starts."""
         names = list(dict.fromkeys(f"{cell.workload} {cell.task}" for cell in member.cells))
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        self._show(f"start {member.cells[0].backend} {names[0]}{more}")
+        self._show(f"starting {member.cells[0].backend} {names[0]}{more}")
+
+    def building(self, cell: Cell) -> None:
+        """Say which program is built, which takes seconds to minutes where its framework compiles."""
+        self._show(f"compiling {cell.backend} {cell.workload} {cell.task}")
 
     def block_done(self, cell: Cell, done: Done) -> None:
         """Say what is measured."""
         self._time.block_done(cell, done)
         self._show(f"{cell.backend} {cell.workload} {cell.task}")
 
-    def round_done(self, number: int, launches: Sequence[Launch]) -> None:
-        """Say that the round is done, where nothing is drawn."""
-        self._time.round_done()
-        failed = ", ".join(sorted(self._names[key] for key in failed_cells(launches)))
-        done = counted(len(launches), "launch")
-        self._print(f"round {number + 1}{self._of} done: {done}{failed and f', failed: {failed}'}")
+    def cycle_done(self, clean: int, planned: int, others: float | None) -> None:
+        """Say when others disturbed a cycle.
 
-    def _show(self, what: str) -> None:
+        Args:
+            clean: cycles of this group in this round.
+            planned: that it is to have.
+            others: fraction of the CPUs' time that they took; null: the cycle is clean.
+        """
+        self._cycles += 1
+        if others is None:
+            self._others = ""
+            return
+        self._left_out += 1
+        is_news, shown = not self._others, f"others {100 * others:.0f} %: cycle repeated" if others else "device shared"
+        self._others = f" · {shown} ({clean} of {planned} clean)"
+        self._show("", now=is_news)
+
+    def round_done(self, number: int, launches: Sequence[Launch], repeats: int) -> None:
+        """Say that the round is done, and how many rounds of those so far are to be measured again."""
+        self._time.round_done(repeats)
+        failed = ", ".join(sorted(self._names[key] for key in failed_cells(launches)))
+        done = [counted(len(launches), "launch"), *([f"failed: {failed}"] if failed else [])]
+        if self._left_out:
+            done.append(f"{self._left_out} of {counted(self._cycles, 'cycle')} left out: others took CPUs")
+        line = f"{self._round(number)} done: {', '.join(done)}"
+        if self._left_out or not self._console.is_terminal:
+            self._print(line)
+
+    def _round(self, number: int) -> str:
+        """Return ``round 2 of 4``; of one after those that were planned, ``round 5, measured again``."""
+        is_again = bool(self._of) and number >= self._rounds
+        return f"round {number + 1}{', in place of a disturbed one' if is_again else self._of}"
+
+    def _show(self, what: str, *, now: bool = False) -> None:
+        """Draw the line, or print it where nothing is drawn and the last one is some time ago, or `now`."""
         left, spent_s = self._time.estimate(), self._bar.tasks[0].elapsed or 0.0
-        share = spent_s / max(1e-9, spent_s + left.seconds)
-        left_words = f"{about(left.seconds, is_least=left.is_least)} left"
-        where = f"round {self._number + 1}{self._of} · {printable(what)}"
-        self._bar.update(self._task, completed=share, description=where, left=left_words)
+        where = " · ".join(part for part in (self._round(self._number), printable(what)) if part) + self._others
+        ending = ""
+        # What the first round takes is not known before it has ended.
+        if self._time.has_pace:
+            fraction = spent_s / max(1e-9, spent_s + left.seconds)
+            left_words = f"{about(left.seconds, is_least=left.is_least)} left"
+            self._bar.update(self._task, total=1.0, completed=fraction, left=left_words)
+            ending = f" · {100 * fraction:.0f} % · {left_words}"
+        self._bar.update(self._task, description=where)
         self._bar.refresh()
-        if spent_s - self._line_s >= LINE_EVERY_S:
-            self._print(f"{where} · {100 * share:.0f} % · {left_words}")
+        if not self._console.is_terminal and (now or spent_s - self._line_s >= LINE_EVERY_S):
+            self._print(f"{where}{ending}")
 
     def _print(self, line: str) -> None:
-        """Print a line where nothing is drawn."""
-        if not self._console.is_terminal:
-            self._line_s = self._bar.tasks[0].elapsed or 0.0
-            self._console.print(printable(line), markup=False, soft_wrap=True)
+        """Print a line, above what is drawn."""
+        self._line_s = self._bar.tasks[0].elapsed or 0.0
+        self._console.print(printable(line), markup=False, soft_wrap=True)

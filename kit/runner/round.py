@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from kit.audit.clean_cycles import DEVICE_OTHERS, disturbed_blocks, others_fraction, usable_cpus
 from kit.backends.catalog import CATALOG
 from kit.backends.environment import THREAD_VARIABLES
 from kit.profile.cell import Cell, Variant
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 GPU_SHARE = 0.9
 # A fit is cut only for progress, an interrupt, and the reference between its blocks.
 FIT_BLOCK_S = 1.0
+# A cycle that others disturbed is measured again, until so many times the planned cycles have run.
+REPEATS_MOST = 2
 # Of operations beside networks: the best of some blocks counts, and their steps do the same from the second on.
 CEILING_CYCLES = 3
 CEILING_WARMUP_S = 0.3
@@ -59,6 +62,7 @@ class Context(NamedTuple):
     stop: StopFlag
     memory_b: dict[str, int]  # member's name -> resident bytes that it was seen with; rounds add to it
     crowded: dict[frozenset[str], Reason]  # keys of cells -> why they cannot share a device; rounds add to it
+    clean_cycles: dict[str, int]  # key of a group -> those of the rounds so far; rounds add to it
     hosts: Sequence[str] = ()  # that cells of several devices are divided over, this one first; none: this one alone
 
 
@@ -94,6 +98,7 @@ class _Round:
         self._context, self._groups, self._number = context, shared.groups, number
         self._draw = random.Random(f"{context.plan.suite.seed}/{number}/{shared.groups[0].key}")
         self._order = self._draw.sample(shared.members, len(shared.members))
+        self._members: list[Member] = []  # that have been started
 
     def measure(self) -> list[Member]:
         """Return the members, ended, with their launches."""
@@ -153,6 +158,7 @@ class _Round:
         context.progress.starting(plan)
         request = member_request(context.plan, plan, self._number, share, context.hosts)
         member = Member(plan, request, context.start(request), self._groups, self._number, context.stop)
+        self._members.append(member)
         for (key, _), launch in member.launches.items():
             why = reason("fit_runs_alone") if member.cell(key).task == "fit" else why_sequential
             launch.turns = "blocks" if why is None else "sequential"
@@ -165,6 +171,8 @@ class _Round:
         memory_b = self._context.memory_b
         for member in members:
             for key in [cell.key for cell in member.plan.cells if cell.key in group.cells]:
+                if not member.is_built(key):
+                    self._context.progress.building(member.cell(key))
                 resident_b = member.build(key, group.key)
                 if resident_b is not None:
                     memory_b[member.plan.name] = max(resident_b, memory_b.get(member.plan.name, 0))
@@ -200,12 +208,51 @@ class _Round:
         keys = list(holders)
         for key in self._draw.sample(keys, len(keys)):
             holders[key].warm_up(key, group.key)
-        for cycle in range(plan.cycles):
-            for key in self._draw.sample(keys, len(keys)):
-                self._block(group, key, holders[key], cycle, plan.block_s)
+        self._cycles(group, holders, plan)
         if plan.energy_s > 0 and has_energy(self._context.plan, self._number):
             for key in self._draw.sample(keys, len(keys)):
                 holders[key].long_block(key, group.key, plan.energy_s)
+
+    def _cycles(self, group: Group, holders: Mapping[str, Member], plan: StepPlan) -> None:
+        """Let the cells take turns until so many cycles as planned are clean, or REPEATS_MOST times as many have run.
+
+        Where no cycle of earlier rounds was clean either, the neighbour stays: none is repeated.
+        """
+        seen = self._context.clean_cycles
+        most = plan.cycles if seen.get(group.key) == 0 else REPEATS_MOST * plan.cycles
+        keys, clean = list(holders), 0
+        for cycle in range(most):
+            if all(holders[key].is_gone(key) for key in keys):
+                return
+            others = [
+                others
+                for key in self._draw.sample(keys, len(keys))
+                if (others := self._measured_block(group, key, holders, cycle, plan.block_s)) is not None
+            ]
+            clean += not others
+            self._context.progress.cycle_done(clean, plan.cycles, max(others, default=None))
+            if clean == plan.cycles:
+                break
+        seen[group.key] = seen.get(group.key, 0) + clean
+
+    def _measured_block(
+        self, group: Group, key: str, holders: Mapping[str, Member], cycle: int, seconds: float
+    ) -> float | None:
+        """Run a block; return which fraction of the CPUs others took where they disturbed it, else None."""
+        member = holders[key]
+        cell = member.cell(key)
+        done = self._block(group, key, member, cycle, seconds)
+        if done is None or not disturbed_blocks(cell, member.launches[key, group.key], done.part.blocks).any():
+            return None
+        fraction = others_fraction(done.part.blocks, usable_cpus(member.launches[key, group.key]))[0]
+        return float(fraction) if fraction == fraction else 0.0  # noqa: PLR0124 - nan: of a device that was shared
+
+    def _device_others(self, cell: Cell) -> int | None:
+        """Return how many processes of others compute on the accelerators of a cell; None where it is not known."""
+        alive = [member for member in self._members if not member.has_ended]
+        holding = [member for member in alive if member.plan.cells[0].device == cell.device]
+        processes = holding[0].processes_on(cell) if holding else None
+        return None if processes is None else max(0, processes - len(holding))
 
     def _fit(self, group: Group, key: str, member: Member) -> None:
         """Run a fit to its end, in blocks that only let progress be shown and an interrupt be heeded."""
@@ -217,9 +264,12 @@ class _Round:
 
     def _block(self, group: Group, key: str, member: Member, cycle: int, seconds: float) -> Done | None:
         self._context.stop.check()
-        done = member.block(key, group.key, cycle, seconds)
+        done, cell = member.block(key, cycle, seconds), member.cell(key)
         if done is not None:
-            self._context.progress.block_done(member.cell(key), done)
+            if cell.device != "cpu":
+                done.part.blocks.counters[DEVICE_OTHERS] = [self._device_others(cell)]
+            member.add(key, group.key, done)
+            self._context.progress.block_done(cell, done)
         return done
 
 

@@ -8,7 +8,7 @@ resume ◄───────────────────┘    the fo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from kit.audit.clean_cycles import count_cycles
 from kit.clock import now_ns
 from kit.errors import KitError
 from kit.fingerprint.machine_state import state
@@ -29,7 +30,7 @@ from kit.runner.cpus import usable_cpus
 from kit.runner.hosts import allocated_hosts
 from kit.runner.interrupt import StopFlag
 from kit.runner.member import phase_limit_s
-from kit.runner.next_round import failed_cells, lost_with, next_round
+from kit.runner.next_round import failed_cells, lost_with, next_round, rounds_to_repeat
 from kit.runner.processes import start_process
 from kit.runner.processes.process import MemberRequest, Process
 from kit.runner.resumable import check_options, check_resumable, without_counters
@@ -41,18 +42,23 @@ if TYPE_CHECKING:
     from kit.runner.progress import RunProgress
 
 
+PERCENTILES = (50, 95, 99)
+
+
 class Run:
     """A run under way, its folder open.
 
     Attributes:
         launches: that are on disk.
         rounds_done: whole ones.
+        rounds_s: seconds that each round took that was measured now.
     """
 
     def __init__(self, kept: UnfinishedRun, plan: RunPlan) -> None:
         self.path = kept.path
         self.plan = plan
         self.launches: list[Launch] = []
+        self.rounds_s: list[float] = []
         self._steps: dict[str, Steps] = {}
         for launch in kept.launches():
             self._take(launch)
@@ -121,7 +127,7 @@ class Run:
         bounded = budget_s is not None and budget_s < math.inf  # nor NaN, which click lets pass
         deadline_ns = now_ns() + int((budget_s or 0) * 1e9) if bounded else None
         try:
-            complete = self._rounds(Context(self.plan, start, progress, stop, {}, {}, hosts), deadline_ns)
+            complete = self._rounds(Context(self.plan, start, progress, stop, {}, {}, {}, hosts), deadline_ns)
             profile = self._write(interrupted=not complete)
         except KeyboardInterrupt:
             # A profile that --force is to replace does not go for one without a round.
@@ -145,20 +151,23 @@ class Run:
     def _rounds(self, context: Context, deadline_ns: int | None) -> bool:
         """Return whether all rounds are done; past the deadline, or with a host lost, they may not be."""
         begun = False
-        while (following := next_round(self.plan, self.launches, self.rounds_done)) is not None:
+        has_budget = deadline_ns is not None
+        while (following := next_round(self.plan, self.launches, self.rounds_done, has_budget=has_budget)) is not None:
             number, shared = following
             if begun and deadline_ns is not None and now_ns() >= deadline_ns:
-                # A search for a precision has what it was to have at least; a number of rounds has not.
-                is_enough = self.plan.suite.precision_pct is not None and number >= self.plan.suite.rounds
-                return is_enough and not self.lost
-            begun = True
+                # What follows the planned rounds is for a precision, or in place of rounds that others disturbed.
+                return number >= self.plan.suite.rounds and not self.lost
+            begun, begin_ns = True, now_ns()
             context.progress.round_begins(number, shared)
             for groups in shared:
                 for kept in run_round(context, groups, number):
                     self._kept.keep(kept)
                     self._take(kept)
             self.rounds_done = number + 1
-            context.progress.round_done(number, [launch for launch in self.launches if launch.round == number])
+            self.rounds_s.append((now_ns() - begin_ns) / 1e9)
+            of_round = [launch for launch in self.launches if launch.round == number]
+            repeats = rounds_to_repeat(self.plan, self.launches, self.rounds_done)
+            context.progress.round_done(number, of_round, repeats)
         return not self.lost
 
     def _take(self, kept: KeptLaunch) -> None:
@@ -188,14 +197,30 @@ class Run:
             cells=[CellResult(key=cell.key, cell=cell, launches=of_cell[cell.key]) for cell in plan.cells],
             interrupted=interrupted,
         )
-        for result in profile.cells:
-            result.p95_ns, result.p99_ns = _percentiles_ns(result.launches, self._steps)
+        _add_percentiles(profile, self._steps)
         write_profile(self.path, profile, self._steps)
         return profile
 
 
-def _percentiles_ns(launches: Iterable[Launch], steps: Mapping[str, Steps]) -> tuple[int | None, int | None]:
-    """Return p95 and p99 of the timed steps of all launches: one alone has few where steps are long."""
-    timed = [timed_steps(launch, steps[launch_id(launch)]) for launch in launches if launch.gave_number]
-    together = np.concatenate([*timed, np.array([], np.int64)])
-    return percentile_ns(together, 95), percentile_ns(together, 99)
+def _add_percentiles(profile: Profile, steps: Mapping[str, Steps]) -> None:
+    """Add the percentiles of each cell's steps, of all launches together: one alone has few where steps are long."""
+    counted = count_cycles(profile)
+    for result, of_counted in zip(profile.cells, counted.profile.cells, strict=True):
+        every = {launch_id(launch): launch for launch in result.launches if launch.gave_number}
+        cycles = {
+            launch_id(launch): launch.blocks.cycle
+            for launch in counted.figure_launches(of_counted)
+            if launch.gave_number
+        }
+        clean, whole = (
+            [timed_steps(every[name], steps[name], of_launch) for name, of_launch in known.items()]
+            for known in (cycles, dict.fromkeys(every))
+        )
+        (result.p50_ns, result.p95_ns, result.p99_ns), of_all = _percentiles_ns(clean), _percentiles_ns(whole)
+        if cycles != {name: launch.blocks.cycle for name, launch in every.items()}:
+            result.of_all_cycles = of_all
+
+
+def _percentiles_ns(steps: Sequence[Steps]) -> list[int | None]:
+    together = np.concatenate([*steps, np.array([], np.int64)])
+    return [percentile_ns(together, percent) for percent in PERCENTILES]

@@ -1,5 +1,7 @@
 """How long a run takes: by constants before its first round, by the pace of its last whole round after that.
 
+The pace holds the cycles that were repeated; rounds that are to be measured again are added.
+
 A fit is known from its first stretch on: steps that are left × what its steps took; before that as others in the mean.
 """
 
@@ -48,7 +50,6 @@ class _Round(NamedTuple):
 
     seconds: float = 0.0
     fits: Sequence[str] = ()
-    blocks: int = 0  # of steps
     energy_s: float = 0.0  # takes as long on any machine
 
 
@@ -63,7 +64,7 @@ def _round_of(shared: Sequence[SharedGroups], steps: StepPlan, energy: _Energy) 
     blocks_s = sum(plan.cycles * plan.block_s for plan in stepping)
     seconds = starts_s + sum(plan.warmup_s for plan in plans) + blocks_s
     energy_s = sum(plan is steps for plan in stepping) * energy.block_s + 2 * len(shared) * energy.idle_s
-    return _Round(seconds, fits, sum(plan.cycles for plan in stepping), energy_s)
+    return _Round(seconds, fits, energy_s)
 
 
 def _planned(
@@ -118,17 +119,23 @@ class TimeLeft:
         self._pace: float | None = None  # what the last whole round took over its constants, without its fits
         self._fit_s: dict[str, float] = {}  # of each fit whose first stretch has run, in this round or before it
         self._this_fit_s = self._fits_s = 0.0  # of the fit that runs, and of all in this round, so far
-        self._blocks = 0  # of this round that have run
+        self._repeats = 0  # rounds so far that are to be measured again
+
+    @property
+    def has_pace(self) -> bool:
+        """Whether a round has ended: before, nothing is known of this machine."""
+        return self._pace is not None
 
     def round_begins(self, number: int, shared: Sequence[SharedGroups]) -> None:
         """Take what a round measures."""
         self._round = _round_of(shared, self._plan.suite.plan, self._energy(number))
         self._later = self._planned[number + 1 :]
-        self._round_ns, self._fits_s, self._blocks = self._now(), 0.0, 0
+        self._round_ns, self._fits_s = self._now(), 0.0
+        if number >= len(self._planned):
+            self._repeats = max(0, self._repeats - 1)  # this is one of them
 
     def block_done(self, cell: Cell, done: Done) -> None:
         """A block or a stretch of a fit has ended."""
-        self._blocks += cell.task != "fit"
         if cell.task == "fit":
             blocks = done.part.blocks
             stretch_s = WITH_REFERENCES * blocks.span_ns[0] / 1e9
@@ -136,13 +143,14 @@ class TimeLeft:
             self._this_fit_s = stretch_s + (0.0 if blocks.cycle[0] == 0 else self._this_fit_s)
             self._fit_s[cell.key] = self._this_fit_s + (done.left or 0) * stretch_s / blocks.steps[0]
 
-    def round_done(self) -> None:
-        """The round is on disk."""
+    def round_done(self, repeats: int = 0) -> None:
+        """Take that the round is on disk, and how many rounds so far are to be measured again."""
+        self._repeats = repeats
         self._pace = max(0.0, self._spent_s() - self._fits_s - self._round.energy_s) / self._round.seconds
         self._round = _Round()
 
     def estimate(self) -> Estimate:
-        """Return what is left; where a first round takes longer than the constants say, at least."""
+        """Return what is left."""
         fit_s = max(FIT_LEAST_S, mean(self._fit_s.values() or [0.0]))  # of one that has not run
 
         def seconds(planned: _Round) -> float:
@@ -151,12 +159,10 @@ class TimeLeft:
 
         of_round_s = seconds(self._round) - self._spent_s()
         fits = {key for planned in (self._round, *self._later) for key in planned.fits}
-        is_guess = self._pace is None and (self._has_programs or of_round_s < 0 < self._round.seconds)
+        is_guess = self._pace is None and self._has_programs
         is_least = self._is_open or is_guess or not fits <= self._fit_s.keys()
-        if of_round_s < 0 < self._blocks:
-            # Steps are longer than the constants say: as the blocks that have run.
-            of_round_s = (self._spent_s() - self._fits_s) * (self._round.blocks / self._blocks - 1)
-        return Estimate(max(0.0, of_round_s) + sum(map(seconds, self._later)), is_least)
+        repeated_s = self._repeats * max((seconds(planned._replace(fits=())) for planned in self._planned), default=0.0)
+        return Estimate(max(0.0, of_round_s) + sum(map(seconds, self._later)) + repeated_s, is_least)
 
     def _energy(self, number: int) -> _Energy:
         if not has_energy(self._plan, number):

@@ -1,4 +1,4 @@
-"""What the process itself has used: CPU time, page faults, context switches, memory. Its children are not counted."""
+"""What the process itself has used: CPU time, page faults, context switches, memory; and its children's CPU time."""
 
 from __future__ import annotations
 
@@ -29,6 +29,15 @@ USAGE = [
     _report(name="process.voluntary_switches", quantity="switches", unit="1", source="getrusage"),
     _report(name="process.involuntary_switches", quantity="switches", unit="1", source="getrusage"),
 ]
+CHILDREN = SensorReport(
+    name="process.children_ns",
+    quantity="utilization",
+    unit="ns",
+    scope="the children of this process",
+    source="/proc/PID/stat of its children, and getrusage of those that have ended",
+    status="measured",
+    counter=True,
+)
 RESIDENT = _report(
     name="process.resident_b",
     quantity="memory",
@@ -41,7 +50,25 @@ RESIDENT = _report(
 def open_edges(_cpus: Sequence[int]) -> list[EdgeSource]:
     """Open the counters of this process."""
     resident = counters_in(PROC_SELF / "statm", lambda statm: (int(statm.split(maxsplit=2)[1]) * _PAGE_B,), [RESIDENT])
-    return [EdgeSource(USAGE, _usage), resident]
+    children = counters_in(PROC_SELF / f"task/{os.getpid()}/children", _children_ns, [CHILDREN])
+    return [EdgeSource(USAGE, _usage), resident, children]
+
+
+def _children_ns(pids: bytes) -> tuple[int]:
+    """Return the CPU time of children that have ended, and of those that live with what theirs have ended.
+
+    The workers of a data loader are such children: what they use is the cell's own work.
+    """
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ticks = 0
+    for pid in pids.split():
+        try:
+            # proc(5): fields 14 to 17 are utime, stime, cutime and cstime; the name before them may hold anything.
+            fields = Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it ended meanwhile
+            continue
+        ticks += sum(map(int, fields[11:15]))
+    return (round((ended.ru_utime + ended.ru_stime) * 1e9) + ticks * TICK_NS,)
 
 
 def _usage() -> tuple[int, ...]:

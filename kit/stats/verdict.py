@@ -16,8 +16,15 @@ import numpy as np
 
 from kit.stats.difference import Difference, bounded_exp, over_rounds
 
-RULE = "rounds-2"
+RULE = "rounds-3"
 """Version of the rule, in every output: another rule may judge the same rounds otherwise."""
+RULE_OF_ALL_CYCLES = "rounds-2"
+"""The rule before it, of `--all-cycles`: cycles that others disturbed count like all others."""
+
+# Of the usable CPUs' time in a block. On quiet machines blocks show up to 6 % (99 of 100), which is the resolution of
+# the kernel's ticks and the system's own work. With 5 % one quiet cycle in twenty would be measured again; with 20 %
+# intervals beside neighbours were no narrower, and less often right (docs/method.md).
+OTHERS_MOST = 0.10
 
 Verdict = Literal["faster", "slower", "same", "unresolved"]
 """Of the first of a pair, against the second."""
@@ -29,6 +36,8 @@ ROUNDS_FOR_VERDICT = 3
 # Below, tables say "preliminary". It is also the first look of --until-precision: with a look after each round from
 # the 3rd on intervals cover 90 % of the time, from the 8th 93 to 95 %.
 ROUNDS_PRELIMINARY = 8
+# Nobody waits for more, and the spread of a few rounds does not foretell so many.
+ROUNDS_FORESEEN = 1000
 ALPHA = 0.05
 SAME_LEVEL = 1 - 2 * ALPHA
 
@@ -164,6 +173,24 @@ def adjusted_p(p_values: Sequence[float]) -> list[float]:
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
     return [float(value) for value in adjusted]
+
+
+def rounds_for(difference: Difference, half_width: float, level: float) -> int | None:
+    """Return how many rounds like these give the interval of the mean logarithm that half width.
+
+    Args:
+        difference: of two rounds and more.
+        half_width: of the two-sided interval, as a logarithm; above 0.
+        level: of the interval.
+
+    Returns:
+        At least ROUNDS_PRELIMINARY; None beyond ROUNDS_FORESEEN.
+    """
+    sd = difference.se * math.sqrt(difference.count)
+    for rounds in range(ROUNDS_PRELIMINARY, ROUNDS_FORESEEN + 1):
+        if Difference(0.0, sd / math.sqrt(rounds), rounds - 1.0, rounds).half_width(level) <= half_width:
+            return rounds
+    return None
 
 
 def precise_enough(log_ratios: Sequence[float], precision_pct: float) -> bool:

@@ -13,6 +13,7 @@ from kit.worker.messages import Done
 
 # Of the process, and of its own CPUs; all others are of the machine, of which rank 0's count is enough.
 OF_A_PROCESS = "process."
+OF_CHILDREN = "process.children_ns"
 OF_ITS_CPUS = ("machine.busy_ns", "machine.steal_ns")
 
 
@@ -65,7 +66,10 @@ def _blocks(slowest: Blocks, of_ranks: Sequence[Blocks], of_cpus: Sequence[Block
     """
     first = of_ranks[0]
     counters = dict(first.counters)
-    for name in counters:
+    if OF_CHILDREN in counters:
+        # The further ranks are children of the first.
+        counters[OF_CHILDREN] = [None] * len(first.steps)
+    for name in counters.keys() - {OF_CHILDREN}:
         summed = of_ranks if name.startswith(OF_A_PROCESS) else of_cpus if name in OF_ITS_CPUS else [first]
         counters[name] = [_sum(values) for values in zip(*(blocks.counters[name] for blocks in summed), strict=True)]
     return replace(slowest, counters=counters, begin_ns=first.begin_ns)

@@ -87,7 +87,7 @@ def test_slow_blocks_in_which_others_had_the_cpus_are_contention_and_no_mode():
             shares(busy=1.0, cell=0.5)(launch)
 
     torch = planted("torch", slow=1.9, slow_rounds=(1, 4, 6), change=contended_in_slow_rounds)
-    assert codes(planted("tensorflow"), torch, planted("jax")) == [("contention", "torch")]
+    assert codes(planted("tensorflow"), torch, planted("jax")) == [("cycles_left_out", "torch")]
 
 
 def test_page_faults_that_part_the_modes_are_said_in_the_same_finding():
@@ -154,7 +154,7 @@ def shares(busy, cell, steal=0.0, blocks=slice(None)):
         (shares(busy=0.75, cell=0.75, steal=0.24), ["contention"]),
         (shares(busy=1.0, cell=0.97), []),
         (shares(busy=0.85, cell=0.6), []),  # a CPU was idle: nobody waited
-        (shares(busy=1.0, cell=0.5, blocks=slice(0, 6)), ["contention"]),
+        (shares(busy=1.0, cell=0.5, blocks=slice(0, 6)), ["cycles_left_out"]),
         (shares(busy=1.0, cell=0.5, blocks=slice(0, 1)), []),
     ],
 )
@@ -221,6 +221,7 @@ EXAMPLES = {
     "board_throttled": planted("jax", device="gpu", launch={"marks": [SLOWED]}),
     "board_shared": planted("jax", device="gpu", launch={"marks": [reason("board_shared", processes=2)]}),
     "contention": planted("jax", change=shares(busy=1.0, cell=0.55)),
+    "cycles_left_out": planted("jax", change=shares(busy=1.0, cell=0.5, blocks=slice(0, 6))),
 }
 
 

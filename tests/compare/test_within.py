@@ -148,6 +148,7 @@ def test_numbers_are_what_was_measured():
 def test_the_columns_of_a_row_never_disagree_and_stand_in_the_order_of_what_is_judged():
     # Long steps in some blocks: of medians torch is the faster one, of whole times jax is.
     members = (b.member("tensorflow", 4.0), b.member("torch", 3.0, stall=0.4), b.member("jax", 3.5))
+    shown = []
     for baseline in ("tensorflow", "jax", "torch"):
         rows = compared(b.profile(b.group("g", *members), drift=0.5), baseline=baseline).groups[0].rows
         steps_ns = [row.numbers.step_ns for row in rows]
@@ -156,7 +157,11 @@ def test_the_columns_of_a_row_never_disagree_and_stand_in_the_order_of_what_is_j
         assert [128e9 / row.numbers.samples_per_s for row in rows] == pytest.approx(steps_ns)
         base_ns = next(row.numbers.step_ns for row in rows if row.is_baseline)
         for row in rows:
-            assert row.versus is None or row.numbers.step_ns / base_ns == pytest.approx(row.versus.ratio)
+            # With another baseline steps stay as they are: medians over cycles of ratios are not transitive.
+            rel = 1e-6 if baseline == "tensorflow" else 0.01
+            assert row.versus is None or row.numbers.step_ns / base_ns == pytest.approx(row.versus.ratio, rel=rel)
+        shown.append({row.name: row.numbers.step_ns for row in rows})
+    assert shown[0] == shown[1] == shown[2]
 
 
 def test_a_row_of_fewer_rounds_is_shown_as_in_the_rounds_that_its_baseline_saw():
@@ -187,7 +192,10 @@ def test_latency_is_judged_when_asked_for():
     by_step, by_latency = (rows_of(b.profile(b.group("g", *members)), by=by) for by in ("step", "latency"))
     assert (by_step["torch"].versus.verdict, by_latency["torch"].versus.verdict) == ("slower", "faster")
     latency_ns = [by_latency[name].numbers.latency_ns for name in ("torch", "tensorflow")]
-    assert latency_ns[0] / latency_ns[1] == pytest.approx(by_latency["torch"].versus.ratio)
+    assert latency_ns[0] / latency_ns[1] == pytest.approx(by_latency["torch"].versus.ratio, rel=0.01)
+    for name, row in by_step.items():
+        same = by_latency[name].numbers
+        assert (row.numbers.step_ns, row.numbers.latency_ns) == (same.step_ns, same.latency_ns)
 
 
 def test_a_later_program_of_a_process_says_that_it_began_warm():
@@ -439,7 +447,7 @@ def test_latencies_of_batches_are_not_divided_by_them():
     members = (b.member("torch", 1.0, batch=1), b.member("torch", 5.0, batch=100))
     rows = compared(b.profile(b.group("g", *members), compare=["batch"]), by="latency").groups[0].rows
     assert rows[1].versus.ratio == pytest.approx(5.0, rel=0.03)
-    assert rows[1].numbers.latency_ns / rows[0].numbers.latency_ns == pytest.approx(rows[1].versus.ratio)
+    assert rows[1].numbers.latency_ns / rows[0].numbers.latency_ns == pytest.approx(rows[1].versus.ratio, rel=0.01)
 
 
 def beside_a_busy_program(launch):

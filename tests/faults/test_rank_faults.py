@@ -16,7 +16,7 @@ def failure_of_training(place, answer):
     assert answer.code == 3, answer.stderr
     launches = place.launches()
     assert [name for name, launch in launches.items() if launch.failure is not None] == [("train", 0)]
-    assert {name for name in launches if name[0] == "infer"} == {("infer", 0), ("infer", 1)}
+    assert {name for name in launches if name[0] == "infer"} >= {("infer", 0), ("infer", 1)}
     assert place.members() == []
     return launches["train", 0].failure
 

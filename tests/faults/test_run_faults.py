@@ -53,7 +53,7 @@ def test_a_run_that_is_interrupted(place, signal):
     place.check_whole(kept)
 
 
-SIZE_B = 1 << 20
+SIZE_B = 4 << 20
 
 
 @pytest.fixture

@@ -33,7 +33,6 @@ SIBLINGS = "sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
         ({"sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet"}, "clocksource", False, "tsc"),
         ({"proc/stat": "cpu 900 0 0 0 0 0 0 100 0 0"}, "steal", False, "10"),
         ({"proc/stat": "cpu 9999 0 0 0 0 0 0 1 0 0"}, "steal", True, "0.01"),
-        ({"proc/loadavg": "1.50 1 1 1/1 1"}, "load", False, "1.5"),
         ({".dockerenv": ""}, "PID namespace", False, "--pid host"),
         ({".dockerenv": "", "proc/2/comm": "kthreadd"}, "PID namespace", True, "host"),
     ],

@@ -51,7 +51,7 @@ def test_the_step_is_of_pipelined_steps_and_the_raw_ones_are_those_that_were_wai
     process = Answering([answered(cycle) for cycle in range(8)])
     member = Member(MemberPlan("p", [cell]), None, process, [group], 0, StopFlag())
     for cycle in range(8):
-        member.block(cell.key, "g", cycle, 0.25)
+        member.add(cell.key, "g", member.block(cell.key, cycle, 0.25))
     (kept,) = member.finished_launches(None, {})
     arrays = block_arrays(kept.launch)
     assert set(arrays.times_ns("step")) == {PIPELINED_NS} and set(arrays.times_ns("latency")) == {WAITED_NS}

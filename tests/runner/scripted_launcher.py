@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -50,6 +51,7 @@ class ScriptedLauncher:
     luck: float = 0.0  # SD of the log of a process's level
     noise: float = 0.01  # SD of the log of a block
     drift: float = 0.3  # of the machine, over seconds
+    others: Callable[[float], float] = lambda at_s: 0.0  # CPUs that other programs use at a second of this clock
     resident_b: int = 300 << 20
     device_share: dict[str, float] = field(default_factory=dict)  # by backend: what it needs of a board's memory
     device_ids: tuple[str, ...] = ()
@@ -197,7 +199,11 @@ class ScriptedProcess:
             steps=[len(steps_ns) - lead_in],
             duration_ns=[sum(steps_ns[lead_in:])],
             median_ns=[step_ns],
-            counters={"process.cpu_ns": [7]},
+            counters={
+                "process.cpu_ns": [7],
+                "machine.busy_ns": [7 + round(span_ns * self.launcher.others(begin_ns / S))],
+                "machine.steal_ns": [0],
+            },
         )
         left = FIT_BLOCKS - self.fit_blocks if is_fit else None
         return Done(part=LaunchPart(blocks=blocks), steps=packed(steps_ns), left=left)
@@ -239,7 +245,7 @@ class Watching:
     """Notes the rounds, and may act at each block."""
 
     def __init__(self, at_block=lambda count: None):
-        self.rounds, self.blocks, self.at_block = [], 0, at_block
+        self.rounds, self.cycles, self.repeats, self.blocks, self.at_block = [], [], [], 0, at_block
 
     def round_begins(self, number, bundles):
         pass
@@ -247,12 +253,19 @@ class Watching:
     def starting(self, process):
         pass
 
+    def building(self, cell):
+        pass
+
     def block_done(self, cell, done):
         self.blocks += 1
         self.at_block(self.blocks)
 
-    def round_done(self, number, launches):
+    def cycle_done(self, clean, planned, others):
+        self.cycles.append((clean, planned, others))
+
+    def round_done(self, number, launches, repeats):
         self.rounds.append((number, len(launches)))
+        self.repeats.append(repeats)
 
 
 def suite(*, backends=("tensorflow", "torch", "jax"), tasks=("train",), rounds=3, share=(), variants=(), **fields):

@@ -108,7 +108,9 @@ def test_a_member_is_stopped_between_its_blocks_and_ends_with_all_it_had(start):
         time.sleep(0.05)
         assert cpu_s(process) == before_s
         member.warm_up(CELL.key, "g")
-        assert len(member.block(CELL.key, "g", cycle, 0.02).step_ns) >= 3
+        done = member.block(CELL.key, cycle, 0.02)
+        assert len(done.step_ns) >= 3
+        member.add(CELL.key, "g", done)
     member.finish()
     launch = launch_of(member)
     assert (launch.data.name, launch.blocks.cycle, launch.failure) == ("synthetic", [0, 1, 2], None)
@@ -164,7 +166,7 @@ def test_one_that_is_killed_while_stopped_is_said_at_its_next_block(start):
     member.prepare()
     member.build(CELL.key, "g")
     worker().kill()
-    assert member.block(CELL.key, "g", 0, 0.02) is None
+    assert member.block(CELL.key, 0, 0.02) is None
     failure = launch_of(member).failure
     assert failure.reason.values == {"signal": "SIGKILL"}
     assert failure.phase == "steady"
@@ -240,18 +242,21 @@ def test_a_real_run_of_a_real_framework(tmp_path):
     answer = kit(tmp_path, "run", "tiny.toml", "--data", "synthetic", "--out", "run.json", under=one_cpu)
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout == "run.json\n"
-    lines = answer.stderr.splitlines()
+    # Other tests may disturb cycles, which are then measured again, and rounds.
+    lines = [line for line in answer.stderr.splitlines() if not line.startswith("kit: others use")]
     assert lines[0].startswith("2 cells in 2 groups, 2 rounds of 2 cycles, about ")
-    assert [line for line in lines if "done" in line] == [f"round {number} of 2 done: 2 launches" for number in (1, 2)]
+    done = [line for line in lines if "done: 2 launches" in line]
+    assert [line[: len("round 1 of 2")] for line in done[:2]] == ["round 1 of 2", "round 2 of 2"]
     # Where no terminal reads standard output, the table goes beside it.
     assert any(line.startswith("mlp train") for line in lines)
     assert lines[-1].startswith("kit compare run.json ")
     profile = read_profile(tmp_path / "run.json")
     launches = [launch for cell in profile.cells for launch in cell.launches]
-    assert [(launch.round, launch.failure) for launch in launches] == [(0, None), (1, None)] * 2
-    assert all(len(launch.blocks.median_ns) == 2 for launch in launches)
+    assert all(launch.failure is None for launch in launches)
+    assert len(launches) == 2 * len(done)
+    assert all(2 <= len(launch.blocks.median_ns) <= 4 for launch in launches)
     # Training and inference had one process a round, and one start.
-    assert len({(launch.round, launch.process) for launch in launches}) == 2
+    assert len({(launch.round, launch.process) for launch in launches}) == len(done)
     steps = read_steps(tmp_path / "run.json", profile)
     for launch in launches:
         (raw,) = [times for name, times in steps.items() if name.startswith(f"r{launch.round} {launch.cell_key} ")]

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from scripted_launcher import Death, ScriptedLauncher
+from scripted_launcher import Death, S, ScriptedLauncher
 
+from kit.audit.clean_cycles import count_cycles
 from kit.audit.launch_arrays import block_arrays
 from kit.profile.reason import reason
 from kit.profile.steps import read_steps
@@ -167,3 +168,85 @@ def test_what_a_rank_itself_fails_with_is_the_cells_own_failure(conducted, raise
     profile = conducted(rounds=3, cycles=1).begin(ScriptedLauncher(deaths=[Death("torch", "block", why=raised)]))
     assert not profile.interrupted
     assert sorted(map(len, rounds_of(profile).values())) == [1, 3, 3]
+
+
+def clean_of(profile):
+    """Per round, how many cycles ran, and how many are clean."""
+    (rounds,) = count_cycles(profile).rounds.values()
+    return {number: (of_round.ran, of_round.clean) for number, of_round in rounds.items()}
+
+
+def beside(*busy, **fields):
+    """Members beside a neighbour that uses a CPU from the first to the second number of seconds of each pair."""
+    return ScriptedLauncher(others=lambda at_s: float(any(low <= at_s < high for low, high in busy)), **fields)
+
+
+def test_disturbed_cycles_are_measured_again_in_their_round(conducted):
+    # Two starts and warm-ups: turns begin at 4 s; two cells of 0.25 s make a cycle of half a second.
+    run = conducted(rounds=1, backends=["torch", "jax"], cycles=4)
+    profile = run.begin(beside((5.0, 5.5), (6.0, 6.7)))
+    (ran, clean) = clean_of(profile)[0]
+    assert clean == 4
+    assert ran in (6, 7)
+    assert run.watching.cycles[-1][:2] == (4, 4)
+    assert sum(others is not None for _, _, others in run.watching.cycles) == ran - 4
+    assert {tuple(launch.blocks.cycle) for cell in profile.cells for launch in cell.launches} == {tuple(range(ran))}
+
+
+def test_a_round_without_enough_clean_cycles_is_measured_again_at_the_end(conducted):
+    run = conducted(rounds=3, backends=["torch", "jax"], cycles=4)
+    # From before the first turn until after the last one that the first round may have.
+    profile = run.begin(beside((0.0, 9.0)))
+    rounds = clean_of(profile)
+    assert rounds[0][0] == 8, "twice the plan at most"
+    assert rounds[0][1] < 3
+    assert sorted(rounds) == [0, 1, 2, 3]
+    assert all(rounds[number] == (4, 4) for number in (1, 2, 3))
+    assert run.watching.repeats[1:] == [1, 1, 0]
+    assert not profile.interrupted
+    assert not folder_of(run.path).exists()
+
+
+@pytest.mark.parametrize(("budget_s", "rounds"), [(None, 5), (60, 8)])
+def test_at_most_half_as_many_rounds_are_measured_again_or_as_a_budget_allows(conducted, budget_s, rounds):
+    run = conducted(rounds=3, backends=["torch"], cycles=4)
+
+    class EarlyNeighbour(ScriptedLauncher):
+        """Takes a CPU in the first five processes' rounds, but for one clean cycle in each."""
+
+        def start(self, request):
+            begin_s, number = self.now_ns / S, sum(self.starts.values())
+            self.others = lambda at_s: float(number < 5 and not begin_s + 2.2 <= at_s < begin_s + 2.4)
+            return super().start(request)
+
+    profile = run.begin(EarlyNeighbour(), budget_s=budget_s)
+    assert len(clean_of(profile)) == rounds
+    assert not profile.interrupted
+
+
+def test_beside_a_neighbour_that_never_stops_a_run_ends_with_what_it_has(conducted):
+    run = conducted(rounds=3, backends=["torch", "jax"], cycles=4)
+    profile = run.begin(beside((0.0, 1e9)))
+    assert clean_of(profile) == {0: (8, 0), 1: (4, 0), 2: (4, 0)}, "what never came once is not waited for again"
+    assert not profile.interrupted
+    assert profile.cells[0].p50_ns is not None
+
+
+def test_a_search_for_a_precision_counts_only_rounds_that_count(conducted):
+    run = conducted(precision_pct=1.0, rounds=8, backends=["torch", "jax"], cycles=4)
+    profile = run.begin(beside((0.0, 9.0), noise=0.001, drift=0))
+    assert sorted(clean_of(profile)) == list(range(9))
+
+
+def test_percentiles_are_of_the_cycles_that_count(conducted):
+    run = conducted(rounds=2, backends=["torch"], cycles=4)
+
+    class Slowed(ScriptedLauncher):
+        def machine(self):
+            return 10.0 if self.others(self.now_ns / S) else 1.0
+
+    profile = run.begin(Slowed(noise=0, others=lambda at_s: float(3.2 <= at_s < 3.7)))
+    (cell,) = profile.cells
+    assert (cell.p50_ns, cell.p95_ns) == (2_000_000, 2_000_000)
+    median_of_all_ns, p95_of_all_ns, _ = cell.of_all_cycles
+    assert (median_of_all_ns, p95_of_all_ns) == (2_000_000, 20_000_000)

@@ -39,8 +39,8 @@ class Timed(Watching):
         self.time.block_done(cell, done)
         self.notes.append(self.note())
 
-    def round_done(self, number, launches):
-        self.time.round_done()
+    def round_done(self, number, launches, repeats):
+        self.time.round_done(repeats)
         self.notes.append(self.note())
 
 
@@ -76,20 +76,8 @@ def test_what_goes_on_counts_the_rounds_that_are_left(conducted):
     assert rest == pytest.approx(whole / 4)
 
 
-def test_a_round_that_takes_longer_than_it_should_is_left_as_its_blocks_say(conducted):
-    run, now_ns = conducted(backends=["torch", "jax"], rounds=1), 0
-    time = TimeLeft(run.plan, now=lambda: now_ns)
-    shared = plan_shared_groups(run.plan.cells, run.plan.groups, run.plan.suite.share)
-    time.round_begins(0, shared)
-    for _ in range(2):
-        now_ns += 60 * S
-        time.block_done(run.plan.cells[0], None)
-    # Six of eight blocks, of a minute each.
-    assert time.estimate() == (360.0, True)
-
-
-# Two starts and eight blocks a round.
-@pytest.mark.parametrize(("every_s", "lines"), [(0.0, 20), (1e9, 0)])
+# Two starts, two compilations and eight blocks a round; of the first it is not known how long the rest takes.
+@pytest.mark.parametrize(("every_s", "lines"), [(0.0, 12), (1e9, 0)])
 def test_off_a_terminal_there_is_a_line_when_half_a_minute_is_over(conducted, monkeypatch, capsys, every_s, lines):
     monkeypatch.setattr(progress, "LINE_EVERY_S", every_s)
     run = conducted(backends=["torch", "jax"], rounds=2)
@@ -97,10 +85,24 @@ def test_off_a_terminal_there_is_a_line_when_half_a_minute_is_over(conducted, mo
         Run.begin(run.path, run.plan).run(watching, StopFlag(), start=ScriptedLauncher().start)
     first, *others = capsys.readouterr().err.splitlines()
     assert "2 cells in 1 group, 2 rounds of 4 cycles, about" in first
-    shown = [line for line in others if line.endswith(" left")]
-    assert len(shown) == lines
-    assert all(line.startswith("round ") and "mlp train" in line for line in shown)
+    timed = [line for line in others if line.endswith(" left")]
+    assert len(timed) == lines
+    assert all(line.startswith("round 2 of 2") and "mlp train" in line for line in timed)
+    shown = [line for line in others if "mlp train" in line]
+    assert len(shown) == 2 * lines
+    assert sum("compiling" in line for line in shown) == lines // 3
     assert len(others) - len(shown) == 2
+
+
+def test_beside_a_neighbour_lines_say_what_is_repeated_and_rounds_what_was_left_out(conducted, capsys):
+    run = conducted(backends=["torch", "jax"], rounds=1)
+    launcher = ScriptedLauncher(others=lambda at_s: 1.0 if at_s % 2 < 1 else 0.0)
+    with RunProgress(run.plan) as watching:
+        Run.begin(run.path, run.plan).run(watching, StopFlag(), start=launcher.start)
+    lines = capsys.readouterr().err
+    assert "others 50 %: cycle repeated (" in lines
+    assert "of 4 clean)" in lines
+    assert "left out" in lines
 
 
 @pytest.mark.parametrize(("energy_rounds", "blocks_s"), [("all", 4 * (2 * 10.4 + 6)), ("last", 2 * 10.4 + 6)])

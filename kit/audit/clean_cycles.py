@@ -1,0 +1,241 @@
+"""Which cycles count: those in which other programs left the cell's CPUs, and its accelerator, alone.
+
+    cycle                    1     2     3     4     5     6
+    torch   others took      2 %   1 %  48 %   3 %   0 %   2 %
+    jax     others took      1 %   2 %   3 %  51 %   1 %   1 %
+                             ✓     ✓     –     –     ✓     ✓      a cycle counts when each of its blocks is clean
+
+The rule reads counters of the machine; it never reads how long a step took. So it does not favour the cell that happens
+to be fast: docs/method.md has the argument, its simulation and measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from kit.profile.cell import Cell
+from kit.profile.launch import Blocks, Launch
+from kit.profile.schema import CellResult, Profile
+from kit.stats.verdict import OTHERS_MOST, RULE, RULE_OF_ALL_CYCLES
+
+# The kernel shows busy time in ticks of 1/USER_HZ, which is 100 on Linux; a tick belongs to what runs when it ends.
+TICK_NS = 10_000_000
+# Ticks that a clean block may show by chance: in a short block they are more than OTHERS_MOST.
+TICKS_BY_CHANCE = 3
+# Of an accelerator's cell: while a CPU was idle, others took nothing from the one thread that feeds the device.
+IDLE_MOST = 0.05
+# Clean cycles that a round needs: the median of fewer is the luck of one block.
+CYCLES_LEAST = 3
+# Of `Blocks.counters`: processes of others on the cell's accelerators when the block ended.
+DEVICE_OTHERS = "device.other_processes"
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+class RoundCycles(NamedTuple):
+    """The cycles of one group in one round."""
+
+    ran: int  # of a fit, which has no cycles: 1
+    clean: int
+    others: Mapping[str, float]  # key of the cell -> mean fraction of its CPUs' time that others took; 0: not known
+
+    @property
+    def counts(self) -> bool:
+        """Whether so many are clean that the round is used."""
+        return self.clean >= min(CYCLES_LEAST, self.ran)
+
+
+class CountedCycles(NamedTuple):
+    """A profile without the cycles that others disturbed.
+
+    A group without a single round that counts keeps all of its cycles; its figures are those of its quietest round.
+    """
+
+    profile: Profile
+    rounds: Mapping[str, Mapping[int, RoundCycles]]  # key of the group -> round; of all cycles: empty
+    rule: str
+
+    def is_disturbed(self, group: str) -> bool:
+        """Return whether no round of a group counts."""
+        rounds = self.rounds.get(group, {})
+        return bool(rounds) and not any(of_round.counts for of_round in rounds.values())
+
+    def quietest(self, group: str) -> int:
+        """Return the round of a group in which others took least."""
+        rounds = self.rounds[group]
+        return min(rounds, key=lambda number: max(rounds[number].others.values()))
+
+    def figure_launches(self, result: CellResult) -> list[Launch]:
+        """Return the launches that the figures of a cell come from, with those that failed."""
+        clean = [launch for launch in result.launches if not self.is_disturbed(launch.group)]
+        if any(launch.gave_number for launch in clean):
+            return clean
+        return (
+            [
+                launch
+                for launch in result.launches
+                if not launch.gave_number or launch.round == self.quietest(launch.group)
+            ]
+            if self.rounds
+            else result.launches
+        )
+
+    def others_pct(self, result: CellResult) -> float | None:
+        """Return what others took during the figures of a cell, in percent; None where they did not disturb it."""
+        launches = [launch for launch in self.figure_launches(result) if launch.gave_number]
+        disturbed = [self.rounds[launch.group][launch.round] for launch in launches if self.is_disturbed(launch.group)]
+        worst = max((of_round.others[result.key] for of_round in disturbed), default=0.0)
+        return 100 * worst if worst > OTHERS_MOST else None
+
+
+def others_fraction(blocks: Blocks, cpus: int) -> Floats:
+    """Return which fraction of the CPUs' time others took in each block, (blocks,); nan where it was not counted.
+
+    Busy time of the CPUs, less that of the measured process and its children, plus what the hypervisor took. Ticks may
+    miss a process' own time in one block: below 0 it is 0.
+
+    Args:
+        blocks: of one launch.
+        cpus: how many CPUs the cell may use.
+    """
+    busy_ns, own_ns, steal_ns = (
+        _counter(blocks, name) for name in ("machine.busy_ns", "process.cpu_ns", "machine.steal_ns")
+    )
+    children_ns = np.nan_to_num(_counter(blocks, "process.children_ns"))
+    capacity_ns = np.asarray(blocks.span_ns, np.float64) * cpus
+    taken_ns = np.maximum(0.0, busy_ns - own_ns - children_ns) + np.nan_to_num(steal_ns)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.minimum(1.0, taken_ns / capacity_ns)
+
+
+def disturbed_blocks(cell: Cell, launch: Launch, blocks: Blocks | None = None) -> Flags:
+    """Return whether others disturbed each block, (blocks,); what is not known disturbs nothing.
+
+    `blocks`: some of the launch's, which need not be in it yet; None: all.
+    """
+    blocks = launch.blocks if blocks is None else blocks
+    cpus = usable_cpus(launch)
+    spans_ns = np.asarray(blocks.span_ns, np.float64) * cpus
+    with np.errstate(divide="ignore", invalid="ignore"):
+        most = np.maximum(OTHERS_MOST, TICKS_BY_CHANCE * TICK_NS / spans_ns)
+        disturbed = others_fraction(blocks, cpus) > most
+        if cell.device != "cpu":
+            used_ns = _counter(blocks, "machine.busy_ns") + np.nan_to_num(_counter(blocks, "machine.steal_ns"))
+            disturbed &= used_ns > (1 - IDLE_MOST) * spans_ns
+            disturbed |= np.nan_to_num(_counter(blocks, DEVICE_OTHERS)) > 0
+    return disturbed
+
+
+def count_cycles(profile: Profile, *, all_cycles: bool = False) -> CountedCycles:
+    """Return a profile with the cycles that count; the profile itself stays as it is.
+
+    Args:
+        profile: whole, as it was read.
+        all_cycles: every cycle counts, as by the rule before this one.
+    """
+    if all_cycles:
+        cells = [replace(result, **_percentiles(result, of_all=True)) for result in profile.cells]
+        return CountedCycles(replace(profile, cells=cells), {}, RULE_OF_ALL_CYCLES)
+    cells, rounds = count_results(profile.cells)
+    return CountedCycles(replace(profile, cells=cells), rounds, RULE)
+
+
+def count_results(results: Sequence[CellResult]) -> tuple[list[CellResult], dict[str, dict[int, RoundCycles]]]:
+    """Return cells with the cycles that count, and what was counted: key of the group -> round."""
+    by_round: dict[str, dict[int, list[tuple[Cell, Launch]]]] = {}
+    for result in results:
+        for launch in result.launches:
+            if launch.gave_number:
+                by_round.setdefault(launch.group, {}).setdefault(launch.round, []).append((result.cell, launch))
+    rounds: dict[str, dict[int, RoundCycles]] = {}
+    clean: dict[int, Flags] = {}  # id of a launch -> which of its blocks are in clean cycles
+    for group, of_group in by_round.items():
+        for number, measured in of_group.items():
+            rounds.setdefault(group, {})[number], flags = cycles_of(measured)
+            clean |= {id(launch): flag for (_, launch), flag in zip(measured, flags, strict=True)}
+    disturbed = {group for group, known in rounds.items() if not any(of_round.counts for of_round in known.values())}
+    cells = []
+    for result in results:
+        in_question = [launch for launch in result.launches if launch.gave_number and launch.group not in disturbed]
+        counting = {id(launch): rounds[launch.group][launch.round].counts for launch in in_question}
+        has_energy = any(counting[id(launch)] and launch.energy for launch in in_question)
+        launches = [
+            _with_clean(launch, clean[id(launch)], counts=counting[id(launch)], has_energy=has_energy)
+            if id(launch) in counting
+            else launch
+            for launch in result.launches
+        ]
+        is_whole = all(launch is kept for launch, kept in zip(result.launches, launches, strict=True))
+        is_whole = is_whole and not any(launch.group in disturbed for launch in launches)
+        cells.append(replace(result, launches=launches, **_percentiles(result, of_all=False, is_whole=is_whole)))
+    return cells, rounds
+
+
+def cycles_of(measured: Sequence[tuple[Cell, Launch]]) -> tuple[RoundCycles, list[Flags]]:
+    """Return the cycles of a group in one round, and which blocks of each launch are in clean ones.
+
+    A cycle of cells that took turns is clean when all of its blocks are. Cells that ran one after another have no
+    common cycles. Fits have none at all: they are clean where others took little of each as a whole.
+
+    Args:
+        measured: cell and launch of each member of the group; those that gave a number.
+    """
+    disturbed = [disturbed_blocks(cell, launch) for cell, launch in measured]
+    fractions = [others_fraction(launch.blocks, usable_cpus(launch)) for _, launch in measured]
+    others = {
+        cell.key: float(np.nan_to_num(known).mean()) for (cell, _), known in zip(measured, fractions, strict=True)
+    }
+    if any(cell.task == "fit" for cell, _ in measured):
+        is_clean = max(others.values()) <= OTHERS_MOST
+        flags = [np.full(of_launch.shape, is_clean) for of_launch in disturbed]
+        return RoundCycles(1, int(is_clean), others), flags
+    together = {
+        cycle
+        for (_, launch), of_launch in zip(measured, disturbed, strict=True)
+        if launch.turns == "blocks"
+        for cycle in np.asarray(launch.blocks.cycle)[of_launch].tolist()
+    }
+    flags = [
+        ~np.isin(launch.blocks.cycle, list(together)) if launch.turns == "blocks" else ~of_launch
+        for (_, launch), of_launch in zip(measured, disturbed, strict=True)
+    ]
+    ran = min(len(launch.blocks.cycle) for _, launch in measured)
+    return RoundCycles(ran, min(int(flag.sum()) for flag in flags), others), flags
+
+
+def _with_clean(launch: Launch, clean: Flags, *, counts: bool, has_energy: bool) -> Launch:
+    """Return a launch with its clean cycles alone; without any of a round that does not count.
+
+    Joules of such a round are dropped where the cell `has_energy` of a round that counts.
+    """
+    if not counts:
+        return replace(launch, blocks=Blocks(), energy=[] if has_energy else launch.energy)
+    return launch if clean.all() else replace(launch, blocks=launch.blocks.chosen(clean.tolist()))
+
+
+def _percentiles(result: CellResult, *, of_all: bool, is_whole: bool = True) -> dict[str, int | None]:
+    """Return the percentiles of a cell's steps, over all cycles or those that count.
+
+    Up to schema 2.6 a profile has those of all cycles alone: they are nobody's where some were left out.
+    """
+    if result.p50_ns is None:
+        known = of_all or is_whole
+        return {} if known else {"p95_ns": None, "p99_ns": None}
+    return dict(zip(("p50_ns", "p95_ns", "p99_ns"), result.of_all_cycles or [], strict=False)) if of_all else {}
+
+
+def usable_cpus(launch: Launch) -> int:
+    """Return how many CPUs the cell of a launch may use; 0 where it is not known."""
+    return 0 if launch.threads is None else len(launch.threads.cpus)
+
+
+def _counter(blocks: Blocks, name: str) -> Floats:
+    """Return a counter of each block, nan where it was not read."""
+    nothing: Iterable[int | None] = [None] * len(blocks.steps)
+    return np.asarray(blocks.counters.get(name, nothing), np.float64)

@@ -1,0 +1,79 @@
+"""What other programs use of some CPUs at this moment, and which they are: told before a run, and by `kit doctor`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from kit.printable import printable_line
+from kit.profile.reason import Reason, reason
+from kit.sensors.machine_cpu import PROC, open_edges
+from kit.sensors.protocol import FAILURES, now_ns
+from kit.stats.verdict import OTHERS_MOST
+
+# Thirty ticks of the kernel on each CPU: one of them is 3 % of one CPU.
+LOOK_S = 0.3
+# Of one CPU: what uses less is not worth a name.
+NAMED_LEAST = 0.05
+NAMED_MAX = 3
+
+
+class OthersNow(NamedTuple):
+    """What others used while it was looked."""
+
+    fraction: float | None  # of the CPUs' time; null: the kernel does not count it here
+    busiest: list[str]  # name and process id, the busiest first; none where no process of others can be seen
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether a block measured now would be clean, as far as it is known."""
+        return self.fraction is None or self.fraction <= OTHERS_MOST
+
+    @property
+    def reason(self) -> Reason:
+        """What is to be told."""
+        if self.fraction is None:
+            return reason("others_unknown")
+        if self.is_quiet:
+            return reason("others_quiet", others_pct=100 * self.fraction)
+        return reason(
+            "others_now",
+            others_pct=100 * self.fraction,
+            who=", ".join(self.busiest) or "none of their processes can be seen here",
+        )
+
+
+def others_now(cpus: Sequence[int], look_s: float = LOOK_S, proc: Path = PROC) -> OthersNow:
+    """Look for `look_s` seconds at what others use of `cpus`."""
+    counters = open_edges(cpus, proc)[0].read
+    if counters is None:
+        return OthersNow(None, [])
+    processes_before = _cpu_s_of_processes()
+    try:
+        begin_ns, before, own_before_ns = now_ns(), counters(), time.process_time_ns()
+        time.sleep(look_s)
+        span_ns, after = now_ns() - begin_ns, counters()
+    except FAILURES:  # a CPU went
+        return OthersNow(None, [])
+    used_s = {
+        process: now_s - processes_before[process]
+        for process, now_s in _cpu_s_of_processes().items()
+        if process in processes_before and now_s - processes_before[process] >= NAMED_LEAST * look_s
+    }
+    busiest = [f"{name} {pid}" for pid, name in sorted(used_s, key=lambda process: -used_s[process])[:NAMED_MAX]]
+    taken_ns = sum(filter(None, after)) - sum(filter(None, before)) - (time.process_time_ns() - own_before_ns)
+    return OthersNow(min(1.0, max(0.0, taken_ns / (span_ns * len(cpus)))), busiest)
+
+
+def _cpu_s_of_processes() -> dict[tuple[int, str], float]:
+    """Return the CPU time of each other process that can be seen, by its id and name."""
+    return {
+        (process.pid, printable_line(process.info["name"] or "?")): times.user + times.system
+        for process in psutil.process_iter(["name", "cpu_times"])
+        if process.pid != os.getpid() and (times := process.info["cpu_times"]) is not None
+    }

@@ -1,0 +1,75 @@
+"""A real run beside programs that take the CPUs: it says so at once, ends in time, and marks what it shows."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from fault_runs import Workplace
+
+from kit.audit.clean_cycles import count_cycles
+from kit.fingerprint.others_now import others_now
+from kit.profile.store import read_profile
+from kit.runner import quiet
+from kit.runner.interrupt import StopFlag
+
+BUSY = [sys.executable, "-c", "while True: pass"]
+
+
+@pytest.fixture
+def neighbours():
+    """A program that never stops for each CPU."""
+    programs = [subprocess.Popen(BUSY) for _ in os.sched_getaffinity(0)]
+    yield programs
+    for program in programs:
+        program.kill()
+        program.wait()
+
+
+def test_beside_neighbours_that_never_stop_a_run_says_so_and_ends(tmp_path, neighbours):
+    place = Workplace(tmp_path)
+    answer = place.run()
+    assert answer.code == 0, answer.stderr
+    place.check_whole()
+    first = answer.stderr.splitlines()[0]
+    assert first.startswith("kit: others use ")
+    assert "% of the CPUs (py" in first
+    assert "cycle repeated (" in answer.stderr
+    counted = count_cycles(read_profile(place.path))
+    assert all(counted.is_disturbed(group) for group in counted.rounds)
+    assert " ms c " in answer.stderr or " µs c " in answer.stderr
+
+
+def test_who_uses_the_cpus_is_named(neighbours):
+    others = others_now(sorted(os.sched_getaffinity(0)))
+    assert others.fraction > 0.5
+    assert not others.is_quiet
+    assert others.busiest, "processes of other tests may be busier than these"
+
+
+@pytest.mark.parametrize("proc", ["", "cpu 1 2 3\n", "cpu 1 2 3\ncpu0 9 9 9 9 9 9 9\n"])
+def test_a_kernel_that_counts_no_times_gives_a_reason_and_disturbs_nothing(tmp_path, proc):
+    if proc:
+        (tmp_path / "stat").write_text(proc)
+    others = others_now([0, 1], proc=tmp_path)
+    assert (others.fraction, others.reason.code, others.is_quiet) == (None, "others_unknown", True)
+
+
+@pytest.mark.parametrize(
+    ("looks", "seconds", "expected_words"),
+    [
+        ([0.02], 0, []),
+        ([0.46], 0, ["others use 46 %"]),
+        ([0.46, 0.46, 0.02, 0.3, 0.02, 0.03, 0.02], 60, ["others use 46 %"]),
+        ([0.46] * 3, 1e-9, ["others use 46 %", "did not stop within"]),
+        ([None] * 3, 60, []),
+    ],
+)
+def test_waiting_ends_when_the_cpus_are_quiet_or_time_is_up(monkeypatch, looks, seconds, expected_words):
+    left = [quiet.others_now([0], 0.0)._replace(fraction=fraction) for fraction in looks]
+    monkeypatch.setattr(quiet, "others_now", lambda cpus: left.pop(0))
+    lines = []
+    quiet.wait_for_quiet([0], seconds, StopFlag(), lines.append)
+    assert len(lines) == len(expected_words)
+    assert all(words in line for words, line in zip(expected_words, lines, strict=True))
+    assert len(left) in (0, 2), "it looks no more than it must"
