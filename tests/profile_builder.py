@@ -228,6 +228,37 @@ def _launch(plan: Member, group_key: str, number: int, level, rng, *, data: str,
     return made
 
 
+def beside_others(
+    share: float, cycles: Callable[[int], Sequence[int]] | None = None, *, slow: float = 1.0, cpus: float = 1.9
+) -> Callable[[Launch], None]:
+    """For a member's `change`: others take this share of its CPUs' time in some cycles, and nothing in the rest.
+
+    Args:
+        share: of its two CPUs; the cell uses what is left, at most `cpus` of them.
+        cycles: of a round; None: all.
+        slow: in those cycles steps take so many times as long; a block has fewer of them, a stretch of a fit does not.
+        cpus: that the cell uses where others leave them.
+    """
+
+    def change(launch: Launch) -> None:
+        blocks = launch.blocks
+        chosen = np.isin(blocks.cycle, blocks.cycle if cycles is None else list(cycles(launch.round)))
+        slower = np.where(chosen, slow, 1.0)
+        steps = np.asarray(blocks.steps)
+        left = steps if launch.fit is not None else np.maximum(2, (steps / slower).astype(int))
+        longer = slower * left / steps
+        blocks.steps = left.tolist()
+        for name, factor in (("median_ns", slower), ("duration_ns", longer), ("span_ns", longer)):
+            setattr(blocks, name, np.rint(factor * getattr(blocks, name)).astype(int).tolist())
+        spans_ns = np.asarray(blocks.span_ns, np.float64)
+        own_ns = spans_ns * np.where(chosen, min(cpus, 2 * (1 - share)), cpus)
+        counters = {"process.cpu_ns": own_ns, "machine.busy_ns": own_ns + np.where(chosen, 2 * share, 0.0) * spans_ns}
+        counters["machine.steal_ns"] = 0 * spans_ns
+        blocks.counters |= {name: np.rint(values).astype(int).tolist() for name, values in counters.items()}
+
+    return change
+
+
 def run_plan(built: Profile) -> RunPlan:
     """The plan of the run that gave this profile."""
     return RunPlan(

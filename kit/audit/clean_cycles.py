@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, Launch
 from kit.profile.schema import CellResult, Profile
-from kit.stats.verdict import OTHERS_MOST, RULE, RULE_OF_ALL_CYCLES
+from kit.stats.verdict import OTHERS_MEAN_MOST, OTHERS_MOST, RULE, RULE_OF_ALL_CYCLES
 
 # The kernel shows busy time in ticks of 1/USER_HZ, which is 100 on Linux; a tick belongs to what runs when it ends.
 TICK_NS = 10_000_000
@@ -31,6 +31,8 @@ TICKS_BY_CHANCE = 3
 IDLE_MOST = 0.05
 # Clean cycles that a round needs: the median of fewer is the luck of one block.
 CYCLES_LEAST = 3
+# Of `Blocks.counters`: CPU time of the process' children.
+CHILDREN = "process.children_ns"
 # Of `Blocks.counters`: processes of others on the cell's accelerators when the block ended.
 DEVICE_OTHERS = "device.other_processes"
 
@@ -43,12 +45,14 @@ class RoundCycles(NamedTuple):
 
     ran: int  # of a fit, which has no cycles: 1
     clean: int
+    needed: int  # clean ones that make the round count
+    shared_device: bool  # whether others computed on the cells' accelerators
     others: Mapping[str, float]  # key of the cell -> mean fraction of its CPUs' time that others took; 0: not known
 
     @property
     def counts(self) -> bool:
         """Whether so many are clean that the round is used."""
-        return self.clean >= min(CYCLES_LEAST, self.ran)
+        return self.clean >= self.needed
 
 
 class CountedCycles(NamedTuple):
@@ -66,70 +70,66 @@ class CountedCycles(NamedTuple):
         rounds = self.rounds.get(group, {})
         return bool(rounds) and not any(of_round.counts for of_round in rounds.values())
 
-    def quietest(self, group: str) -> int:
-        """Return the round of a group in which others took least."""
-        rounds = self.rounds[group]
-        return min(rounds, key=lambda number: max(rounds[number].others.values()))
+    def lacked_cpus(self, group: str) -> bool:
+        """Return whether no round of a group counts, and it is CPUs that others took."""
+        return self.is_disturbed(group) and not any(known.shared_device for known in self.rounds[group].values())
 
     def figure_launches(self, result: CellResult) -> list[Launch]:
         """Return the launches that the figures of a cell come from, with those that failed."""
         clean = [launch for launch in result.launches if not self.is_disturbed(launch.group)]
-        if any(launch.gave_number for launch in clean):
+        if any(launch.gave_number for launch in clean) or len(clean) == len(result.launches):
             return clean
-        return (
-            [
-                launch
-                for launch in result.launches
-                if not launch.gave_number or launch.round == self.quietest(launch.group)
-            ]
-            if self.rounds
-            else result.launches
-        )
+        measured = [launch for launch in result.launches if launch.gave_number]
+        quietest = {
+            of.group: self._quietest([launch for launch in measured if launch.group == of.group]) for of in measured
+        }
+        has_energy = any(launch.energy for launch in quietest.values())
+        return [
+            launch
+            if not launch.gave_number or launch is quietest[launch.group]
+            else _without_blocks(launch, has_energy)
+            for launch in result.launches
+        ]
 
     def others_pct(self, result: CellResult) -> float | None:
-        """Return what others took during the figures of a cell, in percent; None where they did not disturb it."""
+        """Return what others took during the figures of a cell, in percent; None where these are of clean cycles."""
         launches = [launch for launch in self.figure_launches(result) if launch.gave_number]
         disturbed = [self.rounds[launch.group][launch.round] for launch in launches if self.is_disturbed(launch.group)]
-        worst = max((of_round.others[result.key] for of_round in disturbed), default=0.0)
-        return 100 * worst if worst > OTHERS_MOST else None
+        return 100 * max(of_round.others[result.key] for of_round in disturbed) if disturbed else None
+
+    def _quietest(self, launches: Sequence[Launch]) -> Launch:
+        """Return the launch, of those of a cell in one group, of the round in which others took least."""
+
+        def disturbance(launch: Launch) -> tuple[float, float]:
+            of_round = self.rounds[launch.group][launch.round]
+            return max(of_round.others.values()), -of_round.clean / of_round.ran
+
+        return min(launches, key=disturbance)
 
 
-def others_fraction(blocks: Blocks, cpus: int) -> Floats:
-    """Return which fraction of the CPUs' time others took in each block, (blocks,); nan where it was not counted.
+def taken_fraction(cell: Cell, launch: Launch, blocks: Blocks) -> Floats:
+    """Return which fraction of its CPUs' time others took from a cell in each block; nan where it was not counted.
 
-    Busy time of the CPUs, less that of the measured process and its children, plus what the hypervisor took. Ticks may
-    miss a process' own time in one block: below 0 it is 0.
+    Busy time of the CPUs, less that of the measured process and its children, plus what the hypervisor took. From an
+    accelerator's cell nothing while a CPU was idle: it has one thread that feeds the device.
 
     Args:
-        blocks: of one launch.
-        cpus: how many CPUs the cell may use.
+        cell: that was measured.
+        launch: of it.
+        blocks: of the launch; they need not be in it yet.
     """
-    busy_ns, own_ns, steal_ns = (
-        _counter(blocks, name) for name in ("machine.busy_ns", "process.cpu_ns", "machine.steal_ns")
-    )
-    children_ns = np.nan_to_num(_counter(blocks, "process.children_ns"))
-    capacity_ns = np.asarray(blocks.span_ns, np.float64) * cpus
-    taken_ns = np.maximum(0.0, busy_ns - own_ns - children_ns) + np.nan_to_num(steal_ns)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.minimum(1.0, taken_ns / capacity_ns)
+    others_ns, stolen_ns, capacity_ns = _taken_ns(cell, launch, blocks)
+    return np.minimum(1.0, (np.maximum(0.0, others_ns) + stolen_ns) / capacity_ns)
 
 
 def disturbed_blocks(cell: Cell, launch: Launch, blocks: Blocks | None = None) -> Flags:
     """Return whether others disturbed each block, (blocks,); what is not known disturbs nothing.
 
-    `blocks`: some of the launch's, which need not be in it yet; None: all.
+    Arguments as of `taken_fraction`; None: all blocks.
     """
     blocks = launch.blocks if blocks is None else blocks
-    cpus = usable_cpus(launch)
-    spans_ns = np.asarray(blocks.span_ns, np.float64) * cpus
-    with np.errstate(divide="ignore", invalid="ignore"):
-        most = np.maximum(OTHERS_MOST, TICKS_BY_CHANCE * TICK_NS / spans_ns)
-        disturbed = others_fraction(blocks, cpus) > most
-        if cell.device != "cpu":
-            used_ns = _counter(blocks, "machine.busy_ns") + np.nan_to_num(_counter(blocks, "machine.steal_ns"))
-            disturbed &= used_ns > (1 - IDLE_MOST) * spans_ns
-            disturbed |= np.nan_to_num(_counter(blocks, DEVICE_OTHERS)) > 0
-    return disturbed
+    most = np.maximum(OTHERS_MOST, _chance(_taken_ns(cell, launch, blocks)[2]))
+    return (taken_fraction(cell, launch, blocks) > most) | _has_device_others(blocks)
 
 
 def count_cycles(profile: Profile, *, all_cycles: bool = False) -> CountedCycles:
@@ -142,12 +142,17 @@ def count_cycles(profile: Profile, *, all_cycles: bool = False) -> CountedCycles
     if all_cycles:
         cells = [replace(result, **_percentiles(result, of_all=True)) for result in profile.cells]
         return CountedCycles(replace(profile, cells=cells), {}, RULE_OF_ALL_CYCLES)
-    cells, rounds = count_results(profile.cells)
+    cells, rounds = count_results(profile.cells, profile.suite.plan.cycles)
     return CountedCycles(replace(profile, cells=cells), rounds, RULE)
 
 
-def count_results(results: Sequence[CellResult]) -> tuple[list[CellResult], dict[str, dict[int, RoundCycles]]]:
-    """Return cells with the cycles that count, and what was counted: key of the group -> round."""
+def count_results(
+    results: Sequence[CellResult], planned: int
+) -> tuple[list[CellResult], dict[str, dict[int, RoundCycles]]]:
+    """Return cells with the cycles that count, and what was counted: key of the group -> round.
+
+    `planned`: cycles of a round.
+    """
     by_round: dict[str, dict[int, list[tuple[Cell, Launch]]]] = {}
     for result in results:
         for launch in result.launches:
@@ -157,7 +162,7 @@ def count_results(results: Sequence[CellResult]) -> tuple[list[CellResult], dict
     clean: dict[int, Flags] = {}  # id of a launch -> which of its blocks are in clean cycles
     for group, of_group in by_round.items():
         for number, measured in of_group.items():
-            rounds.setdefault(group, {})[number], flags = cycles_of(measured)
+            rounds.setdefault(group, {})[number], flags = cycles_of(measured, planned)
             clean |= {id(launch): flag for (_, launch), flag in zip(measured, flags, strict=True)}
     disturbed = {group for group, known in rounds.items() if not any(of_round.counts for of_round in known.values())}
     cells = []
@@ -177,24 +182,24 @@ def count_results(results: Sequence[CellResult]) -> tuple[list[CellResult], dict
     return cells, rounds
 
 
-def cycles_of(measured: Sequence[tuple[Cell, Launch]]) -> tuple[RoundCycles, list[Flags]]:
+def cycles_of(measured: Sequence[tuple[Cell, Launch]], planned: int) -> tuple[RoundCycles, list[Flags]]:
     """Return the cycles of a group in one round, and which blocks of each launch are in clean ones.
 
-    A cycle of cells that took turns is clean when all of its blocks are. Cells that ran one after another have no
+    A cycle of cells that took turns is clean when all of its blocks are, and others took little of all clean ones
+    together: one that always takes a little is seen in no single block. Cells that ran one after another have no
     common cycles. Fits have none at all: they are clean where others took little of each as a whole.
 
     Args:
         measured: cell and launch of each member of the group; those that gave a number.
+        planned: cycles of a round.
     """
     disturbed = [disturbed_blocks(cell, launch) for cell, launch in measured]
-    fractions = [others_fraction(launch.blocks, usable_cpus(launch)) for _, launch in measured]
-    others = {
-        cell.key: float(np.nan_to_num(known).mean()) for (cell, _), known in zip(measured, fractions, strict=True)
-    }
+    others = {cell.key: _taken_together(cell, launch)[0] for cell, launch in measured}
+    shared = [float(_has_device_others(launch.blocks).mean()) for _, launch in measured]
     if any(cell.task == "fit" for cell, _ in measured):
-        is_clean = max(others.values()) <= OTHERS_MOST
+        is_clean = max(*others.values(), *shared) <= OTHERS_MOST
         flags = [np.full(of_launch.shape, is_clean) for of_launch in disturbed]
-        return RoundCycles(1, int(is_clean), others), flags
+        return RoundCycles(1, int(is_clean), 1, any(shared), others), flags
     together = {
         cycle
         for (_, launch), of_launch in zip(measured, disturbed, strict=True)
@@ -205,8 +210,14 @@ def cycles_of(measured: Sequence[tuple[Cell, Launch]]) -> tuple[RoundCycles, lis
         ~np.isin(launch.blocks.cycle, list(together)) if launch.turns == "blocks" else ~of_launch
         for (_, launch), of_launch in zip(measured, disturbed, strict=True)
     ]
+    for (cell, launch), flag in zip(measured, flags, strict=True):
+        fraction, chance = _taken_together(cell, launch, flag)
+        if fraction > max(OTHERS_MEAN_MOST, chance):
+            flags = [np.zeros_like(flag) for flag in flags]
+            break
     ran = min(len(launch.blocks.cycle) for _, launch in measured)
-    return RoundCycles(ran, min(int(flag.sum()) for flag in flags), others), flags
+    clean = min(int(flag.sum()) for flag in flags)
+    return RoundCycles(ran, clean, min(CYCLES_LEAST, planned, ran), any(shared), others), flags
 
 
 def _with_clean(launch: Launch, clean: Flags, *, counts: bool, has_energy: bool) -> Launch:
@@ -215,8 +226,13 @@ def _with_clean(launch: Launch, clean: Flags, *, counts: bool, has_energy: bool)
     Joules of such a round are dropped where the cell `has_energy` of a round that counts.
     """
     if not counts:
-        return replace(launch, blocks=Blocks(), energy=[] if has_energy else launch.energy)
+        return _without_blocks(launch, has_energy)
     return launch if clean.all() else replace(launch, blocks=launch.blocks.chosen(clean.tolist()))
+
+
+def _without_blocks(launch: Launch, has_energy: bool) -> Launch:
+    """Return a launch that gives no number, and no joules where another launch of its cell `has_energy`."""
+    return replace(launch, blocks=Blocks(), energy=[] if has_energy else launch.energy)
 
 
 def _percentiles(result: CellResult, *, of_all: bool, is_whole: bool = True) -> dict[str, int | None]:
@@ -233,6 +249,48 @@ def _percentiles(result: CellResult, *, of_all: bool, is_whole: bool = True) -> 
 def usable_cpus(launch: Launch) -> int:
     """Return how many CPUs the cell of a launch may use; 0 where it is not known."""
     return 0 if launch.threads is None else len(launch.threads.cpus)
+
+
+def _taken_ns(cell: Cell, launch: Launch, blocks: Blocks) -> tuple[Floats, Floats, Floats]:
+    """Return CPU time of others, time that the hypervisor took, and the CPUs' time, of each block; nan: not counted.
+
+    Ticks may miss a process' own time in one block and count it twice in the next: others' time may be below 0.
+    """
+    busy_ns, own_ns, steal_ns = (
+        _counter(blocks, name) for name in ("machine.busy_ns", "process.cpu_ns", "machine.steal_ns")
+    )
+    others_ns = busy_ns - own_ns - np.nan_to_num(_counter(blocks, CHILDREN))
+    stolen_ns = np.maximum(0.0, np.nan_to_num(steal_ns))
+    capacity_ns = np.asarray(blocks.span_ns, np.float64) * (usable_cpus(launch) or np.nan)
+    if cell.device != "cpu":
+        had_idle = busy_ns + stolen_ns <= (1 - IDLE_MOST) * capacity_ns
+        others_ns, stolen_ns = np.where(had_idle, 0.0, others_ns), np.where(had_idle, 0.0, stolen_ns)
+    return others_ns, stolen_ns, capacity_ns
+
+
+def _taken_together(cell: Cell, launch: Launch, keep: Flags | None = None) -> tuple[float, float]:
+    """Return which fraction others took of some blocks together, and which one ticks may show by chance; 0: not known.
+
+    Over several blocks what ticks miss in one and count twice in the next cancels.
+    """
+    others_ns, stolen_ns, capacity_ns = _taken_ns(cell, launch, launch.blocks)
+    known = np.isfinite(others_ns) & np.isfinite(capacity_ns)
+    known = known if keep is None else known & keep
+    if not known.any():
+        return 0.0, 0.0
+    capacity = float(capacity_ns[known].sum())
+    taken = max(0.0, float(others_ns[known].sum())) + float(stolen_ns[known].sum())
+    return min(1.0, taken / capacity), float(_chance(capacity))
+
+
+def _chance(capacity_ns: Floats | float) -> Floats:
+    """Return which fraction of so much CPU time ticks may show by chance."""
+    return np.asarray(TICKS_BY_CHANCE * TICK_NS / np.asarray(capacity_ns))
+
+
+def _has_device_others(blocks: Blocks) -> Flags:
+    """Return whether processes of others computed on the cell's accelerators when each block ended."""
+    return np.nan_to_num(_counter(blocks, DEVICE_OTHERS)) > 0
 
 
 def _counter(blocks: Blocks, name: str) -> Floats:

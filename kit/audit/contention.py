@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kit.audit.clean_cycles import CHILDREN
 from kit.audit.finding import Severity
 from kit.audit.launch_arrays import Place, counted
 from kit.audit.rule import Member, Outcome, rule, why_unread
@@ -67,6 +68,9 @@ def cpu_loss(launches: Collection[Launch], within: Collection[Place] | None = No
     blocks = counted(launches, "process.cpu_ns", "machine.busy_ns", "machine.steal_ns", within=within)
     if blocks is not None:
         own_ns, busy_ns, steal_ns = blocks.values
+        # Children are counted since schema 2.7; workers of a data loader are the cell's own.
+        children = counted(launches, "process.cpu_ns", "machine.busy_ns", "machine.steal_ns", CHILDREN, within=within)
+        own_ns = own_ns if children is None or len(children.steps) < len(own_ns) else own_ns + children.values[-1]
         capacity_ns = blocks.span_ns * cpus
         # Where a CPU was idle, the scheduler had one to give: nothing was taken.
         full = capacity_ns - busy_ns - steal_ns < IDLE_SHARE_MAX * capacity_ns
@@ -109,6 +113,8 @@ def contention(member: Member) -> Outcome:
     if any(of_round.counts for of_round in rounds):
         cycles = sum(of_round.ran for of_round in rounds)
         evidence |= {"cycles": cycles, "left_out": cycles - sum(of.clean for of in rounds if of.counts)}
+        if not evidence["left_out"]:
+            return None
         return member.finding("cycles_left_out", "note", evidence, lost.contention_pct, reason("quiet_machine"))
     severity: Severity = "bad" if lost.contention_pct >= TAKEN_BAD_PCT else "warning"
     explains = ("cpus_idle", "cpu_pressure")

@@ -183,7 +183,12 @@ def groups_of(counted: CountedCycles, whole: Profile) -> Iterator[list[Member]]:
     """Yield, of every group, each cell that has a finished launch in it; `whole`: the profile with all cycles."""
     profile = counted.profile
     results = {result.key: result for result in profile.cells}
-    every = {(launch.group, result.key, launch.round): launch for result in whole.cells for launch in result.launches}
+    every = {
+        (launch.group, result.key, launch.round): launch
+        for result in whole.cells
+        for launch in result.launches
+        if launch.gave_number
+    }
     variants = {variant.name: variant for variant in profile.suite.variants}
     for group in profile.groups:
         finished: dict[str, dict[int, Launch]] = {}

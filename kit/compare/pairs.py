@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from itertools import combinations
 from statistics import fmean
@@ -38,14 +38,19 @@ class Pairs:
         launches: Mapping[str, Sequence[Launch]],
         modes: Mapping[tuple[str, str], Modes] | None = None,  # of (part, cell)
         by: By = "step",
+        *,
+        levels: Mapping[str, Collection[tuple[str, int]]] | None = None,  # (part, round) of a cell's figures; None: all
+        contended: Collection[str] = (),  # keys of parts in which others took CPUs in every round
     ) -> None:
         self._parts = parts
         self._cells = cells
         self._modes = modes or {}
         self._by = by
+        self._levels = levels
+        self._contended = contended
         self._keys = list(launches)
         self._launches = launches
-        self._contention: dict[str, float] = {}
+        self._contention: dict[tuple[str, str | None], float] = {}  # of (cell, part)
         self._raw_ns: dict[str, float | None] = {}
         self._rounds: dict[tuple[str, str], dict[int, BlockArrays]] = {}  # of (part, cell)
         self._sequential: set[tuple[str, str, int]] = set()  # (part, cell, round) in which members did not take turns
@@ -60,20 +65,25 @@ class Pairs:
         judged = self._judged
         versus = judged[key, other] if (key, other) in judged else judged[other, key].inverted()
         versus = msgspec.structs.replace(versus, modes=self.modes(key, other))
-        contention_pct = max(self._contention_pct(key), self._contention_pct(other))
-        if contention_pct < TAKEN_BAD_PCT or not self._are_unlike(key, other):
+        part = self._part_of(key, other)
+        contention_pct = max(self._contention_pct(key, part), self._contention_pct(other, part))
+        parts = [part] if part is not None else [self._part_of(key), self._part_of(other)]
+        is_contended = any(of is not None and of.key in self._contended for of in parts)
+        if not self._are_unlike(key, other) or (contention_pct < TAKEN_BAD_PCT and not is_contended):
             return versus
         return msgspec.structs.replace(versus, verdict="unresolved", contention_pct=contention_pct)
 
     def _are_unlike(self, key: str, other: str) -> bool:
         return any(getattr(self._cells[key], axis) != getattr(self._cells[other], axis) for axis in UNLIKE)
 
-    def _contention_pct(self, key: str) -> float:
-        """Return what others took of the CPUs' time beside a cell."""
-        if key not in self._contention:
-            lost = cpu_loss([launch for launch in self._launches[key] if launch.gave_number])
-            self._contention[key] = 0.0 if lost is None else lost.contention_pct
-        return self._contention[key]
+    def _contention_pct(self, key: str, part: Group | None) -> float:
+        """Return what others took of the CPUs' time beside a cell in a part of the group; None: in all."""
+        place = (key, None if part is None else part.key)
+        if place not in self._contention:
+            measured = [launch for launch in self._launches[key] if launch.gave_number]
+            lost = cpu_loss([launch for launch in measured if part is None or launch.group == part.key])
+            self._contention[place] = 0.0 if lost is None else lost.contention_pct
+        return self._contention[place]
 
     def shown_ns(self, key: str, baseline: str) -> float | None:
         """Return the time that stands in a cell's row: the baseline's own times the ratio that is judged.
@@ -97,12 +107,12 @@ class Pairs:
         return self._raw_ns[key]
 
     def times_ns(self, key: str) -> list[float]:
-        """Return a cell's own time in each launch."""
-        launches = [rounds.values() for (_, cell_key), rounds in self._rounds.items() if cell_key == key]
+        """Return a cell's own time in each launch that its figures come from."""
         times_ns = [
             mean_step_ns(blocks) if self._is_fit(key) else launch_time_ns(blocks, self._by)
-            for rounds in launches
-            for blocks in rounds
+            for (part, cell_key), rounds in self._rounds.items()
+            for number, blocks in rounds.items()
+            if cell_key == key and (self._levels is None or (part, number) in self._levels[key])
         ]
         return [time_ns for time_ns in times_ns if time_ns > 0]
 

@@ -47,7 +47,13 @@ class WholeGroup(NamedTuple):
     def pairs(self, by: By = "step", modes: Mapping[tuple[str, str], Modes] | None = None) -> Pairs:
         """Return its cells against each other."""
         cells = {key: result.cell for key, result in self.results.items()}
-        return Pairs(self.parts, cells, {key: result.launches for key, result in self.results.items()}, modes, by)
+        levels = {
+            key: {(of.group, of.round) for of in self.counted.figure_launches(result) if of.gave_number}
+            for key, result in self.results.items()
+        }
+        launches = {key: result.launches for key, result in self.results.items()}
+        contended = [part.key for part in self.parts if self.counted.lacked_cpus(part.key)]
+        return Pairs(self.parts, cells, launches, modes, by, levels=levels, contended=contended)
 
     def cell_run(self, key: str, pairs: Pairs, run: RunFacts, by: By, *, details: bool = True) -> CellRun:
         """Return what is kept of a cell; `pairs` are those by step, other arguments as of `numbers_of`.

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kit.audit.ceilings import without_operations
-from kit.audit.clean_cycles import count_cycles
+from kit.audit.clean_cycles import CountedCycles, count_cycles
 from kit.compare.cell_numbers import first_failure
 from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.devices_used import devices_used
@@ -26,6 +26,7 @@ from kit.compare.rows import Mismatch, Numbers
 from kit.compare.runs import Run, reduce_run
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import AXES, Cell, Task
+from kit.profile.launch import Launch
 from kit.profile.published import FigureName
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
@@ -116,7 +117,7 @@ def suite_table(
             results = [result for result in counted.profile.cells if result.cell.device == device]
             cells = {row: [result for result in results if _row_key(result.cell, axes, profile) == row] for row in rows}
             if any(cells.values()):
-                values = {row: _figures(run, of_row, figures) for row, of_row in cells.items()}
+                values = {row: _figures(run, counted, of_row, figures) for row, of_row in cells.items()}
                 columns.append(_Column(_head(label, device, profile, results), hardware, cells, values))
     for column in columns:
         # Gains are over a CPU of the same document, or measured like it.
@@ -206,26 +207,28 @@ def _in_order(rows: Sequence[RowKey]) -> list[RowKey]:
     return sorted(rows, key=place)
 
 
-def _figures(run: Run | None, cells: Sequence[CellResult], figures: Sequence[FigureName]) -> dict[FigureName, Figure]:
+def _figures(
+    run: Run | None, counted: CountedCycles, cells: Sequence[CellResult], figures: Sequence[FigureName]
+) -> dict[FigureName, Figure]:
     wanted = dict.fromkeys([*figures, *(GAINS[name] for name in figures if name in GAINS)])
     if run is None:
         known = {figure.figure: Figure(value=figure.value) for result in cells for figure in result.published}
         missing = Figure(reason=reason("not_published"))
     else:
-        known = _measured(cells, run)
+        known = _measured(cells, run, counted)
         failed = next((why for result in cells if (why := first_failure(result.launches)) is not None), None)
         missing = Figure(reason=failed or reason("not_measured"))
     return {name: known.get(name, missing) for name in wanted}
 
 
-def _measured(cells: Sequence[CellResult], run: Run) -> dict[FigureName, Figure]:
+def _measured(cells: Sequence[CellResult], run: Run, counted: CountedCycles) -> dict[FigureName, Figure]:
     """Return the figures of cells that differ in their task alone, with the numbers that `kit compare` shows."""
     figures: dict[FigureName, Figure] = {}
     for result in (result for result in reversed(cells) if result.key in run.cells):
         task, shown = result.cell.task, run.cells[result.key].numbers
         taken_pct = shown.contention_pct
         if task == "fit":
-            figures |= _of_fit(result, shown)
+            figures |= _of_fit(result, counted.figure_launches(result), shown)
         elif shown.sample_ns is not None and shown.step_ns is not None:
             of_sample: FigureName = "infer_sample_ns" if task == "infer" else "train_sample_ns"
             figures[of_sample] = Figure(value=shown.sample_ns, contention_pct=taken_pct)
@@ -234,8 +237,9 @@ def _measured(cells: Sequence[CellResult], run: Run) -> dict[FigureName, Figure]
     return figures
 
 
-def _of_fit(result: CellResult, shown: Numbers) -> dict[FigureName, Figure]:
-    fits = [(launch, launch.fit) for launch in result.launches if launch.gave_number and launch.fit is not None]
+def _of_fit(result: CellResult, launches: Sequence[Launch], shown: Numbers) -> dict[FigureName, Figure]:
+    """Return the figures of a fit; `launches`: that its times come from."""
+    fits = [(launch, launch.fit) for launch in launches if launch.gave_number and launch.fit is not None]
     numbers = shown.fit
     if numbers is None:
         return {}

@@ -7,6 +7,7 @@ round 2   tensorflow  torch  jax      the pairs of one group are one family
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -104,6 +105,9 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
 ) -> GroupRows:
     """Return the group's rows with their verdicts; `axis`: that it sweeps, `without_all_reduce`: variants."""
     trends, joules = pairs.trends(), energy_verdicts(group.results, baseline)
+    # One name, one number: whatever a cell is compared with, its joules are those beside the group's own baseline.
+    own_baseline = group.parts[0].baseline if group.parts[0].baseline in runs else baseline
+    own_joules = joules if own_baseline == baseline else energy_verdicts(group.results, own_baseline)
     rows = []
     for key, run in runs.items():
         row = row_of(run.name, [run], is_baseline=key == baseline)
@@ -119,7 +123,7 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
                 row,
                 versus=pairs.versus(key, baseline),
                 energy_versus=joules.get(key),
-                numbers=_with_joules(run.numbers, runs[baseline].numbers, joules.get(key)),
+                numbers=_with_joules(run.numbers, runs[own_baseline].numbers, own_joules.get(key)),
                 score_difference=score_difference(result.launches, base.launches),
                 break_even=_break_even(result, base),
                 scaling=scaling_of(key, baseline, group.results, pairs, without_all_reduce) if by == "step" else None,
@@ -207,8 +211,9 @@ class RoundRatios(NamedTuple):
 
     name: str
     versus: Versus  # of the whole run
-    by_round: dict[int, float]
+    by_round: dict[int, float]  # of the cycles that count; of a round that does not: of all
     by_cycle: dict[int, list[float]]  # of each round, in order of cycle; none where members ran one after another
+    counting: dict[int, list[bool]]  # of each round that counts, which of its `by_cycle` do
 
 
 def round_ratios(profile: Profile, group: GroupRows) -> list[RoundRatios]:
@@ -216,12 +221,35 @@ def round_ratios(profile: Profile, group: GroupRows) -> list[RoundRatios]:
     base = next((row.cell.key for row in group.rows if row.is_baseline), None)
     if base is None:
         return []
-    pairs = next(whole for whole in whole_groups(count_cycles(profile)) if whole.key == group.key).pairs()
+    parts = [part for part in profile.groups if whole_key(part.key) == group.key]
+    members = {key for part in parts for key in part.cells}
+    alone = replace(profile, groups=parts, cells=[result for result in profile.cells if result.key in members])
+    (every,), (counted,) = (whole_groups(count_cycles(alone, all_cycles=of_all)) for of_all in (True, False))
+    all_pairs, pairs = every.pairs(), counted.pairs()
     ratios = []
     for row in group.rows:
-        if row.versus is not None and (logs := pairs.log_ratios(row.cell.key, base)):
-            by_round = {number: math.exp(log) for number, log in logs.items()}
-            in_cycles = pairs.cycle_ratios(row.cell.key, base)
+        key = row.cell.key
+        if row.versus is not None and (logs := all_pairs.log_ratios(key, base)):
+            clean_logs, ran, clean = pairs.log_ratios(key, base), _cycles(every, key, base), _cycles(counted, key, base)
+            if any(counted.counted.is_disturbed(launch.group) for launch in counted.results[key].launches):
+                counting = {}
+            else:
+                counting = {number: [cycle in clean[number] for cycle in ran[number]] for number in clean_logs}
+            by_round = {number: math.exp(log) for number, log in (logs | clean_logs).items()}
+            in_cycles = all_pairs.cycle_ratios(key, base)
             by_cycle = {number: [math.exp(log) for log in of_round] for number, of_round in in_cycles.items()}
-            ratios.append(RoundRatios(row.name, row.versus, by_round, by_cycle))
+            ratios.append(RoundRatios(row.name, row.versus, by_round, by_cycle, counting))
     return ratios
+
+
+def _cycles(group: WholeGroup, key: str, other: str) -> Mapping[int, list[int]]:
+    """Return the cycles that two cells of one part have in common in each round, in order."""
+    mine, yours = (
+        {(launch.group, launch.round): launch.blocks.cycle for launch in group.results[of].launches}
+        for of in (key, other)
+    )
+    common = {
+        number: sorted({*mine[part, number]}.intersection(yours[part, number]))
+        for part, number in mine.keys() & yours.keys()
+    }
+    return defaultdict(list, common)

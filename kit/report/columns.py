@@ -34,7 +34,9 @@ class Shown(NamedTuple):
         value = self.value(row)
         if value is None:
             return NONE
-        return f"{self.words(value)}{self.flag[1] if self.flag and getattr(row.numbers, self.flag[0]) else ''}"
+        # A flag is a truth or a number: 0 % of the CPUs is one.
+        flagged = getattr(row.numbers, self.flag[0]) if self.flag else None
+        return f"{self.words(value)}{self.flag[1] if self.flag and flagged not in (None, False) else ''}"
 
 
 def _interval(row: Row) -> str | None:

@@ -87,7 +87,7 @@ def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[S
         gone |= {cell.key for cell in plan.cells if cell.task == "fit"}
     if is_repeated or (ceiling_rounds is not None and number >= ceiling_rounds):
         gone |= {cell.key for cell in plan.cells if is_operation(cell)}
-    rounds = count_results(_results(plan.cells, before))[1] if is_repeated else {}
+    rounds = count_results(_results(plan.cells, before), plan.suite.plan.cycles)[1] if is_repeated else {}
     left = []
     for group in plan.groups:
         lasting = msgspec.structs.replace(group, cells=[key for key in group.cells if key not in gone])
@@ -108,7 +108,7 @@ def rounds_to_repeat(plan: RunPlan, launches: Sequence[Launch], done: int) -> in
     planned = plan.suite.rounds
     left = math.ceil(REPEATED_ROUNDS * planned) - max(0, done - planned)
     stepping = [cell for cell in plan.cells if cell.task != "fit" and not is_operation(cell)]
-    rounds = count_results(_results(stepping, launches))[1].values()
+    rounds = count_results(_results(stepping, launches), plan.suite.plan.cycles)[1].values()
     lacking = [
         min(done, planned) - sum(of_round.counts for of_round in known.values())
         for known in rounds
@@ -143,7 +143,8 @@ def is_precise(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> bool:
     if precision_pct is None:
         return False
     valid = [launch for launch in launches if launch.group == group.key]
-    results, _ = count_results(_results([cell for cell in plan.cells if cell.key in group.cells], valid))
+    cells_of_group = [cell for cell in plan.cells if cell.key in group.cells]
+    results, _ = count_results(_results(cells_of_group, valid), plan.suite.plan.cycles)
     cells = {result.key: result.cell for result in results}
     pairs = Pairs([group], cells, {result.key: result.launches for result in results})
     if len(group.cells) == 1:

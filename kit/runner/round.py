@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from kit.audit.clean_cycles import DEVICE_OTHERS, disturbed_blocks, others_fraction, usable_cpus
+from kit.audit.clean_cycles import DEVICE_OTHERS, disturbed_blocks, taken_fraction
 from kit.backends.catalog import CATALOG
 from kit.backends.environment import THREAD_VARIABLES
 from kit.profile.cell import Cell, Variant
@@ -244,7 +244,7 @@ class _Round:
         done = self._block(group, key, member, cycle, seconds)
         if done is None or not disturbed_blocks(cell, member.launches[key, group.key], done.part.blocks).any():
             return None
-        fraction = others_fraction(done.part.blocks, usable_cpus(member.launches[key, group.key]))[0]
+        fraction = taken_fraction(cell, member.launches[key, group.key], done.part.blocks)[0]
         return float(fraction) if fraction == fraction else 0.0  # noqa: PLR0124 - nan: of a device that was shared
 
     def _device_others(self, cell: Cell) -> int | None:

@@ -35,16 +35,16 @@ def codes(reasons):
 
 
 def test_a_board_that_is_capped_and_shared(with_gpu):
-    done, launches = with_gpu("power_capped", NVML_PROCESSES="2", NVML_BOARDS="2")
+    done, launches = with_gpu("power_capped", NVML_PROCESSES="3", NVML_BOARDS="2")
     assert done.returncode == 0, done.stderr
     for launch in launches:
         assert launch.gave_number
         assert launch.device_ids == ["0000:65:00.0"]
         assert codes(launch.marks) == {"power_capped", "board_shared", "board_throttled"}
         assert {energy.reason.code for energy in launch.energy} == {"board_shared"}
+        assert min(launch.blocks.counters["device.other_processes"]) >= 1, "the cells' own are not among the three"
         assert {name.split(".")[1] for name in launch.sensors if name.startswith("nvml")} == {"0"}
-    assert "shared with 2 other processes" in done.stderr
-    print(done.stderr)
+    assert "shared with 3 other processes" in done.stderr
 
 
 def test_joules_are_those_of_the_planted_curve_of_the_boards_own(with_gpu):
@@ -53,6 +53,9 @@ def test_joules_are_those_of_the_planted_curve_of_the_boards_own(with_gpu):
     # A gauge over a second has a window of two.
     done, launches = with_gpu(options=["--energy", "2.3"], NVML_BOARDS="2", **planted)
     assert done.returncode == 0, done.stderr
+    # Rounds that are measured again, as other tests took the CPUs, have no long block.
+    launches = [launch for launch in launches if any(energy.of == "steady" for energy in launch.energy)]
+    assert launches
     for launch in launches:
         of_block = {energy.sensor: energy for energy in launch.energy if energy.of == "steady"}
         assert of_block.keys() == {"nvml.0.energy", "nvml.0.power"}
@@ -75,7 +78,8 @@ def test_joules_are_those_of_the_planted_curve_of_the_boards_own(with_gpu):
 
 def test_without_energy_there_is_none_and_the_table_says_that_it_was_not_asked_for(with_gpu):
     done, launches = with_gpu(options=["--no-energy"])
-    assert [launch.energy for launch in launches] == [[], []]
+    assert len(launches) >= 2
+    assert all(launch.energy == [] for launch in launches)
     assert "energy: not asked for (--no-energy" in " ".join(done.stderr.split())
     done, _ = with_gpu(options=["--no-energy", "--energy", "20"])
     assert done.returncode == 2 and "give one" in done.stderr

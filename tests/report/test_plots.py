@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import profile_builder as b
 import pytest
+from matplotlib.colors import to_hex
 from planted_plots import (
     BATCHES,
     DEAD,
@@ -138,9 +139,9 @@ def test_latency_is_joined_in_order_of_batch_and_labelled_with_it():
     figure = drawn("latency", sweep(batches=(100, 1, 10, 1000))).figure
     training = figure.axes[0]
     x, y = line(training, "PyTorch")
-    assert x == pytest.approx([1.1 * step_ms("torch", "train", batch) for batch in BATCHES])
+    assert x == pytest.approx([1.1e-3 * step_ms("torch", "train", batch) for batch in BATCHES])
     assert y == pytest.approx([1e3 * batch / step_ms("torch", "train", batch) for batch in BATCHES])
-    assert training.get_xlabel() == "p95 of a step (ms)" and training.get_ylabel() == "throughput (samples/s)"
+    assert training.get_xlabel() == "p95 of a step (s)" and training.get_ylabel() == "throughput (samples/s)"
     shown = {label.get_text(): label.xy for label in training.texts}
     assert shown["1,000"][0] in (x[-1], line(training, "JAX")[0][-1])
     for axes in drawn("latency", sweep(batches=range(1, 120), backends=("torch",), rounds=2)).figure.axes:
@@ -179,6 +180,114 @@ def test_rounds_are_the_ratios_that_the_verdict_rests_on():
     assert any(list(line.get_ydata()) == [1, 1] for line in axes.lines)
     assert axes.get_ylabel() == "step ÷ PyTorch"
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "3", "4", "all"]
+
+
+def hollow(*panels):
+    """(x, y) of each hollow marker."""
+    shown = [line for axes in panels for line in axes.lines if line.get_markerfacecolor() == "white"]
+    return [point for line in shown for point in zip(line.get_xdata(), line.get_ydata(), strict=True)]
+
+
+def busy(slow=5.0):
+    """The second and the fifth cycle of round 0, and all of round 2, are disturbed: 14 of 48."""
+    cycles = {0: (1, 4), 2: range(12)}
+    others = b.beside_others(0.48, lambda number: cycles.get(number, ()), slow=slow)
+    members = b.member("torch", 4.0, change=others), b.member("jax", 2.0, change=b.beside_others(0.0))
+    return b.profile(b.group("g", *members), rounds=4)
+
+
+def test_blocks_of_cycles_that_do_not_count_are_hollow():
+    figure = drawn("blocks", busy()).figure
+    (axes,) = figure.axes
+    assert "Hollow: 14 of 48 cycles do not count, as others took more than 10 % of the CPUs." in words(figure)
+    expected = []
+    for result in busy().cells:
+        of_first, _, of_third, _ = (launch.blocks for launch in result.launches)
+        taken_ns = [of_first.duration_ns[1], of_first.duration_ns[4], *of_third.duration_ns]
+        steps = [of_first.steps[1], of_first.steps[4], *of_third.steps]
+        expected += [ns / count / 1e6 for ns, count in zip(taken_ns, steps, strict=True)]
+    assert sorted(y for _, y in hollow(axes)) == pytest.approx(sorted(expected))
+    # Every block is joined, whether it counts or not, and has one marker.
+    joined = [each for each in axes.lines if each.get_linestyle() != "None"]
+    assert sum(len(each.get_xdata()) for each in joined) == 2 * 48
+    filled = [each.get_markevery() or [True] * 12 for each in joined]
+    assert sum(sum(of_line) for of_line in filled) == 2 * (48 - 14)
+
+
+def test_rounds_show_every_cycle_and_those_that_do_not_count_hollow():
+    profile = busy(slow=1.2)
+    picture = drawn("rounds", profile)
+    (axes,) = picture.figure.axes
+    assert "Hollow: 14 of 48 cycles" in words(picture.figure) and "beyond" not in words(picture.figure)
+    faint = [each for each in axes.lines if each.get_alpha() and each.get_markerfacecolor() != "white"]
+    assert [len(each.get_ydata()) for each in faint] == [12] * 4
+    assert len(hollow(axes)) == 14 + 1  # and the point of the round
+    (row,) = (row for row in compare_within("p", profile).groups[0].rows if row.versus)
+    (by_round,) = (each.get_ydata() for each in axes.lines if not each.get_alpha() and len(each.get_ydata()) == 4)
+    counting = np.log(by_round)[[0, 1, 3]]
+    assert counting.mean() == pytest.approx(row.versus.mean_log)
+
+
+def test_hollow_ratios_far_off_stand_at_the_end_of_the_axis():
+    figure = drawn("rounds", busy(slow=50.0)).figure
+    (axes,) = figure.axes
+    low, high = axes.get_ylim()
+    assert 0.1 < low < high < 1.1  # what counts, 0.5 and 1, is not pressed together
+    assert [y for _, y in hollow(axes)] == [low] * 15
+    assert words(figure).count("At an end of the axis: beyond it.") == 1
+
+
+def test_without_a_round_that_counts_all_is_hollow():
+    others = b.beside_others(0.48)
+    members = (b.member(name, ms, change=others) for name, ms in (("torch", 4.0), ("jax", 2.0)))
+    profile = b.profile(b.group("g", *members), rounds=3)
+    figure = drawn("rounds", profile).figure
+    assert len(hollow(*figure.axes)) == 3 * 12 + 3 + 1
+    assert "Hollow: 36 of 36 cycles" in words(figure) and "Where no round counts" in words(figure)
+    assert len(hollow(*drawn("blocks", profile).figure.axes)) == 2 * 3 * 12
+
+
+def test_a_disturbed_cell_is_hollow_in_every_kind():
+    taken = b.beside_others(0.48)
+    tasks_ms = (("train", 8.0), ("infer", 2.0))
+    groups = [
+        b.group(f"{name} {task}", b.member(name, ms, task=task, change=taken if name == "torch" else None))
+        for name in ("torch", "jax")
+        for task, ms in tasks_ms
+    ]
+    profile = b.profile(*groups, rounds=2)
+    on_gpu = b.profile(b.group("g", b.member("torch", 1.0, device="gpu")), id="there")
+    says = "Hollow: others took up to 48 % of the CPUs; the numbers are of the least disturbed round."
+    for kind, profiles, count in (
+        ("batch", [profile], 2),
+        ("gain", [profile, on_gpu], 1),
+        ("roofline", [with_ceilings(profile)], 2),
+    ):
+        figure = drawn(kind, *profiles).figure
+        assert len(hollow(*figure.axes)) == count and says in words(figure)
+    assert "torch" in drawn("latency", profile).left_out[0]  # p95 is of all cycles up to schema 2.6
+    figure = drawn("platforms", profile, on_gpu).figure
+    faces = [to_hex(bar.get_facecolor()) for axes in figure.axes for bar in axes.patches]
+    assert faces.count("#ffffff") == 2 and says in words(figure)
+
+
+def test_nothing_is_hollow_on_a_quiet_machine():
+    quiet = b.profile(*b.six_cells(), rounds=4)
+    for kind in ("blocks", "rounds", "batch"):
+        figure = drawn(kind, quiet).figure
+        assert hollow(*figure.axes) == [] and "Hollow" not in words(figure)
+
+
+def test_every_interval_is_on_the_page_and_no_tick_is_a_thousand_of_a_unit():
+    slow = {"slow": 4.0, "slow_rounds": (1,)}
+    members = [b.member("torch", ms, batch=batch, **slow) for batch, ms in ((1, 0.9), (8, 0.2))]
+    for kind in ("batch", "rounds", "blocks"):
+        figure = drawn(kind, b.profile(b.group("g", *members, b.member("jax", 0.5)), rounds=2)).figure
+        for axes in figure.axes:
+            low, high = axes.get_ylim()
+            assert all(low <= begin and end <= high for _, begin, end in bars(axes))
+            assert kind == "rounds" or not any(1000 <= tick <= high for tick in axes.get_yticks())
+    assert drawn("blocks", sweep()).figure.axes[0].get_ylabel() == "step (s)"
 
 
 def test_rounds_take_another_baseline():

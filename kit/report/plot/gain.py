@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from kit.compare.gains import Gain, Place, gains, places_of
+from kit.compare.rows import Numbers
 from kit.errors import KitError
 from kit.report.plain import one_line
+from kit.report.plot import picture
 from kit.report.plot.picture import GREY, Picture, PlotRequest, Point
 from kit.report.plot.sweep import LABELS, TASKS, Curves, draw_curves, line_names
 from kit.report.quantity import counted, several
@@ -26,11 +28,16 @@ def draw(request: PlotRequest) -> Picture:
     if not drawn:
         raise KitError(f"nothing to draw: {left_out[0] if left_out else _why_none(base, others[0])}")
     names = line_names({gain.cell.key_without(OF_A_LINE): gain.cell for gain in drawn}, ("batch",), request)
+    cells, numbers = {place.name: place.cells for place in (base, *others)}, list[Numbers]()
     curves: Curves = {}
     for gain in sorted(drawn, key=lambda gain: list(TASKS).index(gain.cell.task)):
         name = names[gain.cell.key_without(OF_A_LINE)]
         name = one_line(f"{name}: {gain.place}") if len(others) > 1 else name
-        point = Point(gain.cell.batch, gain.gain_pct or 0, gain.interval_pct or ())
+        key = gain.cell.key_without(("device",))
+        of_both = [cells[place][key][1].numbers for place in (base.name, gain.place)]
+        hollow = any(each.contention_pct is not None for each in of_both)
+        numbers += of_both
+        point = Point(gain.cell.batch, gain.gain_pct or 0, gain.interval_pct or (), hollow=hollow)
         curves.setdefault((TASKS[gain.cell.task], name), []).append(point)
     curves = {line: sorted(points) for line, points in curves.items()}
     figure, panels, looks = draw_curves(curves, LABELS["batch"], "gain (%)", values=[100.0])
@@ -38,9 +45,11 @@ def draw(request: PlotRequest) -> Picture:
         panel.axhline(100.0, color=GREY, linewidth=1, linestyle="--", zorder=1)
     other = others[0].name if len(others) == 1 else "the other"
     rounds = ", ".join(f"{place.name} in {counted(place.run.headline.rounds, 'round')}" for place in (base, *others))
+    is_paired = any(gain.interval_pct for gain in drawn)
     notes = [
         f"Gain: time of {base.name} ÷ time of {other}; above 100 % {other} is faster.",
-        PAIRED if any(gain.interval_pct for gain in drawn) else f"{UNPAIRED} Measured once: {rounds}.",
+        PAIRED if is_paired else f"{UNPAIRED} Measured once: {rounds}.",
+        *(picture.hollow_notes(numbers, of="") if is_paired else picture.hollow_notes(numbers)),
     ]
     title = f"Gain over {base.name} by batch: {several(list(dict.fromkeys(gain.cell.workload for gain in drawn)))}"
     return Picture(figure, title, looks, notes, left_out)

@@ -10,8 +10,10 @@ from matplotlib.axes import Axes
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from kit.audit.clean_cycles import CountedCycles, RoundCycles, count_cycles
 from kit.audit.launch_arrays import block_arrays
 from kit.compare.rows import GroupRows
+from kit.compare.runs import whole_key
 from kit.compare.within import RoundRatios, compare_within, round_ratios
 from kit.errors import KitError
 from kit.profile.schema import Profile
@@ -19,6 +21,7 @@ from kit.report.plain import one_line
 from kit.report.plot import picture
 from kit.report.plot.picture import GREY, Look, Picture, PlotRequest, Point
 from kit.report.quantity import counted
+from kit.stats.verdict import OTHERS_MOST
 
 HEIGHT_IN = 1.9
 TITLE_CHARS = 44
@@ -33,6 +36,8 @@ WHOLE_WIDTH = 0.08  # of the whole run, as a share of all rounds; it is no narro
 FAINT = "Faint: within a cycle. "
 CLEAR = "Clear: of a round. All: of the run, with kit compare's interval. Below 1 is faster."
 SHADED = "Shaded by turns: rounds; the time between them is cut out, ticks say when each began."
+AT_END = " At an end of the axis: beyond it."
+NONE_COUNTS = " Where no round counts, the run's ratio is that of all."
 
 Floats = NDArray[np.float64]
 
@@ -43,6 +48,7 @@ class Panel(NamedTuple):
     title: str
     group: GroupRows  # rows in the profile's order, with names as people write them
     members: Sequence[Any]  # what is drawn, each with a `name`: RoundRatios or Timed
+    rounds: Sequence[RoundCycles]  # that ran
 
 
 class Timed(NamedTuple):
@@ -53,6 +59,7 @@ class Timed(NamedTuple):
     begin_s: Floats  # of each block, since the first block of the profile
     end_s: Floats
     step_ns: Floats
+    hollow: Sequence[bool]  # whether each block is of a cycle, or a round, that does not count
 
 
 def draw(request: PlotRequest) -> Picture:
@@ -76,7 +83,22 @@ def draw(request: PlotRequest) -> Picture:
         panel_axes.grid(visible=False, axis="x")
         (_draw_blocks if request.kind == "blocks" else _draw_rounds)(panel_axes, panel, looks)
     drawn = {member.name for panel in shown for member in panel.members}
-    return Picture(figure, title, {name: look for name, look in looks.items() if name in drawn}, [note], left_out)
+    looks = {name: look for name, look in looks.items() if name in drawn}
+    is_moved = any([picture.moved_to_ends(panel_axes) for panel_axes in axes])  # noqa: C419 - of each
+    return Picture(figure, title, looks, [note, *_hollow_notes(shown, request.kind, is_moved=is_moved)], left_out)
+
+
+def _hollow_notes(shown: Sequence[Panel], kind: str, *, is_moved: bool) -> list[str]:
+    """Return how many cycles of these groups do not count; nothing where all do."""
+    ran = sum(of_round.ran for panel in shown for of_round in panel.rounds)
+    hollow = ran - sum(of_round.clean for panel in shown for of_round in panel.rounds if of_round.counts)
+    if not hollow:
+        return []
+    why = f"as others took more than {100 * OTHERS_MOST:.0f} % of the CPUs"
+    words = f"Hollow: {hollow} of {counted(ran, 'cycle')} do not count, {why}."
+    if kind == "rounds" and not all(any(of_round.counts for of_round in panel.rounds) for panel in shown):
+        words += NONE_COUNTS
+    return [words + AT_END if is_moved else words]
 
 
 def _panels(request: PlotRequest) -> tuple[list[Panel], list[str]]:
@@ -85,6 +107,7 @@ def _panels(request: PlotRequest) -> tuple[list[Panel], list[str]]:
     for label, profile in request.profiles:
         prefix = f"{picture.cut(label, LABEL_CHARS)} · " if len(request.profiles) > 1 else ""
         places = {result.cell.key: place for place, result in enumerate(profile.cells)}
+        cycles = count_cycles(profile)
         compared = compare_within(label, profile, baseline=request.baseline)
         for group in compared.groups:
             # A table has the fastest first; side by side, a member has its place and its look in all panels.
@@ -94,24 +117,33 @@ def _panels(request: PlotRequest) -> tuple[list[Panel], list[str]]:
             ]
             rows = [replace(row, name=one_line(request.titles.get(row.name, row.name))) for row in rows]
             named = replace(group, rows=rows, baseline=next((row.name for row in rows if row.is_baseline), ""))
-            members = _timed(profile, named) if request.kind == "blocks" else round_ratios(profile, named)
+            members = _timed(profile, cycles, named) if request.kind == "blocks" else round_ratios(profile, named)
+            parts = [of_part for key, of_part in cycles.rounds.items() if whole_key(key) == group.key]
+            rounds = [of_round for of_part in parts for of_round in of_part.values()]
             if members:
-                filled.append(Panel(picture.cut(prefix + " · ".join(group.title), TITLE_CHARS), named, members))
+                filled.append(Panel(picture.cut(prefix + " · ".join(group.title), TITLE_CHARS), named, members, rounds))
     if len(filled) > PANELS_MAX:
         left_out.append(f"{counted(len(filled) - PANELS_MAX, 'group')} more than a picture has room for")
     return filled[:PANELS_MAX], left_out
 
 
-def _timed(profile: Profile, group: GroupRows) -> list[Timed]:
+def _timed(profile: Profile, cycles: CountedCycles, group: GroupRows) -> list[Timed]:
     every = [launch.blocks for result in profile.cells for launch in result.launches]
     first_ns = min((begin_ns for blocks in every for begin_ns in blocks.begin_ns), default=0)
-    launches = {result.key: result.launches for result in profile.cells}
+    launches = {
+        result.key: list(zip(result.launches, of_clean.launches, strict=True))
+        for result, of_clean in zip(profile.cells, cycles.profile.cells, strict=True)
+    }
     timed = []
     for row in group.rows:
-        for launch in (launch for launch in launches.get(row.cell.key, []) if launch.gave_number):
+        for launch, clean in launches.get(row.cell.key, []):
+            if not launch.gave_number:
+                continue
+            counting = set() if cycles.is_disturbed(launch.group) else set(clean.blocks.cycle)
+            hollow = [cycle not in counting for cycle in launch.blocks.cycle]
             begin_s = np.subtract(launch.blocks.begin_ns, first_ns) / 1e9
             end_s, steps_ns = begin_s + np.divide(launch.blocks.span_ns, 1e9), block_arrays(launch).times_ns("step")
-            timed.append(Timed(row.name, (launch.group, launch.round), begin_s, end_s, steps_ns))
+            timed.append(Timed(row.name, (launch.group, launch.round), begin_s, end_s, steps_ns, hollow))
     return sorted(timed, key=lambda member: member.begin_s[0])
 
 
@@ -120,7 +152,7 @@ def _draw_blocks(axes: Axes, panel: Panel, looks: Mapping[str, Look]) -> None:
     rounds: dict[tuple[str, int], list[Timed]] = {}
     for member in panel.members:
         rounds.setdefault(member.round, []).append(member)
-    steps_ns = np.concatenate([member.step_ns for member in panel.members])
+    steps_ns = np.concatenate([member.step_ns for member in panel.members]).tolist()
     scale, unit = picture.time_unit(steps_ns)
     at_s, ticks = 0.0, []
     for place, members in enumerate(rounds.values()):
@@ -130,10 +162,10 @@ def _draw_blocks(axes: Axes, panel: Panel, looks: Mapping[str, Look]) -> None:
             axes.axvspan(at_s - GAP / 2 * length_s, at_s + (1 + GAP / 2) * length_s, color=picture.BAND, lw=0)
         for member in members:
             style = looks[member.name] | {"linewidth": 0.6, "markersize": picture.marker_size(len(rounds)) / 2}
-            axes.plot(member.begin_s - begin_s + at_s, member.step_ns / scale, **style)
+            picture.draw_markers(axes, member.begin_s - begin_s + at_s, member.step_ns / scale, member.hollow, **style)
         ticks.append((at_s, f"{round(begin_s):,}"))
         at_s += (1 + GAP) * length_s
-    picture.set_log(axes, "y", list(steps_ns / scale))
+    picture.set_log(axes, "y", [step_ns / scale for step_ns in steps_ns])
     axes.set_xticks(*zip(*ticks[:: -(-len(ticks) // BLOCK_TICKS_MAX)], strict=True))
     axes.set_ylabel(f"step ({unit})")
 
@@ -147,22 +179,29 @@ def _draw_rounds(axes: Axes, panel: Panel, looks: Mapping[str, Look]) -> None:
     size = picture.marker_size(len(numbers)) - 0.5  # smaller than the whole run's
     axes.axhline(1.0, color=GREY, linewidth=1, linestyle="--", zorder=1)
     axes.axvline(last, color=GREY, linewidth=0.5)
-    values, ends = [1.0], []
-    for place, (name, versus, by_round, by_cycle) in enumerate(members):
+    values, outliers = [1.0], list[float]()
+    for place, (name, versus, by_round, by_cycle, counting) in enumerate(members):
         look, shift = looks[name], (place - (len(members) - 1) / 2) * part
         at = {number: begin + shift for begin, number in enumerate(numbers, 1)}
         style = {"color": look["color"], "linestyle": "none"}
+        faint = style | {"marker": "o", "markeredgewidth": 0, "markersize": 1.5, "alpha": 0.45}
         for number, ratios in by_cycle.items():
             reach = CYCLES_WIDTH / 2 * part
             spread = np.linspace(at[number] - reach, at[number] + reach, len(ratios))
-            axes.plot(spread, ratios, **style, marker="o", markeredgewidth=0, markersize=1.5, alpha=0.45)
-            ends += ratios
+            hollow = [not counts for counts in counting.get(number, [False] * len(ratios))]
+            picture.draw_markers(axes, spread, ratios, hollow, **faint)
+            for ratio, is_outlier in zip(ratios, hollow, strict=True):
+                (outliers if is_outlier and counting else values).append(ratio)
         x, y = [at[number] for number in by_round], list(by_round.values())
-        axes.plot(x, y, **style, marker=look["marker"], markersize=size, zorder=3)
+        hollow = [number not in counting for number in by_round]
+        picture.draw_markers(axes, x, y, hollow, **style, marker=look["marker"], markersize=size, zorder=3)
         interval = () if versus.low is None or versus.high is None else (versus.low, versus.high)
-        picture.draw_points(axes, [Point(last + (0.5 + shift) * width, versus.ratio or 1.0, interval)], look)
-        values, ends = [*values, *y], [*ends, *interval]
-    picture.set_log(axes, "y", values, ends)
+        whole = Point(last + (0.5 + shift) * width, versus.ratio or 1.0, interval, hollow=not counting)
+        picture.draw_points(axes, [whole], look)
+        values += [whole.y, *interval]
+        for ratio, is_outlier in zip(y, hollow, strict=True):
+            (outliers if is_outlier and counting else values).append(ratio)
+    picture.set_log(axes, "y", values, outliers)
     ticks = [(place, str(number + 1)) for place, number in enumerate(numbers, 1)]
     axes.set_xticks(*zip(*ticks[:: -(-len(ticks) // ROUND_TICKS_MAX)], (last + width / 2, "all"), strict=True))
     axes.set_xlim(0.5, last + width)

@@ -24,8 +24,10 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
+from numpy.typing import ArrayLike
 
 from kit.compare.notes import headline_of
+from kit.compare.rows import Numbers
 from kit.printable import printable_line
 from kit.profile.reason import Reason
 from kit.profile.schema import Profile
@@ -34,6 +36,8 @@ from kit.report.platforms import device_words
 from kit.report.plot import KINDS
 from kit.report.quantity import TIME_UNITS, counted, moment, several
 from kit.report.sentences import sentence
+
+Look = dict[str, Any]  # colour, marker and style of a line, as matplotlib calls them
 
 WIDTH_IN = 6.5  # the text of a letter or an A4 page
 PAD_IN = 0.05
@@ -51,6 +55,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 # Seven, eight and five have no common divisor: 280 lines differ in one of them.
 LOOKS = cycler(color=COLOURS * 40) + cycler(marker=MARKERS * 35) + cycler(linestyle=LINES * 56)
+HOLLOW: Look = {"linestyle": "none", "markerfacecolor": "white", "markeredgewidth": 0.7}
 GREY, BAND = "#555555", "#F3F3F3"
 CROWDED = 20  # a line of more points than this has small markers
 # Below this ratio of the largest value to the smallest, ticks have equal distances: powers of ten would leave one or
@@ -59,11 +64,8 @@ NARROW = 3.0
 TICKS = {20.0: (1, 2, 3, 5), 2000.0: (1, 2, 5), math.inf: (1,)}
 # Up to this count, the values are the ticks, unless two of them are closer than this share of the axis.
 TICKED_VALUES_MAX, TICK_DISTANCE = 8, 0.08
+OUTLIERS_MAX = 2.0  # by what outliers widen an axis at most, as a factor
 MARGIN = 0.06  # around the values, as a share of the logarithmic axis
-# An interval of two rounds can be as wide as the page is high: it widens an axis by no more than this factor.
-INTERVAL_MAX = 2.0
-
-Look = dict[str, Any]  # colour, marker and style of a line, as matplotlib calls them
 
 
 class PlotRequest(NamedTuple):
@@ -86,12 +88,13 @@ class Picture(NamedTuple):
 
 
 class Point(NamedTuple):
-    """One value, with the ends of its interval and a label where it has them."""
+    """One value, with the ends of its interval and a label where it has them; hollow where others disturbed it."""
 
     x: float
     y: float
     ends: tuple[float, ...] = ()
     label: str = ""
+    hollow: bool = False
 
 
 def draw(request: PlotRequest) -> Picture:
@@ -203,21 +206,24 @@ def marker_size(points: int) -> float:
 
 
 def time_unit(times_ns: Collection[float]) -> tuple[float, str]:
-    """Return the unit that keeps these times short: how many nanoseconds it is, and its name."""
-    middle = math.sqrt(min(times_ns) * max(times_ns))
-    return next((unit for unit in TIME_UNITS if middle >= unit[0]), TIME_UNITS[-1])
+    """Return the largest unit that a logarithmic axis of these times reaches: its nanoseconds and its name."""
+    _, high = _limits(times_ns, ())
+    return next((unit for unit in TIME_UNITS if high >= unit[0]), TIME_UNITS[-1])
 
 
 def set_log(
-    axes: Axes, name: Literal["x", "y"], values: Sequence[float], ends: Sequence[float] = (), *, ticked: bool = False
+    axes: Axes,
+    name: Literal["x", "y"],
+    values: Collection[float],
+    outliers: Collection[float] = (),
+    *,
+    ticked: bool = False,
 ) -> None:
-    """Make an axis logarithmic, wide enough for values and ends of intervals, with ticks at the values if `ticked`."""
-    low = max(min(values) / INTERVAL_MAX, min([*values, *ends]))
-    high = min(max(values) * INTERVAL_MAX, max([*values, *ends]))
-    room = max((high / low) ** MARGIN, 1.01)
+    """Make an axis logarithmic, wide enough for all values and near outliers, with ticks at the values if `ticked`."""
+    low, high = _limits(values, outliers)
     # The limits come first: a new scale would look for its own.
-    axes.set(**{f"{name}lim": (low / room, high * room), f"{name}scale": "log"})
-    axis, known = axes.xaxis if name == "x" else axes.yaxis, np.unique(values)
+    axes.set(**{f"{name}lim": (low, high), f"{name}scale": "log"})
+    axis, known = axes.xaxis if name == "x" else axes.yaxis, np.unique(list(values))
     steps = np.diff(np.log(known))
     if ticked and len(known) <= TICKED_VALUES_MAX and all(steps >= TICK_DISTANCE * sum(steps)):
         axis.set_major_locator(FixedLocator(list(known)))
@@ -229,10 +235,45 @@ def set_log(
     axis.set_major_formatter("{x:,.12g}")  # 0.05, 2.5, 10,000
 
 
+def _limits(values: Collection[float], outliers: Collection[float]) -> tuple[float, float]:
+    """Return the limits of a logarithmic axis, with room around the values."""
+    low = max(min(values) / OUTLIERS_MAX, min([*values, *outliers]))
+    high = min(max(values) * OUTLIERS_MAX, max([*values, *outliers]))
+    room = max(high**MARGIN / low**MARGIN, 1.01)
+    return low / room, high * room
+
+
+def draw_markers(axes: Axes, x: ArrayLike, y: ArrayLike, hollow: Sequence[bool], **style: Any) -> None:  # noqa: ANN401
+    """Draw values, joined in their order as `style` says; those that others disturbed have hollow markers."""
+    if not any(hollow):
+        axes.plot(x, y, **style)
+        return
+    axes.plot(x, y, **style, markevery=[not is_hollow for is_hollow in hollow])
+    axes.plot(np.compress(hollow, x), np.compress(hollow, y), **style | HOLLOW)
+
+
+def moved_to_ends(axes: Axes) -> bool:
+    """Move hollow markers beyond the limits of the vertical axis to its ends; return whether there were any."""
+    is_moved = False
+    for line in (line for line in axes.lines if line.get_markerfacecolor() == HOLLOW["markerfacecolor"]):
+        values = np.asarray(line.get_ydata(), np.float64)
+        on_page = np.clip(values, *axes.get_ylim())
+        if np.any(on_page != values):
+            line.set(ydata=on_page, clip_on=False)
+            is_moved = True
+    return is_moved
+
+
+def hollow_notes(numbers: Iterable[Numbers], of: str = "; the numbers are of the least disturbed round") -> list[str]:
+    """Return what hollow markers mean where any of these cells is disturbed; `of`: how it was measured all the same."""
+    taken_pct = [each.contention_pct for each in numbers if each.contention_pct is not None]
+    return [f"Hollow: others took up to {max(taken_pct):.0f} % of the CPUs{of}."] if taken_pct else []
+
+
 def draw_points(axes: Axes, points: Sequence[Point], look: Look) -> None:
     """Draw the points, joined in their order, with their intervals."""
-    x, y = [point.x for point in points], [point.y for point in points]
-    axes.plot(x, y, **look, markersize=marker_size(len(points)), zorder=3)
+    x, y, hollow = [point.x for point in points], [point.y for point in points], [point.hollow for point in points]
+    draw_markers(axes, x, y, hollow, **look, markersize=marker_size(len(points)), zorder=3)
     bars = [(point.x, point.y, *point.ends) for point in points if point.ends]
     if bars:
         at, middle, low, high = np.array(bars, np.float64).T

@@ -58,7 +58,8 @@ def draw(request: PlotRequest) -> Picture:
     for axes, (title, groups) in zip(panels, by_panel.items(), strict=True):
         axes.set_title(title)
         _draw_panel(axes, groups, sides, looks, request)
-    return Picture(figure, "Platforms side by side", looks, [NOTE], left_out)
+    hollow = picture.hollow_notes(row.numbers for group in comparison.groups for row in group.rows if not row.blocked)
+    return Picture(figure, "Platforms side by side", looks, [NOTE, *hollow], left_out)
 
 
 def _draw_panel(
@@ -69,15 +70,17 @@ def _draw_panel(
     if not rows:
         return
     times_ns = [_time_ns(row) for row in rows]
-    scale, unit = picture.time_unit(times_ns)
+    ends_ns = [end for row in rows if row.numbers.fit is None for end in row.numbers.step_interval_ns or ()]
+    scale, unit = picture.time_unit([*times_ns, *ends_ns])
     width = BARS_WIDTH / len(sides)
-    ends = [end / scale for row in rows if row.numbers.fit is None for end in row.numbers.step_interval_ns or ()]
-    picture.set_log(axes, "y", [time_ns / scale for time_ns in times_ns], ends)
+    picture.set_log(axes, "y", [time_ns / scale for time_ns in (*times_ns, *ends_ns)])
     bottom = axes.get_ylim()[0]
     for row, time_ns in zip(rows, times_ns, strict=True):
         side = one_line(row.side)
         at = members.index((row.cell.workload, row.member)) + (sides.index(side) - (len(sides) - 1) / 2) * width
-        axes.bar(at, time_ns / scale - bottom, width * 0.9, bottom, color=looks[side]["color"], zorder=2)
+        colour = looks[side]["color"]
+        face = colour if row.numbers.contention_pct is None else picture.HOLLOW["markerfacecolor"]
+        axes.bar(at, time_ns / scale - bottom, width * 0.9, bottom, color=face, edgecolor=colour, lw=0.7, zorder=2)
         if row.numbers.step_interval_ns is not None and row.numbers.fit is None:
             low, high = (end / scale for end in row.numbers.step_interval_ns)
             reach = [[max(0.0, time_ns / scale - low)], [max(0.0, high - time_ns / scale)]]

@@ -40,7 +40,7 @@ LINES = (
 )
 POINTS = (
     "Points: FLOPs of a network's layers, by its step time and by the bytes that a step moves at least: above a slope, "
-    "arrays stay in caches that are faster. Filled: training. Hollow: inference."
+    "arrays stay in caches that are faster. Filled: training. Half filled: inference."
 )
 
 
@@ -76,7 +76,8 @@ def draw(request: PlotRequest) -> Picture:
     figure.draw_without_rendering()  # now a slope has its angle
     for panel_axes, panel in zip(axes, shown, strict=True):
         _draw(panel_axes, panel, looks)
-    return Picture(figure, "Roofline: what steps reach of what is possible here", looks, [LINES, POINTS], left_out)
+    notes = [LINES, POINTS, *picture.hollow_notes(run.numbers for panel in shown for _, run in panel.points)]
+    return Picture(figure, "Roofline: what steps reach of what is possible here", looks, notes, left_out)
 
 
 def _panels(request: PlotRequest) -> tuple[list[Panel], list[str]]:
@@ -155,8 +156,10 @@ def _draw(axes: Axes, panel: Panel, looks: Mapping[str, Look]) -> None:
         words = f"{rate(slope.rate, 'B/s')} {slope.name}"
         _label(axes, words, at, above=place > 0, rotation=math.degrees(math.atan2(y1 - y0, x1 - x0)))
     for name, run in panel.points:
-        look = looks[name] | ({"markerfacecolor": "white"} if run.cell.task == "infer" else {})
-        axes.plot(*([value] for value in _at(run)), **look, markersize=4.5, zorder=3)
+        half = {"fillstyle": "bottom"} if run.cell.task == "infer" else {}
+        x, y = _at(run)
+        hollow = run.numbers.contention_pct is not None
+        picture.draw_markers(axes, [x], [y], [hollow], **looks[name] | half, markersize=4.5, zorder=3)
 
 
 def _label(axes: Axes, words: str, at: tuple[float, float], *, above: bool, ha: str = "left", **more: Any) -> None:  # noqa: ANN401

@@ -49,7 +49,9 @@ def draw(request: PlotRequest) -> Picture:
     lines, left_out = _lines(request, axis, measured)
     every = [cell for cells in lines.values() for cell in cells]
     points = [_point(request.kind, *cell, 1) for cell in every]
-    scale, unit = picture.time_unit([point.x if request.kind == "latency" else point.y for point in points])
+    times_ns = [[point.x] if request.kind == "latency" else [point.y, *point.ends] for point in points]
+    scale, unit = picture.time_unit([time_ns for of_point in times_ns for time_ns in of_point])
+    hollow = picture.hollow_notes(run.numbers for _, run in every)
     curves = {line: [_point(request.kind, *cell, scale) for cell in cells] for line, cells in lines.items()}
     workloads = several(list(dict.fromkeys(run.cell.workload for _, run in every)))
     if request.kind == "latency":
@@ -60,14 +62,14 @@ def draw(request: PlotRequest) -> Picture:
         figure.draw_without_rendering()  # now every point has its place on the page
         for title, panel in axes.items():
             _label(panel, {name: points for (of_panel, name), points in curves.items() if of_panel == title}, looks)
-        return Picture(figure, f"Throughput against latency: {workloads}", looks, [UP_LEFT], left_out)
+        return Picture(figure, f"Throughput against latency: {workloads}", looks, [UP_LEFT, *hollow], left_out)
     if axis == "devices":
         what, unit = "throughput", "samples/s"
     else:
         what = "time per sample" if axis == "batch" else "step time"
     figure, axes, looks = draw_curves(curves, LABELS.get(axis, axis), f"{what} ({unit})", linear=axis in LINEAR)
     note = INTERVALS if any(point.ends for point in points) else NO_INTERVALS
-    return Picture(figure, f"{what.capitalize()} by {axis}: {workloads}", looks, [note], left_out)
+    return Picture(figure, f"{what.capitalize()} by {axis}: {workloads}", looks, [note, *hollow], left_out)
 
 
 def draw_curves(
@@ -84,7 +86,7 @@ def draw_curves(
     x, y = [point.x for point in points], [point.y for point in points]
     ends = [end for point in points for end in point.ends]
     for panel in axes:
-        picture.set_log(panel, "y", [*values, *y], ends)
+        picture.set_log(panel, "y", [*values, *y, *ends])
         if linear:
             low, high = panel.get_xlim()
             panel.set_xlim(min(low, *x) - 0.1, max(high, *x) + 0.1)  # where there is one count, its tick has room
@@ -108,15 +110,16 @@ def line_names(cells: Mapping[str, Cell], axes: Sequence[str], request: PlotRequ
 
 def _point(kind: str, value: int, run: CellRun, scale: float) -> Point:
     """Return what is drawn of a cell, its times in units of so many nanoseconds."""
-    numbers = run.numbers
+    numbers, hollow = run.numbers, run.numbers.contention_pct is not None
     if kind == "latency":
-        return Point((numbers.p95_ns or 0) / scale, numbers.samples_per_s or 0, label=f"{value:,}")
+        return Point((numbers.p95_ns or 0) / scale, numbers.samples_per_s or 0, label=f"{value:,}", hollow=hollow)
+    ends_ns = numbers.step_interval_ns or ()
     if kind == "devices":
-        ends_ns = numbers.step_interval_ns or ()
-        return Point(value, numbers.samples_per_s or 0, tuple(run.cell.batch * 1e9 / end for end in reversed(ends_ns)))
+        ends = tuple(run.cell.batch * 1e9 / end for end in reversed(ends_ns))
+        return Point(value, numbers.samples_per_s or 0, ends, hollow=hollow)
     if kind == "batch":
         scale *= value
-    return Point(value, (numbers.step_ns or 0) / scale, tuple(end / scale for end in numbers.step_interval_ns or ()))
+    return Point(value, (numbers.step_ns or 0) / scale, tuple(end / scale for end in ends_ns), hollow=hollow)
 
 
 def _label(panel: Axes, curves: Mapping[str, Sequence[Point]], looks: Mapping[str, Look]) -> None:
@@ -148,8 +151,11 @@ def _lines(request: PlotRequest, axis: str, measured: str) -> tuple[Lines, list[
             value = run.cell.value(axis)
             if run.cell.task not in TASKS or not isinstance(value, int):
                 continue
-            if getattr(run.numbers, measured) is None or value < 1 or run.cell.batch < 1:
-                left_out.append(picture.no_number(f"{label}: {key}" if suffix else key, run.failure))
+            what = f"{label}: {key}" if suffix else key
+            if run.numbers.step_ns and getattr(run.numbers, measured) is None:
+                left_out.append(one_line(f"{what}: has no p95 of the cycles that count"))
+            elif getattr(run.numbers, measured) is None or value < 1 or run.cell.batch < 1:
+                left_out.append(picture.no_number(what, run.failure))
             else:
                 runs.append((suffix, value, run))
     if not runs:

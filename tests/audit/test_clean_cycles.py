@@ -1,0 +1,284 @@
+"""Cycles that others disturbed: what is planted in the others comes out, and nothing that is not known is left out."""
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import profile_builder as b
+import pytest
+from click.testing import CliRunner
+
+from kit.audit.audit import findings_of
+from kit.audit.clean_cycles import DEVICE_OTHERS, count_cycles, disturbed_blocks
+from kit.audit.rule import Audited
+from kit.cli.app import app
+from kit.compare.suite_table import suite_table
+from kit.compare.within import compare_within
+from kit.profile.launch import Fit
+from kit.profile.reason import reason
+from kit.stats.percentile import percentile_ns
+
+MS, BESIDE = b.MS, partial(b.beside_others, 0.5)
+
+
+def planted(*members, **fields):
+    return b.profile(b.group("g", *members), **fields)
+
+
+def compared(built, **more):
+    """Rows of the only group by name."""
+    (group,) = compare_within("p", built, **more).groups
+    return {row.name: row for row in group.rows}
+
+
+def cycles_of(built):
+    """Backend -> of each round the cycles that count."""
+    return {of.cell.backend: [set(of.blocks.cycle) for of in of.launches] for of in count_cycles(built).profile.cells}
+
+
+def kit_compare(folder, built, *words):
+    path = b.write(folder / "a.json", built)
+    result = CliRunner().invoke(app, ["compare", str(path), *words], standalone_mode=False)
+    assert result.exception is None
+    return result.stdout
+
+
+def five_of_twelve(number):
+    return np.random.default_rng(number).permutation(12)[:5].tolist()
+
+
+def in_rounds(*numbers):
+    return lambda number: range(12) if number in numbers else ()
+
+
+def test_a_disturbed_cycle_is_left_out_for_every_cell_of_its_group_and_round():
+    torch = b.member("torch", change=BESIDE(lambda number: (1, 4)))
+    jax = b.member("jax", change=BESIDE(lambda number: (7,) if number else ()))
+    built = planted(torch, jax, rounds=2)
+    expected = [set(range(12)) - {1, 4}, set(range(12)) - {1, 4, 7}]
+    assert cycles_of(built) == {"torch": expected, "jax": expected}
+    assert all(len(launch.blocks.cycle) == 12 for result in built.cells for launch in result.launches)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_ratio_comes_back_whatever_one_cell_suffers_in_disturbed_cycles(tmp_path, seed):
+    torch = b.member("torch", 3.0, change=BESIDE(five_of_twelve, slow=10.0))
+    built = planted(b.member("jax", 2.0, change=BESIDE(five_of_twelve)), torch, seed=seed)
+    shown = json.loads(kit_compare(tmp_path, built, "--format", "json"))
+    row = next(row for row in shown["groups"][0]["rows"] if row["name"] == "torch")
+    assert (shown["rule"], row["versus"]["verdict"]) == ("rounds-3", "slower")
+    assert row["versus"]["low"] < 1.5 < row["versus"]["high"] < 1.1 * row["versus"]["low"]
+    assert (row["numbers"]["cycles"], row["numbers"]["contention_pct"]) == (8 * 7, None)
+    assert row["numbers"]["raw_step_ns"] == pytest.approx(3e6, rel=0.3), "of drift, and of no cycle of 30 ms"
+    # All cycles: as where nobody counted what others took.
+    every = json.loads(kit_compare(tmp_path, built, "--format", "json", "--all-cycles"))
+    assert every["rule"] == "rounds-2"
+    for launch in (launch for result in built.cells for launch in result.launches):
+        del launch.blocks.counters["machine.busy_ns"]
+    row, before = next(row for row in every["groups"][0]["rows"] if row["name"] == "torch"), compared(built)["torch"]
+    assert row["numbers"]["cycles"] == before.numbers.cycles == 8 * 12
+    assert row["numbers"]["step_ns"] == pytest.approx(before.numbers.step_ns)
+    assert row["versus"]["high"] == pytest.approx(before.versus.high)
+
+
+@pytest.mark.parametrize(
+    ("ran", "disturbed", "counts"), [(12, 9, True), (12, 10, False), (3, 1, False), (2, 0, True), (2, 1, False)]
+)
+def test_a_round_counts_with_three_clean_cycles_or_all(ran, disturbed, counts):
+    torch = b.member("torch", 2.0, change=BESIDE(lambda number: range(disturbed) if number == 2 else ()))
+    rows = compared(planted(torch, b.member("jax", 3.0), rounds=4, cycles=ran))
+    assert {row.numbers.rounds for row in rows.values()} == {4 if counts else 3}
+    assert rows["jax"].versus.count == rows["jax"].numbers.launches == (4 if counts else 3)
+
+
+def always_beside(launch):
+    """Others take another share in each of four rounds, and steps take the longer."""
+    share = (0.6, 0.3, 0.5, 0.45)[launch.round]
+    b.beside_others(share, slow=1 / (1 - share))(launch)
+
+
+@pytest.mark.parametrize("other", [{"backend": "jax"}, {"backend": "torch", "batch": 256}])
+def test_without_a_clean_round_figures_are_of_the_least_disturbed_one_and_marked(tmp_path, other):
+    members = [b.member(step_ms=ms, change=always_beside, **of) for ms, of in ((2.0, {}), (9.0, other))]
+    built = planted(*members, rounds=4, compare=("backend", "batch"))
+    rows = list(compared(built).values())
+    for result, row in zip(built.cells, rows, strict=True):
+        blocks, numbers = result.launches[1].blocks, row.numbers
+        of_round_ns = float(np.median(np.divide(blocks.duration_ns, blocks.steps)))
+        assert numbers.step_ns == numbers.raw_step_ns == pytest.approx(of_round_ns)
+        assert (numbers.launches, numbers.contention_pct) == (1, pytest.approx(30, abs=0.1))
+    versus, is_like = rows[1].versus, other["backend"] == "torch"
+    assert versus.count == 4
+    assert (versus.verdict, versus.contention_pct is None) == ("slower" if is_like else "unresolved", is_like)
+    assert kit_compare(tmp_path, built).count(" ms c ") == 2
+    assert {finding.code for finding in findings_of(built)} == {"contention"}
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.03, "slower"), (0.08, "unresolved"), (0.3, "unresolved")])
+def test_unlike_cells_without_a_clean_round_have_no_verdict(share, verdict):
+    # One that always takes 8 % is in no single block: it adds up.
+    members = [b.member(name, ms, change=b.beside_others(share)) for name, ms in (("torch", 2.0), ("jax", 3.0))]
+    assert compared(planted(*members))["jax"].versus.verdict == verdict
+    assert compared(planted(*members), all_cycles=True)["jax"].versus.verdict == (
+        "unresolved" if share == 0.3 else "slower"
+    )
+
+
+def test_the_least_disturbed_round_is_one_that_the_cell_has_and_of_cells_that_did_not_suffer_the_same():
+    torch = b.member("torch", change=always_beside, failed_rounds={1: reason("killed", signal=9)})
+    rows = compared(planted(torch, b.member("jax", change=b.beside_others(0.2)), b.member("tensorflow"), rounds=4))
+    others_pct = {name: row.numbers.contention_pct for name, row in rows.items()}
+    assert others_pct == {"torch": pytest.approx(45, abs=0.1), "jax": pytest.approx(20, abs=0.1), "tensorflow": 0.0}
+    assert {row.numbers.launches for row in rows.values()} == {1}
+
+
+def test_a_part_of_a_group_without_a_clean_round_leaves_the_other_part_as_it_is():
+    base, torch, jax = (b.member(name, ms) for name, ms in (("tensorflow", 2.0), ("torch", 3.0), ("jax", 4.0)))
+    quiet = compared(b.profile(b.group("g#1", base, torch)))
+    of_part = [replace(member, change=b.beside_others(0.5, slow=9.0)) for member in (base, jax)]
+    rows = compared(b.profile(b.group("g#1", base, torch), b.group("g#2", *of_part)))
+    for name in ("tensorflow", "torch"):
+        assert rows[name].numbers.step_ns == pytest.approx(quiet[name].numbers.step_ns, rel=0.2)
+        assert rows[name].numbers.contention_pct is None
+    assert rows["torch"].versus.verdict == "slower"
+    assert (rows["jax"].versus.verdict, rows["jax"].numbers.rounds) == ("unresolved", 1)
+
+
+def test_a_step_and_a_median_are_the_same_in_every_view():
+    jax = b.member("jax", 3.0, change=BESIDE(five_of_twelve, slow=3.0))
+    built = planted(b.member("tensorflow", 2.0, noise=0.1), jax, b.member("torch", 4.0, sd=0.1))
+    views = [compared(built, baseline=name, by=by) for name in ("jax", "torch", None) for by in ("step", "latency")]
+    assert [rows["torch"].versus is None for rows in views] == [False, False, True, True, False, False]
+    for name in views[0]:
+        assert len({(rows[name].numbers.step_ns, rows[name].numbers.latency_ns) for rows in views}) == 1
+
+
+# Most blocks are slow, and few of the steps: a median over blocks would be above the 95th percentile of steps.
+@pytest.mark.parametrize(("share", "cycles"), [(0.05, range(8)), (0.5, range(8)), (0.5, range(12))])
+def test_a_percentile_is_never_below_the_median_and_of_the_cycles_that_count(share, cycles):
+    built = planted(b.member("torch", 2.0, change=b.beside_others(share, lambda number: cycles, slow=60.0)), rounds=4)
+    (result,) = built.cells
+    steps_ns = [np.repeat(of.blocks.median_ns, of.blocks.steps) for of in result.launches]
+    result.p95_ns, result.p99_ns = (percentile_ns(np.concatenate(steps_ns), percent) for percent in (95, 99))
+    assert (result.p95_ns < 4e6) == (len(cycles) < 12), "the truth that is planted"
+    (row,), (every,) = compared(built).values(), compared(built, all_cycles=True).values()
+    # Up to schema 2.6 percentiles are over all cycles, and the median of the steps is not recorded.
+    assert row.numbers.p95_ns == (result.p95_ns if share < 0.1 else None)
+    assert row.numbers.latency_ns <= result.p95_ns
+    assert every.numbers.latency_ns <= every.numbers.p95_ns == result.p95_ns
+    result.p50_ns, result.p95_ns, result.p99_ns = 2_000_000, 2_100_000, None
+    result.of_all_cycles = [2_500_000, 10_000_000, 11_000_000]
+    for all_cycles, expected in ((False, [2e6, 2.1e6, None]), (True, [2.5e6, 10e6, 11e6])):
+        (row,) = compared(built, all_cycles=all_cycles).values()
+        assert [row.numbers.latency_ns, row.numbers.p95_ns, row.numbers.p99_ns] == expected
+
+
+# Blocks on two CPUs: what they and the cell used, in milliseconds; the kernel counts in ticks of 10.
+@pytest.mark.parametrize(
+    ("span_ms", "counters", "is_disturbed"),
+    [
+        (50, {"busy": 64, "cpu": 60}, False),
+        (50, {"busy": 100, "cpu": 50}, True),
+        (250, {"busy": 500, "cpu": 480}, False),
+        (250, {"busy": 500, "cpu": 440}, True),
+        (250, {"busy": 500, "cpu": 100, "children": 380}, False),  # workers of its own data loader
+        (250, {"busy": 400, "cpu": 480}, False),  # a negative difference
+        (250, {"busy": 400, "cpu": 480, "steal": 60}, True),
+        (250, {"busy": None, "cpu": 100}, False),
+        (250, {"busy": 500, "cpu": None, "steal": None}, False),
+        (250, {"busy": 500}, False),
+        (250, {}, False),
+    ],
+)
+def test_what_others_took_is_busy_time_that_is_not_the_cells_own(span_ms, counters, is_disturbed):
+    names = {name: f"machine.{name}_ns" if name in ("busy", "steal") else f"process.{name}_ns" for name in counters}
+
+    def change(launch):
+        launch.blocks.span_ns = [span_ms * MS] * 12
+        launch.blocks.counters = {names[name]: [value and value * MS] * 12 for name, value in counters.items()}
+
+    built = planted(b.member("torch", change=change), rounds=3)
+    (result,) = built.cells
+    assert set(disturbed_blocks(result.cell, result.launches[0]).tolist()) == {is_disturbed}
+    assert compared(built)["torch"].numbers.rounds == (1 if is_disturbed else 3)
+
+
+@pytest.mark.parametrize(("blocks", "counts"), [(slice(0, 2), True), (slice(None), False)])
+def test_ticks_of_short_blocks_may_stray_but_not_in_all_of_them(blocks, counts):
+    def change(launch):
+        launch.blocks.span_ns = [50 * MS] * 12
+        busy_ns = np.full(12, 60 * MS)
+        busy_ns[blocks] = 80 * MS  # two ticks more, of ten
+        launch.blocks.counters = {"machine.busy_ns": busy_ns.tolist(), "process.cpu_ns": [60 * MS] * 12}
+
+    built = planted(b.member("torch", change=change), rounds=3)
+    assert compared(built)["torch"].numbers.rounds == (3 if counts else 1)
+
+
+@pytest.mark.parametrize("task", ["train", "fit"])
+@pytest.mark.parametrize(
+    ("share", "cpus", "device_others", "counts"),
+    [(0.4, 0.2, 0, True), (0.8, 0.35, 0, False), (0.0, 0.2, 1, False), (0.0, 0.2, None, True)],
+)
+def test_an_accelerators_cell_needs_a_cpu_and_its_board(task, share, cpus, device_others, counts):
+    def change(launch):
+        b.beside_others(share, in_rounds(*range(1, 8)), cpus=cpus)(launch)
+        launch.blocks.counters[DEVICE_OTHERS] = [device_others if launch.round else 0] * 12
+
+    (row,) = compared(planted(b.member("torch", device="gpu", task=task, change=change))).values()
+    assert row.numbers.rounds == (8 if counts else 1)
+    assert DEVICE_OTHERS not in row.numbers.counters
+
+
+def test_cells_that_ran_one_after_another_have_no_cycle_in_common():
+    torch = b.member("torch", 2.0, change=BESIDE(five_of_twelve, slow=10.0))
+    built = planted(torch, b.member("jax", 3.0), turns="sequential", rounds=4, drift=0.0)
+    every = set(range(12))
+    assert cycles_of(built) == {"torch": [every - set(five_of_twelve(n)) for n in range(4)], "jax": [every] * 4}
+    versus = compared(built)["jax"].versus
+    assert versus.low < 1.5 < versus.high
+
+
+def test_a_disturbed_fits_time_does_not_count_and_its_score_does():
+    figures = ["train_time_s", "accuracy"]
+
+    def row_of(*slow_rounds):
+        def change(launch):
+            confusion = [[90, 10] if launch.round in slow_rounds else [70, 30], [0, 0]]
+            launch.fit = Fit(epochs=1, updates=9, reference_ns=[2e6] * 13, test_ns=MS, confusion=confusion)
+            BESIDE(in_rounds(*slow_rounds), slow=9.0)(launch)
+
+        built = planted(b.member(task="fit", change=change, launch={"turns": "whole"}), rounds=3, drift=0.0)
+        return suite_table("t", ["backend"], figures, [("a", built)]).values[0][0]
+
+    quiet, some, every = row_of(), row_of(1), row_of(0, 1, 2)
+    quiet_s = quiet["train_time_s"].value
+    assert [row["train_time_s"].value / quiet_s for row in (some, every)] == pytest.approx([1, 9], rel=0.05)
+    assert [row["train_time_s"].contention_pct is None for row in (quiet, some, every)] == [True, True, False]
+    assert some["accuracy"].value == pytest.approx((0.7 + 0.9 + 0.7) / 3)
+
+
+@pytest.mark.parametrize(("drawing", "shown_j"), [((0, 1, 2), 10), ((0,), 100), ((2,), 10)])
+@pytest.mark.parametrize("disturbed", [(0,), (0, 1, 2)])
+def test_joules_of_a_round_that_does_not_count_stand_in_only_where_no_other_has_any(disturbed, drawing, shown_j):
+    def change(launch):
+        energy = b.energy(10.0 if launch.round else 100.0, samples=1, block_ns=10 * b.S)
+        launch.energy = energy if launch.round in drawing else []
+        b.beside_others(0.3 if launch.round else 0.5, in_rounds(*disturbed))(launch)
+
+    (row,) = compared(planted(b.member("torch", change=change), rounds=3)).values()
+    assert row.numbers.energy_per_sample_j == pytest.approx(shown_j)
+
+
+def test_the_audit_sees_the_cycles_that_count_and_contention_all_that_finished():
+    failed = {0: reason("killed", signal=9)}
+    torch = b.member("torch", failed_rounds=failed, change=BESIDE(five_of_twelve, cpus=1.0))
+    built = planted(torch, b.member("jax"), rounds=4)
+    ((member, _),) = Audited("", built).groups
+    assert [len(launch.blocks.cycle) for launch in member.launches.values()] == [7, 7, 7]
+    assert [len(launch.blocks.cycle) for launch in member.all_launches.values()] == [12, 12, 12]
+    (finding,) = (finding for finding in findings_of(built) if "torch" in finding.cell_key)
+    assert (finding.code, finding.severity) == ("cycles_left_out", "note")
+    assert (finding.values["cycles"], finding.values["left_out"]) == (48, 15)
+    assert {finding.code for finding in findings_of(built, all_cycles=True)} == {"contention"}
