@@ -27,7 +27,7 @@ from kit.stats.verdict import OTHERS_MEAN_MOST, OTHERS_MOST, RULE, RULE_OF_ALL_C
 TICK_NS = 10_000_000
 # Ticks that a clean block may show by chance: in a short block they are more than OTHERS_MOST.
 TICKS_BY_CHANCE = 3
-# Of an accelerator's cell: while a CPU was idle, others took nothing from the one thread that feeds the device.
+# A cell lost nothing to others while it had, with the CPUs that were idle, so nearly all that it can use.
 IDLE_MOST = 0.05
 # Clean cycles that a round needs: the median of fewer is the luck of one block.
 CYCLES_LEAST = 3
@@ -46,7 +46,7 @@ class RoundCycles(NamedTuple):
     ran: int  # of a fit, which has no cycles: 1
     clean: int
     needed: int  # clean ones that make the round count
-    shared_device: bool  # whether others computed on the cells' accelerators
+    lacked_cpus: bool  # whether others took CPUs; where they did not, processes of others computed on the device
     others: Mapping[str, float]  # key of the cell -> mean fraction of its CPUs' time that others took; 0: not known
 
     @property
@@ -71,8 +71,8 @@ class CountedCycles(NamedTuple):
         return bool(rounds) and not any(of_round.counts for of_round in rounds.values())
 
     def lacked_cpus(self, group: str) -> bool:
-        """Return whether no round of a group counts, and it is CPUs that others took."""
-        return self.is_disturbed(group) and not any(known.shared_device for known in self.rounds[group].values())
+        """Return whether no round of a group counts, and in each of them others took CPUs."""
+        return self.is_disturbed(group) and all(known.lacked_cpus for known in self.rounds[group].values())
 
     def figure_launches(self, result: CellResult) -> list[Launch]:
         """Return the launches that the figures of a cell come from, with those that failed."""
@@ -83,7 +83,7 @@ class CountedCycles(NamedTuple):
         quietest = {
             of.group: self._quietest([launch for launch in measured if launch.group == of.group]) for of in measured
         }
-        has_energy = any(launch.energy for launch in quietest.values())
+        has_energy = any(map(_has_joules, quietest.values()))
         return [
             launch
             if not launch.gave_number or launch is quietest[launch.group]
@@ -110,8 +110,8 @@ class CountedCycles(NamedTuple):
 def taken_fraction(cell: Cell, launch: Launch, blocks: Blocks) -> Floats:
     """Return which fraction of its CPUs' time others took from a cell in each block; nan where it was not counted.
 
-    Busy time of the CPUs, less that of the measured process and its children, plus what the hypervisor took. From an
-    accelerator's cell nothing while a CPU was idle: it has one thread that feeds the device.
+    Busy time of the CPUs, less that of the measured process and its children, plus what the hypervisor took. It is 0
+    where enough CPUs were idle: a cell can use one for each of its threads, one on an accelerator's host.
 
     Args:
         cell: that was measured.
@@ -128,8 +128,7 @@ def disturbed_blocks(cell: Cell, launch: Launch, blocks: Blocks | None = None) -
     Arguments as of `taken_fraction`; None: all blocks.
     """
     blocks = launch.blocks if blocks is None else blocks
-    most = np.maximum(OTHERS_MOST, _chance(_taken_ns(cell, launch, blocks)[2]))
-    return (taken_fraction(cell, launch, blocks) > most) | _has_device_others(blocks)
+    return _lacked_cpus(cell, launch, blocks) | _has_device_others(blocks)
 
 
 def count_cycles(profile: Profile, *, all_cycles: bool = False) -> CountedCycles:
@@ -169,7 +168,7 @@ def count_results(
     for result in results:
         in_question = [launch for launch in result.launches if launch.gave_number and launch.group not in disturbed]
         counting = {id(launch): rounds[launch.group][launch.round].counts for launch in in_question}
-        has_energy = any(counting[id(launch)] and launch.energy for launch in in_question)
+        has_energy = any(counting[id(launch)] and _has_joules(launch) for launch in in_question)
         launches = [
             _with_clean(launch, clean[id(launch)], counts=counting[id(launch)], has_energy=has_energy)
             if id(launch) in counting
@@ -197,9 +196,10 @@ def cycles_of(measured: Sequence[tuple[Cell, Launch]], planned: int) -> tuple[Ro
     others = {cell.key: _taken_together(cell, launch)[0] for cell, launch in measured}
     shared = [float(_has_device_others(launch.blocks).mean()) for _, launch in measured]
     if any(cell.task == "fit" for cell, _ in measured):
-        is_clean = max(*others.values(), *shared) <= OTHERS_MOST
+        lacked_cpus = max(others.values()) > OTHERS_MOST
+        is_clean = not lacked_cpus and max(shared) <= OTHERS_MOST
         flags = [np.full(of_launch.shape, is_clean) for of_launch in disturbed]
-        return RoundCycles(1, int(is_clean), 1, any(shared), others), flags
+        return RoundCycles(1, int(is_clean), 1, lacked_cpus, others), flags
     together = {
         cycle
         for (_, launch), of_launch in zip(measured, disturbed, strict=True)
@@ -210,14 +210,29 @@ def cycles_of(measured: Sequence[tuple[Cell, Launch]], planned: int) -> tuple[Ro
         ~np.isin(launch.blocks.cycle, list(together)) if launch.turns == "blocks" else ~of_launch
         for (_, launch), of_launch in zip(measured, disturbed, strict=True)
     ]
-    for (cell, launch), flag in zip(measured, flags, strict=True):
-        fraction, chance = _taken_together(cell, launch, flag)
-        if fraction > max(OTHERS_MEAN_MOST, chance):
-            flags = [np.zeros_like(flag) for flag in flags]
-            break
-    ran = min(len(launch.blocks.cycle) for _, launch in measured)
-    clean = min(int(flag.sum()) for flag in flags)
-    return RoundCycles(ran, clean, min(CYCLES_LEAST, planned, ran), any(shared), others), flags
+    left = _without_worst(measured, flags)
+    lacked_cpus = any(_lacked_cpus(cell, launch, launch.blocks).any() for cell, launch in measured) or any(
+        (flag != still).any() for flag, still in zip(flags, left, strict=True)
+    )
+    ran = len({cycle for _, launch in measured for cycle in launch.blocks.cycle})
+    clean = min(int(flag.sum()) for flag in left)
+    return RoundCycles(ran, clean, min(CYCLES_LEAST, planned, ran), lacked_cpus, others), left
+
+
+def _without_worst(measured: Sequence[tuple[Cell, Launch]], flags: list[Flags]) -> list[Flags]:
+    """Return the flags without the cycles in which others took most, until they took little of all that are left."""
+    taken = [np.nan_to_num(taken_fraction(cell, launch, launch.blocks)) for cell, launch in measured]
+    while True:
+        together = (_taken_together(*known, flag) for known, flag in zip(measured, flags, strict=True))
+        if all(fraction <= max(OTHERS_MEAN_MOST, chance) for fraction, chance in together):
+            return flags
+        most = [float(known[flag].max(initial=0.0)) for known, flag in zip(taken, flags, strict=True)]
+        place = int(np.argmax(most))
+        worst = measured[place][1].blocks.cycle[int(np.argmax(np.where(flags[place], taken[place], -1.0)))]
+        flags = [
+            flag & (np.asarray(launch.blocks.cycle) != worst) if launch.turns == "blocks" or index == place else flag
+            for index, ((_, launch), flag) in enumerate(zip(measured, flags, strict=True))
+        ]
 
 
 def _with_clean(launch: Launch, clean: Flags, *, counts: bool, has_energy: bool) -> Launch:
@@ -233,6 +248,10 @@ def _with_clean(launch: Launch, clean: Flags, *, counts: bool, has_energy: bool)
 def _without_blocks(launch: Launch, has_energy: bool) -> Launch:
     """Return a launch that gives no number, and no joules where another launch of its cell `has_energy`."""
     return replace(launch, blocks=Blocks(), energy=[] if has_energy else launch.energy)
+
+
+def _has_joules(launch: Launch) -> bool:
+    return any(energy.joules_j is not None and energy.of != "compile" for energy in launch.energy)
 
 
 def _percentiles(result: CellResult, *, of_all: bool, is_whole: bool = True) -> dict[str, int | None]:
@@ -262,9 +281,13 @@ def _taken_ns(cell: Cell, launch: Launch, blocks: Blocks) -> tuple[Floats, Float
     others_ns = busy_ns - own_ns - np.nan_to_num(_counter(blocks, CHILDREN))
     stolen_ns = np.maximum(0.0, np.nan_to_num(steal_ns))
     capacity_ns = np.asarray(blocks.span_ns, np.float64) * (usable_cpus(launch) or np.nan)
-    if cell.device != "cpu":
-        had_idle = busy_ns + stolen_ns <= (1 - IDLE_MOST) * capacity_ns
-        others_ns, stolen_ns = np.where(had_idle, 0.0, others_ns), np.where(had_idle, 0.0, stolen_ns)
+    cpus = usable_cpus(launch)
+    threads = 1 if cell.device != "cpu" else min(cpus, cpus if launch.threads is None else launch.threads.requested)
+    if threads < cpus:
+        # Its own time and the idle time together are what it could have had.
+        could_have_ns = capacity_ns - others_ns - stolen_ns
+        had_all = could_have_ns >= (1 - IDLE_MOST) * capacity_ns * threads / cpus
+        others_ns, stolen_ns = (np.where(had_all, 0.0, taken_ns) for taken_ns in (others_ns, stolen_ns))
     return others_ns, stolen_ns, capacity_ns
 
 
@@ -286,6 +309,12 @@ def _taken_together(cell: Cell, launch: Launch, keep: Flags | None = None) -> tu
 def _chance(capacity_ns: Floats | float) -> Floats:
     """Return which fraction of so much CPU time ticks may show by chance."""
     return np.asarray(TICKS_BY_CHANCE * TICK_NS / np.asarray(capacity_ns))
+
+
+def _lacked_cpus(cell: Cell, launch: Launch, blocks: Blocks) -> Flags:
+    """Return whether others took more CPU time from each block than a clean one may show."""
+    most = np.maximum(OTHERS_MOST, _chance(_taken_ns(cell, launch, blocks)[2]))
+    return taken_fraction(cell, launch, blocks) > most
 
 
 def _has_device_others(blocks: Blocks) -> Flags:

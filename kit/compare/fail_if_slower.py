@@ -46,7 +46,9 @@ def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
     limit, allowed = Limit([], [], [], {}), math.log1p(allowed_pct / 100)
     for name, row, shown in limited_rows(comparison, allowed_pct):
         getattr(limit, shown).append(name)
-        known = None if row.versus is None or row.versus.unit == "run" else row.versus.difference
+        # Between runs the number of runs decides, beside a neighbour that it stops.
+        versus = None if row.versus is None or row.versus.unit == "run" else row.versus
+        known = None if versus is None or versus.contention_pct is not None else versus.difference
         if shown == "unresolved" and known is not None and known.mean_log != allowed:
             needed = rounds_for(known, abs(allowed - known.mean_log), SAME_LEVEL)
             if needed is not None:

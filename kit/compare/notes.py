@@ -17,7 +17,7 @@ from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
 from kit.stats.rounds import By
 from kit.stats.runs import RUNS_FOR_SPREAD, RUNS_SD
-from kit.stats.verdict import OTHERS_MOST, ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
+from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
 from kit.workloads.operations import is_operation
 
 # More notes of one kind than these are a list nobody reads.
@@ -66,7 +66,9 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
     numbers = [row.numbers for row in networks or rows]
     # Fits are repeated in fewer rounds than steps, and say so in their rows.
     repeated = [of_row for of_row in numbers if of_row.fit is None] or numbers
-    rounds = min((of_row.launches for of_row in repeated if of_row.launches), default=ROUNDS_PRELIMINARY)
+    # Those of a disturbed group are of one round, and say so.
+    counted = [of_row.launches for of_row in repeated if of_row.launches and not of_row.is_disturbed]
+    rounds = min(counted, default=ROUNDS_PRELIMINARY)
     notes = [*by_notes(by), *run_notes(label, profile)]
     if rounds < ROUNDS_FOR_VERDICT:
         notes.append(Note(what=reason("too_few_rounds", rounds=rounds, needed=ROUNDS_FOR_VERDICT)))
@@ -174,14 +176,17 @@ def left_out_notes(label: str, counted: CountedCycles) -> list[Note]:
     known = [of_round for rounds in groups.values() for of_round in rounds.values()]
     ran = sum(of_round.ran for of_round in known)
     left_out = ran - sum(of_round.clean for of_round in known if of_round.counts)
-    disturbed = [group for group in counted.rounds if counted.is_disturbed(group)]
+    disturbed = [group for group in counted.rounds if counted.lacked_cpus(group)]
+    shared = [group for group in counted.rounds if counted.is_disturbed(group) and group not in disturbed]
     notes = []
     if left_out:
-        most_pct = 100 * OTHERS_MOST
-        what = reason("cycles_left_out", left_out=left_out, cycles=ran, most_pct=most_pct, profile=label)
+        what = reason("cycles_left_out", left_out=left_out, cycles=ran, profile=label)
         notes.append(Note(what=what))
     if disturbed:
         what = reason("no_clean_round", groups=len(disturbed), of_groups=len(counted.rounds), profile=label)
+        notes.append(Note(what=what))
+    if shared:
+        what = reason("no_round_alone", groups=len(shared), of_groups=len(counted.rounds), profile=label)
         notes.append(Note(what=what))
     return notes
 

@@ -117,6 +117,7 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     drift_pct: float | None = None  # spread over launches of a lone step: the machine's drift
     level_se: float | None = None  # standard error over rounds of the logarithm of what is judged; null: of one round
     rounds: int = 0
+    is_disturbed: bool = False  # no cycle of its group counts: these numbers are of its least disturbed round
     cycles: int = 0  # that these numbers come from; of a fit, stretches
     # CPU time that others took meanwhile; null: it was not counted, or every cycle is clean.
     contention_pct: float | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import psutil
 
 from kit.printable import printable_line
 from kit.profile.reason import Reason, reason
-from kit.sensors.machine_cpu import PROC, open_edges
+from kit.sensors.machine_cpu import PROC, times_parser
 from kit.sensors.protocol import FAILURES, now_ns
 from kit.stats.verdict import OTHERS_MOST
 
@@ -39,41 +39,37 @@ class OthersNow(NamedTuple):
         """What is to be told."""
         if self.fraction is None:
             return reason("others_unknown")
-        if self.is_quiet:
-            return reason("others_quiet", others_pct=100 * self.fraction)
-        return reason(
-            "others_now",
-            others_pct=100 * self.fraction,
-            who=", ".join(self.busiest) or "none of their processes can be seen here",
-        )
+        code = "others_quiet" if self.is_quiet else "others_now" if self.busiest else "others_unseen"
+        return reason(code, others_pct=100 * self.fraction, who=", ".join(self.busiest))
 
 
 def others_now(cpus: Sequence[int], look_s: float = LOOK_S, proc: Path = PROC) -> OthersNow:
-    """Look for `look_s` seconds at what others use of `cpus`."""
-    counters = open_edges(cpus, proc)[0].read
-    if counters is None:
-        return OthersNow(None, [])
-    processes_before = _cpu_s_of_processes()
+    """Look for `look_s` seconds at what others use of `cpus`, at least one."""
+    times = times_parser(cpus)
     try:
-        begin_ns, before, own_before_ns = now_ns(), counters(), time.process_time_ns()
+        times((proc / "stat").read_bytes())
+        processes_before = _cpu_s_of_processes(cpus)
+        begin_ns, before, own_before_ns = now_ns(), times((proc / "stat").read_bytes()), time.process_time_ns()
         time.sleep(look_s)
-        span_ns, after = now_ns() - begin_ns, counters()
-    except FAILURES:  # a CPU went
+        span_ns, after = now_ns() - begin_ns, times((proc / "stat").read_bytes())
+    except FAILURES:  # not counted here, or a CPU went
         return OthersNow(None, [])
     used_s = {
         process: now_s - processes_before[process]
-        for process, now_s in _cpu_s_of_processes().items()
+        for process, now_s in _cpu_s_of_processes(cpus).items()
         if process in processes_before and now_s - processes_before[process] >= NAMED_LEAST * look_s
     }
     busiest = [f"{name} {pid}" for pid, name in sorted(used_s, key=lambda process: -used_s[process])[:NAMED_MAX]]
-    taken_ns = sum(filter(None, after)) - sum(filter(None, before)) - (time.process_time_ns() - own_before_ns)
+    taken_ns = sum(after) - sum(before) - (time.process_time_ns() - own_before_ns)
     return OthersNow(min(1.0, max(0.0, taken_ns / (span_ns * len(cpus)))), busiest)
 
 
-def _cpu_s_of_processes() -> dict[tuple[int, str], float]:
-    """Return the CPU time of each other process that can be seen, by its id and name."""
+def _cpu_s_of_processes(cpus: Collection[int]) -> dict[tuple[int, str], float]:
+    """Return the CPU time of each other process that can be seen and ran last on one of `cpus`, by its id and name."""
     return {
         (process.pid, printable_line(process.info["name"] or "?")): times.user + times.system
-        for process in psutil.process_iter(["name", "cpu_times"])
-        if process.pid != os.getpid() and (times := process.info["cpu_times"]) is not None
+        for process in psutil.process_iter(["name", "cpu_times", "cpu_num"])
+        if process.pid != os.getpid()
+        and (times := process.info["cpu_times"]) is not None
+        and process.info["cpu_num"] in cpus
     }

@@ -1,8 +1,9 @@
 """The last line of a run that measured until a precision: did it get slower?
 
 mlp train: yes, new is 5.1 ± 1.2 % slower than old (12 rounds)
-mlp train: no, new and old are within ±2.6 % of each other (9 rounds)
+mlp train: no, new is at most 2.6 % slower than old (9 rounds)
 mlp train: not known yet, ±11 % after 3 rounds; about 14 more rounds (6 minutes) for ±3 %
+mlp train: not known: between 0.3 % faster and 5.5 % slower (9 rounds)
 """
 
 from __future__ import annotations
@@ -15,32 +16,26 @@ from kit.report.plain import one_line
 from kit.report.quantity import counted
 from kit.stats.verdict import ALPHA, ROUNDS_PRELIMINARY, Versus, rounds_for
 
+# What an A/B differs in: other comparisons do not ask what got slower.
+SIDES = ("variant", "workload", "parameters")
+HALF_PCT_SHOWN = 100.0
+
 
 def ab_answers(comparison: Comparison, precision_pct: float, round_s: float | None) -> list[str]:
-    """Return the answer of each row that was compared with its group's baseline.
+    """Return the answer of each row that is its group's baseline in another variant, or another program.
 
     Args:
         comparison: of one run.
         precision_pct: that it was to reach.
         round_s: seconds that a round takes; null: not known.
     """
-    return [
-        one_line(f"{' '.join(group.title)}: {_answer(row, group.baseline or 'the baseline', precision_pct, round_s)}")
-        for group in comparison.groups
-        for row in group.rows
-        if not row.is_baseline
-    ]
-
-
-def more_rounds(versus: Versus, half_pct: float, level: float, round_s: float | None = None) -> str:
-    """Return ``about 14 more rounds (6 minutes)``: until half of the interval at `level` is `half_pct`."""
-    known = versus.difference
-    needed = None if known is None else rounds_for(known, math.log1p(half_pct / 100), level)
-    if known is None or needed is None:
-        return "more rounds than anybody waits for"
-    more = max(1, needed - known.count)
-    minutes = "" if round_s is None else f" ({counted(math.ceil(more * round_s / 60), 'minute')})"
-    return f"about {counted(more, 'more round')}{minutes}"
+    lines = []
+    for group in comparison.groups if comparison.kind == "cells" else ():
+        base = next((row for row in group.rows if row.is_baseline), None)
+        for row in group.rows:
+            if base is not None and row is not base and row.cell.key_without(SIDES) == base.cell.key_without(SIDES):
+                lines.append(one_line(f"{' '.join(group.title)}: {_answer(row, base.name, precision_pct, round_s)}"))
+    return lines
 
 
 def _answer(row: Row, baseline: str, precision_pct: float, round_s: float | None) -> str:
@@ -51,10 +46,27 @@ def _answer(row: Row, baseline: str, precision_pct: float, round_s: float | None
     if versus.verdict in ("faster", "slower"):
         word = "yes" if versus.verdict == "slower" else "no"
         return f"{word}, {row.name} is {answer(row)} than {baseline} ({rounds})"
-    known = versus.difference
-    half_pct = math.inf if known is None else 100 * math.expm1(known.half_width(1 - ALPHA))
-    if half_pct <= precision_pct and versus.count >= ROUNDS_PRELIMINARY:
-        most_pct = max(0.1, math.ceil(1000 * (versus.high - 1)) / 10)  # rounded up: what it is not to be more than
+    # Rounded up: what it is not to be more than.
+    most_pct = max(0.1, math.ceil(1000 * (versus.high - 1)) / 10)
+    is_settled = versus.verdict == "same" or versus.count >= ROUNDS_PRELIMINARY
+    if is_settled and (versus.verdict == "same" or versus.high <= 1 + precision_pct / 100):
         return f"no, {row.name} is at most {most_pct:.1f} % slower than {baseline} ({rounds})"
-    wanted = f"{more_rounds(versus, precision_pct, 1 - ALPHA, round_s)} for ±{precision_pct:g} %"
-    return f"not known yet, ±{half_pct:.{0 if half_pct >= 10 else 1}f} % after {rounds}; {wanted}"  # noqa: PLR2004
+    known = versus.difference
+    half_pct = math.inf if known is None else 100 * math.expm1(min(10.0, known.half_width(1 - ALPHA)))
+    if is_settled and half_pct <= precision_pct:
+        fast_pct = 100 * (1 / versus.low - 1)
+        ends = f"between {fast_pct:.1f} % faster" if fast_pct > 0 else f"between {100 * (versus.low - 1):.1f} %"
+        return f"not known: {ends} and {most_pct:.1f} % slower ({rounds})"
+    shown = f"{half_pct:.{0 if half_pct >= 10 else 1}f}" if half_pct < HALF_PCT_SHOWN else "more than 100"  # noqa: PLR2004
+    return f"not known yet, ±{shown} % after {rounds}; {_more_rounds(versus, precision_pct, round_s)}"
+
+
+def _more_rounds(versus: Versus, precision_pct: float, round_s: float | None) -> str:
+    """Return ``about 14 more rounds (6 minutes) for ±3 %``."""
+    known = versus.difference
+    needed = None if known is None else rounds_for(known, math.log1p(precision_pct / 100), 1 - ALPHA)
+    if known is None or needed is None:
+        return f"±{precision_pct:g} % would take more rounds than anybody waits for"
+    more = max(1, needed - known.count)
+    minutes = "" if round_s is None else f" ({counted(math.ceil(more * round_s / 60), 'minute')})"
+    return f"about {counted(more, 'more round')}{minutes} for ±{precision_pct:g} %"

@@ -34,9 +34,7 @@ class Shown(NamedTuple):
         value = self.value(row)
         if value is None:
             return NONE
-        # A flag is a truth or a number: 0 % of the CPUs is one.
-        flagged = getattr(row.numbers, self.flag[0]) if self.flag else None
-        return f"{self.words(value)}{self.flag[1] if self.flag and flagged not in (None, False) else ''}"
+        return f"{self.words(value)}{self.flag[1] if self.flag and getattr(row.numbers, self.flag[0]) else ''}"
 
 
 def _interval(row: Row) -> str | None:
@@ -156,7 +154,7 @@ def _method(of: EnergyNumbers) -> str:
 
 
 STEP = (
-    Shown("step", attrgetter("numbers.step_ns"), duration, flag=("contention_pct", " c")),
+    Shown("step", attrgetter("numbers.step_ns"), duration, flag=("is_disturbed", " c")),
     Shown("rate", _rate_of_operation),
     Shown("empty wait", lambda row: row.numbers.empty_wait_ns if is_operation(row.cell) else None, duration),
     Shown("time/sample", lambda row: None if is_operation(row.cell) else row.numbers.sample_ns, duration),

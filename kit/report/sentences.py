@@ -157,9 +157,11 @@ REASONS: Templates = {
     "launches_failed": "{failed} of {launches} launches of {cell} failed",
     "sequential": "members ran one after another, not interleaved, in {sequential} of {rounds} rounds: intervals are "
     "wider",
-    "cycles_left_out": "{left_out} of {cycles} cycles do not count: others took more than {most_pct:.0f} % of the CPUs",
+    "cycles_left_out": "{left_out} of {cycles} cycles do not count: others took CPUs in them, or the device",
     "no_clean_round": "c  others took CPUs in nearly all cycles of {groups} of {of_groups} groups: these numbers are "
     "of the least disturbed round; stop other work, or `kit run --wait-for-quiet 300`",
+    "no_round_alone": "c  processes of others were on the device in nearly all cycles of {groups} of {of_groups} "
+    "groups: these numbers are of the least disturbed round",
     "skipped": "{backend} was skipped",
     "process_shared": "* of a process that held several cells",
     "warm_start": "w  built in a process that had run another program: without its start and import",
@@ -228,8 +230,8 @@ REASONS: Templates = {
     "steal_high": "{steal_pct} of CPU time since boot: other guests of this host take it; take more rounds, or a "
     "machine of your own",
     "others_quiet": "others use {others_pct:.0f} % of the CPUs",
-    "others_now": "others use {others_pct:.0f} % of the CPUs ({who}): cycles that they disturb are measured "
-    "again; stop them, or `kit run --wait-for-quiet 300`",
+    "others_now": "others use {others_pct:.0f} % of the CPUs ({who})",
+    "others_unseen": "others use {others_pct:.0f} % of the CPUs (none of their processes can be seen here)",
     "others_unknown": "what others use of the CPUs is not counted here (/proc/stat)",
     "pid_namespace_host": "the host's",
     "pid_namespace_own": "its own: processes of others that use the CPUs or the GPU are not named; --pid host "

@@ -60,9 +60,9 @@ def planned_s(asked_s: float | None, sensors: Sequence[SensorReport], cells: Ite
 
 
 def has_energy(plan: RunPlan, number: int) -> bool:
-    """Whether members have a long block in this round."""
+    """Whether members have a long block in this round; rounds after the last one are in place of disturbed ones."""
     steps = plan.suite.plan
-    return steps.energy_s > 0 and (steps.energy_rounds == "all" or number == plan.suite.rounds - 1)
+    return steps.energy_s > 0 and (steps.energy_rounds == "all" or number >= plan.suite.rounds - 1)
 
 
 def stay_idle(sampling: Sampling, seconds: float, stop: StopFlag) -> Window:

@@ -79,7 +79,7 @@ class Member:
     Attributes:
         launches: as far as they have come.
         measured: launches whose blocks have all run.
-        has_ended: the process has ended before it was told to.
+        has_ended: the process has ended, by itself or as it was told to.
     """
 
     def __init__(  # noqa: PLR0917
@@ -144,10 +144,13 @@ class Member:
         return self._do(Do(verb="block", program=self._place(key), cycle=cycle, seconds=seconds))
 
     def long_block(self, key: str, group: str, seconds: float) -> Done | None:
-        """Run the block over which energy is measured, of no less than `seconds`; it is in no other figure."""
+        """Run the block over which energy is measured, of no less than `seconds`; it is in no other figure.
+
+        It takes the place of an earlier one, which others disturbed.
+        """
         done = self._do(Do(verb="block", program=self._place(key), seconds=seconds, by_time=True))
         if done is not None:
-            self._long_blocks[key, group].append(done)
+            self._long_blocks[key, group] = [done]
         return done
 
     def add(self, key: str, group: str, done: Done) -> None:
@@ -174,6 +177,7 @@ class Member:
 
     def kill(self) -> None:
         """End it at once; nothing where it has ended."""
+        self.has_ended = True
         self._process.kill()
 
     def processes_on(self, cell: Cell) -> int | None:

@@ -8,13 +8,13 @@ precision      on until the interval of each difference is narrow enough, a firs
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 import msgspec
 import numpy as np
 
-from kit.audit.clean_cycles import RoundCycles, count_results
+from kit.audit.clean_cycles import CYCLES_LEAST, RoundCycles, count_results
 from kit.compare.pairs import Pairs
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
@@ -67,7 +67,8 @@ def next_round(
     """
     rounds = plan.suite.rounds
     is_open = has_budget or plan.suite.precision_pct is not None
-    for number in range(ended, ROUNDS_MAX if is_open else rounds + math.ceil(REPEATED_ROUNDS * rounds)):
+    repeated = math.ceil(REPEATED_ROUNDS * rounds)
+    for number in range(ended, max(rounds, ROUNDS_MAX) if is_open else rounds + repeated):
         shared = _groups_of(plan, launches, number)
         if not shared:
             return None
@@ -92,7 +93,7 @@ def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[S
     for group in plan.groups:
         lasting = msgspec.structs.replace(group, cells=[key for key in group.cells if key not in gone])
         has_no_pair_left = len(lasting.cells) < min(len(group.cells), 2)
-        if is_repeated and not _is_wanted_again(rounds.get(group.key, {}).values(), plan.suite.rounds):
+        if is_repeated and not _lacking(rounds.get(group.key, {}), plan.suite.rounds):
             continue
         if number >= plan.suite.rounds and (has_no_pair_left or is_precise(plan, lasting, before)):
             continue
@@ -109,18 +110,18 @@ def rounds_to_repeat(plan: RunPlan, launches: Sequence[Launch], done: int) -> in
     left = math.ceil(REPEATED_ROUNDS * planned) - max(0, done - planned)
     stepping = [cell for cell in plan.cells if cell.task != "fit" and not is_operation(cell)]
     rounds = count_results(_results(stepping, launches), plan.suite.plan.cycles)[1].values()
-    lacking = [
-        min(done, planned) - sum(of_round.counts for of_round in known.values())
-        for known in rounds
-        if _is_wanted_again(known.values(), planned)
-    ]
-    return max(0, min(left, max(lacking, default=0)))
+    return max(0, min(left, max((_lacking(known, planned) for known in rounds), default=0)))
 
 
-def _is_wanted_again(rounds: Iterable[RoundCycles], planned: int) -> bool:
-    """Whether a group lacks rounds that count, and one more may bring one: not where no cycle has been clean."""
-    known = list(rounds)
-    return sum(of_round.counts for of_round in known) < planned and any(of_round.clean for of_round in known)
+def _lacking(rounds: Mapping[int, RoundCycles], planned: int) -> int:
+    """Return how many rounds of a group are to be measured again: 0 where hardly any cycle was ever clean.
+
+    A round whose launches were lost lacks nothing that others took.
+    """
+    if sum(known.clean for known in rounds.values()) < CYCLES_LEAST:
+        return 0
+    ran = sum(number < planned for number in rounds)
+    return max(0, ran - sum(known.counts for known in rounds.values()))
 
 
 def _results(cells: Iterable[Cell], launches: Sequence[Launch]) -> list[CellResult]:

@@ -80,21 +80,23 @@ class RunProgress:
         self._time.block_done(cell, done)
         self._show(f"{cell.backend} {cell.workload} {cell.task}")
 
-    def cycle_done(self, clean: int, planned: int, others: float | None) -> None:
+    def cycle_done(self, clean: int, planned: int, others: float | None, *, is_last: bool) -> None:
         """Say when others disturbed a cycle.
 
         Args:
             clean: cycles of this group in this round.
             planned: that it is to have.
-            others: fraction of the CPUs' time that they took; null: the cycle is clean.
+            others: fraction of the CPUs' time that they took, 0: they computed on the device; null: the cycle is clean.
+            is_last: no further cycle of this group runs in this round.
         """
         self._cycles += 1
         if others is None:
             self._others = ""
             return
         self._left_out += 1
-        is_news, shown = not self._others, f"others {100 * others:.0f} %: cycle repeated" if others else "device shared"
-        self._others = f" · {shown} ({clean} of {planned} clean)"
+        is_news, who = not self._others, f"others {100 * others:.0f} %" if others else "others on the device"
+        then = "cycle does not count" if is_last else "cycle repeated"
+        self._others = f" · {who}: {then} ({clean} of {planned} clean)"
         self._show("", now=is_news)
 
     def round_done(self, number: int, launches: Sequence[Launch], repeats: int) -> None:
@@ -103,13 +105,13 @@ class RunProgress:
         failed = ", ".join(sorted(self._names[key] for key in failed_cells(launches)))
         done = [counted(len(launches), "launch"), *([f"failed: {failed}"] if failed else [])]
         if self._left_out:
-            done.append(f"{self._left_out} of {counted(self._cycles, 'cycle')} left out: others took CPUs")
+            done.append(f"{self._left_out} of {counted(self._cycles, 'cycle')} left out")
         line = f"{self._round(number)} done: {', '.join(done)}"
         if self._left_out or not self._console.is_terminal:
             self._print(line)
 
     def _round(self, number: int) -> str:
-        """Return ``round 2 of 4``; of one after those that were planned, ``round 5, measured again``."""
+        """Return ``round 2 of 4``; of one after those that were planned, ``round 5, in place of a disturbed one``."""
         is_again = bool(self._of) and number >= self._rounds
         return f"round {number + 1}{', in place of a disturbed one' if is_again else self._of}"
 

@@ -1,4 +1,4 @@
-"""Before the first round: what other programs use of the CPUs is told, and it may be waited for them to stop."""
+"""Before the first round: the run says what other programs use of the CPUs, and may wait for them to stop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def wait_for_quiet(cpus: Sequence[int], seconds: float, stop: StopFlag, say: Cal
         quiet = quiet + 1 if others.is_quiet else 0
         spent_s = (now_ns() - begin_ns) / 1e9
         if not others.is_quiet and spent_s - told_s >= LINE_EVERY_S:
-            say(sentence(others.reason))
+            then = f"waiting up to {seconds:g} s" if seconds else "cycles that they disturb are measured again"
+            say(f"{sentence(others.reason)}: {then}")
             told_s = spent_s
         if spent_s >= seconds and not quiet:
             if seconds:

@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 from msgspec.structs import replace
 
-from kit.audit.clean_cycles import DEVICE_OTHERS, disturbed_blocks, taken_fraction
+from kit.audit.clean_cycles import CYCLES_LEAST, DEVICE_OTHERS, cycles_of, disturbed_blocks, taken_fraction
 from kit.backends.catalog import CATALOG
 from kit.backends.environment import THREAD_VARIABLES
 from kit.profile.cell import Cell, Variant
@@ -62,7 +63,7 @@ class Context(NamedTuple):
     stop: StopFlag
     memory_b: dict[str, int]  # member's name -> resident bytes that it was seen with; rounds add to it
     crowded: dict[frozenset[str], Reason]  # keys of cells -> why they cannot share a device; rounds add to it
-    clean_cycles: dict[str, int]  # key of a group -> those of the rounds so far; rounds add to it
+    clean_cycles: dict[tuple[str, ...], int]  # cells that take turns -> those of the rounds so far; rounds add to it
     hosts: Sequence[str] = ()  # that cells of several devices are divided over, this one first; none: this one alone
 
 
@@ -211,41 +212,51 @@ class _Round:
         self._cycles(group, holders, plan)
         if plan.energy_s > 0 and has_energy(self._context.plan, self._number):
             for key in self._draw.sample(keys, len(keys)):
-                holders[key].long_block(key, group.key, plan.energy_s)
+                self._long_block(group, key, holders[key], plan.energy_s)
 
     def _cycles(self, group: Group, holders: Mapping[str, Member], plan: StepPlan) -> None:
         """Let the cells take turns until so many cycles as planned are clean, or REPEATS_MOST times as many have run.
 
-        Where no cycle of earlier rounds was clean either, the neighbour stays: none is repeated.
+        A repeated cycle ends with the first block that others disturb. Where hardly any cycle of earlier rounds was
+        clean, the neighbour stays: none is repeated.
         """
-        seen = self._context.clean_cycles
-        most = plan.cycles if seen.get(group.key) == 0 else REPEATS_MOST * plan.cycles
+        seen, turns = self._context.clean_cycles, (group.key, *sorted(holders))
+        most = plan.cycles if seen.get(turns, CYCLES_LEAST) < CYCLES_LEAST else REPEATS_MOST * plan.cycles
         keys, clean = list(holders), 0
         for cycle in range(most):
             if all(holders[key].is_gone(key) for key in keys):
                 return
-            others = [
-                others
-                for key in self._draw.sample(keys, len(keys))
-                if (others := self._measured_block(group, key, holders, cycle, plan.block_s)) is not None
-            ]
-            clean += not others
-            self._context.progress.cycle_done(clean, plan.cycles, max(others, default=None))
-            if clean == plan.cycles:
+            others = 0.0
+            for key in self._draw.sample(keys, len(keys)):
+                fraction = self._turn(group, key, holders[key], cycle, plan.block_s)
+                others = max(others, fraction or 0.0)
+                if fraction is not None and cycle >= plan.cycles:
+                    break
+            measured = [(member.cell(key), member.launches[key, group.key]) for key, member in holders.items()]
+            measured = [(cell, launch) for cell, launch in measured if launch.gave_number]
+            before, clean = clean, cycles_of(measured, plan.cycles)[0].clean if measured else 0
+            is_last = clean >= plan.cycles or cycle + 1 == most
+            self._context.progress.cycle_done(clean, plan.cycles, None if clean > before else others, is_last=is_last)
+            if is_last:
                 break
-        seen[group.key] = seen.get(group.key, 0) + clean
+        seen[turns] = seen.get(turns, 0) + clean
 
-    def _measured_block(
-        self, group: Group, key: str, holders: Mapping[str, Member], cycle: int, seconds: float
-    ) -> float | None:
+    def _turn(self, group: Group, key: str, member: Member, cycle: int, seconds: float) -> float | None:
         """Run a block; return which fraction of the CPUs others took where they disturbed it, else None."""
-        member = holders[key]
-        cell = member.cell(key)
-        done = self._block(group, key, member, cycle, seconds)
-        if done is None or not disturbed_blocks(cell, member.launches[key, group.key], done.part.blocks).any():
+        done, cell = self._block(group, key, member, cycle, seconds), member.cell(key)
+        launch = member.launches[key, group.key]
+        if done is None or not disturbed_blocks(cell, launch, done.part.blocks).any():
             return None
-        fraction = taken_fraction(cell, member.launches[key, group.key], done.part.blocks)[0]
-        return float(fraction) if fraction == fraction else 0.0  # noqa: PLR0124 - nan: of a device that was shared
+        return float(np.nan_to_num(taken_fraction(cell, launch, done.part.blocks)[0]))
+
+    def _long_block(self, group: Group, key: str, member: Member, seconds: float) -> None:
+        """Run the block over which energy is measured; again, once, where others disturbed it."""
+        for _ in range(REPEATS_MOST):
+            self._context.stop.check()
+            done = member.long_block(key, group.key, seconds)
+            launch = member.launches[key, group.key]
+            if done is None or not disturbed_blocks(member.cell(key), launch, done.part.blocks).any():
+                return
 
     def _device_others(self, cell: Cell) -> int | None:
         """Return how many processes of others compute on the accelerators of a cell; None where it is not known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +32,11 @@ def _times(cpus: Sequence[int], file: Path) -> EdgeSource:
         report(name="machine.busy_ns", quantity="utilization", source=f"{file}: user + nice + system + irq + softirq"),
         report(name="machine.steal_ns", quantity="contention", source=f"{file}: steal, taken by the hypervisor"),
     ]
+    return counters_in(file, times_parser(cpus), reports, _LINE_B * (max(cpus, default=0) + 2))
+
+
+def times_parser(cpus: Sequence[int]) -> Callable[[bytes], tuple[int, int]]:
+    """Return what finds busy and stolen time of `cpus`, in ns, in /proc/stat; it raises ValueError where it cannot."""
     marks = [b"\ncpu%d " % cpu for cpu in cpus]
 
     def parse(stat: bytes) -> tuple[int, int]:
@@ -43,7 +48,7 @@ def _times(cpus: Sequence[int], file: Path) -> EdgeSource:
             stolen += steal
         return busy * TICK_NS, stolen * TICK_NS
 
-    return counters_in(file, parse, reports, _LINE_B * (max(cpus, default=0) + 2))
+    return parse
 
 
 def _pressure(file: Path) -> EdgeSource:

@@ -15,7 +15,7 @@ from kit.audit.rule import Audited
 from kit.cli.app import app
 from kit.compare.suite_table import suite_table
 from kit.compare.within import compare_within
-from kit.profile.launch import Fit
+from kit.profile.launch import Fit, Threads
 from kit.profile.reason import reason
 from kit.stats.percentile import percentile_ns
 
@@ -202,6 +202,42 @@ def test_what_others_took_is_busy_time_that_is_not_the_cells_own(span_ms, counte
     (result,) = built.cells
     assert set(disturbed_blocks(result.cell, result.launches[0]).tolist()) == {is_disturbed}
     assert compared(built)["torch"].numbers.rounds == (1 if is_disturbed else 3)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "threads", "busy", "is_disturbed"),
+    [
+        (4, 1, 2.0, False),  # a neighbour on one of the three CPUs that the cell does not use
+        (4, 1, 4.0, True),
+        (64, 2, 10.0, False),  # a quota of two CPUs on a large host, with other tenants
+        (2, 2, 2.0, True),
+    ],
+)
+def test_others_take_nothing_while_enough_cpus_are_idle(cpus, threads, busy, is_disturbed):
+    def change(launch):
+        span_ns = 250 * MS
+        launch.threads = Threads(requested=threads, reported=threads, reason=None, cpus=list(range(cpus)))
+        launch.blocks.span_ns = [span_ns] * 12
+        own_ns = int(span_ns * (threads if not is_disturbed else 0.6 * threads))
+        busy_ns = int(span_ns * busy)
+        launch.blocks.counters = {"machine.busy_ns": [busy_ns] * 12, "process.cpu_ns": [own_ns] * 12}
+
+    built = planted(b.member("torch", change=change), rounds=3)
+    (result,) = built.cells
+    assert set(disturbed_blocks(result.cell, result.launches[0]).tolist()) == {is_disturbed}
+
+
+def test_cycles_in_which_others_took_most_go_until_they_took_little_of_the_rest():
+    def change(launch):
+        capacity_ns = 2 * np.array(launch.blocks.span_ns)
+        taken = np.array([0.08] * 8 + [0.0] * 4)
+        launch.blocks.counters["process.cpu_ns"] = (0.9 * capacity_ns).astype(int).tolist()
+        launch.blocks.counters["machine.busy_ns"] = ((0.9 + taken) * capacity_ns).astype(int).tolist()
+
+    (result,) = count_cycles(planted(b.member("torch", change=change), rounds=1)).profile.cells
+    left = set(result.launches[0].blocks.cycle)
+    assert {8, 9, 10, 11} <= left
+    assert len(left) == 10, "six cycles of 8 % and four of nothing have a mean below 5 %"
 
 
 @pytest.mark.parametrize(("blocks", "counts"), [(slice(0, 2), True), (slice(None), False)])

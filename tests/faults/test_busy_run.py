@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from fault_runs import Workplace
@@ -73,3 +74,14 @@ def test_waiting_ends_when_the_cpus_are_quiet_or_time_is_up(monkeypatch, looks, 
     assert len(lines) == len(expected_words)
     assert all(words in line for words, line in zip(expected_words, lines, strict=True))
     assert len(left) in (0, 2), "it looks no more than it must"
+
+
+def test_looking_again_and_again_opens_no_more_files():
+    def opened():
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    others_now([min(os.sched_getaffinity(0))], 0.0)
+    before = opened()
+    for _ in range(20):
+        others_now([min(os.sched_getaffinity(0))], 0.0)
+    assert opened() <= before

@@ -245,7 +245,7 @@ def test_a_real_run_of_a_real_framework(tmp_path):
     # Other tests may disturb cycles, which are then measured again, and rounds.
     lines = [line for line in answer.stderr.splitlines() if not line.startswith("kit: others use")]
     assert lines[0].startswith("2 cells in 2 groups, 2 rounds of 2 cycles, about ")
-    done = [line for line in lines if "done: 2 launches" in line]
+    done = [line for line in lines if " done: " in line]
     assert [line[: len("round 1 of 2")] for line in done[:2]] == ["round 1 of 2", "round 2 of 2"]
     # Where no terminal reads standard output, the table goes beside it.
     assert any(line.startswith("mlp train") for line in lines)
@@ -253,7 +253,7 @@ def test_a_real_run_of_a_real_framework(tmp_path):
     profile = read_profile(tmp_path / "run.json")
     launches = [launch for cell in profile.cells for launch in cell.launches]
     assert all(launch.failure is None for launch in launches)
-    assert len(launches) == 2 * len(done)
+    assert 4 <= len(launches) <= 2 * len(done)
     assert all(2 <= len(launch.blocks.median_ns) <= 4 for launch in launches)
     # Training and inference had one process a round, and one start.
     assert len({(launch.round, launch.process) for launch in launches}) == len(done)

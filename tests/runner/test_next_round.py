@@ -10,6 +10,7 @@ from kit.profile.reason import reason
 from kit.profile.steps import read_steps
 from kit.profile.store import read_profile
 from kit.profile.unfinished import folder_of
+from kit.runner import next_round
 from kit.stats.rounds import round_log_ratio
 
 
@@ -250,3 +251,24 @@ def test_percentiles_are_of_the_cycles_that_count(conducted):
     assert (cell.p50_ns, cell.p95_ns) == (2_000_000, 2_000_000)
     median_of_all_ns, p95_of_all_ns, _ = cell.of_all_cycles
     assert (median_of_all_ns, p95_of_all_ns) == (2_000_000, 20_000_000)
+
+
+def test_a_neighbour_that_always_takes_a_little_is_seen_while_the_run_goes_on(conducted):
+    run = conducted(rounds=1, backends=["torch"], cycles=4)
+    # 8 % of two CPUs: in no block more than a tenth.
+    profile = run.begin(ScriptedLauncher(others=lambda at_s: 0.16))
+    assert clean_of(profile) == {0: (8, 0)}
+    assert all(others is not None for _, _, others in run.watching.cycles[4:])
+
+
+def test_a_budget_ends_no_run_of_many_rounds_before_its_time(conducted, monkeypatch):
+    monkeypatch.setattr(next_round, "ROUNDS_MAX", 3)
+    run = conducted(rounds=5, backends=["torch"], cycles=1)
+    assert sorted(clean_of(run.begin(budget_s=60))) == [0, 1, 2, 3, 4]
+
+
+def test_a_round_whose_launches_were_lost_is_not_measured_again_for_others(conducted):
+    shared = [Death("torch", "block", start=1, nth=0)]
+    run = conducted(rounds=3, backends=["torch"], tasks=["train", "infer"], share=["task"], cycles=4)
+    profile = run.begin(ScriptedLauncher(deaths=shared))
+    assert {launch.round for cell in profile.cells for launch in cell.launches} == {0, 1, 2}
