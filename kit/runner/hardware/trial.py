@@ -83,7 +83,11 @@ class Trial:
         """Return the step time of one block of the first cell."""
         self._bench.stop.check()
         self._cycle += 1
-        return _step_ns(self._member.block(self._cells[0].key, self._cycle, seconds))
+        key = self._cells[0].key
+        done = self._member.block(key, self._cycle, seconds)
+        if done is not None:
+            self._member.add(key, GROUP, done)
+        return _step_ns(done)
 
     def logs(self, blocks: int, seconds: float) -> list[float]:
         """Return the logarithm of the step time of each of some blocks."""
