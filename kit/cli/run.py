@@ -196,7 +196,7 @@ def measure(
             _print_table(running)
         if why:
             plan = running.plan.suite
-            of = "" if plan.precision_pct is not None else f" of {plan.rounds}"
+            of = "" if plan.precision_pct is not None or running.rounds_done > plan.rounds else f" of {plan.rounds}"
             begun = sum(launch.round >= running.rounds_done for launch in running.launches)
             more = f" and {begun} launches of the next" if begun else ""
             saved = f"{running.rounds_done}{of} rounds{more} saved"

@@ -80,14 +80,14 @@ class RunProgress:
         self._time.block_done(cell, done)
         self._show(f"{cell.backend} {cell.workload} {cell.task}")
 
-    def cycle_done(self, clean: int, planned: int, others: float | None, *, is_last: bool) -> None:
+    def cycle_done(self, clean: int, planned: int, others: float | None, *, is_repeated: bool) -> None:
         """Say when others disturbed a cycle.
 
         Args:
             clean: cycles of this group in this round.
             planned: that it is to have.
             others: fraction of the CPUs' time that they took, 0: they computed on the device; null: the cycle is clean.
-            is_last: no further cycle of this group runs in this round.
+            is_repeated: another cycle runs in its place.
         """
         self._cycles += 1
         if others is None:
@@ -95,7 +95,7 @@ class RunProgress:
             return
         self._left_out += 1
         is_news, who = not self._others, f"others {100 * others:.0f} %" if others else "others on the device"
-        then = "cycle does not count" if is_last else "cycle repeated"
+        then = "cycle repeated" if is_repeated else "cycle does not count"
         self._others = f" · {who}: {then} ({clean} of {planned} clean)"
         self._show("", now=is_news)
 

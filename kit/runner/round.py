@@ -236,7 +236,8 @@ class _Round:
             measured = [(cell, launch) for cell, launch in measured if launch.gave_number]
             before, clean = clean, cycles_of(measured, plan.cycles)[0].clean if measured else 0
             is_last = clean >= plan.cycles or cycle + 1 == most
-            self._context.progress.cycle_done(clean, plan.cycles, None if clean > before else others, is_last=is_last)
+            disturbed, is_repeated = None if clean > before else others, most > plan.cycles and not is_last
+            self._context.progress.cycle_done(clean, plan.cycles, disturbed, is_repeated=is_repeated)
             if is_last:
                 break
         seen[turns] = seen.get(turns, 0) + clean

@@ -260,7 +260,7 @@ class Watching:
         self.blocks += 1
         self.at_block(self.blocks)
 
-    def cycle_done(self, clean, planned, others, *, is_last):
+    def cycle_done(self, clean, planned, others, *, is_repeated):
         self.cycles.append((clean, planned, others))
 
     def round_done(self, number, launches, repeats):
