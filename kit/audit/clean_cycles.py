@@ -31,9 +31,9 @@ TICKS_BY_CHANCE = 3
 IDLE_MOST = 0.05
 # Clean cycles that a round needs: the median of fewer is the luck of one block.
 CYCLES_LEAST = 3
-# Of `Blocks.counters`: CPU time of the process' children.
+# This counter of `Blocks.counters` is the CPU time of the process' children.
 CHILDREN = "process.children_ns"
-# Of `Blocks.counters`: processes of others on the cell's accelerators when the block ended.
+# This one is how many processes of others were on the cell's accelerators when the block ended.
 DEVICE_OTHERS = "device.other_processes"
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ Flags = NDArray[np.bool_]
 class RoundCycles(NamedTuple):
     """The cycles of one group in one round."""
 
-    ran: int  # of a fit, which has no cycles: 1
+    ran: int  # 1 for a fit, which has no cycles
     clean: int
     needed: int  # clean ones that make the round count
     lacked_cpus: bool  # whether others took CPUs; where they did not, processes of others computed on the device
