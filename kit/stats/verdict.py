@@ -21,7 +21,8 @@ RULE = "rounds-3"
 RULE_OF_ALL_CYCLES = "rounds-2"
 """The rule before it, of `--all-cycles`: cycles that others disturbed count like all others."""
 
-# Others may take this fraction of the usable CPUs' time in a clean block. On quiet machines blocks show up to 6 % (99 of 100), which is the resolution of
+# Others may take this fraction of the usable CPUs' time in a clean block.
+# On quiet machines blocks show up to 6 % (99 of 100), which is the resolution of
 # the kernel's ticks and the system's own work. With 5 % one quiet cycle in twenty would be measured again; with 20 %
 # intervals beside neighbours were no narrower, and less often right (docs/method.md).
 OTHERS_MOST = 0.10
