@@ -40,7 +40,7 @@ class Pairs:
         by: By = "step",
         *,
         levels: Mapping[str, Collection[tuple[str, int]]] | None = None,  # (part, round) of a cell's figures; None: all
-        contended: Collection[str] = (),  # keys of parts in which others took CPUs in every round
+        contended: Collection[str] = (),  # keys of parts in which others disturbed every round
     ) -> None:
         self._parts = parts
         self._cells = cells

@@ -52,7 +52,7 @@ class WholeGroup(NamedTuple):
             for key, result in self.results.items()
         }
         launches = {key: result.launches for key, result in self.results.items()}
-        contended = [part.key for part in self.parts if self.counted.lacked_cpus(part.key)]
+        contended = [part.key for part in self.parts if self.counted.is_disturbed(part.key)]
         return Pairs(self.parts, cells, launches, modes, by, levels=levels, contended=contended)
 
     def cell_run(self, key: str, pairs: Pairs, run: RunFacts, by: By, *, details: bool = True) -> CellRun:

@@ -140,8 +140,8 @@ class DeviceEvents(msgspec.Struct, frozen=True, kw_only=True):
     """The same steps by the host's clock and by the device's own event timers."""
 
     steps: Int64
-    host_ns: float  # median step with its wait
-    device_ns: float  # median time between events recorded before and after a step
+    host_ns: float  # a step of a group that ends with one wait
+    device_ns: float  # a step between events recorded before and after the group
 
 
 class DataUsed(msgspec.Struct, frozen=True, kw_only=True):

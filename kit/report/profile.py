@@ -88,7 +88,7 @@ def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
             by_name,
         ),
         plain_table(
-            "Median step by the host's clock and by the device's events",
+            "Step by the host's clock and by the device's events",
             ("", "", "", ""),
             [[*head, duration(of.host_ns, 4), duration(of.device_ns, 4)] for head, of in events],
         ),

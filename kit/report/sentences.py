@@ -161,7 +161,7 @@ REASONS: Templates = {
     "no_clean_round": "c  others took CPUs in nearly all cycles of {groups} of {of_groups} groups: these numbers are "
     "of the least disturbed round; stop other work, or `kit run --wait-for-quiet 300`",
     "no_round_alone": "c  processes of others were on the device in nearly all cycles of {groups} of {of_groups} "
-    "groups: these numbers are of the least disturbed round",
+    "groups: these numbers are of the least disturbed round; end those processes (nvidia-smi names them)",
     "skipped": "{backend} was skipped",
     "process_shared": "* of a process that held several cells",
     "warm_start": "w  built in a process that had run another program: without its start and import",
@@ -388,7 +388,7 @@ FINDINGS: Templates = {
     "empty_input": "nothing was measured: {cells} cells and {launches} launches, none with a number.",
     "identity_contradicts_itself": "its launches contradict its identity: {fact}: {identity} there, {launch} in one.",
     "sampling_gaps": "{who}: readings of sensors are missing in {launches} of {of_launches} launches.",
-    "sampler_cost": "beside {who} the sampler took {share_pct:.2f} % of the CPUs, {allowed_pct} % are allowed.",
+    "sampler_cost": "beside {who} the sampler took {share_pct:.2f} % of the CPUs, {allowed_pct:g} % are allowed.",
     "no_joules": "{who} has no joules.",
     "few_updates": "the joules of {who} rest on {updates} fresh values of {sensor}, {needed} are needed for 1 %.",
     "sensor_broken": "{sensor} showed no figure beside {who} in {launches} launches: {how}.",

@@ -107,8 +107,13 @@ def test_events_see_the_work_and_the_host_what_is_around_it(device):
     machine = device(20_000, 200_000, 30_000)
     machine.free = machine.now
     timed = timed_on_device(machine, repeat(None))
-    assert timed.host_ns == 250_000
-    assert timed.device_ns == 220_000  # the first event lies before the step is on its way
+    assert timed.steps == 100
+    assert timed.host_ns == 200_500
+    assert timed.device_ns == 200_200  # the first event lies before the first step is on its way
+
+
+def test_steps_of_a_second_are_timed_on_the_device_once(device):
+    assert timed_on_device(device(20_000, 10**9, 30_000), repeat(None)).steps == 1
 
 
 def test_a_framework_without_events_has_none(device):

@@ -18,7 +18,7 @@ ENTRY = BackendEntry(
     decided_by=(
         "OMP_*",
         "GLOO_*",
-        "NCCL_*",
+        "NCCL_[!V]*",  # NCCL_VERSION sets nothing: it says what NVIDIA's images hold
         "GOMP_*",
         "KMP_*",
         "MKL_*",
