@@ -81,7 +81,8 @@ class CountedCycles(NamedTuple):
             return clean
         measured = [launch for launch in result.launches if launch.gave_number]
         quietest = {
-            of.group: self._quietest([launch for launch in measured if launch.group == of.group]) for of in measured
+            group: self._quietest([launch for launch in measured if launch.group == group])
+            for group in {launch.group for launch in measured}
         }
         has_energy = any(map(_has_joules, quietest.values()))
         return [
@@ -227,10 +228,10 @@ def _without_worst(measured: Sequence[tuple[Cell, Launch]], flags: list[Flags]) 
         if all(fraction <= max(OTHERS_MEAN_MOST, chance) for fraction, chance in together):
             return flags
         most = [float(known[flag].max(initial=0.0)) for known, flag in zip(taken, flags, strict=True)]
-        place = int(np.argmax(most))
-        worst = measured[place][1].blocks.cycle[int(np.argmax(np.where(flags[place], taken[place], -1.0)))]
+        member = int(np.argmax(most))
+        worst = measured[member][1].blocks.cycle[int(np.argmax(np.where(flags[member], taken[member], -1.0)))]
         flags = [
-            flag & (np.asarray(launch.blocks.cycle) != worst) if launch.turns == "blocks" or index == place else flag
+            flag & (np.asarray(launch.blocks.cycle) != worst) if launch.turns == "blocks" or index == member else flag
             for index, ((_, launch), flag) in enumerate(zip(measured, flags, strict=True))
         ]
 

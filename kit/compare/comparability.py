@@ -49,10 +49,15 @@ def nothing_common(base_label: str, base_cells: Sequence[Cell], label: str, cell
             for cell in cells:
                 if (base := known.get(cell.key_without(("device", *axes)))) is not None:
                     apart = ", ".join(
-                        f"{_value(base, axis)} in {base_label}, {cell.value(axis)} in {label}" for axis in axes
+                        f"{axis.replace('_', ' ')} {_value(base, axis)} in {base_label}, "
+                        f"{_value(cell, axis)} in {label}"
+                        for axis in axes
                     )
-                    options = " ".join(f"{OPTIONS[axis]} {base.value(axis)}" for axis in axes if axis in OPTIONS)
-                    remedy = f"measure {label} with {options}" if options else "measure both alike"
+                    options = [(OPTIONS[axis], base.value(axis)) for axis in axes if axis in OPTIONS]
+                    given = " ".join(f"{option} {value}" for option, value in options if value is not None)
+                    left_out = " ".join(option for option, value in options if value is None)
+                    words = [f"with {given}" if given else "", f"without {left_out}" if left_out else ""]
+                    remedy = f"measure {label} {' and '.join(filter(None, words))}" if options else "measure both alike"
                     return NotComparableError(f"no cell is in both: {apart}; {remedy}")
     has = "; ".join(
         f"{of} has {next((cell.key for cell in known), 'none')}"
@@ -62,7 +67,8 @@ def nothing_common(base_label: str, base_cells: Sequence[Cell], label: str, cell
 
 
 def _value(cell: Cell, axis: str) -> str:
-    return f"{axis.replace('_', ' ')} {cell.value(axis)}"
+    value = cell.value(axis)
+    return "by default" if value is None else str(value)
 
 
 def refusal(mismatch: Mismatch) -> KitError:

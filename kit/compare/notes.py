@@ -182,11 +182,15 @@ def left_out_notes(label: str, counted: CountedCycles) -> list[Note]:
     if left_out:
         what = reason("cycles_left_out", left_out=left_out, cycles=ran, profile=label)
         notes.append(Note(what=what))
-    if disturbed:
-        what = reason("no_clean_round", groups=len(disturbed), of_groups=len(counted.rounds), profile=label)
-        notes.append(Note(what=what))
-    if shared:
-        what = reason("no_round_alone", groups=len(shared), of_groups=len(counted.rounds), profile=label)
+    for code, named in (("no_clean_round", disturbed), ("no_round_alone", shared)):
+        if not named:
+            continue
+        known = [of_round for group in named for of_round in counted.rounds[group].values()]
+        ran = sum(of_round.ran for of_round in known)
+        what = reason(
+            code, left_out=ran - sum(of_round.clean for of_round in known), cycles=ran,
+            groups=len(named), of_groups=len(counted.rounds), profile=label,
+        )  # fmt: skip
         notes.append(Note(what=what))
     return notes
 

@@ -66,15 +66,20 @@ class Pairs:
         versus = judged[key, other] if (key, other) in judged else judged[other, key].inverted()
         versus = msgspec.structs.replace(versus, modes=self.modes(key, other))
         part = self._part_of(key, other)
-        contention_pct = max(self._contention_pct(key, part), self._contention_pct(other, part))
-        parts = [part] if part is not None else [self._part_of(key), self._part_of(other)]
-        is_contended = any(of is not None and of.key in self._contended for of in parts)
-        if not self._are_unlike(key, other) or (contention_pct < TAKEN_BAD_PCT and not is_contended):
+        if not self.is_contended(key, other):
             return versus
+        contention_pct = max(self._contention_pct(key, part), self._contention_pct(other, part))
         return msgspec.structs.replace(versus, verdict="unresolved", contention_pct=contention_pct)
 
-    def _are_unlike(self, key: str, other: str) -> bool:
-        return any(getattr(self._cells[key], axis) != getattr(self._cells[other], axis) for axis in UNLIKE)
+    def is_contended(self, key: str, other: str) -> bool:
+        """Return whether others disturbed two unlike cells so much that their ratio is of both."""
+        if not any(getattr(self._cells[key], axis) != getattr(self._cells[other], axis) for axis in UNLIKE):
+            return False
+        part = self._part_of(key, other)
+        parts = [part] if part is not None else [self._part_of(key), self._part_of(other)]
+        if any(known is not None and known.key in self._contended for known in parts):
+            return True
+        return max(self._contention_pct(key, part), self._contention_pct(other, part)) >= TAKEN_BAD_PCT
 
     def _contention_pct(self, key: str, part: Group | None) -> float:
         """Return what others took of the CPUs' time beside a cell in a part of the group; None: in all."""

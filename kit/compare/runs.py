@@ -59,10 +59,13 @@ class WholeGroup(NamedTuple):
         """Return what is kept of a cell; `pairs` are those by step, other arguments as of `numbers_of`.
 
         Whatever it is compared with, a cell's step is the one beside the group's own baseline: one name, one number.
+        Only a cell that has no verdict against that, as others disturbed both, has a step of its own.
         """
         result = self.results[key]
         others_pct = self.counted.others_pct(result)
-        shown_ns = pairs.shown_ns(key, self.parts[0].baseline) if others_pct is None else None
+        baseline = self.parts[0].baseline
+        is_alone = others_pct is not None and (baseline not in self.results or pairs.is_contended(key, baseline))
+        shown_ns = None if is_alone else pairs.shown_ns(key, baseline)
         launches = self.counted.figure_launches(result)
         numbers = numbers_of(result, launches, run.processes, shown_ns, by, others_pct=others_pct, details=details)
         if details:

@@ -139,7 +139,9 @@ def _neighbours(machine: Machine) -> Iterator[Condition]:
         steal_pct = 100 * ticks[STEAL_FIELD] / sum(ticks[: STEAL_FIELD + 1])
         yield _condition("steal", steal_pct < STEAL_PCT, ("steal_low", "steal_high"), steal_pct=steal_pct)
     others = others_now(machine.cpus, proc=machine.root / "proc")
-    yield Condition(subject="other programs", fine=others.is_quiet, what=others.reason)
+    what = others.reason
+    what = what if others.is_quiet else reason(f"{what.code}_remedy", **what.values)
+    yield Condition(subject="other programs", fine=others.is_quiet, what=what)
     if machine.inside.engine is not None:
         # The kernel's own threads are seen from the host's PID namespace alone.
         of_host = machine.text("proc/2/comm") == "kthreadd"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ LOOK_S = 0.3
 # Of one CPU: what uses less is not worth a name.
 NAMED_LEAST = 0.05
 NAMED_MAX = 3
+# Of these processes the name says nothing: it is the script's that counts.
+INTERPRETERS = re.compile(r"(python|perl|ruby|node|java|bash|sh$|R$|julia)")
 
 
 class OthersNow(NamedTuple):
@@ -67,9 +70,19 @@ def others_now(cpus: Sequence[int], look_s: float = LOOK_S, proc: Path = PROC) -
 def _cpu_s_of_processes(cpus: Collection[int]) -> dict[tuple[int, str], float]:
     """Return the CPU time of each other process that can be seen and ran last on one of `cpus`, by its id and name."""
     return {
-        (process.pid, printable_line(process.info["name"] or "?")): times.user + times.system
-        for process in psutil.process_iter(["name", "cpu_times", "cpu_num"])
+        (process.pid, _name(process.info["name"], process.info["cmdline"])): times.user + times.system
+        for process in psutil.process_iter(["name", "cmdline", "cpu_times", "cpu_num"])
         if process.pid != os.getpid()
         and (times := process.info["cpu_times"]) is not None
         and process.info["cpu_num"] in cpus
     }
+
+
+def _name(name: str | None, words: Sequence[str] | None) -> str:
+    """Return the name of a process; of an interpreter's with the script or module that it runs."""
+    shown = name or "?"
+    if INTERPRETERS.match(shown):
+        given = (words or [])[1:]
+        script = "" if "-c" in given else next((word for word in given if not word.startswith("-")), "")
+        shown = f"{shown} {Path(script).name}" if script else shown
+    return printable_line(shown)

@@ -2,7 +2,8 @@
 
 mlp train: yes, new is 5.1 ± 1.2 % slower than old (12 rounds)
 mlp train: no, new is at most 2.6 % slower than old (9 rounds)
-mlp train: not known yet, ±11 % after 3 rounds; about 14 more rounds (6 minutes) for ±3 %
+mlp train: yes, new is 5.1 ± 1.2 % slower than old (12 rounds, all beside other programs)
+mlp train: not known yet, 2.2 ± 11 % slower after 3 rounds; about 14 more rounds (6 minutes) for ±3 %
 mlp train: not known: between 0.3 % faster and 5.5 % slower (9 rounds)
 """
 
@@ -42,7 +43,7 @@ def _answer(row: Row, baseline: str, precision_pct: float, round_s: float | None
     versus = row.versus
     if versus is None or versus.low is None or versus.high is None or versus.modes or versus.contention_pct is not None:
         return f"not known: {answer(row)}"
-    rounds = counted(versus.count, "round")
+    rounds = counted(versus.count, "round") + (", all beside other programs" if row.numbers.is_disturbed else "")
     if versus.verdict in ("faster", "slower"):
         word = "yes" if versus.verdict == "slower" else "no"
         return f"{word}, {row.name} is {answer(row)} than {baseline} ({rounds})"
@@ -57,8 +58,12 @@ def _answer(row: Row, baseline: str, precision_pct: float, round_s: float | None
         fast_pct = 100 * (1 / versus.low - 1)
         ends = f"between {fast_pct:.1f} % faster" if fast_pct > 0 else f"between {100 * (versus.low - 1):.1f} %"
         return f"not known: {ends} and {most_pct:.1f} % slower ({rounds})"
-    shown = f"{half_pct:.{0 if half_pct >= 10 else 1}f}" if half_pct < HALF_PCT_SHOWN else "more than 100"  # noqa: PLR2004
-    return f"not known yet, ±{shown} % after {rounds}; {_more_rounds(versus, precision_pct, round_s)}"
+    shown = "more than ±100 %"
+    if known is not None and half_pct < HALF_PCT_SHOWN:
+        apart_pct = 100 * math.expm1(abs(known.mean_log))
+        direction = "slower" if known.mean_log >= 0 else "faster"
+        shown = f"{apart_pct:.1f} ± {half_pct:.{0 if half_pct >= 10 else 1}f} % {direction}"  # noqa: PLR2004
+    return f"not known yet, {shown} after {rounds}; {_more_rounds(versus, precision_pct, round_s)}"
 
 
 def _more_rounds(versus: Versus, precision_pct: float, round_s: float | None) -> str:

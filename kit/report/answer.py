@@ -7,7 +7,7 @@ same, within ±0.8 %         shown to be less apart than what matters
 within ±4 %                 not resolved: what the interval says
 unresolved: 2.6 × faster to 1.1 × slower   the same, where that is much
 unresolved: rounds disagree (1.5 × slower)    the same, where that is no answer
-unresolved: contended (1.5 × slower)          others had the CPUs, and fell on both unlike
+unresolved: contended       others disturbed both, and fell on them unlike: their ratio is of the neighbour, too
 1.5 × faster, not significant (3 tests)   its interval leaves out 1, the adjusted p says it may be chance
 1.5 × faster, not significant (2 rounds)  its interval leaves out 1, and rounds are too few for a verdict
 """
@@ -50,15 +50,12 @@ def answer(row: Row) -> str:
 
 def in_words(versus: Versus) -> str:
     """Return a difference as people say it."""
-    if versus.ratio is None:
-        return "no common round"
+    if versus.ratio is None or versus.contention_pct is not None:
+        return "no common round" if versus.ratio is None else "unresolved: contended"
     if versus.modes is not None:
         return _modes(*versus.modes)
-    if versus.contention_pct is not None or versus.low is None or versus.high is None:
-        few = f" ({_point(versus.ratio)}, {counted(versus.count, versus.unit)})"
-        return (
-            f"unresolved{few}" if versus.contention_pct is None else f"unresolved: contended ({_point(versus.ratio)})"
-        )
+    if versus.low is None or versus.high is None:
+        return f"unresolved ({_point(versus.ratio)}, {counted(versus.count, versus.unit)})"
     if versus.verdict in ("faster", "slower"):
         return _changed(versus.verdict, versus.ratio, versus.low, versus.high)
     if versus.verdict == "same":

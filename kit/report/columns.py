@@ -39,7 +39,7 @@ class Shown(NamedTuple):
 
 def _interval(row: Row) -> str | None:
     versus = row.versus
-    if versus is None or versus.low is None or versus.high is None:
+    if versus is None or versus.low is None or versus.high is None or versus.contention_pct is not None:
         return None
     return f"{versus.ratio:.3f} [{versus.low:.3f}, {versus.high:.3f}]"
 

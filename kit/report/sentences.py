@@ -158,10 +158,10 @@ REASONS: Templates = {
     "sequential": "members ran one after another, not interleaved, in {sequential} of {rounds} rounds: intervals are "
     "wider",
     "cycles_left_out": "{left_out} of {cycles} cycles do not count: others took CPUs in them, or the device",
-    "no_clean_round": "c  others took CPUs in nearly all cycles of {groups} of {of_groups} groups: these numbers are "
-    "of the least disturbed round; stop other work, or `kit run --wait-for-quiet 300`",
-    "no_round_alone": "c  processes of others were on the device in nearly all cycles of {groups} of {of_groups} "
-    "groups: these numbers are of the least disturbed round; end those processes (nvidia-smi names them)",
+    "no_clean_round": "c  others took CPUs in {left_out} of the {cycles} cycles of {groups} of {of_groups} groups: "
+    "steps are of the least disturbed round; stop other work, or `kit run --wait-for-quiet 300`",
+    "no_round_alone": "c  processes of others were on the device in {left_out} of the {cycles} cycles of {groups} of "
+    "{of_groups} groups: steps are of the least disturbed round; end those processes (nvidia-smi names them)",
     "skipped": "{backend} was skipped",
     "process_shared": "* of a process that held several cells",
     "warm_start": "w  built in a process that had run another program: without its start and import",
@@ -232,6 +232,10 @@ REASONS: Templates = {
     "others_quiet": "others use {others_pct:.0f} % of the CPUs",
     "others_now": "others use {others_pct:.0f} % of the CPUs ({who})",
     "others_unseen": "others use {others_pct:.0f} % of the CPUs (none of their processes can be seen here)",
+    "others_now_remedy": "others use {others_pct:.0f} % of the CPUs ({who}); stop them, or let a run wait for that: "
+    "kit run --wait-for-quiet 300",
+    "others_unseen_remedy": "others use {others_pct:.0f} % of the CPUs (none of their processes can be seen here); let "
+    "a run wait until they stop: kit run --wait-for-quiet 300",
     "others_unknown": "what others use of the CPUs is not counted here (/proc/stat)",
     "pid_namespace_host": "the host's",
     "pid_namespace_own": "its own: processes of others that use the CPUs or the GPU are not named; --pid host "
@@ -442,7 +446,7 @@ REMEDIES: Templates = {
     "raise_power_cap": "It may draw {cap_w} of its usual {default_w}: nvidia-smi -pl raises the cap",
     "cool_board": "See its temperature and power in kit show; a slower clock may be all that it can keep up",
     "free_board": "End what else computes on it (nvidia-smi), or name another by CUDA_VISIBLE_DEVICES",
-    "quiet_machine": "Stop other work, or leave it CPUs (--threads, taskset); more rounds do not help",
+    "quiet_machine": "Stop other work, or leave it CPUs (--threads, taskset); more rounds do not help unlike cells",
     "same_arithmetic": "Compare no times of it: it does other work (kit show has its losses)",
     "lower_rate": "Lower its learning rate, or see where it diverges: times of nonsense are none",
     "resume_or_fix": "See kit show for the failure, fix it and measure again (kit run --resume)",

@@ -39,6 +39,7 @@ class RunProgress:
         self._line_s = 0.0  # when the last line was printed
         self._others = ""  # what others took in the last cycle, where they disturbed it
         self._cycles = self._left_out = 0  # of this round
+        self._any_clean = False  # cycle of the run so far
         self._summary = summary(plan, self._time.estimate())
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -91,7 +92,7 @@ class RunProgress:
         """
         self._cycles += 1
         if others is None:
-            self._others = ""
+            self._others, self._any_clean = "", True
             return
         self._left_out += 1
         is_news, who = not self._others, f"others {100 * others:.0f} %" if others else "others on the device"
@@ -105,7 +106,8 @@ class RunProgress:
         failed = ", ".join(sorted(self._names[key] for key in failed_cells(launches)))
         done = [counted(len(launches), "launch"), *([f"failed: {failed}"] if failed else [])]
         if self._left_out:
-            done.append(f"{self._left_out} of {counted(self._cycles, 'cycle')} left out")
+            none = "" if self._any_clean else ": so far no verdict between unlike cells"
+            done.append(f"{self._left_out} of {counted(self._cycles, 'cycle')} left out{none}")
         line = f"{self._round(number)} done: {', '.join(done)}"
         if self._left_out or not self._console.is_terminal:
             self._print(line)
@@ -125,7 +127,7 @@ class RunProgress:
             fraction = spent_s / max(1e-9, spent_s + left.seconds)
             left_words = f"{about(left.seconds, is_least=left.is_least)} left"
             self._bar.update(self._task, total=1.0, completed=fraction, left=left_words)
-            ending = f" · {100 * fraction:.0f} % · {left_words}"
+            ending = f" · {min(99, round(100 * fraction))} % · {left_words}"
         self._bar.update(self._task, description=where)
         self._bar.refresh()
         if not self._console.is_terminal and (now or spent_s - self._line_s >= LINE_EVERY_S):

@@ -29,8 +29,8 @@ def wait_for_quiet(cpus: Sequence[int], seconds: float, stop: StopFlag, say: Cal
         quiet = quiet + 1 if others.is_quiet else 0
         spent_s = (now_ns() - begin_ns) / 1e9
         if not others.is_quiet and spent_s - told_s >= LINE_EVERY_S:
-            then = f"waiting up to {seconds:g} s" if seconds else "cycles that they disturb are measured again"
-            say(f"{sentence(others.reason)}: {then}")
+            waiting = f"waiting up to {seconds - spent_s:.0f} s"
+            say(f"{sentence(others.reason)}: {waiting if seconds else 'cycles that they disturb are measured again'}")
             told_s = spent_s
         if spent_s >= seconds and not quiet:
             if seconds:

@@ -106,12 +106,19 @@ def test_without_a_clean_round_figures_are_of_the_least_disturbed_one_and_marked
     for result, row in zip(built.cells, rows, strict=True):
         blocks, numbers = result.launches[1].blocks, row.numbers
         of_round_ns = float(np.median(np.divide(blocks.duration_ns, blocks.steps)))
-        assert numbers.step_ns == numbers.raw_step_ns == pytest.approx(of_round_ns)
+        assert numbers.raw_step_ns == pytest.approx(of_round_ns)
         assert (numbers.launches, numbers.contention_pct) == (1, pytest.approx(30, abs=0.1))
     versus, is_like = rows[1].versus, other["backend"] == "torch"
+    # A ratio that is told and the steps beside it are the same.
+    steps_ns = [row.numbers.step_ns for row in rows]
+    batches = {"batch": 128} | other
+    told_ns = [rows[0].numbers.raw_step_ns, rows[0].numbers.raw_step_ns * versus.ratio * batches["batch"] / 128]
+    assert steps_ns == pytest.approx(told_ns if is_like else [row.numbers.raw_step_ns for row in rows])
     assert versus.count == 4
     assert (versus.verdict, versus.contention_pct is None) == ("slower" if is_like else "unresolved", is_like)
-    assert kit_compare(tmp_path, built).count(" ms c ") == 2
+    shown = kit_compare(tmp_path, built)
+    assert shown.count(" ms c ") == 2
+    assert "in 48 of the 48 cycles" in " ".join(shown.split())
     assert {finding.code for finding in findings_of(built)} == {"contention"}
 
 
