@@ -160,6 +160,7 @@ def test_other_threads_on_other_hardware_only_warn():
     [
         (b.member("torch", 2.0, "cnn"), "measure x with --workload mlp"),
         (b.member("torch", 2.0, batch=64, precision="bfloat16"), "measure x with --batch 128 --dtype float32"),
+        (b.member("torch", 2.0, threads=1), "threads by default in .*; measure x without --threads"),
         (b.member("torch", 2.0, "cnn", "infer", batch=1, precision="bfloat16"), "cnn/torch"),
     ],
 )
