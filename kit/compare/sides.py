@@ -43,7 +43,8 @@ def sides_of(runs: Sequence[Run], against: Sequence[Run], baseline: str | None) 
     and none was given apart, it is that run alone.
     """
     everyone = [*runs, *against]
-    first = next((run for run in everyone if baseline in (None, run.label, run.given_label)), None)
+    label = None if baseline is None else baseline.removesuffix(".json")
+    first = next((run for run in everyone if label in (None, run.label) or baseline == run.given_label), None)
     if first is None:
         raise KitError(f"no profile {baseline!r}; choose from {', '.join(run.label for run in everyone)}")
     alike = [*_alike(runs), *_alike(against)]

@@ -71,7 +71,8 @@ def test_what_only_make_read_explains_no_difference():
 
 def test_the_baseline_is_chosen_by_label():
     runs = [run("x", 2.0), run("y", 4.0)]
-    assert versus_of(compared(runs, baseline="y")).ratio == pytest.approx(0.5, rel=0.05)
+    for baseline in ("y", "y.json"):
+        assert versus_of(compared(runs, baseline=baseline)).ratio == pytest.approx(0.5, rel=0.05)
     with pytest.raises(KitError, match="x"):
         compared(runs, baseline="z")
 
