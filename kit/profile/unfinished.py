@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shlex
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -70,6 +71,15 @@ def folder_of(profile_path: Path) -> Path:
     return profile_path.with_name(profile_path.name + SUFFIX)
 
 
+def unfinished_refusal(path: Path) -> ProfileError:
+    """Return the refusal of a profile whose run is unfinished: the user alone removes what was measured."""
+    folder = folder_of(path)
+    removing = f"rm -r {shlex.quote(str(folder))}"
+    return ProfileError(
+        f"{folder}: an unfinished run is kept there; resume it with `{resuming(path)}`, or remove it with `{removing}`"
+    )
+
+
 class UnfinishedRun:
     """The open, locked folder of a run."""
 
@@ -91,9 +101,7 @@ class UnfinishedRun:
             folder.mkdir()
             write_atomically(folder / PLAN, msgspec.json.encode(plan))
         except FileExistsError:
-            raise ProfileError(
-                f"{folder}: an unfinished run is kept there; resume it with `{resuming(path)}`, or remove it"
-            ) from None
+            raise unfinished_refusal(path) from None
         except OSError as error:
             with suppress(OSError):
                 folder.rmdir()

@@ -8,8 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kit.errors import KitError
-from kit.profile.unfinished import folder_of
-from kit.resume_command import resuming
+from kit.profile.unfinished import folder_of, unfinished_refusal
 
 # A suite may be somebody else's file. In its name nothing may lead out of the folder, hide the profile or look like an
 # option, and the time and the run's id after it must fit.
@@ -34,7 +33,7 @@ def profile_path(out: str | None, suite: str, run_id: str, created: str, *, repl
         if path.name in ("", ".."):
             raise KitError(f"{path}: a folder, not a profile; name the file, as --out run.json")
         if os.path.lexists(folder_of(path)):
-            raise KitError(f"{path}: an unfinished run; resume it with `{resuming(path)}`")
+            raise unfinished_refusal(path)
         if os.path.lexists(path) and not replace:
             raise KitError(f"{path}: is there already; choose another --out (`kit run --force` replaces it)")
         if not path.parent.is_dir():

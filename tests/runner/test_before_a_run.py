@@ -1,5 +1,8 @@
 """What is decided before the first round: where the profile goes, and whether a run may go on here."""
 
+import re
+import shlex
+import subprocess
 from dataclasses import replace
 
 import msgspec
@@ -55,6 +58,17 @@ def test_what_is_there_is_not_overwritten(tmp_path):
     assert f"kit run --resume --out {path}" in refused(path_of, path)
     assert "no such folder" in refused(path_of, tmp_path / "gone" / "run.json")
     assert "cannot be created" in refused(path_of, tmp_path / ("x" * 300))
+
+
+def test_beside_an_unfinished_run_force_says_what_to_remove(tmp_path):
+    path = tmp_path / "my run.json"
+    path.touch()
+    folder_of(path).mkdir()
+    line = refused(profile_path, str(path), "quick", "0" * 16, CREATED, replace=True)
+    resume, remove = re.findall("`(.*?)`", line)
+    assert shlex.split(resume)[2:] == ["--resume", "--out", str(path)]
+    subprocess.run(remove, shell=True, check=True)
+    assert profile_path(str(path), "quick", "0" * 16, CREATED, replace=True) == path
 
 
 def begun(**changes):
