@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from kit.audit.clean_cycles import CountedCycles
+from kit.audit.clean_cycles import CountedCycles, count_cycles
 from kit.audit.results import agreements
 from kit.compare.devices_used import devices_idle, devices_used
 from kit.compare.energy import first_refusal
@@ -17,7 +17,7 @@ from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
 from kit.stats.rounds import By
 from kit.stats.runs import RUNS_FOR_SPREAD, RUNS_SD
-from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
+from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY, RULE_OF_ALL_CYCLES
 from kit.workloads.operations import is_operation
 
 # More notes of one kind than these are a list nobody reads.
@@ -171,7 +171,16 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
 
 
 def left_out_notes(label: str, counted: CountedCycles) -> list[Note]:
-    """Return how many cycles of a run do not count, and of how many of its groups none does."""
+    """Return how many cycles of a run do not count, and of how many of its groups none does.
+
+    Where all cycles count, return how many would not.
+    """
+    if counted.rule == RULE_OF_ALL_CYCLES:
+        every = [of_round for rounds in count_cycles(counted.profile).rounds.values() for of_round in rounds.values()]
+        cycles = sum(of_round.ran for of_round in every)
+        clean = sum(of_round.clean for of_round in every if of_round.counts)
+        what = reason("disturbed_cycles_count", disturbed=cycles - clean, cycles=cycles, profile=label)
+        return [Note(what=what)] if clean < cycles else []
     groups = {group: rounds for group, rounds in counted.rounds.items() if not counted.is_disturbed(group)}
     known = [of_round for rounds in groups.values() for of_round in rounds.values()]
     ran = sum(of_round.ran for of_round in known)

@@ -158,6 +158,8 @@ REASONS: Templates = {
     "sequential": "members ran one after another, not interleaved, in {sequential} of {rounds} rounds: intervals are "
     "wider",
     "cycles_left_out": "{left_out} of {cycles} cycles do not count: others took CPUs in them, or the device",
+    "disturbed_cycles_count": "--all-cycles: {disturbed} of {cycles} cycles, in which others took CPUs or the device, "
+    "count here as all others",
     "no_clean_round": "c  others took CPUs in {left_out} of the {cycles} cycles of {groups} of {of_groups} groups: "
     "steps are of the least disturbed round; stop other work, or `kit run --wait-for-quiet 300`",
     "no_round_alone": "c  processes of others were on the device in {left_out} of the {cycles} cycles of {groups} of "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -34,6 +35,13 @@ REPEATED_ROUNDS = 0.5
 
 # A program's own.
 CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
+
+
+class Repeats(NamedTuple):
+    """What others disturbed and will be measured again."""
+
+    rounds: int = 0  # after the planned ones
+    cells: frozenset[str] = frozenset()  # keys of those whose disturbed cycles rounds to come repeat
 
 
 def failed_cells(launches: Iterable[Launch]) -> set[str]:
@@ -102,15 +110,17 @@ def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[S
     return plan_shared_groups([cell for cell in plan.cells if cell.key not in gone], left, plan.suite.share)
 
 
-def rounds_to_repeat(plan: RunPlan, launches: Sequence[Launch], done: int) -> int:
-    """Return how many of the rounds so far will be measured again, as far as it is known after `done` rounds."""
-    if plan.suite.precision_pct is not None:
-        return 0
+def repeats_to_come(plan: RunPlan, launches: Sequence[Launch], done: int) -> Repeats:
+    """Return what will be measured again, as far as it is known after `done` rounds."""
     planned = plan.suite.rounds
-    left = math.ceil(REPEATED_ROUNDS * planned) - max(0, done - planned)
+    left = 0 if plan.suite.precision_pct is not None else math.ceil(REPEATED_ROUNDS * planned) - max(0, done - planned)
     stepping = [cell for cell in plan.cells if cell.task != "fit" and not is_operation(cell)]
-    rounds = count_results(_results(stepping, launches), plan.suite.plan.cycles)[1].values()
-    return max(0, min(left, max((_lacking(known, planned) for known in rounds), default=0)))
+    rounds = count_results(_results(stepping, launches), plan.suite.plan.cycles)[1]
+    repeating = [group.cells for group in plan.groups if _has_clean(rounds.get(group.key, {}))]
+    return Repeats(
+        rounds=max(0, min(left, max((_lacking(known, planned) for known in rounds.values()), default=0))),
+        cells=frozenset(key for cells in repeating for key in cells),
+    )
 
 
 def _lacking(rounds: Mapping[int, RoundCycles], planned: int) -> int:
@@ -118,10 +128,15 @@ def _lacking(rounds: Mapping[int, RoundCycles], planned: int) -> int:
 
     A round whose launches were lost lacks nothing that others took.
     """
-    if sum(known.clean for known in rounds.values()) < CYCLES_LEAST:
+    if not _has_clean(rounds):
         return 0
     ran = sum(number < planned for number in rounds)
     return max(0, ran - sum(known.counts for known in rounds.values()))
+
+
+def _has_clean(rounds: Mapping[int, RoundCycles]) -> bool:
+    """Return whether enough cycles of a group were clean that disturbed ones are measured again."""
+    return sum(known.clean for known in rounds.values()) >= CYCLES_LEAST
 
 
 def _results(cells: Iterable[Cell], launches: Sequence[Launch]) -> list[CellResult]:

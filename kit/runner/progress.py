@@ -18,7 +18,7 @@ from kit.profile.launch import Launch
 from kit.profile.unfinished import RunPlan
 from kit.report.quantity import about, counted
 from kit.report.run_plan import summary
-from kit.runner.next_round import failed_cells
+from kit.runner.next_round import Repeats, failed_cells
 from kit.runner.time_left import TimeLeft
 from kit.suites.plan import MemberPlan, SharedGroups
 from kit.worker.messages import Done
@@ -100,8 +100,8 @@ class RunProgress:
         self._others = f" · {who}: {then} ({clean} of {planned} clean)"
         self._show("", now=is_news)
 
-    def round_done(self, number: int, launches: Sequence[Launch], repeats: int) -> None:
-        """Say that the round is done, and how many rounds of those so far are to be measured again."""
+    def round_done(self, number: int, launches: Sequence[Launch], repeats: Repeats) -> None:
+        """Say that the round is done; `repeats`: what is to be measured again."""
         self._time.round_done(repeats)
         failed = ", ".join(sorted(self._names[key] for key in failed_cells(launches)))
         done = [counted(len(launches), "launch"), *([f"failed: {failed}"] if failed else [])]

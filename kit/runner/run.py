@@ -30,7 +30,7 @@ from kit.runner.cpus import usable_cpus
 from kit.runner.hosts import allocated_hosts
 from kit.runner.interrupt import StopFlag
 from kit.runner.member import phase_limit_s
-from kit.runner.next_round import failed_cells, lost_with, next_round, rounds_to_repeat
+from kit.runner.next_round import failed_cells, lost_with, next_round, repeats_to_come
 from kit.runner.processes import start_process
 from kit.runner.processes.process import MemberRequest, Process
 from kit.runner.resumable import check_options, check_resumable, without_counters
@@ -166,7 +166,7 @@ class Run:
             self.rounds_done = number + 1
             self.rounds_s.append((now_ns() - begin_ns) / 1e9)
             of_round = [launch for launch in self.launches if launch.round == number]
-            repeats = rounds_to_repeat(self.plan, self.launches, self.rounds_done)
+            repeats = repeats_to_come(self.plan, self.launches, self.rounds_done)
             context.progress.round_done(number, of_round, repeats)
         return not self.lost
 

@@ -1,6 +1,7 @@
 """How long a run takes: by constants before its first round, by the pace of its last whole round after that.
 
-The pace holds the cycles that were repeated; rounds that are to be measured again are added.
+Cycles are repeated in later rounds as in the last one, unless their neighbour stays: then none is. Rounds that are to
+be measured again are added.
 
 A fit is known from its first stretch on: steps that are left × what its steps took; before that as others in the mean.
 """
@@ -19,6 +20,7 @@ from kit.profile.launch import StepPlan
 from kit.profile.schema import Group
 from kit.profile.unfinished import RunPlan
 from kit.runner.energy import has_energy, idle_s
+from kit.runner.next_round import Repeats
 from kit.runner.round import steps_of
 from kit.suites.plan import SharedGroups, plan_shared_groups
 from kit.worker.messages import Done
@@ -51,6 +53,7 @@ class _Round(NamedTuple):
     seconds: float = 0.0
     fits: Sequence[str] = ()
     energy_s: float = 0.0  # takes as long on any machine
+    stepping: frozenset[str] = frozenset()  # keys of cells that take turns
 
 
 def _round_of(shared: Sequence[SharedGroups], steps: StepPlan, energy: _Energy) -> _Round:
@@ -64,7 +67,7 @@ def _round_of(shared: Sequence[SharedGroups], steps: StepPlan, energy: _Energy) 
     blocks_s = sum(plan.cycles * plan.block_s for plan in stepping)
     seconds = starts_s + sum(plan.warmup_s for plan in plans) + blocks_s
     energy_s = sum(plan is steps for plan in stepping) * energy.block_s + 2 * len(shared) * energy.idle_s
-    return _Round(seconds, fits, energy_s)
+    return _Round(seconds, fits, energy_s, frozenset(cell.key for cell in cells) - {*fits})
 
 
 def _planned(
@@ -119,7 +122,9 @@ class TimeLeft:
         self._pace: float | None = None  # what the last whole round took over its constants, without its fits
         self._fit_s: dict[str, float] = {}  # of each fit whose first stretch has run, in this round or before it
         self._this_fit_s = self._fits_s = 0.0  # of the fit that runs, and of all in this round, so far
-        self._repeats = 0  # rounds so far that are to be measured again
+        self._repeats = Repeats()
+        self._repeated_s: dict[str, float] = {}  # of each cell in the last whole round: its blocks in repeated cycles
+        self._repeated_now_s: dict[str, float] = {}  # the same in this round, so far
 
     @property
     def has_pace(self) -> bool:
@@ -132,22 +137,27 @@ class TimeLeft:
         self._later = self._planned[number + 1 :]
         self._round_ns, self._fits_s = self._now(), 0.0
         if number >= len(self._planned):
-            self._repeats = max(0, self._repeats - 1)  # this is one of them
+            self._repeats = self._repeats._replace(rounds=max(0, self._repeats.rounds - 1))  # this is one of them
 
     def block_done(self, cell: Cell, done: Done) -> None:
         """A block or a stretch of a fit has ended."""
-        if cell.task == "fit":
-            blocks = done.part.blocks
+        blocks = done.part.blocks
+        if cell.task != "fit":
+            if blocks.cycle[0] >= steps_of(self._plan.suite.plan, [cell]).cycles:
+                repeated_s = self._repeated_now_s.get(cell.key, 0.0)
+                self._repeated_now_s[cell.key] = repeated_s + blocks.span_ns[0] / 1e9
+        else:
             stretch_s = WITH_REFERENCES * blocks.span_ns[0] / 1e9
             self._fits_s += stretch_s
             self._this_fit_s = stretch_s + (0.0 if blocks.cycle[0] == 0 else self._this_fit_s)
             self._fit_s[cell.key] = self._this_fit_s + (done.left or 0) * stretch_s / blocks.steps[0]
 
-    def round_done(self, repeats: int = 0) -> None:
-        """Take that the round is on disk, and how many rounds so far are to be measured again."""
-        self._repeats = repeats
-        self._pace = max(0.0, self._spent_s() - self._fits_s - self._round.energy_s) / self._round.seconds
-        self._round = _Round()
+    def round_done(self, repeats: Repeats) -> None:
+        """Take that the round is on disk; `repeats`: what is to be measured again."""
+        other_s = self._fits_s + self._round.energy_s + sum(self._repeated_now_s.values())
+        self._pace = max(0.0, self._spent_s() - other_s) / self._round.seconds
+        self._repeats, self._round = repeats, _Round()
+        self._repeated_s, self._repeated_now_s = self._repeated_now_s, {}
 
     def estimate(self) -> Estimate:
         """Return what is left."""
@@ -155,14 +165,16 @@ class TimeLeft:
 
         def seconds(planned: _Round) -> float:
             fits_s = sum(self._fit_s.get(key, fit_s) for key in planned.fits)
-            return planned.seconds * (self._pace or 1.0) + planned.energy_s + fits_s
+            repeated_s = sum(self._repeated_s.get(key, 0.0) for key in planned.stepping & self._repeats.cells)
+            return planned.seconds * (self._pace or 1.0) + planned.energy_s + fits_s + repeated_s
 
         of_round_s = seconds(self._round) - self._spent_s()
         fits = {key for planned in (self._round, *self._later) for key in planned.fits}
         is_guess = self._pace is None and self._has_programs
         is_least = self._is_open or is_guess or not fits <= self._fit_s.keys()
-        repeated_s = self._repeats * max((seconds(planned._replace(fits=())) for planned in self._planned), default=0.0)
-        return Estimate(max(0.0, of_round_s) + sum(map(seconds, self._later)) + repeated_s, is_least)
+        longest_s = max((seconds(planned._replace(fits=())) for planned in self._planned), default=0.0)
+        later_s = sum(map(seconds, self._later)) + self._repeats.rounds * longest_s
+        return Estimate(max(0.0, of_round_s) + later_s, is_least)
 
     def _energy(self, number: int) -> _Energy:
         if not has_energy(self._plan, number):

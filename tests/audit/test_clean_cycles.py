@@ -74,6 +74,9 @@ def test_a_ratio_comes_back_whatever_one_cell_suffers_in_disturbed_cycles(tmp_pa
     # All cycles: as where nobody counted what others took.
     every = json.loads(kit_compare(tmp_path, built, "--format", "json", "--all-cycles"))
     assert every["rule"] == "rounds-2"
+    noted = {note["what"]["code"]: note["what"]["values"] for note in every["notes"]}
+    assert noted["disturbed_cycles_count"].items() >= {"disturbed": 96 - 8 * 7, "cycles": 96}.items()
+    assert "disturbed_cycles_count" not in {note["what"]["code"] for note in shown["notes"]}
     for launch in (launch for result in built.cells for launch in result.launches):
         del launch.blocks.counters["machine.busy_ns"]
     row, before = next(row for row in every["groups"][0]["rows"] if row["name"] == "torch"), compared(built)["torch"]

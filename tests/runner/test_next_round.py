@@ -203,7 +203,7 @@ def test_a_round_without_enough_clean_cycles_is_measured_again_at_the_end(conduc
     assert rounds[0][1] < 3
     assert sorted(rounds) == [0, 1, 2, 3]
     assert all(rounds[number] == (4, 4) for number in (1, 2, 3))
-    assert run.watching.repeats[1:] == [1, 1, 0]
+    assert [repeats.rounds for repeats in run.watching.repeats[1:]] == [1, 1, 0]
     assert not profile.interrupted
     assert not folder_of(run.path).exists()
 

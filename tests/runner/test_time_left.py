@@ -6,6 +6,7 @@ from scripted_launcher import S, ScriptedLauncher, Watching
 from kit.profile.sensor import SensorReport
 from kit.runner import progress
 from kit.runner.interrupt import StopFlag
+from kit.runner.next_round import Repeats
 from kit.runner.progress import RunProgress
 from kit.runner.run import Run
 from kit.runner.time_left import TimeLeft
@@ -44,8 +45,8 @@ class Timed(Watching):
         self.notes.append(self.note())
 
 
-def timed(conducted, **fields):
-    run, launcher = conducted(**fields), ScriptedLauncher()
+def timed(conducted, others=lambda at_s: 0.0, **fields):
+    run, launcher = conducted(**fields), ScriptedLauncher(others=others)
     watching = Timed(run.plan, launcher)
     Run.begin(run.path, run.plan).run(watching, StopFlag(), start=launcher.start)
     return watching, launcher.now_ns
@@ -60,6 +61,22 @@ def test_after_the_first_round_it_is_what_the_rounds_took(conducted):
         assert left.seconds == pytest.approx((end_ns - at_ns) / S, abs=2.5)
     assert watching.notes[-1][1].seconds == 0
     assert not before.is_least
+
+
+def stays(at_s):
+    return 1.0
+
+
+def comes_and_goes(at_s):
+    return 1.0 if at_s % 2 < 0.5 else 0.0
+
+
+# The round beside a neighbour that stays is the only one that repeats; the other neighbour disturbs every round.
+@pytest.mark.parametrize("others", [stays, comes_and_goes])
+def test_later_rounds_repeat_cycles_as_the_first_unless_its_neighbour_stays(conducted, others):
+    watching, end_ns = timed(conducted, others, backends=["torch", "jax"], rounds=4, cycles=24)
+    at_ns, left = watching.notes[watching.at_round[1]]
+    assert left.seconds == pytest.approx((end_ns - at_ns) / S, rel=0.05)
 
 
 def test_a_fit_is_known_once_its_first_stretch_has_run(conducted):
@@ -117,6 +134,6 @@ def test_long_blocks_and_idle_are_known_beforehand_and_take_as_long_anywhere(con
     for number in range(2):
         time.round_begins(number, shared)
         now_ns += (5 + (2 * 10.4 + 6) * (energy_rounds == "all")) * S
-        time.round_done()
+        time.round_done(Repeats())
     # Two rounds, each of 5 s and what its joules take.
     assert time.estimate().seconds == pytest.approx(2 * 5 + blocks_s * (2 / 4 if energy_rounds == "all" else 1))
