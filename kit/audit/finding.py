@@ -37,6 +37,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         """The section of docs/audit.md."""
         return self.code.replace("_", "-")
 
+    @property
+    def about(self) -> str:
+        """The board or the variable that it is about; empty: it is about its cell or group."""
+        return str(self.values.get("board", self.values.get("variable", "")))
+
 
 class NotChecked(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that lacked what it needs, in one profile."""

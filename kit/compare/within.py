@@ -158,8 +158,11 @@ def _with_joules(numbers: Numbers, baseline: Numbers, versus: Versus | None) -> 
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:
-    """Return each finding of a cell once: a baseline is measured in every part of its group."""
-    return list({(finding.cell_key, finding.code): finding for finding in findings}.values())
+    """Return the gravest finding of each kind of a cell: a baseline is measured in every part of its group."""
+    kept: dict[tuple[str, str, str], Finding] = {}
+    for finding in findings:
+        kept.setdefault((finding.cell_key, finding.code, finding.about), finding)
+    return list(kept.values())
 
 
 def _break_even(result: CellResult, baseline: CellResult) -> BreakEven | None:

@@ -1,7 +1,7 @@
 """An audit as a report: findings gravest first, each with its evidence and remedy, then what could not be checked.
 
 quick-2026-11-25
-  warning  contention     torch, mlp train (worst of 5 of 12 cells): others took up to 23 % of 2 CPUs …
+  warning  contention     contention in mlp (torch, train): at worst others took 23 % … 2 of 12 cells have it, …
                           Stop other work, or run more rounds.  docs/audit.md#contention
 22 rules found nothing. Could not check 14: …
 """
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kit.audit.finding import SEVERITIES, Audit, Finding, NotChecked, Severity, at_least
 from kit.audit.rule import Audited
 from kit.compare.naming import cell_names, titles
 from kit.report.plain import one_line
-from kit.report.quantity import counted
+from kit.report.quantity import counted, several
 from kit.report.sentences import FINDINGS, REMEDIES, filled, sentence
 from kit.report.table import Case, Cell, Column, Report, Table
 
@@ -25,16 +25,17 @@ STYLES: Mapping[Severity, str] = {"bad": "red", "warning": "yellow", "note": ""}
 DOCS = "docs/audit.md"
 # More than these are a list nobody reads: JSON has all.
 REASONS_MAX, NAMES_MAX = 3, 3
+Names = Mapping[tuple[str, str], str]  # label of a profile, and key of a cell or group in it -> its name
 # Where a reason's explanation and remedy begin.
 CUT = re.compile(r" \(|; ")
 OF_PROFILE = "not in the profile"
 
 
 class _Alike(NamedTuple):
-    """Findings of one rule that say the same of several cells of one profile; the gravest is told."""
+    """Findings of one rule that say the same of several cells, groups or boards of one profile; the worst is told."""
 
     worst: Finding
-    cells: int
+    members: dict[tuple[str, str], Finding]  # by key of the cell or group, and what it is about
 
 
 def audit_report(audit: Audit, audited: Sequence[Audited], fail_on: Severity) -> Report:
@@ -61,7 +62,11 @@ def audit_report(audit: Audit, audited: Sequence[Audited], fail_on: Severity) ->
 def _headline(audit: Audit, audited: Sequence[Audited]) -> str:
     cells = sum(len(of.profile.cells) for of in audited)
     counts = Counter(finding.severity for finding in audit.findings)
-    listed = ", ".join(f"{counts[severity]} {severity}" for severity in STYLES if counts[severity])
+    listed = ", ".join(
+        f"{counts[severity]:,} bad" if severity == "bad" else counted(counts[severity], severity)
+        for severity in STYLES
+        if counts[severity]
+    )
     who = audited[0].label if len(audited) == 1 else counted(len(audited), "profile")
     return one_line(
         f"{who} · {counted(cells, 'cell')} · {counted(len(audit.rules), 'rule')} · {listed or 'no finding'}"
@@ -79,30 +84,45 @@ def _names(audited: Audited) -> dict[str, str]:
 
 
 def _alike(findings: Iterable[Finding]) -> list[_Alike]:
-    """Return findings of one code, severity and profile once, in the order of their gravest."""
-    sets: dict[tuple[str, str, str], list[Finding]] = {}
+    """Return findings of one code, severity, variable and profile once, in the order of their gravest."""
+    sets: dict[tuple[object, ...], _Alike] = {}
     for finding in findings:
-        sets.setdefault((finding.profile, finding.code, finding.severity), []).append(finding)
-    return [_Alike(of[0], len({finding.cell_key or finding.group for finding in of})) for of in sets.values()]
+        key = (finding.profile, finding.code, finding.severity, finding.values.get("variable"))
+        alike = sets.setdefault(key, _Alike(finding, {}))
+        alike.members.setdefault((finding.cell_key or finding.group, finding.about), finding)
+    return list(sets.values())
 
 
-def _table(label: str, alike: Sequence[_Alike], names: Mapping[tuple[str, str], str], cells: int) -> Table:
+def _table(label: str, alike: Sequence[_Alike], names: Names, cells: int) -> Table:
     rows = []
-    for worst, count in alike:
-        who = names.get((label, worst.cell_key)) or names.get((label, worst.group), "")
-        if count > 1:
-            who = f"{who} (the worst of {count}{f' of {cells} cells' if worst.cell_key else ''})"
+    for worst, members in alike:
+        listed = f" {_members(members.values(), names, cells)}" if len(members) > 1 else ""
         remedy = "" if worst.remedy is None else f"{filled(REMEDIES, worst.remedy.code, worst.remedy.values)}.  "
         rows += [
             [
                 Cell(worst.severity, STYLES[worst.severity]),
                 Cell(worst.rule.replace("_", "-")),
-                Cell(evidence(worst, one_line(who))),
+                Cell(f"{evidence(worst, _name(worst, names))}{listed}"),
             ],
             [Cell(""), Cell(""), Cell(f"{remedy}{DOCS}#{worst.anchor}", "dim")],
         ]
     columns = [Column("", right=False), Column("", right=False), Column("", right=False, folds=True)]
     return Table(one_line(label), columns, rows)
+
+
+def _members(findings: Collection[Finding], names: Names, cells: int) -> str:
+    """Return ``2 of 12 cells have it, the worst first: mlp (torch, train), mlp (jax, train).``, or so of boards."""
+    if all(finding.cell_key for finding in findings):
+        count = f"{len(findings)} of {counted(cells, 'cell')}"
+    else:
+        count = counted(len(findings), "board" if all("board" in finding.values for finding in findings) else "group")
+    return f"{count} have it, the worst first: {several([_name(finding, names) for finding in findings])}."
+
+
+def _name(finding: Finding, names: Names) -> str:
+    """Return the name of the board, cell or group that has it; empty: the profile as a whole has it."""
+    of_key = names.get((finding.profile, finding.cell_key)) or names.get((finding.profile, finding.group))
+    return one_line(str(finding.values.get("board") or of_key or finding.group))
 
 
 def evidence(finding: Finding, who: str) -> str:
@@ -153,7 +173,7 @@ def _missing_name(rule: str, alike: Sequence[NotChecked]) -> str:
     return f"{rule.replace('_', '-')}{'' if missing == of else f' in {missing} of {of} cells'}"
 
 
-def _records(audit: Audit, names: Mapping[tuple[str, str], str]) -> list[dict[str, object]]:
+def _records(audit: Audit, names: Names) -> list[dict[str, object]]:
     """Return a record a finding, one a rule that could not check or found nothing, and one a file that is none."""
     findings: list[dict[str, object]] = [
         {
@@ -161,7 +181,7 @@ def _records(audit: Audit, names: Mapping[tuple[str, str], str]) -> list[dict[st
             "profile": finding.profile,
             "rule": finding.rule.replace("_", "-"),
             "severity": finding.severity,
-            "subject": names.get((finding.profile, finding.cell_key), finding.group),
+            "subject": _name(finding, names),
             "rank": finding.rank,
             "cells": 1,
         }
@@ -191,7 +211,7 @@ def _records(audit: Audit, names: Mapping[tuple[str, str], str]) -> list[dict[st
     return [*findings, *missing, *quiet, *unread]
 
 
-def _cases(audit: Audit, names: Mapping[tuple[str, str], str], fail_on: Severity) -> list[Case]:
+def _cases(audit: Audit, names: Names, fail_on: Severity) -> list[Case]:
     """Return a case a rule: failed by its gravest finding, skipped where it could not check."""
     cases = []
     for of in audit.rules:
@@ -200,9 +220,7 @@ def _cases(audit: Audit, names: Mapping[tuple[str, str], str], fail_on: Severity
         case = Case(of.rule.replace("_", "-"), "kit audit")
         findings = [finding for finding in audit.findings if finding.rule == of.rule]
         missing = [item for item in audit.not_checked if item.rule == of.rule]
-        lines = [
-            evidence(finding, names.get((finding.profile, finding.cell_key), finding.group)) for finding in findings
-        ]
+        lines = [evidence(finding, _name(finding, names)) for finding in findings]
         if any(finding.severity in at_least(fail_on) for finding in findings):
             case = case._replace(outcome="failed", words=" ".join(lines), kind=findings[0].severity)
         elif missing:

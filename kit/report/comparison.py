@@ -222,7 +222,7 @@ def explanation(finding: Finding, who: str) -> Explanation:
 
 def explanations(group: GroupRows, *, whole: bool) -> list[Explanation]:
     """Return what explains the group's numbers, gravest first; at most EXPLANATIONS_MAX unless `whole`."""
-    names = {row.cell.key: row.name for row in group.rows}
+    names = {row.cell.key: row.name for row in group.rows} | {"": " · ".join(group.title)}
     findings = [
         finding
         for finding in group.findings

@@ -11,14 +11,17 @@ import msgspec
 import profile_builder as b
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from kit.audit.finding import AUDIT_SCHEMA, Audit
 from kit.audit.rule import all_rules
 from kit.cli.app import app
 from kit.errors import KitError
+from kit.profile.identity import AcceleratorState
 from kit.profile.json_schema import json_schema
 from kit.report.sentences import FINDINGS
 
+STALLING = {"mlp": 0.4, "cnn": 0.3, "rnn": 0.0}
 # Rules that can be asked of these profiles, and find nothing where nothing is planted.
 QUIET = "stalls,cpus-beyond,missing-cell"
 
@@ -112,6 +115,44 @@ def test_bad_input_is_one_line(folder, words, says):
     assert says in (error.format_message() if hasattr(error, "format_message") else str(error))
     assert isinstance(error, KitError) or type(error).__module__.startswith("click")
     assert "\n" not in str(error)
+
+
+def shown_by(folder, built, *words):
+    b.write(folder / "run.json", built)
+    return " ".join(audit(folder, "run.json", *words).stdout.split())
+
+
+def test_like_findings_are_one_line_with_their_number_and_names(tmp_path):
+    ids = [f"0000:0{place}:00.0" for place in range(8)]
+    unknown = dict.fromkeys(AcceleratorState.__struct_fields__[1:7]) | {"power_cap_default_w": 700.0}
+    boards = [
+        AcceleratorState(
+            **unknown | {"name": f"gpu {place}", "device_id": bus, "power_cap_w": 300.0 if place else 700.0}
+        )
+        for place, bus in enumerate(ids)
+    ]
+    built = b.profile(b.group("mlp train", b.member("torch", device="gpu", launch={"device_ids": ids})))
+    built.state = replace(built.state, before=replace(built.state.before, accelerators=boards))
+    shown = shown_by(tmp_path, built, "--rule", "cap-below-default")
+    assert "7 warnings" in shown and shown.count("cap-below-default") == 2  # and the page of the manual
+    assert "7 boards have it, the worst first: gpu 1, gpu 2, gpu 3, gpu 4, gpu 5, gpu 6, gpu 7" in shown
+    groups = [b.group(net, b.member("torch", 2.0, net, stall=stall)) for net, stall in STALLING.items()]
+    shown = shown_by(tmp_path, b.profile(*groups), "--rule", "stalls")
+    assert "2 of 3 cells have it, the worst first: mlp (torch, train, batch 128), cnn (torch" in shown
+
+
+def test_each_variable_that_binds_one_framework_is_named(tmp_path):
+    names = ("OMP_PROC_BIND", "KMP_BLOCKTIME")
+    torch = b.member("torch", launch={"environment": dict.fromkeys(names, "1")})
+    members = torch, b.member("jax", launch={"environment": {}})
+    built = b.profile(
+        b.group("mlp train", *members),
+        b.group("cnn train", *(b.member(of.cell.backend, workload="cnn", launch=of.launch) for of in members)),
+    )
+    shown = shown_by(tmp_path, built, "--rule", "variable-binds-one")
+    assert all(f"{name}=1" in shown for name in names)
+    assert shown.count("2 of 4 cells have it, the worst first: mlp (torch, train, batch 128), cnn (torch") == 2
+    assert "4 notes" in shown
 
 
 def test_every_rule_and_every_finding_has_its_section_and_sentence(request):

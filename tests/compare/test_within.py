@@ -2,10 +2,12 @@ import profile_builder as b
 import pytest
 
 from kit.audit.audit import findings_of as audit
+from kit.audit.finding import Finding
 from kit.compare.fail_if_slower import limit_slow_downs
 from kit.compare.within import compare_within, round_ratios
 from kit.errors import KitError
 from kit.profile.launch import Fit, Phase
+from kit.profile.schema import PART
 from kit.profile.store import read_profile
 from kit.report.answer import answer
 from kit.report.conclusions import group_sentences
@@ -354,6 +356,18 @@ def test_findings_stand_under_the_group_they_are_of():
     )
     first, second = compared(profile, findings=audit(profile)).groups
     assert [finding.code for finding in first.findings] == ["page_faults"] and not second.findings
+
+
+def test_of_findings_of_one_kind_the_gravest_of_each_variable_is_kept():
+    built = b.profile(b.group("g", b.member("torch"), b.member("jax")))
+    found = [
+        Finding(code="variable_binds_one", severity=severity, values={"variable": name}, group=group, cell_key=key)
+        for key in [built.cells[0].key]
+        for group in ("g", f"g{PART}1")
+        for name, severity in (("OMP_NUM_THREADS", "warning"), ("KMP_BLOCKTIME", "note"))
+    ]
+    kept = compared(built, findings=found).groups[0].findings
+    assert kept == found[:2]
 
 
 def test_a_workload_with_parameters_is_itself_when_it_is_read_again(tmp_path):

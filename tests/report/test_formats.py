@@ -122,6 +122,15 @@ def test_energy_has_a_column_where_any_row_has_it():
     assert "J/1k" in shown and "CPU s/1k" not in shown and "energy: no sensor" not in shown
 
 
+def test_what_is_found_of_a_whole_group_stands_under_its_table():
+    members = [
+        b.member(name, ms, launch={"energy": b.energy(11.0, tier=tier)})
+        for name, ms, tier in (("torch", 2.0, "device_counter"), ("jax", 4.0, "modelled"))
+    ]
+    shown = text(within(b.profile(b.group("mlp train", *members))))
+    assert "docs/audit.md#modelled-beside-measured" in shown
+
+
 def test_wide_has_the_rest():
     shown, usual = (text(example(), wide=wide).rpartition("kit compare")[0] for wide in (True, False))
     for title in ("p95", "p99", "drift of the machine", "CPUs used", "ratio of times", "raw step", "median"):
