@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from kit.compare.explaining_facts import FACTS, CellFacts, Fact, Facts
+from kit.compare.naming import axes_of
 from kit.compare.rows import Grade, Mismatch
 from kit.errors import KitError
 from kit.profile.cell import AXES, Cell
@@ -21,7 +22,6 @@ from kit.profile.reason import Value
 from kit.stats.parity import max_relative_difference
 from kit.workloads.parity import parity_tolerance
 
-INCOMPATIBLE_KINDS = [kind for kind, fact in FACTS.items() if fact.grade == "incompatible"]
 # Of a kind that another kit knows.
 UNKNOWN = Fact("noted")
 
@@ -44,16 +44,18 @@ AXES_APART_MAX = 2
 def nothing_common(base_label: str, base_cells: Sequence[Cell], label: str, cells: Sequence[Cell]) -> KitError:
     """Return the error that says in which axes the cells of two sides differ, and what would make one common."""
     for count in range(1, AXES_APART_MAX + 1):
-        for axes in combinations([axis for axis in AXES if axis != "device"], count):
+        for axes in combinations([axis for axis in axes_of([*base_cells, *cells]) if axis != "device"], count):
             known = {cell.key_without(("device", *axes)): cell for cell in reversed(base_cells)}
             for cell in cells:
-                if (base := known.get(cell.key_without(("device", *axes)))) is not None:
+                base = known.get(cell.key_without(("device", *axes)))
+                if base is not None and all(base.value(axis) != cell.value(axis) for axis in axes):
                     apart = ", ".join(
                         f"{axis.replace('_', ' ')} {_value(base, axis)} in {base_label}, "
                         f"{_value(cell, axis)} in {label}"
                         for axis in axes
                     )
                     options = [(OPTIONS[axis], base.value(axis)) for axis in axes if axis in OPTIONS]
+                    options += [("--parameter", f"{axis}={base.value(axis)}") for axis in axes if axis not in AXES]
                     given = " ".join(f"{option} {value}" for option, value in options if value is not None)
                     left_out = " ".join(option for option, value in options if value is None)
                     words = [f"with {given}" if given else "", f"without {left_out}" if left_out else ""]
@@ -90,13 +92,14 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
         precision: of the cell; it decides how far losses may differ that are called equal.
         like_hardware: all ran on the same hardware, as far as recorded.
     """
-    holders: dict[str, dict[Value | None, list[str]]] = {kind: {} for kind in INCOMPATIBLE_KINDS}
+    kinds = [kind for kind, fact in FACTS.items() if fact.grade == "incompatible"]
+    holders: dict[str, dict[Value | None, list[str]]] = {kind: {} for kind in kinds}
     first: CellFacts | None = None
     for label, facts in cells:
         first = first or facts
         same = facts == first or _same_losses(facts, first, parity_tolerance(precision, like_hardware=like_hardware))
-        values = facts._asdict() | {"arithmetic": "its losses" if same else "other losses"}
-        for kind in INCOMPATIBLE_KINDS:
+        values = facts._asdict() | facts.of_run | {"arithmetic": "its losses" if same else "other losses"}
+        for kind in kinds:
             if values[kind]:
                 holders[kind].setdefault(values[kind], []).append(label)
     # What one machine is told to do is a choice; on another machine it is what that machine has.

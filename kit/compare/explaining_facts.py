@@ -31,7 +31,7 @@ class Fact(NamedTuple):
     """A kind of fact: how grave a difference in it is, how it is read, and what people are told of it."""
 
     grade: Grade
-    read: Callable[[Profile], Reading] | None = None  # None: of a cell, in `CellFacts`
+    read: Callable[[Profile], Reading] | None = None  # None: of a cell, a field of `CellFacts`
     title: str = ""  # where the kind does not say it by itself
     effect: str = ""  # what a difference may do to the numbers, where it does not explain itself
     negligible: float = 0  # by how much two profiles may differ before it is called a difference
@@ -40,27 +40,28 @@ class Fact(NamedTuple):
 
 
 class CellFacts(NamedTuple):
-    """What the launches of one cell ran on and with; empty: not recorded."""
+    """What keeps one cell apart from another's: what its launches ran on and with; empty: not recorded."""
 
     data: str
     threads: str
     epochs: str  # of fits
     losses: tuple[float, ...]
     start: str  # hashes of the first weights and batches: losses from others do not compare
+    of_run: dict[str, str]  # by kind: the incompatible facts that are read from its profile
 
 
 def facts_of(profile: Profile) -> Facts:
-    """Return what is so in one profile."""
+    """Return what is so in one profile, but for what keeps its cells apart: they have that."""
     facts: Facts = {}
     for kind, fact in FACTS.items():
-        reading = fact.read(profile) if fact.read is not None else {}
+        reading = fact.read(profile) if fact.read is not None and fact.grade != INCOMPATIBLE else {}
         values = reading if isinstance(reading, dict) else {kind: reading}
         facts |= {(kind, name): value for name, value in values.items() if value is not None or not fact.is_optional}
     return facts
 
 
-def cell_facts(launches: Iterable[Launch]) -> CellFacts:
-    """Return them of all launches of a cell; losses of the first that has them."""
+def cell_facts(launches: Iterable[Launch], profile: Profile) -> CellFacts:
+    """Return them of all launches of a cell of the profile; losses of the first that has them."""
     known = list(launches)
     parity = next((launch.parity for launch in known if launch.parity is not None), None)
     return CellFacts(
@@ -71,7 +72,19 @@ def cell_facts(launches: Iterable[Launch]) -> CellFacts:
         epochs=_joined(_epochs(launch.fit) for launch in known if launch.fit is not None),
         losses=tuple(parity.losses) if parity is not None else (),
         start=f"{parity.weights_sha256} {parity.batches_sha256}" if parity is not None else "",
+        of_run={
+            kind: _as_one(fact.read(profile))
+            for kind, fact in FACTS.items()
+            if fact.read is not None and fact.grade == INCOMPATIBLE
+        },
     )
+
+
+def _as_one(reading: Reading) -> str:
+    """Return what was read of one kind as one value; empty: nothing."""
+    if isinstance(reading, dict):
+        return ", ".join(f"{name} {value}" for name, value in sorted(reading.items()) if value is not None)
+    return "" if reading is None else str(reading)
 
 
 def _epochs(fit: Fit) -> str:

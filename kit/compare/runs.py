@@ -77,7 +77,7 @@ class WholeGroup(NamedTuple):
             group=self.key,
             name=self.names[key],
             numbers=numbers,
-            facts=cell_facts(result.launches),
+            facts=cell_facts(result.launches, self.counted.profile),
             marks=[mark for launch in launches for mark in launch_marks(launch)] if details else [],
             failure=first_failure(result.launches),
         )

@@ -90,7 +90,7 @@ class _Column(NamedTuple):
     """One device of one profile."""
 
     head: TableColumn
-    hardware: str  # hash
+    profile: Profile
     cells: dict[RowKey, list[CellResult]]
     values: dict[RowKey, dict[FigureName, Figure]]
 
@@ -112,13 +112,13 @@ def suite_table(
     columns = []
     for label, profile in given:
         run = reduce_run(label, profile, details=False) if profile.measured else None  # null: published
-        hardware, counted = profile.identity.hardware_sha256, count_cycles(profile)
+        counted = count_cycles(profile)
         for device in sorted({result.cell.device for result in profile.cells}, key=_rank):
             results = [result for result in counted.profile.cells if result.cell.device == device]
             cells = {row: [result for result in results if _row_key(result.cell, axes, profile) == row] for row in rows}
             if any(cells.values()):
                 values = {row: _figures(run, counted, of_row, figures) for row, of_row in cells.items()}
-                columns.append(_Column(_head(label, device, profile, results), hardware, cells, values))
+                columns.append(_Column(_head(label, device, profile, results), profile, cells, values))
     for column in columns:
         # Gains are over a CPU of the same document, or measured like it.
         cpus = [other for other in columns if other.head.device == "cpu" and other.head.source == column.head.source]
@@ -298,8 +298,9 @@ def _blocking(column: _Column, base: _Column, row: RowKey, time: FigureName) -> 
         result = next((result for result in place.cells[row] if result.cell.task == TIMED[time]), None)
         if result is None:
             return None
-        of_cell, precision = cell_facts(result.launches), result.cell.precision
+        of_cell, precision = cell_facts(result.launches, place.profile), result.cell.precision
         # A pass over the test split takes as long after one epoch as after ten.
         facts.append((place.head.profile, of_cell._replace(epochs="") if time == "test_time_s" else of_cell))
-    like = (base.hardware, base.head.device) == (column.hardware, column.head.device)
+    machines = [(place.profile.identity.hardware_sha256, place.head.device) for place in (base, column)]
+    like = machines[0] == machines[1]
     return next(iter(blocking(cell_mismatches(facts, precision, like_hardware=like))), None)

@@ -4,6 +4,7 @@ import pytest
 
 from kit.compare.across import compare_runs
 from kit.compare.comparability import NotComparableError
+from kit.compare.explaining_facts import FACTS, Fact
 from kit.compare.fail_if_slower import limit_slow_downs
 from kit.compare.runs import reduce_run
 from kit.errors import KitError
@@ -168,6 +169,31 @@ def test_other_threads_on_other_hardware_only_warn():
 def test_runs_without_a_common_cell_are_refused_whatever_is_forced(other, says):
     with pytest.raises(NotComparableError, match=says):
         compared([run("before"), reduce_run("x", b.profile(b.group("of x", other)))], force=True)
+
+
+def test_runs_of_other_parameters_are_told_which_to_measure():
+    first, other = (
+        reduce_run(
+            label, b.profile(b.group("g", b.member(workload="dblstm", parameters={"layers": 2, "units": units})))
+        )
+        for label, units in (("a", 64), ("b", 128))
+    )
+    with pytest.raises(NotComparableError, match="units 64 in a, 128 in b; measure b with --parameter units=64"):
+        compared([first, other._replace(id="b")])
+
+
+@pytest.mark.parametrize("read", [lambda profile: profile.label, lambda profile: {"core": profile.label}])
+def test_a_fact_of_whole_runs_keeps_all_cells_apart_by_its_entry_alone(read, monkeypatch):
+    monkeypatch.setitem(FACTS, "warp_core", Fact("incompatible", read, option="one --core"))
+    runs = [run(label, given_label=label) for label in ("cold", "hot")]
+    with pytest.raises(
+        NotComparableError, match=r"warp core .*hot in hot, .*cold in cold; measure both with one --core"
+    ):
+        compared(runs)
+    forced = compared(runs, force=True)
+    assert [mismatch.kind for mismatch in forced.mismatches] == ["warp_core"]
+    assert [mismatch.kind for row in forced.groups[0].rows for mismatch in row.blocked] == ["warp_core"]
+    assert versus_of(compared([run("a", given_label="hot"), run("b", given_label="hot")])) is not None
 
 
 def test_one_blocked_cell_does_not_keep_the_others_apart():
