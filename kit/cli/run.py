@@ -287,7 +287,7 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
             raise click.UsageError(f"--ceilings: {names} has no operations that show what it reaches; leave it out")
     check_devices(planned)
     check_hosts(planned, variants, options["hosts"])
-    check_counts(planned, len(usable_cpus()), options["hosts"])
+    check_counts(planned, variants, len(usable_cpus()), options["hosts"])
     cells, skipped = drop_missing_backends(planned, variants, axes["backends"])
     for entry in skipped:
         click.echo(f"kit: skipped: {sentence(entry.reason)}", err=True)

@@ -77,8 +77,15 @@ class Device:
         return {}
 
     def shown_to_rank(self, rank: int, environment: Mapping[str, str]) -> Mapping[str, str]:
-        """Return variables that show a rank its own, of those that `environment` shows all ranks."""
+        """Return variables that show a rank its own, of those that `environment` shows all ranks.
+
+        Raises:
+            KitError: `environment` shows fewer.
+        """
         return {}
+
+    def check_count(self, count: int, environment: Mapping[str, str]) -> None:
+        """Raise KitError where a process with this environment certainly sees fewer than `count` of them."""
 
     def is_exclusive(self, count: int) -> bool:
         """Whether only one process at a time may hold the first `count` of them."""

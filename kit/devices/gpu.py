@@ -7,11 +7,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from itertools import product
+from itertools import product, takewhile
 from pathlib import Path
 from typing import Any
 
 from kit.devices.device import DEV, Condition, Device, InContainer
+from kit.errors import KitError
 from kit.profile.identity import Accelerator, AcceleratorState
 from kit.profile.reason import Reason, reason
 from kit.sensors import cuda, nvml
@@ -80,7 +81,20 @@ class Gpu(Device):
     def shown_to_rank(self, rank: int, environment: Mapping[str, str]) -> Mapping[str, str]:
         """Return the variable with one entry."""
         given = environment.get(VISIBLE)
-        return {VISIBLE: str(rank) if given is None else given.split(",")[rank]}
+        if given is None:
+            return {VISIBLE: str(rank)}
+        entries = _entries(given)
+        if rank >= len(entries):
+            raise KitError(f"rank {rank} has no gpu: {VISIBLE}={given} shows {len(entries)}; give fewer --devices")
+        return {VISIBLE: entries[rank]}
+
+    def check_count(self, count: int, environment: Mapping[str, str]) -> None:
+        """Compare with the entries of the variable; without it the framework counts."""
+        given = environment.get(VISIBLE)
+        if given is not None and len(entries := _entries(given)) < count:
+            raise KitError(
+                f"--devices {count}: {VISIBLE}={given} shows {len(entries)} gpu; name more in it, or give fewer"
+            )
 
     def why_missing(self, dev: Path = DEV) -> Reason | None:
         """One that another process holds for itself is missing, too."""
@@ -176,12 +190,18 @@ def _used(count: int, environment: Mapping[str, str]) -> list[nvml.Board]:
     if VISIBLE not in environment:
         return boards[:count]
     used = []
-    for entry in environment[VISIBLE].split(",")[:count]:
-        board = next((board for board in boards if _is_named(board, entry.strip(), environment)), None)
+    for entry in _entries(environment[VISIBLE])[:count]:
+        board = next((board for board in boards if _is_named(board, entry, environment)), None)
         if board is None:
             break  # CUDA reads no further
         used.append(board)
     return used
+
+
+def _entries(visible: str) -> list[str]:
+    """Return the boards that CUDA reads from the variable: it stops at the first entry that can name none."""
+    entries = [entry.strip() for entry in visible.split(",")]
+    return list(takewhile(lambda entry: entry.isdecimal() or entry.startswith(("GPU-", "MIG-")), entries))
 
 
 def _is_named(board: nvml.Board, entry: str, environment: Mapping[str, str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -60,10 +61,13 @@ def check_devices(cells: Sequence[Cell]) -> None:
             )
 
 
-def check_counts(cells: Sequence[Cell], cpus: int, hosts: int = 1) -> None:
+def check_counts(cells: Sequence[Cell], variants: Sequence[Variant], cpus: int, hosts: int = 1) -> None:
     """Raise KitError where a cell has more devices than there are; what only a framework can count is left to it."""
+    environments = {variant.name: {**os.environ, **variant.env} for variant in variants}
     for cell in cells:
-        if cell.device == "cpu" and cell.devices // min(cell.devices, hosts) > cpus:
+        devices_per_host = cell.devices // min(cell.devices, hosts)
+        DEVICES[cell.device].check_count(devices_per_host, environments[cell.variant])
+        if cell.device == "cpu" and devices_per_host > cpus:
             raise KitError(
                 f"--devices {cell.devices}: on a CPU each takes one of its own, and {cpus} may be used; give fewer"
             )

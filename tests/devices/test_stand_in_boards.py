@@ -122,6 +122,15 @@ def test_a_board_that_another_process_holds_alone_is_refused_in_one_line(with_gp
     assert "another process holds GPU 0" in line
 
 
+@pytest.mark.parametrize("visible", ["0", "1,-1", "GPU-stand-in-0,"])
+def test_more_boards_than_are_visible_are_refused_in_one_line(with_gpu, visible):
+    options = ["--devices", "2", "--backend", "torch"]
+    done, launches = with_gpu(options=options, NVML_BOARDS="2", CUDA_VISIBLE_DEVICES=visible)
+    assert launches is None
+    (line,) = done.stderr.splitlines()
+    assert "--devices 2" in line and "1 gpu" in line and f"CUDA_VISIBLE_DEVICES={visible}" in line
+
+
 @pytest.mark.parametrize("wrong", ["no_permission", "no_driver", "no_gpu", "mismatch"])
 def test_boards_that_cannot_be_reached_are_refused_in_one_line(with_gpu, wrong):
     done, launches = with_gpu(wrong)

@@ -9,6 +9,8 @@ from types import SimpleNamespace
 import pytest
 from profile_builder import cell
 
+from kit.devices.catalog import DEVICES
+from kit.errors import KitError
 from kit.profile.cell import Variant
 from kit.runner.processes import container
 from kit.runner.processes.process import MemberRequest
@@ -85,6 +87,13 @@ def test_a_cpu_member_opens_no_board_and_no_platform_but_the_cpus(seen_by_a_memb
 def test_a_gpu_member_sees_the_first_boards_that_it_may(seen_by_a_member, environment, devices, boards):
     seen, platforms, _ = seen_by_a_member("gpu", devices, **environment)
     assert (seen, platforms) == (boards, None)
+
+
+def test_a_rank_is_shown_its_own_board_and_refused_where_there_is_none():
+    gpu = DEVICES["gpu"]
+    assert gpu.shown_to_rank(1, {"CUDA_VISIBLE_DEVICES": "3,2"}) == {"CUDA_VISIBLE_DEVICES": "2"}
+    with pytest.raises(KitError, match="CUDA_VISIBLE_DEVICES=0"):
+        gpu.shown_to_rank(1, {"CUDA_VISIBLE_DEVICES": "0"})
 
 
 def test_a_member_in_a_container_is_given_the_same(monkeypatch):
