@@ -337,6 +337,14 @@ class Exercise:
                     module.op_callbacks.remove_op_callback(callback)
                 self.facts["waits"] = ran
         if self.name == "torch":
+            for channels in (1, 3):
+                images = replace(small.SMALL_CNN, input_shape=(9, 7, channels))
+                (batch_of_images,) = small.random_batches(images, count=1)
+                key = f"strides of images/{channels}"
+                with self.answers(key), self.as_gpu():
+                    resident = self.build(images, device="gpu").put(batch_of_images)[0]
+                    fed = self.build(images, device="gpu", feed="host")._tensors(batch_of_images)[0]
+                    self.facts[key] = resident.stride(), fed.stride()
             with self.answers("pinned"), self.as_gpu() as module:
                 program, pinned, copied = self.build(of, device="gpu", feed="host"), [], []
                 to = module.torch.Tensor.to

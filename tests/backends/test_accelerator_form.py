@@ -28,6 +28,12 @@ def test_pytorchs_host_feed_is_pinned_once_and_copied_without_a_wait(exercise_of
     assert asynchronous == [True] * 4, "inputs and targets of two steps"
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_pytorchs_images_lie_channels_first_on_a_device_whatever_the_number_of_channels(exercise_of, channels):
+    by_feed = exercise_of("torch").facts[f"strides of images/{channels}"]
+    assert by_feed == [[9 * 7 * channels, 9 * 7, 7, 1]] * 2
+
+
 SWITCHES = {
     "tensorflow": ("tensor_float_32", {"float32": "False", "tf32": "True", "default": "True"}),
     "torch": ("cudnn.allow_tf32", {"float32": "False", "tf32": "True", "default": "True"}),

@@ -200,17 +200,14 @@ class TorchProgram(Program):
 
     def _tensors(self, batch: HostBatch) -> TorchBatch:
         """Return the batch on the device; on a CPU the inputs share its memory, as a DataLoader's would."""
-        inputs = torch.from_numpy(batch.inputs)
+        # From memory that is not pinned a copy returns once it may be written to again, whatever is asked for.
+        inputs = torch.from_numpy(batch.inputs).to(self._device, non_blocking=self._on_gpu)
         if self._image:
             inputs = inputs.movedim(-1, 1)  # the shape is channels first now, the bytes still lie channels last
             if self._layout is torch.contiguous_format:
-                inputs = inputs.reshape(self._channels_first)
-        targets = torch.from_numpy(batch.targets)
-        # From memory that is not pinned a copy returns once it may be written to again, whatever is asked for.
-        return (
-            inputs.to(self._device, non_blocking=self._on_gpu),
-            targets.to(self._device, torch.int64, non_blocking=self._on_gpu),
-        )
+                # Of one channel no byte moves, and only the reshape renews the strides, by which cuDNN tells layouts.
+                inputs = inputs.contiguous().reshape(self._channels_first)
+        return inputs, torch.from_numpy(batch.targets).to(self._device, torch.int64, non_blocking=self._on_gpu)
 
 
 class TorchBackend:
