@@ -48,12 +48,12 @@ class _Block(NamedTuple):
 
 
 def _joules(member: Member) -> list[_Block]:
-    """Return what every sensor gave of the member's long blocks."""
+    """Return what every sensor gave of the member's long blocks; nothing gives joules back."""
     return [
-        _Block(energy, launch.round, energy.joules_j / energy.window_ns * 1e9)
+        _Block(energy, launch.round, (energy.joules_j or 0) / (energy.window_ns or 1) * 1e9)
         for launch in member.launches.values()
         for energy in launch.energy
-        if energy.of == "steady" and energy.joules_j and energy.window_ns
+        if energy.of == "steady" and (energy.joules_j or 0) > 0 and (energy.window_ns or 0) > 0
     ]
 
 
@@ -158,7 +158,8 @@ def counter_reset(member: Member) -> Outcome:
 @rule("member", worst="warning", on="accelerator")
 def beats_with_sensor(member: Member) -> Outcome:
     """Find steps in time with a board that looks for a part of each 100 ms: some phases of the step are never seen."""
-    blocks = [block.energy for block in _figures(member) if block.energy.steps]
+    known = (block.energy for block in _figures(member))
+    blocks = [energy for energy in known if (energy.steps or 0) > 0 and energy.block_ns > 0]
     if not blocks:
         return reason("not_recorded", what="steps") if _figures(member) else NOT_APPLICABLE
     unseen_pct = {_unseen_pct(energy.block_ns / (energy.steps or 1), energy.block_ns): energy for energy in blocks}

@@ -25,6 +25,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity
     values: dict[str, Value] = {}  # the evidence, units in their names
     rank: float = 0.0  # percent of the time that it concerns: of like severity, the larger is told first
+    because: Reason | None = None  # what the profile has as the cause; null: the evidence says all
     remedy: Reason | None = None  # what to try; null: nothing that is known to help
     explains: tuple[str, ...] = ()  # codes that say less about the same and are left out beside this one
     profile: str = ""  # label; of several, which one stands out

@@ -75,14 +75,13 @@ def missing_cell(audited: Audited) -> Outcome:
         launches = results[key].launches if key in results else []
         if not any(launch.gave_number for launch in launches):
             why = next((launch.failure for launch in launches if launch.failure is not None), None)
-            values = (
-                {"phase": why.phase, "failure": why.reason.code} if why is not None else {"phase": "", "failure": ""}
-            )
+            unreached = reason("run_interrupted" if audited.profile.interrupted else "not_measured")
             findings.append(
                 Finding(
                     code="missing_cell",
                     severity="warning",
-                    values=dict(values),
+                    values={} if why is None else {"phase": why.phase},
+                    because=unreached if why is None else why.reason,
                     rank=100.0,
                     remedy=reason("resume_or_fix"),
                     cell_key=key,

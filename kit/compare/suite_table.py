@@ -189,9 +189,9 @@ def _head(label: str, device: str, profile: Profile, cells: Sequence[CellResult]
 
 def _row_key(cell: Cell, axes: Sequence[str], profile: Profile) -> RowKey:
     # A document's batch of 0, and a parameter that it lacks: it does not say.
-    none = NONE if profile.measured else ANY
+    unstated = () if profile.measured else (0, UNKNOWN, None)
     values = (cell.value(axis) for axis in axes)
-    return tuple(ANY if value in (0, UNKNOWN) else none if value is None else str(value) for value in values)
+    return tuple(ANY if value in unstated else NONE if value is None else str(value) for value in values)
 
 
 def _in_order(rows: Sequence[RowKey]) -> list[RowKey]:

@@ -84,10 +84,11 @@ def _names(audited: Audited) -> dict[str, str]:
 
 
 def _alike(findings: Iterable[Finding]) -> list[_Alike]:
-    """Return findings of one code, severity, variable and profile once, in the order of their gravest."""
+    """Return findings of one code, severity, variable, cause and profile once, in the order of their gravest."""
     sets: dict[tuple[object, ...], _Alike] = {}
     for finding in findings:
-        key = (finding.profile, finding.code, finding.severity, finding.values.get("variable"))
+        cause = finding.because and finding.because.code
+        key = (finding.profile, finding.code, finding.severity, finding.values.get("variable"), cause)
         alike = sets.setdefault(key, _Alike(finding, {}))
         alike.members.setdefault((finding.cell_key or finding.group, finding.about), finding)
     return list(sets.values())
@@ -127,7 +128,8 @@ def _name(finding: Finding, names: Names) -> str:
 
 def evidence(finding: Finding, who: str) -> str:
     """Return a finding's evidence in words; `who` is the cell's or the group's name."""
-    return filled(FINDINGS, finding.code, {"who": who, **finding.values})
+    because = {} if finding.because is None else {"because": sentence(finding.because)}
+    return filled(FINDINGS, finding.code, {"who": who, **because, **finding.values})
 
 
 def _unread(audit: Audit) -> list[str]:

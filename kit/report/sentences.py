@@ -91,6 +91,7 @@ REASONS: Templates = {
     "threads_left_to_framework": "a variant sets variables for threads, and the framework tells no number",
     "threads_hardly_ran": "its busiest thread ran for {busiest_ns} in its blocks: {needed_ns} are needed to tell",
     "threads_by_environment": "set by environment variables, which its framework reads",
+    "run_interrupted": "the run was interrupted before it",
     "run_resumed": "the run was resumed: counters began anew",
     # Marks.
     "trending": "its ratio to the others moved by {change_pct} from the first to the last third of a round",
@@ -390,7 +391,7 @@ FINDINGS: Templates = {
     "{steal_pct:.0f} %) while none was idle; {left_out} of {cycles} cycles do not count for it.",
     "parity": "{who} computes other losses than the rest: {difference:.0e} apart.",
     "loss_not_finite": "{who}: its loss or output was not finite in {launches} of {of_launches} launches.",
-    "missing_cell": "{who} was planned and gave no number: {failure} {phase}",
+    "missing_cell": "{who} was planned and gave no number: {because}.",
     "empty_input": "nothing was measured: {cells} cells and {launches} launches, none with a number.",
     "identity_contradicts_itself": "its launches contradict its identity: {fact}: {identity} there, {launch} in one.",
     "sampling_gaps": "{who}: readings of sensors are missing in {launches} of {of_launches} launches.",

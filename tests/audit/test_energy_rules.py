@@ -108,6 +108,15 @@ def test_joules_that_nobody_claims_need_not_be_held_to(rule):
         assert outcome.outcome == "not_applicable"
 
 
+@pytest.mark.parametrize("odd", [{"joules_j": -5.0}, {"window_ns": -10 * S}, {"block_ns": 0}, {"steps": -1}], ids=str)
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_no_rule_breaks_on_odd_joules(odd, device):
+    name = "nvml.0.energy" if device == "gpu" else "rapl.package-0"
+    members = [b.member(of, device=device, launch={"energy": [entry(sensor=name, **odd)]}) for of in ("torch", "jax")]
+    built = b.profile(b.group("mlp train", *members), rounds=8, cycles=3)
+    audit([Audited("x", built)], list(BY_NAME.values()))
+
+
 def test_why_there_are_no_joules_is_told_once():
     refused = entry(joules_j=None, window_ns=None, reason=reason("energy_gap", gap_s=3.0, most_s=1.0))
     assert findings("no_joules", refused) == ([], ["energy_gap"])

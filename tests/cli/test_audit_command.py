@@ -19,6 +19,7 @@ from kit.cli.app import app
 from kit.errors import KitError
 from kit.profile.identity import AcceleratorState
 from kit.profile.json_schema import json_schema
+from kit.profile.reason import reason
 from kit.report.sentences import FINDINGS
 
 STALLING = {"mlp": 0.4, "cnn": 0.3, "rnn": 0.0}
@@ -139,6 +140,15 @@ def test_like_findings_are_one_line_with_their_number_and_names(tmp_path):
     groups = [b.group(net, b.member("torch", 2.0, net, stall=stall)) for net, stall in STALLING.items()]
     shown = shown_by(tmp_path, b.profile(*groups), "--rule", "stalls")
     assert "2 of 3 cells have it, the worst first: mlp (torch, train, batch 128), cnn (torch" in shown
+
+
+def test_why_a_cell_has_no_number_is_said_in_words(tmp_path):
+    killed = dict.fromkeys(range(8), reason("out_of_memory", signal="SIGKILL"))
+    built = b.profile(b.group("mlp train", b.member("torch", failed_rounds=killed), b.member("jax")), interrupted=True)
+    built.cells[1].launches.clear()
+    shown = shown_by(tmp_path, built, "--rule", "missing-cell")
+    assert "killed for lack of memory (SIGKILL)." in shown and "interrupted before it." in shown
+    assert "out_of_memory" not in shown
 
 
 def test_each_variable_that_binds_one_framework_is_named(tmp_path):

@@ -55,6 +55,12 @@ def test_show_has_fits_and_every_class():
     assert classes[3].split()[1:] == ["macro", "85.35", "85.00", "84.96"]
 
 
+def test_a_measured_parameter_of_0_is_itself():
+    members = [b.member("torch", workload="mine", parameters={"skip": skip}) for skip in (0, 1)]
+    table = suite_table("mine", ["workload"], ["train_sample_ns"], [("x", b.profile(b.group("g", *members)))])
+    assert table.rows == [("mine", "0"), ("mine", "1")]
+
+
 def entries(table, row, column=0):
     return table.values[table.rows.index(row)][column]
 
