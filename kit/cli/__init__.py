@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import sys
+from pathlib import Path
 
 import click
 
@@ -51,7 +52,7 @@ def main() -> None:
     except (click.exceptions.Abort, KeyboardInterrupt):
         code = EXIT_INTERRUPTED
     except OSError as error:
-        code = _output_failed(error)
+        code = _file_failed(error)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -60,12 +61,25 @@ def _failed(line: str, code: int) -> int:
     return code
 
 
-def _output_failed(error: OSError) -> int:
-    """Return the exit code where a file or our output cannot be written; a reader that has gone wanted no more."""
-    # What is still buffered would fail again at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _file_failed(error: OSError) -> int:
+    """Return the exit code where our output or a file of the user's fails; another file's error is a fault of the kit.
+
+    A reader that has gone wanted no more.
+    """
+    if error.filename is None or error.errno in (errno.EPIPE, *NO_ROOM):
+        # What is still buffered would fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    elif not _is_typed(str(error.filename)):
+        raise error
     if error.errno == errno.EPIPE:
         return 1
     advice = "; make room, or write elsewhere" if error.errno in NO_ROOM else ""
     subject = error.filename or "input or output failed"
     return _failed(printable_line(f"{subject}: {error.strerror or error}{advice}"), EXIT_BAD)
+
+
+def _is_typed(file: str) -> bool:
+    """Return whether a word of the command names a file, or its folder, or a file beside it; or it lies here."""
+    path, words = Path(file).absolute(), [word.rpartition("=")[2] for word in sys.argv[1:]]
+    named = [Path(word).absolute() for word in words]
+    return {path, path.parent} & {Path.cwd(), *named, *(of.parent for of in named)} != set()

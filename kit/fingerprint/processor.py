@@ -65,12 +65,13 @@ def kernel_fields(cpuinfo: Path) -> dict[str, str]:
 
 
 def cache_sizes(cpu_root: Path) -> dict[str, int]:
-    """Return the bytes of each cache that the first CPU sees: `L1d`, `L1i`, `L2`, `L3`."""
+    """Return the bytes of each cache that the first CPU sees: `L1d`, `L1i`, `L2`, `L3`; those that can be read."""
     sizes = {}
     for folder in sorted((cpu_root / "cpu0/cache").glob("index[0-9]*")):
-        level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
-        letter = {"Data": "d", "Instruction": "i"}.get(kind, "")
-        sizes[f"L{level}{letter}"] = int(size.removesuffix("K")) * 1024  # the kernel writes them in KiB
+        with suppress(OSError, ValueError):  # a virtual machine or an Arm kernel may show a cache without its size
+            level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
+            letter = {"Data": "d", "Instruction": "i"}.get(kind, "")
+            sizes[f"L{level}{letter}"] = int(size.removesuffix("K")) * 1024  # the kernel writes them in KiB
     return sizes
 
 

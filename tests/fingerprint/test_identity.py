@@ -85,6 +85,8 @@ def test_cache_sizes(tmp_path):
     for index, (level, kind, size) in enumerate(caches):
         folder = f"cpu0/cache/index{index}"
         plant(tmp_path, {f"{folder}/level": level, f"{folder}/type": kind, f"{folder}/size": size})
+    plant(tmp_path, {"cpu0/cache/index3/level": "2", "cpu0/cache/index3/type": "Unified"})
+    plant(tmp_path, {f"cpu0/cache/index4/{name}": "" for name in ("level", "type", "size")})
     assert cache_sizes(tmp_path) == {"L1d": 48 << 10, "L1i": 32 << 10, "L3": 32 << 20}
 
 
