@@ -40,6 +40,8 @@ from kit.worker.messages import Answer, Command, Do, Done, Entered, Failed, Fini
 SHARED_PROCESS_ENDED = "shared_process_ended"
 # A cell that dies in these has finished what it measured before them; one that dies later computes nonsense.
 MEASURING = ("warmup", "steady", "energy")
+# The phase that a command begins with: a process that dies before it names one has died in this.
+BEGINS_WITH: dict[str, PhaseName] = {"build": "build", "warm_up": "warmup", "block": "steady", "conclude": "parity"}
 # Seconds that one phase may take before the launch counts as hanging: for a network whose compilation takes longer.
 LIMIT_VARIABLE = "KIT_PHASE_LIMIT_S"
 # An import from a cold network disk, XLA's autotuning and torch.compile take minutes where they work at all.
@@ -169,6 +171,7 @@ class Member:
         if self.has_ended:
             return
         self._process.resume()
+        self._phase, self._program = "finish", None
         if (done := self._ask(Finish())) is not None:
             self._process.wait(SIGNAL_LIMIT_S)
             self.kill()
@@ -260,8 +263,7 @@ class Member:
         if self.is_gone(self.plan.cells[do.program].key):
             return None
         self._process.resume()
-        if do.verb == "block":
-            self._phase, self._program = "energy" if do.by_time else "steady", do.program
+        self._phase, self._program = "energy" if do.by_time else BEGINS_WITH[do.verb], do.program
         return self._ask(do, more_s=3 * do.seconds)
 
     def _ask(self, command: Command, more_s: float = 0.0) -> Done | None:

@@ -55,6 +55,12 @@ def failed_cells(launches: Iterable[Launch]) -> set[str]:
     }
 
 
+def proved_cells(launches: Iterable[Launch], number: int) -> set[str]:
+    """Return the keys of cells that proved themselves in a round before `number`."""
+    before = (launch for launch in launches if launch.round < number)
+    return {launch.cell_key for launch in before if any(phase.name == "parity" for phase in launch.phases)}
+
+
 def lost_with(launch: Launch) -> str | None:
     """Return the other host on which a rank's process was ended under a launch, or did not start; None: none was.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -64,6 +64,7 @@ class Context(NamedTuple):
     memory_b: dict[str, int]  # member's name -> resident bytes that it was seen with; rounds add to it
     crowded: dict[frozenset[str], Reason]  # keys of cells -> why they cannot share a device; rounds add to it
     clean_cycles: dict[tuple[str, ...], int]  # cells that take turns -> those of the rounds so far; rounds add to it
+    proved: Collection[str] = ()  # keys of cells that need not prove themselves any more
     hosts: Sequence[str] = ()  # that cells of several devices are divided over, this one first; none: this one alone
 
 
@@ -157,7 +158,7 @@ class _Round:
         """Start a member and leave it stopped, its framework imported; one that fails says why in its launches."""
         context = self._context
         context.progress.starting(plan)
-        request = member_request(context.plan, plan, self._number, share, context.hosts)
+        request = member_request(context.plan, plan, self._number, share, hosts=context.hosts, proved=context.proved)
         member = Member(plan, request, context.start(request), self._groups, self._number, context.stop)
         self._members.append(member)
         for (key, _), launch in member.launches.items():
@@ -291,9 +292,24 @@ def _why_sequential(context: Context, cells: Sequence[Cell]) -> Reason | None:
 
 
 def member_request(
-    plan: RunPlan, member: MemberPlan, number: int, share: float, hosts: Sequence[str] = ()
+    plan: RunPlan,
+    member: MemberPlan,
+    number: int,
+    share: float,
+    *,
+    hosts: Sequence[str] = (),
+    proved: Collection[str] = (),
 ) -> MemberRequest:
-    """Return what a member is started with; `share`: of the device memory that members may take."""
+    """Return what a member is started with.
+
+    Args:
+        plan: of the run.
+        member: which cells it holds.
+        number: of the round.
+        share: of the device memory that members may take.
+        hosts: that cells of several devices are divided over.
+        proved: keys of cells that need not prove themselves any more.
+    """
     first = member.cells[0]
     variants = {variant.name: variant for variant in plan.suite.variants}
     variant = variants.get(first.variant, Variant(name=first.variant))
@@ -313,7 +329,7 @@ def member_request(
         cpus=plan.cpus,
         clock=plan.clock,
         memory_share=GPU_SHARE * share,
-        prove=number == 0,
+        prove=any(cell.key not in proved for cell in member.cells),
     )
     return MemberRequest(first.backend, variant, prepare)
 

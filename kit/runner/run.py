@@ -30,7 +30,7 @@ from kit.runner.cpus import usable_cpus
 from kit.runner.hosts import allocated_hosts
 from kit.runner.interrupt import StopFlag
 from kit.runner.member import phase_limit_s
-from kit.runner.next_round import failed_cells, lost_with, next_round, repeats_to_come
+from kit.runner.next_round import failed_cells, lost_with, next_round, proved_cells, repeats_to_come
 from kit.runner.processes import start_process
 from kit.runner.processes.process import MemberRequest, Process
 from kit.runner.resumable import check_options, check_resumable, without_counters
@@ -127,7 +127,7 @@ class Run:
         bounded = budget_s is not None and budget_s < math.inf  # nor NaN, which click lets pass
         deadline_ns = now_ns() + int((budget_s or 0) * 1e9) if bounded else None
         try:
-            complete = self._rounds(Context(self.plan, start, progress, stop, {}, {}, {}, hosts), deadline_ns)
+            complete = self._rounds(Context(self.plan, start, progress, stop, {}, {}, {}, hosts=hosts), deadline_ns)
             profile = self._write(interrupted=not complete)
         except KeyboardInterrupt:
             # A profile that --force is to replace does not go for one without a round.
@@ -159,6 +159,7 @@ class Run:
                 return number >= self.plan.suite.rounds and not self.lost
             begun, begin_ns = True, now_ns()
             context.progress.round_begins(number, shared)
+            context = context._replace(proved=proved_cells(self.launches, number))
             for groups in shared:
                 for kept in run_round(context, groups, number):
                     self._kept.keep(kept)

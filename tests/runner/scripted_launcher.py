@@ -41,6 +41,7 @@ class Death:
     program: int | None = 0
     why: Reason = DIED
     alone: bool = False  # the program fails, its process lives
+    is_silent: bool = False  # the process says nothing of the phase that it dies in
 
 
 @dataclass
@@ -132,7 +133,8 @@ class ScriptedProcess:
         if death.alone:
             self.say(Failed(program=death.program, failure=Failure(phase=phase, reason=death.why)))
         else:
-            self.say(Entered(phase=phase, program=death.program))
+            if not death.is_silent:
+                self.say(Entered(phase=phase, program=death.program))
             self.why = death.why
 
     def say(self, answer):
@@ -209,7 +211,8 @@ class ScriptedProcess:
         return Done(part=LaunchPart(blocks=blocks), steps=packed(steps_ns), left=left)
 
     def conclude(self, do):
-        return Done(part=LaunchPart(recompiles=Compilations(count=0)))
+        phases = [self._phase("parity", 0.0)] if self.request.prepare.prove else []
+        return Done(part=LaunchPart(recompiles=Compilations(count=0), phases=phases))
 
     def finish(self, _):
         device_ids = list(self.launcher.device_ids)

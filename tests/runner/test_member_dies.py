@@ -85,6 +85,29 @@ def test_what_a_shared_process_had_finished_stands(conducted):
     assert failed.failure.reason == DIED
 
 
+def test_a_cell_whose_first_round_was_lost_with_its_process_proves_itself_in_the_next(conducted):
+    run = conducted(**SHARED)
+    profile = run.begin(ScriptedLauncher(deaths=[Death("jax", "block", nth=1)]))
+    for backend, proving in (("jax", [1]), ("torch", [0])):
+        launches = launches_of(profile, backend, "infer")
+        assert [of.round for of in launches if any(phase.name == "parity" for phase in of.phases)] == proving
+
+
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_a_cell_that_crashes_while_it_concludes_is_blamed_itself(conducted, is_silent):
+    # Two groups, each with the first batch as its baseline; with this seed it runs the last block of the first group.
+    batches = [8, 16, 32, 64, 128]
+    run = conducted(backends=["torch"], batches=batches, share=["batch"], compare=["batch"], cycles=1, seed=2)
+    crash = Death("torch", "conclude", program=1, is_silent=is_silent)
+    launches = {cell.cell.batch: cell.launches for cell in run.begin(ScriptedLauncher(deaths=[crash])).cells}
+    concluded = next(key for verb, key in run.launcher.calls if verb == "conclude")
+    assert "b16" in concluded
+    assert [launch.cell_key for launch in run.run.failed] == [concluded]
+    assert {batch: len({launch.round for launch in of}) for batch, of in launches.items()} == {
+        8: 3, 16: 1, 32: 3, 64: 3, 128: 3
+    }  # fmt: skip
+
+
 def test_a_process_that_dies_of_no_cell_in_particular_fails_all_of_its_cells(conducted):
     run = conducted(**SHARED)
     profile = run.begin(ScriptedLauncher(deaths=[Death("jax", "prepare", program=None)]))
