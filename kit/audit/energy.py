@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,16 +14,21 @@ from msgspec.structs import replace
 from scipy.special import stdtr
 
 from kit.audit.contention import cpu_loss
+from kit.audit.launch_arrays import block_arrays, sustained_step_ns
 from kit.audit.rule import NOT_APPLICABLE, Member, Outcome, rule, why_unread
 from kit.devices.catalog import DEVICES
+from kit.profile.launch import Launch
 from kit.profile.reason import Reason, Value, reason
 from kit.profile.sensor import Energy
+from kit.stats.rounds import launch_time_ns
 
 # An unaligned end costs up to one update: of a hundred, 1 %.
 UPDATES_LEAST = 100
 # Boards of datacenters see 25 of each 100 ms (Yang et al., SC 2024): of a step in time with that they see some phases
 # and never the others. A tenth unseen may hold a few percent of its joules.
 LOOK_EVERY_NS, LOOK_NS, UNSEEN_LEAST_PCT = 100_000_000, 25_000_000, 10.0
+# A board loaded for seconds has other clocks than in bursts between other members'. Joules are known to a percent.
+SUSTAINED_LEAST_PCT = 2.0
 # Counters and integrals of one board agree to 1 to 3 %; the self-test on hardware holds them to the same.
 DISAGREEMENT_LEAST_PCT = 5.0
 # A package and the platform around it are read at other moments: a few percent are no contradiction.
@@ -45,6 +50,33 @@ class _Block(NamedTuple):
     energy: Energy
     round: int
     power_w: float
+
+
+class SustainedStep(NamedTuple):
+    """The step of the same launches in bursts, and in the long block that joules are of."""
+
+    burst_ns: float
+    sustained_ns: float
+
+    @property
+    def difference_pct(self) -> float:
+        """By how much the sustained step is longer."""
+        return 100 * (self.sustained_ns / self.burst_ns - 1)
+
+    @property
+    def differs(self) -> bool:
+        """Whether joules and samples/s are of unlike steps."""
+        return abs(self.difference_pct) >= SUSTAINED_LEAST_PCT
+
+
+def sustained_step(launches: Iterable[Launch]) -> SustainedStep | None:
+    """Return the geometric means over the launches that have both steps; None where none has."""
+    both_ns = [
+        (launch_time_ns(block_arrays(launch)), sustained_ns)
+        for launch in launches
+        if launch.gave_number and (sustained_ns := sustained_step_ns(launch)) is not None
+    ]
+    return SustainedStep(*map(statistics.geometric_mean, zip(*both_ns, strict=True))) if both_ns else None
 
 
 def _joules(member: Member) -> list[_Block]:
@@ -176,6 +208,18 @@ def _unseen_pct(step_ns: float, block_ns: float) -> float:
     phases = np.sort(np.arange(0.0, block_ns, LOOK_EVERY_NS) % step_ns)
     gaps = np.diff(phases, append=phases[0] + step_ns)
     return 100 * float(np.maximum(gaps - LOOK_NS, 0.0).sum()) / step_ns
+
+
+@rule("member", worst="warning", on="accelerator")
+def sustained_differs(member: Member) -> Outcome:
+    """Find steps that take another time in the long block than in bursts: joules are of these, samples/s of those."""
+    steps = sustained_step(member.launches.values())
+    if steps is None:
+        return reason("not_recorded", what="steps") if _figures(member) else NOT_APPLICABLE
+    if not steps.differs:
+        return None
+    evidence: dict[str, Value] = {"difference_pct": steps.difference_pct, **steps._asdict()}
+    return member.finding("sustained_differs", "warning", evidence, abs(steps.difference_pct), reason("longer_blocks"))
 
 
 @rule("member", worst="warning", on="accelerator")

@@ -69,6 +69,12 @@ def cpus_used(launches: Iterable[Launch]) -> float | None:
     return used_ns / spans_ns if spans_ns else None
 
 
+def sustained_step_ns(launch: Launch) -> float | None:
+    """Return the step of the long block that joules are of; None where there was none, or its steps are not known."""
+    steps_ns = (energy.block_ns / energy.steps for energy in launch.energy if energy.of == "steady" and energy.steps)
+    return next(steps_ns, None)
+
+
 def pipeline_ratio(launch: Launch, fit: Fit) -> float | None:
     """Return the time of the fit's steps over what as many resident steps took in the references around each block."""
     steps, references = np.asarray(launch.blocks.steps, float), np.asarray(fit.reference_ns)

@@ -12,6 +12,7 @@ import numpy as np
 
 from kit.audit.clean_cycles import DEVICE_OTHERS
 from kit.audit.contention import cpu_loss
+from kit.audit.energy import sustained_step
 from kit.audit.launch_arrays import block_arrays, counted, cpus_used
 from kit.compare.energy import energy_numbers
 from kit.compare.fits import fit_numbers
@@ -31,7 +32,7 @@ START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
 # Of several runs their geometric mean.
 MEANS = (
     "step_ns", "raw_step_ns", "latency_ns", "sample_ns", "p95_ns", "p99_ns", "samples_per_s", "start_ns", "compile_ns",
-    "energy_per_sample_j", "cpu_per_sample_ns", "cpus", "injected_ratio",
+    "energy_per_sample_j", "sustained_ns", "cpu_per_sample_ns", "cpus", "injected_ratio",
 )  # fmt: skip
 
 
@@ -89,6 +90,7 @@ def numbers_of(
     interval, level = level_interval(by_round.values()), step_level(judged_by_round.values())
     scale = step_ns / raw_step_ns if step_ns and raw_step_ns else 1.0
     compile_ns = [ns for launch in good if (ns := compile_first_ns(launch))]
+    sustained = sustained_step(good)
     energy = energy_numbers(cell, [launch for launch in launches if launch.failure is None])
     lost = cpu_loss(good)
     contention_pct = lost.contention_pct if lost is not None and lost.is_contended else None
@@ -111,6 +113,8 @@ def numbers_of(
         process_shared=any(len(processes.get((launch.round, launch.process), ())) > 1 for launch in good),
         energy_per_sample_j=None if energy is None else energy.per_sample_j,
         energy=energy,
+        sustained_ns=None if sustained is None else sustained.sustained_ns,
+        sustained_differs=cell.device != "cpu" and sustained is not None and sustained.differs,
         cpu_per_sample_ns=_cpu_per_sample_ns(cell, good),
         cpus=cpus_used(good),
         injected_ratio=geometric_mean(map(_injected_ratio, good)),
@@ -149,6 +153,7 @@ def combined(runs: Sequence[Numbers]) -> Numbers:
         cycles=sum(run.cycles for run in runs),
         process_shared=any(run.process_shared for run in runs),
         warm_start=any(run.warm_start for run in runs),
+        sustained_differs=any(run.sustained_differs for run in runs),
         contention_pct=max((run.contention_pct for run in runs if run.contention_pct), default=None),
         fit=_combined_fits([run.fit for run in runs if run.fit is not None]),
         drift_pct=_drift_pct([run.step_ns for run in runs if run.step_ns]),

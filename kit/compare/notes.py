@@ -87,6 +87,8 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
         measured = {group.key for group in groups if is_operation(group.rows[0].cell)}
         notes.append(Note(what=reason("ceilings_measured", operations=len(measured))))
     notes += energy_notes(profile, [row for group in groups for row in group.rows])
+    if any(of_row.sustained_differs for of_row in numbers):
+        notes.append(Note(what=reason("sustained_differs")))
     if any(of_row.process_shared for of_row in numbers):
         notes.append(Note(what=reason("process_shared")))
     if any(of_row.warm_start for of_row in numbers):

@@ -111,6 +111,8 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     process_shared: bool = False  # of a process that held other cells, too
     energy_per_sample_j: float | None = None
     energy: EnergyNumbers | None = None  # null: of several runs, too
+    sustained_ns: float | None = None  # step of the long block that joules are of
+    sustained_differs: bool = False  # on an accelerator: from the step of the bursts that samples/s are of
     cpu_per_sample_ns: float | None = None  # of all CPUs together
     cpus: float | None = None  # CPUs used
     injected_ratio: float | None = None  # of steps with the injected delay over those without; null: none injected

@@ -166,6 +166,7 @@ REASONS: Templates = {
     "no_round_alone": "c  processes of others were on the device in {left_out} of the {cycles} cycles of {groups} of "
     "{of_groups} groups: steps are of the least disturbed round; end those processes (nvidia-smi names them)",
     "skipped": "{backend} was skipped",
+    "sustained_differs": "† joules are of a sustained step, samples/s of bursts between other members; --wide has both",
     "process_shared": "* of a process that held several cells",
     "warm_start": "w  built in a process that had run another program: without its start and import",
     "by_latency": "judged by latency: the median of steps that are waited for one by one; fits by their whole time",
@@ -402,6 +403,8 @@ FINDINGS: Templates = {
     "counter_reset": "{sensor} fell beside {who} in {launches} launches: it was reset.",
     "beats_with_sensor": "a step of {who} takes {step_ns}: a board that looks for 25 of each 100 ms never sees "
     "{unseen_pct:.0f} % of it.",
+    "sustained_differs": "a step of {who} takes {burst_ns} in bursts, which samples/s are of, and {sustained_ns} in "
+    "the long block of the same launches, which joules are of: {difference_pct:+.1f} %.",
     "counter_against_integral": "{who}: its board's counter and its integrated power are {difference_pct:.1f} % apart.",
     "part_larger_than_whole": "{who}: the parts drew {parts_w}, all of {whole} {whole_w}.",
     "no_idle": "the joules of {who} have no idle power beside them: {sensor}, in {blocks} of {of_blocks} blocks.",
@@ -458,6 +461,7 @@ REMEDIES: Templates = {
     "longer_energy": "Give the sensor more time: kit run --energy S",
     "other_sensor": "Take another sensor of the device, or an external meter (--meter)",
     "other_batch": "Take another --batch, whose step is not in time with that",
+    "longer_blocks": "Give longer blocks in the suite (block_s): their step comes closer to the sustained one",
     "external_meter": "An external meter decides (--meter)",
     "whole_machine": "Give the run all CPUs of the package, and stop other work",
 }

@@ -33,9 +33,9 @@ def entry(**changes):
 
 def findings(rule, *entries, device="cpu", rounds=3, **launch):
     """What one rule finds in a member whose every launch has these entries, and what it lacked."""
-    planted = b.member("torch", device=device, launch={"energy": list(entries), **launch})
-    other = b.member("jax", device=device, launch={"energy": list(entries), **launch})
-    built = b.profile(b.group("mlp train", planted, other), rounds=rounds, cycles=3)
+    exact = {"sd": 0.0, "noise": 0.0, "device": device, "launch": {"energy": list(entries), **launch}}
+    planted, other = b.member("torch", **exact), b.member("jax", **exact)
+    built = b.profile(b.group("mlp train", planted, other), rounds=rounds, cycles=3, drift=0.0)
     result = audit([Audited("x", built)], [BY_NAME[rule]])
     return [finding.severity for finding in result.findings], [of.reason.code for of in result.not_checked]
 
@@ -65,6 +65,8 @@ NODE = {"sensor": "cray.node.energy", "joules_j": 1500.0}
             "warning",
         ),
         # Steps of 50 ms are seen at half of their phases, those of 33.3 ms at three quarters; 104.8 ms drift past all.
+        # Bursts of 2 ms a step, and a long block of 11 s whose steps take 2.1 and 2.02 ms.
+        ("sustained_differs", [entry(**BOARD, steps=5238)], [entry(**BOARD, steps=5446)], "gpu", "warning"),
         ("beats_with_sensor", [entry(**BOARD, steps=220)], [entry(**BOARD, steps=105)], "gpu", "warning"),
         ("beats_with_sensor", [entry(**BOARD, steps=330)], [entry(**BOARD, steps=3000)], "gpu", "warning"),
         (

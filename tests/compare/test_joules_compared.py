@@ -69,6 +69,19 @@ def test_joules_are_compared_round_by_round_and_stand_in_the_table():
     assert {"energy_verdict", "energy_low", "energy_per_step_j", "energy_net_per_sample_j"} <= record.keys()
 
 
+@pytest.mark.parametrize(("steps", "parts"), [(4762, True), (4950, False)])
+def test_joules_of_a_board_that_is_slower_under_a_sustained_load_say_so(steps, parts):
+    """Bursts of 2 ms a step, and a long block of 10 s whose steps take 2.10 or 2.02 ms."""
+    drawn = drawing(90.0, device="gpu", sensor="nvml.0.energy", steps=steps)
+    comparison = compared(b.member("torch", 2.0, device="gpu", sd=0, noise=0, change=drawn), drift=0.0)
+    numbers = row(comparison, "torch").numbers
+    assert (numbers.sustained_ns, numbers.sustained_differs) == (pytest.approx(10 * S / steps), parts)
+    assert numbers.samples_per_s == pytest.approx(128 / 2e-3)
+    assert "sustained step" in [column.title for column in columns_of(comparison.groups, wide=True)]
+    assert [note.what.code for note in comparison.notes].count("sustained_differs") == parts
+    assert shown(comparison, "J/1k", "torch").endswith("†") == parts
+
+
 def test_what_stands_in_a_row_has_the_ratio_that_is_judged():
     """The machine drew half as much again in the rounds that both members have."""
 
