@@ -71,8 +71,8 @@ def cpus_used(launches: Iterable[Launch]) -> float | None:
 
 def sustained_step_ns(launch: Launch) -> float | None:
     """Return the step of the long block that joules are of; None where there was none, or its steps are not known."""
-    steps_ns = (energy.block_ns / energy.steps for energy in launch.energy if energy.of == "steady" and energy.steps)
-    return next(steps_ns, None)
+    blocks = ((energy.block_ns, energy.steps or 0) for energy in launch.energy if energy.of == "steady")
+    return next((block_ns / steps for block_ns, steps in blocks if block_ns > 0 and steps > 0), None)
 
 
 def pipeline_ratio(launch: Launch, fit: Fit) -> float | None:
