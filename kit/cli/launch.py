@@ -91,6 +91,8 @@ def _checked_run(target: str, arguments: tuple[str, ...]) -> ContainerRun:
     """Check the arguments as `kit run` does, and find the files among them."""
     from kit.cli.run import run
     from kit.engine.container_run import ContainerRun
+    from kit.suites.program import program_file
+    from kit.suites.suite import suite_file
     from kit.workloads.data.files import data_folder
 
     if arguments[:1] == (SELFTEST,) and target != "cpu":
@@ -106,12 +108,12 @@ def _checked_run(target: str, arguments: tuple[str, ...]) -> ContainerRun:
             f"kit: no data sets in {folder}, and a container has no network; `kit data fetch` gets them", err=True
         )
     own_device = asked["devices"] or asked["resume"] or target == "cpu"
-    programs = [text if text.endswith(".py") else text.rpartition(":")[0] for text in asked["programs"]]
+    named = [suite_file(asked["suite"] or ""), *map(program_file, asked["programs"])]
     return ContainerRun(
         target=target,
         arguments=arguments if own_device else (*arguments, "--device", target),
         out=asked["out"],
-        files=tuple(Path(name) for name in (asked["suite"] or "", *programs) if name.endswith((".toml", ".py"))),
+        files=tuple(file for file in named if file is not None),
         may_exist=asked["resume"] or asked["force"],
     )
 

@@ -15,7 +15,7 @@ from kit.profile.reason import reason
 from kit.profile.schema import Kit
 from kit.profile.unfinished import RunPlan
 from kit.runner.prepare import identify, with_digests
-from kit.suites.suite import load_suite
+from kit.suites.suite import load_suite, suite_file
 from kit.version import __version__
 
 # A hash says that something differs; the fields under it say what.
@@ -89,7 +89,7 @@ def check_options(plan: RunPlan, given: Mapping[str, object]) -> None:
                 "leave it out, or begin a run with another --out"
             )
         # A built-in suite is the kit's own, whose revision has been compared.
-        if name == "SUITE" and str(value).endswith(".toml") and load_suite(str(value)).sha256 != plan.suite.sha256:
+        if name == "SUITE" and suite_file(str(value)) and load_suite(str(value)).sha256 != plan.suite.sha256:
             raise KitError(f"{value} was edited since the run began; begin a run with another --out")
 
 

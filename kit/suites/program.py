@@ -63,6 +63,12 @@ def sources_of(suite: Suite) -> dict[str, ProgramSource]:
     return sources
 
 
+def program_file(text: str) -> Path | None:
+    """Return the file that a program's text stands for; None: it is a module's."""
+    where, _, is_file = _split(text)
+    return Path(where) if is_file else None
+
+
 def _split(text: str) -> tuple[str, str, bool]:
     """Return the file or module, the function, and whether it is a file."""
     where, _, function = text.rpartition(":")

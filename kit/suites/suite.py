@@ -218,14 +218,19 @@ def published_file(suite: str) -> Path | None:
     return next((file for folder in PUBLISHED if (file := folder / f"{suite}.json").is_file()), None)
 
 
+def suite_file(name: str) -> Path | None:
+    """Return the file that a suite's name stands for, one with a slash or ending in .toml; None: it is built in."""
+    return Path(name) if name.endswith(".toml") or "/" in name else None
+
+
 def load_suite(name: str) -> Suite:
-    """Return a built-in suite by name, or a file by path (anything with a slash or ending in .toml).
+    """Return a built-in suite by name, or a file by path.
 
     Raises:
         SuiteError: no such suite, unreadable, or not a suite.
     """
-    path = Path(name)
-    if not name.endswith(".toml") and "/" not in name:
+    path = suite_file(name)
+    if path is None:
         check_choice("suite", name, builtin_suites(), ", or give the path of a .toml file")
         path = Path(__file__).parent / f"{name}.toml"
     try:

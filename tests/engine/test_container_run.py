@@ -38,6 +38,19 @@ def test_a_links_own_name_is_found_inside(folder):
     assert (mount["source"], mount["target"]) == (str(folder / "real"), str(folder / "link"))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["theirs/mine"], ["theirs/mine.toml"], *(["--program", f"theirs/{of}"] for of in ("net", "net:f", "net.py:f"))],
+    ids=" ".join,
+)
+def test_a_file_that_is_named_is_mounted_by_whatever_name(folder, words):
+    for place in ("theirs", "out"):
+        (folder / place).mkdir()
+    printed = CliRunner().invoke(app, ["launch", "cpu", *words, "--out", "out/", "--print"])
+    targets = {mount["target"]: "readonly" in mount for mount in mounts(printed.stdout)}
+    assert targets == {str(folder / "theirs"): True, str(folder / "out"): False}, printed
+
+
 def test_data_are_mounted_read_only_where_they_lie_unless_profiles_go_there(folder, monkeypatch):
     (folder / "data").mkdir()
     monkeypatch.setenv("KIT_DATA", str(folder / "data"))

@@ -115,8 +115,9 @@ def test_no_value_is_left_blank_or_in_python_words(here):
         assert says in refused(check_resumable, begun(identity=identity(software=software)), [0, 1])
 
 
-def test_options_given_again_are_those_of_the_run(tmp_path):
-    suite_file = tmp_path / "mine.toml"
+@pytest.mark.parametrize("name", ["mine.toml", "mine"])
+def test_options_given_again_are_those_of_the_run(tmp_path, name):
+    suite_file = tmp_path / name
     suite_file.write_text('name = "mine"\ntitle = "Mine"\n[cells]\nworkloads = ["mlp"]\nbackends = ["torch"]\n')
     plan = begun(options={"SUITE": str(suite_file), "--seed": 0, "--batch": [32, 64], "--rounds": None})
     used = msgspec.structs.replace(plan.suite, sha256=load_suite(str(suite_file)).sha256)
@@ -125,7 +126,7 @@ def test_options_given_again_are_those_of_the_run(tmp_path):
     check_options(plan, plan.options)
     assert "--rounds is 3 here, not given in" in refused(check_options, plan, {"--rounds": 3})
     suite_file.write_text(suite_file.read_text().replace("mlp", "cnn"))
-    assert "mine.toml was edited" in refused(check_options, plan, {"SUITE": str(suite_file)})
+    assert f"{name} was edited" in refused(check_options, plan, {"SUITE": str(suite_file)})
 
 
 def test_a_program_that_was_edited_does_not_go_on(here, tmp_path):
