@@ -135,29 +135,26 @@ def _checked_selftest(target: str, arguments: tuple[str, ...]) -> ContainerRun:
 def _run(asked: ContainerRun) -> int:
     from kit.engine.connection import EngineError
     from kit.engine.container_run import run_here
-    from kit.profile.store import read_profile
-    from kit.profile.unfinished import SUFFIX
     from kit.resume_command import resuming
     from kit.runner.interrupt import StopFlag
 
-    before, begun_before, stop = _written(asked.out), _written(asked.out, SUFFIX), StopFlag()
+    before, stop = _unfinished(asked.out), StopFlag()
     try:
         with stop.deferring_interrupts():
-            code = _exit_status(run_here(asked, lambda: stop.requested))
+            return _exit_status(run_here(asked, lambda: stop.requested))
     except EngineError as error:
-        begun = [path.with_suffix("") for path, at_ns in _written(asked.out, SUFFIX).items() - begun_before.items()]
+        begun = [folder.with_suffix("") for folder, _ in _unfinished(asked.out).items() - before.items()]
         again = [f"`{resuming(path, asked.command())}` resumes it" for path in begun]
         raise EngineError("; ".join([str(error), *again])) from None
-    for path, _ in _written(asked.out).items() - before.items() if asked.verb == "run" else ():
-        read_profile(path)
-    return code
 
 
-def _written(out: str | None, suffix: str = "") -> dict[Path, int]:
-    """Return the profiles at `out`, or what lies beside them, each with when it was last written."""
+def _unfinished(out: str | None) -> dict[Path, int]:
+    """Return the folders of unfinished runs at `out`, each with when it was last written."""
+    from kit.profile.unfinished import SUFFIX, folder_of
+
     path = Path(out or ".")
-    paths = path.glob(f"*.json{suffix}") if path.is_dir() else [path.with_name(path.name + suffix)]
-    return {written: written.stat().st_mtime_ns for written in paths if written.exists()}
+    folders = path.glob(f"*.json{SUFFIX}") if path.is_dir() else [folder_of(path)]
+    return {folder: folder.stat().st_mtime_ns for folder in folders if folder.exists()}
 
 
 def _exit_status(ended: Ended) -> int:

@@ -9,8 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from kit.cli.app import app
+from kit.engine import container_run
 from kit.engine import image as image_module
 from kit.engine.connection import EngineError
+from kit.engine.container import Ended
 from kit.engine.container_options import ContainerOptions
 from kit.engine.container_run import ContainerRun, as_line
 from kit.engine.devices import with_devices
@@ -128,3 +130,13 @@ def test_the_hardware_self_test_runs_in_the_targets_image():
     assert printed.split("steadykit:gpu")[-1].split() == ["selftest", "--backend", "jax", "--device", "gpu"]
     # On a CPU it is the suite of that name.
     assert "run selftest" in CliRunner().invoke(app, ["launch", "cpu", "selftest", "--print"]).stdout
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_what_others_write_beside_a_profile_does_not_change_how_a_launch_ends(folder, monkeypatch, status):
+    def run_here(run, is_stopping):
+        (folder / "notes.json").write_text('{"a": 1}')
+        return Ended(status=status, out_of_memory=False)
+
+    monkeypatch.setattr(container_run, "run_here", run_here)
+    assert CliRunner().invoke(app, ["launch", "cpu", "quick"], standalone_mode=False).return_value == status
