@@ -92,16 +92,18 @@ def threads_differ(group: Sequence[Member]) -> Outcome:
         reported = [of and of.reported for of in threads]
         used = [of and of.used for of in threads]
         severity: Severity = "warning"
+        remedy: Reason | None = reason("equal_threads")
+        # Pools differ in how many threads wait and hand over: but one alone is no pool, unless one was asked for.
+        busy = [count or 0 for count in used]
+        one_alone = None not in used and min(busy) == 1 < max(busy) and max(of.requested for of in threads if of) > 1
         if None not in reported:
             counts = [count or 0 for count in reported]
             differ = min(counts) != max(counts)
-            if not differ and None not in used and min(map(int, used)) == 1 < max(map(int, used)):  # type: ignore[arg-type]
-                # Small steps may be one thread's by nature: true, and no warning.
-                counts, differ, severity = [count or 0 for count in used], True, "note"
+            if not differ and one_alone:
+                # Small steps may be one thread's by nature: true, no warning, and equal numbers were given already.
+                counts, differ, severity, remedy = busy, True, "note", None
         elif None not in used:
-            # Pools differ in how many threads wait and hand over: but one alone is no pool.
-            counts = [count or 0 for count in used]
-            differ = min(counts) == 1 < max(counts)
+            counts, differ = busy, one_alone
         else:
             missing = reason("not_recorded", what="threads.used")
             continue
@@ -109,9 +111,7 @@ def threads_differ(group: Sequence[Member]) -> Outcome:
             fewest = min(zip(counts, alike, strict=True), key=lambda pair: pair[0])[1]
             listed = ", ".join(f"{member.cell.backend} {count}" for member, count in zip(alike, counts, strict=True))
             rank = 100 * (1 - min(counts) / max(counts))
-            findings.append(
-                fewest.finding("threads_differ", severity, {"threads": listed}, rank, reason("equal_threads"))
-            )
+            findings.append(fewest.finding("threads_differ", severity, {"threads": listed}, rank, remedy))
     return [*findings, *([missing] if missing else [])]
 
 

@@ -20,8 +20,6 @@ from kit.stats.runs import RUNS_FOR_SPREAD, RUNS_SD
 from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY, RULE_OF_ALL_CYCLES
 from kit.workloads.operations import is_operation
 
-# More notes of one kind than these are a list nobody reads.
-ALIKE_MAX = 6
 # "sha256:" and what tells images apart, as `docker images` shows it.
 DIGEST_SHOWN = len("sha256:") + 12
 
@@ -268,11 +266,11 @@ def _images(profile: Profile) -> list[Note]:
 
 
 def deduplicated(notes: Sequence[Note]) -> list[Note]:
-    """Return each note once, and of one kind no more than anybody reads."""
+    """Return each note once, those of one kind together."""
     kept: dict[str, list[Note]] = {}
     for note in notes:
         alike = kept.setdefault(note.what.code, [])
-        if note not in alike and len(alike) < ALIKE_MAX:
+        if note not in alike:
             alike.append(note)
     return [note for alike in kept.values() for note in alike]
 

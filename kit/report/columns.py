@@ -17,6 +17,8 @@ from kit.workloads.operations import is_operation
 # A longer name of a row, as of a profile, is cut: CSV has it whole.
 NAME_MAX = 34
 VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": "yellow"}
+# Of numbers that are true of a row, and of the note that says so: what stands behind the values that it concerns.
+WARM, SHARED, SUSTAINED = ("warm_start", " w"), ("process_shared", "*"), ("sustained_differs", " †")
 PHASES_SHOWN = ("import", "build", "trace", "compile", "first_step")
 
 
@@ -177,15 +179,15 @@ LATENCY = (
 COST = Shown("cost/1M", attrgetter("cost"), _cost)
 MAIN = (
     Shown("injected", attrgetter("numbers.injected_ratio"), lambda ratio: f"{100 * (ratio - 1):+.2f} %"),
-    Shown("start", attrgetter("numbers.start_ns"), seconds, hides=2, flag=("warm_start", " w")),
-    Shown("compile", attrgetter("numbers.compile_ns"), seconds, hides=1, flag=("warm_start", " w")),
-    Shown("memory", attrgetter("numbers.peak_memory_b"), size, hides=3, flag=("process_shared", "*")),
+    Shown("start", attrgetter("numbers.start_ns"), seconds, hides=2, flag=WARM),
+    Shown("compile", attrgetter("numbers.compile_ns"), seconds, hides=1, flag=WARM),
+    Shown("memory", attrgetter("numbers.peak_memory_b"), size, hides=3, flag=SHARED),
     Shown(
         "J/1k",
         lambda row: None if row.numbers.energy_per_sample_j is None else row,
         _joules,
         hides=6,
-        flag=("sustained_differs", " †"),
+        flag=SUSTAINED,
     ),
     Shown("util %", _utilization, "{:.0f}".format, hides=6),
     Shown("CPU s/1k", _cpu_seconds, number, hides=4),

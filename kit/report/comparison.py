@@ -13,7 +13,7 @@ from kit.compare.rows import Comparison, GroupRows, Headline, Mismatch, Note, Ro
 from kit.profile.cell import OWN
 from kit.profile.reason import Value
 from kit.report.answer import answer
-from kit.report.columns import MARKS, NAME_MAX, VERDICT_STYLES, Shown, columns_of
+from kit.report.columns import MARKS, NAME_MAX, SHARED, SUSTAINED, VERDICT_STYLES, WARM, Shown, columns_of
 from kit.report.comparison_records import cases, records
 from kit.report.conclusions import group_sentences
 from kit.report.plain import one_line
@@ -36,6 +36,11 @@ EXPLANATIONS_MAX = 3
 MACHINE_WIDE = ("throttled", "contention", "board_throttled", "board_shared")
 # A note of the table says it already, of all groups.
 IN_NOTES = ("cycles_left_out",)
+# Codes of notes, or their beginnings, that stand in one line: nothing is wrong.
+QUIET = ("parity_agrees", "parity_equal", "energy_")
+MARKED = dict((WARM, SHARED, SUSTAINED))
+# More notes of one kind than these are a list nobody reads.
+ALIKE_MAX = 6
 # A list with more sizes is nothing to read.
 SIZES_MAX = 6
 DATA_NAMES = {"mnist": "MNIST", "uci_har": "UCI-HAR"}
@@ -66,6 +71,7 @@ def comparison_report(
             for table in tables_of(comparison, groups, titles, wide)
         ],
         notes=[*note_lines(comparison), *mismatch_lines(comparison)],
+        marks={MARKED[note.what.code]: note_line(note) for note in comparison.notes if note.what.code in MARKED},
         hint=HINT.format(file=path) if comparison.kind == "cells" else "",
         hint_is_path=file is not None,
         records=records(comparison),
@@ -243,10 +249,17 @@ def note_line(note: Note) -> str:
 
 
 def note_lines(comparison: Comparison) -> list[str]:
-    """Return what kept members from their CPUs, then the notes; parity and energy share a line."""
-    lines = [note_line(note) for note in comparison.notes]
-    quiet = [line for line in lines if line.startswith(("parity:", "energy:"))]
-    others = [line for line in lines if line not in quiet]
+    """Return what kept members from their CPUs, then the notes but those of marks; parity and energy share a line."""
+    by_code: dict[str, list[str]] = {}
+    for note in comparison.notes:
+        by_code.setdefault(note.what.code, []).append(note_line(note))
+    quiet, others = list[str](), list[str]()
+    for code, alike in by_code.items():
+        if code.startswith(QUIET):
+            quiet += alike
+        elif code not in MARKED:
+            rest = len(alike) - ALIKE_MAX
+            others += alike if rest <= 1 else [*alike[:ALIKE_MAX], f"and {rest:,} more of these: --json has all"]
     return [*_machine_lines(comparison), *others, *filter(None, [" · ".join(quiet)])]
 
 

@@ -7,6 +7,7 @@ from itertools import takewhile
 
 from kit.compare.rows import GroupRows
 from kit.report.answer import PERCENT_BELOW, times
+from kit.report.columns import SHARED
 from kit.report.plain import one_line
 from kit.report.quantity import counted, number, several
 
@@ -54,7 +55,7 @@ def _broken_even(group: GroupRows) -> list[str]:
         else:
             point = "" if even.steps is None else f" (about {even.steps:,.0f} steps, if so)"
             line = f"Whether {name} pays for its compilation, against {other}, is unresolved{point}"
-        lines.append(f"{line}{'*' if row.numbers.process_shared else ''}.")
+        lines.append(f"{line}{SHARED[1] if row.numbers.process_shared else ''}.")
     return lines
 
 

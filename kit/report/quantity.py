@@ -40,8 +40,9 @@ def number(value: float, digits: int = 3) -> str:
     """Return ``2.31``, ``62,600``: rounded to its significant digits."""
     if not math.isfinite(value):
         return str(value)
-    if abs(value) >= THOUSAND:
-        return f"{float(f'{value:.{digits - 1}e}'):,.0f}"
+    rounded = float(f"{value:.{digits - 1}e}")
+    if abs(rounded) >= THOUSAND:
+        return f"{rounded:,.0f}"
     return f"{value:.{decimals(value, digits)}f}"
 
 

@@ -35,22 +35,34 @@ class Column(NamedTuple):
 
 
 class Footnotes:
-    """Letters for the reasons of blank cells, in order of their first appearance."""
+    """Letters for the reasons of blank cells, in order of their first appearance; and marks that were shown."""
 
-    def __init__(self) -> None:
-        self._reasons: list[str] = []
+    def __init__(self, marks: Mapping[str, str]) -> None:
+        self._letters: dict[str, str] = {}  # by reason
+        self._marks, self._shown = marks, set[str]()
 
     def words(self, cell: Cell) -> str:
         """Return what stands in a cell, and keep its reason."""
         if not cell.because:
-            return cell.words
-        if cell.because not in self._reasons:
-            self._reasons.append(cell.because)
-        return f"{cell.words} {ascii_lowercase[self._reasons.index(cell.because) % len(ascii_lowercase)]}"
+            return self.marked(cell.words)
+        letter = self._letters.setdefault(cell.because, _letters(len(self._letters)))
+        return f"{cell.words} {letter}"
+
+    def marked(self, words: str) -> str:
+        """Return words that are shown, and keep which marks stand behind them."""
+        self._shown |= {mark for mark in self._marks if words.rstrip(".").endswith(mark)}
+        return words
 
     def lines(self) -> list[str]:
-        """Return a line for each reason."""
-        return [f"– {letter}  {because}" for letter, because in zip(ascii_lowercase, self._reasons, strict=False)]
+        """Return a line for each reason, and for each mark that was shown."""
+        reasons = [f"– {letter}  {because}" for because, letter in self._letters.items()]
+        return [*reasons, *(words for mark, words in self._marks.items() if mark in self._shown)]
+
+
+def _letters(place: int) -> str:
+    """Return ``a`` to ``z``, then ``aa``, ``ab`` and so on."""
+    rest, last = divmod(place, len(ascii_lowercase))
+    return f"{_letters(rest - 1) if rest else ''}{ascii_lowercase[last]}"
 
 
 class Explanation(NamedTuple):
@@ -95,6 +107,7 @@ class Report(NamedTuple):
     headline: Sequence[str]
     tables: Sequence[Table]
     notes: Sequence[str] = ()  # said once, below all tables
+    marks: Mapping[str, str] = MappingProxyType({})  # what may stand behind a value -> a note, where it is shown
     hint: str = ""  # the next commands
     hint_is_path: bool = False  # a real path in it is to be copied: it stays in one piece
     records: Sequence[Mapping[str, object]] = ()  # of CSV: plain numbers, units in their names

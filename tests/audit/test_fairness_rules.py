@@ -13,8 +13,8 @@ RULES = {rule.name: rule for rule in all_rules()}
 OMP1 = Variant(name="omp1", env={"OMP_NUM_THREADS": "1"})
 
 
-def threads(reported=2, used=None):
-    return Threads(requested=2, reported=reported, reason=None, cpus=[0, 1], used=used)
+def threads(reported=2, used=None, requested=2):
+    return Threads(requested=requested, reported=reported, reason=None, cpus=[0, 1], used=used)
 
 
 def cell(backend, environment=(), of_threads=None, **more):
@@ -102,11 +102,18 @@ def test_what_a_program_of_ones_own_reads_is_not_known():
         (threads(1), threads(2), "torch 1, jax 2"),
         (threads(None, 1), threads(2, 5), "torch 1, jax 5"),
         (threads(None, 2), threads(2, 5), None),  # pools differ in who waits
+        # One was asked for: what hands work over to it is no second one that computes.
+        (threads(1, 1, 1), threads(None, 2, 1), None),
+        (threads(1, 1, 1), threads(1, 2, 1), None),
+        (threads(2, 1), threads(2, 2), "torch 1, jax 2"),
     ],
 )
 def test_threads_reported_else_used(torch, jax, listed):
     findings, _ = outcomes(cell("torch", {}, torch), cell("jax", {}, jax), rule="threads_differ")
     assert [finding.values["threads"] for finding in findings] == ([listed] if listed else [])
+    # Who has equal numbers is not told to give equal numbers.
+    are_equal = torch.reported == jax.reported
+    assert all((finding.remedy is None) == are_equal for finding in findings)
 
 
 @pytest.mark.parametrize(

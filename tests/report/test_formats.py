@@ -20,6 +20,7 @@ from kit.compare.comparability import run_mismatches
 from kit.compare.explaining_facts import FACTS, Fact
 from kit.compare.runs import reduce_run
 from kit.compare.within import compare_within
+from kit.profile.launch import Phase
 from kit.profile.reason import Reason
 from kit.report.comparison import comparison_report, explanation, why_report
 from kit.report.conclusions import group_sentences
@@ -27,7 +28,8 @@ from kit.report.formats import FORMATS, write
 from kit.report.plain import markdown as escaped
 from kit.report.plain import one_line
 from kit.report.profile import profile_report
-from kit.report.sentences import sentence
+from kit.report.quantity import number
+from kit.report.sentences import REASONS, sentence
 from kit.report.table import Cell, Column, Report, Table
 
 TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
@@ -328,6 +330,64 @@ def test_names_are_not_cut_so_far_that_two_read_alike():
     shown = [line.strip().split("  ")[0] for line in lines if "12345" in line]
     assert len({*shown}) == len(names), shown
     assert "hidden: step" in lines[-1], "a column goes first"
+
+
+@pytest.mark.parametrize("name", ["text", "markdown"])
+def test_every_reason_of_a_blank_cell_has_letters_of_its_own(name):
+    rows = [[Cell(f"row {place}"), Cell("–", because=f"reason {place}.")] for place in range(60)]
+    shown = write(Report("kit compare", [], [Table("t", [Column(""), Column("gain")], rows)]), name)
+    letters = dict(re.findall(r"– (\w+) +reason (\d+)\.", shown))
+    assert sorted(map(int, letters.values())) == [*range(60)]
+    for letter, place in letters.items():
+        assert re.search(rf"row {place}\b[ |]+– {letter}\b", shown)
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_what_a_mark_stands_for_is_said_where_it_is_shown(columns, monkeypatch):
+    def built_at(begin_ns):
+        phases = [Phase(name=name, begin_ns=begin_ns, duration_ns=10**9) for name in ("start", "build", "first_step")]
+        return {"process": "shared", "phases": phases}
+
+    monkeypatch.setenv("COLUMNS", str(columns))
+    train = b.member("tensorflow", 2.0, launch=built_at(0))
+    infer = b.member("tensorflow", 1.0, task="infer", launch=built_at(10**10))
+    others = [[b.member(of, 3.0, task=task) for of in ("torch", "jax")] for task in ("train", "infer")]
+    built = b.profile(*(b.group(of.cell.task, of, *more) for of, more in zip((train, infer), others, strict=True)))
+    shown = write(comparison_report(within(built), TITLES), "text", Terminal())
+    assert ("built in a process" in shown) == (re.search(r"\d s w\b", shown) is not None) == (columns == 100)
+    assert ("held several cells" in shown) == (re.search(r"iB\*", shown) is not None)
+
+
+def test_notes_of_one_kind_are_counted_where_they_are_too_many():
+    def shifted(launch):
+        losses = [loss * (1 + len(launch.cell_key) / 1000) for loss in launch.parity.losses]
+        launch.parity = b.Parity(losses=losses, weights_sha256="a" * 64, batches_sha256="b" * 64)
+
+    odd = [b.member("jax", 2.0, f"net{place}", change=shifted) for place in range(9)]
+    groups = [
+        b.group(of.cell.workload, *(b.member(name, 2.0, of.cell.workload) for name in ("torch", "tensorflow")), of)
+        for of in odd
+    ]
+    comparison = within(b.profile(*groups, rounds=3, cycles=3))
+    shown = text(comparison)
+    assert shown.count("PARITY FAILED") == 6 and "and 3 more of these" in shown
+    differing = [
+        note for note in json.loads(written(comparison, "json"))["notes"] if note["what"]["code"] == "parity_differs"
+    ]
+    assert len(differing) == 9
+
+
+def test_quiet_notes_share_a_line_whatever_their_words(monkeypatch):
+    monkeypatch.setitem(REASONS, "parity_equal", "losses alike")
+    monkeypatch.setitem(REASONS, "energy_no_sensor", "no joules")
+    assert re.search("losses alike · no joules", text(within(b.profile(rounds=3, cycles=3))))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(999.4, "999"), (999.7, "1,000"), (1000, "1,000"), (-999.7, "-1,000"), (99.96, "100")]
+)
+def test_numbers_that_are_shown_alike_are_written_alike(value, shown):
+    assert number(value) == shown
 
 
 def test_several_devices_stand_in_the_headline():

@@ -44,7 +44,7 @@ def write(report: Report, stream: IO[str]) -> str:
     width = UNLIMITED if report.is_wide else width
     console = _console(stream, width)
     hidden: dict[str, None] = {}
-    footnotes = Footnotes()
+    footnotes = Footnotes(report.marks)
     with console.capture() as capture:
         for line in report.headline:
             console.print(Text(line, style="bold"))
@@ -154,12 +154,12 @@ def _below_each_other(columns: Sequence[Column], widths: Sequence[int], width: i
 
 
 def _widths(tables: Sequence[Table]) -> list[int]:
-    """Return the widths of the columns, alike in all tables; a footnote's letter takes two."""
+    """Return the widths of the columns, alike in all tables; a footnote's letters take three."""
     widths = []
     for place, column in enumerate(tables[0].columns):
         titles = [table.columns[place].title[: FOLDED_TITLE_MAX if column.folds else None] for table in tables]
         cells = [row[place] for table in tables for row in table.rows]
-        longest = max(*map(cell_len, titles), *(cell_len(cell.words) + 2 * bool(cell.because) for cell in cells), 0)
+        longest = max(*map(cell_len, titles), *(cell_len(cell.words) + 3 * bool(cell.because) for cell in cells), 0)
         widths.append(longest if column.width_max is None else min(longest, column.width_max))
     return widths
 
@@ -208,7 +208,7 @@ def _print_table(console: Console, table: Table, panels: Sequence[Panel], footno
                 grid.add_row(*(Text(footnotes.words(row[place]), row[place].style) for place in panel))
         console.print(Padding.indent(grid, _indent(table)))
     for line in table.sentences:
-        console.print(Padding.indent(Text(line), INDENT))
+        console.print(Padding.indent(Text(footnotes.marked(line)), INDENT))
     for explanation in table.explanations:
         remedy = "" if explanation.remedy is None else f"{explanation.remedy}.  "
         # A grid, so that a line that folds goes on under its own beginning.
