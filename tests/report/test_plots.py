@@ -5,7 +5,6 @@ from itertools import pairwise
 import numpy as np
 import profile_builder as b
 import pytest
-from matplotlib.colors import to_hex
 from planted_plots import (
     BATCHES,
     DEAD,
@@ -262,13 +261,11 @@ def test_a_disturbed_cell_is_hollow_in_every_kind():
         ("batch", [profile], 2),
         ("gain", [profile, on_gpu], 1),
         ("roofline", [with_ceilings(profile)], 2),
+        ("platforms", [profile, on_gpu], 2),
     ):
         figure = drawn(kind, *profiles).figure
         assert len(hollow(*figure.axes)) == count and says in words(figure)
     assert "torch" in drawn("latency", profile).left_out[0]  # p95 is of all cycles up to schema 2.6
-    figure = drawn("platforms", profile, on_gpu).figure
-    faces = [to_hex(bar.get_facecolor()) for axes in figure.axes for bar in axes.patches]
-    assert faces.count("#ffffff") == 2 and says in words(figure)
 
 
 def test_nothing_is_hollow_on_a_quiet_machine():
@@ -312,7 +309,7 @@ def test_what_is_not_asked_for_is_what_the_suite_varies():
     assert usual_kind([b.profile()]) == "rounds"
 
 
-def test_platforms_have_a_bar_for_each_cell_and_its_interval():
+def test_platforms_have_a_point_for_each_cell_and_its_interval():
     here = b.profile(*b.six_cells(), rounds=4)
     there = b.profile(
         b.group("mlp/*/gpu/train", b.member("torch", 0.2, device="gpu"), b.member("jax", 0.1, device="gpu")),
@@ -323,13 +320,38 @@ def test_platforms_have_a_bar_for_each_cell_and_its_interval():
     (axes,) = figure.axes
     assert axes.get_yscale() == "log" and axes.get_title("left") == "training"
     groups = compare_within("p", here).groups
-    tops = sorted(bar.get_y() + bar.get_height() for bar in axes.patches)
-    shown = sorted(row.numbers.step_ns / 1e6 for group in groups for row in group.rows)
-    assert tops[-6:] == pytest.approx(shown) and len(tops) == 8
-    assert tops[0] == pytest.approx(0.1, rel=0.2)
-    assert len(bars(axes)) == 8
+    first, second = (points for ((_, points),) in lines(axes).values())
+    rows = [row for group in groups for row in group.rows]
+    assert sorted(first) == pytest.approx(sorted(row.numbers.step_ns / 1e6 for row in rows))
+    assert sorted(second) == pytest.approx([0.1, 0.2], rel=0.2)
+    expected = sorted(row.numbers.step_interval_ns[0] / 1e6 for row in rows)
+    assert sorted(low for _, low, _ in bars(axes))[-6:] == pytest.approx(expected) and len(bars(axes)) == 8
     with pytest.raises(KitError, match="one machine"):
         drawn("platforms", here)
+
+
+def test_groups_of_one_network_on_platforms_have_places_and_names_of_their_own():
+    def on(device, **more):
+        groups = [
+            b.group(
+                f"{units} {batch}",
+                *(
+                    b.member(name, 1.0, "dblstm", batch=batch, device=device, parameters={"units": units})
+                    for name in ("torch", "jax")
+                ),
+            )
+            for units in (32, 64)
+            for batch in (1, 128)
+        ]
+        return b.profile(*groups, rounds=3, id=device, **more)
+
+    figure = drawn("platforms", on("cpu"), on("gpu")).figure
+    assert [axes.get_title("left") for axes in figure.axes] == ["training · batch 1", "training · batch 128"]
+    for axes in figure.axes:
+        placed = [x for ((xs, _),) in lines(axes).values() for x in xs]
+        assert len(set(placed)) == 8
+        names = [text.get_text() for text in axes.get_xticklabels()]
+        assert {*names} == {f"dblstm\nunits {units}\n{name}" for units in (32, 64) for name in ("PyTorch", "JAX")}
 
 
 def test_roofline_has_the_planted_ceilings_as_lines_and_networks_under_them():

@@ -1,4 +1,7 @@
-"""`platforms`: the time of each network and framework on every platform, bars on a logarithmic axis."""
+"""`platforms`: the time of each network and framework on every platform, points with intervals.
+
+The axis is logarithmic, on which the length of a bar would mean nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,15 @@ from kit.errors import KitError
 from kit.report.answer import answer
 from kit.report.plain import one_line
 from kit.report.plot import picture
-from kit.report.plot.picture import GREY, Look, Picture, PlotRequest
+from kit.report.plot.picture import Look, Picture, PlotRequest, Point
 
 HEIGHT_IN = 2.4
-# Of the distance between two networks; the rest parts them.
-BARS_WIDTH = 0.8
+# Of the distance between two networks, that the points of one are apart: the rest parts them from the next.
+POINTS_WIDTH = 0.6
 # More names than these beside each other overlap unless they are turned.
 LEVEL_MAX = 9
 TASKS = {"train": "training", "infer": "inference", "fit": "fit"}
-NOTE = "Bars begin at the axis, which is logarithmic: their ends count. Intervals: 95 %, over the rounds of one run."
+NOTE = "Bars: 95 % intervals, over the rounds of one run. Whether two platforms differ: kit compare."
 
 
 def draw(request: PlotRequest) -> Picture:
@@ -33,13 +36,12 @@ def draw(request: PlotRequest) -> Picture:
         raise KitError("nothing to draw: all ran on one machine and device; give another profile, or --kind rounds")
     comparison = compare_runs(runs, baseline=request.baseline, explain=True)
     sides = [one_line(head.label) for head in comparison.headlines]
-    # A square, not a line, stands for a bar.
-    looks = {side: look | {"marker": "s", "linestyle": "none"} for side, look in picture.looks_of(sides).items()}
+    looks = {side: look | {"linestyle": "none"} for side, look in picture.looks_of(sides).items()}
     by_panel: dict[str, list[GroupRows]] = {}
     differ = len({row.cell.batch for group in comparison.groups for row in group.rows}) > 1
     for group in comparison.groups:
-        cell = group.rows[0].cell
-        title = " · ".join([TASKS[cell.task], *([f"batch {cell.batch}"] if differ else [])])
+        batches = dict.fromkeys(f"batch {row.cell.batch}" for row in group.rows)
+        title = " · ".join([TASKS[group.rows[0].cell.task], *(batches if differ and len(batches) == 1 else ())])
         by_panel.setdefault(title, []).append(group)
     left_out = [
         picture.no_number(f"{row.side}: {row.cell.key}", row.failure)
@@ -65,30 +67,52 @@ def draw(request: PlotRequest) -> Picture:
 def _draw_panel(
     axes: Axes, groups: Sequence[GroupRows], sides: Sequence[str], looks: dict[str, Look], request: PlotRequest
 ) -> None:
-    members = list(dict.fromkeys((group.rows[0].cell.workload, row.member) for group in groups for row in group.rows))
-    rows = [row for group in groups for row in group.rows if judged_ns(row.numbers) and not row.blocked]
-    if not rows:
+    # A network's groups of other sizes are other questions, with places of their own.
+    places = list(dict.fromkeys((at, row.member) for at, group in enumerate(groups) for row in group.rows))
+    known = [
+        (places.index((at, row.member)), row)
+        for at, group in enumerate(groups)
+        for row in group.rows
+        if judged_ns(row.numbers) and not row.blocked
+    ]
+    if not known:
         return
-    times_ns = [_time_ns(row) for row in rows]
-    ends_ns = [end for row in rows if row.numbers.fit is None for end in row.numbers.step_interval_ns or ()]
-    scale, unit = picture.time_unit([*times_ns, *ends_ns])
-    width = BARS_WIDTH / len(sides)
-    picture.set_log(axes, "y", [time_ns / scale for time_ns in (*times_ns, *ends_ns)])
-    bottom = axes.get_ylim()[0]
-    for row, time_ns in zip(rows, times_ns, strict=True):
-        side = one_line(row.side)
-        at = members.index((row.cell.workload, row.member)) + (sides.index(side) - (len(sides) - 1) / 2) * width
-        colour = looks[side]["color"]
-        face = colour if row.numbers.contention_pct is None else picture.HOLLOW["markerfacecolor"]
-        axes.bar(at, time_ns / scale - bottom, width * 0.9, bottom, color=face, edgecolor=colour, lw=0.7, zorder=2)
-        if row.numbers.step_interval_ns is not None and row.numbers.fit is None:
-            low, high = (end / scale for end in row.numbers.step_interval_ns)
-            reach = [[max(0.0, time_ns / scale - low)], [max(0.0, high - time_ns / scale)]]
-            axes.errorbar(at, time_ns / scale, yerr=reach, fmt="none", ecolor=GREY, elinewidth=0.8, capsize=2, zorder=3)
-    names = [f"{one_line(workload)}\n{one_line(request.titles.get(name, name))}" for workload, name in members]
-    axes.set_xticks(range(len(members)), names, rotation=0 if len(members) <= LEVEL_MAX else 30)
+    ends_ns = [end for _, row in known for end in _ends_ns(row)]
+    scale, unit = picture.time_unit([*(_time_ns(row) for _, row in known), *ends_ns])
+    picture.set_log(axes, "y", [time_ns / scale for time_ns in (*(_time_ns(row) for _, row in known), *ends_ns)])
+    for number, side in enumerate(sides):
+        left = (number / (len(sides) - 1) - 0.5) * POINTS_WIDTH
+        points = [
+            Point(
+                place + left,
+                _time_ns(row) / scale,
+                tuple(end_ns / scale for end_ns in _ends_ns(row)),
+                hollow=row.numbers.contention_pct is not None,
+            )
+            for place, row in known
+            if one_line(row.side) == side
+        ]
+        if points:
+            picture.draw_points(axes, points, looks[side])
+    for place in range(1, len(places), 2):
+        axes.axvspan(place - 0.5, place + 0.5, color=picture.BAND, lw=0, zorder=0)
+    axes.set_xlim(-0.5, len(places) - 0.5)
+    names = [_name(groups[at], member, request) for at, member in places]
+    axes.set_xticks(range(len(places)), names, rotation=0 if len(places) <= LEVEL_MAX else 30)
     axes.grid(visible=False, axis="x")
-    axes.set_ylabel(f"{'fit' if rows[0].numbers.fit else 'step'} ({unit})")
+    axes.set_ylabel(f"{'fit' if known[0][1].numbers.fit else 'step'} ({unit})")
+
+
+def _name(group: GroupRows, member: str, request: PlotRequest) -> str:
+    """Return ``mlp`` above ``PyTorch``, with what else tells a group apart, but for what the panel says."""
+    cell = next(row.cell for row in group.rows if row.member == member)
+    apart = [request.titles.get(part, part) for part in group.title[1:] if part != f"batch {cell.batch}"]
+    return "\n".join(map(one_line, (cell.workload, *apart, request.titles.get(member, member))))
+
+
+def _ends_ns(row: Row) -> tuple[float, ...]:
+    """Return the ends of a step's interval; of a fit, or of one round, none."""
+    return (row.numbers.step_interval_ns or ()) if row.numbers.fit is None else ()
 
 
 def _time_ns(row: Row) -> float:
