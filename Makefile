@@ -64,7 +64,8 @@ image-gpu: ## The one for NVIDIA GPUs
 image-tpu: ## The one for TPUs
 
 image-cpu image-gpu image-tpu: image-%:
-	DOCKER_BUILDKIT=1 $(DOCKER) build --build-arg KIT_REVISION="$$(git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null)" \
+	DOCKER_BUILDKIT=1 $(DOCKER) build --build-arg KIT_VERSION="$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' kit/version.py)" \
+		--build-arg KIT_REVISION="$$(git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null)" \
 		--build-arg LOCK_SHA256="$$(cat $(LOCKS)/kit.txt images/$*/*.txt | sha256sum | cut -d' ' -f1)" $(DOCKER_BUILD_FLAGS) \
 		$(if $(filter cpu tpu,$*),--build-arg TORCH_INDEX="$(TORCH_INDEX)") --tag $(or $(IMAGE),steadykit:$*) --file Dockerfile.$* .
 

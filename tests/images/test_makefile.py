@@ -3,6 +3,10 @@ import subprocess
 
 import pytest
 
+from kit.devices.catalog import DEVICES
+from kit.engine.image import VERSION_LABEL
+from kit.version import __version__
+
 
 @pytest.fixture
 def make(root, tmp_path):
@@ -37,3 +41,14 @@ def test_no_python_is_one_line(make):
     done = make("setup", "PYTHON=no-such-python")
     assert done.returncode != 0
     assert "steadykit: no-such-python is not there: install Python 3.11 to 3.13" in done.stderr
+
+
+def test_an_image_has_the_version_of_the_kit_and_the_label_that_a_launch_looks_for(root):
+    # An engine that shows what it is given.
+    command = ["make", "--no-print-directory", *(f"image-{target}" for target in DEVICES), "DOCKER=echo"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.count(f"--build-arg KIT_VERSION={__version__} ") == len(DEVICES)
+    for target in DEVICES:
+        lines = (root / f"Dockerfile.{target}").read_text().splitlines()
+        assert any(f'{VERSION_LABEL}="${{KIT_VERSION}}"' in line for line in lines)
+        assert not [line for line in lines if __version__ in line], "a version that stands here stays when it is raised"
