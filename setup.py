@@ -3,6 +3,7 @@
 from setuptools import Extension, setup
 
 setup(
+    platforms=["Linux"],
     cffi_modules=["native/build_clock.py:ffibuilder"],
     ext_modules=[
         Extension(

@@ -18,6 +18,11 @@ OLDEST = (3, 11)
 NEWEST = (3, 13)  # the frameworks publish no wheels beyond
 
 
+def system_fault(platform: str) -> str | None:
+    """What is wrong with an operating system, or None: the kit reads Linux' own counters."""
+    return None if platform == "linux" else f"works on Linux alone, and this is {platform}: run it there"
+
+
 def python_fault(major: int, minor: int) -> str | None:
     """What is wrong with Python `major`.`minor`, or None."""
     if OLDEST <= (major, minor) <= NEWEST:
@@ -41,7 +46,7 @@ def compiler_fault() -> str | None:
         return None
     if named:
         return f"CC names a C compiler that is not there ({named}): correct or unset CC"
-    return "no C compiler: install gcc (Debian, Ubuntu: build-essential; Fedora: gcc; macOS: xcode-select --install)"
+    return "no C compiler: install gcc (Debian, Ubuntu: build-essential; Fedora: gcc)"
 
 
 def headers_fault() -> str | None:
@@ -53,10 +58,10 @@ def headers_fault() -> str | None:
 
 
 def faults() -> list[str]:
-    """Every fault of this machine. A wrong Python is the only one: another has another venv and other headers."""
-    wrong_python = python_fault(*sys.version_info[:2])
-    if wrong_python:
-        return [wrong_python]
+    """Every fault of this machine. A wrong system or Python is the only one: another has another venv and headers."""
+    wrong = system_fault(sys.platform) or python_fault(*sys.version_info[:2])
+    if wrong:
+        return [wrong]
     return [fault for fault in (venv_fault(), compiler_fault(), headers_fault()) if fault]
 
 

@@ -35,3 +35,13 @@ def test_an_error_of_a_file_that_was_typed_or_lies_here_is_one_line(monkeypatch,
 def test_an_error_of_another_file_is_no_mistake_of_the_users(monkeypatch):
     with pytest.raises(PermissionError):
         ended_by(monkeypatch, "/sys/devices/system/cpu/cpu0/cache/index0/size", "run", "quick", "--out", "x.json")
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_another_system_is_told_in_one_line_before_any_command(monkeypatch, capsys, platform):
+    monkeypatch.setattr(sys, "platform", platform)
+    with pytest.raises(SystemExit) as ended:
+        ended_by(monkeypatch, "never", "audit", "run.json")
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "Linux" in line

@@ -16,6 +16,8 @@ from kit.printable import printable_line
 
 EXIT_BAD = 2
 EXIT_INTERRUPTED = 130
+# Counters, sensors and the control of members are the kernel's own.
+NOT_LINUX = f"works on Linux alone, and this is {sys.platform}; run it there, or in a virtual machine with Linux"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What click says -> what a user is told.
 PLAIN_WORDS = (
@@ -35,6 +37,8 @@ PLAIN_WORDS = (
 
 def main() -> None:
     """Run the command and end the process with its exit code; what a user can cause is one line, never a traceback."""
+    if sys.platform != "linux":
+        sys.exit(_failed(NOT_LINUX, EXIT_BAD))
     try:
         code = app.main(prog_name="kit", standalone_mode=False)
         # A full disk under our output shows here, and not at exit.

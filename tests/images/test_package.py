@@ -38,3 +38,9 @@ def test_what_documents_published_came_with_it(installed, tmp_path):
 def test_suites_and_the_doctor_answer_without_a_framework(installed, tmp_path):
     assert "five-nets" in shown(installed, tmp_path, "suites")
     assert "not installed" in shown(installed, tmp_path, "doctor")
+
+
+def test_its_metadata_say_that_it_is_for_linux(installed):
+    (metadata,) = installed.parent.glob("lib/python*/site-packages/steadykit-*.dist-info/METADATA")
+    lines = metadata.read_text().splitlines()
+    assert {"Platform: Linux", "Classifier: Operating System :: POSIX :: Linux"} <= {*lines}

@@ -36,6 +36,11 @@ def test_a_python_out_of_the_range_is_refused_with_the_range(preflight, version)
     assert [preflight.python_fault(3, minor) for minor in (11, 12, 13)] == [None] * 3
 
 
+def test_another_system_is_refused(preflight):
+    assert "Linux" in preflight.system_fault("darwin")
+    assert preflight.system_fault("linux") is None
+
+
 def test_the_range_is_that_of_the_package(preflight, root):
     declared = 'requires-python = ">={}.{},<{}.{}"'.format(
         *preflight.OLDEST, preflight.NEWEST[0], preflight.NEWEST[1] + 1
