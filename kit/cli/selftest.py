@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def selftest(*, path: Path | None, device: str | None, format_name: str, **optio
             if measure(running, None) is None:
                 return EXIT_INTERRUPTED
         path, code = running.path, EXIT_FAILED_CELLS if running.failed else 0
-        click.echo(f"kit: kept in {path}; `kit selftest --from {path}` judges it again", err=True)
+        click.echo(f"kit: kept in {path}; `kit selftest --from {shlex.quote(str(path))}` judges it again", err=True)
     print_report(profile_comparison(path), format_name)
     return code
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 from profile_builder import group, member, profile, write
 
+from kit.cli import selftest as command
 from kit.cli.app import app
 from kit.profile.cell import Variant
 from kit.profile.launch import INJECTED_NS
@@ -52,3 +56,11 @@ def test_injected_delays_lie_within_their_intervals(path):
 def test_its_table_says_what_was_found(path):
     shown = judged(path).stdout
     assert "2 of 2 intervals hold what was injected" in shown and "smallest injected delay" in shown
+
+
+def test_the_command_that_judges_it_again_can_be_typed(path, monkeypatch):
+    kept = path.rename(path.with_name("it's a self-test.json"))
+    monkeypatch.setattr(command, "begin", lambda options: SimpleNamespace(path=kept, failed=[]))
+    monkeypatch.setattr(command, "measure", lambda running, budget: running)
+    (again,) = re.findall("`(.*)`", CliRunner().invoke(app, ["selftest"]).stderr)
+    assert shlex.split(again) == ["kit", "selftest", "--from", str(kept)]
