@@ -21,7 +21,7 @@ VERBS = {
     "suites": "List the built-in suites.",
     "clock": "Measure and print the clock certificate.",
     "data": "Show the data sets, or fetch them.",
-    "launch": "Measure in a target's Docker image, here or on other hosts.",
+    "launch": "Measure in a target's image, by Docker or Podman.",
     "fleet": "Measure every node of a cluster, and name the slow ones.",
     "doctor": "Say what can and cannot be measured here, and why.",
     "selftest": "Find injected delays, here and now.",

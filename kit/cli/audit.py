@@ -29,7 +29,7 @@ EXIT_UNREADABLE = 2
 PARALLEL_LEAST, CHUNK = 16, 8
 
 
-@click.command(short_help="Say what power, utilization and fairness can be held to.")
+@click.command
 @click.argument("profiles", nargs=-1, required=True, type=PROFILES)
 @format_options
 @click.option(

@@ -35,10 +35,7 @@ NODE_NAME = re.compile(r"\w[\w.@-]*", re.ASCII)
 DECIDED = ("out", "resume", "force", "label", "dry_run", "as_json")
 
 
-@click.command(
-    short_help="Measure every node of a cluster, and name the slow ones.",
-    context_settings={"ignore_unknown_options": True},
-)
+@click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SUITE] [OPTIONS OF kit run]")
 @click.option("--from", "given", multiple=True, type=PROFILES, metavar="PATH", help="Judge these; measure nothing.")
 @click.option("--partition", metavar="NAME", help="Of Slurm. Default: its own.")

@@ -31,10 +31,7 @@ def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter
     return check
 
 
-@click.command(
-    short_help="Measure in a target's image, by Docker or Podman.",
-    context_settings={"ignore_unknown_options": True},
-)
+@click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("target", type=click.Choice(list(DEVICES)))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SUITE] [OPTIONS OF kit run]")
 @click.option(

@@ -75,7 +75,7 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
     return click.option(*names, multiple=True, callback=values, **more)
 
 
-@click.command(short_help="Measure a suite and write its profile.")
+@click.command
 @click.argument("suite", required=False)
 @_listed("--backend", "backends", metavar="NAME,…", help="This framework alone (repeatable).")
 @_listed("--workload", "workloads", metavar="NAME,…", help="This network, in place of the suite's (repeatable).")

@@ -18,7 +18,7 @@ from kit.devices.catalog import DEVICES
 HOST = "cpu"
 
 
-@click.command(short_help="Measure a cell against itself and against injected delays.")
+@click.command
 @click.option("--workload", default="mlp", show_default=True, metavar="NAME", help="Network to measure.")
 @click.option("--backend", metavar="NAME", help="Framework to measure  [torch; with --device: all].")
 @click.option("--device", type=click.Choice(list(DEVICES)), help="Check this kind of device, its sensors and clocks.")

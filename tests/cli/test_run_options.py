@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from kit.cli import main
 from kit.cli import run as run_module
-from kit.cli.app import app
+from kit.cli.app import VERBS, app
 from kit.errors import KitError
 
 
@@ -89,6 +89,13 @@ def test_a_profile_is_replaced_only_by_force(planned, tmp_path):
     assert planned(*program, "--force", "--out", str(old)).suite.programs
     # Until there is another.
     assert old.read_text() == "measured"
+
+
+def test_the_line_of_a_verb_in_the_help_is_said_once_and_offers_what_its_options_do():
+    commands = {verb: app.get_command(click.Context(app), verb) for verb in VERBS}
+    assert {verb for verb, command in commands.items() if command.short_help} == set()
+    with_hosts = {verb for verb, command in commands.items() if any("hosts" in of.name for of in command.params)}
+    assert {verb for verb, line in VERBS.items() if "host" in line} <= with_hosts
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """An external meter's file: the same instants and watts in every way that people write them, and what is wrong."""
 
+import re
 import time
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -31,6 +32,21 @@ WAYS = {
     "watts beside watt-hours": (iso(UTC), "time,power W,Wh", 1),
     "other columns": (iso(UTC), "time,W,V,comment", 1),
 }
+
+
+def test_one_page_describes_the_file_and_each_title_that_it_names_is_read(request, tmp_path):
+    docs = {page.name: page.read_text() for page in (request.config.rootpath / "docs").glob("*.md")}
+    assert [name for name, text in docs.items() if re.search("^#+ An external meter", text, re.MULTILINE)] == [
+        "energy.md"
+    ]
+    titles = {
+        quantity: re.findall("`([^`]+)`", cell)
+        for quantity, cell in re.findall(r"^\| ([\w ]+) \|([^|]+)\|", docs["energy.md"], re.MULTILINE)
+    }
+    for time_title in titles["time"]:
+        for value_title in (*titles["power"], *titles["or energy that adds up"]):
+            (tmp_path / "meter.csv").write_text(f"{time_title},{value_title}\n1767268800,1\n1767268801,2\n")
+            assert len(read_meter(tmp_path / "meter.csv").values) == 2
 
 
 @pytest.mark.parametrize("way", WAYS)

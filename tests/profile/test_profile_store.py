@@ -1,6 +1,8 @@
 """What is written is read back; everything else is refused in one line that names the file."""
 
 import errno
+import re
+from typing import get_args
 
 import jsonschema
 import msgspec
@@ -13,7 +15,8 @@ from kit.profile import store
 from kit.profile.atomic import write_atomically
 from kit.profile.canonical import profile_digest
 from kit.profile.json_schema import json_schema
-from kit.profile.launch import LaunchPart
+from kit.profile.launch import LaunchPart, Turns
+from kit.profile.schema import SCHEMA
 from kit.profile.steps import launch_id, read_steps
 from kit.profile.store import FILE_MAX_B, read_profile, write_profile
 
@@ -93,6 +96,12 @@ def test_the_file_satisfies_the_published_json_schema(written, request):
     generated = msgspec.json.decode(json_schema())
     assert published == generated, "run: python -m kit.profile.json_schema > docs/profile.schema.json"
     jsonschema.validate(msgspec.json.decode(written.read_bytes()), published)
+
+
+def test_its_page_has_the_schema_that_is_written_and_each_kind_of_turns(request):
+    page = (request.config.rootpath / "docs" / "profile.md").read_text()
+    assert re.findall(r"steadykit\.profile/[\d.]+", page) == [SCHEMA]
+    assert {*get_args(Turns)} <= {*re.findall("`([a-z]+)`", re.search(r"`turns` are.*", page)[0])}
 
 
 def test_an_edited_number_is_found_and_white_space_and_the_order_of_keys_do_not_matter(written):
