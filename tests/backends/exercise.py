@@ -245,6 +245,32 @@ class Exercise:
                 patched.enter_context(share)
             yield module
 
+    def collectives(self):
+        """TensorFlow only: what its strategy is told, and what the profile has of it, on GPUs and on CPUs."""
+        if self.name != "tensorflow":
+            return
+        from kit.backends.ranks import RankPlace
+        from kit.backends.tensorflow import workers
+
+        of, two = small.small_mlp("adam"), RankPlace(0, ("127.0.0.1:1", "127.0.0.1:2"))
+        for key, kind, environment in (
+            ("collectives/gpu", "gpu", {}),
+            ("collectives/cpu", "cpu", {}),
+            ("collectives/packs", "gpu", {workers.PACK_B: "26214400"}),
+        ):
+            with (
+                self.answers(key),
+                self.as_gpu(TF_CONFIG="", **environment) as module,
+                mock.patch.object(workers, "_set_heartbeat"),
+                mock.patch.object(module.tf.distribute, "MultiWorkerMirroredStrategy") as strategy,
+            ):
+                started = workers.Workers(two, kind)
+                cell = small.cell(self.name, of, device=kind)
+                program = module.TensorFlowProgram(of, cell, initial_weights(of, 0), 0, started)
+                told, settings = strategy.call_args.kwargs["communication_options"], program.settings()
+                recorded = settings.get("collectives"), settings.get("collectives_pack_b")
+                self.facts[key] = [told.implementation.value, told.bytes_per_pack], recorded
+
     def accelerator_form(self):
         with self.as_gpu():
             for rule in small.RULES:
@@ -433,6 +459,7 @@ def main():
     exercise.lower_precision()
     exercise.eager()
     exercise.accelerator_form()
+    exercise.collectives()
     exercise.operations()
     exercise.ceilings()
     exercise.flops()

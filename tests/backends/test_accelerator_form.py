@@ -28,6 +28,18 @@ def test_pytorchs_host_feed_is_pinned_once_and_copied_without_a_wait(exercise_of
     assert asynchronous == [True] * 4, "inputs and targets of two steps"
 
 
+@pytest.mark.parametrize(
+    ("case", "told", "recorded"),
+    [
+        ("gpu", ["NCCL", 0], ["NCCL", "0"]),
+        ("packs", ["NCCL", 25 << 20], ["NCCL", "26214400"]),
+        ("cpu", ["AUTO", 0], ["AUTO", "0"]),
+    ],
+)
+def test_tensorflow_averages_by_nccl_on_gpus_and_the_profile_says_so(exercise_of, case, told, recorded):
+    assert exercise_of("tensorflow").facts[f"collectives/{case}"] == [told, recorded]
+
+
 @pytest.mark.parametrize("channels", [1, 3])
 def test_pytorchs_images_lie_channels_first_on_a_device_whatever_the_number_of_channels(exercise_of, channels):
     by_feed = exercise_of("torch").facts[f"strides of images/{channels}"]

@@ -150,7 +150,7 @@ class TensorFlowProgram(Program):
             settings["memory_limit_mib"] = str(limits[0].memory_limit)
         if self._targets_at:
             settings["targets"] = self._targets_at.rpartition("device:")[2]
-        return settings | variables_set("TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR")
+        return settings | self._workers.settings | variables_set("TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR")
 
     def compilations(self) -> Compilations:
         """Return how often the step has been traced; under XLA each trace is compiled once."""
@@ -202,6 +202,7 @@ class TensorFlowBackend:
     name = ENTRY.name
     version = tf.__version__
     _ranks = ALONE
+    _kind = "cpu"  # of the ranks' device
 
     def set_threads(self, threads: int | None) -> ThreadSetting:
         """Set the intra-op and the inter-op pool; reports the intra-op pool, which it tells of no number of its own."""
@@ -215,11 +216,11 @@ class TensorFlowBackend:
         """Keep who the workers are: to connect to them starts what `set_threads` must come before."""
         if devices != 1:
             raise BackendError(f"TensorFlow has a process for each {kind}; this one cannot have {devices}")
-        self._ranks = ranks
+        self._ranks, self._kind = ranks, kind
 
     @functools.cached_property
     def _workers(self) -> Workers:
-        return Workers(self._ranks)
+        return Workers(self._ranks, self._kind)
 
     def count(self, kind: str) -> int:
         """Count CPUs, GPUs or cores of TPUs: to see a TPU's TensorFlow takes it, and another process cannot."""

@@ -15,9 +15,13 @@ import tensorflow as tf
 from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
 from tensorflow.python.eager import context
 
+from kit.backends.entry import BackendError
 from kit.backends.ranks import ALONE, HEARTBEAT_LIMIT_S, RankPlace, all_reduces
 
 Tensors = list[tf.Tensor]
+# Of `--variant packs:env=KIT_COLLECTIVE_PACK_B=26214400`: packs of so many bytes may be averaged while later gradients
+# are computed. As a default TensorFlow has one pack for all, which begins when the last gradient is there.
+PACK_B = "KIT_COLLECTIVE_PACK_B"
 
 
 class Workers:
@@ -25,18 +29,28 @@ class Workers:
 
     Args:
         ranks: this process, and where the others are.
+        kind: of device that all of them compute on.
     """
 
-    def __init__(self, ranks: RankPlace = ALONE) -> None:
+    def __init__(self, ranks: RankPlace = ALONE, kind: str = "cpu") -> None:
         self.size = ranks.size
+        self.settings: dict[str, str] = {}
         self._averages = ranks is not ALONE and all_reduces()
         if ranks is not ALONE:
             cluster = {"worker": list(ranks.addresses)}
             task = {"type": "worker", "index": ranks.number}
             os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
             _set_heartbeat(ranks)
+            # Left to itself TensorFlow averages over gRPC, on GPUs, too: it takes NCCL only where it is told to.
+            options = tf.distribute.experimental.CommunicationOptions(
+                bytes_per_pack=_pack_b(), implementation="NCCL" if kind == "gpu" else "AUTO"
+            )
+            self.settings = {
+                "collectives": options.implementation.value,
+                "collectives_pack_b": str(options.bytes_per_pack),
+            }
             # Its servers start with the context, which this makes.
-            self._strategy = tf.distribute.MultiWorkerMirroredStrategy()
+            self._strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
     def averaged(self, gradients: Tensors) -> Tensors:
         """Return the mean over all workers of each gradient."""
@@ -50,6 +64,13 @@ class Workers:
     @staticmethod
     def _average(gradients: Tensors) -> Any:  # noqa: ANN401 - what it was given
         return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
+
+
+def _pack_b() -> int:
+    given = os.environ.get(PACK_B) or "0"
+    if not given.isdecimal():
+        raise BackendError(f"{PACK_B}={given}: give the bytes of a pack as a whole number, such as 26214400")
+    return int(given)
 
 
 def _set_heartbeat(ranks: RankPlace) -> None:
