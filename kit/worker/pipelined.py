@@ -73,7 +73,7 @@ def run_pipelined(
     batches: Iterator[DeviceBatch],
     per_wait: int,
     seconds: float,
-    agree: Callable[[bool], bool] = bool,
+    agree: Callable[[int], int] = int,
     *,
     never_shorter: bool = False,
 ) -> Pipelined:
@@ -84,15 +84,20 @@ def run_pipelined(
         batches: of its steps.
         per_wait: how many steps a group has.
         seconds: to fill; the last group ends less than half of itself before or after.
-        agree: returns what rank 0 was given, so that all ranks end with one group.
+        agree: returns what rank 0 was given, so that all ranks run as many groups. The next group waits for ranks that
+            wake up with the word, so it is asked for all groups that are left and not for each.
         never_shorter: the last group ends after them, never before.
     """
     duration_ns, steps, output = 0, 0, None
-    share = 0.0 if never_shorter else 0.5
-    while steps == 0 or agree(duration_ns * (1 + per_wait / steps * share) < seconds * 1e9):
-        group_ns, output = _run(program, batches, per_wait)
-        duration_ns += group_ns
-        steps += per_wait
+    rounded = math.ceil if never_shorter else round
+    groups = 1
+    while groups > 0:
+        for _ in range(groups):
+            group_ns, output = _run(program, batches, per_wait)
+            duration_ns += group_ns
+            steps += per_wait
+        mean_group_ns = max(1, duration_ns) * per_wait / steps
+        groups = agree(rounded((seconds * 1e9 - duration_ns) / mean_group_ns))
     return Pipelined(per_wait, steps, duration_ns, output)
 
 

@@ -92,6 +92,31 @@ def test_throughput_is_that_of_steps_alone_to_within_the_share_that_waits_may_ta
     assert run_pipelined(machine, repeat(None), each, 0.125, never_shorter=True).duration_ns >= 125_000_000
 
 
+@pytest.mark.parametrize("never_shorter", [False, True])
+def test_ranks_agree_a_few_times_a_block_as_each_time_the_next_group_waits_for_those_that_wake_up(
+    device, never_shorter
+):
+    machine, asked = device(20_000, 200_000, 30_000), []
+
+    def agree(value):
+        asked.append(value)
+        machine.free = max(machine.free, machine.now) + 50_000
+        return value
+
+    each = together(machine)
+    ran = run_pipelined(machine, repeat(None), each, 0.125, agree, never_shorter=never_shorter)
+    assert 200_000 <= ran.duration_ns / ran.steps <= 200_000 * (1 + 2 * WAIT_SHARE)
+    assert len(asked) <= 3
+    assert abs(ran.duration_ns - 125_000_000) <= each * 210_000
+
+
+def test_a_block_whose_first_group_was_slow_is_filled_all_the_same(device):
+    machine = device(20_000, 200_000, 30_000)
+    machine.free = 60_000_000
+    ran = run_pipelined(machine, repeat(None), 10, 0.125)
+    assert abs(ran.duration_ns - 125_000_000) <= 10 * 210_000
+
+
 @pytest.mark.parametrize(
     ("costs", "steps"),
     [((20_000, 200_000, 0), 10), ((0, 400_000_000, 100_000_000), 2)],
