@@ -84,6 +84,10 @@ class Device:
         """
         return {}
 
+    def cpus_near(self, count: int, environment: Mapping[str, str]) -> list[set[int]]:
+        """Return the CPUs next to each of the first `count` that `environment` shows; nothing where one is unknown."""
+        return []
+
     def check_count(self, count: int, environment: Mapping[str, str]) -> None:
         """Raise KitError where a process with this environment certainly sees fewer than `count` of them."""
 

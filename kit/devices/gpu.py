@@ -32,6 +32,8 @@ def _why_no_gpus(engine: Mapping[str, Any]) -> str | None:
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ORDER = "CUDA_DEVICE_ORDER"
 BY_BUS_ID = "PCI_BUS_ID"  # as NVML counts; members are started so, unless the user has chosen
+# Of 64 CPUs each: as many CPUs as the kernel's own sets of CPUs have as a rule.
+MASK_WORDS = 1024 // 64
 # NVML reference, nvmlComputeMode_t.
 COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
 
@@ -87,6 +89,16 @@ class Gpu(Device):
         if rank >= len(entries):
             raise KitError(f"rank {rank} has no gpu: {VISIBLE}={given} shows {len(entries)}; give fewer --devices")
         return {VISIBLE: entries[rank]}
+
+    def cpus_near(self, count: int, environment: Mapping[str, str]) -> list[set[int]]:
+        """Return those that NVML calls ideal for each board: of its node of memory."""
+        masks = [board.ask("nvmlDeviceGetCpuAffinity", MASK_WORDS) for board in _used(count, environment)]
+        if len(masks) < count or None in masks:
+            return []
+        return [
+            {64 * place + bit for place, word in enumerate(mask) for bit in range(64) if word >> bit & 1}
+            for mask in masks
+        ]
 
     def check_count(self, count: int, environment: Mapping[str, str]) -> None:
         """Compare with the entries of the variable; without it the framework counts."""

@@ -44,7 +44,8 @@ from kit.worker.measured_program import (
 )
 from kit.worker.merged import merged, unlike
 from kit.worker.messages import Answer, Command, Do, Done, Entered, Failed, Finish, Prepare, ProgramRequest
-from kit.worker.rank_process import PROCESS_ENDED, cpus_of, ranks_per_host
+from kit.worker.rank_cpus import cpus_of
+from kit.worker.rank_process import PROCESS_ENDED, ranks_per_host
 from kit.worker.ranks import FAILED_GRACE_S, Followers, NoOthers, RankError, Ranks, is_value
 from kit.workloads.operations import is_operation
 
@@ -198,12 +199,13 @@ class Member:
         cell = asked.programs[0].cell
         if asked.hosts:
             os.environ |= member_environment(cell.device, cell.devices // len(asked.hosts), os.environ)
+        cpus = list(cpus_of(asked, asked.rank))
         if asked.ranks == cell.devices:
             os.environ |= DEVICES[cell.device].shown_to_rank(asked.rank % ranks_per_host(asked), os.environ)
-        cpus = list(cpus_of(asked, asked.rank))
         os.sched_setaffinity(0, cpus)
-        is_elsewhere = asked.rank >= ranks_per_host(asked)  # where there may be fewer
-        return replace(asked, cpus=cpus, threads=min(asked.threads, len(cpus)) if is_elsewhere else asked.threads)
+        # Another host may have fewer, and so may a board's node.
+        may_be_fewer = asked.rank >= ranks_per_host(asked) or cell.device != HOST_DEVICE
+        return replace(asked, cpus=cpus, threads=min(asked.threads, len(cpus)) if may_be_fewer else asked.threads)
 
     def _build(self, place: int) -> Done:
         request, backend = self._shared.asked.programs[place], self._shared.backend

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
 
 from kit.devices.catalog import DEVICES
 from kit.errors import KitError
@@ -74,22 +73,6 @@ def how_it_ended(process: subprocess.Popen[bytes], limit_s: float) -> Reason:
 def ranks_per_host(asked: Prepare) -> int:
     """Return how many ranks each host has."""
     return asked.ranks // max(1, len(asked.hosts))
-
-
-def cpus_of(asked: Prepare, rank: int) -> Sequence[int]:
-    """Return the CPUs of a rank, its part of its host's; all of them where an accelerator's ranks are more.
-
-    Raises:
-        KitError: ranks that compute on CPUs are more than there are.
-    """
-    parts = ranks_per_host(asked)
-    cpus = asked.cpus if rank < parts else sorted(os.sched_getaffinity(0))
-    if len(cpus) >= parts:
-        place = rank % parts
-        return cpus[place * len(cpus) // parts : (place + 1) * len(cpus) // parts]
-    if asked.programs[0].cell.device == "cpu":
-        raise KitError(f"{parts} ranks need a CPU each, and {len(cpus)} may be used; give fewer --devices")
-    return cpus
 
 
 def free_address(host: str) -> str:

@@ -12,6 +12,7 @@
    NVML_GONE (none)           the board that has fallen off its bus
    NVML_CLOCK_MHZ (1755)      of its processors, of 1980
    NVML_BUSY_PCT (87)         utilization
+   NVML_NODE_CPUS (none)      of each node of memory, and NVML_NODE_BOARDS (1) of its boards
    NVML_POWER_VIOLATION_PCT (0), NVML_THERMAL_VIOLATION_PCT (0)  of the time that its violation counters rise
    NVML_SM_PCT (60), NVML_TENSOR_PCT (40), NVML_FP32_PCT (5), NVML_DRAM_PCT (30)  what GPM says that they were active
    NVML_PCIE_WIDTH (16)       lanes, of 16
@@ -94,6 +95,13 @@ int nvmlDeviceGetPciInfo_v3(void *device, pci_t *pci) {
 }
 int nvmlDeviceGetMigMode(void *device, unsigned int *now, unsigned int *later) {
     (void)device; *now = *later = wrong("mig"); return SUCCESS;
+}
+int nvmlDeviceGetCpuAffinity(void *device, unsigned int words, unsigned long *mask) {
+    uint64_t cpus = setting("NVML_NODE_CPUS", 0), node = board(device) / setting("NVML_NODE_BOARDS", 1);
+    if (!cpus) return NOT_SUPPORTED;
+    memset(mask, 0, words * sizeof *mask);
+    for (uint64_t cpu = node * cpus; cpu < (node + 1) * cpus; cpu++) mask[cpu / 64] |= 1ul << cpu % 64;
+    return SUCCESS;
 }
 int nvmlDeviceGetPersistenceMode(void *device, unsigned int *mode) { (void)device; *mode = 1; return SUCCESS; }
 int nvmlDeviceGetComputeMode(void *device, unsigned int *mode) { *mode = wrong("exclusive") && board(device) == setting("NVML_EXCLUSIVE", 0) ? 3 : 0; return SUCCESS; }

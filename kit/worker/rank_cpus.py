@@ -1,0 +1,65 @@
+"""The CPUs of each rank of a host: whole cores of one node of memory, next to its board, as far as they divide so."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from kit.devices.catalog import DEVICES
+from kit.errors import KitError
+from kit.fingerprint.processor import cpu_lists
+from kit.sensors.frequency import CPU_ROOT
+from kit.worker.messages import Prepare
+from kit.worker.rank_process import ranks_per_host
+
+
+def cpus_of(asked: Prepare, rank: int, cpu_root: Path = CPU_ROOT) -> Sequence[int]:
+    """Return the CPUs of a rank, its part of its host's; all of them where an accelerator's ranks are more.
+
+    Args:
+        asked: of the member; its environment shows all boards of this host's ranks.
+        rank: on this host.
+        cpu_root: where the kernel tells cores and nodes.
+
+    Raises:
+        KitError: ranks that compute on CPUs are more than there are.
+    """
+    parts, cell = ranks_per_host(asked), asked.programs[0].cell
+    cpus = asked.cpus if rank < parts else sorted(os.sched_getaffinity(0))
+    if len(cpus) < parts:
+        if cell.device == "cpu":
+            raise KitError(f"{parts} ranks need a CPU each, and {len(cpus)} may be used; give fewer --devices")
+        return cpus
+    near = DEVICES[cell.device].cpus_near(parts, os.environ) if asked.ranks == cell.devices else []
+    return divided(_by_core(cpus, cpu_root), rank % parts, parts, near)
+
+
+def divided(cpus: Sequence[int], part: int, parts: int, near: Sequence[Collection[int]]) -> list[int]:
+    """Return one of so many parts of a host's CPUs.
+
+    Args:
+        cpus: the host's, those of a core next to each other, and cores of a node.
+        part: which one.
+        parts: that there are.
+        near: of each part the CPUs next to its board, which boards of one node share; none: they are not known.
+    """
+    shares = [tuple(cpu for cpu in cpus if cpu in of_board) for of_board in near]
+    sharers = Counter(shares)
+    # CPUs of two boards that are neither the same nor apart, or fewer than their ranks, cannot be divided so.
+    are_apart = sum(map(len, sharers)) == len({cpu for share in sharers for cpu in share})
+    if len(shares) != parts or not are_apart or any(len(share) < count for share, count in sharers.items()):
+        shares = [tuple(cpus)] * parts
+    own = shares[part]
+    place, count = shares[:part].count(own), shares.count(own)
+    return sorted(own[place * len(own) // count : (place + 1) * len(own) // count])
+
+
+def _by_core(cpus: Sequence[int], cpu_root: Path) -> list[int]:
+    """Return the CPUs, those of a core next to each other and cores of a node, too, as far as the kernel tells them."""
+    cores = cpu_lists(cpu_root / f"cpu{cpu}/topology/thread_siblings_list" for cpu in cpus)
+    nodes = cpu_lists((cpu_root.parent / "node").glob("node[0-9]*/cpulist"))
+    core_of = {cpu: core[0] for core in cores for cpu in core}
+    node_of = {cpu: node[0] for node in nodes for cpu in node}
+    return sorted(cpus, key=lambda cpu: (node_of.get(cpu, 0), core_of.get(cpu, cpu), cpu))
