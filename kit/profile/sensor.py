@@ -27,6 +27,7 @@ class SensorReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason | None = None  # always set when unavailable: which obstacle there is
     update_period_ns: Int64 | None = None  # measured or documented period between fresh values
     mean_over_ns: Int64 | None = None  # each value is a mean over so long before it; null: of its moment, or not known
+    lag_max_ns: Int64 | None = None  # its lag is not known and is taken to be no longer: joules bear it; null: no lag
 
 
 class SensorSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -321,6 +321,9 @@ REASONS: Templates = {
     "too_few_updates": "the sensor gave {updates} fresh values, {needed} are needed",
     "too_few_readings": "the sensor answered {readings} times, {needed} are needed",
     "energy_gap": "the sensor gave nothing for {gap_s:.3g} s, at most {most_s:.3g} s are borne",
+    "power_moves": "its power moved by {moved_pct} from one half of {block_s} to the other: the sensor is slower than "
+    "the block, or the device was not yet at its pace (--energy makes it longer)",
+    "sensor_lags": "the sensor shows up to {lag_s} late what ran: the joules may be off by {error_pct}",
     "constant_power": "the sensor is stuck: all {readings} readings were {power_w}",
     "negative_power": "the sensor read {power_w}: no device gives power back",
     "reading_not_finite": "the sensor read what is no number",

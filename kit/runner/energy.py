@@ -35,17 +35,22 @@ class Idle(NamedTuple):
 
 
 def long_block_s(sensors: Sequence[SensorReport], asked_s: float = 0.0) -> float:
-    """Return how long a block has to be for these sensors: a hundred updates, ten seconds, and what alignment takes."""
+    """Return how long a block has to be for these sensors: a hundred updates, ten seconds, and what alignment takes.
+
+    What does not count at its begin comes on top.
+    """
     period_ns = _period_ns(sensors)
-    memory_ns = max((sensor.mean_over_ns or 0 for sensor in sensors), default=0)
-    needed_ns = max(WINDOW_MIN_NS, UPDATES_PLANNED * period_ns) + memory_ns + ALIGNED_ENDS * (period_ns + PERIOD_NS)
+    memory_ns = max((max(sensor.mean_over_ns or 0, sensor.lag_max_ns or 0) for sensor in sensors), default=0)
+    aligned_ns = ALIGNED_ENDS * (period_ns + PERIOD_NS)
+    needed_ns = max(WINDOW_MIN_NS, UPDATES_PLANNED * period_ns) + memory_ns + aligned_ns
     return max(asked_s, round(needed_ns / 1e9, 1))
 
 
 def idle_s(sensors: Sequence[SensorReport]) -> float:
     """Return how long a stretch of idle is."""
     counters = [sensor for sensor in sensors if sensor.quantity == "energy" and sensor.status == "measured"]
-    return max(IDLE_LEAST_NS, IDLE_UPDATES * _period_ns(counters)) / 1e9
+    lag_max_ns = max((sensor.lag_max_ns or 0 for sensor in sensors if sensor.status == "measured"), default=0)
+    return (max(IDLE_LEAST_NS, IDLE_UPDATES * _period_ns(counters)) + lag_max_ns) / 1e9
 
 
 def planned_s(asked_s: float | None, sensors: Sequence[SensorReport], cells: Iterable[Cell]) -> float:

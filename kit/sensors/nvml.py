@@ -26,6 +26,10 @@ POLLED_CHANGES = 5
 BUSY_PERIOD_NS, BUSY_MEAN_NS = 166_666_667, 1_000_000_000
 # NVML reference, nvmlDeviceGetPowerUsage, where it is a mean.
 POWER_MEAN_NS = 1_000_000_000
+# How long at most joules are of what ran before: NVML says it of no board. A mean over 1 s is the slowest that is known
+# (Yang et al., SC 2024, of some 70 boards), and what it is a mean of is up to 0.1 s old here; an H100's counter lags by
+# -0.03 to +0.05 s (docs/tested-on.md).
+LAG_MAX_NS = 1_500_000_000
 
 # NVML reference, NvmlClocksEventReasons (once ThrottleReasons): what slows a GPU below the clock it was asked for.
 SLOWING = {
@@ -143,6 +147,7 @@ def _sensors_of(board: Board) -> list[Sensor]:
             counter=unit in ("J", "ns"),
             update_period_ns=update_period_ns,
             mean_over_ns=mean_over_ns,
+            lag_max_ns=LAG_MAX_NS if unit in ("J", "W") else None,
             device_id=bus,
         )
         try:  # what a board does not answer now is unavailable for the whole run

@@ -36,6 +36,11 @@ class Series(NamedTuple):
         of_report = self.report
         return 0 if of_report.counter else max(of_report.update_period_ns or 0, of_report.mean_over_ns or 0)
 
+    @property
+    def lag_max_ns(self) -> int:
+        """How long at most joules are of what ran before."""
+        return self.report.lag_max_ns or 0
+
     def within(self, windows: Sequence[Window]) -> Iterator[slice]:
         """Yield the place of each window's readings, of windows that are long enough for it.
 
@@ -99,11 +104,12 @@ class Samples(NamedTuple):
         entries = []
         for series in self._of_energy():
             report, at_ns, values = series
-            arguments = (at_ns, values, begin_ns, end_ns, report.update_period_ns)
+            arguments, lag_max_ns = (at_ns, values, begin_ns, end_ns, report.update_period_ns), series.lag_max_ns
             if report.counter:
-                energy, method = counter_energy(*arguments), "counter_between_updates"
+                energy, method = counter_energy(*arguments, lag_max_ns=lag_max_ns), "counter_between_updates"
             else:
-                energy, method = power_energy(*arguments, memory_ns=series.memory_ns), "power_trapezoids"
+                energy = power_energy(*arguments, memory_ns=series.memory_ns, lag_max_ns=lag_max_ns)
+                method = "power_trapezoids"
             entries.append(self._entry(report, energy, method, [(begin_ns, end_ns)], samples, steps, "steady"))
         return entries
 
@@ -115,7 +121,9 @@ class Samples(NamedTuple):
         for series in self._of_energy():
             report, at_ns, values = series
             period_ns = report.update_period_ns if report.counter else series.memory_ns or None
-            energy = parts_energy(at_ns, values, windows, period_ns, is_counter=report.counter)
+            energy = parts_energy(
+                at_ns, values, windows, period_ns, is_counter=report.counter, lag_max_ns=series.lag_max_ns
+            )
             entries.append(self._entry(report, energy, "between_readings", windows, samples, steps, of))
         return entries
 
@@ -127,13 +135,14 @@ class Samples(NamedTuple):
         shown: dict[str, Joules | Reason] = {}
         for series in self._of_energy():
             report, at_ns, values = series
+            counts_from_ns = begin_ns + max(series.memory_ns, series.lag_max_ns)
             if report.counter:
                 idle = parts_energy(
-                    at_ns, values, [window], report.update_period_ns,
+                    at_ns, values, [(counts_from_ns, end_ns)], report.update_period_ns,
                     is_counter=True, error_share_max=IDLE_ERROR_SHARE_MAX,
                 )  # fmt: skip
             else:
-                idle = idle_power(at_ns, values, begin_ns + series.memory_ns, end_ns)
+                idle = idle_power(at_ns, values, counts_from_ns, end_ns)
             shown[report.name] = idle if isinstance(idle, Joules) else self.failure or _as_reason(idle)
         return shown
 

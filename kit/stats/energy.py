@@ -9,6 +9,9 @@
 A counter holds still between updates, so its window runs from one update to another. When each happened is known to
 the spacing of the readings, and what it then held is at most one update old: the error is at most (update period +
 spacing) / window of the joules, whatever the readings' cadence is.
+
+A board's sensor lags, by how much is not known: what ran before a block leaks into its begin. That part of the block
+is left out, and what the power then still moves by is taken for a longer lag and added to the error.
 """
 
 from __future__ import annotations
@@ -45,6 +48,11 @@ CONSTANT_READINGS = 100
 REPEATS_FROM = 1.5
 # A rise between two readings is a power where so many updates lie between them.
 UPDATES_FOR_POWER = 10
+# Lags between none and the longest, at each of which the joules of a part are read.
+LAGS_TRIED = 4
+# Of a sensor that nears its value like a capacitor, with a time constant as long as the window, the mean over the
+# window lacks twice what it moves by from one half of the window to the other.
+LAG_PER_MOVE = 2
 
 
 class Joules(NamedTuple):
@@ -65,7 +73,13 @@ class Refusal(NamedTuple):
 
 
 def counter_energy(
-    at_ns: Sequence[int], joules_j: Sequence[float], begin_ns: int, end_ns: int, update_period_ns: int | None = None
+    at_ns: Sequence[int],
+    joules_j: Sequence[float],
+    begin_ns: int,
+    end_ns: int,
+    update_period_ns: int | None = None,
+    *,
+    lag_max_ns: int = 0,
 ) -> Joules | Refusal:
     """Return the rise of a cumulative counter from its first update within [begin, end] to its last.
 
@@ -76,9 +90,10 @@ def counter_energy(
         end_ns: of the window.
         update_period_ns: the sensor's own period. A longer one that the readings show is believed instead; a shorter
             one they cannot show.
+        lag_max_ns: of a sensor whose lag is not known: so much of the window's begin does not count.
     """
     at, value = _arrays(at_ns, joules_j)
-    inside = (at >= begin_ns) & (at <= end_ns)
+    inside = (at >= begin_ns + lag_max_ns) & (at <= end_ns)
     if not np.isfinite(value[inside]).all():
         return Refusal("reading_not_finite", {})
     changes = np.flatnonzero(np.diff(value)) + 1
@@ -91,9 +106,11 @@ def counter_energy(
     spacing_ns = max(_spacing_ns(at), *(float(at[place] - at[place - 1]) for place in (first, last)))
     holes_ns = np.diff(at[first : last + 1])
     hole_max_ns = (1 - COVERAGE_MIN) * (end_ns - begin_ns)
+    kept = slice(first, last + 1)
     refusal = _refused(
-        at[changes], (begin_ns, end_ns), _period_ns(at, at[changes], update_period_ns), spacing_ns,
-        hole_ns=float(holes_ns.max(initial=0.0)), hole_max_ns=hole_max_ns,
+        at[changes], (begin_ns + lag_max_ns, end_ns), _period_ns(at, at[changes], update_period_ns), spacing_ns,
+        hole_ns=float(holes_ns.max(initial=0.0)), hole_max_ns=hole_max_ns, block_ns=end_ns - begin_ns,
+        moved_share=_moved_share(at[kept], value[kept]) if lag_max_ns else 0.0,
     )  # fmt: skip
     if isinstance(refusal, Refusal):
         return refusal
@@ -102,7 +119,7 @@ def counter_energy(
         int(at[last] - at[first]),
         int(changes.size),
         refusal,
-        _highest_w(at[first : last + 1], value[first : last + 1], update_period_ns),
+        _highest_w(at[kept], value[kept], update_period_ns),
     )
 
 
@@ -114,6 +131,7 @@ def power_energy(
     update_period_ns: int | None = None,
     *,
     memory_ns: int = 0,
+    lag_max_ns: int = 0,
     is_each_fresh: bool = False,
 ) -> Joules | Refusal:
     """Return power integrated by trapezoids between its readings within [begin, end]; arguments as above.
@@ -122,7 +140,8 @@ def power_energy(
     `is_each_fresh`: one that repeats the value before it is no older: the sensor stamped it, not who polls it.
     """
     at, value = _arrays(at_ns, power_w)
-    inside = (at >= begin_ns + memory_ns) & (at <= end_ns)
+    counts_from_ns = begin_ns + max(memory_ns, lag_max_ns)
+    inside = (at >= counts_from_ns) & (at <= end_ns)
     at, value = at[inside], value[inside]
     if (refusal := _no_power(value)) is not None:
         return refusal
@@ -130,8 +149,9 @@ def power_energy(
     holes_ns = np.diff(at)
     spacing_ns = float(holes_ns.max(initial=0.0))
     refused = _refused(
-        at, (begin_ns + memory_ns, end_ns), _period_ns(at, fresh, update_period_ns), spacing_ns,
+        at, (counts_from_ns, end_ns), _period_ns(at, fresh, update_period_ns), spacing_ns,
         updates=fresh.size, hole_ns=spacing_ns, block_ns=end_ns - begin_ns,
+        moved_share=_moved_share(at, _integral(at, value)) if lag_max_ns and at.size else 0.0,
     )  # fmt: skip
     if isinstance(refused, Refusal):
         return refused
@@ -147,16 +167,21 @@ def parts_energy(
     *,
     is_counter: bool,
     error_share_max: float = PART_ERROR_SHARE_MAX,
+    lag_max_ns: int = 0,
 ) -> Joules | Refusal:
     """Return the energy over windows that are as long as what ran in them: between readings it is interpolated.
 
     Each end of a window is off by up to a period and a spacing, one way or the other: the errors of n windows add up
     as the root of n. Beside it what ran between them is smeared into them, always the same way: where that drew
-    nothing, by a third of a spacing a window in the mean.
+    nothing, by a third of a spacing a window in the mean. A sensor that lags shows them later, by up to `lag_max_ns`:
+    how far the joules of the later windows are from these is added.
     """
     at, value = _arrays(at_ns, values)
     begin_ns, end_ns, total_ns = windows[0][0], windows[-1][1], sum(end - begin for begin, end in windows)
-    around = slice(max(0, int(np.searchsorted(at, begin_ns)) - 1), int(np.searchsorted(at, end_ns)) + 1)
+    before = max(0, int(np.searchsorted(at, begin_ns)) - 1)
+    until_lag = slice(before, int(np.searchsorted(at, end_ns + lag_max_ns)) + 1)
+    later_at, later_value = at[until_lag], value[until_lag]
+    around = slice(before, int(np.searchsorted(at, end_ns)) + 1)
     at, value = at[around], value[around]
     inside = np.any([(at >= begin) & (at <= end) for begin, end in windows], axis=0)
     with np.errstate(invalid="ignore"):  # what is not finite is refused below
@@ -176,9 +201,14 @@ def parts_energy(
         refusal = refusal or _too_uncertain(error_share, error_share_max, total_ns, spacing_ns, at)
     if refusal is not None:
         return refusal
-    total_j = value if is_counter else _integral(at, value)
-    edges = [[_joules_at(at, value, total_j, edge, is_counter=is_counter) for edge in window] for window in windows]
-    joules = sum(there - here for here, there in edges)
+    joules, *later_j = (
+        _joules_of(later_at, later_value, windows, int(lag_ns), is_counter=is_counter)
+        for lag_ns in (np.linspace(0, lag_max_ns, LAGS_TRIED + 1) if lag_max_ns else (0,))
+    )
+    lag_share = max((abs(of_lag - joules) for of_lag in later_j), default=0.0) / max(joules, 1e-12)
+    if error_share + lag_share > error_share_max:
+        return Refusal("sensor_lags", {"lag_s": lag_max_ns / 1e9, "error_pct": 100 * (error_share + lag_share)})
+    error_share += lag_share
     highest_w = _highest_w(at, value, update_period_ns) if is_counter else float(value[inside].max())
     return Joules(joules, total_ns, int(fresh.size), error_share, highest_w)
 
@@ -251,12 +281,12 @@ def _refused(
     *,
     hole_ns: float,
     hole_max_ns: float = math.inf,
+    block_ns: int,
+    moved_share: float,
     updates: int | None = None,
-    block_ns: int | None = None,
 ) -> Refusal | float:
     """Return why readings at `at` say too little of the window; the share of error where they say enough."""
     length_ns, updates = window[1] - window[0], at.size if updates is None else updates
-    block_ns = length_ns if block_ns is None else block_ns
     if block_ns < WINDOW_MIN_NS:
         return Refusal("energy_block_too_short", {"block_s": block_ns / 1e9, "needed_s": WINDOW_MIN_NS / 1e9})
     covered_ns = float(at[-1] - at[0]) if at.size else 0.0
@@ -269,7 +299,19 @@ def _refused(
         return _too_uncertain(error_share, ERROR_SHARE_MAX, block_ns, spacing_ns, at)
     if updates < UPDATES_MIN:
         return Refusal("too_few_updates", {"updates": int(updates), "needed": UPDATES_MIN})
-    return error_share
+    error_share += LAG_PER_MOVE * moved_share
+    moves = Refusal("power_moves", {"moved_pct": 100 * moved_share, "block_s": block_ns / 1e9})
+    return moves if error_share > ERROR_SHARE_MAX else error_share
+
+
+def _moved_share(at: Array, total_j: Array) -> float:
+    """Return how far the mean powers of both halves of a time are apart, as a share of the whole's.
+
+    By the parabola nearest to the joules: single updates and readings move it little.
+    """
+    share_of_time = (at - at[0]) / max(at[-1] - at[0], 1.0)
+    curvature, slope, _ = np.polyfit(share_of_time, total_j - total_j[0], 2) if at.size > 3 else (0.0, 1.0, 0.0)  # noqa: PLR2004
+    return abs(float(curvature / max(slope + curvature, 1e-12)))
 
 
 def _low_coverage(share: float) -> Refusal:
@@ -300,6 +342,16 @@ def _integral(at: Array, power_w: Array) -> Array:
     """Return the joules from the first reading to each."""
     steps = np.diff(at) / 1e9 * (power_w[1:] + power_w[:-1]) / 2
     return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def _joules_of(at: Array, value: Array, windows: Sequence[Window], lag_ns: int, *, is_counter: bool) -> float:
+    """Return the joules over windows, of a sensor that shows them so much later."""
+    total_j = value if is_counter else _integral(at, value)
+    edges = (
+        [_joules_at(at, value, total_j, edge_ns + lag_ns, is_counter=is_counter) for edge_ns in window]
+        for window in windows
+    )
+    return sum(there_j - here_j for here_j, there_j in edges)
 
 
 def _joules_at(at: Array, value: Array, total_j: Array, edge_ns: int, *, is_counter: bool) -> float:

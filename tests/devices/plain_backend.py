@@ -40,6 +40,7 @@ SHORTENED = {
         ("PART_UPDATES_MIN = 10", "PART_UPDATES_MIN = 3"),
         ("IDLE_ERROR_SHARE_MAX = 0.2", "IDLE_ERROR_SHARE_MAX = 0.8"),
     ),
+    "sensors/nvml.py": (("LAG_MAX_NS = 1_500_000_000", "LAG_MAX_NS = 100_000_000"),),
     "runner/energy.py": (("IDLE_UPDATES = 3_000_000_000, 20", "IDLE_UPDATES = 500_000_000, 5"),),
 }
 PLAIN = REPOSITORY / "tests/faults/planted/backends/plain"

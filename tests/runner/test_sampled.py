@@ -120,6 +120,10 @@ def test_a_block_is_as_long_as_its_sensors_need():
     power = sensor("nvml.0.power", "power", "W", mean_over_ns=S)
     assert long_block_s([power]) == pytest.approx(11.8)
     assert (idle_s([ENERGY]), idle_s([period(250_000_000)])) == (3.0, 5.0)
+    # What does not count at the begin of a block, or of idle, is added.
+    late = period(100_000_000, lag_max_ns=1_500_000_000)
+    assert long_block_s([late]) == pytest.approx(long_block_s([period(100_000_000)]) + 1.5)
+    assert idle_s([late]) == 4.5
 
 
 @pytest.mark.parametrize("status", ["unavailable", "modelled"])

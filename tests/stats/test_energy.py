@@ -137,6 +137,50 @@ def test_what_a_mean_over_a_second_is_of_before_the_window_is_left_out():
     assert energy.joules_j / (energy.window_ns / SECOND) == pytest.approx(190.15, rel=1e-3)
 
 
+def late(lag_s, before_w=900.0, own_w=300.0):
+    """Joules of a counter that shows a power so much later; until 1 s another one ran."""
+    return lambda t: before_w * t - (before_w - own_w) * max(0.0, t - 1 - lag_s)
+
+
+@pytest.mark.parametrize("lag_s", [0.0, 0.1, 0.5, 1.0, 1.5])
+def test_what_a_counter_that_lags_shows_of_what_ran_before_does_not_count(lag_s):
+    reads = readings(late(lag_s))
+    energy = counter_energy(*reads, SECOND, 13 * SECOND, PERIOD, lag_max_ns=3 * SECOND // 2)
+    assert energy.joules_j / energy.window_ns * SECOND == pytest.approx(300, rel=energy.error_share)
+    assert energy.error_share < 0.03
+    without = counter_energy(*reads, SECOND, 13 * SECOND, PERIOD)
+    assert without.joules_j / without.window_ns * SECOND == pytest.approx(300 + 600 * lag_s / 12, rel=0.02)
+
+
+@pytest.mark.parametrize("is_counter", [True, False])
+def test_a_sensor_slower_than_the_block_gives_a_reason_and_no_joules(is_counter):
+    """It nears 300 W like a capacitor, in 10 s."""
+
+    def shown_w(t):
+        return 300 + 600 * math.exp(-max(0.0, t - 1) / 10)
+
+    def shown_j(t):
+        return 900 * min(t, 1) + 300 * max(0.0, t - 1) + 6000 * (1 - math.exp(-max(0.0, t - 1) / 10))
+
+    energy = counter_energy if is_counter else power_energy
+    reads = readings(shown_j if is_counter else shown_w)
+    refusal = energy(*reads, SECOND, 13 * SECOND, PERIOD, lag_max_ns=3 * SECOND // 2)
+    assert refusal.code == "power_moves"
+    assert refusal.values["moved_pct"] > 5
+
+
+@pytest.mark.parametrize(("before_w", "code"), [(310.0, None), (1800.0, "sensor_lags")])
+def test_what_a_lag_could_shift_into_a_part_is_in_its_error(before_w, code):
+    windows = [(SECOND, 21 * SECOND)]
+    reads = readings(late(1.0, before_w), seconds=25)
+    energy = parts_energy(*reads, windows, PERIOD, is_counter=True, lag_max_ns=3 * SECOND // 2)
+    if code is not None:
+        assert energy.code == code
+        return
+    assert energy.joules_j == pytest.approx(20 * 300, rel=energy.error_share)
+    assert energy.error_share > parts_energy(*reads, windows, PERIOD, is_counter=True).error_share
+
+
 @pytest.mark.parametrize(
     ("power", "code"),
     [
