@@ -23,6 +23,9 @@ from kit.workloads.operations import is_operation
 # "sha256:" and what tells images apart, as `docker images` shows it.
 DIGEST_SHOWN = len("sha256:") + 12
 
+# XLA's debug_options_flags.cc: off by default; NVIDIA's images of JAX set it.
+XLA_OVERLAPS = "--xla_gpu_enable_latency_hiding_scheduler=true"
+
 
 def headline_of(label: str, profile: Profile) -> Headline:
     """Return what ran, where and when."""
@@ -80,6 +83,8 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
         notes.append(Note(what=reason("scaling")))
     if any(row.scaling is not None and row.scaling.all_reduce is not None for row in rows):
         notes.append(Note(what=reason("all_reduce")))
+    if _leaves_all_reduce_in_sight(profile, rows):
+        notes.append(Note(what=reason("all_reduce_not_hidden")))
     notes += [*_images(profile), *_versions(profile), *parity_notes(profile.cells)]
     if networks and len(networks) < len(rows):
         measured = {group.key for group in groups if is_operation(group.rows[0].cell)}
@@ -92,6 +97,17 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
     if any(of_row.warm_start for of_row in numbers):
         notes.append(Note(what=reason("warm_start")))
     return notes
+
+
+def _leaves_all_reduce_in_sight(profile: Profile, rows: Sequence[Row]) -> bool:
+    """Whether gradients of a cell on several GPUs are averaged by JAX without the scheduler that overlaps it."""
+    averaging = {row.cell.key for row in rows if row.scaling is not None and row.scaling.efficiency is not None}
+    return any(
+        XLA_OVERLAPS not in (launch.environment or {}).get("XLA_FLAGS", "")
+        for result in profile.cells
+        if result.key in averaging and (result.cell.backend, result.cell.device) == ("jax", "gpu")
+        for launch in result.launches
+    )
 
 
 def energy_notes(profile: Profile, rows: Sequence[Row]) -> list[Note]:
