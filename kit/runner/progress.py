@@ -66,6 +66,10 @@ class RunProgress:
         self._number, self._others, self._cycles, self._left_out = number, "", 0, 0
         self._time.round_begins(number, shared)
 
+    def begins_anew(self, lost_ns: int) -> None:
+        """Take how long it took to see that members of the round have to run one after another."""
+        self._time.begins_anew(lost_ns)
+
     def starting(self, member: MemberPlan) -> None:
         """Say which member starts."""
         names = list(dict.fromkeys(f"{cell.workload} {cell.task}" for cell in member.cells))

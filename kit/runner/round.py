@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from kit.audit.clean_cycles import CYCLES_LEAST, DEVICE_OTHERS, cycles_of, disturbed_blocks, taken_fraction
 from kit.backends.catalog import CATALOG
 from kit.backends.environment import THREAD_VARIABLES
+from kit.clock import now_ns
 from kit.profile.cell import Cell, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.reason import Reason, reason
@@ -107,8 +108,10 @@ class _Round:
         cells = [cell for plan in self._order for cell in plan.cells]
         crowded, together = self._context.crowded, frozenset(cell.key for cell in cells)
         why = _why_sequential(self._context, cells) or crowded.get(together) if len(self._order) > 1 else None
+        begin_ns = now_ns()
         outcome = self._in_blocks() if why is None else why
         if isinstance(outcome, Reason):
+            self._context.progress.begins_anew(now_ns() - begin_ns)
             if outcome.code == LACK_OF_DEVICE_MEMORY:
                 crowded[together] = outcome  # it would be so again
             return [self._alone(plan, outcome) for plan in self._order]

@@ -139,6 +139,10 @@ class TimeLeft:
         if number >= len(self._planned):
             self._repeats = self._repeats._replace(rounds=max(0, self._repeats.rounds - 1))  # this is one of them
 
+    def begins_anew(self, lost_ns: int) -> None:
+        """Leave out of this round what was lost on members that did not fit beside each other: later rounds know."""
+        self._round_ns += lost_ns
+
     def block_done(self, cell: Cell, done: Done) -> None:
         """A block or a stretch of a fit has ended."""
         blocks = done.part.blocks

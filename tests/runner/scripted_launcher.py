@@ -253,6 +253,9 @@ class Watching:
     def round_begins(self, number, bundles):
         pass
 
+    def begins_anew(self, lost_ns):
+        pass
+
     def starting(self, process):
         pass
 

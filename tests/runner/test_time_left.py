@@ -1,10 +1,11 @@
 """How long a run still takes, told by members whose clock is scripted: against what it then took."""
 
 import pytest
-from scripted_launcher import S, ScriptedLauncher, Watching
+from scripted_launcher import NO_DEVICE_MEMORY, Death, S, ScriptedLauncher, Watching
 
 from kit.profile.sensor import SensorReport
 from kit.runner import progress
+from kit.runner import round as round_module
 from kit.runner.interrupt import StopFlag
 from kit.runner.next_round import Repeats
 from kit.runner.progress import RunProgress
@@ -33,6 +34,9 @@ class Timed(Watching):
         self.time.round_begins(number, bundles)
         self.at_round.append(len(self.notes))
 
+    def begins_anew(self, lost_ns):
+        self.time.begins_anew(lost_ns)
+
     def starting(self, process):
         self.notes.append(self.note())
 
@@ -45,8 +49,8 @@ class Timed(Watching):
         self.notes.append(self.note())
 
 
-def timed(conducted, others=lambda at_s: 0.0, **fields):
-    run, launcher = conducted(**fields), ScriptedLauncher(others=others)
+def timed(conducted, launcher=None, **fields):
+    run, launcher = conducted(**fields), launcher or ScriptedLauncher()
     watching = Timed(run.plan, launcher)
     Run.begin(run.path, run.plan).run(watching, StopFlag(), start=launcher.start)
     return watching, launcher.now_ns
@@ -74,7 +78,17 @@ def comes_and_goes(at_s):
 # The round beside a neighbour that stays is the only one that repeats; the other neighbour disturbs every round.
 @pytest.mark.parametrize("others", [stays, comes_and_goes])
 def test_later_rounds_repeat_cycles_as_the_first_unless_its_neighbour_stays(conducted, others):
-    watching, end_ns = timed(conducted, others, backends=["torch", "jax"], rounds=4, cycles=24)
+    watching, end_ns = timed(conducted, ScriptedLauncher(others=others), backends=["torch", "jax"], rounds=4, cycles=24)
+    at_ns, left = watching.notes[watching.at_round[1]]
+    assert left.seconds == pytest.approx((end_ns - at_ns) / S, rel=0.05)
+
+
+def test_later_rounds_do_not_try_again_what_did_not_fit_in_the_first(conducted, monkeypatch):
+    # In its last cycle a member has no memory on the board beside the others: the round begins anew.
+    full = Death("jax", "block", nth=19, why=NO_DEVICE_MEMORY, alone=True)
+    launcher = ScriptedLauncher(deaths=[full])
+    monkeypatch.setattr(round_module, "now_ns", lambda: launcher.now_ns)
+    watching, end_ns = timed(conducted, launcher, devices=["gpu"], backends=["torch", "jax"], rounds=4, cycles=20)
     at_ns, left = watching.notes[watching.at_round[1]]
     assert left.seconds == pytest.approx((end_ns - at_ns) / S, rel=0.05)
 
