@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from kit.compare.fleet import Absent, Fleet, Node, NodeRun
     from kit.fleet.nodes import FleetNode
 
-EXIT_SLOW, EXIT_ABSENT = 1, 3
+EXIT_SLOW, EXIT_ABSENT, EXIT_SUSPECT = 1, 3, 5
 # Fewer are read in the time that processes take to start.
 PARALLEL_LEAST, CHUNK = 64, 16
 SCHEDULERS = ("squeue", "slurm", "ssh", "local")
@@ -57,7 +58,10 @@ DECIDED = ("out", "resume", "force", "label", "dry_run", "as_json")
 def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: str, **options: object) -> int:
     """Measure SUITE on every node of a partition, one profile each, and judge each node against the others.
 
-    Exit 0: no node is slow; 1: one is; 3: none is, and some node gave no whole profile. docs/fleet.md has more.
+    A node that is slower by one profile is a suspect. It is measured once more, and is slow where that says so again.
+
+    Exit 0: no node is slow; 1: one is; 5: none is, and one is a suspect that has no second profile; 3: neither, and
+    some node gave no whole profile. docs/fleet.md has more.
     """
     from kit.report.fleet import fleet_report
 
@@ -68,8 +72,10 @@ def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: s
     else:
         judged = _measured(arguments, **options)  # type: ignore[arg-type]
     print_report(fleet_report(judged), format_name)
-    if any(node.versus.verdict == "slower" for node in judged.nodes):
+    if any(node.is_slow for node in judged.nodes):
         return EXIT_SLOW
+    if any(node.is_suspect for node in judged.nodes):
+        return EXIT_SUSPECT
     return EXIT_ABSENT if judged.absent or any(node.failed or node.interrupted for node in judged.nodes) else 0
 
 
@@ -86,7 +92,7 @@ def _measured(
     out: str | None,
     resume: bool,
 ) -> Fleet:
-    """Measure what is missing, and judge all profiles of the folder."""
+    """Measure what is missing, and a slower node once more, and judge all profiles of the folder."""
     from msgspec.structs import replace
 
     from kit.compare.fleet import Absent
@@ -96,7 +102,7 @@ def _measured(
     suite = _checked_run(arguments)
     check_reframe()
     partition, known = _nodes(scheduler, partition, nodes)
-    plan = FleetPlan(
+    first = FleetPlan(
         nodes=[node.name for node in known if node.is_usable],
         folder=str(Path(out or f"fleet-{UNFIT.sub('_', suite)}").absolute()),
         run_in=str(Path.cwd()),
@@ -107,20 +113,32 @@ def _measured(
         time_limit_s=time_limit,
         job_options=list(job_options),
     )
-    left = replace(plan, nodes=nodes_left(plan, resume=resume))
     unusable = [_unusable(node) for node in known if not node.is_usable]
-    failed: list[Absent] = []
-    if left.nodes:
-        count = len(left.nodes)
-        click.echo(f"kit: {count} of {len(known)} nodes; log: {plan.hidden}/reframe.out", err=True)
-        without = measure(left, retries, lambda done: click.echo(f"kit: {done} of {count} nodes measured", err=True))
-        failed = [Absent(name=node, reason=why) for node, why in without.items()]
-    if failed:  # perhaps for what has become of the node
-        now = {node.name: node for node in _nodes(scheduler, partition or None, ",".join(plan.nodes))[1]}
-        failed = [node if now[node.name].is_usable else _unusable(now[node.name]) for node in failed]
-    # What was measured before a node went down counts.
-    absent = [node for node in unusable if not plan.profile(node.name).is_file()]
-    return _judged(sorted(Path(plan.folder).glob("*.json")), [*failed, *absent])
+    failed: dict[str, Absent] = {}
+    plan = replace(first, nodes=nodes_left(first, resume=resume))
+    second = replace(first, is_again=True)
+    nodes_left(second, resume=resume)  # refuses here what it would after hours
+    while True:
+        if count := len(plan.nodes):
+            again = " once more, as they are slower by one profile" if plan.is_again else ""
+            click.echo(f"kit: {count} of {len(known)} nodes{again}; log: {plan.hidden}/reframe.out", err=True)
+            without = measure(plan, retries, partial(_say_measured, count))
+            failed |= {node: Absent(name=node, reason=why) for node, why in without.items()}
+        if failed:  # perhaps for what has become of the node
+            now = {node.name: node for node in _nodes(scheduler, partition or None, ",".join(first.nodes))[1]}
+            failed = {name: absent if now[name].is_usable else _unusable(now[name]) for name, absent in failed.items()}
+        # What was measured before a node went down counts.
+        absent = [node for node in unusable if not first.profile(node.name).is_file()]
+        judged = _judged(sorted(Path(first.folder).glob("*.json")), [*failed.values(), *absent])
+        slower = {label for node in judged.nodes if node.versus.verdict == "slower" for label in node.profiles}
+        suspects = [node for node in first.nodes if node in slower and node not in failed]
+        plan = replace(second, nodes=nodes_left(replace(second, nodes=suspects), resume=True))
+        if not plan.nodes:
+            return judged
+
+
+def _say_measured(count: int, done: int) -> None:
+    click.echo(f"kit: {done} of {count} nodes measured", err=True)
 
 
 def _unusable(node: FleetNode) -> Absent:

@@ -24,12 +24,12 @@ from kit.printable import printable_line
 from kit.profile.reason import Reason, Value
 from kit.profile.schema import Profile
 from kit.stats.difference import over_rounds
-from kit.stats.fleet import Floats, cell_weights, judge_fleet
+from kit.stats.fleet import Floats, cell_weights, judge_fleet, said_again
 from kit.stats.rounds import launch_time_ns
 from kit.stats.runs import RunLevel
 from kit.stats.verdict import Verdict, Versus
 
-FLEET_SCHEMA = "steadykit.fleet/1.0"
+FLEET_SCHEMA = "steadykit.fleet/1.1"
 STANDS_OUT: tuple[Verdict, ...] = ("slower", "faster")
 
 
@@ -48,11 +48,12 @@ class NodeRun(NamedTuple):
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """A node and what is said of it; `slower` is slower than the others of its kind."""
+    """A node and what its profiles say of it together; `slower` is slower than the others of its kind."""
 
     name: str
     profiles: list[str]  # labels
     versus: Versus
+    said_again: bool | None = None  # it stands out without its most distant profile, too; null: it has one, or does not
     cells: int  # that it shares with another node
     kind: list[str]  # model of its CPU, number of CPUs, models of its boards
     nodes_of_kind: int  # nodes of its kind, itself included
@@ -61,6 +62,16 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     failure: Reason | None = None  # of the first of them
     differs: list[Mismatch] = []  # of one that stands out: in what it is not as most others of its kind
     findings: list[Finding] = []  # of the same: what the audit finds there and not on most others
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether two measurements and more say that it is slower than the others."""
+        return self.versus.verdict == "slower" and self.said_again is True
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether the only measurement of it says that it is slower: a second one decides."""
+        return self.versus.verdict == "slower" and self.said_again is None
 
 
 class Absent(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,16 +146,18 @@ def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Counter[str
     known = iter(_run_levels(nodes, shared))
     of_nodes = [[level for _ in of_node if (level := next(known)) is not None] for of_node in nodes]
     with_level = [levels_of for levels_of in of_nodes if levels_of]
-    verdicts = iter(judge_fleet(with_level, comparisons))
+    judged = judge_fleet(with_level, comparisons)
+    verdicts = iter(zip(judged, said_again(with_level, judged), strict=True))
     for of_node, of_levels in zip(nodes, of_nodes, strict=True):
         given, label = of_node[0].name, of_node[0].label
-        versus = next(verdicts) if of_levels else Versus(verdict="unresolved", count=0)
+        versus, again = next(verdicts) if of_levels else (Versus(verdict="unresolved", count=0), None)
         others = [other[-1] for other in nodes if other is not of_node]
         failed = {key: why for run in of_node for key, why in run.failed.items()}
         yield Node(
             name=label if not given else given if names[given] == 1 else f"{given} ({label})",
             profiles=[run.label for run in of_node],
             versus=versus,
+            said_again=again,
             cells=len({key for run in of_node for key in run.rounds if key in shared}),
             kind=list(of_node[0].kind),
             nodes_of_kind=len(nodes),

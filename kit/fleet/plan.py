@@ -27,15 +27,18 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     partition: str = ""
     time_limit_s: int | None = None
     job_options: list[str] = []  # handed to the scheduler as they are
+    is_again: bool = (
+        False  # a second measurement of nodes that have a profile: beside it, under a name that no node has
+    )
 
     @property
     def hidden(self) -> Path:
         """Folder of everything but profiles."""
-        return Path(self.folder) / HIDDEN
+        return Path(self.folder) / HIDDEN / ("again" if self.is_again else "")
 
     def profile(self, node: str) -> Path:
         """Return the file that this node alone writes."""
-        return Path(self.folder) / f"{node}.json"
+        return Path(self.folder) / f"{node}{'+again' if self.is_again else ''}.json"
 
     def rounds(self, node: str) -> Path:
         """Return where an unfinished run of it is kept."""

@@ -16,7 +16,10 @@ from kit.report.table import Case, Cell, Column, Report, Table
 # Of nodes like the others so many are listed; other formats have all.
 ROWS_MAX = 30
 WORDS = {"slower": "slow", "faster": "fast", "same": "like the others", "unresolved": "no difference shown"}
-STYLES = {"slower": "red", "faster": "green"}
+# Of a node that stands out, but not by two profiles and more.
+ONCE_WORDS = {"slower": "slow once", "faster": "fast once"}
+SUSPECT = "suspect"
+STYLES = {"slow": "red", "fast": "green", SUSPECT: "yellow"}
 # More in one cell are a list nobody reads: JSON has all.
 REASONS_MAX = 4
 
@@ -47,10 +50,11 @@ def fleet_report(fleet: Fleet) -> Report:
 
 
 def _headline(fleet: Fleet) -> str:
-    counts = Counter(node.versus.verdict for node in fleet.nodes)
+    counts = Counter(map(_word, fleet.nodes))
     profiles = sum(len(node.profiles) for node in fleet.nodes)
     parts = [f"{counted(len(fleet.nodes), 'node')}", counted(profiles, "profile")]
-    parts += [f"{counts[verdict]} {WORDS[verdict]}" for verdict in STANDS_OUT if counts[verdict]] or ["none stands out"]
+    standing = ("slow", SUSPECT, ONCE_WORDS["slower"], "fast", ONCE_WORDS["faster"])
+    parts += [f"{counts[word]} {word}" for word in standing if counts[word]] or ["none stands out"]
     names = {node.name for node in fleet.nodes}
     unfinished = sum(node.name in names for node in fleet.absent)
     parts += [
@@ -65,12 +69,18 @@ def _headline(fleet: Fleet) -> str:
     return " · ".join(parts)
 
 
-def _row(node: Node) -> list[Cell]:
+def _word(node: Node) -> str:
     verdict = node.versus.verdict
+    if node.is_suspect:
+        return SUSPECT
+    return ONCE_WORDS[verdict] if verdict in STANDS_OUT and not node.said_again else WORDS[verdict]
+
+
+def _row(node: Node) -> list[Cell]:
     return [
         Cell(one_line(node.name)),
         Cell(_ratio(node)),
-        Cell(WORDS[verdict], STYLES.get(verdict, "dim")),
+        Cell(_word(node), STYLES.get(_word(node), "dim")),
         Cell(_reasons(node)),
     ]
 
@@ -108,7 +118,9 @@ def _why(absent: Absent) -> str:
 
 def _notes(fleet: Fleet, shown: int) -> list[str]:
     names = {node.name for node in fleet.nodes}
-    notes = [f"{one_line(node.name)} is unfinished: {_why(node)}" for node in fleet.absent if node.name in names]
+    suspects = [one_line(node.name) for node in fleet.nodes if node.is_suspect]
+    notes = [f"a second profile decides on {several(suspects)}: measure again, and give both"] if suspects else []
+    notes += [f"{one_line(node.name)} is unfinished: {_why(node)}" for node in fleet.absent if node.name in names]
     known = {node.name for node in fleet.absent}  # to be unfinished, and why
     partial = [label for node in fleet.nodes if node.name not in known for label in node.interrupted]
     if partial:
@@ -128,8 +140,9 @@ def _record(node: Node) -> dict[str, object]:
     versus = node.versus
     return {
         "node": one_line(node.name),
-        "verdict": WORDS[versus.verdict],
-        "slow": int(versus.verdict == "slower"),
+        "verdict": _word(node),
+        "slow": int(node.is_slow),
+        "suspect": int(node.is_suspect),
         "measured": 1,
         "ratio": versus.ratio,
         "low": versus.low,
@@ -148,10 +161,12 @@ def _absent_record(absent: Absent) -> dict[str, object]:
 
 def _case(node: Node) -> Case:
     words = f"{_ratio(node)} the step of the others. {_reasons(node)}".strip()
-    if node.versus.verdict == "slower":
+    if node.is_slow:
         return Case(node.name, "kit fleet", "failed", words, "slow")
     if node.failed:
         return Case(node.name, "kit fleet", "error", words, "failed cells")
+    if node.is_suspect:
+        return Case(node.name, "kit fleet", "skipped", f"{words}. A second profile decides")
     return Case(node.name, "kit fleet", output=words)
 
 

@@ -2,7 +2,7 @@
 
 The node that stands out most is set aside, then the next of the rest, so that several slow ones do not hide each other
 (generalized extreme Studentized deviate, Rosner 1983, 10.1080/00401706.1983.10487848). The last step that is beyond
-chance names its node and all before it.
+chance names its node and all before it. Whether a second measurement of such a node says the same, `said_again` tells.
 """
 
 from __future__ import annotations
@@ -106,6 +106,39 @@ def judge_fleet(nodes: Sequence[Sequence[RunLevel]], comparisons: int | None = N
             )
         )
     return judged
+
+
+def said_again(nodes: Sequence[Sequence[RunLevel]], judged: Sequence[Versus]) -> list[bool | None]:
+    """Return of each node whether it stands out without that run, too, by which it stands out most.
+
+    A single measurement may be far off, and among many nodes one nearly always is where measurements have tails
+    (bench_fleet_tails.py). What another one says again is the node's own.
+
+    Args:
+        nodes: the runs of each, as they were judged.
+        judged: what `judge_fleet` returned.
+
+    Returns:
+        None where a node does not stand out or has one run.
+    """
+    named = {place for place, versus in enumerate(judged) if versus.verdict in ("slower", "faster")}
+    tested = [place for place in named if len(nodes[place]) > 1]
+    again: list[bool | None] = [None] * len(nodes)
+    for place in tested:
+        verdict = judged[place].verdict
+        runs = sorted(nodes[place], key=lambda run: run.log, reverse=verdict == "faster")[:-1]
+        if len(nodes) < NODES_FOR_SPREAD:
+            others = [run for other, of_other in enumerate(nodes) if other != place for run in of_other]
+            versus = over_runs(runs, others, same_hardware=True)
+            difference, p = versus.difference, versus.p_adjusted or 0.0
+            assert difference is not None
+        else:
+            core = [of_other for other, of_other in enumerate(nodes) if other not in named]
+            rest = _against_rest(_node_levels([*core, runs]))
+            difference = Difference(float(rest.difference[-1]), float(rest.se[-1]), float(rest.df[-1]), len(runs))
+            p = float(rest.p[-1])
+        again[place] = verdict_of(difference, p * len(tested) <= ALPHA, SMALLEST_DIFFERENCE) == verdict
+    return again
 
 
 def _of_few(nodes: Sequence[Sequence[RunLevel]], place: int, count: int) -> Versus:

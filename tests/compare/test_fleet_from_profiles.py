@@ -113,12 +113,23 @@ def test_findings_that_others_have_are_no_reason():
     assert unusual(throttled, [throttled, throttled, []]) == []
 
 
+@pytest.mark.parametrize(
+    ("again", "state"), [((), (False, True, None)), ((1.2,), (True, False, True)), ((1.0,), (False, False, False))]
+)
+def test_a_node_is_a_suspect_by_one_profile_and_slow_by_two(again, state):
+    more = [built(0, slow=slow, run=run) for run, slow in enumerate(again, 1)]
+    fleet = judged(*usual(), built(0, slow=1.2), *more)
+    (node,) = [node for node in fleet.nodes if node.name == "n0"]
+    assert (node.is_slow, node.is_suspect, node.said_again) == state
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Eight like nodes, one slow by a quota, and a damaged file."""
+    """Eight like nodes, one slow by a quota in two profiles, and a damaged file."""
     made = tmp_path_factory.mktemp("fleet")
-    for each in [*usual(), built(0, slow=1.3, throttled=0.4)]:
-        b.write(made / f"{each.label}.json", each)
+    slow = [built(0, slow=1.3, throttled=0.4, run=run) for run in range(2)]
+    for name, each in {**{each.label: each for each in usual()}, "n0": slow[0], "n0+again": slow[1]}.items():
+        b.write(made / f"{name}.json", each)
     (made / "torn.json").write_bytes((made / "n1.json").read_bytes()[:-300])
     return made
 
@@ -136,6 +147,17 @@ def test_the_command_names_the_node_its_reason_and_the_damaged_file(folder):
     assert "torn" in done.stdout
 
 
+def test_formats_tell_a_suspect_from_a_slow_node(folder, tmp_path):
+    for path in folder.glob("n?.json"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    lines = [
+        json.loads(line) for line in fleet_command(tmp_path, "--from", ".", "--format", "jsonl").stdout.splitlines()
+    ]
+    assert [(line["node"], line["slow"]) for line in lines if line["suspect"]] == [("n0", 0)]
+    junit = fleet_command(tmp_path, "--from", ".", "--format", "junit").stdout
+    assert "<failure" not in junit and junit.count("<skipped") == 1
+
+
 def test_formats_name_the_slow_node(folder):
     lines = [json.loads(line) for line in fleet_command(folder, "--from", ".", "--format", "jsonl").stdout.splitlines()]
     assert [line["node"] for line in lines if line.get("slow")] == ["n0"]
@@ -150,8 +172,17 @@ def test_formats_name_the_slow_node(folder):
     assert junit.count("<failure") == 1 and junit.count("<error") == 1
 
 
-@pytest.mark.parametrize(("left_out", "code"), [(("n0.json",), 3), (("n0.json", "torn.json"), 0)], ids=str)
-def test_it_exits_by_slow_nodes_and_by_what_is_missing(folder, tmp_path, left_out, code):
+@pytest.mark.parametrize(
+    ("left_out", "code"),
+    [
+        (("n0.json", "n0+again.json"), 3),
+        (("n0.json", "n0+again.json", "torn.json"), 0),
+        (("n0+again.json",), 5),
+        (("n0.json", "torn.json"), 5),
+    ],
+    ids=str,
+)
+def test_it_exits_by_slow_nodes_and_suspects_and_by_what_is_missing(folder, tmp_path, left_out, code):
     for path in folder.glob("*.json"):
         if path.name not in left_out:
             (tmp_path / path.name).write_bytes(path.read_bytes())

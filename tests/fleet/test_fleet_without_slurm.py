@@ -1,11 +1,16 @@
 """`kit fleet` on this machine alone: a job over its time limit, one that fails, and what is no use to begin with."""
 
+import contextlib
 import os
 import subprocess
 import sys
 
+import profile_builder as b
 import pytest
+from click.testing import CliRunner
 from fleet_runs import PYTHONPATH, command, fleet, suite
+
+from kit.cli.app import app
 
 
 def test_a_job_over_its_time_limit_is_named_and_resumed(reframe, place):
@@ -65,3 +70,59 @@ def test_no_scheduler_is_one_line(reframe, place):
     done = fleet(place, *suite(), PATH="/nowhere")
     assert done.returncode == 2
     assert "sinfo" in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def measured(place, monkeypatch):
+    """A stand-in for ReFrame that writes profiles: `measured(slow) -> (exit code, files)`; the plans are in `plans`."""
+    plans = []
+
+    def begin(slow, *words, nodes=8):
+        """`slow`: of n0 by how much in each measurement of it, 0 where that gives no profile."""
+
+        def measure(plan, *_):
+            plans.append((plan.is_again, plan.nodes))
+            factors = {node: slow[plan.is_again] if node == "n0" else 1.0 for node in plan.nodes}
+            for node, factor in factors.items():
+                member = b.member("torch", 2.0 * factor, sd=0.005, noise=0.005)
+                number = int(node[1:]) + 100 * plan.is_again
+                fields = {"rounds": 4, "drift": 0.005, "seed": number, "label": node, "id": str(number)}
+                identity = b.identity(hostname_sha256=node)
+                if factor:
+                    b.write(plan.profile(node), b.profile(b.group("mlp train", member), identity=identity, **fields))
+            return {node: b.reason("node_time_limit") for node, factor in factors.items() if not factor}
+
+        monkeypatch.setattr("kit.fleet.run.measure", measure)
+        (place / "out").mkdir(exist_ok=True)
+        names = ",".join(f"n{node}" for node in range(nodes))
+        given = ["fleet", "quick", "--scheduler", "ssh", "--nodes", names, "--out", "out", *words]
+        with contextlib.chdir(place):
+            done = CliRunner().invoke(app, given, standalone_mode=False)
+        assert done.exception is None, done.exception
+        return done.return_value, {path.name: path.read_bytes() for path in (place / "out").glob("*.json")}
+
+    begin.plans = plans
+    return begin
+
+
+@pytest.mark.parametrize(("second", "code"), [(1.3, 1), (1.0, 0), (0.0, 5)])
+def test_a_slower_node_is_measured_once_more_beside_its_first_profile(reframe, measured, second, code):
+    assert measured((1.3, second))[0] == code
+    assert measured.plans == [(False, [f"n{node}" for node in range(8)]), (True, ["n0"])]
+
+
+def test_resume_measures_a_suspect_that_has_no_second_profile(reframe, measured):
+    _, before = measured((1.3, 0.0))
+    assert "n0.json" in before and "n0+again.json" not in before
+    code, after = measured((1.3, 1.3), "--resume")
+    assert code == 1 and measured.plans[-1] == (True, ["n0"])
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) == {"n0+again.json"}
+    planned = len(measured.plans)
+    assert measured((1.3, 1.3), "--resume") == (1, after)
+    assert len(measured.plans) == planned
+
+
+def test_no_node_is_measured_twice_where_none_is_slower(reframe, measured):
+    assert measured((1.0, 1.0))[0] == 0
+    assert len(measured.plans) == 1

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from kit.stats.fleet import judge_fleet
+from kit.stats.fleet import judge_fleet, said_again
 from kit.stats.runs import RunLevel
 from kit.stats.verdict import ALPHA
 
@@ -68,6 +68,52 @@ def test_intervals_of_alike_nodes_cover_one_as_often_as_they_say():
             held += versus.low <= 1 <= versus.high
             of += 1
     assert 0.92 <= held / of <= 0.98
+
+
+def slow_by_two(levels, second):
+    """The nodes that one run says are slower, and of those the slow ones, once `second` has measured them again."""
+    runs = [[RunLevel(float(level), 0.003, 8)] for level in levels]
+    suspects = {place for place, versus in enumerate(judge_fleet(runs)) if versus.verdict == "slower"}
+    for place in suspects:
+        runs[place].append(RunLevel(float(second(place)), 0.003, 8))
+    judged = judge_fleet(runs)
+    again = said_again(runs, judged)
+    return suspects, {place for place in suspects if judged[place].verdict == "slower" and again[place]}
+
+
+def test_of_alike_fleets_whose_measurements_have_tails_few_have_a_node_named_slow():
+    """bench_fleet_tails.py has more of these."""
+    rng, draws = np.random.default_rng(17), 60
+    found = [slow_by_two(SD * rng.standard_t(3, 32), lambda _: SD * rng.standard_t(3)) for _ in range(draws)]
+    by_one, by_two = (sum(bool(places) for places in column) for column in zip(*found, strict=True))
+    assert by_two <= draws * ALPHA < by_one
+
+
+def test_a_node_is_slow_when_a_second_measurement_repeats_it():
+    levels = np.random.default_rng(2).normal(0, SD, 30)
+    levels[0] += 0.1
+    assert slow_by_two(levels, lambda _: 0.1) == ({0}, {0})
+    assert slow_by_two(levels, lambda _: 0.0) == ({0}, set())
+
+
+def test_one_of_many_profiles_makes_no_node_slow():
+    def named_again(nodes):
+        return said_again(nodes, judge_fleet(nodes))[0]
+
+    for of_first, says in (([0.3, 0.0, 0.0], False), ([0.3, 0.1, 0.1], True), ([-0.3, -0.1, -0.1], True)):
+        others = fleet(20, runs=3, rng=np.random.default_rng(4))
+        assert named_again([[RunLevel(log, 0.003, 8) for log in of_first], *others]) is says
+
+
+def test_of_two_nodes_the_slower_is_slow_by_two_measurements():
+    def pair(*logs):
+        nodes = [[RunLevel(log, 0.01, 4) for log in logs], [RunLevel(0.0, 0.01, 4)]]
+        return said_again(nodes, judge_fleet(nodes))
+
+    double = math.log(2)
+    assert pair(double) == [None, None]
+    assert pair(double, double) == [True, None]
+    assert pair(double, 0.0) == [None, None], "the two together do not stand out"
 
 
 def test_a_node_whose_rounds_scatter_is_not_called_slow_for_it():
