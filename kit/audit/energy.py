@@ -133,8 +133,8 @@ def _why_none(member: Member) -> Reason:
         for sensor in member.profile.sensors
         if sensor.quantity in ("energy", "power") and sensor.name.partition(".")[0] == (device and device.energy_source)
     ]
-    measured = [sensor.name for sensor in member.profile.sensors if sensor.status == "measured"]
-    if not sensors or (device is not None and device.whole_of(measured)):
+    answering = [sensor.name for sensor in member.profile.sensors if sensor.status != "unavailable"]
+    if not sensors or (device is not None and device.whole_of(answering)):
         return reason("no_energy_asked_for")
     return why_unread(member.profile, *(sensor.name for sensor in sensors))
 
@@ -247,7 +247,7 @@ def part_larger_than_whole(member: Member) -> Outcome:
     for block in _joules(member):
         if block.energy.sensor in PLATFORMS or block.energy.tier == "external_meter":
             wholes[block.round] = block
-        elif block.energy.tier == "device_counter" and block.energy.sensor.startswith(PARTS):
+        elif block.energy.tier in ("device_counter", "modelled") and block.energy.sensor.startswith(PARTS):
             by_source[block.round][block.energy.sensor.partition(".")[0]] += block.power_w
     # A Cray's controller and RAPL tell the same processors.
     parts = {number: max(of["rapl"], of["cray"]) + of["nvml"] for number, of in by_source.items()}
@@ -370,8 +370,8 @@ def scope_larger_than_member(member: Member) -> Outcome:
 
 @rule("group", worst="bad")
 def modelled_beside_measured(members: Sequence[Member]) -> Outcome:
-    """Find groups in which some joules were measured and others come of a model."""
-    tiers = {block.energy.tier for member in members for block in _joules(member)} - {None}
+    """Find groups in which some members' joules were measured and others come of a model."""
+    tiers = {block.energy.tier for member in members for block in _figures(member)} - {None}
     if not tiers:
         return NOT_APPLICABLE
     if "modelled" not in tiers or len(tiers) == 1:

@@ -144,7 +144,7 @@ def _why_no_joules(profile: Profile) -> Note:
         for sensor in profile.sensors
         if sensor.quantity in ("energy", "power") and sensor.name.partition(".")[0] in sources
     ]
-    obstacles = [sensor.reason for sensor in of_energy if sensor.reason is not None]
+    obstacles = [sensor.reason for sensor in of_energy if sensor.status == "unavailable" and sensor.reason is not None]
     if obstacles and len(obstacles) == len(of_energy):
         return Note(what=reason("energy_no_sensor"), because=obstacles[0])
     return Note(what=reason("energy_not_asked" if profile.suite.plan.energy_s == 0 else "energy_not_reached"))

@@ -24,7 +24,7 @@ class SensorReport(msgspec.Struct, frozen=True, kw_only=True):
     counter: bool = False  # cumulative: a difference of two readings says what happened between them
     sampled: bool = False  # read beside the steps by the sampler; else by the member at the edges of its blocks
     device_id: str | None = None  # PCI bus id, of a board's sensor
-    reason: Reason | None = None  # always set when unavailable: which obstacle there is
+    reason: Reason | None = None  # of unavailable: which obstacle there is; of modelled: who found so
     update_period_ns: Int64 | None = None  # measured or documented period between fresh values
     mean_over_ns: Int64 | None = None  # each value is a mean over so long before it; null: of its moment, or not known
     lag_max_ns: Int64 | None = None  # its lag is not known and is taken to be no longer: joules bear it; null: no lag

@@ -323,6 +323,7 @@ REASONS: Templates = {
     "too_few_updates": "the sensor gave {updates} fresh values, {needed} are needed",
     "too_few_readings": "the sensor answered {readings} times, {needed} are needed",
     "energy_gap": "the sensor gave nothing for {gap_s:.3g} s, at most {most_s:.3g} s are borne",
+    "energy_is_modelled": "a model in the processor says it, nothing measures it ({processor}: {source})",
     "power_moves": "its power moved by {moved_pct} from one half of {block_s} to the other: the sensor is slower than "
     "the block, or the device was not yet at its pace (--energy makes it longer)",
     "sensor_lags": "the sensor shows up to {lag_s} late what ran: the joules may be off by {error_pct}",

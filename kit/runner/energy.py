@@ -48,8 +48,8 @@ def long_block_s(sensors: Sequence[SensorReport], asked_s: float = 0.0) -> float
 
 def idle_s(sensors: Sequence[SensorReport]) -> float:
     """Return how long a stretch of idle is."""
-    counters = [sensor for sensor in sensors if sensor.quantity == "energy" and sensor.status == "measured"]
-    lag_max_ns = max((sensor.lag_max_ns or 0 for sensor in sensors if sensor.status == "measured"), default=0)
+    counters = [sensor for sensor in sensors if sensor.quantity == "energy" and sensor.status != "unavailable"]
+    lag_max_ns = max((sensor.lag_max_ns or 0 for sensor in sensors if sensor.status != "unavailable"), default=0)
     return (max(IDLE_LEAST_NS, IDLE_UPDATES * _period_ns(counters)) + lag_max_ns) / 1e9
 
 
@@ -58,7 +58,7 @@ def planned_s(asked_s: float | None, sensors: Sequence[SensorReport], cells: Ite
 
     Where no sensor tells a device of the cells there is one only if it is asked for: an external meter may.
     """
-    names = [sensor.name for sensor in sensors if sensor.status == "measured"]
+    names = [sensor.name for sensor in sensors if sensor.status != "unavailable"]
     whole = {name for kind in {cell.device for cell in cells} for name in DEVICES[kind].whole_of(names)}
     of_devices = [sensor for sensor in sensors if sensor.name in whole]
     return long_block_s(of_devices, asked_s or 0.0) if asked_s or (asked_s is None and whole) else 0.0

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
 from kit.sensors.protocol import FAILURES, Sensor, file_obstacle
+from kit.sensors.rapl import SCHOENE
 
 MICRO = 1e-6
 MS = 1_000_000
@@ -43,6 +44,8 @@ SCOPES = {
 }
 # Parts of a socket that has a counter of its own, one for each core.
 LEFT_OUT = re.compile(r"amd_energy\.ecore\d+")
+# The registers that RAPL reads there.
+OF_A_MODEL = "amd_energy"
 # Their joules are a board's: no CPU's, and another board's neither.
 GPU_CHIPS = ("amdgpu", "i915", "xe", "nouveau")
 PCI_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -98,6 +101,9 @@ def _open(channel: Channel, *, is_alone: bool) -> Sensor:
         report = replace(report, device_id=device)
     if not is_counter:
         report = _with_period(report, file)
+    if chip == OF_A_MODEL:
+        why = reason("energy_is_modelled", processor="AMD", source=SCHOENE)
+        report = replace(report, status="modelled", reason=why)
     return Sensor(report, _reader(file))
 
 

@@ -13,6 +13,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
 from kit.sensors.protocol import FAILURES, Sensor, file_obstacle, now_ns
@@ -21,6 +23,14 @@ from kit.sensors.protocol import FAILURES, Sensor, file_obstacle, now_ns
 UPDATE_PERIOD_NS = 1_000_000
 # No package, memory or platform draws as much: a counter that fell further than that explains did not wrap.
 POWER_MAX_W = 10_000
+CPUINFO = Path("/proc/cpuinfo")
+# These registers hold what a model in the processor says, from counts of what it did. Sandy and Ivy Bridge, their
+# servers, too; Haswell and later measure at their regulators (Hackenberg et al., IPDPSW 2015).
+INTEL_FAMILY, INTEL_MODELS = 6, (0x2A, 0x2D, 0x3A, 0x3E)
+HACKENBERG = "Hackenberg et al., IPDPSW 2015"
+# Zen's leave out what data cost (Schöne et al., CLUSTER 2021, arXiv 2108.00808); Hygon's processors are Zen.
+ZEN_VENDORS = ("AuthenticAMD", "HygonGenuine")
+SCHOENE = "Schöne et al., arXiv 2108.00808"
 SCOPES = {
     "package": "cores, caches, memory controller, integrated graphics of the package; all processes",
     "dram": "memory of the package; all processes",
@@ -28,15 +38,34 @@ SCOPES = {
 }
 
 
-def open_sampled() -> list[Sensor]:
+def open_sampled(cpuinfo: Path = CPUINFO) -> list[Sensor]:
     """Open one energy sensor for each package, DRAM and psys zone, or one that says which obstacle there is.
 
     KIT_POWERCAP_ROOT is the powercap tree where it is elsewhere than the kernel has it.
     """
     root = Path(os.environ.get("KIT_POWERCAP_ROOT", "/sys/class/powercap"))
     sensors = [sensor for zone in sorted(root.glob("intel-rapl:*")) if (sensor := _open(zone)) is not None]
+    if (why := why_modelled(cpuinfo)) is not None:
+        for sensor in sensors:
+            if sensor.is_available and not sensor.report.name.endswith("psys"):  # of the board, around the processor
+                sensor.report = replace(sensor.report, status="modelled", reason=why)
     code = "no_rapl_zone" if root.is_dir() else "no_powercap"
     return sensors or [_sensor("energy", "CPU packages; all processes", root, reason(code, root=str(root)))]
+
+
+def why_modelled(cpuinfo: Path) -> Reason | None:
+    """Return by whose finding a processor's registers hold a model's energy; None: they are taken for measured."""
+    try:
+        first = cpuinfo.read_text().partition("\n\n")[0]
+    except OSError:
+        return None
+    fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in first.splitlines())}
+    vendor, family, model = (fields.get(name, "") for name in ("vendor_id", "cpu family", "model"))
+    is_old_intel = (vendor, family) == ("GenuineIntel", str(INTEL_FAMILY)) and model in map(str, INTEL_MODELS)
+    if not is_old_intel and vendor not in ZEN_VENDORS:
+        return None
+    processor = f"{vendor} family {family} model {model}"
+    return reason("energy_is_modelled", processor=processor, source=HACKENBERG if is_old_intel else SCHOENE)
 
 
 def _open(zone: Path) -> Sensor | None:

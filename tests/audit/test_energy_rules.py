@@ -93,7 +93,14 @@ NODE = {"sensor": "cray.node.energy", "joules_j": 1500.0}
         ),
         ("no_idle", [entry(idle_before_w=None, idle_after_w=None)], [entry()], "cpu", "note"),
         ("idle_not_idle", [entry(idle_after_w=45.0)], [entry()], "cpu", "warning"),
-        ("modelled_beside_measured", [entry(), entry(sensor="model", tier="modelled")], [entry()], "cpu", "bad"),
+        (
+            "modelled_beside_measured",
+            [entry(), entry(sensor="rapl.package-1", tier="modelled")],
+            # A platform's meter beside a package's model is in no figure.
+            [entry(tier="modelled"), entry(**PSYS)],
+            "cpu",
+            "bad",
+        ),
     ],
 )
 def test_a_plant_is_found_and_nothing_without_it(rule, planted, sound, device, severity):

@@ -1,6 +1,7 @@
 """A whole run beside a planted powercap tree: joules of a CPU by its package's counter."""
 
 import os
+import re
 import threading
 import time
 
@@ -47,7 +48,9 @@ def test_joules_of_a_package_and_of_idle_are_the_planted_ones(run_on):
             assert_idle(energy, watts, 65, rel=energy.idle_error_share)
         # Steps of some microseconds end no block early.
         assert energy.block_ns >= 1e9 and energy.samples == energy.steps * (energy.samples // energy.steps)
-    assert "energy: by device counter (rapl.package-0)" in shown and "J/1k" in shown and "CPU s/1k" not in shown
+    # On a processor with a model in place of a counter it says so.
+    assert re.search(r"energy: (by device counter|MODELLED, not measured) \(rapl.package-0\)", shown)
+    assert "J/1k" in shown and "CPU s/1k" not in shown
 
 
 def test_permission_that_is_lost_half_way_gives_no_joules_and_the_run_its_times(run_on, tmp_path):

@@ -126,14 +126,16 @@ def test_a_block_is_as_long_as_its_sensors_need():
     assert idle_s([late]) == 4.5
 
 
-@pytest.mark.parametrize("status", ["unavailable", "modelled"])
-def test_without_a_sensor_of_its_device_a_cell_has_a_long_block_only_if_asked(status):
-    absent = sensor("rapl.package-0", "energy", "J", status=status, reason=reason("rapl_missing"))
+def test_without_a_sensor_of_its_device_a_cell_has_a_long_block_only_if_asked():
+    absent = sensor("rapl.package-0", "energy", "J", status="unavailable", reason=reason("rapl_missing"))
     platform = sensor("hwmon.power_meter.power1", "power", "W")
     others, cells = [absent, platform], [b.cell()]
     assert [planned_s(asked_s, others, cells) for asked_s in (None, 0.0, 60.0)] == [0.0, 0.0, 60.0]
     assert planned_s(None, [ENERGY, platform], cells) == long_block_s([ENERGY])
     assert planned_s(0.0, [ENERGY, platform], cells) == 0.0
+    # A model's joules are said to be so.
+    modelled = sensor("rapl.package-0", "energy", "J", status="modelled", counter=True, update_period_ns=1_000_000)
+    assert planned_s(None, [modelled], cells) == long_block_s([modelled])
 
 
 def test_a_long_block_that_no_sensor_tells_is_kept_for_a_meter(conducted):

@@ -51,6 +51,7 @@ def test_sockets_of_amd_energy_are_the_cpu_and_their_cores_are_left_out(tmp_path
     plant(tmp_path / "hwmon/hwmon2", files)
     (sensor,) = hwmon.open_sampled()
     assert (sensor.report.unit, sensor.report.counter, sensor.read().value) == ("J", True, 3.5)
+    assert (sensor.report.status, sensor.report.reason.code) == ("modelled", "energy_is_modelled")
     assert device_energy_j(b.cell(device="cpu"), [energy(sensor.report.name, 120.0)]) == pytest.approx(120.0)
     # The same registers by two drivers count once.
     assert device_energy_j(b.cell(), [energy(sensor.report.name), energy("rapl.package-0", 60.0)]) == pytest.approx(60)

@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 from planted_powercap import RANGE_UJ, PowerCurve, plant_zone
 
+from kit.report.sentences import sentence
 from kit.sensors import rapl
 from kit.sensors.samples import Samples, Series
 from kit.stats.energy import counter_energy
+
+SECOND = 1_000_000_000
 
 
 def mean_power_w(sensor, seconds):
@@ -43,13 +46,43 @@ def test_zones_by_name_with_parts_of_the_package_left_out(tmp_path):
     for zone, domain in zones.items():
         plant_zone(tmp_path, f"intel-rapl:{zone}", domain)
     plant_zone(tmp_path, "intel-rapl-mmio:0", "package-0")
-    reports = [sensor.report for sensor in rapl.open_sampled()]
+    reports = [sensor.report for sensor in rapl.open_sampled(tmp_path / "no cpuinfo")]
     names = ["package-0", "package-0.dram", "package-1", "package-1.dram", "psys"]
     assert [report.name for report in reports] == [f"rapl.{name}" for name in names]
     assert {report.status for report in reports} == {"measured"}
     assert {report.update_period_ns for report in reports} == {1_000_000}
     assert "packages included" in reports[-1].scope
     assert all(report.counter and report.sampled for report in reports)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "family", "model", "status"),
+    [
+        ("GenuineIntel", 6, 42, "modelled"),  # Sandy Bridge
+        ("GenuineIntel", 6, 62, "modelled"),  # Ivy Bridge, server
+        ("GenuineIntel", 6, 63, "measured"),  # Haswell, server
+        ("GenuineIntel", 6, 143, "measured"),
+        ("AuthenticAMD", 25, 1, "modelled"),
+        ("HygonGenuine", 24, 0, "modelled"),
+    ],
+)
+def test_the_tier_of_joules_is_that_of_the_processor_with_its_source(tmp_path, vendor, family, model, status):
+    for zone, domain in {"0": "package-0", "0:1": "dram", "1": "psys"}.items():
+        plant_zone(tmp_path, f"intel-rapl:{zone}", domain)
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(f"processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\n\n")
+    sensors = rapl.open_sampled(cpuinfo)
+    assert [sensor.report.status for sensor in sensors] == [status, status, "measured"]
+    package = sensors[0]
+    assert package.is_available
+    assert (package.report.reason is None) == (status == "measured")
+    if package.report.reason is not None:
+        assert package.report.reason.values["source"]
+        assert vendor in sentence(package.report.reason)
+    series = Series(package.report, list(range(0, 12 * SECOND, SECOND // 10)), [6.5 * tick for tick in range(120)])
+    (entry,) = Samples([series]).energy(0, 12 * SECOND, 1, 1)
+    assert entry.joules_j > 0
+    assert entry.tier == {"modelled": "modelled", "measured": "device_counter"}[status]
 
 
 def obstacle():
