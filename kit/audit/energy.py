@@ -37,6 +37,9 @@ PART_SLACK = 1.05
 IDLE_MOVED_LEAST_PCT = 10.0
 # Rises of temperature by a predecessor cost a percent or two of leakage; less is not told from noise.
 HEAT_LEAST_PCT, HEAT_ALPHA, HEAT_PAIRS_LEAST = 1.0, 0.01, 6
+# Leakage grows with heat: a board that warms faster draws some tenths of a percent more within a block. NVML tells
+# whole degrees: one that changes within the block looks like a slope of up to 1.5 degrees over it.
+WARMING_LEAST_C_PER_S, WARMING_LEAST_C = 0.1, 1.5
 SENSOR_BROKEN = ("zero_power", "counter_stuck", "constant_power", "negative_power", "reading_not_finite")
 # Names of sensors of a whole platform, and beginnings of those of its parts. What a Cray's accelerator modules hold is
 # not told; its processors, one by one, are in cray.cpu.
@@ -302,6 +305,21 @@ def idle_not_idle(member: Member) -> Outcome:
         "gross_w": worst.power_w,
     }
     return member.finding("idle_not_idle", "warning", evidence, moved[worst], reason("quiet_machine"))
+
+
+@rule("member", worst="warning", on="accelerator")
+def board_still_warming(member: Member) -> Outcome:
+    """Find joules of boards whose temperature still moved: they are not those of a board at work for long."""
+    blocks = _figures(member)
+    slopes = [(block.energy, slope) for block in blocks if (slope := block.energy.warming_c_per_s) is not None]
+    if not slopes:
+        return reason("not_recorded", what="warming_c_per_s") if blocks else NOT_APPLICABLE
+    energy, slope = max(slopes, key=lambda of: abs(of[1]))
+    moved_c = abs(slope) * energy.block_ns / 1e9
+    if abs(slope) <= WARMING_LEAST_C_PER_S or moved_c <= WARMING_LEAST_C:
+        return None
+    evidence: dict[str, Value] = {"slope_c_per_s": slope, "moved_c": moved_c, "block_s": energy.block_ns / 1e9}
+    return member.finding("board_still_warming", "warning", evidence, remedy=reason("longer_energy_warmup"))
 
 
 @rule("group", worst="warning")

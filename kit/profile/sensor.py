@@ -74,4 +74,5 @@ class Energy(msgspec.Struct, frozen=True, kw_only=True):
     idle_error_share: float | None = None  # of either
     idle_reason: Reason | None = None  # why one of them is null
     align_error_ns: Int64 | None = None  # of an external meter: how far its readings may be off the run's clock
+    warming_c_per_s: float | None = None  # slope of the board's temperature in a long block; null: no sensor of it
     idle_processes: Int64 | None = None  # others that computed on the board then; null: not known

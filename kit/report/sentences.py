@@ -416,6 +416,8 @@ FINDINGS: Templates = {
     "no_idle": "the joules of {who} have no idle power beside them: {sensor}, in {blocks} of {of_blocks} blocks.",
     "idle_not_idle": "around {who} {sensor} showed {before_w} idle before the round and {after_w} after it; "
     "it drew {gross_w}.",
+    "board_still_warming": "{who}: its board's temperature moved by {slope_c_per_s:+.2f} °C a second while its joules "
+    "were measured, {moved_c:.1f} °C in {block_s}.",
     "heat_of_predecessor": "power follows what ran before: {effect_pct:.1f} % between the most and the least "
     "power-hungry predecessor, in {blocks} blocks.",
     "scope_larger_than_member": "{who} had {cpus} of {of_cpus} CPUs, others took {contention_pct:.0f} % of them, "
@@ -464,6 +466,7 @@ REMEDIES: Templates = {
     "resume_or_fix": "See kit show for the failure, fix it and measure again (kit run --resume)",
     "measure_again": "Measure again; kit run says what failed",
     "free_a_cpu": "Leave a CPU to the sampler, or stop other work",
+    "longer_energy_warmup": "Give the board more time at work: kit run --energy S, or a longer warmup_s in the suite",
     "longer_energy": "Give the sensor more time: kit run --energy S",
     "other_sensor": "Take another sensor of the device, or an external meter (--meter)",
     "other_batch": "Take another --batch, whose step is not in time with that",

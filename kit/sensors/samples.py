@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from statistics import fmean
+from statistics import fmean, linear_regression
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -110,7 +110,8 @@ class Samples(NamedTuple):
             else:
                 energy = power_energy(*arguments, memory_ns=series.memory_ns, lag_max_ns=lag_max_ns)
                 method = "power_trapezoids"
-            entries.append(self._entry(report, energy, method, [(begin_ns, end_ns)], samples, steps, "steady"))
+            entry = self._entry(report, energy, method, [(begin_ns, end_ns)], samples, steps, "steady")
+            entries.append(replace(entry, warming_c_per_s=self._warming_c_per_s(report.device_id, begin_ns, end_ns)))
         return entries
 
     def energy_of_parts(self, of: EnergyOf, windows: Sequence[Window], samples: int, steps: int) -> list[Energy]:
@@ -145,6 +146,16 @@ class Samples(NamedTuple):
                 idle = idle_power(at_ns, values, counts_from_ns, end_ns)
             shown[report.name] = idle if isinstance(idle, Joules) else self.failure or _as_reason(idle)
         return shown
+
+    def _warming_c_per_s(self, device_id: str | None, begin_ns: int, end_ns: int) -> float | None:
+        """Return the slope of the temperature of a board from begin to end; None where no sensor tells it."""
+        for series in self.series:
+            report = series.report
+            if device_id is not None and (report.device_id, report.quantity) == (device_id, "temperature"):
+                inside = slice(bisect_left(series.at_ns, begin_ns), bisect_right(series.at_ns, end_ns))
+                seconds = [(at_ns - begin_ns) / 1e9 for at_ns in series.at_ns[inside]]
+                return linear_regression(seconds, series.values[inside]).slope if len(seconds) > 1 else None
+        return None
 
     def _of_energy(self) -> list[Series]:
         return [of_sensor for of_sensor in self.series if of_sensor.report.quantity in ("energy", "power")]

@@ -94,6 +94,21 @@ NODE = {"sensor": "cray.node.energy", "joules_j": 1500.0}
         ("no_idle", [entry(idle_before_w=None, idle_after_w=None)], [entry()], "cpu", "note"),
         ("idle_not_idle", [entry(idle_after_w=45.0)], [entry()], "cpu", "warning"),
         (
+            "board_still_warming",
+            [entry(**BOARD, warming_c_per_s=0.25)],
+            # A slope that one whole degree of a sensor may make is none.
+            [entry(**BOARD, warming_c_per_s=0.13)],
+            "gpu",
+            "warning",
+        ),
+        (
+            "board_still_warming",
+            [entry(**BOARD, warming_c_per_s=-0.4)],
+            [entry(**BOARD, warming_c_per_s=0.0)],
+            "gpu",
+            "warning",
+        ),
+        (
             "modelled_beside_measured",
             [entry(), entry(sensor="rapl.package-1", tier="modelled")],
             # A platform's meter beside a package's model is in no figure.
@@ -124,6 +139,11 @@ def test_no_rule_breaks_on_odd_joules(odd, device):
     members = [b.member(of, device=device, launch={"energy": [entry(sensor=name, **odd)]}) for of in ("torch", "jax")]
     built = b.profile(b.group("mlp train", *members), rounds=8, cycles=3)
     audit([Audited("x", built)], list(BY_NAME.values()))
+
+
+def test_a_board_whose_temperature_nobody_told_is_not_checked_and_a_cpu_need_not_be():
+    assert findings("board_still_warming", entry(**BOARD), device="gpu")[1] == ["not_recorded"]
+    assert findings("board_still_warming", entry()) == ([], [])
 
 
 def test_why_there_are_no_joules_is_told_once():

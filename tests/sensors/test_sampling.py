@@ -152,3 +152,17 @@ def test_a_gauge_slower_than_half_a_window_says_nothing_and_why():
     long_block = [(6 * SECOND, 18 * SECOND)]
     assert samples.summaries(long_block).keys() == {"nvml.0.power", "nvml.0.frequency"}
     assert samples.too_slow(long_block) == {}
+
+
+def test_the_slope_of_a_boards_own_temperature_stands_beside_its_joules():
+    at_ns, boards = range(0, 20 * SECOND, SECOND // 10), ("0000:01:00.0", "0000:02:00.0")
+    seen = []
+    for board, slope in zip(boards, (0.25, 0.0), strict=True):
+        degrees = [float(int(40 + slope * at / SECOND)) for at in at_ns]
+        joules = [300.0 * at / SECOND for at in at_ns]
+        seen.append(series("nvml.temperature", at_ns, degrees, "temperature", "C", device_id=board))
+        seen.append(series("nvml.energy", at_ns, joules, "energy", "J", device_id=board, counter=True))
+    seen.append(series("rapl.package-0", at_ns, joules, "energy", "J", counter=True))
+    entries = Samples(seen).energy(2 * SECOND, 18 * SECOND, 1, 1)
+    slopes = {entry.device_id: entry.warming_c_per_s for entry in entries}
+    assert slopes == {boards[0]: pytest.approx(0.25, rel=0.1), boards[1]: 0.0, None: None}
