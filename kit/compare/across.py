@@ -82,7 +82,7 @@ def compare_runs(
     groups = _groups(base, later, differing, by, force=force, platforms=platforms)
     notes = [Note(what=reason("same_run", profiles=", ".join(repeated)))] if repeated else []
     unlike = [side.label for side in later if not like_hardware(base, side)]
-    notes += [*spread_notes(groups, unlike), *(joules_notes(groups) if platforms else ()), *contention_notes(groups)]
+    notes += [*spread_notes(groups, unlike), *joules_notes(groups), *contention_notes(groups)]
     if not platforms and any(is_apart(base, side) for side in later if like_hardware(base, side)):
         notes.append(Note(what=reason("runs_apart")))
     in_cells = merged(mismatch for mismatches in differing.values() for mismatch in mismatches)

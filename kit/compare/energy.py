@@ -17,6 +17,8 @@ from kit.profile.schema import CellResult
 from kit.profile.sensor import Energy, EnergyOf
 from kit.stats.verdict import SMALLEST_DIFFERENCE, Versus, judge_family
 
+HOST = "cpu"
+
 
 class LaunchEnergy(NamedTuple):
     """What a launch's device drew while it trained or inferred; watts are means over the block."""
@@ -105,6 +107,7 @@ def energy_numbers(cell: Cell, launches: Sequence[Launch]) -> EnergyNumbers | No
         error_share=max(errors) if errors else None,
         align_error_ns=entries[0].align_error_ns,
         per_sample_j=per_sample_j,
+        with_package_per_sample_j=_with_package_per_sample_j(cell, known),
         per_step_j=per_sample_j * batch,
         power_w=per_sample_j * samples / block_ns * 1e9,
         power_max_w=max((peak_w for peak_w in peaks_w if peak_w is not None), default=None),
@@ -156,6 +159,21 @@ def first_refusal(results: Iterable[CellResult]) -> Reason | None:
             if why is not None:
                 return why
     return None
+
+
+def _with_package_per_sample_j(cell: Cell, known: Sequence[tuple[Launch, LaunchEnergy]]) -> float | None:
+    """Return the joules of an accelerator and of the host's packages over the launches in which both answered."""
+    if cell.device == HOST or any(of.entries[0].tier == "external_meter" for _, of in known):
+        return None  # of a CPU they are the packages'; a meter's have everything in them
+    host, both = DEVICES[HOST], list[tuple[float, LaunchEnergy]]()
+    for launch, of in known:
+        kind = of.entries[0].of
+        names = host.whole_of(energy.sensor for energy in launch.energy if energy.of == kind)
+        host_w = device_power_w([energy for energy in launch.energy if energy.of == kind and energy.sensor in names])
+        if host_w is not None:
+            both.append((host_w, of))
+    joules = sum((of.power_w + host_w) * of.block_ns / 1e9 for host_w, of in both)
+    return joules / sum(of.samples for _, of in both) if both else None
 
 
 def _of_launch(cell: Cell, launch: Launch, of: EnergyOf) -> list[Energy]:

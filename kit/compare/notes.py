@@ -20,6 +20,8 @@ from kit.stats.runs import RUNS_FOR_SPREAD, RUNS_SD
 from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY, RULE_OF_ALL_CYCLES
 from kit.workloads.operations import is_operation
 
+# Of boards' sensors against external meters (docs/sensors.md). Of processors' no such range is known here.
+GAIN_LOW_PCT, GAIN_HIGH_PCT = -8, 13
 # "sha256:" and what tells images apart, as `docker images` shows it.
 DIGEST_SHOWN = len("sha256:") + 12
 
@@ -89,7 +91,7 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
     if networks and len(networks) < len(rows):
         measured = {group.key for group in groups if is_operation(group.rows[0].cell)}
         notes.append(Note(what=reason("ceilings_measured", operations=len(measured))))
-    notes += energy_notes(profile, [row for group in groups for row in group.rows])
+    notes += [*energy_notes(profile, [row for group in groups for row in group.rows]), *joules_notes(groups)]
     if any(of_row.sustained_differs for of_row in numbers):
         notes.append(Note(what=reason("sustained_differs")))
     if any(of_row.process_shared for of_row in numbers):
@@ -245,9 +247,31 @@ def contention_notes(groups: Sequence[GroupRows]) -> list[Note]:
 
 
 def joules_notes(groups: Sequence[GroupRows]) -> list[Note]:
-    """Return whose joules stand beside each other, where devices of several kinds have some."""
+    """Return whose joules stand beside each other, where devices or sensors of several kinds have some."""
     rows = [row for group in groups for row in group.rows if row.numbers.energy_per_sample_j is not None]
-    return [Note(what=reason("joules_of_the_device"))] if len({row.cell.device for row in rows}) > 1 else []
+    notes = [Note(what=reason("joules_of_the_device"))] if len({row.cell.device for row in rows}) > 1 else []
+    seen = dict.fromkeys(kind for row in rows for kind in _sensor_kinds(row))
+    with_tier = [source for source, tier in seen if tier]
+    kinds = [(source, tier) for source, tier in seen if tier or source not in with_tier]
+    if len(kinds) < 2:  # noqa: PLR2004 - one beside another
+        return notes
+    listed = ", ".join(" ".join(kind).replace("_", " ").rstrip() for kind in kinds)
+    is_board = any(source == DEVICES["gpu"].energy_source for source, _ in kinds)
+    code = "joules_of_boards_and_others" if is_board else "joules_of_several_sensors"
+    values = {"low_pct": GAIN_LOW_PCT, "high_pct": GAIN_HIGH_PCT} if is_board else {}
+    return [*notes, Note(what=reason(code, sensors=listed, **values))]
+
+
+def _sensor_kinds(row: Row) -> list[tuple[str, str]]:
+    """Return source and tier of the sensors of a row's joules; of several runs the source of its kind of device.
+
+    A tier that is not known is empty.
+    """
+    energy = row.numbers.energy
+    if energy is not None:
+        return [(name.partition(".")[0], energy.tier or "") for name in energy.sensors]
+    device = DEVICES.get(row.cell.device)
+    return [(device.energy_source, "")] if device is not None and device.energy_source else []
 
 
 def _in_passes(cell: Cell) -> bool:

@@ -79,6 +79,7 @@ class EnergyNumbers(msgspec.Struct, frozen=True, kw_only=True):
     error_share: float | None  # at most, the sensor's own error left out
     align_error_ns: int | None  # of an external meter, in that: how far its readings may be off the run's clock
     per_sample_j: float
+    with_package_per_sample_j: float | None  # an accelerator's with those of the packages that drive it
     per_step_j: float
     power_w: float
     power_max_w: float | None  # between two readings

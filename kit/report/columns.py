@@ -176,6 +176,12 @@ LATENCY = (
     Shown("p95", attrgetter("numbers.p95_ns"), duration),
     Shown("p99", attrgetter("numbers.p99_ns"), duration),
 )
+WITH_PACKAGE = Shown(
+    "board + package",
+    lambda row: row.numbers.energy and row.numbers.energy.with_package_per_sample_j,
+    lambda joules_j: number(1000 * joules_j),
+    hides=5,
+)
 COST = Shown("cost/1M", attrgetter("cost"), _cost)
 MAIN = (
     Shown("injected", attrgetter("numbers.injected_ratio"), lambda ratio: f"{100 * (ratio - 1):+.2f} %"),
@@ -189,6 +195,7 @@ MAIN = (
         hides=6,
         flag=SUSTAINED,
     ),
+    WITH_PACKAGE,
     Shown("util %", _utilization, "{:.0f}".format, hides=6),
     Shown("CPU s/1k", _cpu_seconds, number, hides=4),
     COST,

@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from kit.compare.rows import Comparison, GroupRows, Headline, Row
 from kit.report.answer import answer, times
-from kit.report.columns import COST, MARKS, NAME_MAX, VERDICT_STYLES, Shown, columns_of
+from kit.report.columns import COST, MARKS, NAME_MAX, VERDICT_STYLES, WITH_PACKAGE, Shown, columns_of
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import counted, moment, number, several
 from kit.report.sentences import sentence
@@ -100,7 +100,10 @@ def _columns(groups: Sequence[GroupRows], side: str, comparison: Comparison, wid
         return known or [STEP]
     has_joules = any(JOULES.value(row) is not None for group in of_side for row in group.rows)
     has_cost = any(row.cost is not None for group in of_side for row in group.rows)
-    beside = [*([JOULES] if has_joules else []), *([COST] if has_cost else [])]
+    has_package = any(WITH_PACKAGE.value(row) is not None for group in of_side for row in group.rows)
+    beside = [
+        column for column, is_known in ((JOULES, has_joules), (WITH_PACKAGE, has_package), (COST, has_cost)) if is_known
+    ]
     return [*([column for column in known if column.title in JUDGED] or [STEP]), *beside]
 
 

@@ -178,6 +178,11 @@ REASONS: Templates = {
     "{needed} runs of each measure it",
     "joules_of_the_device": "J/1k: joules per 1,000 samples, of the device alone: a GPU's are its boards' without the "
     "host that feeds them, a CPU's its packages'",
+    "joules_of_boards_and_others": "J/1k of several kinds of sensor stand side by side ({sensors}): each has a gain "
+    "error of its own, of boards {low_pct:+} to {high_pct:+} %, of others not known; no ± has it, and between kinds it "
+    "does not cancel",
+    "joules_of_several_sensors": "J/1k of several kinds of sensor stand side by side ({sensors}): each has a gain "
+    "error of its own, not known here; no ± has it, and between kinds it does not cancel",
     "contended_times": "contended: others took up to {contention_pct:.0f} % of the CPUs meanwhile: the time is longer "
     "than this network needs, by how much is not known; stop other work, and measure again",
     "contended_side": "contention: in runs of {side} others took up to {contention_pct:.0f} % of the CPUs: their "

@@ -82,6 +82,33 @@ def test_joules_of_a_board_that_is_slower_under_a_sustained_load_say_so(steps, p
     assert shown(comparison, "J/1k", "torch").endswith("†") == parts
 
 
+def test_an_accelerators_joules_with_those_of_the_packages_that_drive_it_have_a_name_of_their_own():
+    def change(launch):
+        drawing(300.0, device="gpu", sensor="nvml.0.energy")(launch)
+        for package in (0, 1):
+            launch.energy += b.energy(10 * 40.0, sensor=f"rapl.package-{package}", **BLOCK)
+        launch.energy += b.energy(10 * 900.0, sensor="rapl.psys", **BLOCK)
+
+    comparison = compared(b.member("torch", 2.0, device="gpu", change=change))
+    assert shown(comparison, "J/1k", "torch").split()[0] == "300"
+    assert shown(comparison, "board + package", "torch") == "380"
+    record = comparison_report(comparison, {}).records[0]
+    assert record["energy_with_package_per_sample_j"] == pytest.approx(0.38)
+
+
+@pytest.mark.parametrize("lacks", ["the package", "the board"])
+def test_where_one_of_board_and_package_does_not_answer_there_is_no_such_number(lacks):
+    def change(launch):
+        drawing(300.0, device="gpu", sensor="nvml.0.energy")(launch)
+        launch.energy += b.energy(400.0, sensor="rapl.package-0", **BLOCK)
+        refused = msgspec.structs.replace(launch.energy[lacks == "the package"], joules_j=None, window_ns=None)
+        launch.energy[lacks == "the package"] = refused
+
+    comparison = compared(b.member("torch", 2.0, device="gpu", change=change))
+    assert shown(comparison, "board + package", "torch") is None
+    assert shown(compared(b.member("torch", 2.0, change=drawing(90.0))), "board + package", "torch") is None
+
+
 def test_what_stands_in_a_row_has_the_ratio_that_is_judged():
     """The machine drew half as much again in the rounds that both members have."""
 

@@ -213,5 +213,24 @@ def test_joules_of_two_kinds_of_device_say_whose_they_are():
         launch.energy.append(b.Energy(sensor="nvml.0.energy", joules_j=1.0, window_ns=b.S, samples=1000, block_ns=b.S))
 
     comparison = compared(profile("here", change=joules), profile("there", **H100, change=of_board))
-    assert "joules_of_the_device" in [note.what.code for note in comparison.notes]
+    notes = {note.what.code: note.what for note in comparison.notes}
+    assert "joules_of_the_device" in notes
+    # Their gain errors are in no interval.
+    assert notes["joules_of_boards_and_others"].values == {"sensors": "rapl, nvml", "low_pct": -8, "high_pct": 13}
+    assert "of boards -8 to +13 %" in " ".join(text(comparison).split())
     assert "J/1k" in text(comparison)
+
+
+def test_joules_of_one_kind_of_sensor_have_no_note_and_of_a_model_and_a_counter_have_one():
+    def by(tier):
+        def change(launch):
+            more = {"window_ns": b.S, "samples": 1000, "block_ns": b.S, "tier": tier}
+            launch.energy.append(b.Energy(sensor="rapl.package-0", joules_j=2.0, **more))
+
+        return change
+
+    counted = profile("here", change=by("device_counter"))
+    elsewhere = {"identity": machine(memory_b=64 << 30)}
+    for tier, codes in (("device_counter", []), ("modelled", ["joules_of_several_sensors"])):
+        comparison = compared(counted, profile("there", change=by(tier), **elsewhere))
+        assert [note.what.code for note in comparison.notes if note.what.code.startswith("joules_of")] == codes
