@@ -9,6 +9,7 @@ from typing import NamedTuple
 from kit.audit.finding import Finding, Severity
 from kit.audit.launch_arrays import block_arrays
 from kit.audit.rule import Audited, Member, Outcome, rule, why_unread
+from kit.devices.limits import CAP_SHARE, SLOWED_LEAST_PCT, is_capped, reaches_cap
 from kit.profile.identity import AcceleratorState
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, Value, reason
@@ -17,14 +18,8 @@ from kit.profile.reason import Reason, Value, reason
 OF_BOARDS = ("nvml.", "tpu.")
 # Of NVML's clocks event reasons, as sensors name them: to half the clock or less.
 OF_HARDWARE = ("hardware_slowdown", "hardware_thermal_slowdown", "hardware_power_brake")
-# Of readings or of the time: below, it is a clock that settles at the begin of a block.
-CAPPED_LEAST_PCT = 5.0
-# A board that is held back by its power draws nearly what it may; NVML's readings scatter by some percent.
-NEAR_CAP = 0.9
 # Of its rated clock: boost clocks move in steps of 15 MHz, under one percent.
 RATED_SHARE = 0.985
-# NVML's limits are rounded to some milliwatts; nobody caps a board by less than a hundredth.
-CAP_SHARE = 0.99
 # Between members of one round: five steps of 15 MHz, and more than the verdict "same" bears of a step bound by it.
 CLOCKS_APART_LEAST_PCT = 3.0
 # The first blocks beside the rest: what is no longer called the same.
@@ -68,7 +63,7 @@ def board_throttled(member: Member) -> Outcome:
     heat_pct = _largest(member, ".thermal_violation")
     if heat_pct is None:
         return None if _largest(member, ".throttled") is not None else _why_no_gauge(member, "throttled")
-    if heat_pct < CAPPED_LEAST_PCT:
+    if heat_pct < SLOWED_LEAST_PCT:
         return None
     values: dict[str, Value] = {"share_pct": heat_pct, "causes": "heat"}
     return member.finding("board_throttled", "warning", values, heat_pct, reason("cool_board"))
@@ -80,14 +75,14 @@ def power_capped(member: Member) -> Outcome:
     shares_pct = [_largest(member, ".power_violation"), _largest(member, ".throttled.software_power_cap")]
     if shares_pct[0] is None and _largest(member, ".throttled") is None:
         return _why_no_gauge(member, "throttled")
-    if max(share or 0.0 for share in shares_pct) < CAPPED_LEAST_PCT:
+    if max(share or 0.0 for share in shares_pct) < SLOWED_LEAST_PCT:
         return None
     held_back = [of for launch in member.launches.values() for of in _held_back(member, launch)]
     if not held_back:
         return reason("not_recorded", what="power, frequency, power_cap_w")
     # Below its cap it has another reason to be slow; the slowest of those is told before one that is at its cap.
-    below = [of for of in held_back if of.power_w < NEAR_CAP * of.cap_w and of.clock_mhz < RATED_SHARE * of.rated_mhz]
-    at_cap = [of for of in held_back if of.power_w >= NEAR_CAP * of.cap_w]
+    at_cap = [of for of in held_back if reaches_cap(of.power_max_w, of.cap_w)]
+    below = [of for of in held_back if of not in at_cap and of.clock_mhz < RATED_SHARE * of.rated_mhz]
     if not below and not at_cap:
         return None
     worst = min(below or at_cap, key=lambda of: of.clock_mhz / of.rated_mhz)
@@ -101,12 +96,12 @@ def cap_below_default(audited: Audited) -> Outcome:
     """Find boards that may draw less than they may after a reboot."""
 
     def capped(board: AcceleratorState) -> Finding | Reason | None:
-        cap_w, default_w = board.power_cap_w, board.power_cap_default_w
-        if cap_w is None or default_w is None:
+        is_below = is_capped(board)
+        if is_below is None:
             return reason("not_recorded", what="power_cap_default_w")
-        values: dict[str, Value] = {"board": board.name, "cap_w": cap_w, "default_w": default_w}
-        remedy = Reason(code="raise_power_cap", values={"cap_w": cap_w, "default_w": default_w})
-        is_below = cap_w < CAP_SHARE * default_w
+        caps: dict[str, Value] = {"cap_w": board.power_cap_w or 0.0, "default_w": board.power_cap_default_w or 0.0}
+        remedy = Reason(code="raise_power_cap", values=caps)
+        values = {"board": board.name, **caps}
         return _of_board("cap_below_default", "warning", values, remedy) if is_below else None
 
     return _each_board(audited, capped)
@@ -323,6 +318,7 @@ class _HeldBack(NamedTuple):
 
     share_pct: float  # of the time
     power_w: float
+    power_max_w: float
     cap_w: float
     clock_mhz: float
     rated_mhz: float
@@ -332,16 +328,17 @@ def _held_back(member: Member, launch: Launch) -> Iterator[_HeldBack]:
     """Yield each board of a launch that its cap held back for long enough, by its own readings."""
     names = {sensor.name: sensor.device_id for sensor in member.profile.sensors if sensor.device_id}
     for board in _boards_of(member):
-        means = {
-            name.split(".", 2)[-1]: of.mean
+        shown = {
+            name.split(".", 2)[-1]: of
             for name, of in launch.sensors.items()
             if any(name.startswith(known) for known, device_id in names.items() if device_id == board.device_id)
         }
-        share_pct = max(means.get("power_violation", 0.0), means.get("throttled.software_power_cap", 0.0))
-        power_w, clock_mhz, cap_w = means.get("power"), means.get("frequency"), board.power_cap_w
+        capped = (shown.get(name) for name in ("power_violation", "throttled.software_power_cap"))
+        share_pct = max((of.mean for of in capped if of is not None), default=0.0)
+        power, clock, cap_w = shown.get("power"), shown.get("frequency"), board.power_cap_w
         rated_mhz = board.clock_limit_mhz or board.clock_max_mhz
-        if share_pct >= CAPPED_LEAST_PCT and power_w is not None and clock_mhz and cap_w and rated_mhz:
-            yield _HeldBack(share_pct, power_w, cap_w, clock_mhz, rated_mhz)
+        if share_pct >= SLOWED_LEAST_PCT and power and clock and clock.mean and cap_w and rated_mhz:
+            yield _HeldBack(share_pct, power.mean, power.max, cap_w, clock.mean, rated_mhz)
 
 
 def _boards_of(member: Member) -> list[AcceleratorState]:

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+import numpy as np
+
 from kit.audit.finding import Finding
+from kit.audit.launch_arrays import counted
 from kit.audit.rule import Audited, Member, Outcome, rule
 from kit.profile.reason import Value, reason
 
@@ -19,6 +22,8 @@ GAPS = ("energy_low_coverage", "energy_gap", "sampler_failed")
 SAMPLER_CPU = "sampler.cpu"
 # Of a step, as everything that measures beside it together may take.
 SAMPLER_COST_MAX_PCT = 0.5
+# Of the member's CPUs: with one idle in the mean the sampler runs there, and takes nothing from a step.
+IDLE_CPUS_LEAST = 1.0
 
 
 @rule("profile", worst="bad")
@@ -86,13 +91,21 @@ def sampling_gaps(member: Member) -> Outcome:
 
 @rule("member", worst="note")
 def sampler_cost(member: Member) -> Outcome:
-    """Find cells beside which the sampler took more of the CPUs than a step may bear."""
+    """Find cells beside which the sampler took more of the CPUs than a step may bear, and none of them was idle."""
     shares = [launch.sensors[SAMPLER_CPU].mean for launch in member.launches.values() if SAMPLER_CPU in launch.sensors]
     if not shares:
         ran = any(sensor.sampled and sensor.status != "unavailable" for sensor in member.profile.sensors)
         return reason("not_recorded", what=SAMPLER_CPU) if ran else None
     share_pct = max(shares)
-    if share_pct <= SAMPLER_COST_MAX_PCT:
+    if share_pct <= SAMPLER_COST_MAX_PCT or _idle_cpus(member) >= IDLE_CPUS_LEAST:
         return None
     values = {"share_pct": share_pct, "allowed_pct": SAMPLER_COST_MAX_PCT}
     return member.finding("sampler_cost", "note", values, share_pct, reason("free_a_cpu"))
+
+
+def _idle_cpus(member: Member) -> float:
+    """Return how many of the member's CPUs were idle in its blocks, in the mean; 0 where nothing counted them."""
+    launches = member.launches.values()
+    cpus = next((len(launch.threads.cpus) for launch in launches if launch.threads is not None), 0)
+    blocks = counted(launches, "machine.busy_ns", "machine.steal_ns")
+    return 0.0 if blocks is None else cpus - float(np.sum(blocks.sums) / blocks.span_ns.sum())

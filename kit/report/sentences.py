@@ -107,7 +107,11 @@ REASONS: Templates = {
     "recompiled": "compiled again {count} times after the first step",
     "graph_breaks": "{count} graph breaks",
     # Why the hardware self-test could not check something.
-    "too_noisy": "too noisy to tell",
+    "undecided": "undecided after {blocks} blocks in {taken_s}; about {needed_s} would decide it at this noise",
+    "not_seen_again": "beyond its limit in some of {looks} looks, not in all: something disturbed them",
+    "readings_lost": "{lost} of {readings} readings failed: the board went away",
+    "sensor_slower_than_load": "its response takes {period_s}, longer than loads of {load_s} show",
+    "no_step": "it did not follow the load: steps explain {explained_pct:.0f} % of its readings",
     "too_few_blocks": "too few blocks",
     "own_programs_read_what_they_like": "which variables a program of one's own reads is not known",
     "no_number": "it gave no number",
@@ -383,7 +387,7 @@ FINDINGS: Templates = {
     "hardware_slowdown": "the hardware held the board of {who} back in {share_pct:.1f} % of readings: {causes}.",
     "board_throttled": "the board of {who} was slowed {share_pct:.0f} % of the time, at worst: {causes}.",
     "power_capped": "the power cap held the board of {who} back {share_pct:.0f} % of the time: {power_w} of {cap_w}, "
-    "at {clock_mhz} of {rated_mhz}.",
+    "at most {power_max_w}, at {clock_mhz} of {rated_mhz}.",
     "cap_below_default": "{board} may draw {cap_w} of its usual {default_w}.",
     "caps_differ": "{board}, a {model}, may draw {cap_w}; most of {boards} may draw {usual_w}.",
     "clocks_differ": "{who} ran at {clock_mhz}, the fastest of its group at {fastest_mhz}, in {rounds} rounds.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kit.devices.catalog import DEVICES
+from kit.devices.limits import SLOWED_LEAST_PCT, is_capped
 from kit.profile.cell import Cell
 from kit.profile.identity import AcceleratorState
 from kit.profile.launch import Launch
@@ -16,10 +17,6 @@ from kit.profile.sensor import SensorSummary
 
 # Of a sensor of what slows a board; each reason has a name below it.
 THROTTLED = ".throttled"
-# Of its readings: below, it is a clock that settles at the begin of a block.
-THROTTLED_LEAST_PCT = 5.0
-# NVML's limits are rounded to some milliwatts; nobody caps a board by less than a hundredth.
-CAP_SHARE = 0.99
 
 Boards = Mapping[str, Sequence[AcceleratorState]]  # by PCI bus id: as each was at the looks
 
@@ -53,7 +50,7 @@ def why_not_its_joules(states: Sequence[AcceleratorState]) -> Reason | None:
 def _throttled(sensors: Mapping[str, SensorSummary]) -> list[Reason]:
     shares = {name: of_name.mean for name, of_name in sensors.items() if name.endswith(THROTTLED)}
     worst = max(shares, key=lambda name: shares[name], default=None)
-    if worst is None or shares[worst] < THROTTLED_LEAST_PCT:
+    if worst is None or shares[worst] < SLOWED_LEAST_PCT:
         return []
     causes = {name.removeprefix(f"{worst}."): of_name.mean for name, of_name in sensors.items() if f"{worst}." in name}
     listed = ", ".join(name.replace("_", " ") for name in sorted(causes, key=lambda name: -causes[name]))
@@ -61,13 +58,7 @@ def _throttled(sensors: Mapping[str, SensorSummary]) -> list[Reason]:
 
 
 def _capped(states: Iterable[AcceleratorState]) -> list[Reason]:
-    caps = [
-        (state.power_cap_w, state.power_cap_default_w)
-        for state in states
-        if state.power_cap_w is not None
-        and state.power_cap_default_w is not None
-        and state.power_cap_w < CAP_SHARE * state.power_cap_default_w
-    ]
+    caps = [(state.power_cap_w or 0.0, state.power_cap_default_w or 0.0) for state in states if is_capped(state)]
     cap_w, default_w = min(caps, default=(0.0, 0.0))
     return [reason("power_capped", cap_w=cap_w, default_w=default_w)] if caps else []
 

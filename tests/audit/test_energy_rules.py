@@ -41,6 +41,7 @@ def findings(rule, *entries, device="cpu", rounds=3, **launch):
 
 
 BOARD = {"sensor": "nvml.0.energy", "device_id": "0000:01:00.0"}
+CLOCKS_UP = BOARD | {"idle_before_w": 72.0, "idle_after_w": 106.0}
 POWER = BOARD | {"sensor": "nvml.0.power", "tier": "integrated_power"}
 PSYS = {"sensor": "rapl.psys", "joules_j": 1500.0}
 NODE = {"sensor": "cray.node.energy", "joules_j": 1500.0}
@@ -93,6 +94,21 @@ NODE = {"sensor": "cray.node.energy", "joules_j": 1500.0}
         ),
         ("no_idle", [entry(idle_before_w=None, idle_after_w=None)], [entry()], "cpu", "note"),
         ("idle_not_idle", [entry(idle_after_w=45.0)], [entry()], "cpu", "warning"),
+        # A board whose clocks stay up behind its last process; others' work on it, and a rise that no clock explains.
+        (
+            "idle_not_idle",
+            [entry(**CLOCKS_UP, idle_processes=1)],
+            [entry(**CLOCKS_UP, idle_processes=0)],
+            "gpu",
+            "warning",
+        ),
+        (
+            "idle_not_idle",
+            [entry(**CLOCKS_UP | {"idle_after_w": 250.0}, idle_processes=0)],
+            [entry(**CLOCKS_UP, idle_processes=0)],
+            "gpu",
+            "warning",
+        ),
         (
             "board_still_warming",
             [entry(**BOARD, warming_c_per_s=0.25)],

@@ -81,6 +81,20 @@ def sampled_dearly(built):
     launches(built)[0].sensors = b.sampled(**{"sampler.cpu": (2.0, 3.0, "%")})
 
 
+def test_a_sampler_that_has_an_idle_cpu_of_its_own_takes_nothing_from_a_step():
+    def found(busy_cpus):
+        built = b.profile()
+        for launch in launches(built):
+            launch.threads = msgspec.structs.replace(launch.threads, cpus=[0, 1, 2, 3])
+            busy_ns = [round(busy_cpus * span_ns) for span_ns in launch.blocks.span_ns]
+            launch.blocks.counters |= {"machine.busy_ns": busy_ns, "machine.steal_ns": [0] * len(busy_ns)}
+        sampled_dearly(built)
+        return [finding.code for finding in findings(built, rule="sampler_cost")[0]]
+
+    assert found(1.5) == []
+    assert found(3.6) == ["sampler_cost"]
+
+
 @pytest.mark.parametrize(
     ("rule", "plant", "severity"),
     [

@@ -1,0 +1,24 @@
+"""What a board's limits hold it to, told alike by those who run and by those who judge."""
+
+from __future__ import annotations
+
+from kit.profile.identity import AcceleratorState
+
+# NVML's limits are rounded to some milliwatts; nobody caps a board by less than a hundredth.
+CAP_SHARE = 0.99
+# A board that is held back by its power draws nearly what it may; NVML's readings scatter by some percent.
+NEAR_CAP = 0.9
+# Of readings or of the time: below, it is a clock that settles at the begin of a block.
+SLOWED_LEAST_PCT = 5.0
+
+
+def is_capped(board: AcceleratorState) -> bool | None:
+    """Whether a board may draw less than it may after a reboot; None: it does not tell."""
+    if board.power_cap_w is None or board.power_cap_default_w is None:
+        return None
+    return board.power_cap_w < CAP_SHARE * board.power_cap_default_w
+
+
+def reaches_cap(power_max_w: float, cap_w: float) -> bool:
+    """Whether a board's highest power shows that its cap is what holds it; the mean of bursts would not."""
+    return power_max_w >= NEAR_CAP * cap_w
