@@ -283,6 +283,10 @@ class Exercise:
         for name, precision, environment in small.GPU_SETTINGS:
             with self.answers(f"settings/{name}"), self.as_gpu(**environment):
                 self.facts[f"settings/{name}"] = self.build(of, device="gpu", precision=precision).settings()
+        with self.answers("targets"), self.as_gpu():
+            program = self.build(of, device="gpu")
+            program.put(small.random_batches(of, count=1)[0])
+            self.facts["targets"] = program.settings().get("targets")
         with self.answers("memory"):
             self.facts["memory"] = [FRACTION_TAKEN[self.name](self.backend, each) for each in MEMORY_CASES]
 

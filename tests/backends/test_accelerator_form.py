@@ -63,6 +63,10 @@ def test_float32_is_ours_unless_the_frameworks_is_asked_for(exercised):
     assert "KIT_FRAMEWORK_DEFAULTS" not in settings["float32"]
 
 
+def test_each_says_where_the_targets_of_a_resident_batch_lie(exercised):
+    assert "cpu" in exercised.facts["targets"].lower(), "which stands in the GPU's place here"
+
+
 def test_cudnn_searches_unless_defaults_are_kept(exercise_of):
     facts = exercise_of("torch").facts
     assert [facts[f"settings/{of}"]["cudnn.benchmark"] for of in ("float32", "defaults")] == ["True", "False"]

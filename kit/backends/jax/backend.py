@@ -43,6 +43,8 @@ OWN_PRECISION = jax.config.jax_default_matmul_precision
 class JaxProgram(Program):
     """A cell in JAX. See `kit.backends.protocol.Program`."""
 
+    _targets_at = ""  # the devices of a resident batch's targets
+
     def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int, mesh: Mesh) -> None:
         self._mesh = mesh
         self._on_gpu = cell.device == "gpu"
@@ -69,6 +71,7 @@ class JaxProgram(Program):
         """Copy one batch to the device."""
         resident: JaxBatch = self._mesh.put_split(batch, may_alias=False)
         jax.block_until_ready(resident)
+        self._targets_at = ", ".join(sorted(map(str, resident[1].devices())))
         return resident
 
     def trace(self) -> bool:
@@ -117,6 +120,8 @@ class JaxProgram(Program):
         if self._on_gpu:
             precision = tf32_setting(precision)
         settings = {"jax_default_matmul_precision": precision, "autotuning": "XLA's"}
+        if self._targets_at:
+            settings["targets"] = self._targets_at
         return settings | variables_set(*(MEMORY_VARIABLES if self._on_gpu else ()))
 
     def compilations(self) -> Compilations:

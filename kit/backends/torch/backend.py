@@ -77,6 +77,8 @@ class InBfloat16(nn.Module):  # type: ignore[misc]
 class TorchProgram(Program):
     """A cell in PyTorch. torch.compile traces and compiles in its first call."""
 
+    _targets_at = ""  # the device of a resident batch's targets
+
     def __init__(self, workload: Workload, cell: Cell, weights: Weights, ranks: RankPlace) -> None:
         self._device = torch.device(DEVICES[cell.device])
         self._accelerated = cell.device != "cpu"
@@ -114,6 +116,7 @@ class TorchProgram(Program):
         inputs, targets = self._tensors(batch)
         resident = inputs.clone(), targets.clone()
         self.synchronize()
+        self._targets_at = str(resident[1].device)
         return resident
 
     def pin(self, batch: HostBatch) -> HostBatch:
@@ -172,17 +175,18 @@ class TorchProgram(Program):
         return event
 
     def settings(self) -> dict[str, str]:
-        """Return the switches of TensorFloat-32, of cuDNN's search for the fastest kernel, and the share of memory."""
+        """Return switches of TensorFloat-32, cuDNN's search for kernels, the share of memory, where targets lie."""
         precision, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn
+        targets = {"targets": self._targets_at} if self._targets_at else {}
         if not self._on_gpu:
-            return {"float32_matmul_precision": precision} | variables_set()
+            return {"float32_matmul_precision": precision} | targets | variables_set()
         settings = {
             "float32_matmul_precision": tf32_setting(precision),
             "cudnn.allow_tf32": tf32_setting(cudnn.allow_tf32),
             "cudnn.benchmark": str(cudnn.benchmark),
             "memory_fraction": f"{torch.cuda.get_per_process_memory_fraction():.3f}",
         }
-        return settings | variables_set(*MEMORY_VARIABLES)
+        return settings | targets | variables_set(*MEMORY_VARIABLES)
 
     def compilations(self) -> Compilations:
         """Count what TorchDynamo has compiled for the step, and graph breaks in this process since it was built."""
