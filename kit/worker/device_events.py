@@ -12,10 +12,12 @@ from kit.profile.launch import DeviceEvents
 # Events have a resolution of half a microsecond, and the group's one wait costs some: over so many steps both vanish.
 STEPS = 100
 SECONDS = 0.5
+# Of three groups the one on which both clocks agree best: a stall of the host adds to its side, and to no device's.
+GROUPS = 3
 
 
 def timed_on_device(program: Runnable, batches: Iterator[DeviceBatch]) -> DeviceEvents | None:
-    """Return the step by both clocks, of STEPS steps or SECONDS with one wait; None: the framework has no events.
+    """Return the step by both clocks, of groups of STEPS or SECONDS with one wait; None: there are no events.
 
     A pair of events around each step would leave launch and return of its wait to the host's clock alone.
     """
@@ -26,6 +28,12 @@ def timed_on_device(program: Runnable, batches: Iterator[DeviceBatch]) -> Device
     program.step(next(batches))
     program.synchronize()
     steps = max(1, min(STEPS, int(SECONDS * 1e9 / (now_ns() - begin_ns))))
+    groups = [_timed_group(program, batches, steps) for _ in range(GROUPS)]
+    return min(groups, key=lambda group: abs(group.host_ns - group.device_ns))
+
+
+def _timed_group(program: Runnable, batches: Iterator[DeviceBatch], steps: int) -> DeviceEvents:
+    """Return the step by both clocks, of so many steps with one wait."""
     begin_ns, before = now_ns(), program.device_event()
     for batch in islice(batches, steps):
         program.step(batch)

@@ -137,6 +137,21 @@ def test_events_see_the_work_and_the_host_what_is_around_it(device):
     assert timed.device_ns == 200_200  # the first event lies before the first step is on its way
 
 
+def test_a_stall_beside_one_group_is_no_difference_of_clocks(device):
+    machine = device(20_000, 200_000, 30_000)
+    synchronize, calls = machine.synchronize, []
+
+    def stalled():
+        calls.append(machine.now)
+        machine.now += 50_000_000 * (len(calls) == 3)
+        synchronize()
+
+    machine.synchronize = stalled
+    timed = timed_on_device(machine, repeat(None))
+    assert timed.host_ns / timed.device_ns < 1.01
+    assert len(calls) > 3
+
+
 def test_steps_of_a_second_are_timed_on_the_device_once(device):
     assert timed_on_device(device(20_000, 10**9, 30_000), repeat(None)).steps == 1
 
