@@ -73,7 +73,7 @@ def _first_hour(device: str, backend: str | None, data: str, out: str | None, fo
 
     from kit.profile.atomic import write_atomically
     from kit.report.hardware import hardware_report
-    from kit.runner.hardware.first_hour import first_hour
+    from kit.runner.hardware.first_hour import FirstHour, first_hour
     from kit.runner.hardware.trial import Bench
     from kit.runner.interrupt import StopFlag
     from kit.workloads.catalog import WORKLOADS
@@ -88,9 +88,13 @@ def _first_hour(device: str, backend: str | None, data: str, out: str | None, fo
         raise click.UsageError(f"--out {written}: is there already; choose another")
     stop = StopFlag()
     boards = DEVICES[device].states()
+    bench = Bench(plan, stop, boards, lambda what: click.echo(f"kit: {what}", err=True))
+
+    def keep(so_far: FirstHour) -> None:
+        write_atomically(written, msgspec.json.format(msgspec.json.encode(so_far), indent=1))
+
     with stop.deferring_interrupts():
-        record = first_hour(Bench(plan, stop, boards, lambda what: click.echo(f"kit: {what}", err=True)), device)
-    write_atomically(written, msgspec.json.format(msgspec.json.encode(record), indent=1))
+        record = first_hour(bench, device, keep)
     print_report(hardware_report(record), format_name)
     click.echo(f"kit: kept in {written}; docs/tested-on.md says how to send it", err=True)
     if record.interrupted:

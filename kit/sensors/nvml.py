@@ -24,6 +24,9 @@ POLL_LIMIT_S = 0.6
 POLLED_CHANGES = 5
 # NVML reference, nvmlUtilization_t: "percent of time over the past sample period" of 1/6 to 1 s.
 BUSY_PERIOD_NS, BUSY_MEAN_NS = 166_666_667, 1_000_000_000
+# Boards renew their power each 15 to 100 ms (Yang, Adamek and Armour 2024, "Accurate and convenient energy
+# measurements for GPUs"); an H100 each 100 ms (docs/tested-on.md).
+POWER_PERIOD_NS = 100_000_000
 # NVML reference, nvmlDeviceGetPowerUsage, where it is a mean.
 POWER_MEAN_NS = 1_000_000_000
 # How long at most joules are of what ran before: NVML says it of no board. A mean over 1 s is the slowest that is known
@@ -165,12 +168,15 @@ def _sensors_of(board: Board) -> list[Sensor]:
         return float(field.value.uiVal) / 1000
 
     energy = "nvmlDeviceGetTotalEnergyConsumption: since the driver was loaded"
-    power = sensor("power", "W", "NVML_FI_DEV_POWER_INSTANT", power_instant_w)
+    power = sensor("power", "W", "NVML_FI_DEV_POWER_INSTANT", power_instant_w, update_period_ns=POWER_PERIOD_NS)
     if not power.is_available:
         # NVML reference: GA100 and older answer the present power, later boards a mean.
         mean = "nvmlDeviceGetPowerUsage: mean over 1 s on Ampere and later, GA100 excepted"
         usage = nvml.nvmlDeviceGetPowerUsage
-        power = sensor("power", "W", mean, lambda: usage(handle) / 1000, mean_over_ns=POWER_MEAN_NS)
+        power = sensor(
+            "power", "W", mean, lambda: usage(handle) / 1000,
+            update_period_ns=POWER_PERIOD_NS, mean_over_ns=POWER_MEAN_NS,
+        )  # fmt: skip
     busy = "nvmlDeviceGetUtilizationRates: share of the last 1/6 to 1 s in which some kernel ran, not occupancy"
     rates = nvml.nvmlDeviceGetUtilizationRates
     memory = "nvmlDeviceGetMemoryInfo: used, by all processes"

@@ -190,7 +190,7 @@ def parts_energy(
     spacing_ns = float(np.diff(at).max(initial=0.0))
     error_ns = _period_ns(at, fresh, update_period_ns) + spacing_ns
     error_share = error_ns * max(math.sqrt(len(windows)), len(windows) / 3) / total_ns
-    refusal = _no_rise(value) if is_counter else _no_power(value)
+    refusal = no_rise(value) if is_counter else _no_power(value)
     if refusal is not None and refusal.code == "constant_power":
         refusal = None  # of a part in which the device had nothing to do: it has too few updates
     if fresh.size < PART_UPDATES_MIN:
@@ -238,7 +238,7 @@ def _arrays(at_ns: Sequence[int], values: Sequence[float]) -> tuple[Array, Array
     return np.asarray(at_ns, np.float64), np.asarray(values, np.float64)
 
 
-def _no_rise(value: Array) -> Refusal | None:
+def no_rise(value: Array) -> Refusal | None:
     """Return why readings of a counter are none."""
     if not np.isfinite(value).all():
         return Refusal("reading_not_finite", {})

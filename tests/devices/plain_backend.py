@@ -41,14 +41,78 @@ SHORTENED = {
         ("IDLE_ERROR_SHARE_MAX = 0.2", "IDLE_ERROR_SHARE_MAX = 0.8"),
     ),
     "sensors/nvml.py": (("LAG_MAX_NS = 1_500_000_000", "LAG_MAX_NS = 100_000_000"),),
+    # What a busy machine leaves undecided stays so, soon.
+    "runner/hardware/check.py": (("LOOKS, DECIDE_S = 4, 40.0", "LOOKS, DECIDE_S = 4, 2.0"),),
+    "runner/hardware/together.py": (("BESIDE_DECIDE_S = 60.0", "BESIDE_DECIDE_S = 2.0"),),
+    "runner/hardware/alone.py": (("BLOCK_S, BLOCKS = 0.25, 12", "BLOCK_S, BLOCKS = 0.1, 8"),),
+    "runner/hardware/response.py": (("LOADS, LOAD_S, IDLE_S = 3, 4.0, 3.0", "LOADS, LOAD_S, IDLE_S = 3, 2.6, 1.7"),),
+    "runner/hardware/load.py": (
+        ("SAMPLER_PAIRS = 8", "SAMPLER_PAIRS = 3"),
+        ("LONG_S = 12.0", "LONG_S = 2.5"),
+        ('"width": 1024, "depth": 8', '"width": 64, "depth": 1'),
+    ),
     "runner/energy.py": (("IDLE_UPDATES = 3_000_000_000, 20", "IDLE_UPDATES = 500_000_000, 5"),),
 }
+# A board that says that it is loaded, where NVML_LOAD names a file for the stand-in: the processor has nothing to do.
+OPERATIONS = """
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+from kit.backends.plain.backend import OnDevice, Program
+
+APART_NS = 50_000_000
+
+
+class Operation(Program):
+    def __init__(self, cell):
+        path = os.environ.get("NVML_LOAD")
+        self._loads = None if path is None else np.memmap(path, np.int64, "r+", shape=(4096, 2))
+
+    def step(self, batch):
+        begin_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        time.sleep(0.002)
+        if self._loads is not None:
+            self._tell(begin_ns, time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW))
+        return OnDevice(np.float32(1))
+
+    def _tell(self, begin_ns, end_ns):
+        count = self._loads[0, 0]
+        if count and begin_ns - self._loads[count, 1] < APART_NS:
+            self._loads[count, 1] = end_ns
+        else:
+            self._loads[count + 1] = begin_ns, end_ns
+            self._loads[0, 0] = count + 1
+
+
+def build(cell):
+    return Operation(cell)
+"""
 PLAIN = REPOSITORY / "tests/faults/planted/backends/plain"
 # The entry of its table, what a step returns, and a memory that PLAIN_NEEDS_SHARE of is too little.
 EDITS = (
     ('kind == "cpu"', 'kind in ("cpu", "KIND")'),
+    (
+        "        logits = self._logits(batch)\n        return",
+        """        time.sleep(float(os.environ.get("PLAIN_STEP_S", "0")))
+        logits = self._logits(batch)
+        return""",
+    ),
     ("return logits.mean() if", "return OnDevice(logits.mean()) if"),
-    ("import numpy", "import os\n\nimport numpy"),
+    ('        if workload.name != "mlp":\n            raise ENTRY.untranslated(last.layer)\n', ""),
+    (
+        "    def compilations(self):\n",
+        """    def settings(self):
+        return {"targets": os.environ.get("PLAIN_TARGETS", "KIND:0")}
+
+    def device_event(self):
+        return Event()
+
+    def compilations(self):
+""",
+    ),
+    ("import numpy", "import os\nimport time\n\nimport numpy"),
     (
         "    def build(self, workload, cell, weights, seed):\n",
         """    share = 1.0
@@ -65,6 +129,14 @@ EDITS = (
         "BACKEND = ",
         """class OutOfMemoryError(RuntimeError):
     pass
+
+
+class Event:
+    def __init__(self):
+        self.at_s = time.perf_counter()
+
+    def elapsed_time(self, later):
+        return 1e3 * (later.at_s - self.at_s) * float(os.environ.get("PLAIN_DEVICE_PACE", "1"))
 
 
 class OnDevice:
@@ -88,6 +160,7 @@ def copied_kit(folder, kind):
         edit(folder / "kit" / name, edits)
     backend = folder / "kit/backends/plain/backend.py"
     edit(backend, [(old, new.replace("KIND", kind)) for old, new in EDITS])
+    (folder / "kit/backends/plain/operations.py").write_text(OPERATIONS)
 
 
 def assert_idle(energy, watts, planted_w, rel):

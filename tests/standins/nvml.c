@@ -5,8 +5,14 @@
    NVML_QUANTUM_MJ (1)        and rises in multiples of this
    NVML_ENERGY_PCT (100)      of what is drawn is counted
    NVML_RIPPLE_PCT (0)        by so much power goes up and down, in a straight line, every NVML_RIPPLE_MS (1700)
+   NVML_LOAD (none)           a file of 64-bit integers: how many loads, 0, then begin and end of each in nanoseconds;
+                              where there is one, a board draws NVML_WATTS during them only
+   NVML_IDLE_WATTS (72), NVML_IDLE_MHZ (345)  and these otherwise
+   NVML_DELAY_MS (0), NVML_WINDOW_MS (0)      the energy counter comes so late, and is of a mean over so long
+   NVML_POWER_DELAY_MS (0), NVML_POWER_WINDOW_MS (1), NVML_POWER_PERIOD_MS (1), NVML_POWER_PCT (100)  the same of power
    NVML_CAP_W (230)           power limit that is enforced, of 700
    NVML_LOST_AFTER_MS (never) after the first call: every board is lost
+   NVML_LOST_AT_LOAD (never)  the same when so many loads have begun
    NVML_EXCLUSIVE (0)         the board that only one process may hold, with exclusive
    NVML_PROCESSES (0)         that compute on each board
    NVML_GONE (none)           the board that has fallen off its bus
@@ -22,10 +28,12 @@
    NVML_STAND_IN names what goes wrong: no_driver, no_permission, mismatch, no_gpu, no_energy, no_instant, power_capped,
    no_clock_events, no_application_clock, no_gpm, no_violations, exclusive, mig, constant_energy, zero_energy, falling_energy, zero_power.
    Compiled with -DOLD_DRIVER it lacks the functions that came last. */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 enum { SUCCESS = 0, NOT_SUPPORTED = 3, NO_PERMISSION = 4, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, LOST = 15, MISMATCH = 18 };
@@ -44,21 +52,47 @@ static uint64_t milliseconds(void) {
 static uint64_t setting(const char *name, uint64_t otherwise) {
     const char *m = getenv(name); return m ? strtoull(m, NULL, 10) : otherwise;
 }
+static unsigned board(void *device) { return (unsigned)(uintptr_t)device - 1; }
+static uint64_t watts(void *device) { return setting("NVML_WATTS", 200) * (board(device) + 1); }
+static const int64_t *loads(void) {
+    static const int64_t *file; static int looked;
+    if (!looked++ && getenv("NVML_LOAD")) {
+        int descriptor = open(getenv("NVML_LOAD"), O_RDONLY);
+        file = mmap(NULL, 65536, PROT_READ, MAP_SHARED, descriptor, 0);
+    }
+    return file;
+}
 static int lost(void) {
     static uint64_t first;
     if (!first) first = milliseconds();
+    if (loads() && loads()[0] >= (int64_t)setting("NVML_LOST_AT_LOAD", INT64_MAX)) return 1;
     return milliseconds() - first > setting("NVML_LOST_AFTER_MS", UINT64_MAX);
 }
-static unsigned board(void *device) { return (unsigned)(uintptr_t)device - 1; }
-static uint64_t watts(void *device) { return setting("NVML_WATTS", 200) * (board(device) + 1); }
-static double phase(uint64_t ms) { uint64_t t = setting("NVML_RIPPLE_MS", 1700); return (double)(ms % t) / t; }
-static double drawn_mw(void *device) {
-    double p = phase(milliseconds()), swing = p < 0.5 ? 4 * p - 1 : 3 - 4 * p;
-    return 1000. * watts(device) * (1 + setting("NVML_RIPPLE_PCT", 0) / 100. * swing);
+static double loaded_ms(double ms) { /* in all, until then */
+    double sum = 0;
+    for (int64_t i = 1; i <= loads()[0]; i++) {
+        double begin = loads()[2 * i] / 1e6, end = loads()[2 * i + 1] / 1e6;
+        if (ms > begin) sum += (ms < end ? ms : end) - begin;
+    }
+    return sum;
 }
-static uint64_t drawn_mj(void *device, uint64_t ms) { /* the integral of drawn_mw: W x ms = mJ */
-    double p = phase(ms), swung = p < 0.5 ? 2 * p * p - p : 3 * p - 2 * p * p - 1;
-    return ms * watts(device) + (int64_t)(watts(device) * (setting("NVML_RIPPLE_PCT", 0) / 100. * setting("NVML_RIPPLE_MS", 1700) * swung));
+static double drawn_mj(void *device, double ms) { /* until then: W x ms = mJ */
+    double idle = setting("NVML_IDLE_WATTS", 72), base = loads() ? idle * ms + (watts(device) - idle) * loaded_ms(ms) : watts(device) * ms;
+    double t = setting("NVML_RIPPLE_MS", 1700), p = ms / t - (uint64_t)(ms / t);
+    double swung = p < 0.5 ? 2 * p * p - p : 3 * p - 2 * p * p - 1;
+    return base + watts(device) * (setting("NVML_RIPPLE_PCT", 0) / 100. * t * swung);
+}
+static double drawn_mw(void *device) { /* a moving mean, as often as it is fresh */
+    uint64_t period = setting("NVML_POWER_PERIOD_MS", 1);
+    double now = milliseconds() / period * period - (double)setting("NVML_POWER_DELAY_MS", 0), window = setting("NVML_POWER_WINDOW_MS", 1);
+    return 1000 * (drawn_mj(device, now) - drawn_mj(device, now - window)) / window * (setting("NVML_POWER_PCT", 100) / 100.);
+}
+static double counted_mj(void *device) { /* a moving mean's integral is the integral's moving mean */
+    enum { POINTS = 64 };
+    uint64_t period = setting("NVML_PERIOD_MS", 100);
+    double now = milliseconds() / period * period - (double)setting("NVML_DELAY_MS", 0), window = setting("NVML_WINDOW_MS", 0), sum = 0;
+    for (int i = 0; i < POINTS; i++) sum += drawn_mj(device, now - window * (i + 0.5) / POINTS);
+    return sum / POINTS;
 }
 
 int nvmlInitWithFlags(unsigned int flags) {
@@ -79,12 +113,12 @@ int nvmlDeviceGetName(void *device, char *name, unsigned int length) { (void)dev
 int nvmlDeviceGetUUID(void *device, char *uuid, unsigned int length) { snprintf(uuid, length, "GPU-stand-in-%u", board(device)); return SUCCESS; }
 int nvmlSystemGetDriverVersion(char *version, unsigned int length) { strncpy(version, "570.1", length); return SUCCESS; }
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *energy_mj) {
-    uint64_t period = setting("NVML_PERIOD_MS", 100), quantum = setting("NVML_QUANTUM_MJ", 1);
+    uint64_t quantum = setting("NVML_QUANTUM_MJ", 1);
     if (wrong("no_energy")) return NOT_SUPPORTED;
     if (lost()) return LOST;
     if (wrong("zero_energy") || wrong("constant_energy")) { *energy_mj = wrong("zero_energy") ? 0 : 123456; return SUCCESS; }
     if (wrong("falling_energy")) { *energy_mj = (1ull << 40) - milliseconds() * watts(device); return SUCCESS; }
-    *energy_mj = drawn_mj(device, milliseconds() / period * period) * setting("NVML_ENERGY_PCT", 100) / 100 / quantum * quantum;
+    *energy_mj = (uint64_t)counted_mj(device) * setting("NVML_ENERGY_PCT", 100) / 100 / quantum * quantum;
     return SUCCESS;
 }
 typedef struct { char legacy[16]; unsigned int domain, bus, device, id, subsystem; char bus_id[32]; } pci_t;
@@ -122,7 +156,13 @@ int nvmlDeviceGetUtilizationRates(void *device, utilization_t *rates) { (void)de
 int nvmlDeviceGetMemoryInfo(void *device, memory_t *memory) {
     (void)device; memory->total = 80ull << 30; memory->used = 3ull << 30; memory->free = 77ull << 30; return SUCCESS;
 }
-int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz) { (void)device; *mhz = type == 1 ? (unsigned)setting("NVML_CLOCK_MHZ", 1755) : 0; return SUCCESS; }
+int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz) {
+    double now = milliseconds();
+    (void)device;
+    int idles = loads() && loaded_ms(now) == loaded_ms(now - 20);
+    *mhz = type != 1 ? 0 : idles ? (unsigned)setting("NVML_IDLE_MHZ", 345) : (unsigned)setting("NVML_CLOCK_MHZ", 1755);
+    return SUCCESS;
+}
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned int *celsius) { (void)device; (void)sensor; *celsius = 54; return SUCCESS; }
 int nvmlDeviceGetMaxClockInfo(void *device, int type, unsigned int *mhz) { (void)device; (void)type; *mhz = 1980; return SUCCESS; }
 int nvmlDeviceGetEccMode(void *device, unsigned int *now, unsigned int *later) { (void)device; *now = *later = 1; return SUCCESS; }

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from kit.clock import now_ns
+from kit.devices.limits import is_capped
 from kit.profile.identity import AcceleratorState
 from kit.profile.reason import reason
-from kit.runner.boards import CAP_SHARE
 from kit.runner.hardware.check import Check, judged, not_checked
 from kit.sensors.nvml import update_period_ns
 from kit.sensors.protocol import Sensor
@@ -26,12 +26,12 @@ def board_checks(states: Iterable[AcceleratorState]) -> list[Check]:
     """Return what bounds each board: a power cap, slices, one process at a time, other processes."""
     checks = []
     for state in states:
-        cap_w, default_w = state.power_cap_w, state.power_cap_default_w
-        if cap_w is None or default_w is None:
+        capped = is_capped(state)
+        if capped is None:
             checks.append(not_checked("board_power_cap", state.name, reason("nvml_not_supported")))
         else:
-            is_default = cap_w >= CAP_SHARE * default_w
-            checks.append(judged("board_power_cap", state.name, is_default, cap_w=cap_w, default_w=default_w))
+            caps = {"cap_w": state.power_cap_w or 0.0, "default_w": state.power_cap_default_w or 0.0}
+            checks.append(judged("board_power_cap", state.name, not capped, **caps))
         facts = (
             ("board_slices", state.mig, lambda mig: not mig),
             ("board_exclusive", state.compute_mode, lambda mode: mode == "default"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
 from kit.runner.hardware.alone import BLOCK_S, BLOCKS
-from kit.runner.hardware.check import Check, judged, not_checked, of_difference, within
+from kit.runner.hardware.check import Check, beside, judged, not_checked, until_decided
 from kit.runner.hardware.trial import Bench, Trial
 from kit.runner.round import GPU_SHARE
 from kit.sensors.protocol import Sensor
@@ -26,6 +25,8 @@ from kit.workloads.parity import parity_tolerance
 MEMBERS = 3
 SMALL_SHARE, LARGE_SHARE = 0.3, 0.9
 BESIDE_LIMIT_PCT = 1.0
+# Each pass starts two members anew; a further one is begun within so long.
+BESIDE_DECIDE_S = 60.0
 # Two processes of one cell differ by up to 5 % for as long as they live (docs/method.md); other kernels by more.
 SHARE_LIMIT_PCT = 10.0
 # Of a board's idle power with one context.
@@ -38,42 +39,34 @@ def together_checks(bench: Bench, cells: Sequence[Cell], power: Sequence[Sensor]
     bench.begins("members beside each other")
     first, *others = (list(cells) * MEMBERS)[:MEMBERS]
     idle_w = {0: _idle_w(power)}
+    no_room: list[Check] = []
     with Trial(bench, [first], share=1 / MEMBERS) as trial:
         if (why := trial.ready()) is not None:
             return [_no_room(first.backend, why)]
         idle_w[1] = _idle_w(power)
-        before = trial.logs(BLOCKS, BLOCK_S)
-        with ExitStack() as stopped:
-            for other in others:
-                beside = stopped.enter_context(Trial(bench, [other], share=1 / MEMBERS))
-                if (why := beside.ready()) is not None:
-                    return [_no_room(other.backend, why), *_idle(idle_w)]
-            idle_w[MEMBERS] = _idle_w(power)
-            amid = trial.logs(BLOCKS, BLOCK_S)
-        after = trial.logs(BLOCKS, BLOCK_S)
-    return [
-        judged("members_together", first.backend, is_right=True, members=MEMBERS),
-        _beside(first.backend, before, amid, after),
-        *_idle(idle_w),
-    ]
+
+        def beside_stopped(times: int) -> Difference | None:
+            before = over_rounds(trial.logs(times * BLOCKS, BLOCK_S))
+            with ExitStack() as stopped:
+                for other in others:
+                    stopped_trial = stopped.enter_context(Trial(bench, [other], share=1 / MEMBERS))
+                    if (why := stopped_trial.ready()) is not None:
+                        no_room.append(_no_room(other.backend, why))
+                        return None
+                if MEMBERS not in idle_w:
+                    idle_w[MEMBERS] = _idle_w(power)
+                amid = over_rounds(trial.logs(times * BLOCKS, BLOCK_S))
+            return beside(before, amid, over_rounds(trial.logs(times * BLOCKS, BLOCK_S)))
+
+        check = until_decided("beside_stopped", first.backend, beside_stopped, BESIDE_LIMIT_PCT, BESIDE_DECIDE_S)
+    if no_room:
+        return [*no_room, *_idle(idle_w)]
+    return [judged("members_together", first.backend, is_right=True, members=MEMBERS), check, *_idle(idle_w)]
 
 
 def _no_room(backend: str, why: Reason) -> Check:
     """Return that a member failed which has been measured alone: its share of the memory is too small, or all is."""
     return Check(code="members_together", subject=backend, status="fail", reason=why)
-
-
-def _beside(backend: str, *stretches: Sequence[float]) -> Check:
-    """Judge blocks beside stopped members against those before and after; by how much these differ is uncertain."""
-    known = [stretch for blocks in stretches if (stretch := over_rounds(blocks)) is not None]
-    if len(known) < len(stretches):
-        return not_checked("beside_stopped", backend, reason("no_number"))
-    before, amid, after = known
-    alone_se = max(math.hypot(before.se, after.se), abs(before.mean_log - after.mean_log)) / 2
-    difference = Difference(
-        amid.mean_log - (before.mean_log + after.mean_log) / 2, math.hypot(alone_se, amid.se), amid.df, amid.count
-    )
-    return of_difference("beside_stopped", backend, difference, BESIDE_LIMIT_PCT, {"members": MEMBERS - 1})
 
 
 def _idle_w(power: Sequence[Sensor]) -> list[float]:
@@ -91,10 +84,11 @@ def _idle(idle_w: Mapping[int, Sequence[float]]) -> list[Check]:
     if not idle_w[0]:
         return [not_checked("idle_power", "boards", reason("no_sensor"))]
     values = {f"members_{count}_w": sum(of_boards) for count, of_boards in idle_w.items()}
-    if MEMBERS not in idle_w:
+    # A board that has gone away since has fewer readings.
+    if MEMBERS not in idle_w or len({len(of_boards) for of_boards in idle_w.values()}) > 1:
         return [not_checked("idle_power", "boards", reason("no_number"))]
     # Of each board: the sum of eight would hide one.
-    is_right = all(many <= IDLE_LIMIT * alone for many, alone in zip(idle_w[MEMBERS], idle_w[1], strict=False))
+    is_right = all(many <= IDLE_LIMIT * alone for many, alone in zip(idle_w[MEMBERS], idle_w[1], strict=True))
     return [judged("idle_power", "boards", is_right, **values)]
 
 
@@ -108,20 +102,21 @@ def share_checks(bench: Bench, cell: Cell) -> list[Check]:
         for trial in (small, large):
             if (why := trial.ready()) is not None:
                 return [not_checked("memory_share", cell.backend, why)]
-        logs = []
-        for _ in range(BLOCKS):
-            pairs = zip(small.logs(1, BLOCK_S), large.logs(1, BLOCK_S), strict=False)
-            logs += [log_small - log_large for log_small, log_large in pairs]
-    return [within("memory_share", cell.backend, logs, SHARE_LIMIT_PCT)]
+
+        def in_turns(times: int) -> Difference | None:
+            turns = [(small.logs(1, BLOCK_S), large.logs(1, BLOCK_S)) for _ in range(times * BLOCKS)]
+            return over_rounds([sum(of_small) - sum(of_large) for of_small, of_large in turns if of_small and of_large])
+
+        return [until_decided("memory_share", cell.backend, in_turns, SHARE_LIMIT_PCT)]
 
 
 def parity_checks(bench: Bench, cells: Sequence[Cell]) -> list[Check]:
     """Return whether each network's first losses on the device are those on the CPU; the cells are of one backend."""
     bench.begins(f"parity of {cells[0].backend}")
     on_cpu = [replace(cell, device="cpu") for cell in cells]
-    with Trial(bench, cells) as trial:
+    with Trial(bench, cells, proves=True) as trial:
         launches = [trial.prove(cell) for cell in cells]
-    with Trial(bench, on_cpu) as trial:
+    with Trial(bench, on_cpu, proves=True) as trial:
         launches_cpu = [trial.prove(cell) for cell in on_cpu]
     pairs = zip(cells, launches, launches_cpu, strict=True)
     return [_parity(cell, launch, of_cpu) for cell, launch, of_cpu in pairs]

@@ -52,11 +52,12 @@ class Trial:
         cells: Sequence[Cell],
         *,
         share: float = 1.0,
+        proves: bool = False,
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         plan = MemberPlan(f"{cells[0].backend}-{cells[0].device}", list(cells))
         group = Group(key=GROUP, cells=[cell.key for cell in cells], baseline=cells[0].key)
-        request = member_request(bench.plan, plan, 0, share)
+        request = member_request(bench.plan, plan, 0 if proves else 1, share)
         if environment:
             request = request._replace(variant=Variant(name=GROUP, env=dict(environment)))
         self.backend = cells[0].backend
@@ -87,17 +88,17 @@ class Trial:
         done = self._member.block(key, self._cycle, seconds)
         if done is not None:
             self._member.add(key, GROUP, done)
-        return _step_ns(done)
+        return step_ns_of(done)
 
     def logs(self, blocks: int, seconds: float) -> list[float]:
         """Return the logarithm of the step time of each of some blocks."""
         steps_ns = [self.step_ns(seconds) for _ in range(blocks)]
         return [math.log(step_ns) for step_ns in steps_ns if step_ns]
 
-    def long_step_ns(self, seconds: float) -> float | None:
-        """Return the step time of one long block, over which energy is measured; it is in no other figure."""
+    def load(self, seconds: float) -> Done | None:
+        """Run one long block of the first cell, without a pause; the last is the one over which energy is measured."""
         self._bench.stop.check()
-        return _step_ns(self._member.long_block(self._cells[0].key, GROUP, seconds))
+        return self._member.long_block(self._cells[0].key, GROUP, seconds)
 
     def prove(self, cell: Cell) -> Launch:
         """Build a cell, and let it prove what it computes."""
@@ -123,5 +124,6 @@ class Trial:
         return failure.reason
 
 
-def _step_ns(done: Done | None) -> float | None:
+def step_ns_of(done: Done | None) -> float | None:
+    """Return the step time of a block; None where it failed."""
     return None if done is None else done.part.blocks.duration_ns[0] / done.part.blocks.steps[0]

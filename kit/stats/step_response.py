@@ -1,0 +1,227 @@
+"""How a sensor answers when the load on its board steps: its delay, its averaging window, and the level that it shows.
+
+    load     ____|‾‾‾‾‾‾‾‾|____        the steps, whose times the loaded process stamped
+    sensor   ______/‾‾‾‾‾‾‾‾\\__        a mean over `window` that comes `delay` late, read again and again
+
+A sensor's value at t is taken for the mean of the true power over [t - delay - window, t - delay]; a counter is the
+integral of that. For a given delay and window the levels between the edges follow by least squares; delay and window
+are those with the smallest residual.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from kit.stats.energy import Array, Refusal, Window, no_rise
+
+# A value that a sensor holds is of its last update, so only fresh readings have a time. Changes this much further apart
+# than the readings are the sensor's.
+HELD_FROM = 1.5
+# So many changes show a period; a clock that stands still has fewer, and is then taken to be fresh at each reading.
+CHANGES_FOR_PERIOD = 10
+# Of one load: with fewer fresh values in it a sensor is slower than the load.
+FRESH_LEAST = 8
+# Failed reads above this share: the board went away.
+LOST_SHARE_MAX = 0.1
+# Of the variance (of a counter: of that around a straight line) that steps of load have to explain.
+EXPLAINED_LEAST = 0.8
+# Of the shortest load or idle: a response that takes nearly all of it may well take longer.
+RESPONSE_SHARE_MAX = 0.9
+# Clocks of host and board may disagree a little: a sensor that seems to come before its cause is not refused.
+EARLIEST_S = -0.2
+# A window of nothing has no mean; a millisecond is below what readings can tell.
+WINDOW_MIN_S = 0.001
+# The search halves its grid until its cells are finer than readings: (3 s / 12) / 2^6 = 4 ms.
+COARSE, FINE, HALVINGS = 13, 5, 6
+# Keeps equations solvable where a column is empty or two are alike; nothing beside a column's length of 1.
+TINY = 1e-12
+
+
+class StepResponse(NamedTuple):
+    """What a sensor makes of steps of load."""
+
+    delay_ns: int  # dead time: nothing of a step shows before
+    window_ns: int  # of the moving mean; about 0: each value is of one moment
+    lag_ns: int  # delay and half of the window: by so much the sensor's values lie behind the truth
+    lag_low_ns: int  # the lags that the loads show one by one: the smallest,
+    lag_high_ns: int  # and the largest
+    period_ns: int  # between fresh values
+    spacing_ns: int  # between readings: no time is known better than half of it
+    before: float  # the levels before the first load, of all loads, and after the last; of a counter per second
+    load: float
+    after: float
+
+
+def step_response(
+    at_ns: Sequence[int],
+    values: Sequence[float | None],
+    loads: Sequence[Window],
+    update_period_ns: int | None = None,
+    *,
+    is_counter: bool = False,
+) -> StepResponse | Refusal:
+    """Return the response to some loads that have idle before, between and after them.
+
+    Args:
+        at_ns: shape (n,), when it was read.
+        values: shape (n,); None: this read failed.
+        loads: begin and end of each, by the same clock.
+        update_period_ns: that the sensor is taken to have, where its readings show none.
+        is_counter: it adds up what a gauge would show, times seconds.
+    """
+    known = [(at, value) for at, value in zip(at_ns, values, strict=True) if value is not None and math.isfinite(value)]
+    if len(known) <= (1 - LOST_SHARE_MAX) * len(values):
+        return Refusal("readings_lost", {"lost": len(values) - len(known), "readings": len(values)})
+    zero_ns = loads[0][0]
+    at_s = np.array([(at - zero_ns) / 1e9 for at, _ in known])
+    value = np.array([value for _, value in known], np.float64)
+    loads_s = [((begin - zero_ns) / 1e9, (end - zero_ns) / 1e9) for begin, end in loads]
+    changed = np.flatnonzero(np.diff(value)) + 1
+    refusal = no_rise(value) if is_counter else None
+    if not changed.size:
+        refusal = Refusal("value_did_not_change", {"limit_s": float(at_s[-1] - at_s[0])})
+    if refusal is not None:
+        return refusal
+    spacing_s = float(np.median(np.diff(at_s)))
+    shown_s = float(np.median(np.diff(at_s[changed]))) if changed.size >= CHANGES_FOR_PERIOD else 0.0
+    period_s = max(shown_s, spacing_s) if shown_s or update_period_ns is None else update_period_ns / 1e9
+    fresh_s, fresh = _fresh(at_s, value, changed, spacing_s, period_s, is_counter=is_counter)
+    longest_s = _shortest_stretch_s(at_s, loads_s)
+    seen = [int(np.count_nonzero((fresh_s >= begin) & (fresh_s <= end))) for begin, end in loads_s]
+    if min(seen) < FRESH_LEAST:
+        return Refusal("sensor_slower_than_load", {"period_s": period_s, "load_s": longest_s})
+    fitted = _Fit(fresh_s, fresh, loads_s, is_counter=is_counter)
+    if max(fitted.window_s, fitted.lag_s) > RESPONSE_SHARE_MAX * longest_s:
+        return Refusal("sensor_slower_than_load", {"period_s": fitted.window_s, "load_s": longest_s})
+    if fitted.explained < EXPLAINED_LEAST:
+        return Refusal("no_step", {"explained_pct": 100 * max(0.0, fitted.explained)})
+    lags_s = [_lag_of_one_s(fresh_s, fresh, loads_s, number, is_counter=is_counter) for number in range(len(loads))]
+    before, load, after = fitted.levels()
+    return StepResponse(
+        _ns(fitted.lag_s - fitted.window_s / 2), _ns(fitted.window_s), _ns(fitted.lag_s),
+        min(map(_ns, lags_s)), max(map(_ns, lags_s)), _ns(period_s), _ns(spacing_s), before, load, after,
+    )  # fmt: skip
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * 1e9)
+
+
+def _fresh(
+    at_s: Array, value: Array, changed: np.ndarray, spacing_s: float, period_s: float, *, is_counter: bool
+) -> tuple[Array, Array]:
+    """Return the readings whose age is known, and when they were fresh.
+
+    A value that changed was updated since the reading before. One that repeats is as good as fresh where the next
+    change is more than a period away: an update came in between, and showed the same.
+    """
+    held = period_s > HELD_FROM * spacing_s
+    fresh_s = at_s.copy()
+    if held:
+        fresh_s[changed] = (at_s[changed] + at_s[changed - 1]) / 2
+    is_good = np.zeros(at_s.size, bool)
+    is_good[changed] = True
+    if not is_counter:
+        following = np.append(changed, at_s.size)[np.searchsorted(changed, np.arange(at_s.size), side="right")]
+        next_change_s = np.append(at_s, np.inf)[following]
+        is_good |= next_change_s - at_s > max(period_s, spacing_s) * HELD_FROM
+    return fresh_s[is_good], value[is_good]
+
+
+def _shortest_stretch_s(at_s: Array, loads_s: Sequence[tuple[float, float]]) -> float:
+    """Return the shortest of the loads and of the idle beside them: a longer response does not show."""
+    edges = [float(at_s[0]), *(edge for load in loads_s for edge in load), float(at_s[-1])]
+    return max(0.0, min(later - earlier for earlier, later in pairwise(edges)))
+
+
+def _lag_of_one_s(
+    fresh_s: Array, fresh: Array, loads_s: Sequence[tuple[float, float]], number: int, *, is_counter: bool
+) -> float:
+    """Return the lag that one load shows by itself, with the idle on both of its sides."""
+    begin = loads_s[number - 1][1] if number else -math.inf
+    end = loads_s[number + 1][0] if number + 1 < len(loads_s) else math.inf
+    # The response to the load before has to be over.
+    begin += (loads_s[number][0] - begin) / 2 if number else 0.0
+    inside = (fresh_s >= begin) & (fresh_s <= end)
+    return _Fit(fresh_s[inside], fresh[inside], [loads_s[number]], is_counter=is_counter).lag_s
+
+
+class _Fit:
+    """The lag and window whose steps come nearest to the readings."""
+
+    def __init__(self, at_s: Array, value: Array, loads_s: Sequence[tuple[float, float]], *, is_counter: bool) -> None:
+        self._at_s, self._loads_s = at_s, loads_s
+        # A counter may have counted for years.
+        self._value = value - value[0] if is_counter else value
+        self._is_counter = is_counter
+        longest_s = _shortest_stretch_s(at_s, loads_s)
+        lag_s, window_s = (EARLIEST_S + longest_s) / 2, longest_s / 2
+        lag_step_s, window_step_s = (longest_s - EARLIEST_S) / (COARSE - 1), longest_s / (COARSE - 1)
+        points = COARSE
+        for _ in range(HALVINGS + 1):
+            around = np.arange(points) - points // 2
+            candidates = [
+                (lag, window)
+                for lag in lag_s + lag_step_s * around
+                for window in window_s + window_step_s * around
+                if WINDOW_MIN_S <= window <= longest_s and lag - window / 2 >= EARLIEST_S
+            ]
+            candidates += [(lag, WINDOW_MIN_S) for lag in lag_s + lag_step_s * around]
+            lag_s, window_s = min(candidates, key=lambda candidate: self._residual(*candidate))
+            points, lag_step_s, window_step_s = FINE, lag_step_s / 2, window_step_s / 2
+        self.lag_s, self.window_s = float(lag_s), float(window_s)
+
+    def _columns(self, lag_s: float, window_s: float) -> Array:
+        """Return what each level adds to a reading: (readings, levels); a counter has its start, too."""
+        late, early = self._at_s - lag_s + window_s / 2, self._at_s - lag_s - window_s / 2
+        power = 2 if self._is_counter else 1
+
+        def mean(edge_s: float, order: int) -> Array:
+            """Integrate a step (order 0) or a ramp (1) from an edge on over the window; of a counter, over time."""
+            exponent = order + power
+            area: Array = np.maximum(late - edge_s, 0) ** exponent - np.maximum(early - edge_s, 0) ** exponent
+            area /= window_s * math.factorial(exponent)
+            return area
+
+        level = self._at_s if self._is_counter else np.ones_like(self._at_s)
+        # A load may draw more as its board warms.
+        ramp = sum(mean(begin, 1) - mean(end, 1) for begin, end in self._loads_s)
+        steps = [mean(edge, 0) for load in self._loads_s for edge in load]
+        start = [np.ones_like(self._at_s)] if self._is_counter else []
+        return np.column_stack([level, *steps, ramp, *start])
+
+    def _residual(self, lag_s: float, window_s: float) -> float:
+        """Return the sum of the squares that the best levels leave over."""
+        columns = self._columns(lag_s, window_s)
+        return float(np.square(self._value - columns @ _least_squares(columns, self._value)).sum())
+
+    @property
+    def explained(self) -> float:
+        """The share of the variance that the steps explain; of a counter, beyond a straight line."""
+        line = np.polynomial.Polynomial.fit(self._at_s, self._value, int(self._is_counter))
+        total = float(np.square(self._value - line(self._at_s)).sum())
+        return 1 - self._residual(self.lag_s, self.window_s) / total if total else 0.0
+
+    def levels(self) -> tuple[float, float, float]:
+        """Return the levels before the first load, in the mean of all, and after the last."""
+        before, *steps = _least_squares(self._columns(self.lag_s, self.window_s), self._value)
+        steps, ramp = steps[: 2 * len(self._loads_s)], steps[2 * len(self._loads_s)]
+        level, loads = before, []
+        for (begin, end), up, down in zip(self._loads_s, steps[::2], steps[1::2], strict=True):
+            loads.append(level + up + ramp * (end - begin) / 2)
+            level += up + down + ramp * (end - begin)  # a ramp stays where it ends; the step down takes it back
+        return float(before), float(np.mean(loads)), float(level)
+
+
+def _least_squares(columns: Array, value: Array) -> Array:
+    """Return the levels, by the normal equations: a decomposition of so many rows takes twenty times as long."""
+    lengths = np.linalg.norm(columns, axis=0) + TINY
+    columns = columns / lengths
+    gram = columns.T @ columns + TINY * np.eye(columns.shape[1])
+    levels: Array = np.linalg.solve(gram, columns.T @ value) / lengths
+    return levels
