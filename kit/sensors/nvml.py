@@ -24,8 +24,7 @@ POLL_LIMIT_S = 0.6
 POLLED_CHANGES = 5
 # NVML reference, nvmlUtilization_t: "percent of time over the past sample period" of 1/6 to 1 s.
 BUSY_PERIOD_NS, BUSY_MEAN_NS = 166_666_667, 1_000_000_000
-# Boards renew their power each 15 to 100 ms (Yang, Adamek and Armour 2024, "Accurate and convenient energy
-# measurements for GPUs"); an H100 each 100 ms (docs/tested-on.md).
+# Boards renew their power each 15 to 100 ms (Yang et al., SC 2024); an H100 each 100 ms (docs/tested-on.md).
 POWER_PERIOD_NS = 100_000_000
 # NVML reference, nvmlDeviceGetPowerUsage, where it is a mean.
 POWER_MEAN_NS = 1_000_000_000
