@@ -1,14 +1,14 @@
-"""Several runs: at different times they cannot be paired, so the run is the unit.
+"""Several runs: those that alternate in time are paired with their neighbours, of others the session is the unit.
 
 kit compare before.json after.json                   each cell of the second against the first's
-kit compare before*.json --against after*.json       the runs of one identity are one side; three say how they spread
+kit compare before*.json --against after*.json       the runs of one identity are one side
 kit compare cpu.json gpu.json                        what was asked on each platform, against the first
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -25,14 +25,14 @@ from kit.compare.comparability import (
 from kit.compare.naming import axes_of, swept_axis, titles
 from kit.compare.notes import by_notes, contention_notes, deduplicated, joules_notes, spread_notes
 from kit.compare.platforms import are_platforms, fastest_of, on_platforms, why_missing
-from kit.compare.rows import Comparison, GroupRows, Mismatch, Missing, Note, Numbers, PlatformBest, Row
+from kit.compare.rows import Comparison, GroupRows, Mismatch, Missing, Note, PlatformBest, Row
 from kit.compare.runs import CellRun, Run
-from kit.compare.sides import Side, each_once, headline, is_apart, like_hardware, platforms_of, sides_of
+from kit.compare.sides import Side, each_once, headline, like_hardware, order_of, platforms_of, sides_of
 from kit.profile.cell import Cell
 from kit.profile.reason import reason
 from kit.stats.rounds import By
 from kit.stats.runs import RunLevel, over_runs
-from kit.stats.verdict import ALPHA, RULE, RULE_OF_ALL_CYCLES, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdict_of
+from kit.stats.verdict import RULE, RULE_OF_ALL_CYCLES, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdicts_of
 
 Differing = Mapping[tuple[str, str], list[Mismatch]]  # label of a later side, key of a cell -> from the baseline's
 
@@ -79,12 +79,13 @@ def compare_runs(
         raise nothing_common(base.label, _cells(base), later[0].label, _cells(later[0]))
     if not (force or explain) and all(blocking(mismatches) for mismatches in differing.values()):
         raise refusal(blocking(next(iter(differing.values())))[0])
-    groups = _groups(base, later, differing, by, force=force, platforms=platforms)
+    orders = {side.label: order_of(base, side) for side in later if not platforms and like_hardware(base, side)}
+    untimed = {label for label, order in orders.items() if order.code == "clock_set_back"}
+    groups = _groups(base, later, differing, by, force=force, platforms=platforms, untimed=untimed)
     notes = [Note(what=reason("same_run", profiles=", ".join(repeated)))] if repeated else []
     unlike = [side.label for side in later if not like_hardware(base, side)]
     notes += [*spread_notes(groups, unlike), *joules_notes(groups), *contention_notes(groups)]
-    if not platforms and any(is_apart(base, side) for side in later if like_hardware(base, side)):
-        notes.append(Note(what=reason("runs_apart")))
+    notes += [Note(what=orders[side.label]) for side in later if side.label in orders]
     in_cells = merged(mismatch for mismatches in differing.values() for mismatch in mismatches)
     return Comparison(
         kind="platforms" if platforms else "runs",
@@ -120,9 +121,19 @@ def _cell_mismatches(base: Side, side: Side, key: str) -> list[Mismatch]:
 
 
 def _groups(
-    base: Side, later: Sequence[Side], differing: Differing, by: By, *, force: bool, platforms: bool
+    base: Side,
+    later: Sequence[Side],
+    differing: Differing,
+    by: By,
+    *,
+    force: bool,
+    platforms: bool,
+    untimed: Collection[str],
 ) -> list[GroupRows]:
-    """Return the cells by the groups they were measured in, each cell's baseline before its later sides."""
+    """Return the cells by the groups they were measured in, each cell's baseline before its later sides.
+
+    `untimed`: labels of sides whose runs' order is not known.
+    """
     cells: dict[str, dict[str, CellRun]] = {}
     grouped: set[str] = set()
     for run in (run for side in [base, *later] for run in side.runs):
@@ -147,7 +158,8 @@ def _groups(
                     rows.append(base.row(key, cell_run.name, is_baseline=True))
                 else:
                     blocked = blocking(differing.get((side.label, key), []))
-                    versus = None if blocked and not force else _versus(base, side, key, key, by)
+                    is_timed = side.label not in untimed
+                    versus = None if blocked and not force else _versus(base, side, key, key, by, is_timed=is_timed)
                     rows.append(msgspec.structs.replace(side.row(key, cell_run.name), blocked=blocked, versus=versus))
         best = _best([base, *later], group, members, rows, by) if platforms else []
         groups.append(
@@ -181,14 +193,8 @@ def _best(
 
 def _with_verdicts(best: Sequence[PlatformBest], members: int) -> list[PlatformBest]:
     """Return them judged as one family; each was chosen among so many members, on either side."""
-    known = [each.versus for each in best if each.versus is not None]
-    adjusted = iter(adjusted_p([min(1.0, (versus.p_adjusted or 0.0) * members) for versus in known]))
-    return [
-        each
-        if each.versus is None
-        else msgspec.structs.replace(each, versus=_judged(each.versus, next(adjusted), len(known)))
-        for each in best
-    ]
+    judged = iter(_family([each.versus for each in best if each.versus is not None], members))
+    return [each if each.versus is None else msgspec.structs.replace(each, versus=next(judged)) for each in best]
 
 
 def _in_order(members: Mapping[str, CellRun], base: Side, by: By) -> list[tuple[str, CellRun]]:
@@ -206,10 +212,14 @@ def _in_order(members: Mapping[str, CellRun], base: Side, by: By) -> list[tuple[
     return sorted(members.items(), key=place)
 
 
-def _versus(base: Side, side: Side, base_key: str, key: str, by: By) -> Versus | None:
+def _versus(base: Side, side: Side, base_key: str, key: str, by: By, *, is_timed: bool = True) -> Versus | None:
     """Return what the runs say of a side's cell against the baseline's, p not yet adjusted; null without a number."""
     later_levels, base_levels = (
-        [level for cell_run in of.of_cell(of_key) if (level := _level(cell_run.numbers, by)) is not None]
+        [
+            level
+            for run in of.runs
+            if of_key in run.cells and (level := _level(run, of_key, by, is_timed=is_timed)) is not None
+        ]
         for of, of_key in ((side, key), (base, base_key))
     )
     if not later_levels or not base_levels:
@@ -217,26 +227,32 @@ def _versus(base: Side, side: Side, base_key: str, key: str, by: By) -> Versus |
     return over_runs(later_levels, base_levels, same_hardware=like_hardware(base, side))
 
 
-def _level(numbers: Numbers, by: By) -> RunLevel | None:
+def _level(run: Run, key: str, by: By, *, is_timed: bool) -> RunLevel | None:
+    numbers, times = run.cells[key].numbers, run.times
     time_ns = judged_ns(numbers, by)
-    contention = (numbers.contention_pct or 0.0) / 100
-    return RunLevel(math.log(time_ns), numbers.level_se, numbers.rounds, contention) if time_ns else None
+    if not time_ns:
+        return None
+    level = RunLevel(math.log(time_ns), numbers.level_se, numbers.rounds, (numbers.contention_pct or 0.0) / 100)
+    return level._replace(begin_s=times.begin_s, end_s=times.end_s) if is_timed else level
 
 
 def _adjusted(rows: Sequence[Row]) -> list[Row]:
     """Return the rows with verdicts on p values adjusted within the group: one group is one family."""
-    tested = [row.versus.p_adjusted for row in rows if row.versus is not None and row.versus.p_adjusted is not None]
-    adjusted = iter(adjusted_p(tested))
-    return [
-        row
-        if row.versus is None or row.versus.p_adjusted is None
-        else msgspec.structs.replace(row, versus=_judged(row.versus, next(adjusted), len(tested)))
-        for row in rows
-    ]
+    judged = iter(_family([row.versus for row in rows if row.versus is not None]))
+    return [row if row.versus is None else msgspec.structs.replace(row, versus=next(judged)) for row in rows]
 
 
-def _judged(versus: Versus, p: float, comparisons: int) -> Versus:
-    if versus.difference is None:
-        return versus
-    verdict = verdict_of(versus.difference, p <= ALPHA, SMALLEST_DIFFERENCE)
-    return msgspec.structs.replace(versus, p_adjusted=p, verdict=verdict, comparisons=comparisons)
+def _family(known: Sequence[Versus], chosen_among: int = 1) -> list[Versus]:
+    """Return them judged as one family; each was chosen among so many, on either side."""
+    differences = [versus.difference for versus in known]
+    tested = [difference for difference in differences if difference is not None]
+    adjusted = adjusted_p([min(1.0, difference.p() * chosen_among) for difference in tested])
+    verdicts = iter(zip(adjusted, verdicts_of(tested, adjusted, SMALLEST_DIFFERENCE), strict=True))
+    judged = []
+    for versus, difference in zip(known, differences, strict=True):
+        if difference is None:
+            judged.append(versus)
+            continue
+        p, verdict = next(verdicts)
+        judged.append(msgspec.structs.replace(versus, p_adjusted=p, verdict=verdict, comparisons=len(tested)))
+    return judged

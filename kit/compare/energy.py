@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 from statistics import fmean
 from typing import NamedTuple
 
@@ -136,18 +135,12 @@ def energy_verdicts(results: Mapping[str, CellResult], baseline: str) -> dict[st
         }
         for key, result in results.items()
     }
-    pairs = [(key, other) for key, other in combinations(drawn, 2) if drawn[key].keys() & drawn[other].keys()]
-    logs = [
-        [math.log(drawn[key][place] / drawn[other][place]) for place in sorted(drawn[key].keys() & drawn[other].keys())]
-        for key, other in pairs
-    ]
-    verdicts = {}
-    for (key, other), versus in zip(pairs, judge_family(logs, SMALLEST_DIFFERENCE), strict=True):
-        if other == baseline:
-            verdicts[key] = versus
-        elif key == baseline:
-            verdicts[other] = versus.inverted()
-    return verdicts
+    base = drawn.pop(baseline, {})
+    common = {key: sorted(of_cell.keys() & base.keys()) for key, of_cell in drawn.items()}
+    logs = {
+        key: [math.log(drawn[key][place] / base[place]) for place in places] for key, places in common.items() if places
+    }
+    return dict(zip(logs, judge_family(list(logs.values()), SMALLEST_DIFFERENCE), strict=True))
 
 
 def first_refusal(results: Iterable[CellResult]) -> Reason | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kit.compare.rows import Comparison, Row
 from kit.stats.runs import SlowerBy, slower_by_more_than
-from kit.stats.verdict import SAME_LEVEL, rounds_for
+from kit.stats.verdict import SAME_LEVEL, Versus, rounds_for
 
 
 class Limit(NamedTuple):
@@ -36,9 +36,16 @@ def limited_rows(comparison: Comparison, allowed_pct: float) -> list[tuple[str, 
         for row in group.rows
         if not row.is_baseline
     ]
-    judged = [None if row.versus is None or row.versus.contention_pct is not None else row.versus for _, row in named]
+    allowed = 1 + allowed_pct / 100
+    judged = [None if row.versus is None or _is_open(row.versus, allowed) else row.versus for _, row in named]
     shown = slower_by_more_than(judged, allowed_pct)
     return [(name, row, answer) for (name, row), answer in zip(named, shown, strict=True)]
+
+
+def _is_open(versus: Versus, allowed: float) -> bool:
+    """Return whether a difference cannot be held to a limit: of disturbed cells, or slower by more in one mode only."""
+    is_split = versus.modes is not None and versus.modes[0] <= allowed < versus.modes[1]
+    return is_split or versus.contention_pct is not None
 
 
 def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
@@ -47,7 +54,7 @@ def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
     for name, row, shown in limited_rows(comparison, allowed_pct):
         getattr(limit, shown).append(name)
         # Between runs the number of runs decides, beside a neighbour that it stops.
-        versus = None if row.versus is None or row.versus.unit == "run" else row.versus
+        versus = None if row.versus is None or row.versus.unit != "round" else row.versus
         known = None if versus is None or versus.contention_pct is not None else versus.difference
         if shown == "unresolved" and known is not None and known.mean_log != allowed:
             needed = rounds_for(known, abs(allowed - known.mean_log), SAME_LEVEL)

@@ -20,6 +20,7 @@ from kit.audit.launch_arrays import block_arrays
 from kit.compare.cell_numbers import first_failure
 from kit.compare.explaining_facts import FACTS, Facts, facts_of
 from kit.compare.rows import Mismatch
+from kit.compare.runs import RunTimes
 from kit.printable import printable_line
 from kit.profile.reason import Reason, Value
 from kit.profile.schema import Profile
@@ -41,6 +42,7 @@ class NodeRun(NamedTuple):
     host: str  # what tells machines apart; empty: nothing does
     id: str
     kind: tuple[str, ...]  # of its hardware
+    times: RunTimes
     rounds: dict[str, dict[int, float]]  # key of a cell -> logarithm of its step in each round
     interrupted: bool  # it lacks rounds
     failed: dict[str, Reason]  # key of a cell without a number -> why
@@ -107,6 +109,7 @@ def reduce_node(label: str, profile: Profile) -> NodeRun:
         host="" if is_drawn else identity.hostname_sha256,
         id=profile.id,
         kind=identity.kind,
+        times=RunTimes.of(profile),
         rounds={key: {number: float(np.mean(logs)) for number, logs in known.items()} for key, known in rounds.items()},
         interrupted=profile.interrupted,
         failed={
@@ -211,7 +214,8 @@ def _run_level(run: NodeRun, shared: Mapping[str, int], usual: Floats, weights: 
     by_round = [sum(w * log for w, log in logs) / sum(w for w, _ in logs) for logs in from_mean.values()]
     spread = over_rounds(by_round)
     level = sum(weights[place] * (mean - usual[place]) for place, mean in means.items()) / total
-    return RunLevel(float(level), None if spread is None else spread.se, len(by_round))
+    se, times = None if spread is None else spread.se, run.times
+    return RunLevel(float(level), se, len(by_round), begin_s=times.begin_s, end_s=times.end_s)
 
 
 def _differing(node: NodeRun, others: Sequence[NodeRun]) -> list[Mismatch]:

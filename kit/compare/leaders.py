@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Leaders
+from kit.stats.verdict import ALPHA
 
 
 def leaders_of(names: Sequence[str], pairs: Pairs, keys: Mapping[str, str]) -> Leaders | None:
@@ -25,7 +26,7 @@ def leaders_of(names: Sequence[str], pairs: Pairs, keys: Mapping[str, str]) -> L
     slower = [
         (name, versus.ratio if versus.modes is None else None)
         for name, versus in against.items()
-        if versus.verdict == "slower" and versus.ratio is not None and (versus.modes is None or name in in_both)
+        if versus.verdict == "slower" or (name in in_both and (versus.p_adjusted or 0.0) <= ALPHA)
     ]
     if not slower or any(versus.verdict == "faster" for versus in against.values()):
         return None

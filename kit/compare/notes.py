@@ -16,7 +16,7 @@ from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
 from kit.stats.rounds import By
-from kit.stats.runs import RUNS_FOR_SPREAD, RUNS_SD
+from kit.stats.runs import SESSIONS_FOR_SPREAD, SESSIONS_SD
 from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY, RULE_OF_ALL_CYCLES
 from kit.workloads.operations import is_operation
 
@@ -223,17 +223,17 @@ def left_out_notes(label: str, counted: CountedCycles) -> list[Note]:
 
 
 def spread_notes(groups: Sequence[GroupRows], unlike: Sequence[str]) -> list[Note]:
-    """Return what the intervals between runs rest on where it was not measured how much runs differ.
+    """Return what the intervals between runs rest on where it was not measured how much sessions differ.
 
     `unlike`: sides on other hardware than the baseline's.
     """
-    rows = [row for group in groups for row in group.rows]
-    if not any(row.versus is not None and row.versus.is_spread_assumed for row in rows):
+    judged = [row.versus for group in groups for row in group.rows if row.versus is not None]
+    assumed = [versus for versus in judged if versus.is_spread_assumed]
+    if not assumed:
         return []
-    sides = dict.fromkeys(row.side for row in rows)
-    few = {row.side for row in rows if len(row.profiles) < RUNS_FOR_SPREAD}
-    values = {"few": len(few), "sides": len(sides), "needed": RUNS_FOR_SPREAD, "sd_pct": 100 * RUNS_SD}
-    return [Note(what=reason("spread_assumed_unlike" if unlike else "spread_assumed", **values))]
+    code = "spread_assumed_unlike" if unlike else "spread_assumed"
+    values = {"few": len(assumed), "rows": len(judged), "needed": SESSIONS_FOR_SPREAD, "sd_pct": 100 * SESSIONS_SD}
+    return [Note(what=reason(code, **values))]
 
 
 def contention_notes(groups: Sequence[GroupRows]) -> list[Note]:

@@ -1,11 +1,13 @@
-"""All pairs of one group: their log-ratios round by round, judged as one family, and who trends or has two modes."""
+"""Pairs of one group: their log-ratios round by round, judged as one family, and who trends or has two modes.
+
+The family is what a table shows: each cell against the baseline, and the fastest against the second.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
-from itertools import combinations
 from statistics import fmean
 
 import msgspec
@@ -41,8 +43,10 @@ class Pairs:
         *,
         levels: Mapping[str, Collection[tuple[str, int]]] | None = None,  # (part, round) of a cell's figures; None: all
         contended: Collection[str] = (),  # keys of parts in which others disturbed every round
+        baseline: str | None = None,  # that its cells are compared with; None: the group's own
     ) -> None:
         self._parts = parts
+        self._baseline = baseline or parts[0].baseline
         self._cells = cells
         self._modes = modes or {}
         self._by = by
@@ -52,6 +56,7 @@ class Pairs:
         self._launches = launches
         self._contention: dict[tuple[str, str | None], float] = {}  # of (cell, part)
         self._raw_ns: dict[str, float | None] = {}
+        self._asked: dict[tuple[str, str], Versus] = {}  # pairs beside the family
         self._rounds: dict[tuple[str, str], dict[int, BlockArrays]] = {}  # of (part, cell)
         self._sequential: set[tuple[str, str, int]] = set()  # (part, cell, round) in which members did not take turns
         for key, of_cell in launches.items():
@@ -62,9 +67,15 @@ class Pairs:
 
     def versus(self, key: str, other: str) -> Versus:
         """Return what the rounds say of the cell `key` against `other`."""
-        judged = self._judged
+        judged = self._judged | self._asked
+        if (key, other) not in judged and (other, key) not in judged:
+            # It is judged as one more of the family.
+            self._asked[key, other] = self._judge([*self._judged, (key, other)])[key, other]
+            judged = self._asked
         versus = judged[key, other] if (key, other) in judged else judged[other, key].inverted()
-        versus = msgspec.structs.replace(versus, modes=self.modes(key, other))
+        if (modes := self.modes(key, other)) is not None:
+            # A mean over two modes is of neither.
+            versus = msgspec.structs.replace(versus, verdict="unresolved", modes=modes)
         part = self._part_of(key, other)
         if not self.is_contended(key, other):
             return versus
@@ -191,7 +202,9 @@ class Pairs:
 
     @cached_property
     def _judged(self) -> dict[tuple[str, str], Versus]:
-        pairs = list(combinations(self._keys, 2))
+        return self._judge(family_of(self._keys, self._baseline, lambda *pair: list(self.log_ratios(*pair).values())))
+
+    def _judge(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Versus]:
         logs = [list(self.log_ratios(key, other).values()) for key, other in pairs]
         return dict(zip(pairs, judge_family(logs, SMALLEST_DIFFERENCE), strict=True))
 
@@ -253,3 +266,23 @@ class Pairs:
             )
             relative.append(log_ns - np.mean(others_log_ns, axis=0) if others_log_ns else log_ns)
         return relative
+
+
+def family_of(
+    keys: Sequence[str], baseline: str, log_ratios: Callable[[str, str], Sequence[float]]
+) -> list[tuple[str, str]]:
+    """Return the pairs that are tested together: each cell and the baseline, and the fastest two.
+
+    All pairs of ten cells would be 45 tests where nine answers are shown, and a difference of 3 % be lost in them.
+
+    Args:
+        keys: of the cells.
+        baseline: one of them, or of no cell here: then the first stands for it.
+        log_ratios: of two cells in each round.
+    """
+    base = baseline if baseline in keys else next(iter(keys), baseline)
+    logs = {key: log_ratios(key, base) for key in keys if key != base}
+    speeds = {base: 0.0} | {key: fmean(known) for key, known in logs.items() if len(known)}
+    fastest = sorted(speeds, key=lambda key: speeds[key])[:2]
+    beside = [(fastest[0], fastest[1])] if len(fastest) > 1 and base not in fastest else []
+    return [*((key, base) for key in logs), *beside]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
@@ -44,8 +45,10 @@ class WholeGroup(NamedTuple):
     names: dict[str, str]  # what tells each cell apart
     counted: CountedCycles  # of the profile
 
-    def pairs(self, by: By = "step", modes: Mapping[tuple[str, str], Modes] | None = None) -> Pairs:
-        """Return its cells against each other."""
+    def pairs(
+        self, by: By = "step", modes: Mapping[tuple[str, str], Modes] | None = None, baseline: str | None = None
+    ) -> Pairs:
+        """Return its cells against each other; the family is of comparisons with `baseline`; None: the group's own."""
         cells = {key: result.cell for key, result in self.results.items()}
         levels = {
             key: {(of.group, of.round) for of in self.counted.figure_launches(result) if of.gave_number}
@@ -53,7 +56,7 @@ class WholeGroup(NamedTuple):
         }
         launches = {key: result.launches for key, result in self.results.items()}
         contended = [part.key for part in self.parts if self.counted.is_disturbed(part.key)]
-        return Pairs(self.parts, cells, launches, modes, by, levels=levels, contended=contended)
+        return Pairs(self.parts, cells, launches, modes, by, levels=levels, contended=contended, baseline=baseline)
 
     def cell_run(self, key: str, pairs: Pairs, run: RunFacts, by: By, *, details: bool = True) -> CellRun:
         """Return what is kept of a cell; `pairs` are those by step, other arguments as of `numbers_of`.
@@ -107,6 +110,26 @@ class CellRun(NamedTuple):
     failure: Reason | None
 
 
+class RunTimes(NamedTuple):
+    """When a run was: by the wall clock, and by a clock that nobody sets."""
+
+    begin_s: float | None  # seconds since 1970; null: the profile does not say it
+    end_s: float | None
+    raw_s: float | None  # since the machine's boot, when its first phase began; null: none was recorded
+
+    @classmethod
+    def of(cls, profile: Profile) -> RunTimes:
+        """Return those of a profile."""
+        phases = [phase for result in profile.cells for launch in result.launches for phase in launch.phases]
+        raw_s = min((phase.begin_ns for phase in phases), default=0) / 1e9
+        length_s = max((phase.begin_ns + phase.duration_ns for phase in phases), default=0) / 1e9 - raw_s
+        try:
+            begin_s = datetime.fromisoformat(profile.created).timestamp()
+        except ValueError:
+            return cls(None, None, raw_s if phases else None)
+        return cls(begin_s, begin_s + length_s, raw_s if phases else None)
+
+
 class Run(NamedTuple):
     """What is kept of a profile: a thousand of them fit into memory."""
 
@@ -118,6 +141,7 @@ class Run(NamedTuple):
     cells: dict[str, CellRun]
     facts: Facts
     headline: Headline
+    times: RunTimes
     notes: list[Note]
     compared: list[str]  # axes that its groups compare over
     fastest: dict[str, list[str]]  # key of a group -> keys of the cells that verdicts show to be, or to be tied
@@ -188,6 +212,7 @@ def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool =
         cells=cells,
         facts=facts_of(profile),
         headline=headline_of(label, counted.profile),
+        times=RunTimes.of(profile),
         notes=[*run_notes(label, profile), *left_out_notes(label, counted)],
         compared=profile.suite.compare,
         fastest=fastest,

@@ -12,6 +12,8 @@ from kit.compare.rows import Headline, Row
 from kit.compare.runs import CellRun, Run, row_of
 from kit.errors import KitError
 from kit.profile.cell import AXES
+from kit.profile.reason import Reason, reason
+from kit.stats.runs import RunLevel, overlapping, pairs_in_turn
 
 
 class Side(NamedTuple):
@@ -126,7 +128,27 @@ def like_hardware(base: Side, side: Side) -> bool:
     return base.runs[0].hardware == side.runs[0].hardware
 
 
-def is_apart(base: Side, side: Side) -> bool:
-    """Whether all runs of one side came before all of the other's: then the machine's drift looks like a difference."""
-    first, second = ([run.headline.created for run in half.runs] for half in (base, side))
-    return max(first) < min(second) or max(second) < min(first)
+def order_of(base: Side, side: Side) -> Reason:
+    """Return in which order the runs of two sides on one machine were measured."""
+    pair = {"base": base.label, "side": side.label}
+    a, b = ([RunLevel(0.0, begin_s=run.times.begin_s, end_s=run.times.end_s) for run in of.runs] for of in (base, side))
+    if any(level.begin_s is None for level in (*a, *b)):
+        return reason("runs_without_time", **pair)
+    if (backwards := _clock_set_back([*base.runs, *side.runs])) is not None:
+        return reason("clock_set_back", first=backwards[0].label, second=backwards[1].label)
+    if overlapping(a, b):
+        return reason("runs_overlap", **pair)
+    pairs = len(pairs_in_turn(a, b))
+    return reason("runs_in_turn", pairs=pairs, **pair) if pairs else reason("runs_apart", **pair)
+
+
+def _clock_set_back(runs: Sequence[Run]) -> tuple[Run, Run] | None:
+    """Return two runs whose order by the wall clock is not that since the machine's boot, with no boot between them."""
+    timed = [run for run in runs if run.times.begin_s is not None and run.times.raw_s is not None]
+    for first in timed:
+        for second in timed:
+            begin_s, later_s = first.times.begin_s or 0.0, second.times.begin_s or 0.0
+            boot_s = later_s - (second.times.raw_s or 0.0)
+            if begin_s < later_s and (first.times.raw_s or 0.0) > (second.times.raw_s or 0.0) and boot_s < begin_s:
+                return first, second
+    return None

@@ -76,7 +76,7 @@ def compare_within(
     groups = []
     for group, title in zip(whole, heads, strict=True):
         base = next((key for key, name in group.names.items() if baseline in (name, key)), group.parts[0].baseline)
-        pairs = group.pairs(by, modes)
+        pairs = group.pairs(by, modes, base)
         by_step = pairs if by == "step" else group.pairs()
         runs = {key: group.cell_run(key, by_step, facts, by) for key in group.results}
         of_group = [finding for finding in findings if whole_key(finding.group) == group.key]

@@ -4,6 +4,7 @@
 1.56 [1.23, 1.96] × faster  the same, where the interval is lopsided
 3.1 ± 0.5 % slower          near 1, as a percentage
 same, within ±0.8 %         shown to be less apart than what matters
+same, 0.5 ± 0.2 % slower    the same, with a difference that was found
 within ±4 %                 not resolved: what the interval says
 unresolved: 2.6 × faster to 1.1 × slower   the same, where that is much
 unresolved: rounds disagree (1.5 × slower)    the same, where that is no answer
@@ -59,9 +60,7 @@ def in_words(versus: Versus) -> str:
     if versus.verdict in ("faster", "slower"):
         return _changed(versus.verdict, versus.ratio, versus.low, versus.high)
     if versus.verdict == "same":
-        # Shown at the level of the test, whose interval is narrower than the one at hand.
-        matters = 1 + SMALLEST_DIFFERENCE
-        return f"same, {_within(max(versus.low, 1 / matters), min(versus.high, matters))}"
+        return f"same, {_same(versus, versus.ratio, versus.low, versus.high)}"
     return _unresolved(versus, versus.ratio, versus.low, versus.high)
 
 
@@ -116,6 +115,14 @@ def _with_ends(point: float, low: float, high: float, places: int, *, nothing: f
     if max(halves) > min(LOPSIDED * max(min(halves), 10.0**-places), point - nothing):
         return f"{point:,.{places}f} [{low:,.{places}f}, {high:,.{places}f}]"
     return f"{point:.{places}f} ± {max(halves):.{places}f}"
+
+
+def _same(versus: Versus, ratio: float, low: float, high: float) -> str:
+    if (versus.p_adjusted or 0.0) <= ALPHA:
+        return _changed("slower" if ratio > 1 else "faster", ratio, low, high)
+    # Shown at the level of the test, whose interval is narrower than the one at hand.
+    matters = 1 + SMALLEST_DIFFERENCE
+    return _within(max(low, 1 / matters), min(high, matters))
 
 
 def _unresolved(versus: Versus, ratio: float, low: float, high: float) -> str:

@@ -91,7 +91,7 @@ def _injected(group: GroupRows) -> list[str]:
         for row in group.rows
         if row.numbers.injected_ratio and row.versus is not None and row.versus.low is not None
     ]
-    if base is None or base.numbers.injected_ratio or not delays or delays[0][1].unit == "run":
+    if base is None or base.numbers.injected_ratio or not delays or delays[0][1].unit != "round":
         return []
     inside = sum((versus.low or 0) <= ratio <= (versus.high or 0) for ratio, versus in delays)
     lines = [f"{inside} of {len(delays)} intervals hold what was injected; at least 19 in 20 are expected."]

@@ -174,12 +174,12 @@ REASONS: Templates = {
     "process_shared": "* of a process that held several cells",
     "warm_start": "w  built in a process that had run another program: without its start and import",
     "by_latency": "judged by latency: the median of steps that are waited for one by one; fits by their whole time",
-    "spread_assumed": "verdicts are of these runs: where a side has fewer than {needed} ({few} of {sides}), runs of "
-    "one machine are assumed to spread by {sd_pct} (SD); measure {needed}, or both sides as variants of one run "
+    "spread_assumed": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD); "
+    "alternate the sides' runs, {needed} of each and more, or measure both sides as variants of one run "
     "(kit run --variant)",
-    "spread_assumed_unlike": "verdicts are of these runs: where a side has fewer than {needed} ({few} of {sides}), "
-    "runs of one machine are assumed to spread by {sd_pct} (SD), and by half as much again against another machine's; "
-    "{needed} runs of each measure it",
+    "spread_assumed_unlike": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD), "
+    "and by half as much again against another machine's; runs of each machine in {needed} sessions, an hour and more "
+    "apart, measure it",
     "joules_of_the_device": "J/1k: joules per 1,000 samples, of the device alone: a GPU's are its boards' without the "
     "host that feeds them, a CPU's its packages'",
     "joules_of_boards_and_others": "J/1k of several kinds of sensor stand side by side ({sensors}): each has a gain "
@@ -193,8 +193,14 @@ REASONS: Templates = {
     "intervals are wider by that; stop other work",
     "device_idle": "a {kind} is here and was not used: {model}",
     "measured_otherwise": "measured with {axis} {value}",
-    "runs_apart": "one side's runs all came before the other's: what the machine did in between is in the difference; "
-    "alternate them where you can",
+    "runs_apart": "runs of {base} and {side} do not alternate: what the machine did in between is in the difference, "
+    "and runs of a side that follow each other within an hour are one session",
+    "runs_in_turn": "runs of {base} and {side} alternate: each is compared with its neighbour in time, {pairs} pairs",
+    "runs_overlap": "runs of {base} and {side} ran at the same time and disturbed each other: they are not paired; run "
+    "them in turn",
+    "runs_without_time": "a run of {base} or {side} does not say when it began: its side is taken for one session",
+    "clock_set_back": "the clock was set back between {first} and {second}: the order of the runs is not known, and "
+    "each side is taken for one session",
     "versions": "{backend}: {listed}",
     "ceilings_measured": "{operations} ceilings were measured, too: --wide has them, and each network's share",
     "ceilings_not_measured": "no ceiling was measured on its device: kit run --ceilings",

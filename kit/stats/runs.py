@@ -1,37 +1,45 @@
-"""Two runs at different times cannot be paired: the unit is the run, and runs of one kind say how much runs differ.
+"""Runs at different times: neighbours in time are paired, and a side that was measured in one go is one observation.
 
-Three runs of a side show it. Of one run or two it is taken to be RUNS_SD, which was measured elsewhere; the rounds'
-spread comes on top.
+    A B A B A B         in turn: what the machine does in the meantime is in both of a pair; pairs are the unit
+    A A A B B B         one after the other: all runs of a side share what the machine did then; sessions are the unit
+
+Three pairs, or three sessions of a side, show how much they differ. Of fewer that is taken to be SESSIONS_SD, which was
+measured elsewhere; the spread of runs within a session, or of rounds, comes on top.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
-from kit.stats.difference import Difference
+from kit.stats.difference import Difference, over_rounds
 from kit.stats.verdict import ALPHA, SAME_LEVEL, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdict_of, versus_of
 
-# Of one side. Two have one degree of freedom: see ROUNDS_FOR_VERDICT.
-RUNS_FOR_SPREAD = 3
-DF_LEAST = RUNS_FOR_SPREAD - 1.0
-# Standard deviation that is assumed of the logarithm of one machine's runs. Frameworks measured one after the other on
-# a shared virtual machine spread by 0.056 to 0.107, their own step from round to round by 0.11 to 0.12, and runs hours
-# apart by 0.026 where nothing else ran (docs/method.md).
-RUNS_SD = 0.107
+# Sessions of one side, or pairs. Two have one degree of freedom: see ROUNDS_FOR_VERDICT.
+SESSIONS_FOR_SPREAD = 3
+DF_LEAST = SESSIONS_FOR_SPREAD - 1.0
+# Runs of a side that follow each other within an hour are one session: a machine's neighbours, heat and clocks last.
+SESSION_GAP_S = 3600.0
+# Standard deviation that is assumed of the logarithm of one machine's sessions. Frameworks measured one after the other
+# on a shared virtual machine spread by 0.056 to 0.107, their own step from round to round by 0.11 to 0.12, and runs
+# hours apart by 0.026 where nothing else ran (docs/method.md).
+SESSIONS_SD = 0.107
 # How well that is known.
-RUNS_SD_DF = 13.0
+SESSIONS_SD_DF = 13.0
 # Below, a run does not show how much its rounds differ. Two single rounds of one cell beside other work were seen to
 # lie a factor of 4.5 apart.
 ROUNDS_TO_SPREAD, ROUNDS_SD = 3, 0.6
-# A margin: of two machines neither may be one that RUNS_SD was seen on.
+# A margin: of two machines neither may be one that SESSIONS_SD was seen on.
 UNLIKE_HARDWARE = 1.5
 # Of nearly all CPU time nothing would be left over.
 CONTENTION_MAX = 0.95
+# Two of each side: of A B A nothing says whether the machine or the second A changed.
+BLOCKS_IN_TURN = 4
 
 SlowerBy = Literal["slower", "not_slower", "unresolved"]
 
@@ -43,6 +51,11 @@ class RunLevel(NamedTuple):
     se: float | None = None  # its standard error, over rounds; null: of one round
     rounds: int = 1
     contention: float = 0.0  # share of its CPUs' time that others took
+    begin_s: float | None = None  # of the run, on a clock that all runs share; null: not known
+    end_s: float | None = None
+
+
+Session = Sequence[RunLevel]
 
 
 def over_runs(
@@ -53,29 +66,62 @@ def over_runs(
     Args:
         a: the runs of the first side; at least one.
         b: those of the second.
-        same_hardware: then runs of both sides spread alike, and three of either side are enough: the spread is pooled
-            over sides of two and more. Other hardware may spread otherwise: each side needs its own three (Welch).
+        same_hardware: then runs that alternate in time are paired; of others the sessions of both sides spread alike,
+            and three of either side are enough: the spread is pooled over sides of two and more. Other hardware may
+            spread otherwise: each side needs its own three (Welch).
         smallest: relative difference that matters.
     """
-    sides = [np.asarray([run.log for run in side]) for side in (a, b)]
-    mean_log = float(sides[0].mean() - sides[1].mean())
-    is_assumed = False
-    if same_hardware and max(len(a), len(b)) >= RUNS_FOR_SPREAD:
-        se, df = _pooled(sides)
-        # Rounds of a few runs may spread by more than other runs do.
-        noisier = [_of_rounds(runs) for runs in (a, b) if len(runs) < RUNS_FOR_SPREAD]
-        for variance, df_of_rounds in noisier:
-            if variance > se**2:
-                se, df = math.sqrt(se**2 + variance), min(df, df_of_rounds)
-        few = [run for runs in (a, b) if len(runs) < RUNS_FOR_SPREAD for run in runs]
-        is_assumed = any(run.se is None or run.rounds < ROUNDS_TO_SPREAD for run in few)
+    pairs = pairs_in_turn(a, b) if same_hardware else []
+    is_assumed = len(pairs) < SESSIONS_FOR_SPREAD
+    if not is_assumed:
+        difference = over_rounds([_mean(of_a) - _mean(of_b) for of_a, of_b in pairs])
+        assert difference is not None
     else:
-        se, df = _welch([_of_mean(runs, same_hardware=same_hardware) for runs in (a, b)])
-        is_assumed = min(len(a), len(b)) < RUNS_FOR_SPREAD
-    difference = Difference(mean_log, se, df, min(len(a), len(b)))
+        sides = [[pair[side] for pair in pairs] for side in (0, 1)] if pairs else [sessions_of(a), sessions_of(b)]
+        difference, is_assumed = _over_sessions(sides, same_hardware=same_hardware)
     p = difference.p()
-    versus = versus_of(difference, verdict_of(difference, p <= ALPHA, smallest), p, unit="run")
+    unit: Literal["pair", "session"] = "pair" if pairs else "session"
+    versus = versus_of(difference, verdict_of(difference, p <= ALPHA, smallest), p, unit=unit)
     return msgspec.structs.replace(versus, is_spread_assumed=is_assumed)
+
+
+def pairs_in_turn(a: Sequence[RunLevel], b: Sequence[RunLevel]) -> list[tuple[Session, Session]]:
+    """Return neighbours in time of two sides that alternate, at least A B A B; else nothing.
+
+    Runs of one side that follow each other are together one of a pair. What is left over at the end goes with the last
+    of its side. Runs whose times are not known, or that overlap with one of the other side, are not in turn.
+    """
+    if any(run.begin_s is None for run in (*a, *b)) or overlapping(a, b):
+        return []
+    ordered = sorted([*((run, 0) for run in a), *((run, 1) for run in b)], key=lambda entry: entry[0].begin_s or 0.0)
+    blocks = [(side, [run for run, _ in entries]) for side, entries in groupby(ordered, key=lambda entry: entry[1])]
+    if len(blocks) < BLOCKS_IN_TURN:
+        return []
+    if len(blocks) % 2:
+        blocks[-3][1].extend(blocks.pop()[1])
+    halves = zip(blocks[::2], blocks[1::2], strict=True)
+    return [(first, second) if side == 0 else (second, first) for (side, first), (_, second) in halves]
+
+
+def overlapping(a: Sequence[RunLevel], b: Sequence[RunLevel]) -> bool:
+    """Return whether a run of one side began before one of the other, which had begun before, was over."""
+    spans = [[(run.begin_s or 0.0, run.end_s or run.begin_s or 0.0) for run in runs] for runs in (a, b)]
+    return any(
+        begin_s < end_b_s and begin_b_s < end_s for begin_s, end_s in spans[0] for begin_b_s, end_b_s in spans[1]
+    )
+
+
+def sessions_of(runs: Sequence[RunLevel]) -> list[Session]:
+    """Return the runs of a side by session; those whose times are not known are taken for one."""
+    if any(run.begin_s is None for run in runs):
+        return [runs]
+    sessions: list[list[RunLevel]] = []
+    for run in sorted(runs, key=lambda run: run.begin_s or 0.0):
+        last = sessions[-1][-1] if sessions else None
+        if last is None or (run.begin_s or 0.0) - (last.end_s or last.begin_s or 0.0) > SESSION_GAP_S:
+            sessions.append([])
+        sessions[-1].append(run)
+    return list(sessions)
 
 
 def slower_by_more_than(rows: Sequence[Versus | None], pct: float) -> list[SlowerBy]:
@@ -117,22 +163,57 @@ def _p_beyond(difference: Difference, allowed: float) -> float:
     return p if difference.mean_log > allowed else 1 - p
 
 
+def _mean(runs: Session) -> float:
+    return float(np.mean([run.log for run in runs]))
+
+
+def _over_sessions(sides: Sequence[Sequence[Session]], *, same_hardware: bool) -> tuple[Difference, bool]:
+    """Return the difference of two sides of sessions, and whether their spread is assumed."""
+    means = [np.asarray([_mean(session) for session in side]) for side in sides]
+    counts = [len(side) for side in sides]
+    if same_hardware and max(counts) >= SESSIONS_FOR_SPREAD:
+        se, df = _pooled(means)
+        few = [side for side in sides if len(side) < SESSIONS_FOR_SPREAD]
+        # Rounds, or runs, of a few sessions may spread by more than other sessions do.
+        for variance, df_within in map(_within_sessions, few):
+            if variance > se**2:
+                se, df = math.sqrt(se**2 + variance), min(df, df_within)
+        runs = [run for side in few for session in side for run in session]
+        is_assumed = any(run.se is None or run.rounds < ROUNDS_TO_SPREAD for run in runs)
+    else:
+        variance, df = _combined([_of_mean(side, same_hardware=same_hardware) for side in sides])
+        se, is_assumed = math.sqrt(variance), min(counts) < SESSIONS_FOR_SPREAD
+    return Difference(float(means[0].mean() - means[1].mean()), se, df, min(counts)), is_assumed
+
+
 def _pooled(sides: Sequence[np.ndarray]) -> tuple[float, float]:
-    """Return standard error and degrees of freedom with one variance for both sides; a lone run adds nothing to it."""
+    """Return standard error and degrees of freedom with one variance for both sides; a lone one adds nothing to it."""
     df = float(sum(side.size - 1 for side in sides))
     variance = sum(float(np.sum((side - side.mean()) ** 2)) for side in sides) / df
     return math.sqrt(variance * sum(1 / side.size for side in sides)), df
 
 
-def _of_mean(runs: Sequence[RunLevel], *, same_hardware: bool) -> tuple[float, float]:
-    """Return the variance of the mean of one side's runs, and its degrees of freedom."""
-    logs = [run.log for run in runs]
+def _of_mean(side: Sequence[Session], *, same_hardware: bool) -> tuple[float, float]:
+    """Return the variance of the mean of one side's sessions, and its degrees of freedom (Welch 1947)."""
+    logs = [_mean(session) for session in side]
     spread = float(np.var(logs, ddof=1)) if len(logs) > 1 else 0.0
-    if len(logs) >= RUNS_FOR_SPREAD:
+    if len(logs) >= SESSIONS_FOR_SPREAD:
         return spread / len(logs), len(logs) - 1.0
-    sd = RUNS_SD if same_hardware else RUNS_SD * UNLIKE_HARDWARE
-    total, df = _combined([(sd**2 / len(runs), RUNS_SD_DF), _of_rounds(runs)])
-    return (total, df) if total >= spread / len(runs) else (spread / len(runs), len(runs) - 1.0)
+    sd = SESSIONS_SD if same_hardware else SESSIONS_SD * UNLIKE_HARDWARE
+    total, df = _combined([(sd**2 / len(side), SESSIONS_SD_DF), _within_sessions(side)])
+    return (total, df) if total >= spread / len(side) else (spread / len(side), len(side) - 1.0)
+
+
+def _within_sessions(side: Sequence[Session]) -> tuple[float, float]:
+    """Return what rounds, or runs of a session, add to the variance of a side's mean, and its degrees of freedom.
+
+    Runs of a session have the luck of their rounds in them: the larger of the two counts.
+    """
+    runs = [run for session in side for run in session]
+    df = float(len(runs) - len(side))
+    squares = sum((run.log - _mean(session)) ** 2 for session in side for run in session)
+    of_runs = (squares / df / len(runs), df) if df else (0.0, 1.0)
+    return max(_of_rounds(runs), of_runs)
 
 
 def _of_rounds(runs: Sequence[RunLevel]) -> tuple[float, float]:
@@ -144,8 +225,8 @@ def _of_rounds(runs: Sequence[RunLevel]) -> tuple[float, float]:
     parts = []
     for run in runs:
         is_known = run.se is not None and run.rounds >= ROUNDS_TO_SPREAD
-        parts.append((run.se or 0.0, run.rounds - 1.0) if is_known else (max(ROUNDS_SD, run.se or 0.0), RUNS_SD_DF))
-        parts.append((-math.log1p(-min(run.contention, CONTENTION_MAX)), RUNS_SD_DF))
+        parts.append((run.se or 0.0, run.rounds - 1.0) if is_known else (max(ROUNDS_SD, run.se or 0.0), SESSIONS_SD_DF))
+        parts.append((-math.log1p(-min(run.contention, CONTENTION_MAX)), SESSIONS_SD_DF))
     return _combined([(se**2 / len(runs) ** 2, df) for se, df in parts if se])
 
 
@@ -155,9 +236,3 @@ def _combined(variances: Sequence[tuple[float, float]]) -> tuple[float, float]:
     squares = sum(variance**2 / df for variance, df in variances)
     smallest = min((df for _, df in variances), default=1.0)
     return total, max(smallest, total**2 / squares) if squares else smallest
-
-
-def _welch(means: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return standard error and degrees of freedom of a difference of means, each with its variance (Welch 1947)."""
-    variance, df = _combined(means)
-    return math.sqrt(variance), df

@@ -1,8 +1,8 @@
-"""Verdicts on the pairs of one group: faster, slower, same, or unresolved.
+"""Verdicts on the pairs of one family: same, faster, slower, or unresolved.
 
-Faster or slower: p, adjusted within the group, at most 0.05 against a ratio of 1, and the point beyond the smallest
-difference that matters. Same: the 90 % interval lies within it (two one-sided tests, Schuirmann 1987). Otherwise
-unresolved, and the interval says what is known.
+Same: the difference is shown to be smaller than the smallest that matters (two one-sided tests, Schuirmann 1987, p
+adjusted within the family by Holm 1979). Else faster or slower: p against a ratio of 1, adjusted within the family, is
+at most 0.05, however small the difference is. Otherwise unresolved, and the interval says what is known.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 
 from kit.stats.difference import Difference, bounded_exp, over_rounds
 
-RULE = "rounds-3"
+RULE = "rounds-4"
 """Version of the rule, in every output: another rule may judge the same rounds otherwise."""
-RULE_OF_ALL_CYCLES = "rounds-2"
-"""The rule before it, of `--all-cycles`: cycles that others disturbed count like all others."""
+RULE_OF_ALL_CYCLES = "rounds-4-all-cycles"
+"""The same, of `--all-cycles`: cycles that others disturbed count like all others."""
 
 # Others may take this fraction of the usable CPUs' time in a clean block.
 # On quiet machines blocks show up to 6 % (99 of 100), which is the resolution of
@@ -32,6 +32,7 @@ OTHERS_MEAN_MOST = 0.05
 
 Verdict = Literal["faster", "slower", "same", "unresolved"]
 """Of the first of a pair, against the second."""
+Unit = Literal["round", "pair", "session", "run"]
 
 # What is smaller is nobody's reason to change a framework, and what a member's neighbours cost it is of that size.
 SMALLEST_DIFFERENCE = 0.01
@@ -54,11 +55,12 @@ class Versus(msgspec.Struct, frozen=True, kw_only=True):
         level: of the interval, 0.95 and more: what the family's adjustment leaves.
         p_adjusted: within the family; null where it was not tested.
         comparisons: how many of its family were tested; p is adjusted for them.
-        count: rounds, or runs of the smaller side.
+        unit: rounds of one run; pairs of runs that alternate; sessions of runs that do not; runs of a fleet's node.
+        count: of these; of sessions or runs, on the smaller side.
         mean_log, se_log, df: of the log-ratio; what a limit on slow-downs is tested with.
         modes: the two ratios that the rounds or cycles change between.
         contention_pct: of unlike members beside so much of others' work that their ratio is of both: no verdict then.
-        is_spread_assumed: how much runs of a machine differ was not measured, but taken from `kit.stats.runs.RUNS_SD`.
+        is_spread_assumed: how much sessions differ was not measured, but taken from `kit.stats.runs.SESSIONS_SD`.
     """
 
     verdict: Verdict
@@ -68,7 +70,7 @@ class Versus(msgspec.Struct, frozen=True, kw_only=True):
     level: float | None = None
     p_adjusted: float | None = None
     comparisons: int = 0
-    unit: Literal["round", "run"] = "round"
+    unit: Unit = "round"
     count: int = 0
     mean_log: float | None = None
     se_log: float | None = None
@@ -117,7 +119,7 @@ def judge_family(families_logs: Sequence[Sequence[float]], smallest: float = SMA
     tested = [known for known in differences if known is not None and known.count >= ROUNDS_FOR_VERDICT]
     adjusted = adjusted_p([difference.p() for difference in tested])
     selected_level = 1 - ALPHA * sum(p <= ALPHA for p in adjusted) / max(1, len(tested))
-    in_turn = iter(adjusted)
+    in_turn = iter(zip(adjusted, verdicts_of(tested, adjusted, smallest), strict=True))
     family = []
     for logs, difference in zip(families_logs, differences, strict=True):
         if difference is None:
@@ -126,8 +128,7 @@ def judge_family(families_logs: Sequence[Sequence[float]], smallest: float = SMA
         elif difference.count < ROUNDS_FOR_VERDICT:
             family.append(versus_of(difference, "unresolved"))
         else:
-            p = next(in_turn)
-            verdict = verdict_of(difference, p <= ALPHA, smallest)
+            p, verdict = next(in_turn)
             level = selected_level if p <= ALPHA else 1 - ALPHA
             family.append(versus_of(difference, verdict, p, comparisons=len(tested), level=level))
     return family
@@ -140,7 +141,7 @@ def versus_of(
     *,
     comparisons: int = 0,
     level: float = 1 - ALPHA,
-    unit: Literal["round", "run"] = "round",
+    unit: Unit = "round",
 ) -> Versus:
     """Return a difference with its verdict, and its interval at `level`."""
     low, high = difference.interval(level)
@@ -161,12 +162,33 @@ def versus_of(
 
 
 def verdict_of(difference: Difference, differs: bool, smallest: float) -> Verdict:
-    """Return the verdict, given whether the ratio was shown to differ from 1."""
-    matters = math.log1p(smallest)
-    if differs and abs(difference.mean_log) > matters:
-        return "slower" if difference.mean_log > 0 else "faster"
-    low, high = difference.log_interval(SAME_LEVEL)
-    return "same" if -matters <= low and high <= matters else "unresolved"
+    """Return the verdict on a lone difference, given whether the ratio was shown to differ from 1."""
+    return verdicts_of([difference], [0.0 if differs else 1.0], smallest)[0]
+
+
+def verdicts_of(differences: Sequence[Difference], adjusted: Sequence[float], smallest: float) -> list[Verdict]:
+    """Return the verdicts of one family, given each adjusted p against a ratio of 1."""
+    verdicts: list[Verdict] = []
+    equivalent = holm([_p_equivalent(difference, math.log1p(smallest)) for difference in differences])
+    for difference, p, p_equivalent in zip(differences, adjusted, equivalent, strict=True):
+        told: Verdict = "slower" if difference.mean_log > 0 else "faster"
+        verdicts.append("same" if p_equivalent <= ALPHA else told if p <= ALPHA else "unresolved")
+    return verdicts
+
+
+def _p_equivalent(difference: Difference, matters: float) -> float:
+    """Return the p against a difference of `matters` and more, in either direction (Schuirmann 1987)."""
+    mean_log = difference.mean_log
+    return difference.p(math.copysign(matters, mean_log)) / 2 if abs(mean_log) < matters else 1.0
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return the p values adjusted so that one wrong rejection in the family is as rare as of one (Holm 1979)."""
+    p = np.asarray(p_values, np.float64)
+    order = np.argsort(p)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
+    return [float(value) for value in adjusted]
 
 
 def adjusted_p(p_values: Sequence[float]) -> list[float]:

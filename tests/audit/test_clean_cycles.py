@@ -67,7 +67,7 @@ def test_a_ratio_comes_back_whatever_one_cell_suffers_in_disturbed_cycles(tmp_pa
     built = planted(b.member("jax", 2.0, change=BESIDE(five_of_twelve)), torch, seed=seed)
     shown = json.loads(kit_compare(tmp_path, built, "--format", "json"))
     row = next(row for row in shown["groups"][0]["rows"] if row["name"] == "torch")
-    assert (shown["rule"], row["versus"]["verdict"]) == ("rounds-3", "slower")
+    assert (shown["rule"], row["versus"]["verdict"]) == ("rounds-4", "slower")
     assert row["versus"]["low"] < 1.5 < row["versus"]["high"] < 1.1 * row["versus"]["low"]
     assert (row["numbers"]["cycles"], row["numbers"]["contention_pct"]) == (8 * 7, None)
     assert row["numbers"]["raw_step_ns"] == pytest.approx(3e6, rel=0.3), "of drift, and of no cycle of 30 ms"

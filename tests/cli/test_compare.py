@@ -53,7 +53,7 @@ def kit(folder, *words):
 def test_a_limit_on_slow_downs_exits_with_what_was_shown(folder, words, code, says):
     result = kit(folder, "compare", *words, "--fail-if-slower", "10")
     assert result.return_value == code
-    assert "rounds-3" in result.stdout
+    assert "rounds-4" in result.stdout
     assert says in result.stderr
 
 

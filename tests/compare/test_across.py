@@ -6,7 +6,7 @@ from kit.compare.across import compare_runs
 from kit.compare.comparability import NotComparableError
 from kit.compare.explaining_facts import FACTS, Fact
 from kit.compare.fail_if_slower import limit_slow_downs
-from kit.compare.runs import reduce_run
+from kit.compare.runs import RunTimes, reduce_run
 from kit.errors import KitError
 from kit.profile.launch import Fit
 from kit.profile.program import ProgramSource
@@ -23,6 +23,13 @@ def run(label, ms=2.0, *, seed=0, drift=0.0, **more):
     )
 
 
+def alternating(before, after):
+    """The same runs at other times: A B A B, ten minutes apart."""
+    for side, runs in enumerate((before, after)):
+        for number, a_run in enumerate(runs):
+            yield a_run._replace(times=RunTimes(600.0 * (2 * number + side), 600.0 * (2 * number + side) + 300, None))
+
+
 def compared(runs, against=(), **more):
     return compare_runs(runs, against, **more)
 
@@ -35,27 +42,35 @@ def test_single_runs_are_told_apart_beyond_what_runs_of_one_machine_differ_by():
     for ms, verdict in ((2.2, "unresolved"), (3.0, "slower"), (1.0, "faster")):
         comparison = compared([run("before"), run("after", ms, seed=1)])
         versus = versus_of(comparison)
-        assert (versus.verdict, versus.unit, versus.count) == (verdict, "run", 1)
+        assert (versus.verdict, versus.unit, versus.count) == (verdict, "session", 1)
         assert versus.low < versus.ratio < versus.high and versus.ratio == pytest.approx(ms / 2, rel=0.02)
         (note,) = [note.what for note in comparison.notes if note.what.code == "spread_assumed"]
-        assert (note.values["few"], note.values["sides"]) == (2, 2)
+        assert (note.values["few"], note.values["rows"]) == (1, 1)
 
 
-def test_three_runs_a_side_give_a_verdict_on_the_spread_of_runs():
+def test_three_runs_a_side_that_alternate_give_a_verdict_on_the_spread_of_pairs():
     before = [run(f"b{n}", 2.0 * (1 + 0.01 * n), seed=n) for n in range(3)]
     after = [run(f"a{n}", 2.4 * (1 + 0.01 * n), seed=9 + n) for n in range(3)]
-    comparison = compared(before, after)
+    runs = list(alternating(before, after))
+    comparison = compared(runs[:3], runs[3:])
     versus = versus_of(comparison)
+    assert (versus.unit, versus.count, versus.is_spread_assumed) == ("pair", 3, False)
+    assert [note.what.values["pairs"] for note in comparison.notes if note.what.code == "runs_in_turn"] == [3]
+    # The same runs, one side after the other, have the difference of two sessions in them.
+    apart = versus_of(compared(before, after))
+    assert (apart.unit, apart.count, apart.verdict) == ("session", 1, "unresolved") and apart.high > versus.high
     assert versus.verdict == "slower" and versus.low < 1.2 < versus.high
     assert [side.profiles for side in comparison.headlines] == [3, 3]
     # Runs that spread by as much as they differ settle nothing.
     wild = [run(f"w{n}", ms, seed=20 + n) for n, ms in enumerate((1.8, 2.4, 3.0))]
-    assert versus_of(compared(before, wild)).verdict == "unresolved"
+    runs = list(alternating(before, wild))
+    assert versus_of(compared(runs[:3], runs[3:])).verdict == "unresolved"
 
 
 def test_without_against_runs_of_another_identity_are_the_later_side():
     old = [run(f"b{n}", seed=n, identity=b.identity(kernel="6.1")) for n in range(3)]
     new = [run(f"a{n}", 3.0, seed=5 + n, identity=b.identity(kernel="6.6")) for n in range(3)]
+    old, new = (list(alternating(old, new))[at : at + 3] for at in (0, 3))
     comparison = compared([old[0], new[0], old[1], new[1], old[2], new[2]])
     assert len(comparison.headlines) == 2 and versus_of(comparison).verdict == "slower"
     assert [mismatch.kind for mismatch in comparison.mismatches] == ["kernel"]
@@ -240,13 +255,40 @@ def test_a_run_that_is_given_twice_counts_once_and_is_said():
         compared([after, after])
 
 
-def test_runs_that_do_not_alternate_are_said_to_hold_the_drift_between_them():
-    def codes(*hours):
-        runs = [run(f"r{hour}", seed=hour, created=f"2026-11-22T{hour:02}:00:00+00:00") for hour in hours]
-        return [note.what.code for note in compared(runs[:3], runs[3:]).notes]
+def test_the_order_in_which_runs_were_measured_is_said():
+    def code(times, raw_s=(None,) * 4):
+        runs = [run(f"r{number}", seed=number) for number in range(4)]
+        timed = [
+            a_run._replace(times=RunTimes(begin_s, None if begin_s is None else begin_s + 300, raw))
+            for a_run, begin_s, raw in zip(runs, times, raw_s, strict=True)
+        ]
+        comparison = compared(timed[:2], timed[2:])
+        # Whatever the order is, both sides are compared.
+        assert versus_of(comparison).low is not None
+        assert "—" not in "".join(write_notes(comparison))
+        known = {note.what.code for note in comparison.notes}
+        return known & {"runs_apart", "runs_in_turn", "runs_overlap", "runs_without_time", "clock_set_back"}
 
-    assert "runs_apart" in codes(1, 2, 3, 4, 5, 6) and "runs_apart" in codes(4, 5, 6, 1, 2, 3)
-    assert "runs_apart" not in codes(1, 3, 5, 2, 4, 6)
+    assert code([0, 600, 1200, 1800]) == code([1200, 1800, 0, 600]) == {"runs_apart"}
+    assert code([0, 1200, 600, 1800]) == {"runs_in_turn"}
+    assert code([0, 1200, 100, 1300]) == {"runs_overlap"}
+    assert code([0, 1200, None, 1800]) == {"runs_without_time"}
+    # The third ran last by the clock since the machine's boot, and first by the wall's.
+    assert code([10_000, 10_600, 8_000, 11_800], [5_000, 5_600, 6_200, 6_800]) == {"clock_set_back"}
+    # After a boot that clock begins anew.
+    assert code([10_000, 20_600, 10_600, 21_800], [9_000, 300, 9_600, 1_500]) == {"runs_in_turn"}
+
+
+def write_notes(comparison):
+    return [note.text if hasattr(note, "text") else str(note) for note in comparison_report(comparison, {}).notes]
+
+
+def test_a_profile_says_when_it_was_measured():
+    profile = b.profile(b.group("g", b.member("torch", 2.0)), created="2026-11-22T01:00:00+00:00")
+    times = RunTimes.of(profile)
+    assert times.begin_s == 1795309200 and times.end_s > times.begin_s
+    profile.created = "spring"
+    assert RunTimes.of(profile)[:2] == (None, None)
 
 
 def test_a_row_that_is_gone_does_not_pass_a_limit():

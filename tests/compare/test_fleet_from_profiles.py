@@ -25,6 +25,7 @@ def built(node, *, slow=1.0, run=0, kernel="6.1.0", cells=2, throttled=0.0, cpu=
         for net, ms in nets
     ]
     fields = {"rounds": 4, "drift": 0.005, "seed": 100 * node + run, "id": f"{node}/{run}", "label": f"n{node}"}
+    fields["created"] = f"2026-11-{run + 1:02}T00:00:00+00:00"
     return b.profile(*groups, identity=b.identity(cpu, kernel, hostname_sha256=f"{node:064}"), **fields | more)
 
 
@@ -68,6 +69,7 @@ def b_slow_in_cnn(node, run, slow):
         for net, ms in (("mlp", 2.0), ("cnn", 30.0 * slow))
     ]
     fields = {"rounds": 4, "drift": 0.005, "seed": 100 * node + run, "id": f"{node}/{run}", "label": f"n{node}"}
+    fields["created"] = f"2026-11-{run + 1:02}T00:00:00+00:00"
     return b.profile(*groups, identity=b.identity(hostname_sha256=f"{node:064}"), **fields)
 
 

@@ -29,12 +29,13 @@ def machine(model=None, kind="gpu", bus="0000:1b:00", memory_b=8 << 30):
     return hashed(msgspec.structs.replace(plain, accelerators=boards if model else []))
 
 
-def profile(label, device="cpu", speed=1.0, frameworks=FRAMEWORKS, *, identity=None, change=None, skipped=(), **more):
+def profile(label, device="cpu", speed=1.0, frameworks=FRAMEWORKS, *, identity=None, change=None, skipped=(), created=b.CREATED, **more):
     """mlp training; the frameworks take 3, 2 and 1 ms over `speed`."""
     times_ms = dict(zip(FRAMEWORKS, (3.0, 2.0, 1.0), strict=True))
     cell = {"device": device} | more
     members = [b.member(name, times_ms[name] / speed, sd=0.003, change=change, **cell) for name in frameworks]
     made = b.profile(b.group(f"mlp/*/{device}/train", *members), id=label, identity=identity or machine(), rounds=4)
+    made.created = created
     made.suite.skipped.extend(skipped)
     return made
 
@@ -84,12 +85,13 @@ def test_what_was_asked_is_a_row_and_each_machine_and_device_a_column():
     ]
 
 
-def test_runs_of_equal_hardware_are_one_platform_and_three_measure_its_spread():
-    gpus = [profile(f"gpu{n}", **H100 | {"speed": 30 * math.exp(0.01 * n)}) for n in range(3)]
+def test_runs_of_equal_hardware_are_one_platform_and_three_sessions_measure_its_spread():
+    days = [{"created": f"2026-11-0{n + 1}T00:00:00+00:00"} for n in range(3)]
+    gpus = [profile(f"gpu{n}", **H100 | {"speed": 30 * math.exp(0.01 * n)} | days[n]) for n in range(3)]
     comparison = compared(profile("here"), *gpus)
     assert [head.profiles for head in comparison.headlines] == [1, 3]
     assert rows_of(comparison)["jax", "gpu"].versus.is_spread_assumed
-    both = compared(*(profile(f"cpu{n}", speed=math.exp(0.01 * n)) for n in range(3)), *gpus)
+    both = compared(*(profile(f"cpu{n}", speed=math.exp(0.01 * n), **days[n]) for n in range(3)), *gpus)
     assert not rows_of(both)["jax", "gpu"].versus.is_spread_assumed
     assert not any(note.what.code.startswith("spread_assumed") for note in both.notes)
 

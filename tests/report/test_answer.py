@@ -29,8 +29,9 @@ def judged(verdict, ratio, low=None, high=None, **more):
             judged("unresolved", 1.5, 1.1, 2.0, p_adjusted=0.06, comparisons=3),
             "1.50 × slower, not significant (3 tests)",
         ),
-        (judged("same", 1.001, 0.995, 1.007), "same, within ±0.7 %"),
-        (judged("same", 1.0, 0.9885, 1.0115), "same, within ±1 %"),  # the 90 % interval is within
+        (judged("same", 1.001, 0.995, 1.007, p_adjusted=0.7), "same, within ±0.7 %"),
+        (judged("same", 1.005, 1.003, 1.007, p_adjusted=0.001), "same, 0.5 ± 0.2 % slower"),
+        (judged("same", 1.0, 0.9885, 1.0115, p_adjusted=1.0), "same, within ±1 %"),  # the 90 % interval is within
         (judged("slower", 1.8, 1.2, 2.5, modes=(1.3, 2.4)), "two modes: 1.3 and 2.4 × slower"),
         (judged("unresolved", 1.0, 0.6, 1.6, modes=(0.5, 2.0)), "two modes: 2.0 × faster, 2.0 × slower"),
         (judged("unresolved", 1.3, unit="run"), "unresolved (1.30 × slower, 8 runs)"),

@@ -91,7 +91,7 @@ def test_the_table_answers_in_one_column_and_one_sentence():
     assert "failed: killed for lack of memory" in shown
     assert "87,341 page faults a step" in shown and "docs/audit.md#page-faults" in shown
     assert "(apt: libtcmalloc-minimal4)" in shown
-    assert "rounds-3" in shown
+    assert "rounds-4" in shown
     assert "J/1k" not in shown and shown.count("energy: no sensor") == 1
     assert max(map(len, shown.splitlines())) <= 100
 
@@ -168,7 +168,7 @@ def test_csv_has_a_row_a_cell_and_columns_for_whatever_was_sensed():
     assert float(rows[1]["ratio"]) == pytest.approx(2.0, rel=0.05) and rows[1]["verdict"] == "slower"
     assert rows[0]["oddity mean W"] == "2.0" and rows[0]["oddity max W"] == "3.0" and rows[1]["oddity mean W"] == ""
     assert float(rows[0]["new.count per step"]) == pytest.approx(7.0, rel=0.02)
-    assert {row["rule"] for row in rows} == {"rounds-3"}
+    assert {row["rule"] for row in rows} == {"rounds-4"}
 
 
 def test_junit_fails_what_is_slower_and_skips_what_is_not_resolved():
@@ -182,7 +182,7 @@ def test_junit_fails_what_is_slower_and_skips_what_is_not_resolved():
     assert len(cases["tensorflow"].findall("*")) == 1 and cases["tensorflow"].find("system-out") is not None
     lenient = ET.fromstring(written(comparison, "junit", allowed_pct=100.0))
     assert lenient.get("failures") == "0"
-    assert 'value="rounds-3"' in written(comparison, "junit")
+    assert 'value="rounds-4"' in written(comparison, "junit")
     broken = ET.fromstring(written(example(), "junit", allowed_pct=10.0))
     assert broken.get("errors") == "1"
 

@@ -1,0 +1,290 @@
+"""The evidence for the rule in force: like cells, planted differences, and sessions hours apart; in pieces that resume.
+
+    python tests/bench/bench_evidence.py [--minutes 60] [--folder bench/evidence]    measure further pieces, then judge
+    python tests/bench/bench_evidence.py --minutes 0                                 judge what is known
+
+A piece is one `kit run` of minutes: eight rounds of mlp, train and infer, in one framework. Pieces of a session follow
+each other in a fixed order, session after session, until the minutes are over; a piece that is measured is not measured
+again. What a verdict is made of is kept of each piece as one line of KEPT, so that the campaign goes on at another
+time and on another machine, and anyone can judge it again: another rule judges the same lines otherwise.
+
+    aa          the variants a, b, c, d are alike. Decisions are of disjoint rounds (k at a time) and the disjoint
+                pairs a, b and c, d: no round of a variant is in two decisions of one k
+    planted     of a base, and of variants whose steps are delayed by 1, 2, 3 and 5 % (the wait stamps itself)
+    ten         base and 1 % alone, train in PyTorch, for ten minutes
+
+    false alarm       a decision that says "faster" or "slower"; with the exact binomial interval (Clopper and Pearson)
+    "same"            decisions that say so: of like variants they are right
+    holds             decisions whose 95 % interval holds the truth: 1, or what was injected
+    lag 1             correlation of the log-ratio of a round with that of the next in its run, pooled over runs
+    sessions          runs of one cell against each other, as `kit compare` judges single runs at different times
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+import time
+from datetime import datetime
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from bench_self import share, spread
+from measuring import printed
+from neighbours import measure
+
+from kit.audit.clean_cycles import count_cycles
+from kit.compare.runs import RunFacts, whole_groups
+from kit.profile.store import read_profile
+from kit.stats.runs import RunLevel, over_runs
+from kit.stats.verdict import RULE, judge_family
+
+KEPT = Path(__file__).parents[2] / "profiles/evidence/rounds.jsonl"
+FRAMEWORKS = ("torch", "jax", "tensorflow")
+DECISION_ROUNDS = (3, 4, 8)
+PLANTED_PCT = (1, 2, 3, 5)
+SUITE = """
+name = "{name}"
+title = "Evidence"
+compare = ["variant"]
+[cells]
+workloads = ["mlp"]
+backends = ["{backend}"]
+tasks = [{tasks}]
+batches = [128]
+[measure]
+rounds = 8
+cycles = 6
+share = ["task"]
+"""
+VARIANTS = {
+    "aa": dict.fromkeys("abcd", 0),
+    "planted": {"base": 0} | {f"plus-{pct}": pct for pct in PLANTED_PCT},
+    "ten": {"base": 0, "plus-1": 1},
+}
+
+
+def suite_of(kind, backend):
+    """Return the suite file of a piece."""
+    tasks = '"train"' if kind == "ten" else '"train", "infer"'
+    tables = [f"[variants.{name}]\nslowdown_pct = {pct}.0\n" for name, pct in VARIANTS[kind].items()]
+    return SUITE.format(name=kind, backend=backend, tasks=tasks) + "\n".join(tables)
+
+
+def pieces():
+    """Yield the pieces without end: number of the session, kind, framework."""
+    session = 0
+    while True:
+        for kind in ("aa", "aa", "planted"):
+            for backend in FRAMEWORKS:
+                yield session, kind, backend
+            session += 1
+        yield session, "ten", "torch"
+
+
+def measure_pieces(folder, minutes):
+    """Measure the pieces that are not in KEPT until the minutes are over; what has begun is finished."""
+    done = {line["piece"] for line in kept()}
+    end_s = time.monotonic() + 60 * minutes
+    folder.mkdir(parents=True, exist_ok=True)
+    for session, kind, backend in pieces():
+        if time.monotonic() >= end_s:
+            return
+        name = f"{session:03d}-{kind}-{backend}"
+        if name in done:
+            continue
+        suite = folder / f"{kind}-{backend}.toml"
+        suite.write_text(suite_of(kind, backend))
+        words = [str(suite), "--data", "synthetic"]
+        words += ["--budget", "10m", "--until-precision", "0.01"] if kind == "ten" else []
+        path = folder / f"{name}.json"
+        measure(path, words)
+        KEPT.parent.mkdir(parents=True, exist_ok=True)
+        with KEPT.open("a") as lines:
+            lines.write(json.dumps(reduced(name, read_profile(path)), separators=(",", ":")) + "\n")
+
+
+def reduced(name, profile):
+    """Return what verdicts on a piece are made of: log-ratios of each group's pairs, and levels of its cells."""
+    counted = count_cycles(profile)
+    facts, groups = RunFacts.of(counted.profile), []
+    for group in whole_groups(counted):
+        pairs = group.pairs()
+        runs = {key: group.cell_run(key, pairs, facts, "step") for key in group.results}
+        names = {key: run.name.removeprefix("variant ") for key, run in runs.items()}
+        cell = next(iter(group.results.values())).cell
+        known = [known for part in group.parts for known in counted.rounds.get(part.key, {}).values()]
+        groups.append(
+            {
+                "cell": f"{cell.backend} {cell.workload} {cell.task}",
+                "disturbed": any(counted.is_disturbed(part.key) for part in group.parts),
+                "cycles": [sum(of_round.clean for of_round in known), sum(of_round.ran for of_round in known)],
+                "pairs": {
+                    f"{names[key]}/{names[other]}": rounded(pairs.log_ratios(key, other).values())
+                    for key, other in combinations(group.results, 2)
+                },
+                "injected": {names[key]: run.numbers.injected_ratio for key, run in runs.items()},
+                "levels": {
+                    names[key]: [run.numbers.raw_step_ns, run.numbers.level_se, run.numbers.rounds]
+                    for key, run in runs.items()
+                },
+            }
+        )
+    identity = profile.identity
+    return {
+        "piece": name,
+        "created": profile.created,
+        "kit": profile.kit.version,
+        "cpu": identity.cpu.model,
+        "hardware": identity.hardware_sha256[:12],
+        "groups": groups,
+    }
+
+
+def rounded(logs):
+    return [round(log, 6) for log in logs]
+
+
+def kept():
+    """Return the lines of the pieces that were measured so far."""
+    return [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
+
+
+def groups_of(lines, kind):
+    """Yield the groups of the pieces of a kind in which a round counts."""
+    for line in lines:
+        if line["piece"].split("-")[1] == kind:
+            yield from (group for group in line["groups"] if not group["disturbed"])
+
+
+def disjoint(logs, k):
+    """Return the rounds, k by k; what is left over is in none."""
+    return [logs[at : at + k] for at in range(0, len(logs) - k + 1, k)]
+
+
+def judged(logs):
+    return judge_family([logs])[0]
+
+
+def holds(versus, truth_log=0.0):
+    return math.log(versus.low) <= truth_log <= math.log(versus.high)
+
+
+def print_false_alarms(lines):
+    rows = [("like variants", "k", "false alarms", '"same"', "holds 1")]
+    cells = list(dict.fromkeys(group["cell"] for group in groups_of(lines, "aa")))
+    for cell in [*cells, "all"]:
+        for k in DECISION_ROUNDS:
+            decisions = [
+                judged(logs)
+                for group in groups_of(lines, "aa")
+                if cell in (group["cell"], "all")
+                for pair in ("a/b", "c/d")
+                for logs in disjoint(group["pairs"].get(pair, []), k)
+            ]
+            alarms = sum(versus.verdict in ("faster", "slower") for versus in decisions)
+            same = sum(versus.verdict == "same" for versus in decisions)
+            rows.append(
+                (
+                    cell,
+                    k,
+                    share(alarms, len(decisions)),
+                    share(same, len(decisions)),
+                    share(sum(map(holds, decisions)), len(decisions)),
+                )
+            )
+    printed(rows)
+
+
+def print_spread(lines):
+    rows = [("like variants", "rounds", "SD over rounds [95 %]", "lag 1")]
+    for cell in dict.fromkeys(group["cell"] for group in groups_of(lines, "aa")):
+        runs = [
+            np.asarray(group["pairs"].get(pair, [])) - np.mean(group["pairs"].get(pair) or [0])
+            for group in groups_of(lines, "aa")
+            if group["cell"] == cell
+            for pair in ("a/b", "c/d")
+        ]
+        logs = np.concatenate(runs)
+        lagged = sum(float(np.dot(run[:-1], run[1:])) for run in runs) / max(float(np.dot(logs, logs)), 1e-300)
+        rows.append((cell, logs.size, spread(list(logs)), f"{lagged:+.2f} ± {2 / math.sqrt(logs.size):.2f}"))
+    printed(rows)
+
+
+def print_planted(lines, kind, title):
+    rows = [(title, "runs", "rounds", "injected", "slower", "faster", "holds it", "±")]
+    for pct in PLANTED_PCT:
+        name, found = f"plus-{pct}", []
+        for group in groups_of(lines, kind):
+            logs = [-log for log in group["pairs"].get(f"base/{name}", [])]
+            if len(logs) >= min(DECISION_ROUNDS):
+                found.append((judged(logs), math.log(group["injected"][name]), len(logs)))
+        if not found:
+            continue
+        rows.append(
+            (
+                f"{pct} %",
+                len(found),
+                f"{statistics.median(rounds for _, _, rounds in found):g}",
+                f"{100 * math.expm1(statistics.mean(truth for _, truth, _ in found)):.2f} %",
+                share(sum(versus.verdict == "slower" for versus, _, _ in found), len(found)),
+                sum(versus.verdict == "faster" for versus, _, _ in found),
+                share(sum(holds(versus, truth) for versus, truth, _ in found), len(found)),
+                f"{100 * statistics.median((versus.high / versus.low) ** 0.5 - 1 for versus, _, _ in found):.1f} %",
+            )
+        )
+    printed(rows)
+
+
+def print_sessions(lines):
+    rows = [("runs of one cell and machine", "runs", "hours", "SD between runs [95 %]", "called different")]
+    cells = {}
+    for line in lines:
+        for group in line["groups"]:
+            level = next(iter(group["levels"].values()))
+            if not group["disturbed"] and level[0]:
+                cells.setdefault((group["cell"], line["hardware"]), []).append((line["created"], level))
+    for (cell, hardware), runs in cells.items():
+        logs = [math.log(step_ns) for _, (step_ns, _, _) in runs]
+        if len(logs) < max(DECISION_ROUNDS):
+            continue
+        begun = [datetime.fromisoformat(created) for created, _ in runs]
+        levels = [RunLevel(math.log(step_ns), se, rounds) for _, (step_ns, se, rounds) in runs]
+        differ = [
+            over_runs([first], [second], same_hardware=True).verdict in ("faster", "slower")
+            for first, second in combinations(levels, 2)
+        ]
+        hours = (max(begun) - min(begun)).total_seconds() / 3600
+        rows.append((f"{cell} · {hardware}", len(logs), f"{hours:.1f}", spread(logs), share(sum(differ), len(differ))))
+    printed(rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60.0, help="no piece begins later (default: 60)")
+    parser.add_argument("--folder", type=Path, default=Path("bench/evidence"), help="of the profiles")
+    arguments = parser.parse_args()
+    if arguments.minutes > 0:
+        measure_pieces(arguments.folder, arguments.minutes)
+    lines = kept()
+    if not lines:
+        sys.exit(f"no piece is known: {KEPT} is not there; give --minutes")
+    lost = sum(group["disturbed"] for line in lines for group in line["groups"])
+    clean, ran = (sum(group["cycles"][at] for line in lines for group in line["groups"]) for at in (0, 1))
+    print(f"rule {RULE}; {len(lines)} runs; {clean} of {ran} cycles count; {lost} groups without a round that counts\n")
+    print_false_alarms(lines)
+    print()
+    print_spread(lines)
+    for kind, title in (("planted", "planted"), ("ten", "planted, ten minutes")):
+        print()
+        print_planted(lines, kind, title)
+    print()
+    print_sessions(lines)
+
+
+if __name__ == "__main__":
+    main()
