@@ -8,7 +8,7 @@ Each of N times `kit run` measures the suite quietly, then beside a neighbour of
 is the number of the time. A profile that is in --folder is not measured again, so an interrupted bench goes on.
 
 First table, rounds of all runs of a kind together:
-    rule         `rounds-3`: cycles that others disturbed are left out; `rounds-2`: all cycles count
+    rule         `rounds-4`: cycles that others disturbed are left out; `rounds-4-all-cycles`: all cycles count
     ratio        of steps, with its 95 % interval over rounds
     SD           of the round's log-ratio over rounds, with its 95 % interval (chi-squared)
     cycles       that count, of those that ran

@@ -19,12 +19,13 @@ KIT = f"{sys.executable} -m kit"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Runs of one cell: three before, three that are the same, three that are slower, and one of several cells."""
+    """Runs of one cell, in turn: three before, three that are the same, three that are slower; and one of several."""
     made = tmp_path_factory.mktemp("profiles")
-    for name, ms, first in (("before", 2.0, 0), ("same", 2.0, 10), ("slow", 3.0, 20)):
+    for side, (name, ms, first) in enumerate((("before", 2.0, 0), ("same", 2.0, 10), ("slow", 3.0, 20))):
         for number in range(3):
             plan = b.group("mlp train", b.member("torch", ms, sd=0.002, noise=0.002))
             built = b.profile(plan, rounds=3, cycles=3, drift=0.0, seed=first + number, id=f"{name}{number}")
+            built.created = f"2026-11-26T1{number}:{10 * side:02}:00+00:00"
             b.write(made / f"{name}{number}.json", built)
     b.write(made / "cells.json", b.profile(rounds=8))
     return made

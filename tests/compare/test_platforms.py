@@ -29,7 +29,10 @@ def machine(model=None, kind="gpu", bus="0000:1b:00", memory_b=8 << 30):
     return hashed(msgspec.structs.replace(plain, accelerators=boards if model else []))
 
 
-def profile(label, device="cpu", speed=1.0, frameworks=FRAMEWORKS, *, identity=None, change=None, skipped=(), created=b.CREATED, **more):
+def profile(
+    label, device="cpu", speed=1.0, frameworks=FRAMEWORKS, *, identity=None, change=None, skipped=(),
+    created=b.CREATED, **more,
+):  # fmt: skip
     """mlp training; the frameworks take 3, 2 and 1 ms over `speed`."""
     times_ms = dict(zip(FRAMEWORKS, (3.0, 2.0, 1.0), strict=True))
     cell = {"device": device} | more
