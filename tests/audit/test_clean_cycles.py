@@ -73,7 +73,7 @@ def test_a_ratio_comes_back_whatever_one_cell_suffers_in_disturbed_cycles(tmp_pa
     assert row["numbers"]["raw_step_ns"] == pytest.approx(3e6, rel=0.3), "of drift, and of no cycle of 30 ms"
     # All cycles: as where nobody counted what others took.
     every = json.loads(kit_compare(tmp_path, built, "--format", "json", "--all-cycles"))
-    assert every["rule"] == "rounds-2"
+    assert every["rule"] == "rounds-4-all-cycles"
     noted = {note["what"]["code"]: note["what"]["values"] for note in every["notes"]}
     assert noted["disturbed_cycles_count"].items() >= {"disturbed": 96 - 8 * 7, "cycles": 96}.items()
     assert "disturbed_cycles_count" not in {note["what"]["code"] for note in shown["notes"]}
