@@ -3,13 +3,14 @@
     python tests/bench/bench_evidence.py [--minutes 60] [--folder bench/evidence]    measure further pieces, then judge
     python tests/bench/bench_evidence.py --minutes 0                                 judge what is known
 
-A piece is one `kit run` of minutes: eight rounds of mlp, train and infer, in one framework. Pieces of a session follow
-each other in a fixed order, session after session, until the minutes are over; a piece that is measured is not measured
-again. What a verdict is made of is kept of each piece as one line of KEPT, so that the campaign goes on at another
-time and on another machine, and anyone can judge it again: another rule judges the same lines otherwise.
+A piece is one `kit run` of ten minutes or so: eight rounds of mlp at three batch sizes, train and infer, in one
+framework on one thread, so that another program has another CPU to run on. Pieces follow each other in a fixed order
+until the minutes are over; a piece that is measured is not measured again. What a verdict is made of is kept of each
+piece as one line of KEPT, so that the campaign goes on at another time and on another machine, and anyone can judge it
+again: another rule judges the same lines otherwise.
 
     aa          the variants a, b, c, d are alike. Decisions are of disjoint rounds (k at a time) and the disjoint
-                pairs a, b and c, d: no round of a variant is in two decisions of one k
+                pairs a, b and c, d: no block is in two decisions of one k
     planted     of a base, and of variants whose steps are delayed by 1, 2, 3 and 5 % (the wait stamps itself)
     ten         base and 1 % alone, train in PyTorch, for ten minutes
 
@@ -29,7 +30,7 @@ import statistics
 import sys
 import time
 from datetime import datetime
-from itertools import combinations
+from itertools import combinations, count
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,7 @@ from kit.stats.verdict import RULE, judge_family
 
 KEPT = Path(__file__).parents[2] / "profiles/evidence/rounds.jsonl"
 FRAMEWORKS = ("torch", "jax", "tensorflow")
+KINDS = (("aa",), ("planted",), ("aa",), ("ten",))
 DECISION_ROUNDS = (3, 4, 8)
 PLANTED_PCT = (1, 2, 3, 5)
 SUITE = """
@@ -55,12 +57,14 @@ compare = ["variant"]
 workloads = ["mlp"]
 backends = ["{backend}"]
 tasks = [{tasks}]
-batches = [128]
+batches = [{batches}]
+threads = [1]
 [measure]
 rounds = 8
 cycles = 6
-share = ["task"]
+share = ["task", "batch"]
 """
+LIKE_PAIRS = ("a/b", "c/d")
 VARIANTS = {
     "aa": dict.fromkeys("abcd", 0),
     "planted": {"base": 0} | {f"plus-{pct}": pct for pct in PLANTED_PCT},
@@ -70,20 +74,17 @@ VARIANTS = {
 
 def suite_of(kind, backend):
     """Return the suite file of a piece."""
-    tasks = '"train"' if kind == "ten" else '"train", "infer"'
+    tasks, batches = ('"train"', "128") if kind == "ten" else ('"train", "infer"', "64, 128, 256")
     tables = [f"[variants.{name}]\nslowdown_pct = {pct}.0\n" for name, pct in VARIANTS[kind].items()]
-    return SUITE.format(name=kind, backend=backend, tasks=tasks) + "\n".join(tables)
+    return SUITE.format(name=kind, backend=backend, tasks=tasks, batches=batches) + "\n".join(tables)
 
 
 def pieces():
-    """Yield the pieces without end: number of the session, kind, framework."""
-    session = 0
-    while True:
-        for kind in ("aa", "aa", "planted"):
-            for backend in FRAMEWORKS:
-                yield session, kind, backend
-            session += 1
-        yield session, "ten", "torch"
+    """Yield the pieces without end: number, kind, framework."""
+    for number in count():
+        for kind in KINDS[number % len(KINDS)]:
+            for backend in FRAMEWORKS if kind != "ten" else ("torch",):
+                yield number, kind, backend
 
 
 def measure_pieces(folder, minutes):
@@ -91,10 +92,10 @@ def measure_pieces(folder, minutes):
     done = {line["piece"] for line in kept()}
     end_s = time.monotonic() + 60 * minutes
     folder.mkdir(parents=True, exist_ok=True)
-    for session, kind, backend in pieces():
+    for number, kind, backend in pieces():
         if time.monotonic() >= end_s:
             return
-        name = f"{session:03d}-{kind}-{backend}"
+        name = f"{number:03d}-{kind}-{backend}"
         if name in done:
             continue
         suite = folder / f"{kind}-{backend}.toml"
@@ -121,11 +122,13 @@ def reduced(name, profile):
         groups.append(
             {
                 "cell": f"{cell.backend} {cell.workload} {cell.task}",
+                "batch": cell.batch,
                 "disturbed": any(counted.is_disturbed(part.key) for part in group.parts),
                 "cycles": [sum(of_round.clean for of_round in known), sum(of_round.ran for of_round in known)],
                 "pairs": {
                     f"{names[key]}/{names[other]}": rounded(pairs.log_ratios(key, other).values())
                     for key, other in combinations(group.results, 2)
+                    if f"{names[key]}/{names[other]}" in LIKE_PAIRS or names[key] == "base"
                 },
                 "injected": {names[key]: run.numbers.injected_ratio for key, run in runs.items()},
                 "levels": {
@@ -183,7 +186,7 @@ def print_false_alarms(lines):
                 judged(logs)
                 for group in groups_of(lines, "aa")
                 if cell in (group["cell"], "all")
-                for pair in ("a/b", "c/d")
+                for pair in LIKE_PAIRS
                 for logs in disjoint(group["pairs"].get(pair, []), k)
             ]
             alarms = sum(versus.verdict in ("faster", "slower") for versus in decisions)
@@ -207,7 +210,7 @@ def print_spread(lines):
             np.asarray(group["pairs"].get(pair, [])) - np.mean(group["pairs"].get(pair) or [0])
             for group in groups_of(lines, "aa")
             if group["cell"] == cell
-            for pair in ("a/b", "c/d")
+            for pair in LIKE_PAIRS
         ]
         logs = np.concatenate(runs)
         lagged = sum(float(np.dot(run[:-1], run[1:])) for run in runs) / max(float(np.dot(logs, logs)), 1e-300)
@@ -247,7 +250,8 @@ def print_sessions(lines):
         for group in line["groups"]:
             level = next(iter(group["levels"].values()))
             if not group["disturbed"] and level[0]:
-                cells.setdefault((group["cell"], line["hardware"]), []).append((line["created"], level))
+                cell = f"{group['cell']} {group['batch']}"
+                cells.setdefault((cell, line["hardware"]), []).append((line["created"], level))
     for (cell, hardware), runs in cells.items():
         logs = [math.log(step_ns) for _, (step_ns, _, _) in runs]
         if len(logs) < max(DECISION_ROUNDS):
