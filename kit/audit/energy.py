@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
-from scipy.special import stdtr
 
 from kit.audit.contention import cpu_loss
 from kit.audit.launch_arrays import block_arrays, sustained_step_ns
@@ -21,6 +20,7 @@ from kit.profile.launch import Launch
 from kit.profile.reason import Reason, Value, reason
 from kit.profile.sensor import Energy
 from kit.stats.rounds import launch_time_ns
+from kit.stats.student import t_below
 
 # An unaligned end costs up to one update: of a hundred, 1 %.
 UPDATES_LEAST = 100
@@ -346,7 +346,7 @@ def heat_of_predecessor(members: Sequence[Member]) -> Outcome:
     slope = float(np.cov(before, deviations, ddof=0)[0, 1] / np.var(before))
     correlation = slope * float(np.std(before)) / max(float(np.std(deviations)), 1e-12)
     df = len(pairs) - 2
-    p_value = 2 * float(stdtr(df, -abs(correlation) * math.sqrt(df / max(1 - correlation**2, 1e-12))))
+    p_value = 2 * t_below(df, -abs(correlation) * math.sqrt(df / max(1 - correlation**2, 1e-12)))
     effect_pct = 100 * math.expm1(slope * (max(before) - min(before)))
     if p_value > HEAT_ALPHA or abs(effect_pct) < HEAT_LEAST_PCT:
         return None

@@ -17,8 +17,8 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from scipy.special import stdtrit
 
+from kit.stats.student import t_quantile
 from kit.stats.verdict import ALPHA, ROUNDS_FOR_VERDICT
 
 # "pays": after a number of steps that the interval bounds. "at_once": it is no dearer at the start and no slower.
@@ -54,7 +54,7 @@ def break_even(extra_ns: Sequence[float], saving_ns: Sequence[float]) -> BreakEv
     unresolved = BreakEven(outcome="unresolved", of_baseline=of_baseline, steps=steps)
     if rounds < ROUNDS_FOR_VERDICT:
         return unresolved
-    t = float(stdtrit(rounds - 1, 1 - ALPHA / 2))
+    t = t_quantile(rounds - 1, 1 - ALPHA / 2)
     (v_x, cov), (_, v_y) = (np.cov(x, y) / rounds).tolist()
     reach = t * math.sqrt(v_y)
     if saving + reach <= 0:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
-from scipy.special import stdtr, stdtrit  # scipy.stats has the same, and takes a second to import
+
+from kit.stats.student import t_below, t_quantile
 
 # Of e: with two rounds that lie far apart an interval's end would overflow. exp(700) is 10^304.
 EXPONENT_MAX = 700.0
@@ -38,11 +39,11 @@ class Difference:
         distance = abs(self.mean_log - against)
         if self.se == 0:
             return 1.0 if distance == 0 else 0.0
-        return float(2 * stdtr(self.df, -distance / self.se))
+        return 2 * t_below(self.df, -distance / self.se)
 
     def half_width(self, level: float) -> float:
         """Return half the width of the two-sided interval of the mean."""
-        return float(stdtrit(self.df, 0.5 + level / 2)) * self.se
+        return t_quantile(self.df, 0.5 + level / 2) * self.se
 
     def log_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return both ends of the two-sided interval of the mean."""
