@@ -171,8 +171,8 @@ def verdicts_of(differences: Sequence[Difference], adjusted: Sequence[float], sm
     verdicts: list[Verdict] = []
     equivalent = holm([_p_equivalent(difference, math.log1p(smallest)) for difference in differences])
     for difference, p, p_equivalent in zip(differences, adjusted, equivalent, strict=True):
-        told: Verdict = "slower" if difference.mean_log > 0 else "faster"
-        verdicts.append("same" if p_equivalent <= ALPHA else told if p <= ALPHA else "unresolved")
+        direction: Verdict = "slower" if difference.mean_log > 0 else "faster"
+        verdicts.append("same" if p_equivalent <= ALPHA else direction if p <= ALPHA else "unresolved")
     return verdicts
 
 

@@ -51,9 +51,9 @@ def divided(cpus: Sequence[int], part: int, parts: int, near: Sequence[Collectio
     are_apart = sum(map(len, sharers)) == len({cpu for share in sharers for cpu in share})
     if len(shares) != parts or not are_apart or any(len(share) < count for share, count in sharers.items()):
         shares = [tuple(cpus)] * parts
-    own = shares[part]
-    place, count = shares[:part].count(own), shares.count(own)
-    return sorted(own[place * len(own) // count : (place + 1) * len(own) // count])
+    share_of_rank = shares[part]
+    place, count = shares[:part].count(share_of_rank), shares.count(share_of_rank)
+    return sorted(share_of_rank[place * len(share_of_rank) // count : (place + 1) * len(share_of_rank) // count])
 
 
 def _by_core(cpus: Sequence[int], cpu_root: Path) -> list[int]:

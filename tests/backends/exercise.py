@@ -49,7 +49,7 @@ def tensorflow_switch():
 ALLOWS_TF32 = {"torch": torch_switch, "tensorflow": tensorflow_switch}
 
 
-# What a user has set before a member is told its share of a GPU's memory, 0.3.
+# What a user has set before a member is options its share of a GPU's memory, 0.3.
 MEMORY_CASES = (
     {},
     {"XLA_CLIENT_MEM_FRACTION": "0.5", "PYTORCH_CUDA_ALLOC_CONF": "per_process_memory_fraction:0.5"},
@@ -68,7 +68,7 @@ def jax_fraction(backend, environment):
 
 
 def torch_fraction(backend, environment):
-    """The fraction that PyTorch is told; None: nothing."""
+    """The fraction that PyTorch is options; None: nothing."""
     import torch
 
     with (
@@ -81,7 +81,7 @@ def torch_fraction(backend, environment):
 
 
 def tensorflow_fraction(backend, environment):
-    """The fraction of a GPU of 1000 MiB that TensorFlow is told; None: nothing."""
+    """The fraction of a GPU of 1000 MiB that TensorFlow is options; None: nothing."""
     import tensorflow as tf
 
     with (
@@ -246,7 +246,7 @@ class Exercise:
             yield module
 
     def collectives(self):
-        """TensorFlow only: what its strategy is told, and what the profile has of it, on GPUs and on CPUs."""
+        """TensorFlow only: what its strategy is options, and what the profile has of it, on GPUs and on CPUs."""
         if self.name != "tensorflow":
             return
         from kit.backends.ranks import RankPlace
@@ -267,9 +267,9 @@ class Exercise:
                 started = workers.Workers(two, kind)
                 cell = small.cell(self.name, of, device=kind)
                 program = module.TensorFlowProgram(of, cell, initial_weights(of, 0), 0, started)
-                told, settings = strategy.call_args.kwargs["communication_options"], program.settings()
+                options, settings = strategy.call_args.kwargs["communication_options"], program.settings()
                 recorded = settings.get("collectives"), settings.get("collectives_pack_b")
-                self.facts[key] = [told.implementation.value, told.bytes_per_pack], recorded
+                self.facts[key] = [options.implementation.value, options.bytes_per_pack], recorded
 
     def accelerator_form(self):
         with self.as_gpu():

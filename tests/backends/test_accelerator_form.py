@@ -29,15 +29,15 @@ def test_pytorchs_host_feed_is_pinned_once_and_copied_without_a_wait(exercise_of
 
 
 @pytest.mark.parametrize(
-    ("case", "told", "recorded"),
+    ("case", "asked", "recorded"),
     [
         ("gpu", ["NCCL", 0], ["NCCL", "0"]),
         ("packs", ["NCCL", 25 << 20], ["NCCL", "26214400"]),
         ("cpu", ["AUTO", 0], ["AUTO", "0"]),
     ],
 )
-def test_tensorflow_averages_by_nccl_on_gpus_and_the_profile_says_so(exercise_of, case, told, recorded):
-    assert exercise_of("tensorflow").facts[f"collectives/{case}"] == [told, recorded]
+def test_tensorflow_averages_by_nccl_on_gpus_and_the_profile_says_so(exercise_of, case, asked, recorded):
+    assert exercise_of("tensorflow").facts[f"collectives/{case}"] == [asked, recorded]
 
 
 @pytest.mark.parametrize("channels", [1, 3])

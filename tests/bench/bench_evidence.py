@@ -221,23 +221,23 @@ def print_spread(lines):
 def print_planted(lines, kind, title):
     rows = [(title, "runs", "rounds", "injected", "slower", "faster", "holds it", "±")]
     for pct in PLANTED_PCT:
-        name, found = f"plus-{pct}", []
+        name, rows_found = f"plus-{pct}", []
         for group in groups_of(lines, kind):
             logs = [-log for log in group["pairs"].get(f"base/{name}", [])]
             if len(logs) >= min(DECISION_ROUNDS):
-                found.append((judged(logs), math.log(group["injected"][name]), len(logs)))
-        if not found:
+                rows_found.append((judged(logs), math.log(group["injected"][name]), len(logs)))
+        if not rows_found:
             continue
         rows.append(
             (
                 f"{pct} %",
-                len(found),
-                f"{statistics.median(rounds for _, _, rounds in found):g}",
-                f"{100 * math.expm1(statistics.mean(truth for _, truth, _ in found)):.2f} %",
-                share(sum(versus.verdict == "slower" for versus, _, _ in found), len(found)),
-                sum(versus.verdict == "faster" for versus, _, _ in found),
-                share(sum(holds(versus, truth) for versus, truth, _ in found), len(found)),
-                f"{100 * statistics.median((versus.high / versus.low) ** 0.5 - 1 for versus, _, _ in found):.1f} %",
+                len(rows_found),
+                f"{statistics.median(rounds for _, _, rounds in rows_found):g}",
+                f"{100 * math.expm1(statistics.mean(truth for _, truth, _ in rows_found)):.2f} %",
+                share(sum(versus.verdict == "slower" for versus, _, _ in rows_found), len(rows_found)),
+                sum(versus.verdict == "faster" for versus, _, _ in rows_found),
+                share(sum(holds(versus, truth) for versus, truth, _ in rows_found), len(rows_found)),
+                f"{100 * statistics.median(math.sqrt(row.high / row.low) - 1 for row, _, _ in rows_found):.1f} %",
             )
         )
     printed(rows)

@@ -82,7 +82,7 @@ def main():
         f"SD {100 * args.sd:.1f} %, {args.draws} draws, {args.runs} profiles a node; in %, with 95 % intervals (Wilson)"
     )
     for tails_of, title in TITLES.items():
-        print(f"\n{title}\n{'':21}a like node is named slow by         the planted one is found by")
+        print(f"\n{title}\n{'':21}a like node is named slow by         the planted one is shares_found by")
         print("nodes  distribution  slow by   once                twice               once                twice")
         for distribution in DISTRIBUTIONS:
             for count in SIZES:
@@ -94,8 +94,8 @@ def main():
                         nodes = Nodes(tails_of, distribution, count=count, sd=args.sd, slow_pct=slow_pct, rng=rng)
                         for column, places in enumerate(named(nodes, args.runs)):
                             counts[:, column] += bool(places - planted), bool(places & planted)
-                    found = [share(value, args.draws) for value in counts[1]] if slow_pct else []
-                    columns = [*(share(value, args.draws) for value in counts[0]), *found]
+                    shares_found = [share(value, args.draws) for value in counts[1]] if slow_pct else []
+                    columns = [*(share(value, args.draws) for value in counts[0]), *shares_found]
                     print(f"{count:>5}  {distribution:<12}  {slow_pct:>5} %   {'   '.join(columns)}", flush=True)
 
 

@@ -104,18 +104,18 @@ def families(trials):
     for cells in (3, 5, 10):
         for judged_pairs in ("all pairs", "a family"):
             rng = np.random.default_rng(cells)
-            found = alarmed = 0
+            hits = alarmed = 0
             for _ in range(trials):
                 logs = rng.normal(0, 0.023 / math.sqrt(2), (cells, 8))
                 logs[-1] += math.log(1.03)
                 names = list(range(cells))
                 pairs = list(combinations(names, 2)) if judged_pairs == "all pairs" else None
                 pairs = pairs or family_of(names, 0, lambda name, base, logs=logs: logs[name] - logs[base])
-                told = dict(zip(pairs, judge_family([(logs[a] - logs[b]).tolist() for a, b in pairs]), strict=True))
-                planted = told.get((0, cells - 1)) or told[cells - 1, 0].inverted()
-                found += planted.verdict == "faster"
-                alarmed += any(versus.verdict in TOLD for (a, b), versus in told.items() if cells - 1 not in (a, b))
-            yield cells, judged_pairs, share(found, trials), share(alarmed, trials)
+                judged = dict(zip(pairs, judge_family([(logs[a] - logs[b]).tolist() for a, b in pairs]), strict=True))
+                planted = judged.get((0, cells - 1)) or judged[cells - 1, 0].inverted()
+                hits += planted.verdict == "faster"
+                alarmed += any(versus.verdict in TOLD for (a, b), versus in judged.items() if cells - 1 not in (a, b))
+            yield cells, judged_pairs, share(hits, trials), share(alarmed, trials)
 
 
 def levels(trials):

@@ -360,14 +360,14 @@ def test_findings_stand_under_the_group_they_are_of():
 
 def test_of_findings_of_one_kind_the_gravest_of_each_variable_is_kept():
     built = b.profile(b.group("g", b.member("torch"), b.member("jax")))
-    found = [
+    findings_of_both = [
         Finding(code="variable_binds_one", severity=severity, values={"variable": name}, group=group, cell_key=key)
         for key in [built.cells[0].key]
         for group in ("g", f"g{PART}1")
         for name, severity in (("OMP_NUM_THREADS", "warning"), ("KMP_BLOCKTIME", "note"))
     ]
-    kept = compared(built, findings=found).groups[0].findings
-    assert kept == found[:2]
+    kept = compared(built, findings=findings_of_both).groups[0].findings
+    assert kept == findings_of_both[:2]
 
 
 def test_a_workload_with_parameters_is_itself_when_it_is_read_again(tmp_path):

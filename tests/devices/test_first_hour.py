@@ -231,8 +231,8 @@ def test_a_healthy_board_passes_and_its_response_is_as_planted(first_hour):
         "board_throttled",
         "sensor_period",
     }
-    found = {response["sensor"]: response for response in record["responses"]}
-    counter, power, clock = (found[f"nvml.0.{name}"] for name in ("energy", "power", "frequency"))
+    responses = {response["sensor"]: response for response in record["responses"]}
+    counter, power, clock = (responses[f"nvml.0.{name}"] for name in ("energy", "power", "frequency"))
     assert counter["delay_ns"] == pytest.approx(6e7, abs=5e7)
     assert (counter["gain"], counter["load"]) == pytest.approx((0.98, 588), rel=0.02)
     assert counter["before"] == pytest.approx(98, rel=0.1)

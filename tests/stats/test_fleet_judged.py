@@ -84,8 +84,8 @@ def slow_by_two(levels, second):
 def test_of_alike_fleets_whose_measurements_have_tails_few_have_a_node_named_slow():
     """bench_fleet_tails.py has more of these."""
     rng, draws = np.random.default_rng(17), 60
-    found = [slow_by_two(SD * rng.standard_t(3, 32), lambda _: SD * rng.standard_t(3)) for _ in range(draws)]
-    by_one, by_two = (sum(bool(places) for places in column) for column in zip(*found, strict=True))
+    fleets = [slow_by_two(SD * rng.standard_t(3, 32), lambda _: SD * rng.standard_t(3)) for _ in range(draws)]
+    by_one, by_two = (sum(bool(places) for places in column) for column in zip(*fleets, strict=True))
     assert by_two <= draws * ALPHA < by_one
 
 

@@ -192,13 +192,13 @@ def rate_of_differences(counts, session_sd, *, is_in_turn, planted=0.0, trials=4
     """Share of trials called different; each side, or each pair, is a session with a level of its own."""
     rng = np.random.default_rng(7)
     order = "AB" * counts[0] if is_in_turn else "A" * counts[0] + "B" * counts[1]
-    told = 0
+    different = 0
     for _ in range(trials):
         shared = rng.normal(0, session_sd, len(order) // 2 if is_in_turn else 2)
         of_session = np.repeat(shared, 2 if is_in_turn else counts)
         logs = rng.normal(0, 0.023, len(order)) + of_session + [planted * (side == "A") for side in order]
-        told += over_runs(*in_turn(order, logs), same_hardware=True).verdict in ("faster", "slower")
-    return told / trials
+        different += over_runs(*in_turn(order, logs), same_hardware=True).verdict in ("faster", "slower")
+    return different / trials
 
 
 @pytest.mark.parametrize("counts", [(1, 1), (3, 1), (3, 3), (5, 5)])

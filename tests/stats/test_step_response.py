@@ -61,23 +61,23 @@ LOADS = [(ZERO_NS + round(begin * 1e9), ZERO_NS + round(end * 1e9)) for begin, e
 )  # fmt: skip
 def test_what_was_planted_is_read_back(delay_s, window_s, gain, counter, spacing_s):
     at_ns, values = planted(delay_s, window_s, gain, spacing_s=spacing_s, counter=counter, warms_w=10.0)
-    found = step_response(at_ns, values, LOADS, is_counter=counter)
+    response = step_response(at_ns, values, LOADS, is_counter=counter)
     # What is read as often as it is fresh is up to a reading old, and nothing shows by how much.
-    assert found.lag_ns / 1e9 == pytest.approx(delay_s + window_s / 2, abs=0.03 if spacing_s < 0.1 else 0.1)
-    assert found.window_ns / 1e9 == pytest.approx(window_s, abs=0.1)
-    assert found.delay_ns / 1e9 == pytest.approx(delay_s, abs=0.06 if spacing_s < 0.1 else 0.11)
-    assert found.load == pytest.approx(gain * (LOAD_W + 5), rel=0.01)
-    assert (found.before, found.after) == pytest.approx((gain * IDLE_W, gain * IDLE_W), rel=0.03)
-    assert found.lag_high_ns - found.lag_low_ns < 1.2e8
-    assert abs(found.lag_ns - (found.lag_low_ns + found.lag_high_ns) / 2) < 6e7
-    assert found.period_ns == pytest.approx(1e8, rel=0.2)
+    assert response.lag_ns / 1e9 == pytest.approx(delay_s + window_s / 2, abs=0.03 if spacing_s < 0.1 else 0.1)
+    assert response.window_ns / 1e9 == pytest.approx(window_s, abs=0.1)
+    assert response.delay_ns / 1e9 == pytest.approx(delay_s, abs=0.06 if spacing_s < 0.1 else 0.11)
+    assert response.load == pytest.approx(gain * (LOAD_W + 5), rel=0.01)
+    assert (response.before, response.after) == pytest.approx((gain * IDLE_W, gain * IDLE_W), rel=0.03)
+    assert response.lag_high_ns - response.lag_low_ns < 1.2e8
+    assert abs(response.lag_ns - (response.lag_low_ns + response.lag_high_ns) / 2) < 6e7
+    assert response.period_ns == pytest.approx(1e8, rel=0.2)
 
 
 def test_a_clock_that_stands_still_between_its_steps_is_read_back():
     at_ns, values = planted(noise_w=0.0, period_s=0.001)
-    found = step_response(at_ns, values, LOADS)
-    assert abs(found.lag_ns) <= 2e7
-    assert (found.before, found.load, found.after) == pytest.approx((IDLE_W, LOAD_W, IDLE_W), rel=1e-3)
+    response = step_response(at_ns, values, LOADS)
+    assert abs(response.lag_ns) <= 2e7
+    assert (response.before, response.load, response.after) == pytest.approx((IDLE_W, LOAD_W, IDLE_W), rel=1e-3)
 
 
 def test_what_shows_no_response_is_refused_with_the_reason():

@@ -76,7 +76,7 @@ def load_checks(
 def _checks(
     bench: Bench, trial: Trial, cell: Cell, subject: str, responding: Sequence[Sensor]
 ) -> tuple[list[Check], Launch, list[Response]]:
-    found = responses(bench, trial, cell, responding) if responding else None
+    answers = responses(bench, trial, cell, responding) if responding else None
     sampling = Sampling.start(bench.plan.sensors)
     try:
         if sampling is not None:
@@ -88,9 +88,9 @@ def _checks(
         checks.append(_sampler(bench, trial, subject))
     launch = trial.concluded(samples)
     checks += [_throttled(bench, subject, launch), *_energy(subject, launch)]
-    if found is None:
+    if answers is None:
         return checks, launch, []
-    of_board = found.of_boards(launch.device_ids)
+    of_board = answers.of_boards(launch.device_ids)
     return [*checks, *of_board.checks()], launch, of_board.responses
 
 

@@ -138,12 +138,12 @@ def responses(bench: Bench, trial: Trial, cell: Cell, sensors: Sequence[Sensor])
             loads.append((begin_ns, begin_ns + done.part.blocks.span_ns[0]))
             _idle(bench)
     why = trial.failure(cell) if len(loads) < LOADS else None
-    found = [
+    answers = [
         response_of(sensor.report, cell.key, loads, readings, why)
         for sensor, readings in zip(sensors, reader.readings, strict=True)
     ]
-    loads_w = {of.sensor: of.load for of in found}
-    return Responses([_with_gain(of, loads_w) for of in found])
+    loads_w = {of.sensor: of.load for of in answers}
+    return Responses([_with_gain(of, loads_w) for of in answers])
 
 
 def _idle(bench: Bench) -> None:
@@ -173,10 +173,10 @@ def response_of(
     }
     if not loads:
         return Response(**known, reason=why or NO_NUMBER)
-    found = step_response(at_ns, values, loads, report.update_period_ns, is_counter=report.counter)
-    if isinstance(found, Refusal):
-        return Response(**known, reason=Reason(code=found.code, values={**found.values}))
-    return Response(**known, **found._asdict())
+    response = step_response(at_ns, values, loads, report.update_period_ns, is_counter=report.counter)
+    if isinstance(response, Refusal):
+        return Response(**known, reason=Reason(code=response.code, values={**response.values}))
+    return Response(**known, **response._asdict())
 
 
 def _with_gain(of: Response, loads_w: Mapping[str, float | None]) -> Response:
