@@ -27,12 +27,12 @@ from kit.compare.notes import by_notes, contention_notes, deduplicated, joules_n
 from kit.compare.platforms import are_platforms, fastest_of, on_platforms, why_missing
 from kit.compare.rows import Comparison, GroupRows, Mismatch, Missing, Note, PlatformBest, Row
 from kit.compare.runs import CellRun, Run
-from kit.compare.sides import Side, each_once, headline, like_hardware, order_of, platforms_of, sides_of
+from kit.compare.sides import Side, each_once, headline, like_hardware, order_of, platforms_of, same_host, sides_of
 from kit.profile.cell import Cell
 from kit.profile.reason import reason
 from kit.stats.rounds import By
 from kit.stats.runs import RunLevel, over_runs
-from kit.stats.verdict import RULE, RULE_OF_ALL_CYCLES, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdicts_of
+from kit.stats.verdict import RULE, RULE_OF_ALL_CYCLES, Versus, judge_differences
 
 Differing = Mapping[tuple[str, str], list[Mismatch]]  # label of a later side, key of a cell -> from the baseline's
 
@@ -224,7 +224,8 @@ def _versus(base: Side, side: Side, base_key: str, key: str, by: By, *, is_timed
     )
     if not later_levels or not base_levels:
         return None
-    return over_runs(later_levels, base_levels, same_hardware=like_hardware(base, side))
+    alike = {"same_hardware": like_hardware(base, side), "same_host": same_host(base, side)}
+    return over_runs(later_levels, base_levels, **alike)
 
 
 def _level(run: Run, key: str, by: By, *, is_timed: bool) -> RunLevel | None:
@@ -246,13 +247,10 @@ def _family(known: Sequence[Versus], chosen_among: int = 1) -> list[Versus]:
     """Return them judged as one family; each was chosen among so many, on either side."""
     differences = [versus.difference for versus in known]
     tested = [difference for difference in differences if difference is not None]
-    adjusted = adjusted_p([min(1.0, difference.p() * chosen_among) for difference in tested])
-    verdicts = iter(zip(adjusted, verdicts_of(tested, adjusted, SMALLEST_DIFFERENCE), strict=True))
-    judged = []
-    for versus, difference in zip(known, differences, strict=True):
-        if difference is None:
-            judged.append(versus)
-            continue
-        p, verdict = next(verdicts)
-        judged.append(msgspec.structs.replace(versus, p_adjusted=p, verdict=verdict, comparisons=len(tested)))
-    return judged
+    judged = iter(judge_differences(tested, chosen_among=chosen_among))
+    return [
+        versus
+        if difference is None
+        else msgspec.structs.replace(next(judged), unit=versus.unit, is_spread_assumed=versus.is_spread_assumed)
+        for versus, difference in zip(known, differences, strict=True)
+    ]

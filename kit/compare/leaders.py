@@ -22,7 +22,11 @@ def leaders_of(names: Sequence[str], pairs: Pairs, keys: Mapping[str, str]) -> L
     first, *others = names
     against = {name: pairs.versus(keys[name], keys[first]) for name in others}
     # One that changes between two modes is slower where both are slower.
-    in_both = {name: versus.modes for name, versus in against.items() if versus.modes and versus.modes[0] > 1}
+    in_both = {
+        name: versus.modes
+        for name, versus in against.items()
+        if versus.modes and versus.modes[0] > 1 and versus.contention_pct is None
+    }
     slower = [
         (name, versus.ratio if versus.modes is None else None)
         for name, versus in against.items()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
+from itertools import combinations
 from statistics import fmean
 
 import msgspec
@@ -56,7 +57,6 @@ class Pairs:
         self._launches = launches
         self._contention: dict[tuple[str, str | None], float] = {}  # of (cell, part)
         self._raw_ns: dict[str, float | None] = {}
-        self._asked: dict[tuple[str, str], Versus] = {}  # pairs beside the family
         self._rounds: dict[tuple[str, str], dict[int, BlockArrays]] = {}  # of (part, cell)
         self._sequential: set[tuple[str, str, int]] = set()  # (part, cell, round) in which members did not take turns
         for key, of_cell in launches.items():
@@ -67,11 +67,9 @@ class Pairs:
 
     def versus(self, key: str, other: str) -> Versus:
         """Return what the rounds say of the cell `key` against `other`."""
-        judged = self._judged | self._asked
-        if (key, other) not in judged and (other, key) not in judged:
-            # It is judged as one more of the family.
-            self._asked[key, other] = self._judge([*self._judged, (key, other)])[key, other]
-            judged = self._asked
+        # Whoever asks for a pair beside the family has chosen it among all.
+        is_in_family = (key, other) in self._judged or (other, key) in self._judged
+        judged = self._judged if is_in_family else self._all_judged
         versus = judged[key, other] if (key, other) in judged else judged[other, key].inverted()
         if (modes := self.modes(key, other)) is not None:
             # A mean over two modes is of neither.
@@ -204,6 +202,10 @@ class Pairs:
     def _judged(self) -> dict[tuple[str, str], Versus]:
         return self._judge(family_of(self._keys, self._baseline, lambda *pair: list(self.log_ratios(*pair).values())))
 
+    @cached_property
+    def _all_judged(self) -> dict[tuple[str, str], Versus]:
+        return self._judge(list(combinations(self._keys, 2)))
+
     def _judge(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Versus]:
         logs = [list(self.log_ratios(key, other).values()) for key, other in pairs]
         return dict(zip(pairs, judge_family(logs, SMALLEST_DIFFERENCE), strict=True))
@@ -277,11 +279,14 @@ def family_of(
 
     Args:
         keys: of the cells.
-        baseline: one of them, or of no cell here: then the first stands for it.
+        baseline: one of them; where it has no rounds, or is none of them, the first that has some stands for it.
         log_ratios: of two cells in each round.
     """
-    base = baseline if baseline in keys else next(iter(keys), baseline)
-    logs = {key: log_ratios(key, base) for key in keys if key != base}
+    logs: dict[str, Sequence[float]] = {}
+    for base in (baseline, *keys):
+        logs = {key: log_ratios(key, base) for key in keys if key != base} if base in keys else {}
+        if any(len(known) for known in logs.values()):
+            break
     speeds = {base: 0.0} | {key: fmean(known) for key, known in logs.items() if len(known)}
     fastest = sorted(speeds, key=lambda key: speeds[key])[:2]
     beside = [(fastest[0], fastest[1])] if len(fastest) > 1 and base not in fastest else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
@@ -120,14 +120,23 @@ class RunTimes(NamedTuple):
     @classmethod
     def of(cls, profile: Profile) -> RunTimes:
         """Return those of a profile."""
-        phases = [phase for result in profile.cells for launch in result.launches for phase in launch.phases]
-        raw_s = min((phase.begin_ns for phase in phases), default=0) / 1e9
-        length_s = max((phase.begin_ns + phase.duration_ns for phase in phases), default=0) / 1e9 - raw_s
-        try:
-            begin_s = datetime.fromisoformat(profile.created).timestamp()
-        except ValueError:
-            return cls(None, None, raw_s if phases else None)
-        return cls(begin_s, begin_s + length_s, raw_s if phases else None)
+        launches = [launch for result in profile.cells for launch in result.launches if launch.phases]
+        first_round = min((launch.round for launch in launches), default=0)
+        begins_ns = [launch.phases[0].begin_ns for launch in launches if launch.round == first_round]
+        after = profile.state.after
+        begin_s = _seconds(profile.created)
+        ends_s = [begin_s, None if after is None else _seconds(after.taken)]
+        end_s = max((known for known in ends_s if known is not None), default=None)
+        return cls(begin_s, end_s, min(begins_ns) / 1e9 if begins_ns else None)
+
+
+def _seconds(moment: str) -> float | None:
+    """Return an ISO 8601 moment in seconds since 1970; None where it is none."""
+    try:
+        known = datetime.fromisoformat(moment)
+    except ValueError:
+        return None
+    return (known if known.tzinfo else known.replace(tzinfo=UTC)).timestamp()
 
 
 class Run(NamedTuple):
@@ -138,6 +147,7 @@ class Run(NamedTuple):
     id: str
     identity: bytes  # alike in runs of the same machine and software
     hardware: str  # hash of what no update of software changes
+    host: str  # hash of its machine's name; empty: of a container, whose name is drawn anew
     cells: dict[str, CellRun]
     facts: Facts
     headline: Headline
@@ -209,6 +219,7 @@ def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool =
         id=profile.id,
         identity=_identity_key(profile.identity),
         hardware=profile.identity.hardware_sha256,
+        host=_host_key(profile.identity),
         cells=cells,
         facts=facts_of(profile),
         headline=headline_of(label, counted.profile),
@@ -228,6 +239,10 @@ def _fastest(group: WholeGroup, pairs: Pairs, cells: Mapping[str, CellRun], by: 
 
 def _identity_key(identity: Identity) -> bytes:
     """Return what is alike in runs of the same machine and software; a container's host name is drawn anew for each."""
-    host = identity.hostname_sha256 if identity.container.engine is None else ""
+    host = _host_key(identity)
     plain = msgspec.structs.replace(identity, hostname_sha256=host, reasons={}, hardware_sha256="", sha256="")
     return canonical_json(plain)
+
+
+def _host_key(identity: Identity) -> str:
+    return identity.hostname_sha256 if identity.container.engine is None else ""

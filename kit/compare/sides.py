@@ -128,9 +128,16 @@ def like_hardware(base: Side, side: Side) -> bool:
     return base.runs[0].hardware == side.runs[0].hardware
 
 
+def same_host(base: Side, side: Side) -> bool:
+    """Whether both ran on one machine; of containers, whose names are drawn anew, on like hardware."""
+    return like_hardware(base, side) and len({run.host for of in (base, side) for run in of.runs}) == 1
+
+
 def order_of(base: Side, side: Side) -> Reason:
     """Return in which order the runs of two sides on one machine were measured."""
     pair = {"base": base.label, "side": side.label}
+    if not same_host(base, side):
+        return reason("other_host", **pair)
     a, b = ([RunLevel(0.0, begin_s=run.times.begin_s, end_s=run.times.end_s) for run in of.runs] for of in (base, side))
     if any(level.begin_s is None for level in (*a, *b)):
         return reason("runs_without_time", **pair)
@@ -138,8 +145,12 @@ def order_of(base: Side, side: Side) -> Reason:
         return reason("clock_set_back", first=backwards[0].label, second=backwards[1].label)
     if overlapping(a, b):
         return reason("runs_overlap", **pair)
-    pairs = len(pairs_in_turn(a, b))
-    return reason("runs_in_turn", pairs=pairs, **pair) if pairs else reason("runs_apart", **pair)
+    pairs = pairs_in_turn(a, b)
+    if not pairs:
+        return reason("runs_apart", **pair)
+    base_first = sum((of_base.begin_s or 0.0) < (of_side.begin_s or 0.0) for of_base, of_side in pairs)
+    code = "runs_in_turn" if 0 < base_first < len(pairs) else "runs_in_one_order"
+    return reason(code, pairs=len(pairs), runs=len(a) + len(b), **pair)
 
 
 def _clock_set_back(runs: Sequence[Run]) -> tuple[Run, Run] | None:

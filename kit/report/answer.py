@@ -118,11 +118,12 @@ def _with_ends(point: float, low: float, high: float, places: int, *, nothing: f
 
 
 def _same(versus: Versus, ratio: float, low: float, high: float) -> str:
-    if (versus.p_adjusted or 0.0) <= ALPHA:
-        return _changed("slower" if ratio > 1 else "faster", ratio, low, high)
     # Shown at the level of the test, whose interval is narrower than the one at hand.
     matters = 1 + SMALLEST_DIFFERENCE
-    return _within(max(low, 1 / matters), min(high, matters))
+    low, high = max(low, 1 / matters), min(high, matters)
+    if (versus.p_adjusted or 0.0) <= ALPHA:
+        return _changed("slower" if ratio > 1 else "faster", ratio, low, high)
+    return _within(low, high)
 
 
 def _unresolved(versus: Versus, ratio: float, low: float, high: float) -> str:

@@ -195,7 +195,10 @@ REASONS: Templates = {
     "measured_otherwise": "measured with {axis} {value}",
     "runs_apart": "runs of {base} and {side} do not alternate: what the machine did in between is in the difference, "
     "and runs of a side that follow each other within an hour are one session",
-    "runs_in_turn": "runs of {base} and {side} alternate: each is compared with its neighbour in time, {pairs} pairs",
+    "runs_in_turn": "runs of {base} and {side} alternate: {pairs} pairs of neighbours in time, of {runs} runs",
+    "runs_in_one_order": "runs of {base} and {side} alternate: {pairs} pairs of neighbours in time, of {runs} runs; "
+    "one side came first in each, so a steady drift is in the difference: measure A B B A",
+    "other_host": "{base} and {side} ran on two machines of like hardware: what tells these apart is in the difference",
     "runs_overlap": "runs of {base} and {side} ran at the same time and disturbed each other: they are not paired; run "
     "them in turn",
     "runs_without_time": "a run of {base} or {side} does not say when it began: its side is taken for one session",

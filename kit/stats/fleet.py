@@ -98,7 +98,7 @@ def judge_fleet(nodes: Sequence[Sequence[RunLevel]], comparisons: int | None = N
         judged.append(
             versus_of(
                 difference,
-                verdict_of(difference, place in named, SMALLEST_DIFFERENCE),
+                verdict_of(difference, place in named and _matters(difference), SMALLEST_DIFFERENCE),
                 p,
                 comparisons=count,
                 level=level if place in named else 1 - ALPHA,
@@ -129,7 +129,7 @@ def said_again(nodes: Sequence[Sequence[RunLevel]], judged: Sequence[Versus]) ->
         runs = sorted(nodes[place], key=lambda run: run.log, reverse=verdict == "faster")[:-1]
         if len(nodes) < NODES_FOR_SPREAD:
             others = [run for other, of_other in enumerate(nodes) if other != place for run in of_other]
-            versus = over_runs(runs, others, same_hardware=True)
+            versus = over_runs(runs, others, same_hardware=True, same_host=False)
             difference, p = versus.difference, versus.p_adjusted or 0.0
             assert difference is not None
         else:
@@ -137,7 +137,8 @@ def said_again(nodes: Sequence[Sequence[RunLevel]], judged: Sequence[Versus]) ->
             rest = _against_rest(_node_levels([*core, runs]))
             difference = Difference(float(rest.difference[-1]), float(rest.se[-1]), float(rest.df[-1]), len(runs))
             p = float(rest.p[-1])
-        again[place] = verdict_of(difference, p * len(tested) <= ALPHA, SMALLEST_DIFFERENCE) == verdict
+        is_shown = p * len(tested) <= ALPHA and _matters(difference)
+        again[place] = verdict_of(difference, is_shown, SMALLEST_DIFFERENCE) == verdict
     return again
 
 
@@ -146,14 +147,19 @@ def _of_few(nodes: Sequence[Sequence[RunLevel]], place: int, count: int) -> Vers
     others = [run for other, runs in enumerate(nodes) if other != place for run in runs]
     if not others:
         return Versus(verdict="unresolved", count=len(nodes[place]))
-    versus = over_runs(nodes[place], others, same_hardware=True)
+    versus = over_runs(nodes[place], others, same_hardware=True, same_host=False)
     # Of two nodes the one is as much slower as the other is faster: one comparison.
     comparisons = count - 1 if len(nodes) == count == 2 else count  # noqa: PLR2004
     p = min(1.0, (versus.p_adjusted or 0.0) * comparisons)
     difference = versus.difference
     assert difference is not None
-    verdict = verdict_of(difference, p <= ALPHA, SMALLEST_DIFFERENCE)
+    verdict = verdict_of(difference, p <= ALPHA and _matters(difference), SMALLEST_DIFFERENCE)
     return msgspec.structs.replace(versus, verdict=verdict, p_adjusted=p, comparisons=comparisons)
+
+
+def _matters(difference: Difference) -> bool:
+    """Return whether a node is so far off that anybody would repair it."""
+    return abs(difference.mean_log) > math.log1p(SMALLEST_DIFFERENCE)
 
 
 def _node_levels(nodes: Sequence[Sequence[RunLevel]]) -> _Levels:

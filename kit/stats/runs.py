@@ -1,6 +1,6 @@
 """Runs at different times: neighbours in time are paired, and a side that was measured in one go is one observation.
 
-    A B A B A B         in turn: what the machine does in the meantime is in both of a pair; pairs are the unit
+    A B B A A B         in turn: what the machine does in the meantime is in both of a pair; pairs are the unit
     A A A B B B         one after the other: all runs of a side share what the machine did then; sessions are the unit
 
 Three pairs, or three sessions of a side, show how much they differ. Of fewer that is taken to be SESSIONS_SD, which was
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -38,8 +37,8 @@ ROUNDS_TO_SPREAD, ROUNDS_SD = 3, 0.6
 UNLIKE_HARDWARE = 1.5
 # Of nearly all CPU time nothing would be left over.
 CONTENTION_MAX = 0.95
-# Two of each side: of A B A nothing says whether the machine or the second A changed.
-BLOCKS_IN_TURN = 4
+# Of A B alone nothing says whether the machine changed.
+PAIRS_IN_TURN = 2
 
 SlowerBy = Literal["slower", "not_slower", "unresolved"]
 
@@ -59,25 +58,31 @@ Session = Sequence[RunLevel]
 
 
 def over_runs(
-    a: Sequence[RunLevel], b: Sequence[RunLevel], *, same_hardware: bool, smallest: float = SMALLEST_DIFFERENCE
+    a: Sequence[RunLevel],
+    b: Sequence[RunLevel],
+    *,
+    same_hardware: bool,
+    same_host: bool = True,
+    smallest: float = SMALLEST_DIFFERENCE,
 ) -> Versus:
     """Return what two sides of runs say of the first side; p is not yet adjusted.
 
     Args:
         a: the runs of the first side; at least one.
         b: those of the second.
-        same_hardware: then runs that alternate in time are paired; of others the sessions of both sides spread alike,
-            and three of either side are enough: the spread is pooled over sides of two and more. Other hardware may
-            spread otherwise: each side needs its own three (Welch).
+        same_hardware: then the sessions of both sides spread alike, and three of either side are enough: the spread is
+            pooled over sides of two and more. Other hardware may spread otherwise: each side needs its own three
+            (Welch).
+        same_host: then runs that alternate in time are paired. What one machine does is not in another's runs.
         smallest: relative difference that matters.
     """
-    pairs = pairs_in_turn(a, b) if same_hardware else []
-    is_assumed = len(pairs) < SESSIONS_FOR_SPREAD
-    if not is_assumed:
-        difference = over_rounds([_mean(of_a) - _mean(of_b) for of_a, of_b in pairs])
+    pairs = pairs_in_turn(a, b) if same_hardware and same_host else []
+    is_assumed = False
+    if len(pairs) >= SESSIONS_FOR_SPREAD:
+        difference = over_rounds([run_a.log - run_b.log for run_a, run_b in pairs])
         assert difference is not None
     else:
-        sides = [[pair[side] for pair in pairs] for side in (0, 1)] if pairs else [sessions_of(a), sessions_of(b)]
+        sides = [[[pair[side]] for pair in pairs] for side in (0, 1)] if pairs else [sessions_of(a), sessions_of(b)]
         difference, is_assumed = _over_sessions(sides, same_hardware=same_hardware)
     p = difference.p()
     unit: Literal["pair", "session"] = "pair" if pairs else "session"
@@ -85,22 +90,22 @@ def over_runs(
     return msgspec.structs.replace(versus, is_spread_assumed=is_assumed)
 
 
-def pairs_in_turn(a: Sequence[RunLevel], b: Sequence[RunLevel]) -> list[tuple[Session, Session]]:
-    """Return neighbours in time of two sides that alternate, at least A B A B; else nothing.
+def pairs_in_turn(a: Sequence[RunLevel], b: Sequence[RunLevel]) -> list[tuple[RunLevel, RunLevel]]:
+    """Return neighbours in time of two sides that alternate, as A B A B and A B B A do; of one pair alone nothing.
 
-    Runs of one side that follow each other are together one of a pair. What is left over at the end goes with the last
-    of its side. Runs whose times are not known, or that overlap with one of the other side, are not in turn.
+    A run is in one pair at most. Runs whose times are not known, or that overlap with one of the other side, are not
+    in turn.
     """
     if any(run.begin_s is None for run in (*a, *b)) or overlapping(a, b):
         return []
     ordered = sorted([*((run, 0) for run in a), *((run, 1) for run in b)], key=lambda entry: entry[0].begin_s or 0.0)
-    blocks = [(side, [run for run, _ in entries]) for side, entries in groupby(ordered, key=lambda entry: entry[1])]
-    if len(blocks) < BLOCKS_IN_TURN:
-        return []
-    if len(blocks) % 2:
-        blocks[-3][1].extend(blocks.pop()[1])
-    halves = zip(blocks[::2], blocks[1::2], strict=True)
-    return [(first, second) if side == 0 else (second, first) for (side, first), (_, second) in halves]
+    pairs: list[tuple[RunLevel, RunLevel]] = []
+    while len(ordered) > 1:
+        (first, side), (second, other_side) = ordered[:2]
+        if side != other_side:
+            pairs.append((first, second) if side == 0 else (second, first))
+        ordered = ordered[2 if side != other_side else 1 :]
+    return pairs if len(pairs) >= PAIRS_IN_TURN else []
 
 
 def overlapping(a: Sequence[RunLevel], b: Sequence[RunLevel]) -> bool:

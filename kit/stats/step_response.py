@@ -88,7 +88,9 @@ def step_response(
     if refusal is not None:
         return refusal
     spacing_s = float(np.median(np.diff(at_s)))
-    shown_s = float(np.median(np.diff(at_s[changed]))) if changed.size >= CHANGES_FOR_PERIOD else 0.0
+    # A value that seldom changes is its load's doing: the shorter gaps are of the sensor.
+    shown_s = float(np.quantile(np.diff(at_s[changed]), 0.25)) if changed.size >= CHANGES_FOR_PERIOD else 0.0
+    shown_s = min(shown_s, HELD_FROM * update_period_ns / 1e9) if update_period_ns else shown_s
     period_s = max(shown_s, spacing_s) if shown_s or update_period_ns is None else update_period_ns / 1e9
     fresh_s, fresh = _fresh(at_s, value, changed, spacing_s, period_s, is_counter=is_counter)
     longest_s = _shortest_stretch_s(at_s, loads_s)

@@ -117,9 +117,7 @@ def judge_family(families_logs: Sequence[Sequence[float]], smallest: float = SMA
     """
     differences = [over_rounds(logs) for logs in families_logs]
     tested = [known for known in differences if known is not None and known.count >= ROUNDS_FOR_VERDICT]
-    adjusted = adjusted_p([difference.p() for difference in tested])
-    selected_level = 1 - ALPHA * sum(p <= ALPHA for p in adjusted) / max(1, len(tested))
-    in_turn = iter(zip(adjusted, verdicts_of(tested, adjusted, smallest), strict=True))
+    judged = iter(judge_differences(tested, smallest))
     family = []
     for logs, difference in zip(families_logs, differences, strict=True):
         if difference is None:
@@ -128,9 +126,35 @@ def judge_family(families_logs: Sequence[Sequence[float]], smallest: float = SMA
         elif difference.count < ROUNDS_FOR_VERDICT:
             family.append(versus_of(difference, "unresolved"))
         else:
-            p, verdict = next(in_turn)
-            level = selected_level if p <= ALPHA else 1 - ALPHA
-            family.append(versus_of(difference, verdict, p, comparisons=len(tested), level=level))
+            family.append(next(judged))
+    return family
+
+
+def judge_differences(
+    differences: Sequence[Difference],
+    smallest: float = SMALLEST_DIFFERENCE,
+    *,
+    chosen_among: int = 1,
+    unit: Unit = "round",
+) -> list[Versus]:
+    """Judge differences as one family; as `judge_family`.
+
+    `chosen_among`: each was the most distant one of so many, which are not here.
+    """
+    equivalent = holm([_p_equivalent(difference, math.log1p(smallest)) for difference in differences])
+    is_same = [p <= ALPHA for p in equivalent]
+    p_values = [min(1.0, difference.p() * chosen_among) for difference in differences]
+    adjusted = adjusted_p(p_values)
+    # What is the same rejects nothing beside it: without this a false alarm would ride on the small differences found.
+    differing = adjusted_p([1.0 if same else p for same, p in zip(is_same, p_values, strict=True)])
+    selected_level = 1 - ALPHA * sum(p <= ALPHA for p in differing) / max(1, len(differences))
+    family = []
+    for difference, same, p, p_differing in zip(differences, is_same, adjusted, differing, strict=True):
+        differs = p_differing <= ALPHA
+        verdict: Verdict = "same" if same else _direction(difference) if differs else "unresolved"
+        level = selected_level if differs else 1 - ALPHA
+        p_shown = p if same else p_differing
+        family.append(versus_of(difference, verdict, p_shown, comparisons=len(differences), level=level, unit=unit))
     return family
 
 
@@ -163,17 +187,12 @@ def versus_of(
 
 def verdict_of(difference: Difference, differs: bool, smallest: float) -> Verdict:
     """Return the verdict on a lone difference, given whether the ratio was shown to differ from 1."""
-    return verdicts_of([difference], [0.0 if differs else 1.0], smallest)[0]
+    is_same = _p_equivalent(difference, math.log1p(smallest)) <= ALPHA
+    return "same" if is_same else _direction(difference) if differs else "unresolved"
 
 
-def verdicts_of(differences: Sequence[Difference], adjusted: Sequence[float], smallest: float) -> list[Verdict]:
-    """Return the verdicts of one family, given each adjusted p against a ratio of 1."""
-    verdicts: list[Verdict] = []
-    equivalent = holm([_p_equivalent(difference, math.log1p(smallest)) for difference in differences])
-    for difference, p, p_equivalent in zip(differences, adjusted, equivalent, strict=True):
-        direction: Verdict = "slower" if difference.mean_log > 0 else "faster"
-        verdicts.append("same" if p_equivalent <= ALPHA else direction if p <= ALPHA else "unresolved")
-    return verdicts
+def _direction(difference: Difference) -> Verdict:
+    return "slower" if difference.mean_log > 0 else "faster"
 
 
 def _p_equivalent(difference: Difference, matters: float) -> float:

@@ -4,14 +4,16 @@
 
 Rates have the exact binomial interval (Clopper and Pearson 1934).
 
-    sessions     several runs of two builds. A run's level varies by 2.3 % within a session, and each session has a
-                 level of its own. `in turn`: the sides alternate, and each pair of neighbours has a session's level;
-                 `one after the other`: each side is one session; `as if independent`: the same runs, days apart by
-                 their times, which is how they were judged before sessions were told apart
+    sessions     several runs of two builds. A run's level varies by 2.3 %, beside that of the machine. `one after the
+                 other`: each side is a session with a level of its own; `as if independent`: the same runs, days apart
+                 by their times, which is how they were judged before sessions were told apart. `A B A B` and `A B B A`:
+                 in turn, ten minutes apart, on a machine whose level forgets itself within an hour
+    drift        runs in turn on a machine that drifts steadily; a run varies by 0.5 %
     same         families of pairs that are truly 1 % apart: a *same* is false. Eight rounds, SD 0.6 %
     small        one pair with a planted difference, by the standard error that its rounds leave
     families     cells against a baseline, one of them slower by 3 %; eight rounds, SD 2.3 % in each cell. `all pairs`
                  as they were judged before; `a family` is the comparisons with the baseline, and first against second
+    fastest      like cells; in how many groups one is named the fastest
     levels       a cell is 30 % slower in one of ten starts: what an interval over n starts holds of its mean
 """
 
@@ -25,32 +27,61 @@ import numpy as np
 from bench_self import share
 from measuring import printed
 
-from kit.compare.pairs import family_of
+from kit.compare.leaders import leaders_of
+from kit.compare.pairs import Pairs, family_of
 from kit.stats.difference import over_rounds
 from kit.stats.runs import RunLevel, over_runs
 from kit.stats.verdict import judge_family
 
 IN_SESSION_SD = 0.023
 SESSION_SDS = (0.0, 0.026, 0.05, 0.107)
-RUN_S, DAY_S = 300.0, 86_400.0
+RUN_S, FORGETS_S, DAY_S = 600.0, 3600.0, 86_400.0
 TOLD = ("faster", "slower")
+
+
+IN_TURN = {"A B A B": [0, 1], "A B B A": [0, 1, 1, 0]}
 
 
 def sides_of(rng, counts, session_sd, planted, order):
     """Return two sides of runs; see the head of this file for `order`."""
-    a, b = counts
-    levels = rng.normal(0, IN_SESSION_SD, a + b)
-    if order == "in turn":
-        sides, sessions = [0, 1] * a, np.repeat(rng.normal(0, session_sd, a), 2)
+    if order in IN_TURN:
+        sides, levels = (IN_TURN[order] * sum(counts))[: sum(counts)], wandering(rng, sum(counts), session_sd)
     else:
-        sides, sessions = [0] * a + [1] * b, np.repeat(rng.normal(0, session_sd, 2), counts)
-    step_s = DAY_S if order == "as if independent" else RUN_S
+        sides, levels = [0] * counts[0] + [1] * counts[1], np.repeat(rng.normal(0, session_sd, 2), counts)
+    levels = levels + rng.normal(0, IN_SESSION_SD, len(sides))
+    return sides_in_time(sides, levels, planted, DAY_S if order == "as if independent" else RUN_S)
+
+
+def wandering(rng, count, sd):
+    """Return a machine's level at `count` times."""
+    levels, stays = [rng.normal(0, sd)], math.exp(-RUN_S / FORGETS_S)
+    while len(levels) < count:
+        levels.append(stays * levels[-1] + rng.normal(0, sd * math.sqrt(1 - stays**2)))
+    return np.array(levels)
+
+
+def sides_in_time(sides, levels, planted, every_s):
+    """Return the runs of both sides, each of which begins so long after the one before."""
     runs = ([], [])
-    for number, (side, level) in enumerate(zip(sides, levels + sessions, strict=True)):
-        begin_s = number * step_s
-        log = float(level) + (planted if side == 0 else 0.0)
+    for number, (side, level) in enumerate(zip(sides, levels, strict=True)):
+        log, begin_s = float(level) + (planted if side == 0 else 0.0), number * every_s
         runs[side].append(RunLevel(log, IN_SESSION_SD / 2, 8, begin_s=begin_s, end_s=begin_s + RUN_S / 2))
     return runs
+
+
+def drift(trials):
+    """Yield the rows of the table of drifts."""
+    yield "drift a run", "runs", "order", "called different, truly alike"
+    for per_run in (0.005, 0.01):
+        for count in (8, 12):
+            for order, turns in IN_TURN.items():
+                rng = np.random.default_rng(5)
+                different = 0
+                for _ in range(trials):
+                    levels = per_run * np.arange(count) + rng.normal(0, 0.005, count)
+                    sides = sides_in_time((turns * count)[:count], levels, 0.0, RUN_S)
+                    different += over_runs(*sides, same_hardware=True).verdict in TOLD
+                yield f"{100 * per_run:.1f} %", count, order, share(different, trials)
 
 
 def sessions(trials):
@@ -60,7 +91,7 @@ def sessions(trials):
     cases += [((3, 3), True), ((4, 4), True), ((5, 5), True)]
     for session_sd in SESSION_SDS:
         for counts, is_in_turn in cases:
-            for order in ("in turn",) if is_in_turn else ("as if independent", "one after the other"):
+            for order in IN_TURN if is_in_turn else ("as if independent", "one after the other"):
                 rates = []
                 for planted in (0.0, math.log(1.1)):
                     rng = np.random.default_rng(7)
@@ -118,6 +149,36 @@ def families(trials):
             yield cells, judged_pairs, share(hits, trials), share(alarmed, trials)
 
 
+def fastest(trials):
+    """Yield the rows of the table of sentences."""
+    yield "like cells", "a fastest is named"
+    for count in (3, 5, 10):
+        rng = np.random.default_rng(count)
+        named = 0
+        for _ in range(trials):
+            logs = dict(enumerate(rng.normal(0, 0.023 / math.sqrt(2), (count, 8))))
+            pairs = SimulatedPairs(logs)
+            names = sorted(logs, key=lambda name, logs=logs: logs[name].mean())
+            named += leaders_of(names, pairs, {name: name for name in names}) is not None
+        yield count, share(named, trials)
+
+
+class SimulatedPairs(Pairs):
+    """Pairs of cells whose rounds are given."""
+
+    def __init__(self, logs):
+        self._keys, self._baseline, self._parts, self._logs = list(logs), 0, [], logs
+
+    def log_ratios(self, key, other):
+        return dict(enumerate(self._logs[key] - self._logs[other]))
+
+    def modes(self, key, other):
+        return None
+
+    def is_contended(self, key, other):
+        return False
+
+
 def levels(trials):
     """Yield the rows of the fifth table."""
     yield "starts", "interval holds the mean", "no slow start was seen"
@@ -130,7 +191,10 @@ def levels(trials):
         yield starts, share(held, trials), share(int((~is_slow.any(axis=1)).sum()), trials)
 
 
-TABLES = {"sessions": sessions, "same": same, "small": small, "families": families, "levels": levels}
+TABLES = {
+    "sessions": sessions, "drift": drift, "same": same, "small": small, "families": families, "fastest": fastest,
+    "levels": levels,
+}  # fmt: skip
 
 
 def main():

@@ -11,6 +11,12 @@ from kit.errors import KitError
 from kit.profile.launch import Fit
 from kit.profile.program import ProgramSource
 from kit.report.comparison import comparison_report
+from kit.report.sentences import sentence
+
+ORDERS = {
+    "runs_apart", "runs_in_turn", "runs_in_one_order", "runs_overlap", "runs_without_time", "clock_set_back",
+    "other_host",
+}  # fmt: skip
 
 
 def run(label, ms=2.0, *, seed=0, drift=0.0, **more):
@@ -55,7 +61,7 @@ def test_three_runs_a_side_that_alternate_give_a_verdict_on_the_spread_of_pairs(
     comparison = compared(runs[:3], runs[3:])
     versus = versus_of(comparison)
     assert (versus.unit, versus.count, versus.is_spread_assumed) == ("pair", 3, False)
-    assert [note.what.values["pairs"] for note in comparison.notes if note.what.code == "runs_in_turn"] == [3]
+    assert [note.what.values["pairs"] for note in comparison.notes if note.what.code == "runs_in_one_order"] == [3]
     # The same runs, one side after the other, have the difference of two sessions in them.
     apart = versus_of(compared(before, after))
     assert (apart.unit, apart.count, apart.verdict) == ("session", 1, "unresolved") and apart.high > versus.high
@@ -265,30 +271,51 @@ def test_the_order_in_which_runs_were_measured_is_said():
         comparison = compared(timed[:2], timed[2:])
         # Whatever the order is, both sides are compared.
         assert versus_of(comparison).low is not None
-        assert "—" not in "".join(write_notes(comparison))
-        known = {note.what.code for note in comparison.notes}
-        return known & {"runs_apart", "runs_in_turn", "runs_overlap", "runs_without_time", "clock_set_back"}
+        codes = {note.what.code for note in comparison.notes} & ORDERS
+        assert all(sentence(note.what) in str(comparison_report(comparison, {}).notes) for note in comparison.notes)
+        return codes
 
     assert code([0, 600, 1200, 1800]) == code([1200, 1800, 0, 600]) == {"runs_apart"}
-    assert code([0, 1200, 600, 1800]) == {"runs_in_turn"}
+    assert code([0, 1200, 600, 1800]) == {"runs_in_one_order"}
+    assert code([0, 1800, 600, 1200]) == {"runs_in_turn"}
     assert code([0, 1200, 100, 1300]) == {"runs_overlap"}
     assert code([0, 1200, None, 1800]) == {"runs_without_time"}
     # The third ran last by the clock since the machine's boot, and first by the wall's.
     assert code([10_000, 10_600, 8_000, 11_800], [5_000, 5_600, 6_200, 6_800]) == {"clock_set_back"}
     # After a boot that clock begins anew.
-    assert code([10_000, 20_600, 10_600, 21_800], [9_000, 300, 9_600, 1_500]) == {"runs_in_turn"}
+    assert code([10_000, 20_600, 10_600, 21_800], [9_000, 300, 9_600, 1_500]) == {"runs_in_one_order"}
 
 
-def write_notes(comparison):
-    return [note.text if hasattr(note, "text") else str(note) for note in comparison_report(comparison, {}).notes]
+def test_two_machines_of_like_hardware_share_no_state():
+    """Their clocks since the boot, and runs at the same time, say nothing of each other."""
+    here, there = (
+        [run(f"{name}{day}", ms, seed=day, identity=b.identity(hostname_sha256=name * 64)) for day in range(3)]
+        for name, ms in (("a", 2.0), ("b", 2.6))
+    )
+    for up_days in ((100, 2), (2, 100)):
+        (a, c) = (
+            [
+                each._replace(times=RunTimes(day * 86_400.0, day * 86_400.0 + 300, (up + day) * 86_400.0))
+                for day, each in enumerate(runs)
+            ]
+            for runs, up in zip((here, there), up_days, strict=True)
+        )
+        comparison = compared(a, c)
+        assert (versus_of(comparison).verdict, versus_of(comparison).unit) == ("slower", "session")
+        assert {note.what.code for note in comparison.notes} & ORDERS == {"other_host"}
 
 
 def test_a_profile_says_when_it_was_measured():
     profile = b.profile(b.group("g", b.member("torch", 2.0)), created="2026-11-22T01:00:00+00:00")
-    times = RunTimes.of(profile)
-    assert times.begin_s == 1795309200 and times.end_s > times.begin_s
+    # A clock that was set back meanwhile gives no end before the begin.
+    assert RunTimes.of(profile)[:2] == (1795309200, 1795309200)
+    profile.state = b.StateSpan(
+        before=profile.state.before,
+        after=msgspec.structs.replace(profile.state.before, taken="2026-11-22T01:05:00+00:00"),
+    )
+    assert RunTimes.of(profile)[:2] == (1795309200, 1795309500)
     profile.created = "spring"
-    assert RunTimes.of(profile)[:2] == (None, None)
+    assert RunTimes.of(profile).begin_s is None
 
 
 def test_a_row_that_is_gone_does_not_pass_a_limit():

@@ -73,7 +73,6 @@ def until_decided(
     if check.status != "fail":
         return check
     return msgspec.structs.replace(check, status="not_checked", reason=reason("not_seen_again", looks=len(looks)))
-    return check
 
 
 def _is_beyond(looks: Sequence[Difference], limit_pct: float) -> bool:
