@@ -4,6 +4,7 @@ import pytest
 from kit.audit.audit import findings_of as audit
 from kit.audit.finding import Finding
 from kit.compare.fail_if_slower import limit_slow_downs
+from kit.compare.leaders import leaders_of
 from kit.compare.within import compare_within, round_ratios
 from kit.errors import KitError
 from kit.profile.launch import Fit, Phase
@@ -11,6 +12,7 @@ from kit.profile.schema import PART
 from kit.profile.store import read_profile
 from kit.report.answer import answer
 from kit.report.conclusions import group_sentences
+from kit.stats.verdict import Versus
 
 # Of the two pairs with the baseline one has an interval that leaves out 1, and an adjusted p above 0.05.
 NOT_SIGNIFICANT_SEED = 5
@@ -483,3 +485,29 @@ def test_unlike_members_beside_a_busy_program_have_no_verdict(other, is_judged):
     versus = next(row.versus for row in group.rows if row.versus is not None)
     assert (versus.verdict == "slower", group.leaders is not None) == (is_judged, is_judged)
     assert limit_slow_downs(compared(b.profile(b.group("g", *members))), 3).exit_code == (1 if is_judged else 5)
+
+
+def test_a_family_is_the_comparisons_with_the_baseline_and_the_fastest_two():
+    members = [b.member(name, ms) for name, ms in zip("abcde", (5.0, 4.0, 3.0, 2.0, 1.0), strict=True)]
+    rows = rows_of(b.profile(b.group("g", *members)))
+    assert {row.versus.comparisons for row in rows.values() if row.versus is not None} == {5}
+    chosen = compared(b.profile(b.group("g", *members)), baseline="e").groups[0].rows
+    assert {row.versus.comparisons for row in chosen if row.versus is not None} == {4}
+
+
+def test_beside_a_baseline_without_a_number_the_others_are_still_one_family():
+    dead = dict.fromkeys(range(8), b.reason("out_of_memory", signal="SIGKILL"))
+    members = [b.member("dead", failed_rounds=dead), *(b.member(name, 2.0, sd=0.02) for name in "abcdef")]
+    named = [compared(b.profile(b.group("g", *members), seed=seed)).groups[0].leaders is not None for seed in range(20)]
+    assert sum(named) <= 4
+
+
+@pytest.mark.parametrize(("contention_pct", "is_slower"), [(None, True), (45.0, False)])
+def test_a_cell_with_two_modes_that_others_disturbed_is_not_called_slower(contention_pct, is_slower):
+    class Disturbed:
+        def versus(self, key, other):
+            known = {"ratio": 1.5, "p_adjusted": 0.001, "modes": (1.2, 1.9), "contention_pct": contention_pct}
+            return Versus(verdict="unresolved", **known)
+
+    leaders = leaders_of(["a", "b"], Disturbed(), {"a": "a", "b": "b"})
+    assert (leaders is not None) == is_slower
