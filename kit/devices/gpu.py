@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -138,7 +137,7 @@ class Gpu(Device):
                 yield f"GPU {board.place} {subject}", fine, reason(codes[not fine], gpu=board.place)
 
     def _identity(self, board: nvml.Board) -> Accelerator:
-        memory, uuid, driver = board.ask("nvmlDeviceGetMemoryInfo"), board.ask("nvmlDeviceGetUUID"), None
+        memory, driver = board.ask("nvmlDeviceGetMemoryInfo"), None
         with suppress(board.nvml.NVMLError):
             driver = board.nvml.nvmlSystemGetDriverVersion()
         return Accelerator(
@@ -146,7 +145,7 @@ class Gpu(Device):
             model=board.ask("nvmlDeviceGetName") or "unnamed",
             memory_b=memory and int(memory.total),
             driver=driver,
-            uuid_sha256=uuid and hashlib.sha256(uuid.encode()).hexdigest(),
+            uuid_sha256=board.uuid_sha256(),
             device_id=board.bus_id(),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
 from kit.sensors.cuda import bus_id
+from kit.sensors.measured_lag import Lags, measured_lags
 from kit.sensors.protocol import Sensor, now_ns
 
 # Of the energy counter: fine against the 20 to 100 ms of known boards, and coarse enough to leave the CPU to others.
@@ -64,6 +66,11 @@ class Board(NamedTuple):
             return getattr(self.nvml, call)(self.handle, *arguments)
         except self.nvml.NVMLError:
             return None
+
+    def uuid_sha256(self) -> str | None:
+        """Return the hash of the board's UUID."""
+        uuid = self.ask("nvmlDeviceGetUUID")
+        return uuid and hashlib.sha256(uuid.encode()).hexdigest()
 
     def bus_id(self) -> str | None:
         """Return the PCI bus id as CUDA writes it."""
@@ -117,7 +124,8 @@ def open_sampled() -> list[Sensor]:
             name="nvml.energy", quantity="energy", unit="J", scope="GPU boards", source="NVML", status="measured"
         )
         return [Sensor(report, boards)]
-    sensors = [sensor for board in boards for sensor in _sensors_of(board)]
+    lags = measured_lags()
+    sensors = [sensor for board in boards for sensor in _sensors_of(board, lags)]
     counters = [sensor for sensor in sensors if sensor.report.quantity == "energy" and sensor.is_available]
     if counters:  # the boards of one machine are alike
         period_ns = update_period_ns(lambda: counters[0].read().value)
@@ -126,9 +134,9 @@ def open_sampled() -> list[Sensor]:
     return sensors
 
 
-def _sensors_of(board: Board) -> list[Sensor]:
+def _sensors_of(board: Board, lags: Lags) -> list[Sensor]:
     nvml, place, handle = board
-    bus = board.bus_id()
+    bus, uuid = board.bus_id(), board.uuid_sha256()
 
     def sensor(
         name: str,
@@ -149,7 +157,7 @@ def _sensors_of(board: Board) -> list[Sensor]:
             counter=unit in ("J", "ns"),
             update_period_ns=update_period_ns,
             mean_over_ns=mean_over_ns,
-            lag_max_ns=LAG_MAX_NS if unit in ("J", "W") else None,
+            lag_max_ns=lags.get((uuid or "", name), LAG_MAX_NS) if unit in ("J", "W") else None,
             device_id=bus,
         )
         try:  # what a board does not answer now is unavailable for the whole run

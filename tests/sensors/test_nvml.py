@@ -1,16 +1,20 @@
 """Against a stand-in for the vendor's library, below pynvml."""
 
+import hashlib
+import json
 import time
 
 import msgspec
 import pynvml
 import pytest
 
+from kit.errors import KitError
 from kit.profile.identity import Accelerator, AcceleratorState
 from kit.profile.reason import Reason
 from kit.profile.sensor import Energy, SensorReport, SensorSummary
 from kit.report.sentences import REASONS
 from kit.sensors import nvml
+from kit.sensors.measured_lag import measured_lags
 
 READ_ALL = """
 import sys, msgspec
@@ -49,6 +53,31 @@ def test_every_quantity_of_a_board(in_nvml_process):
     assert report.counter
     assert report.update_period_ns == pytest.approx(100_000_000, rel=0.2)
     assert all(report.sampled for report, _ in readings.values())
+
+
+def test_the_lag_that_a_self_test_measured_on_the_very_board_is_what_its_joules_allow_for(in_nvml_process, tmp_path):
+    uuid = hashlib.sha256(b"GPU-stand-in-0").hexdigest()
+    bus = read_all(in_nvml_process)["nvml.0.energy"][0].device_id
+    file = tmp_path / "hardware-gpu.json"
+    for of_board, lag_ns in ((uuid, 170_000_000), ("0" * 64, nvml.LAG_MAX_NS)):
+        lags = [{"lag_low_ns": -30_000_000, "lag_high_ns": high_ns} for high_ns in (110_000_000, 120_000_000)]
+        responses = [{"sensor": "nvml.0.energy", "device_id": bus} | lag for lag in lags]
+        identity = {"accelerators": [{"device_id": bus, "uuid_sha256": of_board}]}
+        file.write_text(json.dumps({"identity": identity, "responses": responses}))
+        readings = read_all(in_nvml_process, KIT_BOARD_FILE=str(file))
+        assert readings["nvml.0.energy"][0].lag_max_ns == lag_ns
+        # Of power that file tells nothing.
+        assert readings["nvml.0.power"][0].lag_max_ns == nvml.LAG_MAX_NS
+
+
+@pytest.mark.parametrize("content", [None, "", "{}", "[1]"])
+def test_a_board_file_that_is_none_is_one_line(monkeypatch, tmp_path, content):
+    file = tmp_path / "hardware-gpu.json"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setenv("KIT_BOARD_FILE", str(file))
+    with pytest.raises(KitError, match=f"^KIT_BOARD_FILE is {file}: [^\n]*; give that file, or unset KIT_BOARD_FILE$"):
+        measured_lags()
 
 
 def test_power_falls_back_to_the_older_call_and_says_so(in_nvml_process):

@@ -1,0 +1,43 @@
+"""How long a board's sensors lag, as `kit selftest --device gpu` measured it there."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from kit.errors import KitError
+
+# The file that the self-test kept.
+VARIABLE = "KIT_BOARD_FILE"
+# Planted lags of 0 to 0.5 s came back to 0.04 s (docs/selftest.md).
+LAG_ERROR_NS = 50_000_000
+# A reading that is early is as wrong by it as one that is late.
+FIELDS = ("lag_low_ns", "lag_high_ns")
+
+Lags = dict[tuple[str, str], int]  # (SHA-256 of a board's UUID, what its sensor tells) -> nanoseconds at most
+
+
+def measured_lags() -> Lags:
+    """Return the largest lag that any load showed of each sensor, with the error of its measurement; empty: no file.
+
+    Raises:
+        KitError: the variable names what is no such file.
+    """
+    path = os.environ.get(VARIABLE)
+    if not path:
+        return {}
+    lags: Lags = {}
+    try:
+        record = json.loads(Path(path).read_text())
+        boards = {board["device_id"]: board["uuid_sha256"] for board in record["identity"]["accelerators"]}
+        for response in record["responses"]:
+            known_ns = [abs(response[field]) for field in FIELDS if response.get(field) is not None]
+            uuid = boards.get(response.get("device_id"))
+            if known_ns and uuid:
+                key = (uuid, response["sensor"].rpartition(".")[2])
+                lags[key] = max(lags.get(key, 0), max(known_ns) + LAG_ERROR_NS)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not what `kit selftest --device gpu` keeps"
+        raise KitError(f"{VARIABLE} is {path}: {why}; give that file, or unset {VARIABLE}") from None
+    return lags
