@@ -271,6 +271,12 @@ def usable_cpus(launch: Launch) -> int:
     return 0 if launch.threads is None else len(launch.threads.cpus)
 
 
+def threads_of(cell: Cell, launch: Launch) -> int:
+    """Return how many CPUs a cell can use at once: one for each thread, one on an accelerator's host."""
+    cpus = usable_cpus(launch)
+    return 1 if cell.device != "cpu" else min(cpus, cpus if launch.threads is None else launch.threads.requested)
+
+
 def _taken_ns(cell: Cell, launch: Launch, blocks: Blocks) -> tuple[Floats, Floats, Floats]:
     """Return CPU time of others, time that the hypervisor took, and the CPUs' time, of each block; nan: not counted.
 
@@ -282,8 +288,7 @@ def _taken_ns(cell: Cell, launch: Launch, blocks: Blocks) -> tuple[Floats, Float
     others_ns = busy_ns - own_ns - np.nan_to_num(_counter(blocks, CHILDREN))
     stolen_ns = np.maximum(0.0, np.nan_to_num(steal_ns))
     capacity_ns = np.asarray(blocks.span_ns, np.float64) * (usable_cpus(launch) or np.nan)
-    cpus = usable_cpus(launch)
-    threads = 1 if cell.device != "cpu" else min(cpus, cpus if launch.threads is None else launch.threads.requested)
+    cpus, threads = usable_cpus(launch), threads_of(cell, launch)
     if threads < cpus:
         # Its own time and the idle time together are what it could have had.
         could_have_ns = capacity_ns - others_ns - stolen_ns

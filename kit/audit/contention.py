@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kit.audit.clean_cycles import CHILDREN
+from kit.audit.clean_cycles import CHILDREN, IDLE_MOST, threads_of
 from kit.audit.finding import Severity
 from kit.audit.launch_arrays import Place, counted
 from kit.audit.rule import Member, Outcome, rule, why_unread
+from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Value, reason
 
@@ -25,9 +26,6 @@ TAKEN_LEAST_PCT = 10.0
 # rounds only narrowed that: from here on there is no verdict between them. At 17 % verdicts of the reference profiles
 # are those of quiet runs.
 TAKEN_BAD_PCT = 25.0
-# Of the CPUs' time in a block: below, there was no CPU to be had. The kernel counts in ticks of 10 ms, and 0.25 s on
-# two CPUs are 50.
-IDLE_SHARE_MAX = 0.05
 NO_QUOTA_POSSIBLE = ("no_throttling_count",)
 
 
@@ -55,8 +53,8 @@ class CpuLoss(NamedTuple):
         return self.contention_pct >= TAKEN_LEAST_PCT
 
 
-def cpu_loss(launches: Collection[Launch], within: Collection[Place] | None = None) -> CpuLoss | None:
-    """Return what these launches of one cell lost in their blocks, or in some; None where their CPUs are not known."""
+def cpu_loss(cell: Cell, launches: Collection[Launch], within: Collection[Place] | None = None) -> CpuLoss | None:
+    """Return what these launches of a cell lost in their blocks, or in some; None where their CPUs are not known."""
     cpus = next((len(launch.threads.cpus) for launch in launches if launch.threads is not None), 0)
     if not cpus:
         return None
@@ -72,8 +70,13 @@ def cpu_loss(launches: Collection[Launch], within: Collection[Place] | None = No
         children = counted(launches, "process.cpu_ns", "machine.busy_ns", "machine.steal_ns", CHILDREN, within=within)
         own_ns = own_ns if children is None or len(children.steps) < len(own_ns) else own_ns + children.values[-1]
         capacity_ns = blocks.span_ns * cpus
-        # Where a CPU was idle, the scheduler had one to give: nothing was taken.
-        full = capacity_ns - busy_ns - steal_ns < IDLE_SHARE_MAX * capacity_ns
+        # Where the cell's CPUs and those that were idle are all that its threads can use, nothing was taken.
+        threads = min(threads_of(cell, launch) for launch in launches if launch.threads is not None)
+        if threads < cpus:
+            could_have_ns = capacity_ns - steal_ns - (busy_ns - own_ns)
+            full = could_have_ns < (1 - IDLE_MOST) * capacity_ns * threads / cpus
+        else:
+            full = capacity_ns - steal_ns - busy_ns < IDLE_MOST * capacity_ns
         # Ticks may miss the member's own time in one block and count it twice in the next: clipped when summed up.
         others_pct = max(0.0, 100 * float(np.sum((busy_ns - own_ns)[full]) / capacity_ns.sum()))
         steal_pct = 100 * float(np.sum(steal_ns[full]) / capacity_ns.sum())
@@ -83,7 +86,7 @@ def cpu_loss(launches: Collection[Launch], within: Collection[Place] | None = No
 @rule("member", worst="warning")
 def throttled(member: Member) -> Outcome:
     """Find cells that a quota kept from their CPUs."""
-    lost = member.once((cpu_loss, member.key), lambda: cpu_loss(member.launches.values()))
+    lost = member.once((cpu_loss, member.key), lambda: cpu_loss(member.cell, member.launches.values()))
     if lost is None or lost.throttled_pct is None:
         why = why_unread(member.profile, "cgroup.throttled_ns")
         # A group that counts no throttling can have no quota: nothing was throttled.
@@ -99,7 +102,7 @@ def throttled(member: Member) -> Outcome:
 def contention(member: Member) -> Outcome:
     """Find cells whose CPUs others took; a note where enough cycles without them remain."""
     launches = member.all_launches.values()
-    lost = member.once((cpu_loss, contention, member.key), lambda: cpu_loss(launches))
+    lost = member.once((cpu_loss, contention, member.key), lambda: cpu_loss(member.cell, launches))
     if lost is None or lost.others_pct is None:
         return why_unread(member.profile, "process.cpu_ns", "machine.busy_ns")
     if not lost.is_contended:

@@ -382,7 +382,7 @@ def scope_larger_than_member(member: Member) -> Outcome:
     if member.cell.device != "cpu":
         return None  # a shared board's joules are refused
     threads = next((launch.threads for launch in member.launches.values() if launch.threads is not None), None)
-    cpus, lost = member.profile.identity.cpu.cores_logical, cpu_loss(member.all_launches.values())
+    cpus, lost = member.profile.identity.cpu.cores_logical, cpu_loss(member.cell, member.all_launches.values())
     if threads is None or cpus is None or lost is None:
         return why_unread(member.profile, "process.cpu_ns", "machine.busy_ns")
     if len(threads.cpus) >= cpus and not lost.is_contended:

@@ -75,7 +75,7 @@ def modes_of(member: Member) -> Modes | None:
     parted = counted and fast_faults <= FEW_FAULTS_SHARE * slow_faults
     parted = parted and slow_faults / float(np.median(cpu_ms[slow])) >= FAULTS_LEAST_PER_CPU_MS
     if not parted:
-        lost = cpu_loss(member.launches.values(), {place for place in blocks if is_slow[place]})
+        lost = cpu_loss(member.cell, member.launches.values(), {place for place in blocks if is_slow[place]})
         if lost is not None and lost.is_contended:  # these blocks are slow because others had the CPUs
             return None
     return Modes(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kit.compare.fleet import Absent, Fleet, Node, NodeRun
     from kit.fleet.nodes import FleetNode
 
-EXIT_SLOW, EXIT_ABSENT, EXIT_SUSPECT = 1, 3, 5
+EXIT_SLOW, EXIT_ABSENT, EXIT_NOTHING_COMPARED, EXIT_SUSPECT = 1, 3, 4, 5
 # Fewer are read in the time that processes take to start.
 PARALLEL_LEAST, CHUNK = 64, 16
 SCHEDULERS = ("squeue", "slurm", "ssh", "local")
@@ -61,7 +61,8 @@ def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: s
     A node that is slower by one profile is a suspect. It is measured once more, and is slow where that says so again.
 
     Exit 0: no node is slow; 1: one is; 5: none is, and one is a suspect that has no second profile; 3: neither, and
-    some node gave no whole profile. docs/fleet.md has more.
+    some node gave no whole profile; 4, of --from: no node has another to be
+    compared with. docs/fleet.md has more.
     """
     from kit.report.fleet import fleet_report
 
@@ -76,7 +77,9 @@ def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: s
         return EXIT_SLOW
     if any(node.is_suspect for node in judged.nodes):
         return EXIT_SUSPECT
-    return EXIT_ABSENT if judged.absent or any(node.failed or node.interrupted for node in judged.nodes) else 0
+    if judged.absent or any(node.failed or node.interrupted for node in judged.nodes):
+        return EXIT_ABSENT
+    return 0 if judged.is_compared or not given else EXIT_NOTHING_COMPARED
 
 
 def _measured(

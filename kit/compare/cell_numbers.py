@@ -92,7 +92,7 @@ def numbers_of(
     compile_ns = [ns for launch in good if (ns := compile_first_ns(launch))]
     sustained = sustained_step(good)
     energy = energy_numbers(cell, [launch for launch in launches if launch.failure is None])
-    lost = cpu_loss(good)
+    lost = cpu_loss(cell, good)
     contention_pct = lost.contention_pct if lost is not None and lost.is_contended else None
     start_ns = [start for launch in good if (start := _start_ns(launch, processes)) is not None]
     return Numbers(
@@ -182,12 +182,12 @@ def counters_per_step(launches: Sequence[Launch]) -> dict[str, float]:
     return {name: blocks.per_step[0] for name in names if (blocks := counted(launches, name)) is not None}
 
 
-def launch_marks(launch: Launch) -> list[Reason]:
+def launch_marks(cell: Cell, launch: Launch) -> list[Reason]:
     """Return what one launch was marked with when it ran, and what its counters say."""
     if not launch.gave_number:
         return []
     marks = {mark.code: mark for mark in launch.marks}
-    lost, recompiles, certificate = cpu_loss([launch]), launch.recompiles, launch.certificate
+    lost, recompiles, certificate = cpu_loss(cell, [launch]), launch.recompiles, launch.certificate
     if lost is not None and lost.is_throttled:
         marks["throttled"] = reason("throttled", share_pct=lost.throttled_pct or 0.0)
     elif lost is not None and lost.is_contended:

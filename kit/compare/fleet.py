@@ -91,6 +91,11 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     absent: list[Absent] = []
     repeated: list[str] = []  # labels of profiles that are a copy of another
 
+    @property
+    def is_compared(self) -> bool:
+        """Whether any node could be compared with another."""
+        return any(node.nodes_of_kind > 1 and node.cells for node in self.nodes)
+
 
 def reduce_node(label: str, profile: Profile) -> NodeRun:
     """Return what is kept of a profile."""

@@ -13,7 +13,7 @@ from kit.compare.rows import EnergyNumbers, GroupRows, Headline, Note, Row
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import AXES, Cell
 from kit.profile.launch import SYNTHETIC
-from kit.profile.reason import Reason, reason
+from kit.profile.reason import Reason, Value, reason
 from kit.profile.schema import CellResult, Profile
 from kit.stats.rounds import By
 from kit.stats.runs import SESSIONS_FOR_SPREAD, SESSIONS_SD
@@ -22,6 +22,8 @@ from kit.workloads.operations import is_operation
 
 # Of boards' sensors against external meters (docs/sensors.md). Of processors' no such range is known here.
 GAIN_LOW_PCT, GAIN_HIGH_PCT = -8, 13
+# Notes on cycles, of which a run has one each.
+SUMMED = ("cycles_left_out", "no_clean_round", "no_round_alone", "disturbed_cycles_count")
 # "sha256:" and what tells images apart, as `docker images` shows it.
 DIGEST_SHOWN = len("sha256:") + 12
 
@@ -306,13 +308,24 @@ def _images(profile: Profile) -> list[Note]:
 
 
 def deduplicated(notes: Sequence[Note]) -> list[Note]:
-    """Return each note once, those of one kind together."""
+    """Return each note once, those of one kind together; of runs' cycles one with the sums over the runs."""
     kept: dict[str, list[Note]] = {}
     for note in notes:
         alike = kept.setdefault(note.what.code, [])
-        if note not in alike:
+        if note.what.code in SUMMED and alike:
+            alike[0] = Note(what=_summed(alike[0].what, note.what))
+        elif note not in alike:
             alike.append(note)
     return [note for alike in kept.values() for note in alike]
+
+
+def _summed(first: Reason, second: Reason) -> Reason:
+    """Return the counts of two runs together, with the labels of both."""
+    values: dict[str, Value] = {}
+    for name, value in first.values.items():
+        other = second.values[name]
+        values[name] = value + other if isinstance(value, int) and isinstance(other, int) else f"{value}, {other}"
+    return reason(first.code, **values)
 
 
 def parity_notes(cells: Sequence[CellResult]) -> list[Note]:

@@ -95,7 +95,9 @@ class Pairs:
         place = (key, None if part is None else part.key)
         if place not in self._contention:
             measured = [launch for launch in self._launches[key] if launch.gave_number]
-            lost = cpu_loss([launch for launch in measured if part is None or launch.group == part.key])
+            lost = cpu_loss(
+                self._cells[key], [launch for launch in measured if part is None or launch.group == part.key]
+            )
             self._contention[place] = 0.0 if lost is None else lost.contention_pct
         return self._contention[place]
 

@@ -81,7 +81,7 @@ class WholeGroup(NamedTuple):
             name=self.names[key],
             numbers=numbers,
             facts=cell_facts(result.launches, self.counted.profile),
-            marks=[mark for launch in launches for mark in launch_marks(launch)] if details else [],
+            marks=[mark for launch in launches for mark in launch_marks(result.cell, launch)] if details else [],
             failure=first_failure(result.launches),
         )
 
@@ -123,8 +123,10 @@ class RunTimes(NamedTuple):
         launches = [launch for result in profile.cells for launch in result.launches if launch.phases]
         first_round = min((launch.round for launch in launches), default=0)
         begins_ns = [launch.phases[0].begin_ns for launch in launches if launch.round == first_round]
-        after = profile.state.after
-        begin_s = _seconds(profile.created)
+        before, after = profile.state.before, profile.state.after
+        # `created` has whole seconds, and the next of two runs may begin in the second in which the first ends.
+        begins_s = [_seconds(profile.created), _seconds(before.taken)]
+        begin_s = max(begins_s, key=lambda known: known or 0.0) if None not in begins_s else begins_s[0]
         ends_s = [begin_s, None if after is None else _seconds(after.taken)]
         end_s = max((known for known in ends_s if known is not None), default=None)
         return cls(begin_s, end_s, min(begins_ns) / 1e9 if begins_ns else None)

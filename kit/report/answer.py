@@ -128,6 +128,9 @@ def _same(versus: Versus, ratio: float, low: float, high: float) -> str:
 
 def _unresolved(versus: Versus, ratio: float, low: float, high: float) -> str:
     if low <= 1 <= high or (versus.p_adjusted is not None and versus.p_adjusted <= ALPHA):
+        if high / low > DISAGREEING and versus.unit != "round":
+            # It is wide by what is assumed of sessions, or by what others took.
+            return f"unresolved ({_point(ratio)}, {counted(versus.count, versus.unit)})"
         if high / low > DISAGREEING and versus.count > 1:
             return f"unresolved: {versus.unit}s disagree ({_point(ratio)})"
         return _within(low, high)

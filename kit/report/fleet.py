@@ -54,7 +54,12 @@ def _headline(fleet: Fleet) -> str:
     profiles = sum(len(node.profiles) for node in fleet.nodes)
     parts = [f"{counted(len(fleet.nodes), 'node')}", counted(profiles, "profile")]
     standing = ("slow", SUSPECT, ONCE_WORDS["slower"], "fast", ONCE_WORDS["faster"])
-    parts += [f"{counts[word]} {word}" for word in standing if counts[word]] or ["none stands out"]
+    alone = (
+        "none stands out"
+        if fleet.is_compared
+        else "nothing to compare: no node shares its kind and a cell with another"
+    )
+    parts += [f"{counts[word]} {word}" for word in standing if counts[word]] or [alone]
     names = {node.name for node in fleet.nodes}
     unfinished = sum(node.name in names for node in fleet.absent)
     parts += [

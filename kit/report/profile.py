@@ -215,7 +215,7 @@ def _launch(measured: MeasuredLaunch) -> list[str]:
         known(numbers.samples_per_s, number),
         known(numbers.peak_memory_b, size),
     ]
-    return [*measured.head, board, *values, ", ".join(sentence(mark) for mark in launch_marks(launch))]
+    return [*measured.head, board, *values, ", ".join(sentence(mark) for mark in launch_marks(result.cell, launch))]
 
 
 def _record(measured: MeasuredLaunch) -> dict[str, object]:
@@ -225,7 +225,7 @@ def _record(measured: MeasuredLaunch) -> dict[str, object]:
     record: dict[str, object] = {"cell": result.key, "group": launch.group, "round": launch.round + 1}
     record |= {name: getattr(numbers, name) for name in ("step_ns", "latency_ns", "samples_per_s", "peak_memory_b")}
     record |= {"board": " ".join(launch.device_ids), "p95_ns": launch.p95_ns, "p99_ns": launch.p99_ns}
-    record["marks"] = " ".join(mark.code for mark in launch_marks(launch))
+    record["marks"] = " ".join(mark.code for mark in launch_marks(result.cell, launch))
     record["failure"] = None if launch.failure is None else sentence(launch.failure.reason)
     record |= {f"phase {name}_ns": value for name, value in numbers.phases_ns.items()}
     return record | {f"{name} per step": value for name, value in numbers.counters.items()}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -81,6 +82,12 @@ def over_runs(
     if len(pairs) >= SESSIONS_FOR_SPREAD:
         difference = over_rounds([run_a.log - run_b.log for run_a, run_b in pairs])
         assert difference is not None
+        # What was left over of the CPUs may differ between the sides in all pairs alike.
+        contended = [_of_contention([pair[side] for pair in pairs]) for side in (0, 1)]
+        if any(parts for parts in contended):
+            parts = [(difference.se**2, difference.df), *contended[0], *contended[1]]
+            variance, df = _combined(parts)
+            difference = replace(difference, se=math.sqrt(variance), df=df)
     else:
         sides = [[[pair[side]] for pair in pairs] for side in (0, 1)] if pairs else [sessions_of(a), sessions_of(b)]
         difference, is_assumed = _over_sessions(sides, same_hardware=same_hardware)
@@ -231,8 +238,14 @@ def _of_rounds(runs: Sequence[RunLevel]) -> tuple[float, float]:
     for run in runs:
         is_known = run.se is not None and run.rounds >= ROUNDS_TO_SPREAD
         parts.append((run.se or 0.0, run.rounds - 1.0) if is_known else (max(ROUNDS_SD, run.se or 0.0), SESSIONS_SD_DF))
-        parts.append((-math.log1p(-min(run.contention, CONTENTION_MAX)), SESSIONS_SD_DF))
-    return _combined([(se**2 / len(runs) ** 2, df) for se, df in parts if se])
+    variances = [(se**2 / len(runs) ** 2, df) for se, df in parts if se]
+    return _combined([*variances, *_of_contention(runs)])
+
+
+def _of_contention(runs: Sequence[RunLevel]) -> list[tuple[float, float]]:
+    """Return what others' share of the CPUs adds to the variance of the mean, with its degrees of freedom."""
+    losses = [-math.log1p(-min(run.contention, CONTENTION_MAX)) for run in runs]
+    return [(loss**2 / len(runs) ** 2, SESSIONS_SD_DF) for loss in losses if loss]
 
 
 def _combined(variances: Sequence[tuple[float, float]]) -> tuple[float, float]:

@@ -338,3 +338,18 @@ def test_the_audit_sees_the_cycles_that_count_and_contention_all_that_finished()
     assert (finding.code, finding.severity) == ("cycles_left_out", "note")
     assert (finding.values["cycles"], finding.values["left_out"]) == (48, 15)
     assert {finding.code for finding in findings_of(built, all_cycles=True)} == {"contention"}
+
+
+def test_what_another_cpu_was_busy_with_takes_nothing_from_one_thread():
+    """Clean cycles, the mark of a launch and the verdict between unlike cells follow one rule."""
+
+    def on_one_thread(launch):
+        b.beside_others(0.5, cpus=1.0)(launch)
+        launch.threads = Threads(requested=1, reported=1, reason=None, cpus=[0, 1])
+
+    members = [b.member(name, ms, change=on_one_thread) for name, ms in (("torch", 4.0), ("jax", 2.0))]
+    profile = b.profile(b.group("g", *members))
+    rows = compare_within("p", profile).groups[0].rows
+    assert {row.versus.verdict for row in rows if row.versus is not None} == {"faster"}
+    assert all(row.numbers.contention_pct is None for row in rows)
+    assert not [mark for row in rows for mark in row.marks if mark.code == "contended"]

@@ -314,6 +314,10 @@ def test_a_profile_says_when_it_was_measured():
         after=msgspec.structs.replace(profile.state.before, taken="2026-11-22T01:05:00+00:00"),
     )
     assert RunTimes.of(profile)[:2] == (1795309200, 1795309500)
+    # A run that is planned in the second in which the one before ends begins with its first state.
+    later = msgspec.structs.replace(profile.state.before, taken="2026-11-22T01:00:00.750000+00:00")
+    profile.state = b.StateSpan(before=later, after=profile.state.after)
+    assert RunTimes.of(profile).begin_s == 1795309200.75
     profile.created = "spring"
     assert RunTimes.of(profile).begin_s is None
 

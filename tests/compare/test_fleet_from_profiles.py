@@ -189,3 +189,10 @@ def test_it_exits_by_slow_nodes_and_suspects_and_by_what_is_missing(folder, tmp_
         if path.name not in left_out:
             (tmp_path / path.name).write_bytes(path.read_bytes())
     assert fleet_command(tmp_path, "--from", ".").return_value == code
+
+
+def test_where_no_node_has_another_of_its_kind_nothing_was_compared(folder, tmp_path):
+    path = next(iter(sorted(folder.glob("*.json"))))
+    (tmp_path / path.name).write_bytes(path.read_bytes())
+    done = fleet_command(tmp_path, "--from", ".")
+    assert done.return_value == 4 and "nothing to compare" in done.stdout

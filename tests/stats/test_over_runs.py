@@ -246,3 +246,13 @@ def test_runs_that_follow_each_other_are_one_session_and_three_sessions_show_the
         versus = over_runs(*sides, same_hardware=True)
         assert (versus.verdict, versus.unit, versus.count) == (verdict, "session", count)
         assert versus.is_spread_assumed == (count == 1)
+
+
+def test_what_others_took_widens_the_interval_of_pairs_too():
+    quiet, beside = (
+        [[run._replace(contention=contention) for run in side] for side in in_turn("ABBAABBA", [0.18, 0, 0, 0.2] * 2)]
+        for contention in (0.0, 0.6)
+    )
+    quiet, beside = (over_runs(*sides, same_hardware=True) for sides in (quiet, beside))
+    assert quiet.verdict == "slower" and quiet.unit == beside.unit == "pair"
+    assert beside.verdict == "unresolved" and beside.high / beside.low > 2 * quiet.high / quiet.low
