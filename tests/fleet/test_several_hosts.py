@@ -70,7 +70,9 @@ def test_a_node_that_dies_is_named_and_another_allocation_resumes(job, tmp_path)
     assert {(failure.reason.values["rank"], failure.reason.values["host"]) for failure in failures[1:]} == {(1, "n2")}
     assert waited(lambda: state_of("n1") == state_of("n2") == "idle")
     assert job("run", "--resume", "--out", "two.json").wait(ENDS_S) == 0, output(tmp_path)
-    assert failures_of(tmp_path / "two.json") == [None] * 3
+    # Rounds that others disturbed are measured again.
+    resumed = failures_of(tmp_path / "two.json")
+    assert set(resumed) == {None} and len(resumed) >= 3
     assert ranks_on_n2() == []
 
 
