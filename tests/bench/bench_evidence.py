@@ -101,7 +101,7 @@ def measure_pieces(folder, minutes):
         suite = folder / f"{kind}-{backend}.toml"
         suite.write_text(suite_of(kind, backend))
         words = [str(suite), "--data", "synthetic"]
-        words += ["--budget", "10m", "--until-precision", "0.01"] if kind == "ten" else []
+        words += ["--budget", "600", "--until-precision", "0.1"] if kind == "ten" else []
         path = folder / f"{name}.json"
         measure(path, words)
         KEPT.parent.mkdir(parents=True, exist_ok=True)

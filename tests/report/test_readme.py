@@ -3,7 +3,6 @@
 import io
 import re
 
-import pytest
 from click.testing import CliRunner
 
 from kit.audit.audit import findings_of as audit
@@ -15,7 +14,6 @@ from kit.profile.store import read_profile
 from kit.report.comparison import comparison_report
 from kit.report.formats import write
 from kit.report.suite import suite_report
-from kit.stats.verdict import OTHERS_MOST
 from kit.suites.suite import load_suite
 
 PROFILE = "profiles/reference/cpu-xeon-2-vcpu-quick.json"
@@ -43,13 +41,6 @@ def test_its_audit_is_that_of_the_profile(request):
     root = request.config.rootpath
     shown = CliRunner().invoke(app, ["audit", str(root / PROFILE)], standalone_mode=False)
     assert shown.stdout in blocks(root), f"paste what `kit audit {PROFILE}` prints"
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
-def test_it_says_of_other_programs_what_the_rule_in_force_does(request, page):
-    text = (request.config.rootpath / page).read_text(encoding="utf-8")
-    assert f"more than {100 * OTHERS_MOST:g} % of the CPUs" in text
-    assert "method.md#cycles-that-count" in text
 
 
 def blocks(root):
