@@ -10,7 +10,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[1]
 
 
-def kit(folder: Path, *words: object, under=(), timeout_s=200, **environment: str) -> subprocess.CompletedProcess:
+def kit(folder: Path, *words: object, under=(), timeout_s=600, **environment: str) -> subprocess.CompletedProcess:
     """Run the command in a folder. `under`: what starts it; `environment` is added to this process'."""
     return subprocess.run(
         [*under, sys.executable, "-m", "kit", *map(str, words)],

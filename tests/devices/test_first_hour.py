@@ -255,7 +255,9 @@ def test_each_planted_fault_fails_by_its_name(first_hour):
         "members_together", "targets", "device_clock",
     }  # fmt: skip
     (lag,) = [check for check in record["checks"] if check["code"] == "sensor_lag" and "energy" in check["subject"]]
-    assert lag["values"]["window_ns"] == pytest.approx(1e9, rel=0.15)
+    # Half of the window is the lag that joules allow for. Beside other programs the fit trades window for delay.
+    assert lag["values"]["lag_ns"] == pytest.approx(5e8, abs=1.5e8)
+    assert lag["values"]["window_ns"] == pytest.approx(1e9, rel=0.5)
     (gain,) = [check for check in record["checks"] if check["code"] == "sensor_gain"]
     assert gain["values"]["gain"] == pytest.approx(0.8, rel=0.06)
 
