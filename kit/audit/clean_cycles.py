@@ -6,7 +6,7 @@
                              ✓     ✓     –     –     ✓     ✓      a cycle counts when each of its blocks is clean
 
 The rule reads counters of the machine; it never reads how long a step took. So it does not favour the cell that happens
-to be fast: docs/method.md has the argument, its simulation and measurements.
+to be fast: docs/explanation/method.md has the argument, its simulation and measurements.
 """
 
 from __future__ import annotations

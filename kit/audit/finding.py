@@ -21,7 +21,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule says of a cell in a group, of a whole group, of a profile, or of several."""
 
-    code: str  # of its sentence, and with hyphens its section of docs/audit.md
+    code: str  # of its sentence, and with hyphens its section of docs/reference/audit/index.md
     severity: Severity
     values: dict[str, Value] = {}  # the evidence, units in their names
     rank: float = 0.0  # percent of the time that it concerns: of like severity, the larger is told first
@@ -35,7 +35,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def anchor(self) -> str:
-        """The section of docs/audit.md."""
+        """The section of docs/reference/audit/index.md."""
         return self.code.replace("_", "-")
 
     @property

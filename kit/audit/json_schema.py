@@ -1,4 +1,4 @@
-"""The JSON Schema of `kit audit --json`: python -m kit.audit.json_schema > docs/audit.schema.json."""
+"""The JSON Schema of `kit audit --json`: python -m kit.audit.json_schema > docs/reference/audit.schema.json."""
 
 import sys
 

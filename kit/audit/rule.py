@@ -4,7 +4,7 @@
     def stalls(member: Member) -> Outcome:
         return a Finding, a Reason: what is missing, or None: nothing found
 
-To add one, write it in a file of this folder, its sentence in `kit.report.sentences` and its section in docs/audit.md.
+To add one, write it in a file of this folder, its sentence in `kit.report.sentences` and its section in docs/reference/audit/index.md.
 """
 
 from __future__ import annotations

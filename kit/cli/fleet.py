@@ -62,7 +62,7 @@ def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: s
 
     Exit 0: no node is slow; 1: one is; 5: none is, and one is a suspect that has no second profile; 3: neither, and
     some node gave no whole profile; 4, of --from: no node has another to be
-    compared with. docs/fleet.md has more.
+    compared with. docs/how-to/cluster.md has more.
     """
     from kit.report.fleet import fleet_report
 

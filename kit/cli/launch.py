@@ -67,7 +67,7 @@ def launch(
 
     `kit launch gpu selftest` checks the board, its sensors and clocks there, as `kit selftest --device gpu` does.
 
-    Whatever else `kit run --help` lists may follow, --out and --resume, too. Other machines: docs/fleet.md.
+    Whatever else `kit run --help` lists may follow, --out and --resume, too. Other machines: docs/how-to/cluster.md.
     """
     from kit.engine.container_run import as_line as line_of
 

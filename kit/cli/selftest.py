@@ -34,7 +34,7 @@ def selftest(*, path: Path | None, device: str | None, format_name: str, **optio
     """Measure one cell as two like members and with injected delays of 1, 2, 3 and 5 %; say which were found.
 
     With --device gpu or tpu: check boards, sensors, waits, clocks, memory, joules and parity there, in at most 20
-    minutes; the answer is a table and a JSON file that can be sent (docs/tested-on.md).
+    minutes; the answer is a table and a JSON file that can be sent (docs/trust/tested-on.md).
     """
     from kit.profile.store import read_profile
 
@@ -96,7 +96,7 @@ def _first_hour(device: str, backend: str | None, data: str, out: str | None, fo
     with stop.deferring_interrupts():
         record = first_hour(bench, device, keep)
     print_report(hardware_report(record), format_name)
-    click.echo(f"kit: kept in {written}; docs/tested-on.md says how to send it", err=True)
+    click.echo(f"kit: kept in {written}; docs/trust/tested-on.md says how to send it", err=True)
     if record.interrupted:
         return EXIT_INTERRUPTED
     return int(any(check.status == "fail" for check in record.checks))

@@ -1,6 +1,6 @@
 """The JSON Schema of a document, made from the structures that read and write it; run: that of the profile.
 
-python -m kit.profile.json_schema > docs/profile.schema.json
+python -m kit.profile.json_schema > docs/reference/profile.schema.json
 """
 
 from __future__ import annotations

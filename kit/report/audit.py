@@ -2,7 +2,7 @@
 
 quick-2026-11-25
   warning  contention     contention in mlp (torch, train): at worst others took 23 % … 2 of 12 cells have it, …
-                          Stop other work, or run more rounds.  docs/audit.md#contention
+                          Stop other work, or run more rounds.
 22 rules found nothing. Could not check 14: …
 """
 
@@ -22,7 +22,7 @@ from kit.report.sentences import FINDINGS, REMEDIES, filled, sentence
 from kit.report.table import Case, Cell, Column, Report, Table
 
 STYLES: Mapping[Severity, str] = {"bad": "red", "warning": "yellow", "note": ""}
-DOCS = "docs/audit.md"
+RULES = "docs/reference/audit"
 # More than these are a list nobody reads: JSON has all.
 REASONS_MAX, NAMES_MAX = 3, 3
 Names = Mapping[tuple[str, str], str]  # label of a profile, and key of a cell or group in it -> its name
@@ -98,14 +98,14 @@ def _table(label: str, alike: Sequence[_Alike], names: Names, cells: int) -> Tab
     rows = []
     for worst, members in alike:
         listed = f" {_members(members.values(), names, cells)}" if len(members) > 1 else ""
-        remedy = "" if worst.remedy is None else f"{filled(REMEDIES, worst.remedy.code, worst.remedy.values)}.  "
+        remedy = "" if worst.remedy is None else f"{filled(REMEDIES, worst.remedy.code, worst.remedy.values)}."
         rows += [
             [
                 Cell(worst.severity, STYLES[worst.severity]),
                 Cell(worst.rule.replace("_", "-")),
                 Cell(f"{evidence(worst, _name(worst, names))}{listed}"),
             ],
-            [Cell(""), Cell(""), Cell(f"{remedy}{DOCS}#{worst.anchor}", "dim")],
+            *([[Cell(""), Cell(""), Cell(remedy, "dim")]] if remedy else []),
         ]
     columns = [Column("", right=False), Column("", right=False), Column("", right=False, folds=True)]
     return Table(one_line(label), columns, rows)
@@ -143,6 +143,8 @@ def _closing(audit: Audit) -> list[str]:
     lines = [f"{counted(quiet, 'rule')} found nothing{f', {apart} do not apply' if apart else ''}."]
     if audit.not_checked:
         lines.append(_not_checked_line(audit))
+    if audit.findings:
+        lines.append(f"Each rule has a section in {RULES}.")
     return lines
 
 

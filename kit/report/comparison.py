@@ -223,7 +223,7 @@ def explanation(finding: Finding, who: str) -> Explanation:
     """Return a finding in words; `who` is the member's name within its group, or how many cells have it."""
     evidence = filled(FINDINGS, finding.code, {"who": who, **finding.values})
     remedy = None if finding.remedy is None else filled(REMEDIES, finding.remedy.code, finding.remedy.values)
-    return Explanation(evidence, remedy, f"docs/audit.md#{finding.anchor}")
+    return Explanation(evidence, remedy, f"rule {finding.anchor}")
 
 
 def explanations(group: GroupRows, *, whole: bool) -> list[Explanation]:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def summary(plan: RunPlan, left: Estimate) -> str:
-    """Return ``12 cells in 4 groups, 4 rounds of 6 cycles, about 5 minutes (terms: docs/words.md)``."""
+    """Return ``12 cells in 4 groups, 4 rounds of 6 cycles, about 5 minutes (terms: docs/start/glossary.md)``."""
     suite = plan.suite
     rounds = f"{counted(suite.rounds, 'round')} of {counted(suite.plan.cycles, 'cycle')}"
     more = "" if suite.precision_pct is None else f" and more until differences are known to {suite.precision_pct:g} %"
     takes = _takes(left, plan.cells, suite.plan)
-    return f"{_size(plan.cells, len(plan.groups))}, {rounds}{more}, {takes} (terms: docs/words.md)"
+    return f"{_size(plan.cells, len(plan.groups))}, {rounds}{more}, {takes} (terms: docs/start/glossary.md)"
 
 
 def _size(cells: Sequence[Cell], groups: int) -> str:

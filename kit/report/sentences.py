@@ -210,7 +210,7 @@ REASONS: Templates = {
     "work_not_known": "what a step computes is not known",
     "scaling": "efficiency: samples/s over the baseline's, per device (on a CPU per thread: devices divide its CPUs)",
     "all_reduce_not_hidden": "JAX on several GPUs: XLA's scheduler that overlaps the all-reduce with computing is off "
-    "by default, and PyTorch overlaps it: docs/devices.md#efficiency-and-the-all-reduce has the variant",
+    "by default, and PyTorch overlaps it: docs/how-to/scaling.md#efficiency-and-the-all-reduce has the variant",
     "all_reduce": "all-reduce: its share of a step, from the same step without it",
     "per_sample": "batches are compared by time per sample",
     # Blank cells of a suite's own table.

@@ -20,7 +20,7 @@ from kit.worker.probe import Probe
 
 # The probe imports no framework; an interpreter that takes longer than this to start is not usable for measuring.
 PROBE_TIMEOUT_S = 60
-# The allocator that docs/audit.md recommends, and its Debian package.
+# The allocator that docs/reference/audit/index.md recommends, and its Debian package.
 PACKAGES = {"libtcmalloc_minimal.so.4": "libtcmalloc-minimal4"}
 DEFAULT = Variant(name=DEFAULT_VARIANT)
 

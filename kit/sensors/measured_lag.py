@@ -10,7 +10,7 @@ from kit.errors import KitError
 
 # The file that the self-test kept.
 VARIABLE = "KIT_BOARD_FILE"
-# Planted lags of 0 to 0.5 s came back to 0.04 s (docs/selftest.md).
+# Planted lags of 0 to 0.5 s came back to 0.04 s (docs/how-to/selftest.md).
 LAG_ERROR_NS = 50_000_000
 # A reading that is early is as wrong by it as one that is late.
 FIELDS = ("lag_low_ns", "lag_high_ns")

@@ -26,13 +26,13 @@ POLL_LIMIT_S = 0.6
 POLLED_CHANGES = 5
 # NVML reference, nvmlUtilization_t: "percent of time over the past sample period" of 1/6 to 1 s.
 BUSY_PERIOD_NS, BUSY_MEAN_NS = 166_666_667, 1_000_000_000
-# Boards renew their power each 15 to 100 ms (Yang et al., SC 2024); an H100 each 100 ms (docs/tested-on.md).
+# Boards renew their power each 15 to 100 ms (Yang et al., SC 2024); an H100 each 100 ms (docs/trust/tested-on.md).
 POWER_PERIOD_NS = 100_000_000
 # NVML reference, nvmlDeviceGetPowerUsage, where it is a mean.
 POWER_MEAN_NS = 1_000_000_000
 # How long at most joules are of what ran before: NVML says it of no board. The slowest that its reference names is a
 # mean over 1 s, and what it is a mean of is up to 0.1 s old here; an H100's counter lags by -0.03 to +0.05 s
-# (docs/tested-on.md).
+# (docs/trust/tested-on.md).
 LAG_MAX_NS = 1_500_000_000
 
 # NVML reference, NvmlClocksEventReasons (once ThrottleReasons): what slows a GPU below the clock it was asked for.

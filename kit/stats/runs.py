@@ -27,7 +27,7 @@ DF_LEAST = SESSIONS_FOR_SPREAD - 1.0
 SESSION_GAP_S = 3600.0
 # Standard deviation that is assumed of the logarithm of one machine's sessions. Frameworks measured one after the other
 # on a shared virtual machine spread by 0.056 to 0.107, their own step from round to round by 0.11 to 0.12, and runs
-# hours apart by 0.026 where nothing else ran (docs/method.md).
+# hours apart by 0.026 where nothing else ran (docs/explanation/method.md).
 SESSIONS_SD = 0.107
 # How well that is known.
 SESSIONS_SD_DF = 13.0

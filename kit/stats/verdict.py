@@ -24,7 +24,7 @@ RULE_OF_ALL_CYCLES = "rounds-4-all-cycles"
 # Others may take this fraction of the usable CPUs' time in a clean block.
 # On quiet machines blocks show up to 6 % (99 of 100), which is the resolution of
 # the kernel's ticks and the system's own work. With 5 % one quiet cycle in twenty would be measured again; with 20 %
-# intervals beside neighbours were no narrower, and less often right (docs/method.md).
+# intervals beside neighbours were no narrower, and less often right (docs/explanation/method.md).
 OTHERS_MOST = 0.10
 # The mean over the clean cycles of a round, in which stray ticks cancel: quiet rounds had up to 4 %. A neighbour that
 # always takes 9 % was seen in no block, and would make a ratio of unlike cells wrong by 15 % (bench_clean_bias.py).

@@ -265,7 +265,7 @@ def _check_network(cell: Cell) -> None:
     if network.data not in DATASETS:
         raise SuiteError(
             f"workload {network.name} is defined on the data set {network.data!r}, which is not there; "
-            f"choose from {', '.join(DATASETS)}, or add it (docs/extending.md)"
+            f"choose from {', '.join(DATASETS)}, or add it (docs/reference/add-ons.md)"
         )
     *_, last = network.placed_layers()
     gives = last.layer.output_shape(last.input_shape)

@@ -105,7 +105,7 @@ def _takes_task(name: str, path: str, function: str) -> bool:
         raise SuiteError(f"program {name}: {path} is no Python: {error}; fix it") from None
     bound = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
     if function not in bound:
-        define = f"define {function}(batch, device), see docs/programs.md"
+        define = f"define {function}(batch, device), see docs/how-to/own-model.md"
         raise SuiteError(f"program {name}: {path} has no function {function!r}; {define}")
     scopes = {scope.get_name(): scope for scope in table.get_children() if isinstance(scope, symtable.Function)}
     return function in scopes and "task" in scopes[function].get_parameters()

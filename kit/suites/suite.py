@@ -80,7 +80,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many rounds, and what a round is; docs/method.md has the evidence for the defaults.
+    """How many rounds, and what a round is; docs/explanation/method.md has the evidence for the defaults.
 
     Raises:
         ValueError: seconds that are not finite, or no time in a block.
@@ -243,9 +243,9 @@ def load_suite(name: str) -> Suite:
     except OSError as error:
         raise SuiteError(f"{path}: cannot be read: {error.strerror}; give the path of a suite's .toml file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SuiteError(f"{path}: not TOML: {error}; docs/suites.md has an example") from None
+        raise SuiteError(f"{path}: not TOML: {error}; docs/reference/suite-file.md has an example") from None
     except msgspec.ValidationError as error:
-        raise SuiteError(f"{path}: not a suite: {error}{_choices(str(error))}; docs/suites.md has an example") from None
+        raise SuiteError(f"{path}: not a suite: {error}{_choices(str(error))}; docs/reference/suite-file.md has an example") from None
     return msgspec.structs.replace(suite, folder=str(path.parent), sha256=hashlib.sha256(data).hexdigest())
 
 

@@ -1,4 +1,4 @@
-"""To add one is to write one: what docs/extending.md says of networks, a new layer, a data set, and a backend."""
+"""To add one is to write one: what docs/reference/add-ons.md says of networks, a new layer, a data set, and a backend."""
 
 import gzip
 import os

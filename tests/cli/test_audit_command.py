@@ -72,7 +72,7 @@ def test_a_damaged_profile_is_named_and_the_others_are_audited(folder):
 
 def test_json_satisfies_the_published_schema(folder, request):
     document = json.loads(audit(folder, "stalls.json", "bare.json", "--json").stdout)
-    published = json.loads((request.config.rootpath / "docs/audit.schema.json").read_bytes())
+    published = json.loads((request.config.rootpath / "docs/reference/audit.schema.json").read_bytes())
     assert published == json.loads(json_schema(Audit, AUDIT_SCHEMA))
     jsonschema.validate(document, published)
     read = msgspec.convert(document, Audit)
@@ -166,7 +166,7 @@ def test_each_variable_that_binds_one_framework_is_named(tmp_path):
 
 
 def test_every_rule_and_every_finding_has_its_section_and_sentence(request):
-    page = (Path(request.config.rootpath) / "docs/audit.md").read_text()
+    page = (Path(request.config.rootpath) / "docs/reference/audit/index.md").read_text()
     sections = {
         line[3:].strip().lower().replace(" ", "-").replace(",", "") for line in page.splitlines() if "## " in line
     }

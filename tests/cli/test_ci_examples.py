@@ -1,4 +1,4 @@
-"""The pipelines of docs/ci.md: they are YAML, their kit commands are commands, and their suite is one."""
+"""The pipelines of docs/how-to/ci.md: they are YAML, their kit commands are commands, and their suite is one."""
 
 import re
 import shlex

@@ -94,7 +94,7 @@ def test_a_profile_written_anew_takes_the_old_sidecar_with_it_only_when_it_is_th
 def test_the_file_satisfies_the_published_json_schema(written, request):
     published = msgspec.json.decode((request.config.rootpath / "docs" / "profile.schema.json").read_bytes())
     generated = msgspec.json.decode(json_schema())
-    assert published == generated, "run: python -m kit.profile.json_schema > docs/profile.schema.json"
+    assert published == generated, "run: python -m kit.profile.json_schema > docs/reference/profile.schema.json"
     jsonschema.validate(msgspec.json.decode(written.read_bytes()), published)
 
 

@@ -13,7 +13,7 @@ def write(report, _stream):
     return "".join(f"{table.title}\\n" for table in report.tables)
 '''
 RULE = re.search(
-    r"```python\n# kit/audit/major_faults.py\n(.*?)```", (REPOSITORY / "docs/extending.md").read_text(), re.DOTALL
+    r"```python\n# kit/audit/major_faults.py\n(.*?)```", (REPOSITORY / "docs/reference/add-ons.md").read_text(), re.DOTALL
 )[1]
 
 

@@ -89,7 +89,7 @@ def test_the_table_answers_in_one_column_and_one_sentence():
     assert f"{sentence[1]} ± " in shown, "the digits of the row"
     assert "TensorFlow is the fastest: 5." in shown
     assert "failed: killed for lack of memory" in shown
-    assert "87,341 page faults a step" in shown and "docs/audit.md#page-faults" in shown
+    assert "87,341 page faults a step" in shown and "docs/reference/audit/host.md#page-faults" in shown
     assert "(apt: libtcmalloc-minimal4)" in shown
     assert "rounds-4" in shown
     assert "J/1k" not in shown and shown.count("energy: no sensor") == 1
@@ -130,7 +130,7 @@ def test_what_is_found_of_a_whole_group_stands_under_its_table():
         for name, ms, tier in (("torch", 2.0, "device_counter"), ("jax", 4.0, "modelled"))
     ]
     shown = text(within(b.profile(b.group("mlp train", *members))))
-    assert "docs/audit.md#modelled-beside-measured" in shown
+    assert "docs/reference/audit/energy.md#modelled-beside-measured" in shown
 
 
 def test_wide_has_the_rest():

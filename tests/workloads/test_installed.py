@@ -1,4 +1,4 @@
-"""What other distributions add: the example of docs/extending.md, installed and run, and bad entry points."""
+"""What other distributions add: the example of docs/reference/add-ons.md, installed and run, and bad entry points."""
 
 import os
 import shutil

@@ -172,7 +172,7 @@ def _made(source: ProgramSource, cell: Cell) -> dict[str, Any]:
         if inspect.isclass(function):
             raise BackendError(
                 f"{source.function} is a class, and a program is a function that returns a step; "
-                f"define program({wanted}), see docs/programs.md"
+                f"define program({wanted}), see docs/how-to/own-model.md"
             ) from None
         raise BackendError(
             f"{source.function}{signature} cannot be given {wanted}; write def {source.function}({wanted})"
