@@ -4,7 +4,8 @@
     def stalls(member: Member) -> Outcome:
         return a Finding, a Reason: what is missing, or None: nothing found
 
-To add one, write it in a file of this folder, its sentence in `kit.report.sentences` and its section in docs/reference/audit/index.md.
+To add one, write it in a file of this folder, its sentence in `kit.report.sentences` and its section in
+docs/reference/audit.
 """
 
 from __future__ import annotations

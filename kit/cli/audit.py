@@ -53,7 +53,7 @@ def audit(
 ) -> int:
     """Audit PROFILES: each rule finds something, finds nothing, or could not check, which is no pass.
 
-    A folder stands for the profiles in it; several are audited together. docs/reference/audit/index.md has a section for each rule.
+    A folder stands for the profiles in it; several are audited together. docs/reference/audit explains each rule.
     """
     from kit.audit.audit import summed_up
     from kit.audit.finding import AuditedProfile, exit_code

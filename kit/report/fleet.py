@@ -135,7 +135,7 @@ def _notes(fleet: Fleet, shown: int) -> list[str]:
     if (rest := len(fleet.nodes) - shown) > 0:
         notes.append(f"{rest:,} more are like the others or not shown to differ: --format csv has all")
     if any(node.versus.is_spread_assumed for node in fleet.nodes):
-        notes.append("of so few nodes it is assumed how much they differ: four and more show it (docs/how-to/cluster.md)")
+        notes.append("fewer than four nodes: how much nodes differ is assumed (docs/how-to/cluster.md)")
     if fleet.repeated:
         notes.append(f"left out, as a copy of another: {several([one_line(label) for label in fleet.repeated])}")
     return notes

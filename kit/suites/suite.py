@@ -26,7 +26,8 @@ DEFAULT_SUITE = "standard"
 QUICK_SUITE = "quick"
 # Set once for a whole process; cells that differ only in other axes may be programs of one.
 UNSHAREABLE = ("backend", "device", "devices", "precision", "threads", "variant")
-# It stands in keys of cells, between slashes.
+EXAMPLE = "docs/reference/suite-file.md has an example"
+# A variant's name is part of its cells' keys, between slashes.
 VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
 # In the repository, and beside an installed package.
 PUBLISHED = (Path(__file__).parents[2] / "profiles" / "published", Path(sys.prefix, "share", "steadykit", "published"))
@@ -243,9 +244,9 @@ def load_suite(name: str) -> Suite:
     except OSError as error:
         raise SuiteError(f"{path}: cannot be read: {error.strerror}; give the path of a suite's .toml file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SuiteError(f"{path}: not TOML: {error}; docs/reference/suite-file.md has an example") from None
+        raise SuiteError(f"{path}: not TOML: {error}; {EXAMPLE}") from None
     except msgspec.ValidationError as error:
-        raise SuiteError(f"{path}: not a suite: {error}{_choices(str(error))}; docs/reference/suite-file.md has an example") from None
+        raise SuiteError(f"{path}: not a suite: {error}{_choices(str(error))}; {EXAMPLE}") from None
     return msgspec.structs.replace(suite, folder=str(path.parent), sha256=hashlib.sha256(data).hexdigest())
 
 

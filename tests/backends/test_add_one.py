@@ -1,4 +1,4 @@
-"""To add one is to write one: what docs/reference/add-ons.md says of networks, a new layer, a data set, and a backend."""
+"""The steps of docs/reference/add-ons.md work: a network, a new layer, a data set and a backend."""
 
 import gzip
 import os

@@ -12,9 +12,8 @@ FORMAT = '''
 def write(report, _stream):
     return "".join(f"{table.title}\\n" for table in report.tables)
 '''
-RULE = re.search(
-    r"```python\n# kit/audit/major_faults.py\n(.*?)```", (REPOSITORY / "docs/reference/add-ons.md").read_text(), re.DOTALL
-)[1]
+ADD_ONS = (REPOSITORY / "docs/reference/add-ons.md").read_text()
+RULE = re.search(r"```python\n# kit/audit/major_faults.py\n(.*?)```", ADD_ONS, re.DOTALL)[1]
 
 
 @pytest.fixture(scope="module")

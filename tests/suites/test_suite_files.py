@@ -67,7 +67,7 @@ def test_variants_of_a_file_are_compared_in_its_order(tmp_path):
         ('name = "x"', "not a suite: Object missing required field `title`"),
         (MINE + "extra = 1\n", "unknown field `extra` - at `$.cells`; choose from workloads, backends, devices,"),
         (MINE.replace('"train"', '"trian"'), "'trian' - at `$.cells.tasks[0]`; choose from train, infer, fit; docs/"),
-        (MINE + "batches = [128, 0]\n", "`int` >= 1 - at `$.cells.batches[1]`; docs/reference/suite-file.md has an example"),
+        (MINE + "batches = [128, 0]\n", "`int` >= 1 - at `$.cells.batches[1]`; docs/reference/suite-file.md"),
         ('compare = ["color"]\n' + MINE, "no axis 'color'; choose from workload, backend"),
         (MINE + '[measure]\nshare = ["backend"]\n', "cannot be shared over 'backend': it is set once"),
         (MINE + '[quick]\nshare = ["threads"]\n', "cannot be shared over 'threads'"),

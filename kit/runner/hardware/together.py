@@ -27,7 +27,7 @@ SMALL_SHARE, LARGE_SHARE = 0.3, 0.9
 BESIDE_LIMIT_PCT = 1.0
 # Each pass starts two members anew; a further one is begun within so long.
 BESIDE_DECIDE_S = 60.0
-# Two processes of one cell differ by up to 5 % for as long as they live (docs/explanation/method.md); other kernels by more.
+# Two processes of one cell can differ by 5 % for as long as they live (docs/explanation/method.md); other kernels more.
 SHARE_LIMIT_PCT = 10.0
 # Of a board's idle power with one context.
 IDLE_LIMIT = 1.1
