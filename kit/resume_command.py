@@ -6,10 +6,12 @@ import os
 import shlex
 from pathlib import Path
 
+from kit.environment import COMMAND
+
 
 def run_command() -> str:
     """Return `kit run`, or what started this process in its place: KIT_COMMAND."""
-    return os.environ.get("KIT_COMMAND") or "kit run"
+    return os.environ.get(COMMAND) or "kit run"
 
 
 def resuming(profile: Path | str, command: str | None = None) -> str:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 
+from kit.environment import FRAMEWORK_DEFAULTS
 from kit.profile.cell import FRAMEWORKS_OWN, Cell
 
-# Set to 1, as by `--variant own:env=KIT_FRAMEWORK_DEFAULTS=1`: cuDNN's search and memory are the framework's. A cell's
-# precision is what its key says: the framework's own is one of its own, FRAMEWORKS_OWN.
-VARIABLE = "KIT_FRAMEWORK_DEFAULTS"
 # Beats what a program asks of cuBLAS and cuDNN.
 TF32_OVERRIDE = "NVIDIA_TF32_OVERRIDE"
 
 
 def keeps_defaults() -> bool:
     """Whether nothing is set that has a default of the framework."""
-    return os.environ.get(VARIABLE, "") not in ("", "0")
+    return os.environ.get(FRAMEWORK_DEFAULTS, "") not in ("", "0")
 
 
 def keeps_precision(cell: Cell) -> bool:
@@ -30,5 +28,5 @@ def tf32_setting(value: object) -> str:
 
 
 def variables_set(*names: str) -> dict[str, str]:
-    """Return VARIABLE and others, those that are set."""
-    return {name: value for name in (VARIABLE, *names) if (value := os.environ.get(name))}
+    """Return FRAMEWORK_DEFAULTS and others, those that are set."""
+    return {name: value for name in (FRAMEWORK_DEFAULTS, *names) if (value := os.environ.get(name))}

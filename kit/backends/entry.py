@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from kit.backends.ranks import PROCESS_EACH
+from kit.environment import PROCESS_EACH, PYTHON_PREFIX
 from kit.errors import KitError
 from kit.profile.cell import Cell
 
@@ -39,7 +39,7 @@ class BackendEntry(NamedTuple):
     @property
     def interpreter_variable(self) -> str:
         """Return the environment variable that names the interpreter which has the framework."""
-        return f"KIT_PYTHON_{self.name.upper()}"
+        return f"{PYTHON_PREFIX}{self.name.upper()}"
 
     def ranks(self, cell: Cell, variables: Mapping[str, str], hosts: int = 1) -> int:
         """Return how many processes a cell of this framework has on so many hosts; members have these `variables`."""

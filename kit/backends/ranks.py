@@ -8,10 +8,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from kit.profile.cell import NO_ALL_REDUCE
-
-# Set to 1, as by `--variant each:env=KIT_PROCESS_EACH=1`: a process for each device, also where one can have all.
-PROCESS_EACH = "KIT_PROCESS_EACH"
+from kit.environment import NO_ALL_REDUCE
 
 
 class RankPlace(NamedTuple):

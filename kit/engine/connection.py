@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from kit.engine.podman import podman_socket
+from kit.environment import ENGINE
 from kit.errors import KitError
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ API_MIN = (1, 40)
 TIMEOUT_S = 30
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
 ENGINES = ("docker", "podman")
-ENGINE_VARIABLE = "KIT_ENGINE"
 SCHEMES = ("unix://", "tcp://")
 SSH = "ssh://"
 
@@ -99,9 +99,9 @@ def engine_for_line(engine: str | None) -> str:
 
 def _engine(engine: str | None) -> str | None:
     """Return the engine that was chosen by the option or the variable."""
-    engine = engine or os.environ.get(ENGINE_VARIABLE) or None
+    engine = engine or os.environ.get(ENGINE) or None
     if engine not in (None, *ENGINES):
-        raise EngineError(f"{ENGINE_VARIABLE}={engine}: no engine; give {' or '.join(ENGINES)}")
+        raise EngineError(f"{ENGINE}={engine}: no engine; give {' or '.join(ENGINES)}")
     return engine
 
 

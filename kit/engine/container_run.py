@@ -20,6 +20,7 @@ from kit.engine.devices import with_devices
 from kit.engine.folders import with_folders
 from kit.engine.image import TARGET_IMAGE, Image, find_or_build, need_image
 from kit.engine.kind import for_kind
+from kit.environment import COMMAND, IMAGE, IMAGE_DIGEST, PHASE_LIMIT_S, POWERCAP_ROOT
 
 if TYPE_CHECKING:
     import docker
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 # The engine masks the kernel's own path to it in every container.
 POWERCAP = Bind("/sys/devices/virtual/powercap", "/powercap")
 # Settings that are this user's, not the machine's.
-PASSED_ON = ("NO_COLOR", "KIT_PHASE_LIMIT_S")
+PASSED_ON = ("NO_COLOR", PHASE_LIMIT_S)
 # Between an interrupt and the end by force: a block ends, and what there is is written.
 GRACE_S = 60
 
@@ -76,7 +77,7 @@ def run_in(
     client: docker.DockerClient, image: Image, options: ContainerOptions, is_stopping: Callable[[], bool]
 ) -> Ended:
     """Run a container of an image on an engine, the supervisor as its first process: it ends when its client does."""
-    environment = {**options.environment, "KIT_IMAGE": image.name, "KIT_IMAGE_DIGEST": image.digest}
+    environment = {**options.environment, IMAGE: image.name, IMAGE_DIGEST: image.digest}
     if sys.stderr.isatty() and sys.stdout.isatty():
         # What rich asks for in place of a terminal: the output goes to one.
         environment |= {"TTY_COMPATIBLE": "1", "COLUMNS": str(os.get_terminal_size(2).columns)}
@@ -94,7 +95,7 @@ def as_line(run: ContainerRun) -> str:
     image = shlex.quote(options.image)
     algorithm = "sha256:" if is_podman else ""  # which Docker names itself
     digest = f'"{algorithm}$({engine} image inspect --format {{{{.Id}}}} {image})"'
-    return options.as_line(more=f"--env KIT_IMAGE={image} --env KIT_IMAGE_DIGEST={digest}")
+    return options.as_line(more=f"--env {IMAGE}={image} --env {IMAGE_DIGEST}={digest}")
 
 
 def image_of(client: docker.DockerClient, run: ContainerRun) -> Image:
@@ -117,12 +118,12 @@ def container_options(run: ContainerRun, usable: Sequence[int]) -> ContainerOpti
     if run.cpus is not None and run.cpus > len(usable):
         raise EngineError(f"--cpus {run.cpus}: only {len(usable)} can be used; give no more, or leave out --cpus")
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    environment |= {"KIT_POWERCAP_ROOT": POWERCAP.inside} if run.rapl else {}
+    environment |= {POWERCAP_ROOT: POWERCAP.inside} if run.rapl else {}
     return ContainerOptions(
         image=run.image or TARGET_IMAGE.format(run.target),
         command=[run.verb, *run.arguments],
         binds=(POWERCAP,) if run.rapl else (),
-        environment={"KIT_COMMAND": run.command(), **environment},
+        environment={COMMAND: run.command(), **environment},
         cpuset=run.cpuset or ",".join(map(str, usable[: run.cpus])),
         memory=run.memory,
         gpus=run.gpus,

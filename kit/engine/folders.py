@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kit.engine.connection import EngineError
 from kit.engine.container_options import Bind, ContainerOptions
+from kit.environment import DATA
 from kit.workloads.data.files import data_folder
 
 # Each is something else in the container, which could not run without it.
@@ -52,7 +53,7 @@ def with_folders(options: ContainerOptions, out: str | None, files: Iterable[Pat
 def data_bind() -> tuple[list[Bind], dict[str, str]]:
     """Return the mount of this user's data sets and the variable that names it; none where there are none."""
     folder = data_folder().absolute()
-    return ([_at_same_path(folder)], {"KIT_DATA": str(folder)}) if folder.is_dir() else ([], {})
+    return ([_at_same_path(folder)], {DATA: str(folder)}) if folder.is_dir() else ([], {})
 
 
 def _at_same_path(folder: Path, *, writable: bool = False) -> Bind:

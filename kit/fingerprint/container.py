@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from kit.environment import IMAGE, IMAGE_DIGEST
 from kit.profile.identity import Container
 from kit.sensors import cgroup
 
@@ -30,6 +31,6 @@ def container(root: Path = Path("/"), environment: Mapping[str, str] = os.enviro
         engine=engine or None,
         cpu_limit=cgroup.cpu_limit(cgroup.locate("cpu", groups, proc)),
         memory_limit_b=cgroup.memory_limit_b(cgroup.locate("memory", groups, proc)),
-        image=environment.get("KIT_IMAGE") or None,
-        image_digest=environment.get("KIT_IMAGE_DIGEST") or None,
+        image=environment.get(IMAGE) or None,
+        image_digest=environment.get(IMAGE_DIGEST) or None,
     )

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from kit.environment import FRAMEWORK_DEFAULTS, REVISION
 from kit.fingerprint.container import container
 from kit.fingerprint.set_by import set_by
 from kit.profile.identity import Software
@@ -34,7 +35,7 @@ PREFIXES = (
 NAMES = (
     "LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES",
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING",
-    "NVIDIA_TF32_OVERRIDE", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "KIT_FRAMEWORK_DEFAULTS",
+    "NVIDIA_TF32_OVERRIDE", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", FRAMEWORK_DEFAULTS,
     "PYTHONDEVMODE", "PYTHONHASHSEED", "PYTHONMALLOC", "PYTHONOPTIMIZE", "PYTHON_GIL", "PYTHON_JIT",
 )  # fmt: skip
 # The Makefile's own, which say where a framework was installed from.
@@ -120,7 +121,7 @@ def kit_revision(tree: Path = Path(__file__).parents[2]) -> str | None:
     KIT_REVISION stands for it in an image, which holds no repository. (A kit that was installed into an environment
     inside some other repository has no revision: the folder beside the package has to be the work tree itself.)
     """
-    if named := os.environ.get("KIT_REVISION"):
+    if named := os.environ.get(REVISION):
         return named
     if not (tree / ".git").exists():
         return None

@@ -9,10 +9,11 @@ from typing import Any
 import reframe as rfm
 import reframe.utility.sanity as sn
 
-from kit.fleet.plan import VARIABLE, read_plan
+from kit.environment import FLEET_PLAN
+from kit.fleet.plan import read_plan
 from kit.fleet.run import is_whole
 
-PLAN = read_plan(os.environ[VARIABLE])
+PLAN = read_plan(os.environ[FLEET_PLAN])
 
 
 @rfm.simple_test

@@ -9,8 +9,6 @@ import msgspec
 
 from kit.profile.unfinished import folder_of
 
-# Names the plan's file to ReFrame's process.
-VARIABLE = "KIT_FLEET_PLAN"
 # Beside the profiles, hidden: plan, ReFrame's log and report, scripts and output of jobs.
 HIDDEN = ".fleet"
 

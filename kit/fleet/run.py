@@ -16,8 +16,9 @@ from typing import Any
 
 import msgspec
 
+from kit.environment import FLEET_PLAN
 from kit.errors import KitError
-from kit.fleet.plan import VARIABLE, FleetPlan, read_plan
+from kit.fleet.plan import FleetPlan, read_plan
 from kit.fleet.site import SYSTEM, site_settings
 from kit.profile.atomic import write_atomically
 from kit.profile.reason import Reason, reason
@@ -89,7 +90,7 @@ def measure(plan: FleetPlan, retries: int, on_progress: Callable[[int], None]) -
         raise KitError(f"{plan.folder}: cannot be written: {error.strerror}; choose another --out") from None
     words = ["-C", str(plan.hidden / "site.py"), "-c", str(CHECK), "--system", SYSTEM, "--prefix", str(plan.hidden)]
     words += ["--nocolor", "--keep-stage-files", "--report-file", str(report), "--max-retries", str(retries), "--run"]
-    environment = {**os.environ, VARIABLE: str(plan.hidden / "plan.json")}
+    environment = {**os.environ, FLEET_PLAN: str(plan.hidden / "plan.json")}
     with output:
         process = subprocess.Popen(
             [sys.executable, "-c", START, *words], env=environment, stdout=output, stderr=subprocess.STDOUT

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from kit.environment import NO_ALL_REDUCE
+
 # "train" and "infer" are steps; "fit" is whole epochs over the training split, scored at the end.
 Task = Literal["train", "infer", "fit"]
 Feed = Literal["device", "host", "own"]
@@ -79,11 +81,6 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
 # What a suite may compare, besides the parameters of its workloads.
 AXES = tuple(name for name in Cell.__struct_fields__ if name != "parameters")
-
-
-# Of a variant's environment, set to 1: devices compute their parts of a batch and average nothing. What a step takes
-# beside such a one is the share of communication; what is learnt is nothing.
-NO_ALL_REDUCE = "KIT_NO_ALL_REDUCE"
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):

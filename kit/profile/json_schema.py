@@ -1,12 +1,8 @@
-"""The JSON Schema of a document, made from the structures that read and write it; run: that of the profile.
-
-python -m kit.profile.json_schema > docs/reference/profile.schema.json
-"""
+"""The JSON Schema of a document, made from the structures that read and write it."""
 
 from __future__ import annotations
 
 import json
-import sys
 from inspect import cleandoc
 from typing import Any
 
@@ -30,7 +26,3 @@ def _dedented(schema: dict[str, Any]) -> dict[str, Any]:
     if isinstance(schema.get("description"), str):
         schema["description"] = cleandoc(schema["description"])
     return schema
-
-
-if __name__ == "__main__":
-    sys.stdout.write(json_schema().decode())

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from kit.clock import now_ns
 from kit.devices.catalog import DEVICES
+from kit.environment import PHASE_LIMIT_S
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.launch import Failure, Launch, LaunchPart, PhaseName
@@ -42,8 +43,6 @@ SHARED_PROCESS_ENDED = "shared_process_ended"
 MEASURING = ("warmup", "steady", "energy")
 # The phase that a command begins with: a process that dies before it names one has died in this.
 BEGINS_WITH: dict[str, PhaseName] = {"build": "build", "warm_up": "warmup", "block": "steady", "conclude": "parity"}
-# Seconds that one phase may take before the launch counts as hanging: for a network whose compilation takes longer.
-LIMIT_VARIABLE = "KIT_PHASE_LIMIT_S"
 # An import from a cold network disk, XLA's autotuning and torch.compile take minutes where they work at all.
 LIMIT_S = 900.0
 # How soon an interrupt is heeded while a member works.
@@ -58,13 +57,13 @@ def phase_limit_s() -> float:
     Raises:
         KitError: it is not a number of seconds above 0.
     """
-    text = os.environ.get(LIMIT_VARIABLE)
+    text = os.environ.get(PHASE_LIMIT_S)
     if not text:
         return LIMIT_S
     with contextlib.suppress(ValueError):
         if 0 < (seconds := float(text)) < float("inf"):
             return seconds
-    raise KitError(f"{LIMIT_VARIABLE} is {text!r}; give a number of seconds above 0, or unset it")
+    raise KitError(f"{PHASE_LIMIT_S} is {text!r}; give a number of seconds above 0, or unset it")
 
 
 class Member:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from kit.environment import CRAY_ROOT
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
 from kit.sensors.protocol import FAILURES, Sensor, file_obstacle
@@ -41,7 +42,7 @@ def open_sampled() -> list[Sensor]:
 
     KIT_CRAY_ROOT is the folder of counters where it is elsewhere than the kernel has it.
     """
-    root = Path(os.environ.get("KIT_CRAY_ROOT", "/sys/cray/pm_counters"))
+    root = Path(os.environ.get(CRAY_ROOT, "/sys/cray/pm_counters"))
     files = [(file, match) for file in sorted(root.glob("*")) if (match := COUNTER.fullmatch(file.name))]
     period_ns = 10**9 // _scans_per_s(root)
     sensors = [

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kit.environment import HWMON_ROOT
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
 from kit.sensors.protocol import FAILURES, Sensor, file_obstacle
@@ -65,7 +66,7 @@ def open_sampled() -> list[Sensor]:
 
     KIT_HWMON_ROOT is the folder of monitors where it is elsewhere than the kernel has it.
     """
-    root = Path(os.environ.get("KIT_HWMON_ROOT", "/sys/class/hwmon"))
+    root = Path(os.environ.get(HWMON_ROOT, "/sys/class/hwmon"))
     channels = [channel for monitor in sorted(root.glob("hwmon*")) for channel in _channels(monitor)]
     alike = Counter((channel.chip, channel.label) for channel in channels)
     if channels:

@@ -6,10 +6,9 @@ import json
 import os
 from pathlib import Path
 
+from kit.environment import GPU_FILE
 from kit.errors import KitError
 
-# The file that the self-test kept.
-VARIABLE = "KIT_BOARD_FILE"
 # Planted lags of 0 to 0.5 s came back to 0.04 s (docs/how-to/selftest.md).
 LAG_ERROR_NS = 50_000_000
 # A reading that is early is as wrong by it as one that is late.
@@ -24,7 +23,7 @@ def measured_lags() -> Lags:
     Raises:
         KitError: the variable names what is no such file.
     """
-    path = os.environ.get(VARIABLE)
+    path = os.environ.get(GPU_FILE)
     if not path:
         return {}
     lags: Lags = {}
@@ -39,5 +38,5 @@ def measured_lags() -> Lags:
                 lags[key] = max(lags.get(key, 0), max(known_ns) + LAG_ERROR_NS)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not what `kit selftest --device gpu` keeps"
-        raise KitError(f"{VARIABLE} is {path}: {why}; give that file, or unset {VARIABLE}") from None
+        raise KitError(f"{GPU_FILE} is {path}: {why}; give that file, or unset {GPU_FILE}") from None
     return lags

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from kit.environment import POWERCAP_ROOT
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
 from kit.sensors.protocol import FAILURES, Sensor, file_obstacle, now_ns
@@ -43,7 +44,7 @@ def open_sampled(cpuinfo: Path = CPUINFO) -> list[Sensor]:
 
     KIT_POWERCAP_ROOT is the powercap tree where it is elsewhere than the kernel has it.
     """
-    root = Path(os.environ.get("KIT_POWERCAP_ROOT", "/sys/class/powercap"))
+    root = Path(os.environ.get(POWERCAP_ROOT, "/sys/class/powercap"))
     sensors = [sensor for zone in sorted(root.glob("intel-rapl:*")) if (sensor := _open(zone)) is not None]
     if (why := why_modelled(cpuinfo)) is not None:
         for sensor in sensors:

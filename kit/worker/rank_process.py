@@ -12,12 +12,12 @@ import subprocess
 import sys
 
 from kit.devices.catalog import DEVICES
+from kit.environment import RANKS_TOKEN
 from kit.errors import KitError
 from kit.profile.reason import Reason, reason
 from kit.worker.messages import Prepare
 
 LOOPBACK = "127.0.0.1"
-TOKEN = "KIT_RANKS_TOKEN"
 # Of rank 0's host, as Slurm tells it to what `srun` has started.
 SRUN_ADDRESS = "SLURM_LAUNCH_NODE_IPADDR"
 # What shells and srun add to the number of a signal.
@@ -42,7 +42,7 @@ def start_rank(asked: Prepare, rank: int, port: int, token: str) -> subprocess.P
     Raises:
         KitError: there is no srun.
     """
-    host, environment = host_of(asked, rank), {**os.environ, TOKEN: token}
+    host, environment = host_of(asked, rank), {**os.environ, RANKS_TOKEN: token}
     words = [sys.executable, "-m", "kit.worker", "--rank", f"{rank}/{asked.ranks}", "--lead"]
     if host:
         srun = [*SRUN, f"--immediate={SRUN_LIMIT_S}", "--export=ALL", f"--nodelist={host}"]

@@ -23,6 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kit.clock import now_ns
+from kit.environment import RANKS_TOKEN
 from kit.profile.launch import Failure
 from kit.profile.reason import reason
 from kit.version import __version__
@@ -30,7 +31,6 @@ from kit.worker.messages import Answer, Done, Entered, Failed, Prepare
 from kit.worker.rank_process import (
     LOOPBACK,
     SRUN_ADDRESS,
-    TOKEN,
     free_address,
     host_of,
     how_it_ended,
@@ -233,7 +233,7 @@ def follow(text: str, lead: str) -> tuple[Follower, BinaryIO, BinaryIO]:
     link.settimeout(None)
     _keep_alive(link)
     address = free_address(link.getsockname()[0])
-    link.sendall(f"{os.environ.pop(TOKEN)} {number} {address} {__version__}\n".encode())
+    link.sendall(f"{os.environ.pop(RANKS_TOKEN)} {number} {address} {__version__}\n".encode())
     threading.Thread(target=_end_with, args=(link,), daemon=True).start()
     commands = link.makefile("rb")
     return Follower(number, size, commands), commands, link.makefile("wb")

@@ -256,7 +256,7 @@ class Exercise:
         for key, kind, environment in (
             ("collectives/gpu", "gpu", {}),
             ("collectives/cpu", "cpu", {}),
-            ("collectives/packs", "gpu", {workers.PACK_B: "26214400"}),
+            ("collectives/packs", "gpu", {workers.COLLECTIVE_PACK_B: "26214400"}),
         ):
             with (
                 self.answers(key),

@@ -4,7 +4,8 @@ import profile_builder as b
 import pytest
 
 from kit.compare.within import compare_within
-from kit.profile.cell import NO_ALL_REDUCE, Variant
+from kit.environment import NO_ALL_REDUCE
+from kit.profile.cell import Variant
 from kit.profile.launch import Threads
 
 VARIANTS = [Variant(name="default"), Variant(name="apart", env={NO_ALL_REDUCE: "1"})]

@@ -92,14 +92,14 @@ def test_a_profile_written_anew_takes_the_old_sidecar_with_it_only_when_it_is_th
 
 
 def test_the_file_satisfies_the_published_json_schema(written, request):
-    published = msgspec.json.decode((request.config.rootpath / "docs" / "profile.schema.json").read_bytes())
+    published = msgspec.json.decode((request.config.rootpath / "docs/reference/profile.schema.json").read_bytes())
     generated = msgspec.json.decode(json_schema())
-    assert published == generated, "run: python -m kit.profile.json_schema > docs/reference/profile.schema.json"
+    assert published == generated, "run: make reference"
     jsonschema.validate(msgspec.json.decode(written.read_bytes()), published)
 
 
 def test_its_page_has_the_schema_that_is_written_and_each_kind_of_turns(request):
-    page = (request.config.rootpath / "docs" / "profile.md").read_text()
+    page = (request.config.rootpath / "docs/reference/profile.md").read_text()
     assert re.findall(r"steadykit\.profile/[\d.]+", page) == [SCHEMA]
     assert {*get_args(Turns)} <= {*re.findall("`([a-z]+)`", re.search(r"`turns` are.*", page)[0])}
 

@@ -12,12 +12,13 @@ from kit_process import kit
 from msgspec.structs import replace
 from profile_builder import cell
 
+from kit.environment import PHASE_LIMIT_S
 from kit.errors import KitError
 from kit.profile.cell import Variant
 from kit.profile.launch import StepPlan
 from kit.profile.schema import Group
 from kit.runner.interrupt import StopFlag
-from kit.runner.member import LIMIT_VARIABLE, Member, phase_limit_s
+from kit.runner.member import Member, phase_limit_s
 from kit.runner.processes import local, start_process
 from kit.runner.processes.process import MemberRequest
 from kit.suites.plan import MemberPlan
@@ -182,7 +183,7 @@ def test_a_kill_for_want_of_memory_is_told_from_others(start, monkeypatch):
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "ten"])
 def test_a_limit_that_is_no_number_of_seconds_is_refused(monkeypatch, text):
-    monkeypatch.setenv(LIMIT_VARIABLE, text)
+    monkeypatch.setenv(PHASE_LIMIT_S, text)
     with pytest.raises(KitError, match="KIT_PHASE_LIMIT_S is"):
         phase_limit_s()
 

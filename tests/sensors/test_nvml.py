@@ -64,7 +64,7 @@ def test_the_lag_that_a_self_test_measured_on_the_very_board_is_what_its_joules_
         responses = [{"sensor": "nvml.0.energy", "device_id": bus} | lag for lag in lags]
         identity = {"accelerators": [{"device_id": bus, "uuid_sha256": of_board}]}
         file.write_text(json.dumps({"identity": identity, "responses": responses}))
-        readings = read_all(in_nvml_process, KIT_BOARD_FILE=str(file))
+        readings = read_all(in_nvml_process, KIT_GPU_FILE=str(file))
         assert readings["nvml.0.energy"][0].lag_max_ns == lag_ns
         # Of power that file tells nothing.
         assert readings["nvml.0.power"][0].lag_max_ns == nvml.LAG_MAX_NS
@@ -75,8 +75,8 @@ def test_a_board_file_that_is_none_is_one_line(monkeypatch, tmp_path, content):
     file = tmp_path / "hardware-gpu.json"
     if content is not None:
         file.write_text(content)
-    monkeypatch.setenv("KIT_BOARD_FILE", str(file))
-    with pytest.raises(KitError, match=f"^KIT_BOARD_FILE is {file}: [^\n]*; give that file, or unset KIT_BOARD_FILE$"):
+    monkeypatch.setenv("KIT_GPU_FILE", str(file))
+    with pytest.raises(KitError, match=f"^KIT_GPU_FILE is {file}: [^\n]*; give that file, or unset KIT_GPU_FILE$"):
         measured_lags()
 
 

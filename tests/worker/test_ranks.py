@@ -9,8 +9,7 @@ import pytest
 from member_process import MemberProcess, cell, prepare
 
 from kit.backends.catalog import CATALOG
-from kit.backends.ranks import PROCESS_EACH
-from kit.profile.cell import NO_ALL_REDUCE
+from kit.environment import NO_ALL_REDUCE, PROCESS_EACH
 from kit.worker.messages import Do, Failed, Finish
 
 CPUS = sorted(os.sched_getaffinity(0))

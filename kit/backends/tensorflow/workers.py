@@ -17,11 +17,9 @@ from tensorflow.python.eager import context
 
 from kit.backends.entry import BackendError
 from kit.backends.ranks import ALONE, HEARTBEAT_LIMIT_S, RankPlace, all_reduces
+from kit.environment import COLLECTIVE_PACK_B
 
 Tensors = list[tf.Tensor]
-# Of `--variant packs:env=KIT_COLLECTIVE_PACK_B=26214400`: packs of so many bytes may be averaged while later gradients
-# are computed. As a default TensorFlow has one pack for all, which begins when the last gradient is there.
-PACK_B = "KIT_COLLECTIVE_PACK_B"
 
 
 class Workers:
@@ -67,9 +65,9 @@ class Workers:
 
 
 def _pack_b() -> int:
-    given = os.environ.get(PACK_B) or "0"
+    given = os.environ.get(COLLECTIVE_PACK_B) or "0"
     if not given.isdecimal():
-        raise BackendError(f"{PACK_B}={given}: give the bytes of a pack as a whole number, such as 26214400")
+        raise BackendError(f"{COLLECTIVE_PACK_B}={given}: give the bytes of a pack as a whole number, such as 26214400")
     return int(given)
 
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from zipfile import BadZipFile, ZipFile
 
+from kit.environment import DATA
 from kit.errors import KitError
 from kit.profile.atomic import write_atomically
 from kit.profile.reason import Reason, reason
@@ -57,7 +58,7 @@ def data_folder() -> Path:
     """
     import platformdirs
 
-    chosen = os.environ.get("KIT_DATA")
+    chosen = os.environ.get(DATA)
     if chosen and not os.path.isdir(chosen):  # noqa: PTH112 - False, too, where it may not be looked for
         raise DataError(
             f"KIT_DATA is {chosen}, and there is no such folder; create it, or unset KIT_DATA for the cache"
