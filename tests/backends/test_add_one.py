@@ -16,7 +16,7 @@ from kit.profile.store import read_profile
 
 REPOSITORY = Path(__file__).parents[2]
 PLAIN = REPOSITORY / "tests" / "faults" / "planted" / "backends" / "plain" / "backend.py"
-EXTENDING = REPOSITORY / "docs" / "extending.md"
+EXTENDING = REPOSITORY / "docs/reference/add-ons.md"
 
 BLOCK = re.compile(r"```python\n# (kit/[^\s,]+)(?:, )?([^\n]*)\n(.*?)```", re.DOTALL)
 

@@ -16,7 +16,7 @@ from kit.backends.program.source import line_in
 from kit.profile.cell import OWN, Cell
 from kit.profile.program import ProgramSource, file_sha256
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "programs.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/how-to/own-model.md"
 LONG_NS = np.array([50_000, 60_000])
 
 
