@@ -36,7 +36,7 @@ NOT_USED_MAX_PCT = 0.0
 
 @rule("member", worst="bad", on="accelerator")
 def hardware_slowdown(member: Member) -> Outcome:
-    """Find cells whose board its own hardware held back: heat, power brake, or power drawn too fast."""
+    """Find cells whose GPU was slowed down by its own hardware, because of heat or power."""
     seen = _largest(member, ".throttled")
     if seen is None:
         return _why_no_gauge(member, "throttled")
@@ -47,31 +47,31 @@ def hardware_slowdown(member: Member) -> Outcome:
     causes = ", ".join(name.replace("_", " ") for name, share in shares_pct.items() if share)
     values: dict[str, Value] = {"share_pct": share_pct, "causes": causes}
     return member.finding(
-        "hardware_slowdown", "bad", values, share_pct, reason("cool_board"), ("board_throttled", "clocks_unsettled")
+        "hardware_slowdown", "bad", values, share_pct, reason("cool_board"), ("device_throttled", "clocks_unsettled")
     )
 
 
 @rule("member", worst="warning", on="accelerator")
-def board_throttled(member: Member) -> Outcome:
-    """Find cells whose launches were marked so when they ran, or whose board heat slowed; the gravest is told."""
+def device_throttled(member: Member) -> Outcome:
+    """Find cells whose device was throttled, and the cause."""
     marks = [mark for launch in member.launches.values() for mark in launch.marks]
     if slowed := [mark for mark in marks if mark.code == "board_throttled"]:
         worst = max(slowed, key=_share_pct)
         capped = next((mark for mark in marks if mark.code == "power_capped"), None)
         remedy = reason("cool_board") if capped is None else Reason(code="raise_power_cap", values=capped.values)
-        return member.finding("board_throttled", "warning", worst.values, _share_pct(worst), remedy)
+        return member.finding("device_throttled", "warning", worst.values, _share_pct(worst), remedy)
     heat_pct = _largest(member, ".thermal_violation")
     if heat_pct is None:
         return None if _largest(member, ".throttled") is not None else _why_no_gauge(member, "throttled")
     if heat_pct < SLOWED_LEAST_PCT:
         return None
     values: dict[str, Value] = {"share_pct": heat_pct, "causes": "heat"}
-    return member.finding("board_throttled", "warning", values, heat_pct, reason("cool_board"))
+    return member.finding("device_throttled", "warning", values, heat_pct, reason("cool_board"))
 
 
 @rule("member", worst="bad", on="accelerator")
 def power_capped(member: Member) -> Outcome:
-    """Find cells whose board its power cap held back: a note at the cap, bad where it draws far less and is slow."""
+    """Find cells whose GPU was limited by its power cap, or is slow although it draws far less than its cap."""
     shares_pct = [_largest(member, ".power_violation"), _largest(member, ".throttled.software_power_cap")]
     if shares_pct[0] is None and _largest(member, ".throttled") is None:
         return _why_no_gauge(member, "throttled")
@@ -88,12 +88,12 @@ def power_capped(member: Member) -> Outcome:
     worst = min(below or at_cap, key=lambda of: of.clock_mhz / of.rated_mhz)
     severity: Severity = "bad" if below else "note"
     remedy = reason("look_at_supply") if below else reason("at_cap")
-    return member.finding("power_capped", severity, worst._asdict(), worst.share_pct, remedy, ("board_throttled",))
+    return member.finding("power_capped", severity, worst._asdict(), worst.share_pct, remedy, ("device_throttled",))
 
 
 @rule("profile", worst="warning", on="accelerator")
 def cap_below_default(audited: Audited) -> Outcome:
-    """Find boards that may draw less than they may after a reboot."""
+    """Find GPUs whose power cap is below the default."""
 
     def capped(board: AcceleratorState) -> Finding | Reason | None:
         is_below = is_capped(board)
@@ -109,7 +109,7 @@ def cap_below_default(audited: Audited) -> Outcome:
 
 @rule("fleet", worst="warning", on="accelerator")
 def caps_differ(audited: Sequence[Audited]) -> Outcome:
-    """Find machines with boards of one model that may draw other powers than those of most."""
+    """Find GPUs whose power cap differs from that of most GPUs of the same model."""
     caps_w: dict[str, dict[tuple[str, str], float]] = {}
     for of in audited:
         models = {board.device_id: board.model for board in of.profile.identity.accelerators}
@@ -136,7 +136,7 @@ def caps_differ(audited: Sequence[Audited]) -> Outcome:
 
 @rule("group", worst="warning", on="accelerator")
 def clocks_differ(group: Sequence[Member]) -> Outcome:
-    """Find groups whose members ran at other clocks in the same rounds."""
+    """Find groups whose cells ran at different clocks in the same rounds."""
     clocks = [{number: _gauge(launch, ".frequency") for number, launch in of.launches.items()} for of in group]
     shared = set.intersection(*({number for number, mhz in of.items() if mhz} for of in clocks))
     if not shared:
@@ -153,7 +153,7 @@ def clocks_differ(group: Sequence[Member]) -> Outcome:
 
 @rule("member", worst="warning", on="accelerator")
 def clocks_unsettled(member: Member) -> Outcome:
-    """Find cells whose first blocks are slower or faster than the rest, launch for launch: clocks still moved."""
+    """Find cells whose first blocks are slower or faster than the rest in every launch."""
     if any(launch.fit is not None for launch in member.launches.values()):
         return None  # its references show its pace
     apart = []
@@ -175,7 +175,7 @@ def clocks_unsettled(member: Member) -> Outcome:
 
 @rule("profile", worst="warning", on="accelerator")
 def pcie_narrow(audited: Audited) -> Outcome:
-    """Find boards that use fewer lanes than they and their slot have. (Their generation falls when they are idle.)"""
+    """Find GPUs that use fewer PCIe lanes than they and their slot have."""
 
     def narrow(board: AcceleratorState) -> Finding | Reason | None:
         if board.pcie_width is None or board.pcie_width_max is None:
@@ -189,7 +189,7 @@ def pcie_narrow(audited: Audited) -> Outcome:
 
 @rule("profile", worst="bad", on="accelerator")
 def ecc(audited: Audited) -> Outcome:
-    """Find boards whose memory had errors that could not be corrected since their driver was loaded."""
+    """Find GPUs with uncorrectable memory errors since the driver was loaded."""
 
     def broken(board: AcceleratorState) -> Finding | Reason | None:
         if board.ecc_uncorrected is None:
@@ -202,7 +202,7 @@ def ecc(audited: Audited) -> Outcome:
 
 @rule("profile", worst="bad", on="accelerator")
 def row_remap(audited: Audited) -> Outcome:
-    """Find boards with replaced rows of memory: a note; a replacement that waits for a reset; one that failed."""
+    """Find GPUs that replaced rows of their memory, or still have to."""
 
     def remapped(board: AcceleratorState) -> Finding | Reason | None:
         if board.remapped_rows is None:
@@ -219,31 +219,31 @@ def row_remap(audited: Audited) -> Outcome:
 
 @rule("profile", worst="note", on="accelerator")
 def mig(audited: Audited) -> Outcome:
-    """Find boards in slices."""
+    """Find GPUs that are split into MIG slices."""
     return _mode(audited, "mig", "whole_board")
 
 
 @rule("profile", worst="note", on="accelerator")
 def mps(audited: Audited) -> Outcome:
-    """Find boards that a server lets processes share."""
+    """Find GPUs that an MPS server shares between processes."""
     return _mode(audited, "mps", "stop_mps")
 
 
 @rule("member", worst="bad", on="accelerator")
-def board_shared(member: Member) -> Outcome:
-    """Find cells on boards of whose processes some were others' before or after a round."""
+def device_shared(member: Member) -> Outcome:
+    """Find cells whose device ran processes of other programs before or after a round."""
     launches = member.launches.values()
     marks = [mark for launch in launches for mark in launch.marks if mark.code == "board_shared"]
     if not marks:
         return None
     counts = [count for mark in marks if isinstance(count := mark.values.get("processes"), int)]
     evidence = {"processes": max(counts, default=0), "launches": len(marks), "of_launches": len(launches)}
-    return member.finding("board_shared", "bad", evidence, 100 * len(marks) / len(launches), reason("free_board"))
+    return member.finding("device_shared", "bad", evidence, 100 * len(marks) / len(launches), reason("free_board"))
 
 
 @rule("member", worst="bad", on="accelerator")
 def gpu_full_but_not_computing(member: Member) -> Outcome:
-    """Find cells whose board was utilized in full while it neither multiplied nor moved memory."""
+    """Find cells whose GPU reported full utilization while it neither computed nor moved memory."""
     full_pct = _mean(member, ".utilization")
     if full_pct is None:
         return _why_no_gauge(member, "utilization")
@@ -268,7 +268,7 @@ def gpu_full_but_not_computing(member: Member) -> Outcome:
 
 @rule("member", worst="bad", on="accelerator")
 def device_declared_not_used(member: Member) -> Outcome:
-    """Find cells beside whose blocks their device did next to nothing."""
+    """Find cells whose device showed no activity during the blocks."""
     busy_pct = _mean(member, ".utilization")
     if busy_pct is None:
         return _why_no_gauge(member, "utilization")

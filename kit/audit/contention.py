@@ -85,7 +85,7 @@ def cpu_loss(cell: Cell, launches: Collection[Launch], within: Collection[Place]
 
 @rule("member", worst="warning")
 def throttled(member: Member) -> Outcome:
-    """Find cells that a quota kept from their CPUs."""
+    """Find cells whose CPUs were stopped by a cgroup quota."""
     lost = member.once((cpu_loss, member.key), lambda: cpu_loss(member.cell, member.launches.values()))
     if lost is None or lost.throttled_pct is None:
         why = why_unread(member.profile, "cgroup.throttled_ns")
@@ -98,9 +98,9 @@ def throttled(member: Member) -> Outcome:
     return member.finding("throttled", "warning", evidence, lost.throttled_pct, reason("raise_quota"), explains)
 
 
-@rule("member", worst="bad")
+@rule("member", worst="bad", also=("cycles_left_out",))
 def contention(member: Member) -> Outcome:
-    """Find cells whose CPUs others took; a note where enough cycles without them remain."""
+    """Find cells that lost CPU time to other programs or to the hypervisor."""
     launches = member.all_launches.values()
     lost = member.once((cpu_loss, contention, member.key), lambda: cpu_loss(member.cell, launches))
     if lost is None or lost.others_pct is None:

@@ -123,7 +123,7 @@ def _refused(member: Member, codes: Sequence[str]) -> list[tuple[str, str]]:
 
 @rule("member", worst="note")
 def no_joules(member: Member) -> Outcome:
-    """Say why a cell has no joules; the other rules on joules are not asked of it."""
+    """Find cells without joules; the outcome is always *could not check*, with the reason."""
     return None if _figures(member) else _why_none(member)
 
 
@@ -174,7 +174,7 @@ def _updates(energy: Energy, period_ns: int | None) -> int:
 
 @rule("member", worst="warning")
 def sensor_broken(member: Member) -> Outcome:
-    """Find sensors of energy or power that show nothing: zero, constant, negative, or no numbers."""
+    """Find energy and power sensors that report zero, a constant, a negative value, or no number."""
     refused = _refused(member, SENSOR_BROKEN)
     if refused:
         sensor, code = refused[0]
@@ -185,7 +185,7 @@ def sensor_broken(member: Member) -> Outcome:
 
 @rule("member", worst="warning")
 def counter_reset(member: Member) -> Outcome:
-    """Find energy counters that fell: no part of what they counted is told."""
+    """Find energy counters that were reset during a block."""
     resets = _refused(member, ("counter_reset",))
     if resets:
         evidence: dict[str, Value] = {"sensor": resets[0][0], "launches": len(resets)}
@@ -195,7 +195,7 @@ def counter_reset(member: Member) -> Outcome:
 
 @rule("member", worst="warning", on="accelerator")
 def beats_with_sensor(member: Member) -> Outcome:
-    """Find steps in time with a board that looks for a part of each 100 ms: some phases of the step are never seen."""
+    """Find cells whose steps keep time with the sensor, so that it never sees a part of the step."""
     known = (block.energy for block in _figures(member))
     blocks = [energy for energy in known if (energy.steps or 0) > 0 and energy.block_ns > 0]
     if not blocks:
@@ -218,7 +218,7 @@ def _unseen_pct(step_ns: float, block_ns: float) -> float:
 
 @rule("member", worst="warning", on="accelerator")
 def sustained_differs(member: Member) -> Outcome:
-    """Find steps that take another time in the long block than in bursts: joules are of these, samples/s of those."""
+    """Find cells whose step time differs between short blocks and the long energy block."""
     steps = sustained_step(member.launches.values())
     if steps is None:
         return reason("not_recorded", what="steps") if _figures(member) else NOT_APPLICABLE
@@ -230,7 +230,7 @@ def sustained_differs(member: Member) -> Outcome:
 
 @rule("member", worst="warning", on="accelerator")
 def counter_against_integral(member: Member) -> Outcome:
-    """Find boards whose counter and whose integrated power say different joules."""
+    """Find GPUs whose energy counter disagrees with their integrated power."""
     by_tier: dict[tuple[int, str | None], dict[str | None, float]] = defaultdict(dict)
     for block in _joules(member):
         if block.energy.device_id is not None:
@@ -248,7 +248,7 @@ def counter_against_integral(member: Member) -> Outcome:
 
 @rule("member", worst="bad")
 def part_larger_than_whole(member: Member) -> Outcome:
-    """Find parts of a machine that drew more than all of it, by their sensors."""
+    """Find machines whose parts drew more power than the whole, according to their sensors."""
     by_source, wholes = defaultdict[int, dict[str, float]](lambda: {"rapl": 0.0, "cray": 0.0, "nvml": 0.0}), {}
     for block in _joules(member):
         if block.energy.sensor in PLATFORMS or block.energy.tier == "external_meter":
@@ -273,7 +273,7 @@ def part_larger_than_whole(member: Member) -> Outcome:
 
 @rule("member", worst="note")
 def no_idle(member: Member) -> Outcome:
-    """Find joules without the idle power around them: they cannot be told net of what runs anyway."""
+    """Find joules without idle power, from which net joules cannot be computed."""
     blocks = _figures(member)
     if not blocks:
         return NOT_APPLICABLE
@@ -289,7 +289,7 @@ def no_idle(member: Member) -> Outcome:
 
 @rule("member", worst="warning")
 def idle_not_idle(member: Member) -> Outcome:
-    """Find idle power that was not the same before and after: something else ran, or the board had not cooled."""
+    """Find cells whose idle power differs before and after the round."""
     idles = [
         (block, block.energy.idle_before_w, block.energy.idle_after_w)
         for block in _figures(member)
@@ -319,8 +319,8 @@ def _is_of_clocks(energy: Energy, before_w: float, after_w: float) -> bool:
 
 
 @rule("member", worst="warning", on="accelerator")
-def board_still_warming(member: Member) -> Outcome:
-    """Find joules of boards whose temperature still moved: they are not those of a board at work for long."""
+def device_still_warming(member: Member) -> Outcome:
+    """Find cells whose device still changed its temperature while energy was measured."""
     blocks = _figures(member)
     slopes = [(block.energy, slope) for block in blocks if (slope := block.energy.warming_c_per_s) is not None]
     if not slopes:
@@ -330,12 +330,12 @@ def board_still_warming(member: Member) -> Outcome:
     if abs(slope) <= WARMING_LEAST_C_PER_S or moved_c <= WARMING_LEAST_C:
         return None
     evidence: dict[str, Value] = {"slope_c_per_s": slope, "moved_c": moved_c, "block_s": energy.block_ns / 1e9}
-    return member.finding("board_still_warming", "warning", evidence, remedy=reason("longer_energy_warmup"))
+    return member.finding("device_still_warming", "warning", evidence, remedy=reason("longer_energy_warmup"))
 
 
 @rule("group", worst="warning")
 def heat_of_predecessor(members: Sequence[Member]) -> Outcome:
-    """Find power that follows what the member before it drew: told by the random order of turns."""
+    """Find groups in which a cell's power depends on which cell ran before it."""
     pairs = list(_after_another(members))
     if not pairs:
         return NOT_APPLICABLE
@@ -373,9 +373,9 @@ def _after_another(members: Sequence[Member]) -> Iterator[tuple[float, float]]:
             yield means[before], log - means[key]
 
 
-@rule("member", worst="warning")
-def scope_larger_than_member(member: Member) -> Outcome:
-    """Find joules of a package in which others' work is, or CPUs that the member was not given."""
+@rule("member", worst="warning", also=("scope_shared",))
+def scope_larger_than_worker(member: Member) -> Outcome:
+    """Find joules that include CPUs which the worker did not have, or work of other programs."""
     blocks = _figures(member)
     if not blocks:
         return NOT_APPLICABLE
@@ -394,12 +394,12 @@ def scope_larger_than_member(member: Member) -> Outcome:
     scope = "machine" if any(block.energy.tier == "external_meter" for block in blocks) else "package"
     evidence: dict[str, Value] = {"cpus": len(threads.cpus), "of_cpus": cpus, "contention_pct": lost.contention_pct}
     evidence["scope"] = scope
-    return member.finding("scope_larger_than_member", "warning", evidence, lost.contention_pct, reason("whole_machine"))
+    return member.finding("scope_larger_than_worker", "warning", evidence, lost.contention_pct, reason("whole_machine"))
 
 
 @rule("group", worst="bad")
 def modelled_beside_measured(members: Sequence[Member]) -> Outcome:
-    """Find groups in which some members' joules were measured and others come of a model."""
+    """Find groups in which some joules were measured and others modelled."""
     tiers = {block.energy.tier for member in members for block in _figures(member)} - {None}
     if not tiers:
         return NOT_APPLICABLE

@@ -84,7 +84,7 @@ def _bound(name: str, alike: Sequence[Member], obeys: Sequence[bool], known: Seq
 
 @rule("group", worst="warning", on="cpu")
 def threads_differ(group: Sequence[Member]) -> Outcome:
-    """Find groups whose members computed with other numbers of threads."""
+    """Find groups whose cells computed with different numbers of threads."""
     findings: list[Finding] = []
     missing: Reason | None = None
     for alike in _alike(group, lambda member: (member.cell.variant, member.cell.threads)):
@@ -117,7 +117,7 @@ def threads_differ(group: Sequence[Member]) -> Outcome:
 
 @rule("group", worst="warning", on="accelerator")
 def precision_differs(group: Sequence[Member]) -> Outcome:
-    """Find groups in which float32 is multiplied in full by one framework and in less by another."""
+    """Find groups in which one framework multiplies float32 at full precision and another does not."""
     findings: list[Finding] = []
     missing: Reason | None = None
     for alike in _alike(group, lambda member: (member.cell.variant, member.cell.precision)):
@@ -142,7 +142,7 @@ def precision_differs(group: Sequence[Member]) -> Outcome:
 
 @rule("group", worst="warning")
 def allocator_differs(group: Sequence[Member]) -> Outcome:
-    """Find groups in which the allocator of one framework was set and that of another was left as it is."""
+    """Find groups in which one framework runs with allocator settings that another lacks."""
     if len({member.cell.backend for member in group}) < 2:  # noqa: PLR2004
         return None
     settings: dict[str, set[str]] = {}

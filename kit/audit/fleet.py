@@ -18,7 +18,7 @@ Machines = dict[str, list[Audited]]
 
 @rule("fleet", worst="warning")
 def missing_in_fleet(audited: Sequence[Audited]) -> Outcome:
-    """Find machines without a cell that most machines of their kind have, of those that were asked for the same."""
+    """Find machines without a result for a cell that most machines of their kind have."""
     fleets = defaultdict[tuple[tuple[str, ...], ...], Machines](lambda: defaultdict(list))
     for of in audited:
         identity = of.profile.identity

@@ -24,7 +24,7 @@ DRIFT_MAX_PPM = 100.0
 
 @rule("member", worst="warning")
 def swapped(member: Member) -> Outcome:
-    """Find cells in whose blocks the machine moved memory to or from swap."""
+    """Find cells during whose blocks the machine swapped memory in or out."""
     blocks = member.counted("machine.swapped_in_b", "machine.swapped_out_b")
     if isinstance(blocks, Reason):
         return blocks
@@ -41,7 +41,7 @@ def swapped(member: Member) -> Outcome:
 
 @rule("member", worst="warning")
 def memory_pressure(member: Member) -> Outcome:
-    """Find cells in whose blocks tasks of the machine waited for memory."""
+    """Find cells during whose blocks tasks of the machine waited for memory."""
     blocks = member.counted("pressure.memory_some_ns", "pressure.memory_full_ns")
     if isinstance(blocks, Reason):
         return blocks
@@ -54,7 +54,7 @@ def memory_pressure(member: Member) -> Outcome:
 
 @rule("member", worst="note", on="cpu")
 def cpu_pressure(member: Member) -> Outcome:
-    """Find cells in whose blocks some task waited for a CPU most of the time, whosever it was."""
+    """Find cells during whose blocks some task waited for a CPU most of the time."""
     blocks = member.counted("pressure.cpu_some_ns")
     if isinstance(blocks, Reason):
         return blocks
@@ -66,7 +66,7 @@ def cpu_pressure(member: Member) -> Outcome:
 
 @rule("profile", worst="warning")
 def quota_below_threads(audited: Audited) -> Outcome:
-    """Find runs whose frameworks started more threads than their CPU quota keeps running."""
+    """Find runs with more threads than their CPU quota can keep running."""
     limit = audited.profile.identity.container.cpu_limit
     if limit is None:
         return None
@@ -82,7 +82,7 @@ def quota_below_threads(audited: Audited) -> Outcome:
 
 @rule("profile", worst="warning")
 def numa_remote(audited: Audited) -> Outcome:
-    """Find runs on CPUs of several nodes of memory, and machines whose nodes borrowed of each other."""
+    """Find runs that used several NUMA nodes, or whose memory was allocated on a non-preferred node."""
     nodes = audited.profile.identity.cpu.nodes
     if not nodes:
         return _why_unknown(audited, "cpu.nodes")
@@ -102,7 +102,7 @@ def numa_remote(audited: Audited) -> Outcome:
 
 @rule("profile", worst="note", on="cpu")
 def smt_shared(audited: Audited) -> Outcome:
-    """Find runs whose threads share cores with each other, or may share them with others."""
+    """Find runs whose threads share CPU cores with each other, or may share them with other programs."""
     siblings = audited.profile.identity.cpu.siblings
     if not siblings:
         return _why_unknown(audited, "cpu.siblings")
@@ -119,7 +119,7 @@ def smt_shared(audited: Audited) -> Outcome:
 
 @rule("profile", worst="warning")
 def cpu_throttled(audited: Audited) -> Outcome:
-    """Find runs during which heat held the processor's clock back."""
+    """Find runs during which heat throttled the CPU."""
     cores = _growth(audited, "core_throttled")
     if isinstance(cores, Reason):
         return cores
@@ -132,7 +132,7 @@ def cpu_throttled(audited: Audited) -> Outcome:
 
 @rule("profile", worst="note")
 def clock_not_synchronized(audited: Audited) -> Outcome:
-    """Find runs whose wall clock nobody set: external meters and other machines have other times."""
+    """Find runs on machines whose wall clock was not synchronized."""
     synchronized = audited.profile.state.before.clock_synchronized
     if synchronized is None:
         return _why_of_state(audited, "clock_synchronized")
@@ -143,7 +143,7 @@ def clock_not_synchronized(audited: Audited) -> Outcome:
 
 @rule("profile", worst="warning")
 def clock_drift(audited: Audited) -> Outcome:
-    """Find launches whose clock ran at another rate at their end than at their begin."""
+    """Find launches during which the clock changed its rate."""
     launches = [launch for result in audited.results for launch in result.launches if launch.gave_number]
     certificates = [launch.certificate for launch in launches if launch.certificate is not None]
     if not certificates:

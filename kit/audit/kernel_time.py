@@ -23,7 +23,7 @@ TCMALLOC_VARIANT, TCMALLOC_PACKAGE = "tcmalloc:env=LD_PRELOAD=libtcmalloc_minima
 
 @rule("member", worst="note")
 def page_faults(member: Member) -> Outcome:
-    """Find cells that spend their CPU time in the kernel on page faults."""
+    """Find cells that spend much of their CPU time in the kernel, on page faults."""
     split, faulting = _split(member), member.counted("process.cpu_ns", "process.minor_faults")
     if isinstance(split, Reason) or isinstance(faulting, Reason):
         return split if isinstance(split, Reason) else faulting if isinstance(faulting, Reason) else None
@@ -36,7 +36,7 @@ def page_faults(member: Member) -> Outcome:
 
 @rule("member", worst="note")
 def kernel_share(member: Member) -> Outcome:
-    """Find cells that spend their CPU time in the kernel."""
+    """Find cells that spend much of their CPU time in the kernel, for another reason than page faults."""
     split = _split(member)
     if isinstance(split, Reason):
         return split

@@ -17,7 +17,7 @@ LOG_SETTINGS = {"torch": "TORCH_LOGS=recompiles", "jax": "JAX_EXPLAIN_CACHE_MISS
 
 @rule("member", worst="warning")
 def recompiles(member: Member) -> Outcome:
-    """Find cells whose framework counted compilations after the first step."""
+    """Find cells that their framework compiled again after the first step."""
     counted = [launch.recompiles.count for launch in member.launches.values() if launch.recompiles is not None]
     counts = [count for count in counted if count is not None]
     if not counts and member.cell.compile_mode == "eager":

@@ -28,7 +28,7 @@ IDLE_CPUS_LEAST = 1.0
 
 @rule("profile", worst="bad")
 def identity_contradicts_itself(audited: Audited) -> Outcome:
-    """Find profiles whose launches say something else of the machine than its identity does."""
+    """Find profiles whose launches contradict the machine that the profile describes."""
     return [
         Finding(
             code="identity_contradicts_itself",
@@ -70,7 +70,7 @@ def _is_outside(began: str, ended: str | None, started: str) -> bool:
 
 @rule("member", worst="warning")
 def sampling_gaps(member: Member) -> Outcome:
-    """Find cells beside which readings of sampled sensors are missing."""
+    """Find cells for which readings of sensors are missing."""
     launches = member.launches.values()
     ended = sum(any(mark.code == "sampler_failed" for mark in launch.marks) for launch in launches)
     gaps = sum(
@@ -91,7 +91,7 @@ def sampling_gaps(member: Member) -> Outcome:
 
 @rule("member", worst="note")
 def sampler_cost(member: Member) -> Outcome:
-    """Find cells beside which the sampler took more of the CPUs than a step may bear, and none of them was idle."""
+    """Find cells during whose blocks the sampler took more CPU time than allowed."""
     shares = [launch.sensors[SAMPLER_CPU].mean for launch in member.launches.values() if SAMPLER_CPU in launch.sensors]
     if not shares:
         ran = any(sensor.sampled and sensor.status != "unavailable" for sensor in member.profile.sensors)

@@ -33,7 +33,7 @@ def agreements(cells: Iterable[CellResult]) -> dict[str, Agreement]:
 
 @rule("profile", worst="bad")
 def parity(audited: Audited) -> Outcome:
-    """Find cells that compute other losses than the rest from the same weights and batches."""
+    """Find cells whose losses differ from those of other cells with the same weights and batches."""
     judged = agreements(audited.results)
     odd = [
         Finding(
@@ -57,7 +57,7 @@ def parity(audited: Audited) -> Outcome:
 
 @rule("profile", worst="bad")
 def loss_not_finite(audited: Audited) -> Outcome:
-    """Find cells whose loss or output stopped being a number: they skip work on some hardware."""
+    """Find cells whose loss or output stopped being finite."""
     return [
         _of_cell(result, "loss_not_finite", {"launches": count, "of_launches": len(result.launches)}, "lower_rate")
         for result in audited.results
@@ -67,7 +67,7 @@ def loss_not_finite(audited: Audited) -> Outcome:
 
 @rule("profile", worst="warning")
 def missing_cell(audited: Audited) -> Outcome:
-    """Find cells that were planned and gave no number."""
+    """Find cells that were planned but have no result."""
     planned = dict.fromkeys(key for group in audited.profile.groups for key in group.cells)
     results = {result.key: result for result in audited.results}
     findings = []
@@ -92,7 +92,7 @@ def missing_cell(audited: Audited) -> Outcome:
 
 @rule("profile", worst="bad")
 def empty_input(audited: Audited) -> Outcome:
-    """Find profiles in which nothing was measured: an empty record passes no check."""
+    """Find profiles without a single measurement."""
     launches = [launch for result in audited.results for launch in result.launches]
     if any(launch.gave_number for launch in launches):
         return None

@@ -4,8 +4,8 @@
     def stalls(member: Member) -> Outcome:
         return a Finding, a Reason: what is missing, or None: nothing found
 
-To add one, write it in a file of this folder, its sentence in `kit.report.sentences` and its section in
-docs/reference/audit.
+To add one, write it in a file of this folder, its sentence in `kit.report.sentences`, and its section in a page of
+docs/reference/audit. The first line of its docstring, `Find …`, is its line in that folder's index.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Rule(NamedTuple):
     scope: Scope
     worst: Severity  # the gravest that it may find
     on: Devices
+    also: tuple[str, ...]  # codes of its findings that have another name than the rule
     check: Callable[[Any], Outcome]
 
     def applies(self, device: str) -> bool:
@@ -56,12 +57,14 @@ class Rule(NamedTuple):
 _RULES: dict[str, Rule] = {}
 
 
-def rule(scope: Scope, *, worst: Severity, on: Devices = "any") -> Callable[[Callable[[Any], Outcome]], Any]:
+def rule(
+    scope: Scope, *, worst: Severity, on: Devices = "any", also: tuple[str, ...] = ()
+) -> Callable[[Callable[[Any], Outcome]], Any]:
     """Make a function a rule of its own name."""
 
     def registered(check: Callable[[Any], Outcome]) -> Callable[[Any], Outcome]:
         name = check.__name__
-        _RULES[name] = Rule(name, scope, worst, on, check)
+        _RULES[name] = Rule(name, scope, worst, on, also, check)
         return check
 
     return registered

@@ -23,7 +23,7 @@ STALLED_LEAST_PCT = 5.0
 
 @rule("member", worst="warning")
 def stalls(member: Member) -> Outcome:
-    """Find members whose whole time says something else than their usual step, against every other of the group."""
+    """Find cells in which occasional slow steps take a noticeable part of the time."""
     excesses = [over_rounds(logs) for logs in _excess_logs(member) if len(logs) >= ROUNDS_FOR_VERDICT]
     if not excesses:
         return reason("too_few_rounds", rounds=len(member.launches), needed=ROUNDS_FOR_VERDICT)

@@ -32,9 +32,9 @@ class Modes(NamedTuple):
     slowed_log: float  # ln of slow over fast, relative to the others of the group where there are any
 
 
-@rule("member", worst="warning")
-def two_modes(member: Member) -> Outcome:
-    """Find members in two modes, and whether page faults part them."""
+@rule("member", worst="warning", also=("bimodal_page_faults",))
+def bimodal(member: Member) -> Outcome:
+    """Find cells whose step time is bimodal, and whether page faults differ between the modes."""
     modes = modes_of(member)
     if modes is None:
         return None
@@ -45,11 +45,11 @@ def two_modes(member: Member) -> Outcome:
     }
     rank = 100 * (1 - math.exp(-modes.slowed_log))
     if modes.faults_per_step is None:
-        return member.finding("two_modes", "warning", values, rank, explains=("stalls",))
+        return member.finding("bimodal", "warning", values, rank, explains=("stalls",))
     fast, slow = modes.faults_per_step
     values |= {"fast_faults_per_step": fast, "slow_faults_per_step": slow}
     explains = ("stalls", "page_faults", "kernel_share")
-    return member.finding("two_modes_page_faults", "warning", values, rank, other_allocator(member.variant), explains)
+    return member.finding("bimodal_page_faults", "warning", values, rank, other_allocator(member.variant), explains)
 
 
 def modes_of(member: Member) -> Modes | None:

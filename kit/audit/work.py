@@ -25,9 +25,9 @@ INPUT_NOTED_PCT = 10.0
 INPUT_WARNED_PCT = 25.0
 
 
-@rule("member", worst="bad")
+@rule("member", worst="bad", also=("shorter_than_dispatch",))
 def above_ceiling(member: Member) -> Outcome:
-    """Find steps that are faster than anything that was measured here: they cannot have computed what they claim."""
+    """Find cells whose steps are too fast to have done their work."""
     cell = member.cell
     if is_operation(cell):
         return NOT_APPLICABLE
@@ -67,7 +67,7 @@ def _above_product(member: Member, step_ns: float, product: Ceiling | None) -> O
 
 @rule("member", worst="warning")
 def input_bound(member: Member) -> Outcome:
-    """Find fits that wait for their input: against steps on resident batches, run in between."""
+    """Find fits that wait for their input."""
     if member.cell.task != "fit":
         return NOT_APPLICABLE
     fits = [(launch, launch.fit) for launch in member.launches.values() if launch.fit is not None]
@@ -85,7 +85,7 @@ def input_bound(member: Member) -> Outcome:
 
 @rule("member", worst="warning")
 def step_too_short(member: Member) -> Outcome:
-    """Find steps that are shorter than the clock may time by itself: their figures are of the clock, too."""
+    """Find cells whose steps are too short to time individually."""
     steps_ns = [ns for launch in member.launches.values() for ns in launch.blocks.median_ns if ns is not None]
     certificates = [launch.certificate for launch in member.launches.values() if launch.certificate is not None]
     if not steps_ns or not certificates:

@@ -1,4 +1,4 @@
-"""`kit audit`: what the power, utilization, fairness and record of profiles can be held to."""
+"""`kit audit`: check profiles for problems of power, utilization, fairness and the record."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ PARALLEL_LEAST, CHUNK = 16, 8
     type=click.Choice(["note", "warning", "bad"]),
     default="warning",
     show_default=True,
-    help="Exit 1: a finding as grave as this; 5: none, and one could not be checked for; 0: neither.",
+    help="Exit 1 if a finding has at least this severity, 5 if none has but a check could not run, else 0.",
 )
 @METER
-@click.option("--rule", "names", multiple=True, metavar="NAME,…", help="Ask this rule alone (repeatable).")
-@click.option("--without", multiple=True, metavar="NAME,…", help="Do not ask this rule (repeatable).")
+@click.option("--rule", "names", multiple=True, metavar="NAME,…", help="Run only this rule (repeatable).")
+@click.option("--without", multiple=True, metavar="NAME,…", help="Skip this rule (repeatable).")
 def audit(
     *,
     profiles: tuple[Path, ...],
@@ -51,9 +51,10 @@ def audit(
     names: tuple[str, ...],
     without: tuple[str, ...],
 ) -> int:
-    """Audit PROFILES: each rule finds something, finds nothing, or could not check, which is no pass.
+    """Check PROFILES for problems of power, utilization, fairness and the record.
 
-    A folder stands for the profiles in it; several are audited together. docs/reference/audit explains each rule.
+    A folder stands for the profiles in it. Several profiles are also compared with each other.
+    docs/reference/audit explains each rule.
     """
     from kit.audit.audit import summed_up
     from kit.audit.finding import AuditedProfile, exit_code
@@ -103,7 +104,7 @@ def _asked_of(file: tuple[str, Path], rules: Sequence[Rule], meter: Meter | None
     except KitError as error:
         return AuditedProfile(label=label, error=str(error))
     if not profile.measured:
-        why = f"{path}: it was published, not measured: there is nothing to audit"
+        why = f"{path}: its numbers were published, not measured; there is nothing to audit"
         return AuditedProfile(label=label, error=why)
     audited = Audited(label, profile)
     answers = ask(audited, rules)

@@ -1,9 +1,10 @@
-"""An audit as a report: findings gravest first, each with its evidence and remedy, then what could not be checked.
+"""An audit as a report: findings, the most severe first, with evidence and remedy; then what could not be checked.
 
-quick-2026-11-25
-  warning  contention     contention in mlp (torch, train): at worst others took 23 % … 2 of 12 cells have it, …
-                          Stop other work, or run more rounds.
-22 rules found nothing. Could not check 14: …
+quick · 12 cells · 62 rules · 1 warning
+  warning  contention     mlp (torch, train, batch 128): other programs took up to 23 % … 2 of 12 cells are affected, …
+                          Stop other programs, …
+22 rules found nothing.
+Could not check 14 of 62 rules: …
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ OF_PROFILE = "not in the profile"
 
 
 class _Alike(NamedTuple):
-    """Findings of one rule that say the same of several cells, groups or boards of one profile; the worst is told."""
+    """Findings of one rule that say the same of several cells, groups or GPUs of one profile; the worst is shown."""
 
     worst: Finding
     members: dict[tuple[str, str], Finding]  # by key of the cell or group, and what it is about
@@ -62,11 +63,8 @@ def audit_report(audit: Audit, audited: Sequence[Audited], fail_on: Severity) ->
 def _headline(audit: Audit, audited: Sequence[Audited]) -> str:
     cells = sum(len(of.profile.cells) for of in audited)
     counts = Counter(finding.severity for finding in audit.findings)
-    listed = ", ".join(
-        f"{counts[severity]:,} bad" if severity == "bad" else counted(counts[severity], severity)
-        for severity in STYLES
-        if counts[severity]
-    )
+    nouns = {"bad": "bad finding", "warning": "warning", "note": "note"}
+    listed = ", ".join(counted(counts[severity], nouns[severity]) for severity in STYLES if counts[severity])
     who = audited[0].label if len(audited) == 1 else counted(len(audited), "profile")
     return one_line(
         f"{who} · {counted(cells, 'cell')} · {counted(len(audit.rules), 'rule')} · {listed or 'no finding'}"
@@ -112,16 +110,16 @@ def _table(label: str, alike: Sequence[_Alike], names: Names, cells: int) -> Tab
 
 
 def _members(findings: Collection[Finding], names: Names, cells: int) -> str:
-    """Return ``2 of 12 cells have it, the worst first: mlp (torch, train), mlp (jax, train).``, or so of boards."""
+    """Return ``2 of 12 cells are affected, worst first: mlp (torch, train), mlp (jax, train).``, or so of GPUs."""
     if all(finding.cell_key for finding in findings):
         count = f"{len(findings)} of {counted(cells, 'cell')}"
     else:
-        count = counted(len(findings), "board" if all("board" in finding.values for finding in findings) else "group")
-    return f"{count} have it, the worst first: {several([_name(finding, names) for finding in findings])}."
+        count = counted(len(findings), "GPU" if all("board" in finding.values for finding in findings) else "group")
+    return f"{count} are affected, worst first: {several([_name(finding, names) for finding in findings])}."
 
 
 def _name(finding: Finding, names: Names) -> str:
-    """Return the name of the board, cell or group that has it; empty: the profile as a whole has it."""
+    """Return the name of the GPU, cell or group that has it; empty: the profile as a whole has it."""
     of_key = names.get((finding.profile, finding.cell_key)) or names.get((finding.profile, finding.group))
     return one_line(str(finding.values.get("board") or of_key or finding.group))
 
@@ -140,11 +138,11 @@ def _closing(audit: Audit) -> list[str]:
     """Return how many rules found nothing, and what could not be checked, by what is missing."""
     quiet = sum(of.outcome == "nothing_found" for of in audit.rules)
     apart = sum(of.outcome == "not_applicable" for of in audit.rules)
-    lines = [f"{counted(quiet, 'rule')} found nothing{f', {apart} do not apply' if apart else ''}."]
+    lines = [f"{counted(quiet, 'rule')} found nothing{f'; {apart} did not apply' if apart else ''}."]
     if audit.not_checked:
         lines.append(_not_checked_line(audit))
     if audit.findings:
-        lines.append(f"Each rule has a section in {RULES}.")
+        lines.append(f"{RULES} explains each rule.")
     return lines
 
 
@@ -167,7 +165,7 @@ def _not_checked_line(audit: Audit) -> str:
         parts.append(f"{', '.join(names[:NAMES_MAX] if more else names)}{more} ({why})")
     rest = len({rule for _, rules in reasons[REASONS_MAX:] for rule in rules})
     if rest:
-        parts.append(f"{counted(rest, 'other')} (--json)")
+        parts.append(f"{counted(rest, 'more rule')} (see --json)")
     asked, lacking = len(audit.rules), len({missing.rule for missing in audit.not_checked})
     return f"Could not check {lacking} of {counted(asked, 'rule')}: {'; '.join(parts)}."
 

@@ -33,7 +33,7 @@ LABELLED_MAX = 18
 ROWS_MAX = 40
 EXPLANATIONS_MAX = 3
 # The machine's, the container's or the board's, not a member's: said once, whichever cells have them.
-MACHINE_WIDE = ("throttled", "contention", "board_throttled", "board_shared")
+MACHINE_WIDE = ("throttled", "contention", "device_throttled", "device_shared")
 # A note of the table says it already, of all groups.
 IN_NOTES = ("cycles_left_out",)
 # Codes of notes, or their beginnings, that stand in one line: nothing is wrong.

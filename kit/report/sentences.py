@@ -122,14 +122,14 @@ REASONS: Templates = {
     "value_did_not_change": "it did not change within {limit_s}",
     "process_ended": "its process ended",
     # What a rule of the audit lacks.
-    "not_recorded": "the profile does not have it: {what}",
-    "own_programs_unproved": "programs bring their own data and weights",
+    "not_recorded": "the profile does not contain it: {what}",
+    "own_programs_unproved": "user programs bring their own data and weights",
     "no_parity": "no two cells recorded the losses of the same work",
-    "no_fleet": "fewer than {needed} profiles of one kind of machine were given",
-    "no_energy_asked_for": "no joules were asked for",
-    "one_energy_source": "one source of joules alone answered",
-    "too_few_energy_blocks": "{blocks} energy blocks after another member's, {needed} of unlike ones are needed",
-    "too_little_cpu_time": "{cpu_ns} of CPU time, {needed_ns} are needed",
+    "no_fleet": "at least {needed} profiles of one kind of machine are needed",
+    "no_energy_asked_for": "the run did not measure energy",
+    "one_energy_source": "only one source of joules answered",
+    "too_few_energy_blocks": "{blocks} energy blocks follow another cell's, and {needed} are needed",
+    "too_little_cpu_time": "{cpu_ns} of CPU time were measured, and {needed_ns} are needed",
     # Notes beside a comparison.
     "too_few_rounds": "preliminary: {rounds} of at least {needed} rounds that a verdict needs",
     "preliminary": "preliminary: {rounds} rounds ({needed} and more settle smaller differences)",
@@ -288,207 +288,217 @@ REASONS: Templates = {
     "no_thermometer": "the kernel shows no CPU thermometer (usual in a virtual machine)",
     "state_not_as_expected": "not readable: {error}",
     # Sensors
-    "opening_failed": "opening it failed: {error}",
-    "file_not_readable": "{file} is not readable: {error}",
-    "file_not_as_expected": "{file} does not hold what was expected",
+    "opening_failed": "it cannot be opened: {error}",
+    "file_not_readable": "{file} cannot be read: {error}",
+    "file_not_as_expected": "{file} has unexpected content",
     # CPU
-    "no_frequency": "no cpufreq driver and no aperfmperf counter (usual in a virtual machine): the 'cpu MHz' of "
-    "/proc/cpuinfo is then nominal, not measured; measure on the host",
-    "no_cpu_controller": "no cpu controller is mounted under {root}: mount cgroup2 there",
-    "no_throttling_count": "{file} counts no throttling: no CPU quota can apply to this group",
+    "no_frequency": "there is no cpufreq driver and no aperfmperf counter (usual in a virtual machine), and the 'cpu "
+    "MHz' of /proc/cpuinfo is nominal; measure on the host",
+    "no_cpu_controller": "no cpu controller is mounted under {root}; mount cgroup2 there",
+    "no_throttling_count": "{file} counts no throttling, because no CPU quota can apply to this group",
     "no_pressure": "the kernel keeps no pressure figures (before 4.20, or booted without psi=1)",
     # RAPL
-    "no_powercap": "{root} does not exist: no powercap in this kernel (a virtual machine, a processor other than Intel "
+    "no_powercap": "{root} does not exist: the kernel has no powercap (a virtual machine, a processor other than Intel "
     "or AMD, or no CONFIG_POWERCAP); measure on the host",
-    "no_rapl_zone": "{root} holds no RAPL package, dram or psys zone (usual in a virtual machine); on Intel or AMD "
+    "no_rapl_zone": "{root} has no RAPL package, dram or psys zone (usual in a virtual machine); on Intel or AMD "
     "hardware: modprobe intel_rapl_msr",
-    "powercap_masked": "{zone} leads nowhere: the container masks powercap, as Docker and Podman do since "
+    "powercap_masked": "the container masks powercap ({zone} leads nowhere), as Docker and Podman do since "
     "CVE-2020-8694; start it with --security-opt systempaths=unconfined, and as root",
-    "root_only": "{file} is readable by root alone, as in every kernel since 2020 (CVE-2020-8694): run as root, or on "
-    "the host: chmod a+r {file}",
+    "root_only": "only root can read {file}, as in every kernel since 2020 (CVE-2020-8694); run as root, or on the "
+    "host: chmod a+r {file}",
     # Hardware monitors, Cray
     "no_hwmon": "{root} does not exist: the kernel shows no hardware monitors (usual in a virtual machine)",
-    "no_hwmon_power": "{root} holds no monitor of power or energy (power*_average, power*_input, energy*_input); ACPI "
-    "meters: modprobe acpi_power_meter",
-    "no_cray": "{root} does not exist: this is no Cray node",
-    "no_cray_counter": "{root} holds no counter of energy or power",
+    "no_hwmon_power": "{root} has no monitor of power or energy (power*_average, power*_input, energy*_input); for "
+    "ACPI meters: modprobe acpi_power_meter",
+    "no_cray": "{root} does not exist: this is not a Cray node",
+    "no_cray_counter": "{root} has no counter of energy or power",
     # NVML
-    "nvml_package_missing": "the Python package nvidia-ml-py is not installed: pip install nvidia-ml-py",
-    "nvml_library_missing": "libnvidia-ml.so.1 not found: no NVIDIA driver is installed, or the container was started "
-    "without --gpus all",
-    "nvml_driver_not_loaded": "the NVIDIA library is there but its kernel driver is not loaded: modprobe nvidia on the "
-    "host, and start a container with --gpus all",
-    "nvml_no_permission": "no permission to open the NVIDIA devices: give this user read and write access to "
-    "/dev/nvidia*",
-    "nvml_version_mismatch": "NVIDIA's library and kernel driver differ in version: reload the driver or reboot",
-    "nvml_no_gpu": "NVML lists no GPU: start the container with --gpus all, and check `nvidia-smi -L` on the host",
+    "nvml_package_missing": "the Python package nvidia-ml-py is not installed; pip install nvidia-ml-py",
+    "nvml_library_missing": "libnvidia-ml.so.1 was not found: no NVIDIA driver is installed, or the container was "
+    "started without --gpus all",
+    "nvml_driver_not_loaded": "the NVIDIA library is installed, but its kernel driver is not loaded; modprobe nvidia "
+    "on the host, and start a container with --gpus all",
+    "nvml_no_permission": "this user may not open the NVIDIA devices; give read and write access to /dev/nvidia*",
+    "nvml_version_mismatch": "NVIDIA's library and kernel driver have different versions; reload the driver or reboot",
+    "nvml_no_gpu": "NVML lists no GPU; start the container with --gpus all, and check `nvidia-smi -L` on the host",
     "nvml_failed": "NVML: {error}",
-    "nvml_not_supported": "the board or its driver does not offer it",
-    "nvml_no_gpm": "the board or its driver does not offer it (GPM: Hopper and later, not in MIG slices)",
-    "nvml_no_energy_counter": "the board or its driver does not offer it (the energy counter: Volta and later; virtual "
-    "GPUs and MIG slices often none)",
+    "nvml_not_supported": "the GPU or its driver does not offer it",
+    "nvml_no_gpm": "the GPU or its driver does not offer it (GPM needs Hopper or later, and no MIG slices)",
+    "nvml_no_energy_counter": "the GPU or its driver does not offer it (the energy counter needs Volta or later; "
+    "virtual GPUs and MIG slices often have none)",
     # TPU
-    "no_tpu": "no TPU: neither /dev/accel* (v4 and earlier) nor a /dev/vfio group (v5 and later) belongs to one; "
-    "in a container on a TPU host give --device /dev/vfio (or /dev/accel0 …) and --ulimit memlock=-1",
-    "tpu_without_library": "a TPU is here ({devices}) but the kit's own Python has no libtpu: pip install libtpu",
-    "tpu_without_counter": "a TPU is here ({devices}), and libtpu gives its user no energy or power counter: joules "
-    "can only come from the provider's own monitoring",
+    "no_tpu": "there is no TPU: neither /dev/accel* (v4 and earlier) nor a /dev/vfio group (v5 and later) belongs to "
+    "one; in a container on a TPU host give --device /dev/vfio (or /dev/accel0 …) and --ulimit memlock=-1",
+    "tpu_without_library": "there is a TPU ({devices}), but Steadykit's Python has no libtpu; pip install libtpu",
+    "tpu_without_counter": "there is a TPU ({devices}), but libtpu gives users no energy or power counter; joules can "
+    "only come from the provider's own monitoring",
     # Sampler and energy
     "sampler_failed": "the sampler ended early (exit code {exit_code}) {error}",
-    "gauge_window_too_short": "the block of {window_ns} is too short for this sensor: {needed_ns}, two of its periods, "
-    "are needed",
-    "board_in_slices": "the member had a slice of the board (MIG), and the joules are the whole board's",
-    "too_few_updates": "the sensor gave {updates} fresh values, {needed} are needed",
-    "too_few_readings": "the sensor answered {readings} times, {needed} are needed",
-    "energy_gap": "the sensor gave nothing for {gap_s:.3g} s, at most {most_s:.3g} s are borne",
-    "energy_is_modelled": "a model in the processor says it, nothing measures it ({processor}: {source})",
-    "power_moves": "its power moved by {moved_pct} from one half of {block_s} to the other: the sensor is slower than "
-    "the block, or the device was not yet at its pace (--energy makes it longer)",
-    "sensor_lags": "the sensor shows up to {lag_s} late what ran: the joules may be off by {error_pct}",
+    "gauge_window_too_short": "the block of {window_ns} is too short for this sensor: two of its periods take "
+    "{needed_ns}",
+    "board_in_slices": "the worker had a slice of the GPU (MIG), and the joules are the whole GPU's",
+    "too_few_updates": "the sensor gave {updates} fresh values, and {needed} are needed",
+    "too_few_readings": "the sensor answered {readings} times, and {needed} answers are needed",
+    "energy_gap": "the sensor gave nothing for {gap_s:.3g} s; the limit is {most_s:.3g} s",
+    "energy_is_modelled": "a model in the processor estimates it, and nothing measures it ({processor}: {source})",
+    "power_moves": "power changed by {moved_pct} from one half of {block_s} to the other: the sensor is slower than "
+    "the block, or the device had not settled; --energy makes the block longer",
+    "sensor_lags": "the sensor lags by up to {lag_s}, so the joules may be off by {error_pct}",
     "constant_power": "the sensor is stuck: all {readings} readings were {power_w}",
-    "negative_power": "the sensor read {power_w}: no device gives power back",
-    "reading_not_finite": "the sensor read what is no number",
-    "idle_not_measured": "idle is measured in rounds with a long block for energy alone",
-    "meter_misaligned": "the meter's readings may be {error_s:.3g} s off the run's clock, at most {most_s:.3g} s are "
-    "borne: a longer block (--energy S), more readings a second, or a clock that is not set during the run",
+    "negative_power": "the sensor read {power_w}, and no device gives power back",
+    "reading_not_finite": "the sensor read a value that is not a number",
+    "idle_not_measured": "idle power is measured only in rounds with a long energy block",
+    "meter_misaligned": "the meter's readings may be {error_s:.3g} s off the run's clock; the limit is {most_s:.3g} s: "
+    "use a longer block (--energy S), more readings per second, or a clock that is not set during the run",
     "meter_not_given": "no sensor of the device answers; `kit compare --meter FILE` reads an external meter's joules",
-    "counter_stuck": "the counter did not move in {block_s:.3g} s: it is stuck, or every read failed",
-    "counter_reset": "the counter fell during the block: it was reset, what it held is lost",
-    "energy_block_too_short": "the block of {block_s:.3g} s is too short for this sensor: {needed_s:.3g} s are needed",
-    "energy_low_coverage": "the sensor answered for {coverage_pct:.0f} % of the block, {needed_pct:.0f} % are needed",
-    "zero_power": "{readings} of {of_readings} readings of power were 0 W: a board that runs draws power",
+    "counter_stuck": "the counter did not change in {block_s:.3g} s: it is stuck, or every read failed",
+    "counter_reset": "the counter fell during the block: it was reset, and its value is lost",
+    "energy_block_too_short": "the block of {block_s:.3g} s is too short for this sensor, which needs {needed_s:.3g} s",
+    "energy_low_coverage": "the sensor answered for {coverage_pct:.0f} % of the block; {needed_pct:.0f} % are needed",
+    "zero_power": "{readings} of {of_readings} power readings were 0 W, but a running GPU draws power",
 }
 
-# `{who}` is the member's name within its group; of what is the machine's, how many cells.
+# `{who}` is the name of a cell or a group, or how many cells have it: "3 of 12 cells".
 FINDINGS: Templates = {
-    "page_faults": "{who} spends {kernel_share_pct:.0f} % of its CPU time in the kernel: "
-    "{faults_per_step:,.0f} page faults a step, on this host.",
-    "kernel_share": "{who} spends {kernel_share_pct:.0f} % of its CPU time in the kernel, {kernel_per_step_ns} a step, "
-    "and not on page faults.",
-    "two_modes": "{who}: bimodal step time, {fast_step_ns} and {slow_step_ns}, "
-    "the slow one in {slow_share_pct:.0f} % of its blocks.",
-    "two_modes_page_faults": "{who}: bimodal step time, {slow_faults_per_step:,.0f} page faults a step in the slow "
-    "mode, {fast_faults_per_step:,.0f} in the fast one.",
-    "stalls": "{who} stalls for {stalled_pct:.0f} % of its time: in its step, not in its median step.",
-    "above_ceiling": "{who} would compute {reached_gflop_s:,.0f} GFLOP/s, and the fastest product measured here has "
-    "{ceiling_gflop_s:,.0f} ({operation}), which it cannot reach by computing.",
-    "shorter_than_dispatch": "{who}: a step of {step_ns} is shorter than an empty dispatch of a framework, {empty_ns}.",
-    "input_bound": "{who} waits {input_pct:.0f} % of its fit for its input, against steps on resident batches.",
-    "cpus_idle": "{who} uses {cpus_used:.1f} CPUs with {threads} threads.",
-    "cpus_beyond": "{who} uses {cpus_used:.1f} CPUs although {threads} threads were asked for.",
-    "recompiles": "{who} compiled again after its first step: {recompiles} times, in {launches} of {of_launches}.",
-    "throttled": "{who} were throttled by cgroup quota, at worst {throttled_pct:.0f} % of the time.",
-    "variable_binds_one": "{variable}={value} (set by: {set_by}) binds {obeys} and not {ignores}; "
-    "threads used: {threads}.",
-    "threads_differ": "other numbers of threads: {threads}.",
-    "precision_differs": "float32 is not multiplied alike: {settings}.",
-    "allocator_differs": "{who} runs with {settings}, {others} without.",
-    "swapped": "beside {who} the machine swapped {in_b} in and {out_b} out, in {blocks_s} of blocks.",
-    "memory_pressure": "beside {who} tasks waited for memory {some_pct:.1f} % of the time, all {full_pct:.1f} %.",
-    "cpu_pressure": "beside {who} some task waited for a CPU {some_pct:.0f} % of the time.",
-    "quota_below_threads": "{threads} threads on a quota of {cpu_limit:g} CPUs.",
-    "numa_remote": "on CPUs of {nodes} of {of_nodes} nodes of memory; {pages:,} pages came from another than wanted.",
-    "smt_shared": "threads: {threads}, CPUs: {cpus}, cores: {cores}; CPUs of these cores that others may use: "
-    "{others_cpus}.",
-    "cpu_throttled": "heat held cores back {cores:,} times during the run, packages {packages:,} times.",
-    "clock_not_synchronized": "the machine's wall clock is not synchronized.",
-    "clock_drift": "the rate of the clock moved by {drift_ppm:.0f} ppm in a launch, in {launches} of {of_launches}.",
-    "hardware_slowdown": "the hardware held the board of {who} back in {share_pct:.1f} % of readings: {causes}.",
-    "board_throttled": "the board of {who} was slowed {share_pct:.0f} % of the time, at worst: {causes}.",
-    "power_capped": "the power cap held the board of {who} back {share_pct:.0f} % of the time: {power_w} of {cap_w}, "
-    "at most {power_max_w}, at {clock_mhz} of {rated_mhz}.",
-    "cap_below_default": "{board} may draw {cap_w} of its usual {default_w}.",
-    "caps_differ": "{board}, a {model}, may draw {cap_w}; most of {boards} may draw {usual_w}.",
-    "clocks_differ": "{who} ran at {clock_mhz}, the fastest of its group at {fastest_mhz}, in {rounds} rounds.",
-    "clocks_unsettled": "{who}: its first blocks took {apart_pct:+.1f} % beside the rest, in all {launches} launches.",
-    "pcie_narrow": "{board} uses {lanes} of {of_lanes} PCIe lanes.",
-    "ecc": "{board} had {errors} errors of memory that could not be corrected.",
-    "row_remap": "{board}: {rows} rows of its memory were replaced; replacement: {state}.",
-    "mig": "{board} is in slices: a part of it was measured.",
-    "mps": "{board}: a server (MPS) lets processes share it.",
-    "gpu_full_but_not_computing": "the board of {who} was utilized {utilization_pct:.0f} % and hardly computed: "
+    "page_faults": "{who}: {kernel_share_pct:.0f} % of the CPU time goes to the kernel, with {faults_per_step:,.0f} "
+    "page faults per step.",
+    "kernel_share": "{who}: {kernel_share_pct:.0f} % of the CPU time goes to the kernel ({kernel_per_step_ns} per "
+    "step), and page faults are not the reason.",
+    "bimodal": "{who}: step time is bimodal, {fast_step_ns} or {slow_step_ns}; {slow_share_pct:.0f} % of the blocks "
+    "are slow.",
+    "bimodal_page_faults": "{who}: step time is bimodal, and page faults differ with it: {slow_faults_per_step:,.0f} "
+    "per step in the slow mode, {fast_faults_per_step:,.0f} in the fast mode.",
+    "stalls": "{who}: occasional slow steps take {stalled_pct:.0f} % of the time; the median hides them.",
+    "above_ceiling": "{who}: the step would have to reach {reached_gflop_s:,.0f} GFLOP/s, but the fastest matrix "
+    "product measured here reaches {ceiling_gflop_s:,.0f} ({operation}): the step cannot have done its work.",
+    "shorter_than_dispatch": "{who}: a step takes {step_ns}, less than an empty dispatch of a framework ({empty_ns}).",
+    "input_bound": "{who}: the fit waits for its input {input_pct:.0f} % of the time.",
+    "cpus_idle": "{who}: {threads} threads keep only {cpus_used:.1f} CPUs busy.",
+    "cpus_beyond": "{who}: {cpus_used:.1f} CPUs are busy, although {threads} threads were requested.",
+    "recompiles": "{who}: the framework recompiled {recompiles} × after the first step, in {launches} of {of_launches} "
+    "launches.",
+    "throttled": "{who}: a cgroup quota stopped the CPUs up to {throttled_pct:.0f} % of the time.",
+    "variable_binds_one": "{variable}={value} (set by: {set_by}) affects {obeys}, not {ignores}; threads used: "
+    "{threads}.",
+    "threads_differ": "{who}: the compared cells use different numbers of threads: {threads}.",
+    "precision_differs": "{who}: the compared cells multiply float32 at different precision: {settings}.",
+    "allocator_differs": "{who}: the allocator differs: {settings} here, but not for {others}.",
+    "swapped": "{who}: the machine swapped {in_b} in and {out_b} out during {blocks_s} of blocks.",
+    "memory_pressure": "{who}: some task waited for memory {some_pct:.1f} % of the time, all tasks {full_pct:.1f} %.",
+    "cpu_pressure": "{who}: some task waited for a CPU {some_pct:.0f} % of the time.",
+    "quota_below_threads": "{threads} threads share a quota of {cpu_limit:g} CPUs, and wait when it is used up.",
+    "numa_remote": "the run used {nodes} of {of_nodes} NUMA nodes; {pages:,} pages were allocated on a non-preferred "
+    "node.",
+    "smt_shared": "CPU cores are shared (threads: {threads}, CPUs: {cpus}, cores: {cores}, CPUs of these cores that "
+    "other programs may use: {others_cpus}).",
+    "cpu_throttled": "heat throttled the CPU during the run (cores: {cores:,} ×, packages: {packages:,} ×).",
+    "clock_not_synchronized": "the machine's wall clock is not synchronized; step times do not depend on it.",
+    "clock_drift": "the clock's rate changed by up to {drift_ppm:.0f} ppm during {launches} of {of_launches} launches.",
+    "hardware_slowdown": "{who}: the hardware slowed the GPU down in {share_pct:.1f} % of the readings: {causes}.",
+    "device_throttled": "{who}: the device was throttled up to {share_pct:.0f} % of the time: {causes}.",
+    "power_capped": "{who}: the power cap limited the GPU {share_pct:.0f} % of the time: it drew {power_w} of {cap_w} "
+    "(at most {power_max_w}) at {clock_mhz} of {rated_mhz}.",
+    "cap_below_default": "{board}: the power cap is {cap_w}; the default is {default_w}.",
+    "caps_differ": "{board} ({model}): the power cap is {cap_w}; most of {boards} GPUs have {usual_w}.",
+    "clocks_differ": "{who}: the clock was {clock_mhz}; the group's fastest cell had {fastest_mhz} (rounds: {rounds}).",
+    "clocks_unsettled": "{who}: the first blocks' time differs by {apart_pct:+.1f} % from the rest in all {launches} "
+    "launches.",
+    "pcie_narrow": "{board}: {lanes} of {of_lanes} PCIe lanes are in use.",
+    "ecc": "{board}: the memory had uncorrectable errors ({errors}), so results may be wrong.",
+    "row_remap": "{board}: memory rows were replaced ({rows}); status: {state}.",
+    "mig": "{board}: MIG is on, so only a slice of the GPU was measured.",
+    "mps": "{board}: an MPS server lets several processes share the GPU.",
+    "gpu_full_but_not_computing": "{who}: the GPU reported {utilization_pct:.0f} % utilization but hardly computed: "
     "tensor cores {tensor_pct:.1f} %, float32 {fp32_pct:.1f} %, memory {dram_pct:.1f} %.",
-    "device_declared_not_used": "the {device} of {who} was utilized {utilization_pct:.1f} %: nothing was seen on it.",
-    "board_shared": "the board of {who} was shared with {processes} other processes, in {launches} of {of_launches}.",
-    "contention": "contention in {who}: at worst others took {contention_pct:.0f} % of the {cpus} CPUs "
-    "(the hypervisor {steal_pct:.0f} %) while none was idle.",
-    "cycles_left_out": "{who}: others took {contention_pct:.0f} % of the {cpus} CPUs (the hypervisor "
-    "{steal_pct:.0f} %) while none was idle; {left_out} of {cycles} cycles do not count for it.",
-    "parity": "{who} computes other losses than the rest: {difference:.0e} apart.",
-    "loss_not_finite": "{who}: its loss or output was not finite in {launches} of {of_launches} launches.",
-    "missing_cell": "{who} was planned and gave no number: {because}.",
-    "empty_input": "nothing was measured: {cells} cells and {launches} launches, none with a number.",
-    "identity_contradicts_itself": "its launches contradict its identity: {fact}: {identity} there, {launch} in one.",
-    "sampling_gaps": "{who}: readings of sensors are missing in {launches} of {of_launches} launches.",
-    "sampler_cost": "beside {who} the sampler took {share_pct:.2f} % of the CPUs, {allowed_pct:g} % are allowed.",
-    "no_joules": "{who} has no joules.",
-    "few_updates": "the joules of {who} rest on {updates} fresh values of {sensor}, {needed} are needed for 1 %.",
-    "sensor_broken": "{sensor} showed no figure beside {who} in {launches} launches: {how}.",
-    "counter_reset": "{sensor} fell beside {who} in {launches} launches: it was reset.",
-    "beats_with_sensor": "a step of {who} takes {step_ns}: a board that looks for 25 of each 100 ms never sees "
+    "device_declared_not_used": "{who}: the {device} showed no activity ({utilization_pct:.1f} % utilization).",
+    "device_shared": "{who}: processes of other programs ran on the device (up to {processes}), in {launches} of "
+    "{of_launches} launches.",
+    "contention": "{who}: other programs took up to {contention_pct:.0f} % of the {cpus} CPUs ({steal_pct:.0f} % by "
+    "the hypervisor); this inflates the times by an unknown amount.",
+    "cycles_left_out": "{who}: other programs took {contention_pct:.0f} % of the {cpus} CPUs ({steal_pct:.0f} % by the "
+    "hypervisor); {left_out} of {cycles} cycles are left out.",
+    "parity": "{who}: the losses differ from the other cells' (relative: {difference:.0e}), so the cell does other "
+    "work.",
+    "loss_not_finite": "{who}: the loss or an output was not finite in {launches} of {of_launches} launches.",
+    "missing_cell": "{who}: the cell was planned but has no result: {because}.",
+    "empty_input": "the profile has no measurement (cells: {cells}, launches: {launches}).",
+    "identity_contradicts_itself": "a launch contradicts the profile's machine: {fact}: {identity} there, {launch} in "
+    "the launch.",
+    "sampling_gaps": "{who}: sensor readings are missing in {launches} of {of_launches} launches.",
+    "sampler_cost": "{who}: the sampler took {share_pct:.2f} % of the CPU time; the limit is {allowed_pct:g} %.",
+    "no_joules": "{who}: there are no joules.",
+    "few_updates": "{who}: the joules rest on {updates} fresh values of {sensor}; an error of 1 % needs {needed}.",
+    "sensor_broken": "{who}: {sensor} gave no usable value (launches: {launches}): {how}.",
+    "counter_reset": "{who}: {sensor} was reset during a block (launches: {launches}), so those joules are lost.",
+    "beats_with_sensor": "{who}: a step takes {step_ns}; a sensor that looks for 25 of every 100 ms never sees "
     "{unseen_pct:.0f} % of it.",
-    "sustained_differs": "a step of {who} takes {burst_ns} in bursts, which samples/s are of, and {sustained_ns} in "
-    "the long block of the same launches, which joules are of: {difference_pct:+.1f} %.",
-    "counter_against_integral": "{who}: its board's counter and its integrated power are {difference_pct:.1f} % apart.",
-    "part_larger_than_whole": "{who}: the parts drew {parts_w}, all of {whole} {whole_w}.",
-    "no_idle": "the joules of {who} have no idle power beside them: {sensor}, in {blocks} of {of_blocks} blocks.",
-    "idle_not_idle": "around {who} {sensor} showed {before_w} idle before the round and {after_w} after it; "
-    "it drew {gross_w}.",
-    "board_still_warming": "{who}: its board's temperature moved by {slope_c_per_s:+.2f} °C a second while its joules "
-    "were measured, {moved_c:.1f} °C in {block_s}.",
-    "heat_of_predecessor": "power follows what ran before: {effect_pct:.1f} % between the most and the least "
-    "power-hungry predecessor, in {blocks} blocks.",
-    "scope_larger_than_member": "{who} had {cpus} of {of_cpus} CPUs, others took {contention_pct:.0f} % of them, "
-    "and the joules are the whole {scope}'s.",
-    "scope_shared": "others took {contention_pct:.0f} % of the CPUs beside {who}: their joules are in its own.",
-    "step_too_short": "{who}: a step of {step_ns} is shorter than {shortest_ns}, which the clock may time singly.",
-    "modelled_beside_measured": "some joules of {who} were measured and others modelled: {tiers}.",
-    "missing_in_fleet": "it has no {cell}, which {have} of {machines} machines of its kind have.",
+    "sustained_differs": "{who}: step time is {burst_ns} in short blocks (samples/s) and {sustained_ns} in the long "
+    "energy block (joules): {difference_pct:+.1f} %.",
+    "counter_against_integral": "{who}: the GPU's energy counter and integrated power differ by {difference_pct:+.1f} "
+    "%.",
+    "part_larger_than_whole": "{who}: the parts drew {parts_w}, more than the {whole_w} of the whole ({whole}), so a "
+    "sensor is wrong.",
+    "no_idle": "{who}: {blocks} of {of_blocks} energy blocks lack idle power ({sensor}), so net joules are unknown.",
+    "idle_not_idle": "{who}: idle power was {before_w} before the round and {after_w} after it ({sensor}; {gross_w} "
+    "under load), so net joules are uncertain.",
+    "device_still_warming": "{who}: the device's temperature changed by {slope_c_per_s:+.2f} °C per second while "
+    "joules were measured ({moved_c:.1f} °C in {block_s}).",
+    "heat_of_predecessor": "{who}: power depends on the cell that ran before: {effect_pct:.1f} % between the least and "
+    "the most power-hungry predecessor, in {blocks} blocks.",
+    "scope_larger_than_worker": "{who}: the joules are the whole {scope}'s, but the worker had {cpus} of {of_cpus} "
+    "CPUs, of which other programs took {contention_pct:.0f} %.",
+    "scope_shared": "{who}: the joules include other programs, which took {contention_pct:.0f} % of the CPUs.",
+    "step_too_short": "{who}: a step takes {step_ns}, too short to time individually; the minimum is {shortest_ns}.",
+    "modelled_beside_measured": "{who}: some joules were measured and others modelled ({tiers}).",
+    "missing_in_fleet": "{cell} has no result here; {have} of {machines} machines of this kind have one.",
 }
 
 REMEDIES: Templates = {
-    "see_what_runs": "See that a step runs the model and returns what it computes, on the device that is measured",
-    "resident_batches": "Prepare batches ahead, or hold them on the device: --feed device shows what that is worth",
-    "try_variant": "Try --variant {variant} (apt: {package})",
-    "count_system_calls": "Count its system calls: strace -c -f -p PID, or perf top",
-    "see_latency": "See median, p95 and p99 in --wide, or judge by the median step: --by latency",
+    "see_what_runs": "Check that a step runs the model on the measured device and returns what it computes",
+    "resident_batches": "Prepare batches ahead of time, or keep them on the device (--feed device shows the gain)",
+    "try_variant": "Try another allocator: --variant {variant} (apt: {package})",
+    "count_system_calls": "Count the system calls: strace -c -f -p PID, or perf top",
+    "see_latency": "Compare median, p95 and p99 (--wide), or judge by the median step (--by latency)",
     "larger_batch": "Try a larger --batch, or fewer CPUs (taskset)",
-    "equal_threads": "See kit show for its threads; equal numbers compare",
-    "log_recompiles": "Set {setting} to see why",
+    "equal_threads": "Give all cells the same number of threads; kit show lists them",
+    "log_recompiles": "Set {setting} to log the reason",
     "raise_quota": "Raise the quota (docker run --cpus), or give whole CPUs (--cpuset-cpus)",
-    "set_for_all": "Leave {name} out: members then get the same number of threads in all frameworks",
-    "same_precision": "Give --dtype float32 or tf32: the kit sets them alike",
-    "same_allocator": "Give all the same, as a variant: --variant NAME:env=LD_PRELOAD=LIBRARY",
-    "more_memory": "Free memory, or raise the limit (docker run --memory); one framework needs less: --backend",
-    "one_node": "Keep to one node: numactl --cpunodebind=0 --membind=0",
+    "set_for_all": "Leave {name} out, so that all frameworks get the same number of threads",
+    "same_precision": "Use --dtype float32 or tf32, which all frameworks multiply alike",
+    "same_allocator": "Use one allocator for all, as a variant: --variant NAME:env=LD_PRELOAD=LIBRARY",
+    "more_memory": "Free memory, raise the limit (docker run --memory), or measure one framework at a time (--backend)",
+    "one_node": "Keep the run on one node: numactl --cpunodebind=0 --membind=0",
     "whole_cores": "Pin to one CPU of each core (taskset -c); kit doctor names them",
-    "cool_machine": "See its cooling; a lower fixed clock is steadier: cpupower frequency-set",
-    "synchronize_clock": "Steps have another clock; for external meters: timedatectl set-ntp true",
-    "kernel_clock": "Give --clock monotonic_raw: the kernel keeps its rate",
-    "at_cap": "It draws what it may: its speed is that of this cap",
-    "look_at_supply": "It is slow far below its cap: see nvidia-smi -q -d PERFORMANCE, supply and cables",
-    "same_caps": "Give all the same cap (nvidia-smi -pl), or compare machines apart",
-    "lock_clocks": "Lock the clock below what all keep up: nvidia-smi -lgc",
-    "longer_warmup": "Give a longer warm-up in the suite: warmup_s",
-    "reseat_board": "See nvidia-smi -q for its link: a riser, the slot or another board may take its lanes",
-    "reset_board": "Take its results for suspect; nvidia-smi --gpu-reset, and see nvidia-smi -q -d ECC,ROW_REMAPPER",
-    "whole_board": "For the whole board: nvidia-smi -mig 0",
-    "stop_mps": "End it where nobody needs it: echo quit | nvidia-cuda-mps-control",
-    "see_where_it_ran": "See in kit show where it ran: what waits, spins or stays on the host is not the device's work",
-    "raise_power_cap": "It may draw {cap_w} of its usual {default_w}: nvidia-smi -pl raises the cap",
-    "cool_board": "See its temperature and power in kit show; a slower clock may be all that it can keep up",
-    "free_board": "End what else computes on it (nvidia-smi), or name another by CUDA_VISIBLE_DEVICES",
-    "quiet_machine": "Stop other work, or leave it CPUs (--threads, taskset); more rounds do not help unlike cells",
-    "same_arithmetic": "Compare no times of it: it does other work (kit show has its losses)",
-    "lower_rate": "Lower its learning rate, or see where it diverges: times of nonsense are none",
-    "resume_or_fix": "See kit show for the failure, fix it and measure again (kit run --resume)",
-    "measure_again": "Measure again; kit run says what failed",
-    "free_a_cpu": "Leave a CPU to the sampler, or stop other work",
-    "longer_energy_warmup": "Give the board more time at work: kit run --energy S, or a longer warmup_s in the suite",
-    "longer_energy": "Give the sensor more time: kit run --energy S",
-    "other_sensor": "Take another sensor of the device, or an external meter (--meter)",
-    "other_batch": "Take another --batch, whose step is not in time with that",
-    "longer_blocks": "Give longer blocks in the suite (block_s): their step comes closer to the sustained one",
-    "external_meter": "An external meter decides (--meter)",
-    "whole_machine": "Give the run all CPUs of the package, and stop other work",
+    "cool_machine": "Check the cooling, or fix a lower clock: cpupower frequency-set",
+    "synchronize_clock": "Synchronize it before you use an external meter: timedatectl set-ntp true",
+    "kernel_clock": "Use the kernel's clock: --clock monotonic_raw",
+    "at_cap": "Raise the cap for more speed: nvidia-smi -pl",
+    "look_at_supply": "Check power supply and cables, as the GPU is slow far below its cap: nvidia-smi -q -d "
+    "PERFORMANCE",
+    "same_caps": "Set the same cap on all GPUs (nvidia-smi -pl), or compare these machines separately",
+    "lock_clocks": "Lock the clock to one that all cells can hold: nvidia-smi -lgc",
+    "longer_warmup": "Warm up longer: warmup_s in the suite",
+    "reseat_board": "Check slot, riser and other cards on these lanes: nvidia-smi -q shows the link",
+    "reset_board": "Distrust its results, and reset it: nvidia-smi --gpu-reset; details: nvidia-smi -q -d "
+    "ECC,ROW_REMAPPER",
+    "whole_board": "Turn MIG off to measure the whole GPU: nvidia-smi -mig 0",
+    "stop_mps": "Stop the server if nobody needs it: echo quit | nvidia-cuda-mps-control",
+    "see_where_it_ran": "Check with kit show where the work ran: it may wait, spin or stay on the host",
+    "raise_power_cap": "Raise the power cap, now {cap_w} of {default_w}: nvidia-smi -pl",
+    "cool_board": "Check temperature and power with kit show; this clock may be all that the device can hold",
+    "free_board": "End the other processes (nvidia-smi lists them), or choose a device with CUDA_VISIBLE_DEVICES",
+    "quiet_machine": "Stop other programs, wait for them (kit run --wait-for-quiet 300), or leave them CPUs "
+    "(--threads, taskset)",
+    "same_arithmetic": "Do not compare its times; kit show has its losses",
+    "lower_rate": "Lower the learning rate, or find out where the loss diverges",
+    "resume_or_fix": "Fix the failure that kit show reports, then measure again (kit run --resume)",
+    "measure_again": "Measure again; kit run reports what fails",
+    "free_a_cpu": "Leave a CPU to the sampler, or stop other programs",
+    "longer_energy_warmup": "Load the device for longer: kit run --energy S, or warmup_s in the suite",
+    "longer_energy": "Measure energy for longer: kit run --energy S",
+    "other_sensor": "Use another sensor of the device, or an external meter (--meter)",
+    "other_batch": "Choose another --batch, so that steps and sensor do not keep time",
+    "longer_blocks": "Use longer blocks (block_s in the suite), so that their step comes closer to the sustained one",
+    "external_meter": "Decide with an external meter (--meter)",
+    "whole_machine": "Give the run all CPUs of the package, and stop other programs",
 }

@@ -71,12 +71,12 @@ def test_the_finding_rests_on_the_share_of_time_in_the_kernel(changes):
     assert codes(planted("jax", changes), rounds=3) == []
 
 
-def test_a_member_in_two_modes_is_found_and_its_neighbours_are_not():
+def test_a_bimodal_cell_is_found_and_its_neighbours_are_not():
     rounds = {"slow": 1.9, "slow_rounds": (1, 4, 6)}
-    assert codes(planted("tensorflow"), planted("torch", **rounds), planted("jax")) == [("two_modes", "torch")]
-    assert codes(planted("tensorflow"), planted("torch", **rounds, slow_cycles=range(5))) == [("two_modes", "torch")]
+    assert codes(planted("tensorflow"), planted("torch", **rounds), planted("jax")) == [("bimodal", "torch")]
+    assert codes(planted("tensorflow"), planted("torch", **rounds, slow_cycles=range(5))) == [("bimodal", "torch")]
     (finding,) = found(planted("torch", **rounds))
-    assert finding.code == "two_modes"
+    assert finding.code == "bimodal"
     assert finding.values["slow_step_ns"] / finding.values["fast_step_ns"] == pytest.approx(1.9, rel=0.3)
     assert finding.values["slow_share_pct"] == pytest.approx(100 * 3 / 8)
 
@@ -98,7 +98,7 @@ def test_page_faults_that_part_the_modes_are_said_in_the_same_finding():
     split = {"process.user_ns": 24e6, "process.system_ns": 12e6}
     torch = planted("torch", split, slow=1.9, slow_rounds=(1, 4, 6), change=in_slow_rounds)
     (finding,) = found(planted("tensorflow"), torch)
-    assert finding.code == "two_modes_page_faults"
+    assert finding.code == "bimodal_page_faults"
     assert (finding.values["slow_faults_per_step"], finding.values["fast_faults_per_step"]) == (pytest.approx(9968), 0)
     assert finding.remedy.code == "try_variant"
 
@@ -194,7 +194,7 @@ def test_failed_launches_and_unread_counters_are_left_out():
 SLOWED = reason("board_throttled", share_pct=80.0, causes="software power cap")
 
 
-def test_a_slowed_board_names_its_cap_where_it_has_one():
+def test_a_throttled_device_names_its_cap_where_it_has_one():
     capped = reason("power_capped", cap_w=230.0, default_w=700.0)
     (finding,) = found(planted("jax", device="gpu", launch={"marks": [SLOWED, capped]}))
     assert (finding.values["share_pct"], finding.remedy.code) == (80.0, "raise_power_cap")
@@ -202,24 +202,24 @@ def test_a_slowed_board_names_its_cap_where_it_has_one():
     assert finding.remedy.code == "cool_board"
     nonsense = [reason("board_throttled", share_pct="much"), reason("power_capped", gpu=1), reason("board_shared")]
     assert {finding.code for finding in found(planted("jax", device="gpu", launch={"marks": nonsense}))} == {
-        "board_throttled",
-        "board_shared",
+        "device_throttled",
+        "device_shared",
     }
-    # A cap that slowed nothing is a mark, and no finding.
+    # A cap that slowed nothing is recorded, and is no finding.
     assert found(planted("jax", device="gpu", launch={"marks": [capped]})) == []
 
 
 EXAMPLES = {
     "page_faults": planted("jax", FAULTS),
     "kernel_share": planted("jax", FAULTS | {"process.minor_faults": 20}),
-    "two_modes": planted("jax", slow=1.9, slow_rounds=(1, 4, 6)),
+    "bimodal": planted("jax", slow=1.9, slow_rounds=(1, 4, 6)),
     "stalls": planted("jax", stall=0.15),
     "cpus_idle": planted("jax", {"process.cpu_ns": 10e6, "machine.busy_ns": 12e6}),
     "cpus_beyond": planted("jax", {"process.cpu_ns": 80e6}),
     "recompiles": planted("jax", launch={"recompiles": Compilations(count=2)}),
     "throttled": planted("jax", {"cgroup.throttled_ns": 9e6}),
-    "board_throttled": planted("jax", device="gpu", launch={"marks": [SLOWED]}),
-    "board_shared": planted("jax", device="gpu", launch={"marks": [reason("board_shared", processes=2)]}),
+    "device_throttled": planted("jax", device="gpu", launch={"marks": [SLOWED]}),
+    "device_shared": planted("jax", device="gpu", launch={"marks": [reason("board_shared", processes=2)]}),
     "contention": planted("jax", change=shares(busy=1.0, cell=0.55)),
     "cycles_left_out": planted("jax", change=shares(busy=1.0, cell=0.5, blocks=slice(0, 6))),
 }

@@ -103,7 +103,7 @@ def outcomes(rule, *profiles):
 
 PLANTS = [
     ("hardware_slowdown", "broken", "bad"),
-    ("board_throttled", "broken", "warning"),
+    ("device_throttled", "broken", "warning"),
     ("gpu_full_but_not_computing", "broken", "bad"),
     ("cap_below_default", "broken", "warning"),
     ("pcie_narrow", "broken", "warning"),
@@ -194,7 +194,7 @@ def test_a_small_kernel_computes_on_the_few_multiprocessors_that_it_fills(sm_pct
 
 @pytest.mark.parametrize(
     ("rule", "name", "little"),
-    [("device_declared_not_used", "utilization", 1.0), ("board_throttled", "thermal_violation", 0.001)],
+    [("device_declared_not_used", "utilization", 1.0), ("device_throttled", "thermal_violation", 0.001)],
 )
 def test_a_little_accuses_nobody(rule, name, little):
     assert outcomes(rule, reading(**{name: little, "throttled": 0.0})) == ([], [])
@@ -291,5 +291,5 @@ def test_a_shared_board_and_marks_of_older_profiles():
     for result in built.cells:
         for launch in result.launches:
             launch.marks = marks
-    assert {finding.values["processes"] for finding in outcomes("board_shared", built)[0]} == {2}
-    assert {finding.rank for finding in outcomes("board_throttled", built)[0]} == {80.0}
+    assert {finding.values["processes"] for finding in outcomes("device_shared", built)[0]} == {2}
+    assert {finding.rank for finding in outcomes("device_throttled", built)[0]} == {80.0}

@@ -110,7 +110,7 @@ NODE = {"sensor": "cray.node.energy", "joules_j": 1500.0}
             "warning",
         ),
         (
-            "board_still_warming",
+            "device_still_warming",
             [entry(**BOARD, warming_c_per_s=0.25)],
             # A slope that one whole degree of a sensor may make is none.
             [entry(**BOARD, warming_c_per_s=0.13)],
@@ -118,7 +118,7 @@ NODE = {"sensor": "cray.node.energy", "joules_j": 1500.0}
             "warning",
         ),
         (
-            "board_still_warming",
+            "device_still_warming",
             [entry(**BOARD, warming_c_per_s=-0.4)],
             [entry(**BOARD, warming_c_per_s=0.0)],
             "gpu",
@@ -158,8 +158,8 @@ def test_no_rule_breaks_on_odd_joules(odd, device):
 
 
 def test_a_board_whose_temperature_nobody_told_is_not_checked_and_a_cpu_need_not_be():
-    assert findings("board_still_warming", entry(**BOARD), device="gpu")[1] == ["not_recorded"]
-    assert findings("board_still_warming", entry()) == ([], [])
+    assert findings("device_still_warming", entry(**BOARD), device="gpu")[1] == ["not_recorded"]
+    assert findings("device_still_warming", entry()) == ([], [])
 
 
 def test_why_there_are_no_joules_is_told_once():
@@ -179,9 +179,9 @@ def test_the_fewest_updates_count_of_the_sensors_that_the_figure_is_of():
 
 
 def test_the_scope_of_a_package_is_more_than_a_member_with_some_of_its_cpus():
-    assert findings("scope_larger_than_member", entry())[1] == []
+    assert findings("scope_larger_than_worker", entry())[1] == []
     built = b.profile(b.group("mlp train", b.member("torch", launch={"energy": [entry()]})))
-    rule = [BY_NAME["scope_larger_than_member"]]
+    rule = [BY_NAME["scope_larger_than_worker"]]
     cpus = built.identity.cpu.cores_logical
     for launch in built.cells[0].launches:
         launch.threads.cpus[:] = [0]
