@@ -13,7 +13,7 @@ from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.suite import load_suite
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "ci.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "how-to" / "ci.md").read_text(encoding="utf-8")
 PYTHON, TOML, ACTIONS, GITLAB = re.findall(r"```(?:python|toml|yaml)\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -31,6 +31,10 @@ def test_its_commands_are_those_of_the_kit(tmp_path, monkeypatch):
     assert [name for name, *_ in shown] == ["run", "compare", "compare", "run", "compare"]
     for name, *words in shown:
         app.get_command(Context(app), name).make_context(name, words)
+
+
+def test_the_file_for_github_is_the_one_on_the_page():
+    assert (DOCS / "examples" / "github-actions.yml").read_text(encoding="utf-8") == ACTIONS
 
 
 def test_its_suite_compares_base_and_head(tmp_path):

@@ -34,14 +34,11 @@ WAYS = {
 }
 
 
-def test_one_page_describes_the_file_and_each_title_that_it_names_is_read(request, tmp_path):
-    docs = {page.name: page.read_text() for page in (request.config.rootpath / "docs").glob("*.md")}
-    assert [name for name, text in docs.items() if re.search("^#+ An external meter", text, re.MULTILINE)] == [
-        "energy.md"
-    ]
+def test_each_title_that_the_page_names_is_read(request, tmp_path):
+    page = (request.config.rootpath / "docs" / "how-to" / "energy-meter.md").read_text(encoding="utf-8")
     titles = {
         quantity: re.findall("`([^`]+)`", cell)
-        for quantity, cell in re.findall(r"^\| ([\w ]+) \|([^|]+)\|", docs["energy.md"], re.MULTILINE)
+        for quantity, cell in re.findall(r"^\| ([\w ]+) \|([^|]+)\|", page, re.MULTILINE)
     }
     for time_title in titles["time"]:
         for value_title in (*titles["power"], *titles["or energy that adds up"]):
