@@ -1,0 +1,46 @@
+"""The tutorial, typed in as a new user would: each command works in an empty folder, and the profiles answer."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+from kit_process import REPOSITORY
+
+from kit.profile.store import read_profile
+
+PAGE = (REPOSITORY / "docs/start/tutorial.md").read_text(encoding="utf-8")
+# The page promises five minutes. Beside other programs each cycle may be measured twice.
+LIMIT_S = 600
+
+
+@pytest.mark.slow
+@pytest.mark.frameworks
+def test_each_command_of_the_tutorial_works(tmp_path, record_property):
+    (model,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    commands = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "my_model.py").write_text(model)
+    command = tmp_path / "bin/kit"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m kit "$@"\n')
+    command.chmod(0o755)
+    begin_s = time.monotonic()
+    done = subprocess.run(
+        ["bash", "-e", "-c", "\n".join(commands)],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    record_property("tutorial_s", round(time.monotonic() - begin_s))
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    first, threads = (read_profile(tmp_path / name) for name in ("first.json", "threads.json"))
+    assert [result.cell.backend for result in first.cells] == ["wide", "narrow"]
+    assert [len(result.launches) for result in first.cells] == [4, 4]
+    assert [result.cell.variant for result in threads.cells] == ["default", "one-thread"]
+    assert "narrow" in done.stdout and "one-thread" in done.stdout
