@@ -14,17 +14,17 @@ from kit.version import __version__
 # In the order of `kit --help`, each with its line there: a module is imported when its verb is called.
 VERBS = {
     "run": "Measure a suite and write its profile.",
-    "compare": "Put cells or profiles side by side, with verdicts.",
-    "audit": "Say what power, utilization and fairness can be held to.",
-    "plot": "Draw profiles as SVG or PNG.",
-    "show": "Show one profile in words.",
+    "compare": "Compare the cells of a profile, or several profiles, with verdicts.",
+    "audit": "Check profiles for power, utilization and fairness problems.",
+    "plot": "Draw profiles as SVG, PNG or PDF.",
+    "show": "Show everything that one profile recorded.",
     "suites": "List the built-in suites.",
-    "clock": "Measure and print the clock certificate.",
-    "data": "Show the data sets, or fetch them.",
-    "launch": "Measure in a target's image, by Docker or Podman.",
-    "fleet": "Measure every node of a cluster, and name the slow ones.",
-    "doctor": "Say what can and cannot be measured here, and why.",
-    "selftest": "Find injected delays, here and now.",
+    "clock": "Measure how precise this machine's clock is.",
+    "data": "Check the data sets, or download them.",
+    "launch": "Measure in a container, with Docker or Podman.",
+    "fleet": "Measure every node of a cluster and name the slow ones.",
+    "doctor": "Report what this machine can and cannot measure, and why.",
+    "selftest": "Measure the smallest slowdown this machine can detect.",
 }
 
 
@@ -51,4 +51,4 @@ class Verbs(click.Group):
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="kit", message="%(prog)s %(version)s")
 def app() -> None:
-    """How fast the same network trains and infers in TensorFlow, PyTorch and JAX, and whether a difference is real."""
+    """Compare how fast a network trains and infers in TensorFlow, PyTorch and JAX, and whether a difference is real."""

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.option("--source", type=CLOCK_SOURCE, default="monotonic_raw", show_default=True, help="Clock source.")
+@click.option("--source", type=CLOCK_SOURCE, default="monotonic_raw", show_default=True, help="Measure this clock.")
 @format_options
 def clock(*, source: ClockChoice, format_name: str) -> None:
-    """Measure and print the clock certificate that every profile carries."""
+    """Measure this machine's clock and print the certificate that every profile contains."""
     from kit.clock import calibrate, certify, choose_source
     from kit.report.machine import clock_report
 

@@ -11,7 +11,7 @@ from kit.cli.options import format_options, print_report
 @format_options
 @click.pass_context
 def data(context: click.Context, *, format_name: str) -> None:
-    """Show which data sets are here, and whether their checksums are right."""
+    """Show which data sets are on this machine, and check their checksums."""
     from kit.report.machine import data_report
     from kit.runner.examine import examine_data
     from kit.workloads.catalog import DATASETS
@@ -26,7 +26,7 @@ def data(context: click.Context, *, format_name: str) -> None:
 @format_options
 @click.pass_obj
 def fetch(format_of_group: str, names: tuple[str, ...], *, format_name: str) -> None:
-    """Download what is missing, of all or of those named, and check it."""
+    """Download the missing data sets, all or those named, and check them."""
     from kit.report.machine import data_report
     from kit.runner.examine import fetch_data
     from kit.suites.suite import check_choice

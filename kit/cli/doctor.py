@@ -10,9 +10,9 @@ from kit.cli.options import format_options, print_report
 @click.command
 @format_options
 def doctor(*, format_name: str) -> None:
-    """Say which frameworks, data, clocks and sensors are here, why others are not, and what would change that."""
+    """Report which frameworks, data, clocks and sensors this machine has, why others are missing, and what helps."""
     from kit.report.machine import examination_report
     from kit.runner.examine import examine
 
-    click.echo("asking the frameworks, which takes some seconds …", err=True)
+    click.echo("loading the frameworks takes some seconds …", err=True)
     print_report(examination_report(examine()), format_name)

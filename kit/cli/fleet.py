@@ -38,37 +38,40 @@ DECIDED = ("out", "resume", "force", "label", "dry_run", "as_json")
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SUITE] [OPTIONS OF kit run]")
-@click.option("--from", "given", multiple=True, type=PROFILES, metavar="PATH", help="Judge these; measure nothing.")
-@click.option("--partition", metavar="NAME", help="Of Slurm. Default: its own.")
-@click.option("--nodes", metavar="A,B", help="These alone; Slurm's notation may be used. For ssh: the hosts.")
+@click.option("--from", "given", multiple=True, type=PROFILES, metavar="PATH", help="Judge profiles; measure nothing.")
+@click.option("--partition", metavar="NAME", help="Use this Slurm partition. Default: Slurm's default.")
+@click.option("--nodes", metavar="A,B", help="Measure only these nodes, in Slurm's notation; with ssh, these hosts.")
 @click.option(
     "--scheduler",
     type=click.Choice(SCHEDULERS),
     default="squeue",
     show_default=True,
-    help="Slurm asked by squeue, or by sacct (slurm); ssh; this machine alone.",
+    help="squeue: Slurm, polled with squeue; slurm: polled with sacct; ssh: these hosts; local: this machine.",
 )
-@click.option("--time-limit", type=click.IntRange(min=1), metavar="S", help="Of each node's job; Slurm: in minutes.")
-@click.option("--retries", type=click.IntRange(min=0), default=0, help="Begin a job that failed so often again.")
-@click.option("--job-option", "job_options", multiple=True, metavar="TEXT", help="For the scheduler (repeatable).")
-@click.option("--command", metavar="TEXT", help="Starts the kit on a node. Default: as here.")
-@click.option("--out", "out", metavar="FOLDER", help="Of the profiles, on disks that all nodes share.")
-@click.option("--resume", is_flag=True, help="Measure the nodes that --out has no whole profile of.")
+@click.option(
+    "--time-limit", type=click.IntRange(min=1), metavar="S", help="Limit each job to S seconds; Slurm counts minutes."
+)
+@click.option("--retries", type=click.IntRange(min=0), default=0, help="Retry a failed job up to N times.", metavar="N")
+@click.option(
+    "--job-option", "job_options", multiple=True, metavar="TEXT", help="Give TEXT to the scheduler (repeatable)."
+)
+@click.option("--command", metavar="TEXT", help="Start kit on a node with this command. Default: the one in use here.")
+@click.option("--out", "out", metavar="FOLDER", help="Write the profiles here, on a disk that all nodes share.")
+@click.option("--resume", is_flag=True, help="Measure only the nodes without a complete profile in --out.")
 @format_options
 def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: str, **options: object) -> int:
-    """Measure SUITE on every node of a partition, one profile each, and judge each node against the others.
+    """Measure SUITE on every node of a partition, one profile each, and compare each node with the others.
 
-    A node that is slower by one profile is a suspect. It is measured once more, and is slow where that says so again.
+    A node that is slower in one profile is a suspect. Steadykit measures it again; it is slow if both profiles agree.
 
-    Exit 0: no node is slow; 1: one is; 5: none is, and one is a suspect that has no second profile; 3: neither, and
-    some node gave no whole profile; 4, of --from: no node has another to be
-    compared with. docs/how-to/cluster.md has more.
+    Exit codes: 0: no node is slow; 1: a node is slow; 5: a suspect has no second profile; 3: a node has no complete
+    profile; 4 (with --from): no two nodes can be compared. See docs/how-to/cluster.md.
     """
     from kit.report.fleet import fleet_report
 
     if given:
         if arguments or any(options[name] for name in ("partition", "nodes", "out", "resume")):
-            raise click.UsageError("--from judges profiles that are there; leave out the suite and where to measure it")
+            raise click.UsageError("--from only judges profiles; leave out the suite and the options that measure")
         judged = _judged(list(profile_files(given)), [])
     else:
         judged = _measured(arguments, **options)  # type: ignore[arg-type]
@@ -123,8 +126,9 @@ def _measured(
     nodes_left(second, resume=resume)  # refuses here what it would after hours
     while True:
         if count := len(plan.nodes):
-            again = " once more, as they are slower by one profile" if plan.is_again else ""
-            click.echo(f"kit: {count} of {len(known)} nodes{again}; log: {plan.hidden}/reframe.out", err=True)
+            again = " again, because one profile says that they are slower" if plan.is_again else ""
+            line = f"measuring {count} of {len(known)} nodes{again}; log: {plan.hidden}/reframe.out"
+            click.echo(f"kit: {line}", err=True)
             without = measure(plan, retries, partial(_say_measured, count))
             failed |= {node: Absent(name=node, reason=why) for node, why in without.items()}
         if failed:  # perhaps for what has become of the node
@@ -162,7 +166,7 @@ def _checked_run(arguments: tuple[str, ...]) -> str:
     context = run.make_context("kit fleet", list(arguments))
     decided = [name for name in DECIDED if context.params[name]]
     if decided:
-        raise click.UsageError(f"--{decided[0].replace('_', '-')} is not for the runs on nodes; `kit fleet --help`")
+        raise click.UsageError(f"--{decided[0].replace('_', '-')}: kit fleet sets it for each node; leave it out")
     return load_suite(context.params["suite"] or DEFAULT_SUITE).name
 
 
@@ -174,15 +178,15 @@ def _nodes(scheduler: str, partition: str | None, nodes: str | None) -> tuple[st
     if scheduler in SLURM:
         return slurm_nodes(partition, nodes)
     if partition is not None:
-        raise click.UsageError(f"--partition is Slurm's; leave it out with --scheduler {scheduler}")
+        raise click.UsageError(f"--partition is an option for Slurm; leave it out with --scheduler {scheduler}")
     if scheduler == "local" and nodes is None:
         nodes = socket.gethostname().partition(".")[0]
     if not nodes:
-        raise click.UsageError("--scheduler ssh needs --nodes, the hosts, as node1,node2")
+        raise click.UsageError("--scheduler ssh needs --nodes: the hosts, such as node1,node2")
     names = [name for name in nodes.split(",") if name]
     unfit = [name for name in names if not NODE_NAME.fullmatch(name) or names.count(name) > 1]
     if unfit:
-        raise click.UsageError(f"--nodes: {unfit[0]!r}: give each host once, by its name: its profile is NAME.json")
+        raise click.UsageError(f"--nodes: {unfit[0]!r}: give each host once, by name; its profile becomes NAME.json")
     return "", [FleetNode(name) for name in names]
 
 

@@ -37,25 +37,32 @@ def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter
 @click.option(
     "--engine",
     type=click.Choice(["docker", "podman"]),
-    help="Default: KIT_ENGINE, else Docker, else Podman.",
+    help="Use this engine. Default: KIT_ENGINE, else Docker, else Podman.",
 )
-@click.option("--image", metavar="NAME", help="Default: steadykit:TARGET, built where it is missing.")
+@click.option("--image", metavar="NAME", help="Use this image. Default: steadykit:TARGET, built if it is missing.")
 @click.option(
     "--cpus",
-    callback=_matching(r"[1-9]\d*", "how many, as 4; --cpuset says which, as 0,1"),
+    callback=_matching(r"[1-9]\d*", "a number, such as 4; --cpuset chooses which, such as 0,1"),
     metavar="N",
-    help="So many whole CPUs, by pinning: a quota would throttle. Default: all that this process may use.",
+    help="Pin to N whole CPUs, without a quota, which would throttle. Default: all that this process may use.",
 )
 @click.option(
     "--cpuset",
-    callback=_matching(r"\d+(-\d+)?(,\d+(-\d+)?)*", "it as 0,1 or 0-3"),
+    callback=_matching(r"\d+(-\d+)?(,\d+(-\d+)?)*", "CPUs, such as 0,1 or 0-3"),
     metavar="0,1",
     help="Pin to these CPUs.",
 )
-@click.option("--memory", callback=_matching(r"\d+[bkmgBKMG]?", "it as 8g or 500m"), metavar="8g", help="Memory limit.")
-@click.option("--gpus", callback=_matching(r"\d+(,\d+)*", "it as 0,1"), metavar="0,1", help="These GPUs; default: all.")
+@click.option(
+    "--memory", callback=_matching(r"\d+[bkmgBKMG]?", "a size, such as 8g or 500m"), metavar="8g", help="Limit memory."
+)
+@click.option(
+    "--gpus",
+    callback=_matching(r"\d+(,\d+)*", "indices, such as 0,1"),
+    metavar="0,1",
+    help="Use these GPUs. Default: all.",
+)
 @click.option("--rapl", is_flag=True, help="Mount the host's energy counters.")
-@click.option("--print", "as_line", is_flag=True, help="Print the equal docker or podman run line; run nothing.")
+@click.option("--print", "as_line", is_flag=True, help="Print the same docker or podman run command; run nothing.")
 def launch(
     *,
     target: str,
@@ -63,21 +70,21 @@ def launch(
     as_line: bool,
     **options: Any,  # noqa: ANN401 - click's own
 ) -> int:
-    """Run `kit run` in the image of TARGET, hardened; the profile lands here and is yours.
+    """Run `kit run` in a hardened container of the image for TARGET, and write the profile here, owned by you.
 
-    `kit launch gpu selftest` checks the board, its sensors and clocks there, as `kit selftest --device gpu` does.
+    All options of `kit run` may follow, also --out and --resume. For other machines see docs/how-to/cluster.md.
 
-    Whatever else `kit run --help` lists may follow, --out and --resume, too. Other machines: docs/how-to/cluster.md.
+    `kit launch gpu selftest` runs `kit selftest --device gpu` in the container.
     """
     from kit.engine.container_run import as_line as line_of
 
     if options["cpus"] and options["cpuset"]:
-        raise click.UsageError("--cpus and --cpuset cannot both choose CPUs; give one")
+        raise click.UsageError("--cpus and --cpuset exclude each other; give one")
     options["cpus"] = options["cpus"] and int(options["cpus"])
     asked = _checked_run(target, arguments)._replace(**options)
     with_gpus = [kind for kind, device in DEVICES.items() if device.in_container.gpus]
     if asked.gpus and target not in with_gpus:
-        raise click.UsageError(f"--gpus is for the target {' or '.join(with_gpus)}, not for {target}")
+        raise click.UsageError(f"--gpus does not fit the target {target}; use the target {' or '.join(with_gpus)}")
     if as_line:
         click.echo(line_of(asked))
         return 0
@@ -96,13 +103,13 @@ def _checked_run(target: str, arguments: tuple[str, ...]) -> ContainerRun:
         return _checked_selftest(target, arguments[1:])
     asked = run.make_context("kit launch", list(arguments)).params
     if asked["resume"] and not asked["out"]:
-        raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
+        raise click.UsageError("--resume needs --out PATH: the profile of the interrupted run")
     if any(":image=" in text for text in asked["variants"]):
-        raise click.UsageError("images as variants take turns with each other on this machine: give them to `kit run`")
+        raise click.UsageError("a container cannot start other images: give image variants to `kit run`")
     folder = data_folder()
     if asked["data"] == "auto" and not (asked["resume"] or asked["programs"] or folder.is_dir()):
         click.echo(
-            f"kit: no data sets in {folder}, and a container has no network; `kit data fetch` gets them", err=True
+            f"kit: {folder} has no data sets, and the container has no network; run `kit data fetch` here", err=True
         )
     own_device = asked["devices"] or asked["resume"] or target == "cpu"
     named = [suite_file(asked["suite"] or ""), *map(program_file, asked["programs"])]
@@ -122,9 +129,9 @@ def _checked_selftest(target: str, arguments: tuple[str, ...]) -> ContainerRun:
 
     asked = selftest.make_context("kit launch", list(arguments)).params
     if asked["path"] is not None:
-        raise click.UsageError("--from reads a profile that is here; `kit selftest --from` does, without a container")
+        raise click.UsageError("--from needs no container; run `kit selftest --from` here")
     if asked["device"] not in (None, target):
-        raise click.UsageError(f"--device {asked['device']}: the image is for {target}; leave it out")
+        raise click.UsageError(f"--device {asked['device']} does not fit the target {target}; leave it out")
     given = arguments if asked["device"] else (*arguments, "--device", target)
     return ContainerRun(target=target, verb=SELFTEST, arguments=given, out=asked["out"])
 
@@ -141,7 +148,7 @@ def _run(asked: ContainerRun) -> int:
             return _exit_status(run_here(asked, lambda: stop.requested))
     except EngineError as error:
         begun = [folder.with_suffix("") for folder, _ in _unfinished(asked.out).items() - before.items()]
-        again = [f"`{resuming(path, asked.command())}` resumes it" for path in begun]
+        again = [f"resume with `{resuming(path, asked.command())}`" for path in begun]
         raise EngineError("; ".join([str(error), *again])) from None
 
 
@@ -158,6 +165,6 @@ def _exit_status(ended: Ended) -> int:
     """Return the exit status; say where the kernel ended it for want of memory."""
     if ended.out_of_memory and ended.status:
         click.echo(
-            "kit: the kernel killed a process of the container for want of memory; give more by --memory", err=True
+            "kit: the container ran out of memory, and the kernel killed a process; give more with --memory", err=True
         )
     return ended.status

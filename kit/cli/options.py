@@ -35,7 +35,9 @@ class PriceType(click.ParamType[Price]):
         except ValueError:
             price = math.nan
         if not 0 <= price < math.inf:
-            self.fail(f"{value!r} is no price; give a number of 0 or more, or NAME=NUMBER for one platform", param, ctx)
+            self.fail(
+                f"{value!r} is not a price; give a number of 0 or more, or NAME=NUMBER for one platform", param, ctx
+            )
         return name, price
 
 
@@ -44,24 +46,24 @@ METER = click.option(
     "meter_file",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.csv",
-    help="Joules by an external meter's time-stamped readings: columns time, and watts, joules or Wh.",
+    help="Read joules from an external meter's log: a time column, and watts, joules or Wh.",
 )
 
 
 def price_options(command: F) -> F:
     """Return the command with the prices of an hour and of a kWh, which give it `price_hour` and `price_kwh`."""
-    for_one = "PRICE for everyone, NAME=PRICE for a side, profile or device (repeatable)."
-    hour = click.option("--price-hour", type=PriceType(), multiple=True, metavar="PRICE", help=f"Of an hour: {for_one}")
-    kwh = click.option("--price-kwh", type=PriceType(), multiple=True, metavar="PRICE", help="Of a kWh: the same.")
+    by_name = "PRICE, or NAME=PRICE for one side, profile or device (repeatable)."
+    of_hour, of_kwh = f"Set the price of an hour: {by_name}", f"Set the price of a kWh: {by_name}"
+    hour = click.option("--price-hour", type=PriceType(), multiple=True, metavar="PRICE", help=of_hour)
+    kwh = click.option("--price-kwh", type=PriceType(), multiple=True, metavar="PRICE", help=of_kwh)
     return hour(kwh(command))
 
 
 def format_options(command: F) -> F:
     """Return the command with both options, which give it `format_name`."""
     command = click.option("--json", "format_name", flag_value="json", help="Same as --format json.")(command)
-    return click.option("--format", "format_name", type=click.Choice(FORMATS), default=USUAL, show_default=True)(
-        command
-    )
+    formats, words = click.Choice(FORMATS), "Choose the output format."
+    return click.option("--format", "format_name", type=formats, default=USUAL, show_default=True, help=words)(command)
 
 
 def print_report(report: Report, format_name: str = USUAL, stream: IO[str] | None = None) -> None:
@@ -84,7 +86,7 @@ def profile_files(given: Iterable[Path]) -> Iterator[Path]:
     for path in given:
         files = sorted(path.glob("*.json")) if path.is_dir() else [path]
         if not files:
-            raise click.UsageError(f"{path}: no profile in this folder: they end in .json")
+            raise click.UsageError(f"{path}: this folder has no profile; give a folder with .json files")
         yield from files
 
 

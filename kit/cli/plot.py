@@ -18,12 +18,12 @@ LEFT_OUT_NAMED = 20
 
 @click.command
 @click.argument("profiles", nargs=-1, required=True, type=PROFILES)
-@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="FILE.svg, .png or .pdf [KIND.svg].")
-@click.option("--kind", type=click.Choice(list(KINDS)), help="What is drawn; unasked, what the suite varies.")
-@click.option("--baseline", metavar="NAME", help="Platform, device, profile or row that is compared with.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write FILE.svg, .png or .pdf.")
+@click.option("--kind", type=click.Choice(list(KINDS)), help="Draw this kind. Default: the one that fits the suite.")
+@click.option("--baseline", metavar="NAME", help="Compare with this platform, device, profile or row.")
 @click.option("--force", is_flag=True, help="Replace FILE.")
 def plot(*, profiles: tuple[Path, ...], out: Path | None, kind: str | None, baseline: str | None, force: bool) -> None:
-    """Draw PROFILES. A folder stands for the profiles in it."""
+    """Draw PROFILES: files, or folders of profiles. Without --out, write KIND.svg here."""
     if out is not None:
         _check_out(out, force=force)
     from kit.audit.ceilings import without_operations
@@ -38,7 +38,7 @@ def plot(*, profiles: tuple[Path, ...], out: Path | None, kind: str | None, base
         out = Path(f"{kind}.svg")
         _check_out(out, force=force)
     if baseline is not None and kind not in WITH_BASELINE:
-        raise click.UsageError(f"--baseline: {kind} compares nothing; leave it out, or take --kind gain or rounds")
+        raise click.UsageError(f"--baseline: {kind} compares nothing; leave it out, or use --kind gain or rounds")
     from kit.cli.compare import framework_titles
     from kit.profile.atomic import write_atomically
     from kit.report.plain import one_line
@@ -53,10 +53,10 @@ def plot(*, profiles: tuple[Path, ...], out: Path | None, kind: str | None, base
 def _check_out(out: Path, *, force: bool) -> None:
     """Refuse a file that cannot or should not be written, before anything is read."""
     if out.suffix.lower() not in ENDINGS:
-        raise click.UsageError(f"--out {out}: the ending says what is drawn; name a file in .svg, .png or .pdf")
+        raise click.UsageError(f"--out {out}: unknown file type; give a name that ends in .svg, .png or .pdf")
     if out.is_dir():
-        raise click.UsageError(f"--out {out}: a folder; name a file in it")
+        raise click.UsageError(f"--out {out}: this is a folder; name a file in it")
     if not out.parent.is_dir():
-        raise click.UsageError(f"--out {out}: no such folder; create it, or choose another")
+        raise click.UsageError(f"--out {out}: the folder does not exist; create it, or choose another")
     if os.path.lexists(out) and not force:
-        raise click.UsageError(f"--out {out}: is there already; choose another, or replace it with --force")
+        raise click.UsageError(f"--out {out}: this file exists; choose another, or replace it with --force")

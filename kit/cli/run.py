@@ -45,6 +45,7 @@ PRECISIONS = ("float32", "bfloat16", "tf32", "default")
 # Longer names make rows of a table that nobody reads.
 LABEL_MAX = 60
 POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
+COUNT = click.IntRange(min=1)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,7 +61,7 @@ def _label(_context: click.Context, _parameter: click.Parameter, value: str) -> 
     from kit.printable import printable_line
 
     if len(value) > LABEL_MAX or value != printable_line(value):
-        raise click.BadParameter(f"give one line of printable characters, at most {LABEL_MAX}")
+        raise click.BadParameter(f"give one line of at most {LABEL_MAX} printable characters")
     return value
 
 
@@ -77,47 +78,51 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
 
 @click.command
 @click.argument("suite", required=False)
-@_listed("--backend", "backends", metavar="NAME,…", help="This framework alone (repeatable).")
-@_listed("--workload", "workloads", metavar="NAME,…", help="This network, in place of the suite's (repeatable).")
+@_listed("--backend", "backends", metavar="NAME,…", help="Measure only this framework (repeatable).")
+@_listed("--workload", "workloads", metavar="NAME,…", help="Measure this network, not the suite's (repeatable).")
 @click.option(
-    "--program", "programs", multiple=True, metavar="FILE.py[:FUNCTION]", help="Your own network (repeatable)."
+    "--program",
+    "programs",
+    multiple=True,
+    metavar="FILE.py[:FUNCTION]",
+    help="Measure a user program: your own network (repeatable).",
 )
-@_listed("--device", "devices", of=click.Choice(list(DEVICES)), help="On this device.")
+@_listed("--device", "devices", of=click.Choice(list(DEVICES)), help="Measure on this kind of device.")
 @_listed(
     "--devices",
     "device_counts",
-    of=click.IntRange(min=1),
+    of=COUNT,
     metavar="N,…",
-    help="So many share a batch; several are compared.",
+    help="Number of devices that share a batch; several values are compared.",
 )
 @click.option(
-    "--hosts",
-    type=click.IntRange(min=1),
-    default=1,
-    metavar="N",
-    help="Divide --devices over so many hosts of this Slurm allocation.",
+    "--hosts", type=COUNT, default=1, metavar="N", help="Divide --devices over N hosts of this Slurm allocation."
 )
-@_listed("--task", "tasks", of=click.Choice(["train", "infer", "fit"]), help="This task alone.")
-@_listed("--batch", "batches", of=click.IntRange(min=1), metavar="N,…", help="Samples per step; several are compared.")
+@_listed("--task", "tasks", of=click.Choice(["train", "infer", "fit"]), help="Measure only this task (repeatable).")
+@_listed("--batch", "batches", of=COUNT, metavar="N,…", help="Samples per step; several values are compared.")
 @click.option(
-    "--parameter", "parameters", multiple=True, metavar="NAME=N,…", help="Of the network, as units=64 (repeatable)."
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="NAME=N,…",
+    help="Set a parameter of the network, such as units=64 (repeatable).",
 )
-@_listed("--dtype", "precisions", of=click.Choice(PRECISIONS), help="Numeric precision, the axis `precision`.")
-@_listed("--threads", of=click.IntRange(min=1), metavar="N,…", help="Compute threads; several are compared.")
-@_listed("--compile-mode", "compile_modes", metavar="MODE,…", help="graph, xla, eager, compile, jit.")
-@_listed("--feed", "feeds", of=click.Choice(["device", "host"]), help="Batches on the device, or copied in each step.")
+@_listed("--dtype", "precisions", of=click.Choice(PRECISIONS), help="Set the numeric precision (axis `precision`).")
+@_listed("--threads", of=COUNT, metavar="N,…", help="Number of threads; several values are compared.")
+@_listed("--compile-mode", "compile_modes", metavar="MODE,…", help="Choose graph, xla, eager, compile or jit.")
+@_listed("--feed", "feeds", of=click.Choice(["device", "host"]), help="Keep batches on the device, or copy each.")
 @click.option(
     "--variant",
     "variants",
     multiple=True,
     metavar="NAME:SET",
-    help="python=PATH, image=NAME or env=NAME=VALUE; compared.",
+    help="Compare a variant; SET: python=PATH, image=NAME or env=NAME=VALUE (repeatable).",
 )
 @_listed("--compare", metavar="AXIS,…", help="Compare over this axis (repeatable).")
-@click.option("--rounds", type=click.IntRange(min=1), metavar="N", help="Fresh starts of every cell.")
-@click.option("--until-precision", type=POSITIVE, metavar="PCT", help="Rounds until each difference is known to PCT %.")
+@click.option("--rounds", type=COUNT, metavar="N", help="Measure N rounds; each starts every cell anew.")
+@click.option("--until-precision", type=POSITIVE, metavar="PCT", help="Measure until differences are known to PCT %.")
 @click.option("--precision", hidden=True, expose_value=False, callback=_renamed)
-@click.option("--budget", type=POSITIVE, metavar="S", help="Begin no round after S seconds.")
+@click.option("--budget", type=POSITIVE, metavar="S", help="Start no round after S seconds.")
 @click.option(
     "--wait-for-quiet", "quiet_s", type=POSITIVE, metavar="S", help="Wait up to S seconds for other programs to stop."
 )
@@ -125,27 +130,25 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
     "--energy",
     type=POSITIVE,
     metavar="S",
-    help="Seconds of the long block for joules, or as its sensors need; without a sensor, for an external meter.",
+    help="Measure joules in a block of S seconds, or longer if a sensor needs it; also for an external meter.",
 )
-@click.option("--no-energy", is_flag=True, help="No joules, and no time for them.")
-@click.option("--data", default="auto", show_default=True, metavar="NAME", help="auto, synthetic, or a data set.")
+@click.option("--no-energy", is_flag=True, help="Skip the energy blocks; the run is shorter.")
+@click.option("--data", default="auto", show_default=True, metavar="NAME", help="Data: auto, synthetic or a data set.")
 @click.option(
-    "--seed",
-    type=click.IntRange(0, SEED_MAX),
-    default=0,
-    show_default=True,
-    help="Random seed for weights, data and order.",
+    "--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Seed for weights, data and order."
 )
-@click.option("--clock", type=CLOCK_SOURCE, default="monotonic_raw", show_default=True, help="Clock source.")
 @click.option(
-    "--label", default="", callback=_label, metavar="TEXT", help="Your name for the run, in place of its file's."
+    "--clock", type=CLOCK_SOURCE, default="monotonic_raw", show_default=True, help="Time steps by this clock."
 )
-@click.option("--ceilings", is_flag=True, help="Measure what the frameworks reach at most, too, for shares of it.")
-@click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
-@click.option("--force", is_flag=True, help="Replace the profile that is at --out.")
+@click.option(
+    "--label", default="", callback=_label, metavar="TEXT", help="Name the run in tables (default: its file name)."
+)
+@click.option("--ceilings", is_flag=True, help="Also measure peak throughput; report networks as a percentage of it.")
+@click.option("--out", metavar="PATH", help="Write this profile, or write it to this folder.")
+@click.option("--force", is_flag=True, help="Replace the profile at --out.")
 @click.option("--resume", is_flag=True, help="Resume the unfinished run of --out.")
-@click.option("--quick", is_flag=True, help="A shorter run: fewer rounds, a part of a fit; alone: the suite quick.")
-@click.option("--dry-run", is_flag=True, help="Print cells, groups and about how long it takes; measure nothing.")
+@click.option("--quick", is_flag=True, help="Measure fewer rounds, part of a fit; the default SUITE is then quick.")
+@click.option("--dry-run", is_flag=True, help="Print cells, groups and the estimated time; measure nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(*, budget: float | None, quiet_s: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own
     """Measure SUITE (default: standard; a built-in name or a .toml file) and write a profile."""
@@ -209,7 +212,7 @@ def _why_unfinished(running: Run, budget: float | None) -> str:
 
     hosts = ", ".join(sorted({str(lost_with(launch)) for launch in running.lost}))
     launches = f"{len(running.lost)} launch{'es' if len(running.lost) > 1 else ''}"
-    return f"{launches} lost with {hosts}" if hosts else f"the budget of {budget or 0:g} s has ended"
+    return f"{launches} lost with host {hosts}" if hosts else f"the budget of {budget or 0:g} s is used up"
 
 
 def begin(options: dict[str, Any]) -> Run:
@@ -219,7 +222,7 @@ def begin(options: dict[str, Any]) -> Run:
 
     if options["resume"]:
         if not options["out"]:
-            raise click.UsageError("--resume needs --out PATH, the profile whose run was interrupted")
+            raise click.UsageError("--resume needs --out PATH: the profile of the interrupted run")
         return Run.resume(Path(options["out"]), _options(given_only=True))
     plan = plan_run(options)
     path = profile_path(options["out"], plan.suite.name, plan.id, plan.created, replace=options["force"])
@@ -251,9 +254,9 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
     from kit.workloads.operations import is_operation
 
     if options["rounds"] is not None and options["until_precision"] is not None:
-        raise click.UsageError("--rounds and --until-precision cannot both decide how many rounds there are; give one")
+        raise click.UsageError("--rounds and --until-precision exclude each other; give one")
     if options["energy"] is not None and options["no_energy"]:
-        raise click.UsageError("--energy and --no-energy cannot both be; give one")
+        raise click.UsageError("--energy and --no-energy exclude each other; give one")
     choose_source(options["clock"])
     phase_limit_s()
     axes = {name: list(options[name]) for name in AXES}
@@ -273,18 +276,17 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
     )
     variants = with_digests(suite.all_variants())
     planned = plan_cells(suite, named=axes["backends"])
-    if suite.compare not in ([], named.compare, list(options["compare"])):
+    if not options["compare"] and suite.compare not in ([], named.compare):
         # A backend has no cell for a compile mode that it lacks: what is given may leave nothing to compare.
         varying = [axis for axis in suite.compare if len({cell.value(axis) for cell in planned}) > 1]
-        given = "of which several values are given; --compare AXIS compares another"
-        line = f"comparing {', '.join(varying)}, {given}" if varying else f"one {suite.compare[0]} is left to compare"
-        click.echo(f"kit: {line}", err=True)
+        line = f"comparing {', '.join(varying)}, because you gave several values; --compare AXIS chooses another axis"
+        click.echo(f"kit: {line if varying else f'nothing to compare: one {suite.compare[0]} is left'}", err=True)
     if options["ceilings"]:
         suite = with_ceilings(suite)
         planned = plan_cells(suite)
         if not any(map(is_operation, planned)):
             names = ", ".join(dict.fromkeys(cell.backend for cell in planned))
-            raise click.UsageError(f"--ceilings: {names} has no operations that show what it reaches; leave it out")
+            raise click.UsageError(f"--ceilings: {names} has no operations that measure a ceiling; leave it out")
     check_devices(planned)
     check_hosts(planned, variants, options["hosts"])
     check_counts(planned, variants, len(usable_cpus()), options["hosts"])
@@ -294,7 +296,7 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
     _say_overruled(threads_here())
     data = ({}, None) if options["dry_run"] else ensure_data(cells, options["data"])
     if data[1] is not None:
-        click.echo(f"kit: {sentence(data[1])}; synthetic data of the same shapes is used", err=True)
+        click.echo(f"kit: {sentence(data[1])}; using synthetic data of the same shapes", err=True)
     plan = prepare(
         suite,
         cells,
@@ -310,10 +312,8 @@ def plan_run(options: dict[str, Any]) -> RunPlan:
     )
     if not options["devices"]:
         for kind, model in devices_idle(plan.identity, cells):
-            click.echo(
-                f"kit: a {kind} is here ({printable_line(model)}) and is not used; --device {kind} measures it",
-                err=True,
-            )
+            line = f"this run does not use the {kind} here ({printable_line(model)}); --device {kind} measures it"
+            click.echo(f"kit: {line}", err=True)
     return plan
 
 
@@ -338,7 +338,7 @@ def _say_overruled(threads: int) -> None:
     asked = {name: os.environ[name] for name in THREAD_VARIABLES if os.environ.get(name, str(threads)) != str(threads)}
     if asked:
         variables = ", ".join(f"{name}={value}" for name, value in asked.items())
-        uses = f"frameworks use {threads} threads here (CPU affinity and quota); use taskset, or --threads"
+        uses = f"frameworks use {threads} threads, from CPU affinity and quota; use taskset or --threads to change that"
         click.echo(f"kit: {variables} is ignored: {uses}", err=True)
 
 

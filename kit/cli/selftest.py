@@ -22,32 +22,36 @@ HOST = "cpu"
 @click.option("--workload", default="mlp", show_default=True, metavar="NAME", help="Network to measure.")
 @click.option("--backend", metavar="NAME", help="Framework to measure  [torch; with --device: all].")
 @click.option("--device", type=click.Choice(list(DEVICES)), help="Check this kind of device, its sensors and clocks.")
-@click.option("--task", default="train", show_default=True, type=click.Choice(["train", "infer"]), help="Task.")
+@click.option(
+    "--task", default="train", show_default=True, type=click.Choice(["train", "infer"]), help="Task to measure."
+)
 @click.option("--batch", type=click.IntRange(min=1), default=128, show_default=True, help="Samples per step.")
-@click.option("--rounds", type=click.IntRange(min=2), default=8, show_default=True, metavar="N", help="Fresh starts.")
-@click.option("--data", default="auto", show_default=True, metavar="NAME", help="auto, synthetic, or a data set.")
+@click.option(
+    "--rounds", type=click.IntRange(min=2), default=8, show_default=True, metavar="N", help="Measure N rounds."
+)
+@click.option("--data", default="auto", show_default=True, metavar="NAME", help="Data: auto, synthetic or a data set.")
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Random seed.")
-@click.option("--out", metavar="PATH", help="Profile to write, or the folder to put it in.")
-@click.option("--from", "path", type=PROFILE, help="Judge this self-test's profile again.")
+@click.option("--out", metavar="PATH", help="Write this profile, or write it to this folder.")
+@click.option("--from", "path", type=PROFILE, help="Judge the profile of an earlier self-test; measure nothing.")
 @format_options
 def selftest(*, path: Path | None, device: str | None, format_name: str, **options: Any) -> int:  # noqa: ANN401
-    """Measure one cell as two like members and with injected delays of 1, 2, 3 and 5 %; say which were found.
+    """Measure one cell against itself and against injected delays of 1, 2, 3 and 5 %, and report which are detected.
 
-    With --device gpu or tpu: check boards, sensors, waits, clocks, memory, joules and parity there, in at most 20
-    minutes; the answer is a table and a JSON file that can be sent (docs/trust/tested-on.md).
+    With --device gpu or tpu: check the devices, sensors, waits, clocks, memory, joules and parity, in at most 20
+    minutes. The result is a table and a JSON file that you can send (docs/trust/tested-on.md).
     """
     from kit.profile.store import read_profile
 
     if device not in (None, HOST):
         if path is not None:
-            raise click.UsageError("--from judges a self-test of members again; leave out --device")
+            raise click.UsageError("--from judges a self-test of delays; leave out --device")
         _refuse_of_members(click.get_current_context())
         return _first_hour(device, options["backend"], options["data"], options["out"], format_name)
     options["backend"] = options["backend"] or "torch"
 
     code = 0
     if path is not None and not any(variant.slowdown_pct for variant in read_profile(path).suite.variants):
-        raise click.UsageError(f"{path}: nothing was injected; give a profile that `kit selftest` wrote")
+        raise click.UsageError(f"{path}: this run injected no delay; give a profile that `kit selftest` wrote")
     if path is None:
         given = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
         with run.make_context("run", ["selftest", *given]) as context:
@@ -55,7 +59,7 @@ def selftest(*, path: Path | None, device: str | None, format_name: str, **optio
             if measure(running, None) is None:
                 return EXIT_INTERRUPTED
         path, code = running.path, EXIT_FAILED_CELLS if running.failed else 0
-        click.echo(f"kit: kept in {path}; `kit selftest --from {shlex.quote(str(path))}` judges it again", err=True)
+        click.echo(f"kit: saved {path}; `kit selftest --from {shlex.quote(str(path))}` prints this again", err=True)
     print_report(profile_comparison(path), format_name)
     return code
 
@@ -64,7 +68,7 @@ def _refuse_of_members(context: click.Context) -> None:
     """Refuse what only the self-test of members takes."""
     for name in ("workload", "task", "batch", "rounds", "seed"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name} is not for --device, which decides itself what it measures; leave it out")
+            raise click.UsageError(f"--{name} does not go with --device, whose checks are fixed; leave it out")
 
 
 def _first_hour(device: str, backend: str | None, data: str, out: str | None, format_name: str) -> int:
@@ -85,7 +89,7 @@ def _first_hour(device: str, backend: str | None, data: str, out: str | None, fo
     usual = f"hardware-{device}-{plan.created.replace(':', '')[:17]}.json"
     written = Path(out or ".") / usual if Path(out or ".").is_dir() else Path(str(out))
     if written.exists():
-        raise click.UsageError(f"--out {written}: is there already; choose another")
+        raise click.UsageError(f"--out {written}: this file exists; choose another")
     stop = StopFlag()
     boards = DEVICES[device].states()
     bench = Bench(plan, stop, boards, lambda what: click.echo(f"kit: {what}", err=True))
@@ -96,7 +100,7 @@ def _first_hour(device: str, backend: str | None, data: str, out: str | None, fo
     with stop.deferring_interrupts():
         record = first_hour(bench, device, keep)
     print_report(hardware_report(record), format_name)
-    click.echo(f"kit: kept in {written}; docs/trust/tested-on.md says how to send it", err=True)
+    click.echo(f"kit: saved {written}; docs/trust/tested-on.md says how to send it", err=True)
     if record.interrupted:
         return EXIT_INTERRUPTED
     return int(any(check.status == "fail" for check in record.checks))

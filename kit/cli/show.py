@@ -12,9 +12,9 @@ from kit.cli.options import PROFILE, format_options, print_report
 @click.command
 @click.argument("profile", type=PROFILE)
 @format_options
-@click.option("--steps", is_flag=True, help="Print as JSON, with every raw step time, by launch.")
+@click.option("--steps", is_flag=True, help="Print JSON with every raw step time, by launch.")
 def show(*, profile: Path, format_name: str, steps: bool) -> None:
-    """Show machine, clock, sensors, phases and launches of PROFILE."""
+    """Show the machine, clock, sensors, phases and launches of PROFILE."""
     from kit.profile.steps import read_steps
     from kit.profile.store import read_profile
     from kit.report.profile import profile_report

@@ -10,7 +10,7 @@ from kit.cli.options import format_options, print_report
 @click.command
 @format_options
 def suites(*, format_name: str) -> None:
-    """List the built-in suites: their cells, what they compare, and about how long they take on two CPUs."""
+    """List the built-in suites: their cells, what they compare, and how long they take on two CPUs."""
     from kit.report.run_plan import suites_report
     from kit.runner.time_left import estimate
     from kit.suites.plan import plan_cells, plan_groups

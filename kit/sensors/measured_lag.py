@@ -1,4 +1,4 @@
-"""How long a board's sensors lag, as `kit selftest --device gpu` measured it there."""
+"""How long a GPU's sensors lag, as `kit selftest --device gpu` measured it there."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def measured_lags() -> Lags:
                 key = (uuid, response["sensor"].rpartition(".")[2])
                 lags[key] = max(lags.get(key, 0), max(known_ns) + LAG_ERROR_NS)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not what `kit selftest --device gpu` keeps"
-        raise KitError(f"{GPU_FILE} is {path}: {why}; give that file, or unset {GPU_FILE}") from None
+        why = error.strerror if isinstance(error, OSError) else "not a result of `kit selftest --device gpu`"
+        raise KitError(f"{GPU_FILE}={path}: {why}; name a result of that self-test, or unset {GPU_FILE}") from None
     return lags

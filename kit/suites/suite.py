@@ -174,6 +174,9 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sha256: str = msgspec.field(default="", name="_sha256")  # of the file
 
     def __post_init__(self) -> None:
+        # A user program is a workload, and is called either.
+        compare = ["workload" if axis == "program" else axis for axis in self.compare]
+        msgspec.structs.force_setattr(self, "compare", compare)
         workloads = [name for table in self.axes for name in table.workloads if name in WORKLOADS or name in OPERATIONS]
         known = [*AXES, *(parameter for workload in workloads for parameter in parameters_of(workload))]
         shared, rows = (*self.measure.share, *(self.quick.share or ())), self.table.rows if self.table else ()

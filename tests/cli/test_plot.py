@@ -39,7 +39,7 @@ def test_the_command_writes_what_is_asked_for(folder):
     [
         (["-o", "a.gif"], r"\.svg, \.png or \.pdf"),
         (["-o", "a"], r"\.svg, \.png or \.pdf"),
-        (["-o", "none/a.svg"], "no such folder"),
+        (["-o", "none/a.svg"], "the folder does not exist"),
         (["-o", "a.svg", "--kind", "pie"], "pie"),
         (["-o", "a.svg", "--kind", "layers"], "no cell has layers"),
         (["-o", "a.svg", "--kind", "gain"], "two measured profiles"),

@@ -93,10 +93,10 @@ def test_without_a_price_nothing_is_said_of_cost(folder):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["joules.json", "--price-hour", "-1"], "'-1' is no price"),
-        (["joules.json", "--price-hour", "nan"], "'nan' is no price"),
-        (["joules.json", "--price-hour", "inf"], "'inf' is no price"),
-        (["joules.json", "--price-kwh", "cpu="], "'cpu=' is no price"),
+        (["joules.json", "--price-hour", "-1"], "'-1' is not a price"),
+        (["joules.json", "--price-hour", "nan"], "'nan' is not a price"),
+        (["joules.json", "--price-hour", "inf"], "'inf' is not a price"),
+        (["joules.json", "--price-kwh", "cpu="], "'cpu=' is not a price"),
         (["joules.json", "--price-hour", "tpu=1"], "'tpu', which is no side, profile or device here: cpu"),
         (["none.json", "--price-kwh", "0.3"], "--price-kwh needs joules"),
         (["joules.json", "--price-hour", "1", "--table", "five-nets"], "leave out"),

@@ -135,7 +135,7 @@ def test_two_images_take_turns(client, image, tmp_path):
         (("cpu",), {"DOCKER_HOST": "unix:///nowhere.sock"}, "no Docker engine answers"),
         (("cpu", "--image", "no-such:image"), {}, "the engine has no image no-such:image"),
         (("cpu", "--cpus", "4096"), {}, "--cpus"),
-        (("cpu", "--gpus", "0"), {}, "--gpus is for the target gpu"),
+        (("cpu", "--gpus", "0"), {}, "--gpus does not fit the target cpu; use the target gpu"),
         (("cpu",), {"DOCKER_HOST": "node"}, "not an engine's address"),
         (("cpu", "--out", "/usr/x.json"), {}, "a container has its own"),
         (("gpu",), {}, "NVIDIA runtime"),

@@ -64,7 +64,7 @@ def test_a_node_that_dies_is_named_and_another_allocation_resumes(job, tmp_path)
         assert running.wait(ENDS_S) == 3, output(tmp_path)
     finally:
         start_lost_nodes()
-    assert "lost with n2" in output(tmp_path) and "--resume" in output(tmp_path)
+    assert "lost with host n2" in output(tmp_path) and "--resume" in output(tmp_path)
     failures = failures_of(tmp_path / "two.json")
     assert failures[0] is None
     assert {(failure.reason.values["rank"], failure.reason.values["host"]) for failure in failures[1:]} == {(1, "n2")}

@@ -76,7 +76,7 @@ def test_a_board_file_that_is_none_is_one_line(monkeypatch, tmp_path, content):
     if content is not None:
         file.write_text(content)
     monkeypatch.setenv("KIT_GPU_FILE", str(file))
-    with pytest.raises(KitError, match=f"^KIT_GPU_FILE is {file}: [^\n]*; give that file, or unset KIT_GPU_FILE$"):
+    with pytest.raises(KitError, match=f"^KIT_GPU_FILE={file}: [^\n]*, or unset KIT_GPU_FILE$"):
         measured_lags()
 
 

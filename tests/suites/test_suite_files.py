@@ -1,6 +1,7 @@
 """Suites as files and as the command line changes them: what is wrong is one line with the choices."""
 
 import pytest
+from msgspec.structs import replace
 from refusals import refused
 
 from kit.profile.cell import Variant
@@ -48,6 +49,12 @@ def test_the_hash_is_of_the_file(tmp_path):
     suite = load_suite(suite_file(tmp_path))
     assert load_suite(suite_file(tmp_path)).sha256 == suite.sha256
     assert load_suite(suite_file(tmp_path, f"{MINE}# another\n")).sha256 != suite.sha256
+
+
+def test_a_program_is_a_workload_by_either_name():
+    suite = load_suite("quick")
+    assert apply_options(suite, {}, compare=["program"]).compared == ["workload"]
+    assert replace(suite, compare=["program"]).compared == ["workload"]
 
 
 def test_variants_of_a_file_are_compared_in_its_order(tmp_path):
