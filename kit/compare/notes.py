@@ -20,7 +20,7 @@ from kit.stats.runs import SESSIONS_FOR_SPREAD, SESSIONS_SD
 from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY, RULE_OF_ALL_CYCLES
 from kit.workloads.operations import is_operation
 
-# Of boards' sensors against external meters (docs/reference/sensors.md). Of processors' no such range is known here.
+# Of boards' sensors against external meters (docs/explanation/energy.md). Of processors' no such range is known here.
 GAIN_LOW_PCT, GAIN_HIGH_PCT = -8, 13
 # Notes on cycles, of which a run has one each.
 SUMMED = ("cycles_left_out", "no_clean_round", "no_round_alone", "disturbed_cycles_count")

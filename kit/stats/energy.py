@@ -27,7 +27,7 @@ Array = npt.NDArray[np.float64]
 Window = tuple[int, int]  # begin and end, on CLOCK_MONOTONIC_RAW
 
 # What one long block is sized by: of a hundred updates an unaligned end costs 1 %, and boards average over up to a
-# second, which leaks in at both ends: ten seconds keep that small. (docs/reference/sensors.md, "Energy")
+# second, which leaks in at both ends: ten seconds keep that small. (docs/explanation/energy.md)
 UPDATES_PLANNED = 100
 WINDOW_MIN_NS = 10_000_000_000
 # Fresh values that were seen. A machine so busy that its sampler comes at half its pace still has its joules, with the
