@@ -51,7 +51,7 @@ def _contradictions(audited: Audited) -> Iterator[tuple[str, Value, Value]]:
             yield "cpus", cpus, len({*launch.threads.cpus})
         unknown = [board for board in launch.device_ids if boards - {None} and board not in boards]
         if unknown:
-            yield "boards", len(boards), unknown[0]
+            yield "GPUs", len(boards), unknown[0]
         if _is_outside(began, ended, launch.started):
             yield "time", began, launch.started
 
