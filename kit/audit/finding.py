@@ -21,7 +21,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule says of a cell in a group, of a whole group, of a profile, or of several."""
 
-    code: str  # of its sentence, and with hyphens its section of docs/reference/audit/index.md
+    code: str  # of its sentence, and with hyphens of its section in docs/reference/audit
     severity: Severity
     values: dict[str, Value] = {}  # the evidence, units in their names
     rank: float = 0.0  # percent of the time that it concerns: of like severity, the larger is told first
@@ -35,12 +35,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def anchor(self) -> str:
-        """The section of docs/reference/audit/index.md."""
+        """The section in docs/reference/audit."""
         return self.code.replace("_", "-")
 
     @property
     def about(self) -> str:
-        """The board or the variable that it is about; empty: it is about its cell or group."""
+        """The GPU or the variable that it is about; empty: it is about its cell or group."""
         return str(self.values.get("board", self.values.get("variable", "")))
 
 

@@ -387,8 +387,7 @@ FINDINGS: Templates = {
     "memory_pressure": "{who}: some task waited for memory {some_pct:.1f} % of the time, all tasks {full_pct:.1f} %.",
     "cpu_pressure": "{who}: some task waited for a CPU {some_pct:.0f} % of the time.",
     "quota_below_threads": "{threads} threads share a quota of {cpu_limit:g} CPUs, and wait when it is used up.",
-    "numa_remote": "the run used {nodes} of {of_nodes} NUMA nodes; {pages:,} pages were allocated on a non-preferred "
-    "node.",
+    "numa_remote": "the run used {nodes} of {of_nodes} NUMA nodes; {pages:,} pages came from a non-preferred node.",
     "smt_shared": "CPU cores are shared (threads: {threads}, CPUs: {cpus}, cores: {cores}, CPUs of these cores that "
     "other programs may use: {others_cpus}).",
     "cpu_throttled": "heat throttled the CPU during the run (cores: {cores:,} ×, packages: {packages:,} ×).",
@@ -401,8 +400,7 @@ FINDINGS: Templates = {
     "cap_below_default": "{board}: the power cap is {cap_w}; the default is {default_w}.",
     "caps_differ": "{board} ({model}): the power cap is {cap_w}; most of {boards} GPUs have {usual_w}.",
     "clocks_differ": "{who}: the clock was {clock_mhz}; the group's fastest cell had {fastest_mhz} (rounds: {rounds}).",
-    "clocks_unsettled": "{who}: the first blocks' time differs by {apart_pct:+.1f} % from the rest in all {launches} "
-    "launches.",
+    "clocks_unsettled": "{who}: the first blocks' time is {apart_pct:+.1f} % off the rest, in all {launches} launches.",
     "pcie_narrow": "{board}: {lanes} of {of_lanes} PCIe lanes are in use.",
     "ecc": "{board}: the memory had uncorrectable errors ({errors}), so results may be wrong.",
     "row_remap": "{board}: memory rows were replaced ({rows}); status: {state}.",
@@ -417,8 +415,7 @@ FINDINGS: Templates = {
     "the hypervisor); this inflates the times by an unknown amount.",
     "cycles_left_out": "{who}: other programs took {contention_pct:.0f} % of the {cpus} CPUs ({steal_pct:.0f} % by the "
     "hypervisor); {left_out} of {cycles} cycles are left out.",
-    "parity": "{who}: the losses differ from the other cells' (relative: {difference:.0e}), so the cell does other "
-    "work.",
+    "parity": "{who}: the losses differ from the other cells' (relative: {difference:.0e}), so it does other work.",
     "loss_not_finite": "{who}: the loss or an output was not finite in {launches} of {of_launches} launches.",
     "missing_cell": "{who}: the cell was planned but has no result: {because}.",
     "empty_input": "the profile has no measurement (cells: {cells}, launches: {launches}).",
@@ -434,8 +431,7 @@ FINDINGS: Templates = {
     "{unseen_pct:.0f} % of it.",
     "sustained_differs": "{who}: step time is {burst_ns} in short blocks (samples/s) and {sustained_ns} in the long "
     "energy block (joules): {difference_pct:+.1f} %.",
-    "counter_against_integral": "{who}: the GPU's energy counter and integrated power differ by {difference_pct:+.1f} "
-    "%.",
+    "counter_against_integral": "{who}: the energy counter and integrated power differ by {difference_pct:+.1f} %.",
     "part_larger_than_whole": "{who}: the parts drew {parts_w}, more than the {whole_w} of the whole ({whole}), so a "
     "sensor is wrong.",
     "no_idle": "{who}: {blocks} of {of_blocks} energy blocks lack idle power ({sensor}), so net joules are unknown.",
@@ -479,8 +475,7 @@ REMEDIES: Templates = {
     "lock_clocks": "Lock the clock to one that all cells can hold: nvidia-smi -lgc",
     "longer_warmup": "Warm up longer: warmup_s in the suite",
     "reseat_board": "Check slot, riser and other cards on these lanes: nvidia-smi -q shows the link",
-    "reset_board": "Distrust its results, and reset it: nvidia-smi --gpu-reset; details: nvidia-smi -q -d "
-    "ECC,ROW_REMAPPER",
+    "reset_board": "Distrust its results; reset it (nvidia-smi --gpu-reset), and see nvidia-smi -q -d ECC,ROW_REMAPPER",
     "whole_board": "Turn MIG off to measure the whole GPU: nvidia-smi -mig 0",
     "stop_mps": "Stop the server if nobody needs it: echo quit | nvidia-cuda-mps-control",
     "see_where_it_ran": "Check with kit show where the work ran: it may wait, spin or stay on the host",
