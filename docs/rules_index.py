@@ -26,8 +26,8 @@ DEVICES = {"any": "", "cpu": " (CPU)", "accelerator": " (GPU, TPU)"}
 INTRO = """\
 # Audit rules
 
-`kit audit` checks profiles for problems of power, utilization, fairness and the record itself. It applies every rule \
-on this page to every cell. A rule has one of three outcomes:
+`kit audit` checks profiles for problems of power, utilization, fairness and the record itself, with \
+the rules on this page. Each rule has one of three outcomes for a cell, a group or a run:
 
 - It *finds* something. The finding has its evidence and, where one is known, a remedy.
 - It finds *nothing*.
@@ -36,14 +36,14 @@ that cannot run does not count as a pass. The closing line says what is missing.
 
 ## Run an audit
 
-```
-kit audit run.json                                   findings, the most severe first
-kit audit profiles/ --fail-on bad                    a folder: machines of one kind are also compared with each other
-kit audit run.json --rule contention,threads-differ  only these rules
-kit audit run.json --without above-ceiling           all rules but this one
-kit audit run.json --meter meter.csv                 with the joules of an external meter
-kit audit run.json --format json                     for programs; the schema is docs/reference/audit.schema.json
-kit audit run.json --format junit                    for a CI server: each rule is a test case
+```sh
+kit audit run.json                                   # findings, the most severe first
+kit audit profiles/ --fail-on bad                    # a folder: machines of one kind are also compared with each other
+kit audit run.json --rule contention,threads-differ  # only these rules
+kit audit run.json --without above-ceiling           # all rules but this one
+kit audit run.json --meter meter.csv                 # with the joules of an external meter
+kit audit run.json --format json                     # for programs; the schema is docs/reference/audit.schema.json
+kit audit run.json --format junit                    # for a CI server: each rule is a test case
 kit audit run.json --format prometheus > /var/lib/node_exporter/steadykit.prom
 ```
 
