@@ -52,7 +52,7 @@ def update(params, x, y):
     return [(w - step_size * dw, b - step_size * db) for (w, b), (dw, db) in zip(params, grads, strict=True)]
 
 
-# So far the tutorial; from here on what makes it a program.
+# The tutorial ends here. The function below makes it a program for `kit run`.
 def program(batch, device):
     with jax.default_device(jax.devices(device)[0]):
         params = init_network_params(layer_sizes, random.key(0))

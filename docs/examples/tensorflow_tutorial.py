@@ -43,7 +43,7 @@ def test_step(images):
     return model(images, training=False)
 
 
-# So far the tutorial; from here on what makes it a program, of both tasks.
+# The tutorial ends here. The function below makes it a program for `kit run`, for both tasks.
 def program(batch, device, task):
     place = {"cpu": "/CPU:0", "gpu": "/GPU:0"}[device]
     with tf.device(place):

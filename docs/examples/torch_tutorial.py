@@ -27,7 +27,7 @@ class NeuralNetwork(nn.Module):
 loss_fn = nn.CrossEntropyLoss()
 
 
-# So far the tutorial; from here on what makes it a program.
+# The tutorial ends here. The function below makes it a program for `kit run`.
 def program(batch, device):
     place = {"cpu": "cpu", "gpu": "cuda"}[device]
     model = NeuralNetwork().to(place)

@@ -1,4 +1,4 @@
-"""A data set that is drawn, not downloaded: three clouds of points."""
+"""A data set of three clouds of points. It is drawn, not downloaded."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ SIZES = {"train": 3000, "test": 600}
 
 
 def read(split, contents):
-    """Return inputs (samples, 16) and targets (samples,); there are no files, so `contents` is empty."""
+    """Return inputs (samples, 16) and targets (samples,). There are no files, so `contents` is empty."""
     draw = np.random.default_rng(len(split))
     targets = draw.integers(3, size=SIZES[split]).astype(np.uint8)
     inputs = draw.normal(loc=targets[:, None], scale=0.5, size=(SIZES[split], 16))

@@ -1,4 +1,4 @@
-"""A network of layers that the kit has: every backend runs it."""
+"""A network of existing layers, which every backend runs."""
 
 from kit.workloads.layers import Dense
 from kit.workloads.optimizers import SGD

@@ -1,4 +1,4 @@
-"""NumPy as a backend, before it is imported."""
+"""NumPy as a backend: what Steadykit knows before it imports the backend."""
 
 from kit.backends.entry import BackendEntry
 

@@ -1,4 +1,4 @@
-"""NumPy as a backend, for inference with dense layers: `kit.backends.protocol` says what each call does."""
+"""NumPy as a backend for inference with dense layers. `kit.backends.protocol` describes each call."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ ACTIVATIONS = {"linear": lambda x: x, "relu": lambda x: np.maximum(x, 0)}
 
 
 class PlainProgram(Program):
-    """A network's forward pass. Tracing and compiling are left out: `Program` says that there are none."""
+    """A network's forward pass. It has no tracing and no compiling, which is what `Program` reports by default."""
 
     def __init__(self, workload, cell, weights):
         if cell.task != "infer":
@@ -35,7 +35,7 @@ class PlainProgram(Program):
         return x
 
     def synchronize(self):
-        """NumPy returns when it is done."""
+        """NumPy's calls return only when they are done."""
 
     def to_host(self, output):
         return output
@@ -52,7 +52,7 @@ class PlainBackend:
     version = np.__version__
 
     def set_threads(self, threads):
-        """The member's environment has set them before NumPy was imported; NumPy does not say how many."""
+        """The worker's environment sets the threads before NumPy is imported. NumPy does not report their number."""
         return ThreadSetting(None, reason("threads_by_environment"))
 
     def count(self, kind):
