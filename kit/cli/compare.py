@@ -59,7 +59,7 @@ class CompareCommand(click.Command):
 @click.option("--against", multiple=True, type=PROFILES, metavar="P…", help="Later runs; PROFILES are those before.")
 @click.option("--baseline", metavar="NAME", help="Row, or of several profiles a profile or platform, to compare with.")
 @format_options
-@click.option("--wide", is_flag=True, help="Every column: intervals, p95, CPUs, phases, marks.")
+@click.option("--wide", is_flag=True, help="Show every column and every note.")
 @click.option(
     "--fail-if-slower",
     "allowed_pct",
@@ -79,7 +79,7 @@ class CompareCommand(click.Command):
 @METER
 @price_options
 @click.option("--force", is_flag=True, help="Compare also what the gate would keep apart; its rows say so.")
-@click.option("--why", is_flag=True, help="Explain what differs between runs.")
+@click.option("--why", is_flag=True, help="Explain the numbers: findings of one run, differences between several.")
 def compare(
     *,
     profiles: tuple[Path, ...],
@@ -107,8 +107,6 @@ def compare(
     from kit.report.table import Case, Report
 
     before, after = list(profile_files(profiles)), list(profile_files(against))
-    if why and len(before) + len(after) == 1:
-        raise click.UsageError("--why explains what differs between runs; give two profiles")
     prices = Prices(dict(price_hour), dict(price_kwh))
     is_judged = bool(after or allowed_pct is not None or why)
     if table_name is not None:
@@ -140,7 +138,9 @@ def compare(
     if why:
         report = why_report(comparison, allowed_pct)
     else:
-        report = comparison_report(comparison, framework_titles(), wide=wide, allowed_pct=allowed_pct)
+        report = comparison_report(
+            comparison, framework_titles(), wide=wide, allowed_pct=allowed_pct, file=None if after else before[0]
+        )
     print_report(report, format_name)
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
 

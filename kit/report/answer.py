@@ -1,16 +1,17 @@
-"""The column that answers: ``1.42 ± 0.03 × slower``, ``within ±4 %``.
+"""The column that answers: ``1.42 ± 0.03 × slower``, ``unresolved (within ±4 %)``.
 
-1.42 ± 0.03 × slower        how many times as long (slower) or as short (faster), with the interval's half
-1.56 [1.23, 1.96] × faster  the same, where the interval is lopsided
-3.1 ± 0.5 % slower          near 1, as a percentage
-same, within ±0.8 %         shown to be less apart than what matters
-same, 0.5 ± 0.2 % slower    the same, with a difference that was found
-within ±4 %                 not resolved: what the interval says
-unresolved: 2.6 × faster to 1.1 × slower   the same, where that is much
-unresolved: rounds disagree (1.5 × slower)    the same, where that is no answer
-unresolved: contended       others disturbed both, and fell on them unlike: their ratio is of the neighbour, too
-1.5 × faster, not significant (3 tests)   its interval leaves out 1, the adjusted p says it may be chance
-1.5 × faster, not significant (2 rounds)  its interval leaves out 1, and rounds are too few for a verdict
+1.42 ± 0.03 × slower              its step takes 1.42 times as long; ± is half of the 95 % interval
+1.56 [1.23, 1.96] × faster        the interval is lopsided
+3.1 ± 0.5 % slower                near 1 a ratio is a percentage
+same (within 0.8 %)               the difference is shown to be smaller than 1 %
+same (0.5 ± 0.2 % slower)         the same, and a difference was found
+bimodal: 1.3 and 2.4 × slower     this row or the baseline has two step times
+unresolved (within ±4 %)          the interval holds 1
+unresolved (2.6 × faster to 1.1 × slower)          the interval holds 1 and is wide
+unresolved (rounds disagree: 1.50 × slower)        the interval is so wide that it says nothing
+unresolved (1.50 × slower, not significant in 3 tests)   the interval leaves out 1, the adjusted p does not
+unresolved (1.50 × slower in 2 rounds)             a verdict needs more rounds
+unresolved (contended)            other programs disturbed both cells, and not equally
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from __future__ import annotations
 import math
 
 from kit.compare.rows import Row
-from kit.report.plain import NONE
 from kit.report.quantity import counted, decimals
 from kit.report.sentences import sentence
 from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, Versus
@@ -27,18 +27,18 @@ from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, Versus
 PERCENT_BELOW = 0.1
 # Halves of an interval that differ by more than this are both shown.
 LOPSIDED = 1.3
-# Ends that lie further apart say nothing of the difference: some round was disturbed, or a cell has another mode.
+# Ends further apart say nothing about the difference: a round was disturbed, or a cell is bimodal.
 DISAGREEING = 10.0
-# Of "31 [24, 39] × faster" nobody needs decimals, unless the interval is as narrow.
+# From here on a ratio has no decimals, unless its interval is narrow: "31 [24, 39] × faster".
 DECIMALS_BELOW = 10
-# A difference that may be larger than this in percent is read as "times", in both directions.
+# An interval that reaches beyond this is shown as "times", in both directions.
 PERCENT_UNWIELDY = 30.0
 
 
 def answer(row: Row) -> str:
-    """Return what stands in the answering column of a row."""
-    if row.is_baseline and (row.failure is None or row.numbers.step_ns is not None):
-        return NONE
+    """Return the words of a row in the last column."""
+    if row.is_baseline and row.numbers.step_ns is not None:
+        return "baseline"
     if row.blocked and row.versus is None:
         return f"not compared: {', '.join(dict.fromkeys(mismatch.kind.replace('_', ' ') for mismatch in row.blocked))}"
     if row.numbers.step_ns is None:
@@ -50,22 +50,22 @@ def answer(row: Row) -> str:
 
 
 def in_words(versus: Versus) -> str:
-    """Return a difference as people say it."""
+    """Return the verdict on a difference, in words."""
     if versus.ratio is None or versus.contention_pct is not None:
-        return "no common round" if versus.ratio is None else "unresolved: contended"
+        return "no common round" if versus.ratio is None else "unresolved (contended)"
     if versus.modes is not None:
         return _modes(*versus.modes)
     if versus.low is None or versus.high is None:
-        return f"unresolved ({_point(versus.ratio)}, {counted(versus.count, versus.unit)})"
+        return _too_few(versus, versus.ratio)
     if versus.verdict in ("faster", "slower"):
         return _changed(versus.verdict, versus.ratio, versus.low, versus.high)
     if versus.verdict == "same":
-        return f"same, {_same(versus, versus.ratio, versus.low, versus.high)}"
+        return f"same ({_same(versus, versus.ratio, versus.low, versus.high)})"
     return _unresolved(versus, versus.ratio, versus.low, versus.high)
 
 
 def less_or_more(versus: Versus) -> str:
-    """Return a difference of joules: ``1.80 ± 0.10 × less``, ``within ±4 %``, ``1.80 × more (1 round)``."""
+    """Return a difference of joules: ``1.80 ± 0.10 × less``, ``1.80 × more (1 round)``."""
     if versus.ratio is not None and versus.low is None:
         words = f"{_point(versus.ratio)} ({counted(versus.count, versus.unit)})"
     else:
@@ -81,10 +81,10 @@ def times(ratio: float) -> str:
 
 def _modes(fast: float, slow: float) -> str:
     if fast > 1:
-        return f"two modes: {times(fast)} and {times(slow)} × slower"
+        return f"bimodal: {times(fast)} and {times(slow)} × slower"
     if slow < 1:
-        return f"two modes: {times(1 / slow)} and {times(1 / fast)} × faster"
-    return f"two modes: {times(1 / fast)} × faster, {times(slow)} × slower"
+        return f"bimodal: {times(1 / slow)} and {times(1 / fast)} × faster"
+    return f"bimodal: {times(1 / fast)} × faster, {times(slow)} × slower"
 
 
 def _end(ratio: float) -> str:
@@ -123,26 +123,32 @@ def _same(versus: Versus, ratio: float, low: float, high: float) -> str:
     low, high = max(low, 1 / matters), min(high, matters)
     if (versus.p_adjusted or 0.0) <= ALPHA:
         return _changed("slower" if ratio > 1 else "faster", ratio, low, high)
-    return _within(low, high)
+    return f"within {_widest(low, high):g} %"
 
 
 def _unresolved(versus: Versus, ratio: float, low: float, high: float) -> str:
     if low <= 1 <= high or (versus.p_adjusted is not None and versus.p_adjusted <= ALPHA):
         if high / low > DISAGREEING and versus.unit != "round":
-            # It is wide by what is assumed of sessions, or by what others took.
-            return f"unresolved ({_point(ratio)}, {counted(versus.count, versus.unit)})"
+            # The interval is that wide because the spread of sessions is assumed, or because others took CPUs.
+            return _too_few(versus, ratio)
         if high / low > DISAGREEING and versus.count > 1:
-            return f"unresolved: {versus.unit}s disagree ({_point(ratio)})"
-        return _within(low, high)
-    # Such an interval beside "unresolved" reads as a contradiction: what is missing is said instead.
-    few = counted(versus.count, versus.unit) if versus.p_adjusted is None else counted(versus.comparisons, "test")
-    return f"{_point(ratio)}, not significant ({few})"
+            return f"unresolved ({versus.unit}s disagree: {_point(ratio)})"
+        widest = _widest(low, high)
+        within = f"within ±{widest:g} %" if widest <= PERCENT_UNWIELDY else f"{_end(low)} to {_end(high)}"
+        return f"unresolved ({within})"
+    # An interval that leaves out 1 would contradict "unresolved": the words say what is missing instead.
+    if versus.p_adjusted is None:
+        return _too_few(versus, ratio)
+    return f"unresolved ({_point(ratio)}, not significant in {counted(versus.comparisons, 'test')})"
 
 
-def _within(low: float, high: float) -> str:
-    """Return ``within ±4 %``, rounded away from zero: what it is not to be more than."""
+def _too_few(versus: Versus, ratio: float) -> str:
+    return f"unresolved ({_point(ratio)} in {counted(versus.count, versus.unit)})"
+
+
+def _widest(low: float, high: float) -> float:
+    """Return how far the interval reaches from 1 in percent, rounded away from zero where it is shown."""
     widest = round(100 * (max(high, 1 / low) - 1), 9) if low > 0 else math.inf
     if widest > PERCENT_UNWIELDY:
-        return f"unresolved: {_end(low)} to {_end(high)}"
-    shown = math.ceil(10 * widest) / 10 if widest < 3 else math.ceil(widest)  # noqa: PLR2004 - a digit more when small
-    return f"within ±{shown:g} %"
+        return widest
+    return math.ceil(10 * widest) / 10 if widest < 3 else math.ceil(widest)  # noqa: PLR2004 - a digit more when small

@@ -17,8 +17,22 @@ from kit.workloads.operations import is_operation
 # A longer name of a row, as of a profile, is cut: CSV has it whole.
 NAME_MAX = 34
 VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": "yellow"}
-# Of numbers that are true of a row, and of the note that says so: what stands behind the values that it concerns.
+# A fact of a row, and the letter behind the values that it concerns; a note of the same code explains the letter.
 WARM, SHARED, SUSTAINED = ("warm_start", " w"), ("process_shared", "*"), ("sustained_differs", " †")
+DISTURBED = ("is_disturbed", " c")
+# CPU seconds that follow the step add nothing to it. With 25 % between the two ratios a cell keeps clearly more or
+# fewer CPUs busy than its baseline, and that is more than two measurements of one ratio differ by.
+CPU_SAYS_MORE = 1.25
+# A user waits for a compilation of 5 s at every start; it can decide against a faster step.
+COMPILE_SHOWN_NS = 5e9
+# Below the tables, for each column that is shown, unless a note has it with this run's numbers.
+MEANINGS = {
+    "step": "time per batch",
+    "fit": "training time without the first step",
+    "compile": "trace, compile and first step",
+    "J/1k": "joules per 1,000 samples",
+    "injected": "delay that the self-test adds",
+}
 PHASES_SHOWN = ("import", "build", "trace", "compile", "first_step")
 
 
@@ -30,6 +44,7 @@ class Shown(NamedTuple):
     words: Callable[[Any], str] = str
     hides: int = 0  # where the table is too wide, the columns with the smallest number are hidden first
     flag: tuple[str, str] | None = None  # a field of the numbers, and what stands behind the value where it is true
+    is_wide: bool = False  # only --wide has it
 
     def show(self, row: Row) -> str:
         """Return the words of a row, a dash where it has no value."""
@@ -46,16 +61,17 @@ def _interval(row: Row) -> str | None:
     return f"{versus.ratio:.3f} [{versus.low:.3f}, {versus.high:.3f}]"
 
 
-def _marks(row: Row) -> str | None:
+def _observed(row: Row) -> str | None:
     shown = []
     for mark in row.marks:
         of = f" {mark.values['launches']}/{row.numbers.launches}" if "launches" in mark.values else ""
-        shown.append(one_line(f"{mark.code.replace('_', ' ')}{of}"))
+        words = mark.code.replace("_", " ").replace("two modes", "bimodal").replace("board", "device")
+        shown.append(one_line(f"{words}{of}"))
     return ", ".join(shown) or None
 
 
 def _phase(name: str) -> Shown:
-    return Shown(name.replace("_", " "), lambda row: row.numbers.phases_ns.get(name), duration)
+    return Shown(f"{name.replace('_', ' ')} phase", lambda row: row.numbers.phases_ns.get(name), duration)
 
 
 def _cost(cost: Cost) -> str:
@@ -156,15 +172,17 @@ def _method(of: EnergyNumbers) -> str:
 
 
 STEP = (
-    Shown("step", attrgetter("numbers.step_ns"), duration, flag=("is_disturbed", " c")),
+    Shown("step", attrgetter("numbers.step_ns"), duration, flag=DISTURBED),
     Shown("rate", _rate_of_operation),
-    Shown("empty wait", lambda row: row.numbers.empty_wait_ns if is_operation(row.cell) else None, duration),
+    Shown(
+        "empty wait", lambda row: row.numbers.empty_wait_ns if is_operation(row.cell) else None, duration, is_wide=True
+    ),
     Shown("time/sample", lambda row: None if is_operation(row.cell) else row.numbers.sample_ns, duration),
     Shown("fit", attrgetter("numbers.fit"), lambda fit: f"{'≈ ' if fit.is_computed else ''}{duration(fit.total_ns)}"),
-    Shown("pipeline", _of_fit("pipeline_ratio"), percent),
+    Shown("pipeline", _of_fit("pipeline_ratio"), percent, is_wide=True),
     _score("accuracy %", "accuracy", hundredths),
     _score("MSE", "mean_squared_error", number),
-    Shown("test pass", _of_fit("test_ns"), duration),
+    Shown("test pass", _of_fit("test_ns"), duration, is_wide=True),
     Shown("samples/s", lambda row: None if is_operation(row.cell) else row.numbers.samples_per_s, number, hides=5),
 )
 SCALING = (
@@ -172,22 +190,22 @@ SCALING = (
     Shown("all-reduce", lambda row: row.scaling and _share(row.scaling.all_reduce)),
 )
 LATENCY = (
-    Shown("median", attrgetter("numbers.latency_ns"), duration),
+    Shown("median", attrgetter("numbers.latency_ns"), duration, flag=DISTURBED),
     Shown("p95", attrgetter("numbers.p95_ns"), duration),
     Shown("p99", attrgetter("numbers.p99_ns"), duration),
 )
 WITH_PACKAGE = Shown(
-    "board + package",
+    "device + package",
     lambda row: row.numbers.energy and row.numbers.energy.with_package_per_sample_j,
     lambda joules_j: number(1000 * joules_j),
-    hides=5,
+    is_wide=True,
 )
 COST = Shown("cost/1M", attrgetter("cost"), _cost)
 MAIN = (
     Shown("injected", attrgetter("numbers.injected_ratio"), lambda ratio: f"{100 * (ratio - 1):+.2f} %"),
-    Shown("start", attrgetter("numbers.start_ns"), seconds, hides=2, flag=WARM),
+    Shown("start", attrgetter("numbers.start_ns"), seconds, flag=WARM, is_wide=True),
     Shown("compile", attrgetter("numbers.compile_ns"), seconds, hides=1, flag=WARM),
-    Shown("memory", attrgetter("numbers.peak_memory_b"), size, hides=3, flag=SHARED),
+    Shown("peak memory", attrgetter("numbers.peak_memory_b"), size, flag=SHARED, is_wide=True),
     Shown(
         "J/1k",
         lambda row: None if row.numbers.energy_per_sample_j is None else row,
@@ -196,11 +214,11 @@ MAIN = (
         flag=SUSTAINED,
     ),
     WITH_PACKAGE,
-    Shown("util %", _utilization, "{:.0f}".format, hides=6),
+    Shown("util %", _utilization, "{:.0f}".format, is_wide=True),
     Shown("CPU s/1k", _cpu_seconds, number, hides=4),
     COST,
 )
-MARKS = Shown("marks", _marks)
+OBSERVED = Shown("observed", _observed)
 ENERGY = (
     Shown("net J/1k", _drawn(_net)),
     Shown("J/step", _known("per_step_j", energy)),
@@ -224,33 +242,45 @@ WIDE = (
     Shown("launches", attrgetter("numbers.launches")),
     Shown("cycles", attrgetter("numbers.cycles")),
     *map(_phase, PHASES_SHOWN),
-    MARKS,
+    OBSERVED,
 )
 
 
 def columns_of(groups: Sequence[GroupRows], *, by: By = "step", wide: bool) -> list[Shown]:
-    """Return those that any row has something in, what is judged first.
+    """Return the columns in which any row has something, what is judged first; without `wide` those that answer.
 
-    Time per sample stands only where batches differ, and the step's is hidden before names are cut there; CPU seconds
-    stand only where there are no joules.
+    Time per sample is one of them where batches differ; the step's is then hidden before names are cut.
     """
     rows = [row for group in groups for row in group.rows]
     differ = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
-    has_joules = any(row.numbers.energy_per_sample_j is not None for row in rows)
     if any(row.cell.task == "fit" for row in rows):
         by = "step"  # a fit is judged by its whole time, whatever the others are judged by
+    first, second = (STEP, LATENCY) if by == "step" else (LATENCY, STEP)
     if wide:
-        columns = [
-            *(STEP if by == "step" else LATENCY),
-            *(LATENCY if by == "step" else STEP),
-            *SCALING,
-            *MAIN,
-            *ENERGY,
-            *WIDE,
-        ]
+        columns = [*first, *second, *SCALING, *MAIN, *ENERGY, *WIDE]
     else:
-        columns = [*(STEP if by == "step" else LATENCY), *SCALING, *MAIN]
-    left_out = [] if wide else [*([] if differ else ["time/sample"]), *(["CPU s/1k"] if has_joules else [])]
-    shown = [column for column in columns if column.title not in left_out]
-    kept = [column for column in shown if any(column.show(row) != NONE for row in rows)]
+        says = {
+            "time/sample": differ,
+            "compile": any((row.numbers.compile_ns or 0) >= COMPILE_SHOWN_NS for row in rows),
+            "CPU s/1k": all(row.numbers.energy_per_sample_j is None for row in rows) and _cpu_says_more(groups),
+        }
+        answering = [column for column in (*first, *SCALING, *MAIN) if not column.is_wide]
+        columns = [
+            column if column.flag == DISTURBED else column._replace(flag=None)
+            for column in answering
+            if says.get(column.title, True)
+        ]
+    kept = [column for column in columns if any(column.show(row) != NONE for row in rows)]
     return [column._replace(hides=7) if differ and column.title == "step" else column for column in kept]
+
+
+def _cpu_says_more(groups: Sequence[GroupRows]) -> bool:
+    """Whether the ratio of CPU seconds to the baseline's is far from the ratio of times, in some row."""
+    ratios = []
+    for group in groups:
+        cpus = {id(row): (row.numbers.cpu_per_sample_ns or 0) / (row.numbers.sample_ns or 1) for row in group.rows}
+        bases = {row.member: cpus[id(row)] for row in group.rows if row.is_baseline}
+        only = next(iter(bases.values())) if len(bases) == 1 else 0
+        known = [(cpus[id(row)], bases.get(row.member, only)) for row in group.rows if _cpu_seconds(row)]
+        ratios += [max(cpu / base, base / cpu) for cpu, base in known if cpu and base]
+    return max(ratios, default=1) > CPU_SAYS_MORE

@@ -6,39 +6,59 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kit.compare.explaining_facts import FACTS
 from kit.compare.rows import Comparison, GroupRows, Headline, Mismatch, Note, Row
 from kit.profile.cell import OWN
 from kit.profile.reason import Value
 from kit.report.answer import answer
-from kit.report.columns import MARKS, NAME_MAX, SHARED, SUSTAINED, VERDICT_STYLES, WARM, Shown, columns_of
+from kit.report.columns import (
+    DISTURBED,
+    MEANINGS,
+    NAME_MAX,
+    OBSERVED,
+    SHARED,
+    SUSTAINED,
+    VERDICT_STYLES,
+    WARM,
+    Shown,
+    columns_of,
+)
 from kit.report.comparison_records import cases, records
 from kit.report.conclusions import group_sentences
 from kit.report.plain import one_line
-from kit.report.platforms import device_words, platform_lines, platform_tables
+from kit.report.platforms import device_words, platform_lines, platform_tables, runs_words
 from kit.report.quantity import by_name, counted, moment, several
 from kit.report.sentences import FINDINGS, REMEDIES, filled, sentence
-from kit.report.table import Cell, Column, Explanation, Report, Table, plain_table
+from kit.report.table import Cell, Column, Report, Table, plain_table
 from kit.workloads.operations import OPERATIONS, is_operation
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding
 
 NAME = "kit compare"
-HINT = "kit compare {file} --wide for intervals, p95, CPU, phases · kit show {file} for every launch"
 # A longer name, of a cell and whose it is, may be cut in each row: a letter stands for the side.
 LABELLED_MAX = 18
 ROWS_MAX = 40
-EXPLANATIONS_MAX = 3
-# The machine's, the container's or the board's, not a member's: said once, whichever cells have them.
+# Findings about the machine, the container or the GPU: one line for all cells.
 MACHINE_WIDE = ("throttled", "contention", "device_throttled", "device_shared")
-# A note of the table says it already, of all groups.
+# A note says it for all groups.
 IN_NOTES = ("cycles_left_out",)
-# Codes of notes, or their beginnings, that stand in one line: nothing is wrong.
-QUIET = ("parity_agrees", "parity_equal", "energy_")
-MARKED = dict((WARM, SHARED, SUSTAINED))
+# Codes, or their beginnings, of the notes of the default table. Each says that a number or a verdict means less than it
+# seems to, or that something the user asked for is missing. All others confirm or describe: --wide has them.
+# fmt: off
+NEVER_HIDDEN = (
+    "no_clean_round", "no_round_alone", "contended_", "disturbed_cycles_count", "parity_differs", "data_synthetic",
+    "interrupted", "launches_failed", "skipped", "images_same", "energy_modelled", "float32_on_tpu", "device_idle",
+    "other_host", "same_run", "runs_", "clock_set_back", "spread_assumed", "joules_of_boards", "joules_of_several",
+    "computed_times",
+)
+# fmt: on
+# A note that begins so is the legend of a column.
+COLUMNS_EXPLAINED = ("J/1k: ", "CPU s/1k: ", "cost/1M: ", "median: ", "efficiency: ", "all-reduce: ", "time/sample: ")
+# A note that explains a letter stands where the letter is shown.
+LETTERS = dict((WARM, SHARED, SUSTAINED, *((code, DISTURBED[1]) for code in ("no_clean_round", "no_round_alone"))))
 # More notes of one kind than these are a list nobody reads.
 ALIKE_MAX = 6
 # A list with more sizes is nothing to read.
@@ -51,6 +71,14 @@ GRADES = {"incompatible": "not comparable", "warns": "could explain a difference
 Titles = Mapping[str, str]  # backend -> as people write it
 
 
+class Explanation(NamedTuple):
+    """A finding in words."""
+
+    evidence: str
+    remedy: str | None  # what to try, without a full stop
+    rule: str
+
+
 def comparison_report(
     comparison: Comparison,
     titles: Titles,
@@ -60,20 +88,19 @@ def comparison_report(
     file: Path | None = None,
 ) -> Report:
     """Return the report; `allowed_pct` is that of `--fail-if-slower`, `file` the profile that its hint names."""
-    path = "FILE" if file is None else shlex.quote(str(file))
     tables_of = platform_tables if comparison.kind == "platforms" else _tables
+    tables = [
+        table
+        for groups in _of_like_tasks(comparison, wide=wide)
+        for table in tables_of(comparison, groups, titles, wide)
+    ]
+    lines = [*note_lines(comparison, tables, wide=wide), *mismatch_lines(comparison, wide=wide)]
     return Report(
         name=NAME,
-        headline=headline(comparison, titles),
-        tables=[
-            table
-            for groups in _of_like_tasks(comparison, wide=wide)
-            for table in tables_of(comparison, groups, titles, wide)
-        ],
-        notes=[*note_lines(comparison), *mismatch_lines(comparison)],
-        marks={MARKED[note.what.code]: note_line(note) for note in comparison.notes if note.what.code in MARKED},
-        hint=HINT.format(file=path) if comparison.kind == "cells" else "",
-        hint_is_path=file is not None,
+        headline=headline(comparison, titles, wide=wide),
+        tables=tables,
+        notes=[*lines, *_legend(comparison, tables)],
+        hint=_hint(comparison, "" if file is None else shlex.quote(str(file)), wide=wide),
         records=records(comparison),
         cases=cases(comparison, allowed_pct),
         properties={"rule": comparison.rule} | ({} if allowed_pct is None else {"allowed": f"{allowed_pct:g} %"}),
@@ -84,35 +111,63 @@ def comparison_report(
 
 
 def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Report:
-    """Return the rows' answers, then every difference between the runs, with its effect."""
+    """Return the rows' answers, then what explains them: findings of one run, or every difference between runs."""
     answers = [
         [" · ".join(group.title), row.name, answer(row)]
         for group in comparison.groups
         for row in group.rows
         if not row.is_baseline
     ]
-    differences = []
-    for mismatch in comparison.mismatches:
-        differences.append([mismatch.grade, mismatch_words(mismatch)])
-        effect = FACTS[mismatch.kind].effect if mismatch.kind in FACTS else ""
-        differences += [["", effect]] if effect else []
-    alike = [] if differences else ["As far as recorded, machine, software and settings are the same."]
+    tables, records = (_findings if comparison.kind == "cells" else _differences)(comparison)
+    usual = comparison_report(comparison, {}, wide=True, allowed_pct=allowed_pct)
+    return usual._replace(
+        tables=[plain_table("Answers", ("group", "row", "against the baseline"), answers, left=3), *tables],
+        notes=note_lines(comparison, wide=True),
+        hint="",
+        records=records,
+        is_wide=False,
+        rows_max=None,
+    )
+
+
+def _findings(comparison: Comparison) -> tuple[list[Table], list[dict[str, object]]]:
+    """Return the findings of each group, those of the machine first, as tables and as records."""
+    by_title = {"All groups": _machine_wide(comparison)}
+    by_title |= {" · ".join(group.title): explanations(group) for group in comparison.groups}
     tables = [
-        plain_table("Answers", ("group", "row", "against the baseline"), answers, left=3),
-        plain_table("Differences", ("grade", "what differs, and its effect"), differences)._replace(sentences=alike),
+        plain_table(
+            title,
+            ("", ""),
+            [
+                row
+                for line in lines
+                for row in ([line.rule, line.evidence], ["", f"{line.remedy}."])
+                if row[0] or line.remedy is not None
+            ],
+        )
+        for title, lines in by_title.items()
+        if lines
     ]
-    usual = comparison_report(comparison, {}, allowed_pct=allowed_pct)
+    if not tables:
+        tables = [Table("Findings", (Column(""),), (), sentences=["No rule of the audit explains these numbers."])]
+    return tables, [{"group": title, **line._asdict()} for title, lines in by_title.items() for line in lines]
+
+
+def _differences(comparison: Comparison) -> tuple[list[Table], list[dict[str, object]]]:
+    """Return what differs between the runs and its effect, as a table and as records."""
+    rows = []
+    for mismatch in comparison.mismatches:
+        effect = FACTS[mismatch.kind].effect if mismatch.kind in FACTS else ""
+        rows += [[mismatch.grade, mismatch_words(mismatch)], *([["", effect]] if effect else [])]
+    alike = [] if rows else ["No recorded fact of machine, software or settings differs."]
     records = [
         {name: getattr(mismatch, name) for name in ("grade", "kind", "name")}
         | {"value": value, "profiles": " ".join(labels)}
         for mismatch in comparison.mismatches
         for value, labels in mismatch.values
     ]
-    differing = {f"difference.{place:02}": line for place, line in enumerate(mismatch_lines(comparison), 1)}
-    properties = {**usual.properties, **differing}
-    return usual._replace(
-        headline=[], tables=tables, notes=note_lines(comparison), rows_max=None, properties=properties, records=records
-    )
+    table = plain_table("Differences", ("grade", "what differs, and its effect"), rows)
+    return [table._replace(sentences=alike)], records
 
 
 def _of_like_tasks(comparison: Comparison, *, wide: bool) -> list[list[GroupRows]]:
@@ -129,7 +184,7 @@ def _tables(comparison: Comparison, groups: Sequence[GroupRows], titles: Titles,
     between = columns_of(groups, by=comparison.by, wide=wide)
     columns = [
         Column("", right=False, width_max=NAME_MAX),
-        *(Column(column.title, right=column is not MARKS, hides=column.hides) for column in between),
+        *(Column(column.title, right=column is not OBSERVED, hides=column.hides) for column in between),
     ]
     short = _letters(comparison)
     tables = []
@@ -140,9 +195,8 @@ def _tables(comparison: Comparison, groups: Sequence[GroupRows], titles: Titles,
             Table(
                 title=" · ".join(map(one_line, group.title)),
                 columns=[*columns, Column(against, right=False, folds=True)],
-                rows=[_cells(row, between, short) for row in group.rows],
-                sentences=group_sentences(group, titles),
-                explanations=explanations(group, whole=wide),
+                rows=[_cells(row, between, short, is_alone=not against) for row in group.rows],
+                sentences=group_sentences(group, titles, wide=wide),
             )
         )
     return tables
@@ -157,20 +211,21 @@ def _letters(comparison: Comparison) -> dict[str, str]:
     return dict(zip(labels, ascii_uppercase, strict=False))
 
 
-def _cells(row: Row, columns: Sequence[Shown], short: Mapping[str, str]) -> list[Cell]:
+def _cells(row: Row, columns: Sequence[Shown], short: Mapping[str, str], *, is_alone: bool) -> list[Cell]:
     style = "red" if row.numbers.step_ns is None else ""
     verdict = style if row.versus is None else VERDICT_STYLES[row.versus.verdict]
     name = f"{row.member} · {short[row.side]}" if row.side in short else row.name
     words = [one_line(name), *(column.show(row) for column in columns)]
-    return [*(Cell(shown, style) for shown in words), Cell(answer(row), verdict)]
+    answered = "" if is_alone and row.is_baseline and not style else answer(row)
+    return [*(Cell(shown, style) for shown in words), Cell(answered, verdict)]
 
 
-def headline(comparison: Comparison, titles: Titles) -> list[str]:
-    """Return what was compared: of one run two lines, of several a line a side."""
-    rule = f"rule {comparison.rule}"
+def headline(comparison: Comparison, titles: Titles, *, wide: bool = False) -> list[str]:
+    """Return what was compared: two lines for one run, a line a side for several; with `wide` the rule, too."""
+    rule = f" (rule {comparison.rule})" if wide else ""
     if comparison.kind == "runs":
         short = _letters(comparison)
-        return [*(_run_line(head, short) for head in comparison.headlines[:SIZES_MAX]), rule]
+        return [f"{_run_line(head, short)}{rule}" for head in comparison.headlines[:SIZES_MAX]]
     head, *others = comparison.headlines
     axes = {
         axis: list(dict.fromkeys(value for of in comparison.headlines for value in of.axes[axis])) for axis in head.axes
@@ -190,25 +245,20 @@ def headline(comparison: Comparison, titles: Titles) -> list[str]:
         ", ".join(DATA_NAMES.get(name, name) for name in data),
     ]
     if others:
-        suites = dict.fromkeys(name for of in comparison.headlines for name in of.suite.split(" and "))
-        what = [" and ".join(suites), *what, f"{counted(len(comparison.headlines), 'platform')} ({comparison.rule})"]
-        return [one_line(" · ".join(part for part in what if part)), *platform_lines(comparison.headlines)]
-    what = [head.given_label, head.suite, *what, counted(head.rounds, "round")]
-    where = [
-        f"{' · '.join(device_words(head))}{'' if head.power_sensor else ', no power sensor'}",
-        moment(head.created),
-        f"kit {head.kit} ({comparison.rule})",
-    ]
-    return [one_line(" · ".join(part for part in parts if part)) for parts in (what, where)]
+        suites = " and ".join(dict.fromkeys(name for of in comparison.headlines for name in of.suite.split(" and ")))
+        what.append(counted(len(comparison.headlines), "platform"))
+        listed = ", ".join(part for part in what if part)
+        return [one_line(f"{suites}: {listed}{rule}"), *platform_lines(comparison.headlines)]
+    listed = ", ".join(part for part in (*what, counted(head.rounds, "round")) if part)
+    label = f"{head.given_label} · " if head.given_label else ""
+    where = " · ".join([*device_words(head), moment(head.created), f"kit {head.kit}{rule}"])
+    return [one_line(f"{label}{head.suite}: {listed}"), one_line(where)]
 
 
 def _run_line(head: Headline, short: Mapping[str, str]) -> str:
-    rounds = f"{counted(head.rounds, 'round')} of {counted(head.cycles, 'cycle')}"
-    where = " · ".join(device_words(head))
     letter = f"{short[head.label]}  " if head.label in short else ""
-    return one_line(
-        f"{letter}{head.label}: {head.suite} · {where} · {rounds} · {moment(head.created)} · kit {head.kit}"
-    )
+    details = [head.suite, *device_words(head), runs_words(head), moment(head.created), f"kit {head.kit}"]
+    return one_line(f"{letter}{head.label}: {' · '.join(details)}")
 
 
 def _sizes(values: Sequence[str]) -> str:
@@ -220,27 +270,38 @@ def _counted_or_named(names: Sequence[str], noun: str) -> str:
 
 
 def explanation(finding: Finding, who: str) -> Explanation:
-    """Return a finding in words; `who` is the member's name within its group, or how many cells have it."""
+    """Return a finding in words; `who` is the name of its row, or how many cells have it."""
     evidence = filled(FINDINGS, finding.code, {"who": who, **finding.values})
     remedy = None if finding.remedy is None else filled(REMEDIES, finding.remedy.code, finding.remedy.values)
-    return Explanation(evidence, remedy, f"rule {finding.anchor}")
+    return Explanation(evidence, remedy, finding.anchor)
 
 
-def explanations(group: GroupRows, *, whole: bool) -> list[Explanation]:
-    """Return what explains the group's numbers, gravest first; at most EXPLANATIONS_MAX unless `whole`."""
+def explanations(group: GroupRows) -> list[Explanation]:
+    """Return what explains the group's numbers, gravest first."""
     names = {row.cell.key: row.name for row in group.rows} | {"": " · ".join(group.title)}
-    findings = [
-        finding
-        for finding in group.findings
-        if finding.cell_key in names and finding.code not in (*MACHINE_WIDE, *IN_NOTES)
-    ]
     lines = []
-    for finding in findings if whole else findings[:EXPLANATIONS_MAX]:
-        line = explanation(finding, one_line(names[finding.cell_key]))
-        # What is to be tried has been, where a member of this very group is that variant.
-        is_tried = any(f"--variant {name}:" in (line.remedy or "") for name in names.values())
-        lines.append(line._replace(remedy=None) if is_tried else line)
+    for finding in group.findings:
+        if finding.cell_key in names and finding.code not in (*MACHINE_WIDE, *IN_NOTES):
+            line = explanation(finding, one_line(names[finding.cell_key]))
+            # The remedy is done where a row of this very group is that variant.
+            is_tried = any(f"--variant {name}:" in (line.remedy or "") for name in names.values())
+            lines.append(line._replace(remedy=None) if is_tried else line)
     return lines
+
+
+def _hint(comparison: Comparison, path: str, *, wide: bool) -> str:
+    """Return what to do next: ``4 findings explain these numbers: kit compare quick.json --why``."""
+    command, parts = f"kit compare {path} " if path else "", list[str]()
+    count = len(_machine_wide(comparison)) + sum(len(explanations(group)) for group in comparison.groups)
+    if count:
+        parts.append(f"{counted(count, 'finding')} explain{'' if count > 1 else 's'} these numbers: {command}--why")
+    elif comparison.mismatches:
+        parts.append("what the differences do: --why")
+    if not wide:
+        parts.append(f"more columns: {'' if parts else command}--wide")
+    elif path:
+        parts.append(f"every launch: kit show {path}")
+    return " · ".join(parts)
 
 
 def note_line(note: Note) -> str:
@@ -248,46 +309,66 @@ def note_line(note: Note) -> str:
     return ": ".join(sentence(part) for part in (note.what, note.because) if part is not None)
 
 
-def note_lines(comparison: Comparison) -> list[str]:
-    """Return what kept members from their CPUs, then the notes but those of marks; parity and energy share a line."""
+def note_lines(comparison: Comparison, tables: Sequence[Table] = (), *, wide: bool) -> list[str]:
+    """Return findings about the machine, then the notes; those that explain a column of `tables` are its legend."""
+    words_shown = [*_shown(tables), *(line.rstrip(".") for table in tables for line in table.sentences)]
+    letters = {
+        code: sign.strip() for code, sign in LETTERS.items() if any(words.endswith(sign) for words in words_shown)
+    }
     by_code: dict[str, list[str]] = {}
     for note in comparison.notes:
-        by_code.setdefault(note.what.code, []).append(note_line(note))
-    quiet, others = list[str](), list[str]()
-    for code, alike in by_code.items():
-        if code.startswith(QUIET):
-            quiet += alike
-        elif code not in MARKED:
-            rest = len(alike) - ALIKE_MAX
-            others += alike if rest <= 1 else [*alike[:ALIKE_MAX], f"and {rest:,} more of these: --json has all"]
-    return [*_machine_lines(comparison), *others, *filter(None, [" · ".join(quiet)])]
+        code, line = note.what.code, note_line(note)
+        is_other = code not in LETTERS and not line.startswith(COLUMNS_EXPLAINED)
+        if code in letters or code.startswith(NEVER_HIDDEN) or (wide and is_other):
+            by_code.setdefault(code, []).append(f"{letters[code]}  {line}" if code in letters else line)
+    lines = [line.evidence for line in _machine_wide(comparison)]
+    for alike in by_code.values():
+        rest = len(alike) - ALIKE_MAX
+        lines += alike if rest <= 1 else [*alike[:ALIKE_MAX], f"{rest:,} more notes of this kind: --json lists them"]
+    return lines
 
 
-def _machine_lines(comparison: Comparison) -> list[str]:
-    """Return findings of the machine, each once: with how many cells have it, and the worst of them."""
+def _legend(comparison: Comparison, tables: Sequence[Table]) -> list[str]:
+    """Return a line that explains the columns and signs that are shown; a note may explain a column."""
+    notes, parts = [note_line(note) for note in comparison.notes], list[str]()
+    for title in dict.fromkeys(column.title for table in tables for column in table.columns if column.title):
+        explained = [line for line in notes if line.startswith(f"{title}: ")]
+        parts += explained or ([f"{title}: {MEANINGS[title]}"] if title in MEANINGS else [])
+    if all(is_operation(group.rows[0].cell) for group in comparison.groups):
+        parts = ["step: time per operation", *parts[1:]]
+    signs = [sign for sign, of in (("±", " ± "), ("[ ]", " [")) if any(of in words for words in _shown(tables))]
+    parts[1:1] = [f"{', '.join(signs)}: 95 % confidence interval"] if signs else []
+    return [" · ".join(parts)] if parts else []
+
+
+def _shown(tables: Sequence[Table]) -> list[str]:
+    return [cell.words for table in tables for row in table.rows for cell in row[1:]]
+
+
+def _machine_wide(comparison: Comparison) -> list[Explanation]:
+    """Return findings about the machine, each once: how many cells have it, and the worst of them."""
     cells = {row.cell.key for group in comparison.groups for row in group.rows}
     lines = []
     for code in MACHINE_WIDE:
         findings = [finding for group in comparison.groups for finding in group.findings if finding.code == code]
         if findings:
             who = f"{len({finding.cell_key for finding in findings})} of {counted(len(cells), 'cell')}"
-            line = explanation(max(findings, key=lambda finding: finding.rank), who)
-            lines.append(f"{line.evidence} {line.remedy}.  {line.more}")
+            lines.append(explanation(max(findings, key=lambda finding: finding.rank), who))
     return lines
 
 
-def mismatch_lines(comparison: Comparison) -> list[str]:
-    """Return what differs between runs: what is incompatible or warns a line each, what is noted in one together."""
+def mismatch_lines(comparison: Comparison, *, wide: bool) -> list[str]:
+    """Return what differs between runs, a line each; with `wide` also what explains nothing by itself."""
     lines = [
         f"{GRADES[mismatch.grade]}: {mismatch_words(mismatch)}"
         for mismatch in comparison.mismatches
         if mismatch.grade in GRADES and not (comparison.kind == "platforms" and mismatch.kind in OF_A_PLATFORM)
     ]
     noted = [mismatch_words(mismatch) for mismatch in comparison.mismatches if mismatch.grade not in GRADES]
-    if noted:
+    if noted and wide:
         lines.append(f"also differs: {several(noted, '; ')}")
-    if not lines and comparison.kind == "runs":
-        lines.append("machine, software and settings are the same, as far as recorded")
+    if not lines and comparison.kind == "runs" and wide:
+        lines.append("No recorded fact of machine, software or settings differs.")
     return lines
 
 

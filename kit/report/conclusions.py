@@ -12,9 +12,9 @@ from kit.report.plain import one_line
 from kit.report.quantity import counted, number, several
 
 
-def group_sentences(group: GroupRows, titles: Mapping[str, str]) -> list[str]:
-    """Return what is concluded of a group: ``JAX is the fastest: 1.83 × as fast as PyTorch.``, and what else."""
-    others = [*_recommended(group), *_broken_even(group), *_scores(group), *_injected(group)]
+def group_sentences(group: GroupRows, titles: Mapping[str, str], *, wide: bool = False) -> list[str]:
+    """Return what is concluded about a group: ``JAX is the fastest: 1.83 × as fast as PyTorch.``, and what else."""
+    others = [*_recommended(group), *_broken_even(group, wide), *_scores(group), *_injected(group)]
     return [*_fastest(group, titles), *others]
 
 
@@ -35,7 +35,7 @@ def _recommended(group: GroupRows) -> list[str]:
     return [f"{best} The smallest shown to be within 5 % of it: {smallest}."]
 
 
-def _broken_even(group: GroupRows) -> list[str]:
+def _broken_even(group: GroupRows, wide: bool) -> list[str]:
     """Return after how many steps the compile mode that compiles for longer has paid for it."""
     lines = []
     for row in group.rows:
@@ -55,7 +55,7 @@ def _broken_even(group: GroupRows) -> list[str]:
         else:
             point = "" if even.steps is None else f" (about {even.steps:,.0f} steps, if so)"
             line = f"Whether {name} pays for its compilation, against {other}, is unresolved{point}"
-        lines.append(f"{line}{SHARED[1] if row.numbers.process_shared else ''}.")
+        lines.append(f"{line}{SHARED[1] if wide and row.numbers.process_shared else ''}.")
     return lines
 
 
@@ -110,7 +110,7 @@ def _fastest(group: GroupRows, titles: Mapping[str, str]) -> list[str]:
     first, *tied = (one_line(titles.get(name, name)) for name in leaders.tied)
     claims = [f"{_by(ratio)} {one_line(titles.get(name, name))}" for name, ratio in leaders.slower_than_fastest]
     claims += [
-        f"{times(fast)} and {times(slow)} × as fast as {one_line(titles.get(name, name))} in two modes"
+        f"{times(fast)} and {times(slow)} × as fast as {one_line(titles.get(name, name))} (bimodal)"
         for name, fast, slow in leaders.modes
     ]
     slower = ", ".join(claims)
@@ -120,7 +120,7 @@ def _fastest(group: GroupRows, titles: Mapping[str, str]) -> list[str]:
 
 
 def _by(ratio: float | None) -> str:
-    """Return a ratio above 1 with as many digits as its row has; no mean describes two modes."""
+    """Return a ratio above 1 with as many digits as its row has; a bimodal row has no mean."""
     if ratio is None:
         return "in both modes faster than"
     return f"{ratio:.{3 if ratio < 1 + PERCENT_BELOW else 2}f} × as fast as"

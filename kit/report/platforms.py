@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from kit.compare.rows import Comparison, GroupRows, Headline, Row
 from kit.report.answer import answer, times
-from kit.report.columns import COST, MARKS, NAME_MAX, VERDICT_STYLES, WITH_PACKAGE, Shown, columns_of
+from kit.report.columns import COST, NAME_MAX, OBSERVED, VERDICT_STYLES, Shown, columns_of
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import counted, moment, number, several
 from kit.report.sentences import sentence
@@ -20,7 +20,7 @@ from kit.report.table import Cell, Column, Table
 
 STEP = Shown("step", attrgetter("numbers.step_ns"))
 JOULES = Shown("J/1k", attrgetter("numbers.energy_per_sample_j"), lambda joules_j: number(1000 * joules_j))
-# Unless all columns are asked for: what is judged; beside it, what a thousand samples cost.
+# Without --wide a platform shows what is judged, and joules and costs where they are known.
 JUDGED = ("step", "fit", "median", "time/sample")
 # What platforms may differ in beside the device; it is said of each that differs from the baseline.
 NAMED_ABOVE = {"workload": "", "task": "", "batch": "batch ", "precision": "", "feed": "feed "}
@@ -36,16 +36,20 @@ def platform_lines(headlines: Sequence[Headline]) -> list[str]:
 
 
 def _platform_line(head: Headline, base: Headline) -> str:
-    more = f" to {head.rounds_max}" if head.rounds_max > head.rounds else ""
-    runs = f"{counted(head.profiles, 'run')} of {head.rounds}{more} {'round' if head.rounds_max == 1 else 'rounds'}"
     apart = [
         f"{prefix}{several(head.axes[axis])}"
         for axis, prefix in NAMED_ABOVE.items()
         if sorted(head.axes[axis]) != sorted(base.axes[axis])
     ]
     data = [f"data {several(head.data)}"] if sorted(head.data) != sorted(base.data) else []
-    details = [*device_words(head), *apart, *data, runs, moment(head.created)]
+    details = [*device_words(head), *apart, *data, runs_words(head), moment(head.created)]
     return one_line(f"{head.label}: {' · '.join(details)}")
+
+
+def runs_words(head: Headline) -> str:
+    """Return ``3 runs of 4 to 8 rounds``."""
+    more = f" to {head.rounds_max}" if head.rounds_max > head.rounds else ""
+    return f"{counted(head.profiles, 'run')} of {head.rounds}{more} {'round' if head.rounds_max == 1 else 'rounds'}"
 
 
 def device_words(head: Headline) -> list[str]:
@@ -72,7 +76,7 @@ def platform_tables(
     shown = {side: _columns(groups, side, comparison, wide) for side in sides}
     columns = [Column("", right=False, width_max=NAME_MAX)]
     for side in sides:
-        of_side = [Column(column.title, right=column is not MARKS) for column in shown[side]]
+        of_side = [Column(column.title, right=column is not OBSERVED) for column in shown[side]]
         if side != sides[0]:
             of_side.append(Column(f"against {short[sides[0]]}", right=False))
         # A platform is called by its whole name where there is room for it.
@@ -100,10 +104,7 @@ def _columns(groups: Sequence[GroupRows], side: str, comparison: Comparison, wid
         return known or [STEP]
     has_joules = any(JOULES.value(row) is not None for group in of_side for row in group.rows)
     has_cost = any(row.cost is not None for group in of_side for row in group.rows)
-    has_package = any(WITH_PACKAGE.value(row) is not None for group in of_side for row in group.rows)
-    beside = [
-        column for column, is_known in ((JOULES, has_joules), (WITH_PACKAGE, has_package), (COST, has_cost)) if is_known
-    ]
+    beside = [column for column, is_known in ((JOULES, has_joules), (COST, has_cost)) if is_known]
     return [*([column for column in known if column.title in JUDGED] or [STEP]), *beside]
 
 

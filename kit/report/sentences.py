@@ -94,16 +94,16 @@ REASONS: Templates = {
     "run_interrupted": "the run was interrupted before it",
     "run_resumed": "the run was resumed: counters began anew",
     # Marks.
-    "trending": "its ratio to the others moved by {change_pct} from the first to the last third of a round",
+    "trending": "its ratio to the other cells changes by {change_pct} from the first to the last third of a round",
     "two_modes": "step time is bimodal: {fast_ns} and {slow_ns}",
-    "throttled": "throttled by cgroup quota {share_pct} of the time",
-    "stalls": "stalls for {share_pct} of its time",
-    "contended": "contended: others took {share_pct} of its CPUs' time",
-    "board_throttled": "its board was slowed {share_pct} of the time: {causes}",
-    "power_capped": "its board may draw {cap_w} of its usual {default_w}",
-    "board_shared": "its board was shared with {processes} other processes",
+    "throttled": "throttled by the cgroup's CPU quota for {share_pct} of the time",
+    "stalls": "occasional slow steps take {share_pct} of its time",
+    "contended": "contended: other programs took {share_pct} of its CPUs' time",
+    "board_throttled": "its device was slowed for {share_pct} of the time: {causes}",
+    "power_capped": "the power limit of its device is {cap_w}; the default is {default_w}",
+    "board_shared": "{processes} other processes used its device",
     "process_ended_early": "its process ended later, while it measured {cell}",
-    "step_too_short_for_clock": "a step of {step_ns} is shorter than {shortest_ns}, which the clock may time singly",
+    "step_too_short_for_clock": "a step of {step_ns} is too short to time individually; the minimum is {shortest_ns}",
     "recompiled": "compiled again {count} times after the first step",
     "graph_breaks": "{count} graph breaks",
     # Why the hardware self-test could not check something.
@@ -131,88 +131,92 @@ REASONS: Templates = {
     "too_few_energy_blocks": "{blocks} energy blocks follow another cell's, and {needed} are needed",
     "too_little_cpu_time": "{cpu_ns} of CPU time were measured, and {needed_ns} are needed",
     # Notes beside a comparison.
-    "too_few_rounds": "preliminary: {rounds} of at least {needed} rounds that a verdict needs",
-    "preliminary": "preliminary: {rounds} rounds ({needed} and more settle smaller differences)",
+    "too_few_rounds": "preliminary: {rounds} rounds; a verdict needs at least {needed}",
+    "preliminary": "preliminary: {rounds} rounds; {needed} or more resolve smaller differences",
     "parity_agrees": "parity: the first {losses} losses agree within {difference:.0e}",
     "parity_equal": "parity: the first {losses} losses are equal",
-    "parity_differs": "PARITY FAILED: {cell} computes other losses than the rest ({difference:.0e} apart)",
-    "own_programs": "programs bring their own data and weights: that they compute the same is not proved",
-    "cost": "cost/1M: of a million samples, at {hour} an hour and {kwh} a kWh of the joules shown",
-    "cost_of_time": "cost/1M: of a million samples, at {hour} an hour",
-    "cost_of_energy": "cost/1M: of a million samples, at {kwh} a kWh of the joules shown; of energy alone",
-    "energy_device_counter": "energy: by device counter ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
-    "energy_integrated_power": "energy: by integrated power ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
-    "energy_external_meter": "energy: by external meter ({sensors}), {block_s} a block, ±{error_pct:.1f} %",
-    "meter": "meter {file}: {readings} readings, {spacing_s:.3g} s apart, aligned to the run's clock within "
-    "{align_s:.3g} s; joules of the whole machine",
-    "energy_modelled": "energy: MODELLED, not measured ({sensors}), {block_s} a block",
-    "energy_tier_unknown": "energy: by {sensors}, {block_s} a block",
-    "energy_not_asked": "energy: not asked for (--no-energy, or a suite with energy_s = 0)",
-    "energy_not_reached": "energy: the round that has it was not measured",
+    "parity_differs": "PARITY FAILED: the losses of {cell} differ from the other cells' by {difference:.0e}; do not "
+    "compare its times",
+    "own_programs": "user programs bring their own data and weights: parity is not checked",
+    "cost": "cost/1M: a million samples at {hour} an hour plus {kwh} a kWh for the joules shown",
+    "cost_of_time": "cost/1M: a million samples at {hour} an hour",
+    "cost_of_energy": "cost/1M: energy alone, a million samples at {kwh} a kWh for the joules shown",
+    "energy_device_counter": "J/1k: joules per 1,000 samples by device counter ({sensors}), ±{error_pct:.1f} % over "
+    "{block_s}",
+    "energy_integrated_power": "J/1k: joules per 1,000 samples by integrated power ({sensors}), ±{error_pct:.1f} % "
+    "over {block_s}",
+    "energy_external_meter": "J/1k: joules per 1,000 samples by external meter ({sensors}), ±{error_pct:.1f} % over "
+    "{block_s}",
+    "meter": "meter {file}: {readings} readings, one every {spacing_s:.3g} s, aligned to the run's clock within "
+    "{align_s:.3g} s; it measures the whole machine",
+    "energy_modelled": "MODELLED, not measured: J/1k, the joules per 1,000 samples ({sensors}), over {block_s}",
+    "energy_tier_unknown": "J/1k: joules per 1,000 samples ({sensors}), over {block_s}",
+    "energy_not_asked": "energy: not requested (--no-energy, or energy_s = 0 in the suite)",
+    "energy_not_reached": "energy: the run ended before the round that measures it",
     "energy_no_sensor": "energy: no sensor",
-    "energy_refused": "energy: refused",
-    "cpu_seconds": "CPU s/1k: CPU seconds per 1,000 samples, where there are no joules",
-    "float32_on_tpu": "float32 on a TPU is multiplied in several bfloat16 passes, much slower than the frameworks' own "
-    "default: --dtype default measures that",
-    "data_synthetic": "synthetic data in the shapes of a real set: times are valid, there is no accuracy",
+    "energy_refused": "energy: no valid reading",
+    "cpu_seconds": "CPU s/1k: CPU seconds per 1,000 samples",
+    "float32_on_tpu": "float32 on a TPU takes several bfloat16 passes and is much slower than the frameworks' default; "
+    "--dtype default measures the default",
+    "data_synthetic": "synthetic data in the shapes of the real set: times are valid, accuracy is not measured",
     "images": "images: {listed}",
-    "images_same": "two of the images are one and the same: the difference between them is chance",
-    "interrupted": "{profile} was interrupted and lacks rounds; `kit run --resume --out FILE` measures them "
-    "(or the `kit launch` that began it)",
+    "images_same": "two of the images are identical: any difference between them is chance",
+    "interrupted": "{profile} was interrupted: rounds are missing; measure them with kit run --resume --out FILE, or "
+    "with the kit launch that began it",
     "launches_failed": "{failed} of {launches} launches of {cell} failed",
-    "sequential": "members ran one after another, not interleaved, in {sequential} of {rounds} rounds: intervals are "
+    "sequential": "cells ran one after another instead of in turns in {sequential} of {rounds} rounds: intervals are "
     "wider",
-    "cycles_left_out": "{left_out} of {cycles} cycles do not count: others took CPUs in them, or the device",
-    "disturbed_cycles_count": "--all-cycles: {disturbed} of {cycles} cycles, in which others took CPUs or the device, "
-    "count here as all others",
-    "no_clean_round": "c  others took CPUs in {left_out} of the {cycles} cycles of {groups} of {of_groups} groups: "
-    "steps are of the least disturbed round; stop other work, or `kit run --wait-for-quiet 300`",
-    "no_round_alone": "c  processes of others were on the device in {left_out} of the {cycles} cycles of {groups} of "
-    "{of_groups} groups: steps are of the least disturbed round; end those processes (nvidia-smi names them)",
+    "cycles_left_out": "{left_out} of {cycles} cycles are left out: other programs used the CPUs or the device",
+    "disturbed_cycles_count": "--all-cycles: {disturbed} of {cycles} cycles count although other programs used the "
+    "CPUs or the device",
+    "no_clean_round": "contended: in {groups} of {of_groups} groups other programs took CPUs in {left_out} of {cycles} "
+    "cycles, and steps are those of the least disturbed round; stop other work, or run with --wait-for-quiet 300",
+    "no_round_alone": "contended: in {groups} of {of_groups} groups other processes used the device in {left_out} of "
+    "{cycles} cycles, and steps are those of the least disturbed round; end these processes (nvidia-smi lists them)",
     "skipped": "{backend} was skipped",
-    "sustained_differs": "† joules are of a sustained step, samples/s of bursts between other members; --wide has both",
-    "process_shared": "* of a process that held several cells",
-    "warm_start": "w  built in a process that had run another program: without its start and import",
-    "by_latency": "judged by latency: the median of steps that are waited for one by one; fits by their whole time",
-    "spread_assumed": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD); "
-    "alternate the sides' runs, {needed} of each and more, or measure both sides as variants of one run "
-    "(kit run --variant)",
+    "sustained_differs": "joules are measured at the sustained step, samples/s in short bursts",
+    "process_shared": "the process held several cells",
+    "warm_start": "warm process: start-up and import are excluded",
+    "by_latency": "median: latency of single steps, which verdicts compare (of fits the whole time)",
+    "spread_assumed": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD); to "
+    "measure it, alternate the sides with {needed} or more runs each, or make both variants of one run (kit run "
+    "--variant)",
     "spread_assumed_unlike": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD), "
-    "and by half as much again against another machine's; runs of each machine in {needed} sessions, an hour and more "
-    "apart, measure it",
-    "joules_of_the_device": "J/1k: joules per 1,000 samples, of the device alone: a GPU's are its boards' without the "
-    "host that feeds them, a CPU's its packages'",
-    "joules_of_boards_and_others": "J/1k of several kinds of sensor stand side by side ({sensors}): each has a gain "
-    "error of its own, of boards {low_pct:+} to {high_pct:+} %, of others not known; no ± has it, and between kinds it "
-    "does not cancel",
-    "joules_of_several_sensors": "J/1k of several kinds of sensor stand side by side ({sensors}): each has a gain "
-    "error of its own, not known here; no ± has it, and between kinds it does not cancel",
-    "contended_times": "contended: others took up to {contention_pct:.0f} % of the CPUs meanwhile: the time is longer "
-    "than this network needs, by how much is not known; stop other work, and measure again",
-    "contended_side": "contention: in runs of {side} others took up to {contention_pct:.0f} % of the CPUs: their "
-    "intervals are wider by that; stop other work",
-    "device_idle": "a {kind} is here and was not used: {model}",
+    "and by half as much again between two machines; to measure it, run each machine in {needed} sessions an hour or "
+    "more apart",
+    "joules_of_the_device": "J/1k is the device's alone: a GPU without its host, a CPU's packages",
+    "joules_of_boards_and_others": "J/1k comes from several kinds of sensor ({sensors}): each has a gain error "
+    "({low_pct:+} to {high_pct:+} % for GPUs, unknown for the others) that is in no ± and differs between kinds",
+    "joules_of_several_sensors": "J/1k comes from several kinds of sensor ({sensors}): each has an unknown gain error "
+    "that is in no ± and differs between kinds",
+    "contended_times": "contended: other programs took up to {contention_pct:.0f} % of the CPUs: this time is inflated "
+    "by an unknown amount; stop other work and measure again",
+    "contended_side": "contended: other programs took up to {contention_pct:.0f} % of the CPUs in runs of {side}, "
+    "which widens their intervals; stop other work",
+    "device_idle": "this machine has a {kind} that was not used: {model}",
     "measured_otherwise": "measured with {axis} {value}",
-    "runs_apart": "runs of {base} and {side} do not alternate: what the machine did in between is in the difference, "
-    "and runs of a side that follow each other within an hour are one session",
-    "runs_in_turn": "runs of {base} and {side} alternate: {pairs} pairs of neighbours in time, of {runs} runs",
-    "runs_in_one_order": "runs of {base} and {side} alternate: {pairs} pairs of neighbours in time, of {runs} runs; "
-    "one side came first in each, so a steady drift is in the difference: measure A B B A",
-    "other_host": "{base} and {side} ran on two machines of like hardware: what tells these apart is in the difference",
-    "runs_overlap": "runs of {base} and {side} ran at the same time and disturbed each other: they are not paired; run "
+    "runs_apart": "runs of {base} and {side} do not alternate: what the machine did in between is part of the "
+    "difference, and a side's runs within an hour count as one session",
+    "runs_in_turn": "runs of {base} and {side} alternate: {pairs} pairs of neighbors in time from {runs} runs",
+    "runs_in_one_order": "runs of {base} and {side} alternate, but one side came first in each of the {pairs} pairs "
+    "from {runs} runs: a steady drift is part of the difference; measure A B B A",
+    "other_host": "{base} and {side} ran on two machines of the same hardware: what distinguishes these machines is "
+    "part of the difference",
+    "runs_overlap": "runs of {base} and {side} overlapped in time and disturbed each other: they are not paired; run "
     "them in turn",
-    "runs_without_time": "a run of {base} or {side} does not say when it began: its side is taken for one session",
-    "clock_set_back": "the clock was set back between {first} and {second}: the order of the runs is not known, and "
-    "each side is taken for one session",
-    "versions": "{backend}: {listed}",
-    "ceilings_measured": "{operations} ceilings were measured, too: --wide has them, and each network's share",
+    "runs_without_time": "a run of {base} or {side} does not record when it began: its side counts as one session",
+    "clock_set_back": "the clock was set back between {first} and {second}: the order of the runs is unknown, and each "
+    "side counts as one session",
+    "versions": "versions of {backend}: {listed}",
+    "ceilings_measured": "{operations} ceilings were measured: `bound` is each network's percentage of one",
     "ceilings_not_measured": "no ceiling was measured on its device: kit run --ceilings",
-    "work_not_known": "what a step computes is not known",
-    "scaling": "efficiency: samples/s over the baseline's, per device (on a CPU per thread: devices divide its CPUs)",
-    "all_reduce_not_hidden": "JAX on several GPUs: XLA's scheduler that overlaps the all-reduce with computing is off "
-    "by default, and PyTorch overlaps it: docs/how-to/scaling.md#efficiency-and-the-all-reduce has the variant",
-    "all_reduce": "all-reduce: its share of a step, from the same step without it",
-    "per_sample": "batches are compared by time per sample",
+    "work_not_known": "the work of a step is unknown",
+    "scaling": "efficiency: samples/s per device relative to the baseline (per thread on a CPU, whose threads the "
+    "devices divide)",
+    "all_reduce_not_hidden": "JAX on several GPUs does not overlap the all-reduce with computing by default, PyTorch "
+    "does: docs/how-to/scaling.md#efficiency-and-the-all-reduce has a variant that does",
+    "all_reduce": "all-reduce: fraction of the step time that disappears without gradient averaging",
+    "per_sample": "time/sample: step ÷ batch, which verdicts compare",
     # Blank cells of a suite's own table.
     "not_measured": "not measured",
     "not_published": "not published",

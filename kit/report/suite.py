@@ -81,7 +81,6 @@ def suite_report(table: SuiteTable, hint: str = "") -> Report:
         tables=[Table("", columns, rows)],
         notes=_notes(table, shown),
         hint=hint,
-        hint_is_path=True,
         records=_records(table),
         cases=_cases(table),
         document=table,

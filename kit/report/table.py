@@ -35,28 +35,21 @@ class Column(NamedTuple):
 
 
 class Footnotes:
-    """Letters for the reasons of blank cells, in order of their first appearance; and marks that were shown."""
+    """Letters for the reasons of blank cells, in order of their first appearance."""
 
-    def __init__(self, marks: Mapping[str, str]) -> None:
+    def __init__(self) -> None:
         self._letters: dict[str, str] = {}  # by reason
-        self._marks, self._shown = marks, set[str]()
 
     def words(self, cell: Cell) -> str:
         """Return what stands in a cell, and keep its reason."""
         if not cell.because:
-            return self.marked(cell.words)
+            return cell.words
         letter = self._letters.setdefault(cell.because, _letters(len(self._letters)))
         return f"{cell.words} {letter}"
 
-    def marked(self, words: str) -> str:
-        """Return words that are shown, and keep which marks stand behind them."""
-        self._shown |= {mark for mark in self._marks if words.rstrip(".").endswith(mark)}
-        return words
-
     def lines(self) -> list[str]:
-        """Return a line for each reason, and for each mark that was shown."""
-        reasons = [f"– {letter}  {because}" for because, letter in self._letters.items()]
-        return [*reasons, *(words for mark, words in self._marks.items() if mark in self._shown)]
+        """Return a line for each reason."""
+        return [f"– {letter}  {because}" for because, letter in self._letters.items()]
 
 
 def _letters(place: int) -> str:
@@ -65,22 +58,13 @@ def _letters(place: int) -> str:
     return f"{_letters(rest - 1) if rest else ''}{ascii_lowercase[last]}"
 
 
-class Explanation(NamedTuple):
-    """What explains a table's numbers."""
-
-    evidence: str
-    remedy: str | None  # what to try, without a full stop
-    more: str  # where to read on
-
-
 class Table(NamedTuple):
-    """Rows under one title; `sentences` and `explanations` stand below them."""
+    """Rows under one title; `sentences` stand below them."""
 
     title: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     sentences: Sequence[str] = ()
-    explanations: Sequence[Explanation] = ()
 
     @property
     def has_header(self) -> bool:
@@ -107,9 +91,7 @@ class Report(NamedTuple):
     headline: Sequence[str]
     tables: Sequence[Table]
     notes: Sequence[str] = ()  # said once, below all tables
-    marks: Mapping[str, str] = MappingProxyType({})  # what may stand behind a value -> a note, where it is shown
-    hint: str = ""  # the next commands
-    hint_is_path: bool = False  # a real path in it is to be copied: it stays in one piece
+    hint: str = ""  # the next commands, in one piece: their paths are copied
     records: Sequence[Mapping[str, object]] = ()  # of CSV: plain numbers, units in their names
     labels: Sequence[str] = ()  # of Prometheus: the records' words that tell series apart; none: all words
     cases: Sequence[Case] = ()  # of JUnit

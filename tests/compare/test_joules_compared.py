@@ -62,7 +62,7 @@ def test_joules_are_compared_round_by_round_and_stand_in_the_table():
     assert versus.low < 50 / 90 < versus.high
     assert shown(comparison, "J/1k", "torch").startswith(("89", "90", "91"))
     assert " × less" in shown(comparison, "J/1k", "jax") and "±" in shown(comparison, "J/1k", "jax")
-    assert "energy: by device counter (rapl.package-0), 10.0 s a block, ±1.0 %" in " ".join(text(comparison).split())
+    assert "by device counter (rapl.package-0), ±1.0 % over 10.0 s" in " ".join(text(comparison).split())
     assert "CPU s/1k" not in text(comparison)
     record = comparison_report(comparison, {}).records[0]
     assert record["energy_tier"] == "device_counter"
@@ -79,7 +79,7 @@ def test_joules_of_a_board_that_is_slower_under_a_sustained_load_say_so(steps, p
     assert numbers.samples_per_s == pytest.approx(128 / 2e-3)
     assert "sustained step" in [column.title for column in columns_of(comparison.groups, wide=True)]
     assert [note.what.code for note in comparison.notes].count("sustained_differs") == parts
-    assert shown(comparison, "J/1k", "torch").endswith("†") == parts
+    assert shown(comparison, "J/1k", "torch", wide=True).endswith("†") == parts
 
 
 def test_an_accelerators_joules_with_those_of_the_packages_that_drive_it_have_a_name_of_their_own():
@@ -91,7 +91,7 @@ def test_an_accelerators_joules_with_those_of_the_packages_that_drive_it_have_a_
 
     comparison = compared(b.member("torch", 2.0, device="gpu", change=change))
     assert shown(comparison, "J/1k", "torch").split()[0] == "300"
-    assert shown(comparison, "board + package", "torch") == "380"
+    assert shown(comparison, "device + package", "torch", wide=True) == "380"
     record = comparison_report(comparison, {}).records[0]
     assert record["energy_with_package_per_sample_j"] == pytest.approx(0.38)
 
@@ -105,8 +105,9 @@ def test_where_one_of_board_and_package_does_not_answer_there_is_no_such_number(
         launch.energy[lacks == "the package"] = refused
 
     comparison = compared(b.member("torch", 2.0, device="gpu", change=change))
-    assert shown(comparison, "board + package", "torch") is None
-    assert shown(compared(b.member("torch", 2.0, change=drawing(90.0))), "board + package", "torch") is None
+    assert shown(comparison, "device + package", "torch", wide=True) is None
+    without = compared(b.member("torch", 2.0, change=drawing(90.0)))
+    assert shown(without, "device + package", "torch", wide=True) is None
 
 
 def test_what_stands_in_a_row_has_the_ratio_that_is_judged():
@@ -190,15 +191,24 @@ def test_utilization_stands_beside_the_joules_of_an_accelerator():
             yield b.member(name, 4.0, device="gpu", change=change, launch={"sensors": gauges})
 
     comparison = compared(*members(("torch", 97.0), ("jax", 34.0)))
-    assert (shown(comparison, "util %", "torch"), shown(comparison, "util %", "jax")) == ("97", "34")
+    assert [shown(comparison, "util %", name, wide=True) for name in ("torch", "jax")] == ["97", "34"]
     assert shown(compared(b.member("torch", 4.0)), "util %", "torch", wide=True) is None
 
 
 def test_where_nothing_measures_cpu_seconds_stand_and_what_would_give_joules():
     comparison = compared(b.member("torch", 4.0))
     # 1.9 CPUs are used in steps of 4 ms of 128 samples.
-    assert float(shown(comparison, "CPU s/1k", "torch")) == pytest.approx(1.9 * 4e-3 / 128 * 1000, rel=0.1)
-    assert "CPU seconds per 1,000 samples" in text(comparison)
+    assert float(shown(comparison, "CPU s/1k", "torch", wide=True)) == pytest.approx(1.9 * 4e-3 / 128 * 1000, rel=0.1)
+    assert "CPU seconds per 1,000 samples" in text(comparison, wide=True)
+
+
+@pytest.mark.parametrize(("cpus", "stands"), [(1.9, False), (1.6, False), (1.2, True)])
+def test_cpu_seconds_stand_in_the_table_where_they_do_not_follow_the_step(cpus, stands):
+    """Both rows have a step of 4 ms; the second keeps fewer CPUs busy."""
+    used = {"process.cpu_ns": cpus * 4e6}
+    comparison = compared(b.member("torch", 4.0), b.member("jax", 4.0, counters=used))
+    assert (shown(comparison, "CPU s/1k", "torch") is not None) is stands
+    assert ("CPU s/1k: CPU seconds" in text(comparison)) is stands
 
 
 def sensor(status, why=None):
@@ -230,7 +240,8 @@ def test_a_run_without_joules_says_why(sensors, energy_s, refused, code, because
     )
     (note,) = [note for note in compare_within("x", built).notes if note.what.code.startswith("energy_")]
     assert (note.what.code, note.because and note.because.code) == (code, because)
-    assert text(compare_within("x", built)).count("energy:") == 1
+    assert text(compare_within("x", built), wide=True).count("energy:") == 1
+    assert "energy" not in text(compare_within("x", built))
 
 
 def sampled(rng, busy_w, idle_w, update_s):

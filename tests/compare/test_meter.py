@@ -177,7 +177,7 @@ def test_the_table_is_by_the_meter_and_says_how_it_is_aligned(tmp_path):
         )
     assert result.exception is as_json.exception is None, result.exception
     assert "by external meter (meter)" in result.stdout
-    assert "1,000 readings, 1 s apart, aligned to the run's clock within 0.50" in " ".join(result.stdout.split())
+    assert "1,000 readings, one every 1 s, aligned to the run's clock within 0.50" in " ".join(result.stdout.split())
     assert "no power sensor" not in result.stdout
     (torch,) = [row["numbers"] for row in json.loads(as_json.stdout)["groups"][0]["rows"] if row["name"] == "torch"]
     assert torch["energy_per_sample_j"] == pytest.approx(300 * BLOCK_S / SAMPLES, rel=0.01)

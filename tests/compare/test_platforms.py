@@ -222,7 +222,7 @@ def test_joules_of_two_kinds_of_device_say_whose_they_are():
     assert "joules_of_the_device" in notes
     # Their gain errors are in no interval.
     assert notes["joules_of_boards_and_others"].values == {"sensors": "rapl, nvml", "low_pct": -8, "high_pct": 13}
-    assert "of boards -8 to +13 %" in " ".join(text(comparison).split())
+    assert "-8 to +13 % for GPUs" in " ".join(text(comparison).split())
     assert "J/1k" in text(comparison)
 
 

@@ -234,7 +234,7 @@ def test_an_interval_that_leaves_out_1_but_for_the_other_comparisons_is_said_so(
     rows = rows_of(b.profile(b.group("g", *members), seed=NOT_SIGNIFICANT_SEED))
     versus = rows["torch"].versus
     assert versus.low > 1 and versus.verdict == "unresolved" and versus.comparisons == 2
-    assert "not significant (2 tests)" in answer(rows["torch"])
+    assert "not significant in 2 tests" in answer(rows["torch"])
 
 
 def test_a_failed_launch_is_counted_with_its_reason_and_the_others_rounds_stand():

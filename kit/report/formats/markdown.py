@@ -11,15 +11,12 @@ from kit.report.table import Footnotes, Report, Table
 
 def write(report: Report, _stream: IO[str]) -> str:
     """Return headline, tables, sentences and notes."""
-    footnotes = Footnotes(report.marks)
+    footnotes = Footnotes()
     parts = ["  \n".join(markdown(line) for line in report.headline)]
     for table in report.tables:
         parts += [f"### {markdown(table.title)}"] if table.title and table.columns[0].title else []
         parts.append("\n".join(_table(table, footnotes)))
-        parts += (markdown(footnotes.marked(line)) for line in table.sentences)
-        for explanation in table.explanations:
-            remedy = "" if explanation.remedy is None else f" {explanation.remedy}."
-            parts.append(f"- {markdown(f'{explanation.evidence}{remedy} {explanation.more}')}")
+        parts += map(markdown, table.sentences)
     parts.append("\n".join(f"- {markdown(line)}" for line in [*footnotes.lines(), *report.notes]))
     return "\n\n".join(part for part in parts if part).rstrip() + "\n"
 

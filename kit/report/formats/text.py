@@ -1,4 +1,4 @@
-"""Text for a terminal or a file, through rich: at most 100 columns, fewer on a narrower terminal."""
+"""Text through rich: as wide as the terminal, 100 columns in a file."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def write(report: Report, stream: IO[str]) -> str:
     """Return the report laid out for the stream: its width, and colours where it is a terminal that wants them."""
     width = WIDTH
     if stream.isatty():
-        width = max(WIDTH_MIN, min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns))
+        width = max(WIDTH_MIN, shutil.get_terminal_size((WIDTH, 0)).columns)
     width = UNLIMITED if report.is_wide else width
     console = _console(stream, width)
     hidden: dict[str, None] = {}
-    footnotes = Footnotes(report.marks)
+    footnotes = Footnotes()
     with console.capture() as capture:
         for line in report.headline:
             console.print(Text(line, style="bold"))
@@ -63,9 +63,9 @@ def write(report: Report, stream: IO[str]) -> str:
         for line in notes:
             console.print(Text(line, style="bold yellow" if line.split(" ")[0].isupper() else "dim"))
         if hidden:
-            console.print(Text(f"hidden: {', '.join(hidden)} (use --wide)", style="dim"))
+            console.print(Text(f"too narrow for: {', '.join(hidden)} (--wide shows all columns)", style="dim"))
         if report.hint:
-            console.print(Text(report.hint, style="dim"), soft_wrap=report.hint_is_path)
+            console.print(Text(report.hint, style="dim"), soft_wrap=True)
     # Without the blanks that pad its lines.
     return "".join(line.rstrip() + "\n" for line in capture.get().splitlines())
 
@@ -208,14 +208,7 @@ def _print_table(console: Console, table: Table, panels: Sequence[Panel], footno
                 grid.add_row(*(Text(footnotes.words(row[place]), row[place].style) for place in panel))
         console.print(Padding.indent(grid, _indent(table)))
     for line in table.sentences:
-        console.print(Padding.indent(Text(footnotes.marked(line)), INDENT))
-    for explanation in table.explanations:
-        remedy = "" if explanation.remedy is None else f"{explanation.remedy}.  "
-        # A grid, so that a line that folds goes on under its own beginning.
-        grid = Grid.grid(padding=(0, GAP, 0, 0))
-        grid.add_row(Text("why", style="yellow"), Text(explanation.evidence))
-        grid.add_row("", Text(f"{remedy}{explanation.more}", style="dim"))
-        console.print(Padding.indent(grid, INDENT))
+        console.print(Padding.indent(Text(line), INDENT))
 
 
 def _is_empty(table: Table, panel: Panel) -> bool:
