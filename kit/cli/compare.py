@@ -1,4 +1,4 @@
-"""`kit compare`: the cells of one profile, or several profiles, side by side, with verdicts."""
+"""`kit compare`: the cells of one profile, or several profiles, with verdicts."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from kit.suites.suite import Suite
 
 AGAINST = "--against"
-# Of more runs than these nobody looks at each one's phases and counters.
+# Phases and counters of each run are read only up to this many runs.
 DETAILED_MAX = 20
-# Rows that are named; of thousands every one may be slower.
+# At most this many slower rows are named.
 NAMED_MAX = 20
 
 
@@ -50,14 +50,24 @@ class CompareCommand(click.Command):
             taking = word == AGAINST or (taking and not word.startswith("-"))
             repeated += [AGAINST, word] if taking and word != AGAINST else [] if taking else [word]
         if AGAINST in args and AGAINST not in repeated:
-            raise click.UsageError(f"{AGAINST} names no profile; give the later runs after it", ctx)
+            raise click.UsageError(f"{AGAINST} names no profile; name the later runs after it", ctx)
         return super().parse_args(ctx, repeated)
 
 
 @click.command(cls=CompareCommand)
 @click.argument("profiles", nargs=-1, required=True, type=PROFILES)
-@click.option("--against", multiple=True, type=PROFILES, metavar="P…", help="Later runs; PROFILES are those before.")
-@click.option("--baseline", metavar="NAME", help="Row, or of several profiles a profile or platform, to compare with.")
+@click.option(
+    "--against",
+    multiple=True,
+    type=PROFILES,
+    metavar="P…",
+    help="Compare PROFILES, the runs before, with these later runs.",
+)
+@click.option(
+    "--baseline",
+    metavar="NAME",
+    help="Choose what to compare with: a row; among several profiles, a profile or a platform.",
+)
 @format_options
 @click.option("--wide", is_flag=True, help="Show every column and every note.")
 @click.option(
@@ -65,21 +75,27 @@ class CompareCommand(click.Command):
     "allowed_pct",
     type=click.FloatRange(0),
     metavar="PCT",
-    help="Exit 0: no row is more than PCT slower; 1: one is; 5: too close to tell; 4: nothing to compare.",
+    help="Exit 0 if no row is more than PCT slower, 1 if one is, 5 if unresolved, 4 if there is nothing to compare.",
 )
 @click.option(
     "--by",
     type=click.Choice(["step", "latency"]),
     default="step",
     show_default=True,
-    help="Judge by step time (whole time over steps), or by the median step that is waited for by itself.",
+    help="Compare step times (whole time over steps), or the median latency of single steps.",
 )
-@click.option("--all-cycles", is_flag=True, help="Count cycles that other programs disturbed, too.")
-@click.option("--table", "table_name", metavar="SUITE", help="The table that SUITE answers.")
+@click.option("--all-cycles", is_flag=True, help="Also count cycles that other programs disturbed.")
+@click.option(
+    "--table", "table_name", metavar="SUITE", help="Print the table that SUITE defines, beside published figures."
+)
 @METER
 @price_options
-@click.option("--force", is_flag=True, help="Compare also what the gate would keep apart; its rows say so.")
-@click.option("--why", is_flag=True, help="Explain the numbers: findings of one run, differences between several.")
+@click.option(
+    "--force", is_flag=True, help="Also compare cells that answer different questions; their rows are marked (forced)."
+)
+@click.option(
+    "--why", is_flag=True, help="Explain the numbers: the findings of one run, or the differences between several runs."
+)
 def compare(
     *,
     profiles: tuple[Path, ...],
@@ -97,9 +113,9 @@ def compare(
     force: bool,
     why: bool,
 ) -> int:
-    """Compare PROFILES: of one, the cells of each group; of several, each cell with the same cell of the first.
+    """Compare the cells of one profile, or each cell of several profiles with the same cell of the first.
 
-    Of several machines or devices, platforms stand side by side. A folder stands for the profiles in it.
+    Profiles of several machines or devices become columns, one for each platform. A folder stands for its profiles.
     """
     from kit.compare.meter import Meter
     from kit.compare.price import Prices, priced
@@ -146,7 +162,7 @@ def compare(
 
 
 def run_comparison(path: Path) -> Comparison:
-    """Return what `kit compare` says of one profile."""
+    """Return the comparison of one profile's cells."""
     return _compared([path], [], None, "step")
 
 
@@ -158,7 +174,7 @@ def profile_comparison(path: Path) -> Report:
 
 
 def run_table(path: Path) -> Report:
-    """Return what a run ends with: its suite's own table beside what was published, else that of `kit compare`."""
+    """Return the last table of a run: its suite's own beside published figures, else that of `kit compare`."""
     from kit.profile.store import read_profile
     from kit.report.suite import suite_report
     from kit.suites.options import apply_options
@@ -173,7 +189,7 @@ def run_table(path: Path) -> Report:
     beside = published_file(name) if is_whole(suite, [result.cell for result in profile.cells]) else None
     published = [(name, read_profile(beside))] if beside is not None else []
     file = shlex.quote(str(path))
-    hint = f"kit compare {file} for verdicts · kit show {file} for every launch"
+    hint = f"verdicts: kit compare {file} · every launch: kit show {file}"
     return suite_report(_suite_table(suite, [(path.stem, profile), *published]), hint)
 
 
@@ -185,10 +201,10 @@ def framework_titles() -> dict[str, str]:
 
 
 class PublishedError(KitError):
-    """A profile was not measured: there is no verdict on it, only its suite's table."""
+    """A profile was not measured: it gets no verdict, only its suite's table."""
 
     def __init__(self, suite: str, label: str) -> None:
-        super().__init__(f"{label} was published, not measured: it is never judged; leave it out")
+        super().__init__(f"{label} was published, not measured, and is never judged; leave it out")
         self.suite = suite
 
 
@@ -200,7 +216,7 @@ def _suite_report(name: str, paths: Sequence[Path]) -> Report:
     profiles = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
     table = _suite_table(load_suite(name), profiles)
     if not any(figure.value is not None for row in table.values for column in row for figure in column.values()):
-        raise click.UsageError(f"nothing of the table of {name} is in these profiles; measure it: kit run {name}")
+        raise click.UsageError(f"these profiles have no figure of the table of {name}; measure them: kit run {name}")
     return suite_report(table)
 
 
@@ -210,7 +226,7 @@ def _suite_table(suite: Suite, profiles: Sequence[tuple[str, Profile]]) -> Suite
 
     if suite.table is None:
         known = ", ".join(suites_with_a_table())
-        raise click.UsageError(f"suite {suite.name} has no table of its own; choose from {known}, or leave out --table")
+        raise click.UsageError(f"suite {suite.name} defines no table; choose from {known}, or leave out --table")
     return suite_table(suite.title, suite.table.rows, suite.table.figures, profiles)
 
 

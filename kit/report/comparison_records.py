@@ -1,4 +1,4 @@
-"""A comparison for programs: a record a row for CSV, and a test case a row for a CI server.
+"""A comparison for programs: each row is a record of CSV and a test case of a CI server.
 
 slower by more than allowed       failed
 failed cell, nothing comparable   error
@@ -22,7 +22,7 @@ from kit.report.table import Case
 from kit.stats.runs import SlowerBy
 from kit.stats.verdict import Versus
 
-# Not one number each: they have columns of their own, or none.
+# These are more than a number: they have columns of their own, or none.
 STRUCTURES = ("phases_ns", "counters", "sensors", "modes", "fit", "reach", "step_interval_ns", "energy")
 NUMBERS = [name for name in Numbers.__struct_fields__ if name not in STRUCTURES]
 VERSUS = [name for name in Versus.__struct_fields__ if name not in STRUCTURES]
@@ -85,7 +85,7 @@ def _joined(words: Iterable[str]) -> str:
 
 
 def _case(comparison: Comparison, group: GroupRows, row: Row, limited: SlowerBy | None) -> Case:
-    """Return the case of a row; `limited`: what is shown of it against the limit, where there is one."""
+    """Return the case of a row; `limited`: its verdict against the limit, if there is a limit."""
     by_latency = comparison.by == "latency" and row.cell.task != "fit"
     time_ns = row.numbers.latency_ns if by_latency else row.numbers.step_ns
     case, words = Case(f"{row.name} {row.cell.key}", " · ".join(group.title)), answer(row)

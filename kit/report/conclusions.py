@@ -1,4 +1,4 @@
-"""What is concluded of a group: the fastest, a sweep's best point, when compiling pays, whose scores agree."""
+"""The sentences below a group: the fastest, a sweep's best point, when compiling pays, whose scores agree."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def _broken_even(group: GroupRows, wide: bool) -> list[str]:
             name, other = other, name
         if even.outcome == "pays" and even.low is not None and even.high is not None:
             interval = f"{even.steps:,.0f} [{even.low:,.0f}, {even.high:,.0f}]"
-            line = f"{name} has paid for its compilation after {interval} steps, against {other}"
+            line = f"{name} pays for its compilation after {interval} steps, compared with {other}"
         elif even.outcome == "at_once":
             line = f"{name} is ahead of {other} from the first step"
         elif even.outcome == "never":
-            line = f"{name} never pays for its compilation: its steps are no shorter than those of {other}"
+            line = f"{name} never pays for its compilation: its steps are not shorter than those of {other}"
         else:
-            point = "" if even.steps is None else f" (about {even.steps:,.0f} steps, if so)"
-            line = f"Whether {name} pays for its compilation, against {other}, is unresolved{point}"
+            point = "" if even.steps is None else f" (if so, after about {even.steps:,.0f} steps)"
+            line = f"It is unresolved whether {name} pays for its compilation, compared with {other}{point}"
         lines.append(f"{line}{SHARED[1] if wide and row.numbers.process_shared else ''}.")
     return lines
 
@@ -84,7 +84,7 @@ def _scores(group: GroupRows) -> list[str]:
 
 
 def _injected(group: GroupRows) -> list[str]:
-    """Return how many intervals hold the delays that were injected, and which of these were found."""
+    """Return how many intervals contain the injected delay, and the smallest delay that was found."""
     base = next((row for row in group.rows if row.is_baseline), None)
     delays = [
         (row.numbers.injected_ratio, row.versus)

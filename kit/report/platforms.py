@@ -1,4 +1,4 @@
-"""Platforms side by side: a row for what was asked, under each platform its time, its joules, and how far it is apart.
+"""Platforms side by side: a row for each cell, and below each platform its time, its joules and the verdict.
 
                  cpu       gpu · H100 80GB HBM3
 mlp train         step       step  J/1k  against cpu
@@ -22,7 +22,7 @@ STEP = Shown("step", attrgetter("numbers.step_ns"))
 JOULES = Shown("J/1k", attrgetter("numbers.energy_per_sample_j"), lambda joules_j: number(1000 * joules_j))
 # Without --wide a platform shows what is judged, and joules and costs where they are known.
 JUDGED = ("step", "fit", "median", "time/sample")
-# What platforms may differ in beside the device; it is said of each that differs from the baseline.
+# What platforms may differ in apart from the device. The headline names it where it differs from the baseline's.
 NAMED_ABOVE = {"workload": "", "task": "", "batch": "batch ", "precision": "", "feed": "feed "}
 PLATFORMS_LISTED_MAX = 12
 GAP = 2
@@ -123,7 +123,7 @@ def _rows(group: GroupRows, sides: Sequence[str], shown: Mapping[str, Sequence[S
 
 
 def _cells(row: Row | None, columns: Sequence[Shown], why: str, *, is_base: bool) -> list[Cell]:
-    """Return what stands under a platform; where there is no number, why stands below."""
+    """Return the cells below a platform; a letter where there is no number, whose reason stands below all tables."""
     answered = [] if is_base else [Cell("", is_empty=True)]
     if row is None and not why:  # nothing of the group is on this platform
         return [*(Cell("", is_empty=True) for _ in columns), *answered]
@@ -177,7 +177,7 @@ def _apart(group: GroupRows, short: Mapping[str, str]) -> list[str]:
     ]
     words = []
     if alike:
-        words.append(f"between {_and([*alike, short[group.best[0].platform]])} there is no significant difference")
+        words.append(f"{_and([*alike, short[group.best[0].platform]])} show no significant difference")
     if against["faster"]:
         (first, ratio), *others = against["faster"]
         listed = [f"{first} is {times(1 / ratio)} ×", *(f"{name} {times(1 / ratio)} ×" for name, ratio in others)]

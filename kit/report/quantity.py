@@ -17,14 +17,14 @@ TIME_UNITS: Units = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 ENERGY_UNITS: Units = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
 RATE_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 BYTE_UNITS: Units = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
-# End of a name -> how its value is shown. Names carry their units everywhere in a profile.
+# End of a name -> unit of its value. Every name in a profile ends in its unit.
 PLAIN_UNITS = {"_w": "W", "_mhz": "MHz", "_pct": "%", "_c": "°C", "_s": "s", "_ppm": "ppm"}
-# From this many digits on a number is easier to read without decimals and with separators.
+# A number from here on has no decimals, and a separator for thousands.
 THOUSAND = 1000
-# From these on an estimate is told in minutes, and in hours.
+# From here on an estimate is in minutes, and in hours.
 MINUTES_FROM_S = 100
 HOURS_FROM_S = 100 * 60
-# More values or profiles than these are a list nobody reads.
+# A longer list of values or profiles is cut.
 LISTED_MAX = 6
 
 
@@ -82,7 +82,7 @@ def hundredths(share: float) -> str:
 
 
 def with_sd(value: float, sd: float | None, show: Callable[[float], str]) -> str:
-    """Return a mean over repeats and their standard deviation, where it is known."""
+    """Return a mean over repeats, with their standard deviation where it is known."""
     return show(value) if sd is None else f"{show(value)} (sd {show(sd)})"
 
 

@@ -1,4 +1,4 @@
-"""A suite's own table as a report: under each device of each profile its figures; a blank cell says why it is blank."""
+"""A suite's own table as a report: the figures of each device of each profile; a letter says why a cell is blank."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kit.report.quantity import duration, hundredths, number, with_sd
 from kit.report.sentences import sentence
 from kit.report.table import Case, Cell, Column, Report, Table
 
-# Before a time that others made longer.
+# Before a time that other programs made longer.
 CONTENDED = "!"
-# What a profile has no cell of stands in another's rows.
+# A profile has no figure here because it has no cell of this row.
 NOTHING = (reason("not_published"), reason("not_measured"))
 
 
@@ -55,7 +55,7 @@ FIGURES: Mapping[FigureName, Shown] = {
 
 
 def suite_report(table: SuiteTable, hint: str = "") -> Report:
-    """Return the report of a suite's table; figures that a device or document has nothing of are left out."""
+    """Return the report of a suite's table; figures that a device or a document lacks are left out."""
     shown = [
         (place, name)
         for place in range(len(table.columns))
@@ -92,7 +92,7 @@ def _is_empty(figure: Figure) -> bool:
 
 
 def _heads(table: SuiteTable) -> list[str]:
-    """Return what stands over each column: the platform that measured it, or that it was published."""
+    """Return the line above each column: the platform that measured it, or `published`."""
     measured = [column for column in table.columns if not column.source]
     names = iter(platform_names([(column.device, column.model, column.profile) for column in measured]))
     return [one_line(f"{column.device} · published" if column.source else next(names)) for column in table.columns]
@@ -114,7 +114,7 @@ def _headline(table: SuiteTable) -> list[str]:
 
 
 def _notes(table: SuiteTable, shown: Collection[tuple[int, FigureName]]) -> list[str]:
-    """Return which figures a device has nothing of, what gains are, and where published figures come from."""
+    """Return which figures a device lacks, what gains are, and where published figures come from."""
     notes, heads = list[str](), _heads(table)
     for place in range(len(table.columns)):
         missing: dict[str, list[str]] = {}
@@ -124,9 +124,9 @@ def _notes(table: SuiteTable, shown: Collection[tuple[int, FigureName]]) -> list
                 missing.setdefault(sentence(why), []).append(FIGURES[name].title)
         notes += [f"{heads[place]}: no {', '.join(names)}: {why}" for why, names in missing.items()]
     if any(name in GAINS for _, name in shown):
-        notes.append("gain: the CPU's time over the device's: 100 % is as fast, 200 % twice as fast")
+        notes.append("gain: CPU time ÷ device time: 100 % is as fast, 200 % twice as fast")
     if "train_time_s" in table.figures and any(not table.columns[place].source for place, _ in shown):
-        notes.append("train time: all steps of the fit but the first, compilation left out")
+        notes.append("train time: all steps of the fit but the first, which compiles")
     if any(figure.is_computed for row in table.values for of_column in row for figure in of_column.values()):
         notes.append(sentence(reason("computed_times")))
     taken_pct = [figure.contention_pct for row in table.values for figures in row for figure in figures.values()]
@@ -137,9 +137,9 @@ def _notes(table: SuiteTable, shown: Collection[tuple[int, FigureName]]) -> list
         f"{head}: {synthetic}" for head, column in zip(heads, table.columns, strict=True) if SYNTHETIC in column.data
     ]
     if any(ANY in row for row in table.rows):
-        notes.append("any: the document does not say which")
+        notes.append("any: the document does not say which one")
     sources = dict.fromkeys(column.source for column in table.columns if column.source is not None)
-    return [*notes, *(one_line(f"published: not measured with this kit; from {source}") for source in sources)]
+    return [*notes, *(one_line(f"published: not measured with Steadykit; from {source}") for source in sources)]
 
 
 def _records(table: SuiteTable) -> list[dict[str, object]]:
