@@ -20,12 +20,13 @@ DOCKER ?= docker
 PYTEST := $(BIN)/python -m pytest
 # At once: half of the tests' time is waiting. Most of what they start computes with two threads.
 WORKERS ?= 2
+PROSE := README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs
 # --no-deps: the locks are complete, so there is nothing to resolve. --no-compile: compileall does it on every core.
 # Compiling at a framework's first import would be measured as import time. (-x: files for newer Pythons than this one.)
 COMPILE = @$(BIN)/python -m compileall -q -j 0 -x '/py3[0-9]*_' $(VENV)/lib
 PIP_INSTALL := @$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps
 
-.PHONY: help setup setup-dev bench test test-long lint format lock image-cpu image-gpu image-tpu docs package clean
+.PHONY: help setup setup-dev bench test test-long lint format lock image-cpu image-gpu image-tpu docs reference package clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -45,12 +46,14 @@ test: setup-dev ## The tests, but for those of test-long
 test-long: setup-dev ## The others: minutes long, or in a real Docker engine, where one answers
 	$(PYTEST) -n $(WORKERS) -m "slow or docker"
 
-lint: setup-dev ## Ruff (rules and format), mypy, and who may import whom
+lint: setup-dev ## Ruff (rules and format), mypy, who may import whom, spelling and prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy kit images
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tests/empty_names.py kit tests native images docs profiles
+	$(BIN)/codespell $(PROSE)
+	$(BIN)/python tests/prose.py $(PROSE)
 
 format: setup-dev ## Rewrite the code as `make lint` wants it
 	$(BIN)/ruff check --fix .
@@ -69,8 +72,13 @@ image-cpu image-gpu image-tpu: image-%:
 		--build-arg LOCK_SHA256="$$(cat $(LOCKS)/kit.txt images/$*/*.txt | sha256sum | cut -d' ' -f1)" $(DOCKER_BUILD_FLAGS) \
 		$(if $(filter cpu tpu,$*),--build-arg TORCH_INDEX="$(TORCH_INDEX)") --tag $(or $(IMAGE),steadykit:$*) --file Dockerfile.$* .
 
-docs: setup-dev ## The documentation as a site, in site/; no link may be broken
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+docs: setup-dev ## The documentation as a site, in site/; no generated page may be stale, no link broken
+	$(BIN)/python docs/generate.py --check
+	@# Without --quiet, which hides warnings from --strict, too: a broken link would pass.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+reference: setup-dev ## Write the pages of docs/reference/ that the code knows
+	$(BIN)/python docs/generate.py
 
 package: setup-dev ## An sdist and a wheel, in dist/
 	$(BIN)/python -m build --outdir dist .

@@ -1,4 +1,4 @@
-"""docs/reference/audit/index.md, from the rules themselves: `python docs/rules_index.py` writes it.
+"""docs/reference/audit/index.md, from the rules themselves; docs/generate.py writes it.
 
 A rule is listed under the page that has its section. A rule or a finding without a section, and a section without
 either, are errors.
@@ -138,7 +138,3 @@ def _line(rule: Rule, pages: dict[str, str]) -> str:
 def _link(code: str, pages: dict[str, str]) -> str:
     anchor = _anchor(code)
     return f"[{anchor}]({pages[anchor]}.md#{anchor})"
-
-
-if __name__ == "__main__":
-    (PAGES / "index.md").write_text(rules_page())

@@ -169,5 +169,5 @@ def test_each_variable_that_binds_one_framework_is_named(tmp_path):
 def test_every_rule_and_every_finding_has_its_section_and_sentence(request):
     docs = Path(request.config.rootpath) / "docs"
     page = runpy.run_path(str(docs / "rules_index.py"))["rules_page"]()  # raises where a section is missing
-    assert page == (docs / "reference/audit/index.md").read_text(), "python docs/rules_index.py"
+    assert page == (docs / "reference/audit/index.md").read_text(), "run: make reference"
     assert {code for rule in all_rules() for code in (rule.name, *rule.also)} == FINDINGS.keys()
