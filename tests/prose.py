@@ -17,8 +17,12 @@ from proselint.registry import CheckRegistry
 from proselint.tools import LintFile
 
 ROOT = Path(__file__).resolve().parents[1]
-# Fenced blocks, inline code, comments, and the targets of links.
-CODE = re.compile(r"^ *```.*?^ *```|`+[^`]+`+|<!--.*?-->|(?<=\]\()[^)\s]+", re.DOTALL | re.MULTILINE)
+# Blocks of code, fenced or indented; inline code, comments, and the targets of links.
+CODE = re.compile(
+    r"^ *```.*?^ *```|^ {4,}(?![-*\d])[^\n]*|`+[^`]+`+|<!--.*?-->|(?<=\]\()[^)\s]+", re.DOTALL | re.MULTILINE
+)
+# A heading, a paragraph, a table: what a check may read as one text.
+BLOCK = re.compile(r"(?:[^\n]+\n?)+")
 # Replaces a character of code: it belongs to no word, so columns stay and no check sees a word.
 BLANK = "§"
 
@@ -30,9 +34,16 @@ def prose(text: str) -> str:
 
 def findings(path: Path, checks: dict[str, bool]) -> list[str]:
     """Return `FILE:LINE:COLUMN: CHECK: MESSAGE` for each finding in a file."""
-    results = LintFile(str(path), prose(path.read_text(encoding="utf-8"))).lint({"max_errors": 1000, "checks": checks})
-    # proselint puts an empty line before the text.
-    return [f"{path}:{line - 1}:{column}: {result.check_path}: {result.message}" for result, (line, column) in results]
+    text = prose(path.read_text(encoding="utf-8"))
+    lines = []
+    for block in BLOCK.finditer(text):
+        before = text.count("\n", 0, block.start())
+        results = LintFile(str(path), block[0]).lint({"max_errors": 1000, "checks": checks})
+        lines += [
+            f"{path}:{before + line}:{column}: {result.check_path}: {result.message}"
+            for result, (line, column) in results
+        ]
+    return lines
 
 
 def main(names: list[str]) -> int:
