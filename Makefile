@@ -1,4 +1,4 @@
-# `make help` lists what there is. Two commands matter on a fresh machine: `make bench` and `make test`.
+# `make help` lists the targets. On a fresh machine, start with `make bench`.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -6,47 +6,47 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 LOCKS := images/cpu
 
-# The newest Python that the frameworks publish wheels for. It is run, not only found: a version manager's shim may be there
-# for a Python that is not. If none does, preflight.py says what to install.
+# The newest Python that the frameworks publish wheels for. Each candidate is run, because a version manager can have a shim
+# for a Python that it has not installed. If none runs, preflight.py says what to install.
 SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && echo $$python && exit; done; echo python3)
 
-# Where PyTorch's CPU builds lie. Empty (`make TORCH_INDEX= bench`): only where pip is configured to look. Whichever answers,
-# nothing but a CPU build is installed.
+# The index of PyTorch's CPU builds. If it is empty (`make TORCH_INDEX= bench`), pip looks only where it is configured to.
+# Either way install_torch.py accepts only a CPU build.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 DOCKER ?= docker
 PYTEST := $(BIN)/python -m pytest
-# At once: half of the tests' time is waiting. Most of what they start computes with two threads.
+# Processes that run tests. Tests wait for half of their time, and most programs that they start have two threads.
 WORKERS ?= 2
 PROSE := README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs
-# --no-deps: the locks are complete, so there is nothing to resolve. --no-compile: compileall does it on every core.
-# Compiling at a framework's first import would be measured as import time. (-x: files for newer Pythons than this one.)
+# --no-deps: the locks are complete, so pip has nothing to resolve. --no-compile: compileall compiles on every core; without
+# it a framework's first import would compile, and the run would report that as import time. -x skips files for newer Pythons.
 COMPILE = @$(BIN)/python -m compileall -q -j 0 -x '/py3[0-9]*_' $(VENV)/lib
 PIP_INSTALL := @$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps
 
 .PHONY: help setup setup-dev bench test test-long lint format lock image-cpu image-gpu image-tpu docs reference package clean
 
-help: ## This list
+help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
 
-setup: $(VENV)/.kit ## The environment: kit, native clock, TensorFlow, PyTorch and JAX for the CPU
+setup: $(VENV)/.kit ## Install Steadykit, its native clock, and TensorFlow, PyTorch and JAX for the CPU, into .venv
 	@echo "steadykit: ready. Type:  . $(BIN)/activate  and then:  kit run --quick"
 
-setup-dev: $(VENV)/.kit $(VENV)/.dev ## The same, with what tests and checks need
+setup-dev: $(VENV)/.kit $(VENV)/.dev ## The same, and what tests and checks need
 
 bench: $(VENV)/.kit ## Measure the quick suite on this machine and print the comparison
 	@mkdir -p bench
 	@$(BIN)/kit run quick --out bench/quick-$$(date -u +%Y%m%dT%H%M%SZ).json
 
-test: setup-dev ## The tests, but for those of test-long
+test: setup-dev ## Run the tests, without the long ones
 	$(PYTEST) -n $(WORKERS) -m "not slow and not docker"
 
-test-long: setup-dev ## The others: minutes long, or in a real Docker engine, where one answers
+test-long: setup-dev ## Run the long tests, and those that need a Docker engine if there is one
 	$(PYTEST) -n $(WORKERS) -m "slow or docker"
 
-lint: setup-dev ## Ruff (rules and format), mypy, who may import whom, spelling and prose
+lint: setup-dev ## Check code (Ruff, mypy, imports), spelling and prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy kit images
@@ -55,16 +55,16 @@ lint: setup-dev ## Ruff (rules and format), mypy, who may import whom, spelling 
 	$(BIN)/codespell $(PROSE)
 	$(BIN)/python tests/prose.py $(PROSE)
 
-format: setup-dev ## Rewrite the code as `make lint` wants it
+format: setup-dev ## Let Ruff rewrite the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-lock: setup-dev ## Write the lock files from pyproject.toml and images/*/*.in (LOCK_FLAGS=--upgrade for newer versions)
+lock: setup-dev ## Write the lock files from pyproject.toml and images/*/*.in; LOCK_FLAGS=--upgrade takes newer versions
 	$(BIN)/python images/lock.py $(LOCK_FLAGS)
 
-image-cpu: ## The Docker image for CPUs (DOCKER_BUILD_FLAGS is passed on to docker build)
-image-gpu: ## The one for NVIDIA GPUs
-image-tpu: ## The one for TPUs
+image-cpu: ## Build the Docker image for CPUs; DOCKER_BUILD_FLAGS goes to docker build
+image-gpu: ## Build the image for NVIDIA GPUs
+image-tpu: ## Build the image for TPUs
 
 image-cpu image-gpu image-tpu: image-%:
 	DOCKER_BUILDKIT=1 $(DOCKER) build --build-arg KIT_VERSION="$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' kit/version.py)" \
@@ -72,25 +72,25 @@ image-cpu image-gpu image-tpu: image-%:
 		--build-arg LOCK_SHA256="$$(cat $(LOCKS)/kit.txt images/$*/*.txt | sha256sum | cut -d' ' -f1)" $(DOCKER_BUILD_FLAGS) \
 		$(if $(filter cpu tpu,$*),--build-arg TORCH_INDEX="$(TORCH_INDEX)") --tag $(or $(IMAGE),steadykit:$*) --file Dockerfile.$* .
 
-docs: setup-dev ## The documentation as a site, in site/; no generated page may be stale, no link broken
+docs: setup-dev ## Build the documentation in site/; fails if a generated page is stale or a link is broken
 	$(BIN)/python docs/generate.py --check
-	@# Without --quiet, which hides warnings from --strict, too: a broken link would pass.
+	@# Not --quiet: it also hides warnings from --strict, and a broken link would pass.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-reference: setup-dev ## Write the pages of docs/reference/ that the code knows
+reference: setup-dev ## Write the pages of docs/reference/ that are generated from the code
 	$(BIN)/python docs/generate.py
 
-package: setup-dev ## An sdist and a wheel, in dist/
+package: setup-dev ## Build an sdist and a wheel in dist/
 	$(BIN)/python -m build --outdir dist .
 
-clean: ## Remove the environment and everything built (measured profiles stay)
+clean: ## Remove the environment and everything built; profiles stay
 	rm -rf $(VENV) build dist site *.egg-info kit/*.so kit/_clock.c .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find kit tests native images -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# One stamp for each step, so that a second make repeats none.
+# Each step leaves a stamp, so that a second make does not repeat it.
 
 $(VENV)/.python:
-	@command -v $(PYTHON) >/dev/null || { echo "steadykit: $(PYTHON) is not there: install Python 3.11 to 3.13" >&2; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "steadykit: $(PYTHON) is not installed; install Python 3.11 to 3.13" >&2; exit 1; }
 	@$(PYTHON) images/preflight.py
 	@echo "steadykit: making $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)

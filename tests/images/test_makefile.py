@@ -40,7 +40,7 @@ def test_a_torch_index_can_be_turned_off(make):
 def test_no_python_is_one_line(make):
     done = make("setup", "PYTHON=no-such-python")
     assert done.returncode != 0
-    assert "steadykit: no-such-python is not there: install Python 3.11 to 3.13" in done.stderr
+    assert "steadykit: no-such-python is not installed; install Python 3.11 to 3.13" in done.stderr
 
 
 def test_an_image_has_the_version_of_the_kit_and_the_label_that_a_launch_looks_for(root):
