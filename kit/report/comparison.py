@@ -296,7 +296,7 @@ def _hint(comparison: Comparison, path: str, *, wide: bool) -> str:
     if count:
         parts.append(f"{counted(count, 'finding')} explain{'' if count > 1 else 's'} these numbers: {command}--why")
     elif comparison.mismatches:
-        parts.append("what the differences do: --why")
+        parts.append("explain the differences: --why")
     if not wide:
         parts.append(f"more columns: {'' if parts else command}--wide")
     elif path:

@@ -4,6 +4,8 @@ import contextlib
 import io
 import re
 import shutil
+from itertools import groupby
+from xml.etree import ElementTree
 
 from click.testing import CliRunner
 
@@ -43,3 +45,13 @@ def test_its_audit_is_that_of_the_profile(request):
 
 def blocks(root):
     return re.findall(r"```text\n(.*?)```", (root / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_picture_of_a_table_has_the_rows_of_the_readme(request):
+    root = request.config.rootpath
+    picture = ElementTree.parse(root / "docs/start/table.svg")
+    texts = [node for node in picture.iter("{http://www.w3.org/2000/svg}text") if "t" in node.get("class").split()]
+    rows = [[*row] for _, row in groupby(texts, lambda node: node.get("y"))]
+    lines = {" ".join(line.split()) for line in blocks(root)[0].splitlines()}
+    shown = [" ".join(node.text for node in row) for row in rows]
+    assert all(any(line.startswith(words.removesuffix(" …")) for line in lines) for words in shown), shown
