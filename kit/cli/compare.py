@@ -155,7 +155,11 @@ def compare(
         report = why_report(comparison, allowed_pct)
     else:
         report = comparison_report(
-            comparison, framework_titles(), wide=wide, allowed_pct=allowed_pct, file=None if after else before[0]
+            comparison,
+            framework_titles(),
+            wide=wide,
+            allowed_pct=allowed_pct,
+            file=None if after or before[1:] else before[0],
         )
     print_report(report, format_name)
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)

@@ -104,14 +104,6 @@ def _rate(row: Row) -> str | None:
     return None if reach is None or reach.rate is None or reach.unit is None else rate(reach.rate, reach.unit)
 
 
-def _rate_of_operation(row: Row) -> str | None:
-    return _rate(row) if is_operation(row.cell) else None
-
-
-def _rate_of_network(row: Row) -> str | None:
-    return None if is_operation(row.cell) else _rate(row)
-
-
 def _bound(row: Row) -> str | None:
     """Return ``compute, 31 % of 182 GFLOP/s (matmul 1024, float32)``."""
     reach = row.numbers.reach
@@ -173,7 +165,7 @@ def _method(of: EnergyNumbers) -> str:
 
 STEP = (
     Shown("step", attrgetter("numbers.step_ns"), duration, flag=DISTURBED),
-    Shown("rate", _rate_of_operation),
+    Shown("rate", lambda row: _rate(row) if is_operation(row.cell) else None),
     Shown(
         "empty wait", lambda row: row.numbers.empty_wait_ns if is_operation(row.cell) else None, duration, is_wide=True
     ),
@@ -233,7 +225,7 @@ ENERGY = (
 )
 WIDE = (
     Shown("ratio of times", _interval),
-    Shown("rate", _rate_of_network),
+    Shown("rate", lambda row: None if is_operation(row.cell) else _rate(row)),
     Shown("bound", _bound),
     Shown("raw step", attrgetter("numbers.raw_step_ns"), duration),
     Shown("sustained step", attrgetter("numbers.sustained_ns"), duration),
@@ -264,11 +256,10 @@ def columns_of(groups: Sequence[GroupRows], *, by: By = "step", wide: bool) -> l
             "compile": any((row.numbers.compile_ns or 0) >= COMPILE_SHOWN_NS for row in rows),
             "CPU s/1k": all(row.numbers.energy_per_sample_j is None for row in rows) and _cpu_says_more(groups),
         }
-        answering = [column for column in (*first, *SCALING, *MAIN) if not column.is_wide]
         columns = [
             column if column.flag == DISTURBED else column._replace(flag=None)
-            for column in answering
-            if says.get(column.title, True)
+            for column in (*first, *SCALING, *MAIN)
+            if not column.is_wide and says.get(column.title, True)
         ]
     kept = [column for column in columns if any(column.show(row) != NONE for row in rows)]
     return [column._replace(hides=7) if differ and column.title == "step" else column for column in kept]

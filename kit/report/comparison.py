@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kit.compare.explaining_facts import FACTS
 from kit.compare.rows import Comparison, GroupRows, Headline, Mismatch, Note, Row
 from kit.profile.cell import OWN
-from kit.profile.reason import Value
+from kit.profile.reason import Value, reason
 from kit.report.answer import answer
 from kit.report.columns import (
     DISTURBED,
@@ -120,10 +120,12 @@ def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Repo
     ]
     tables, records = (_findings if comparison.kind == "cells" else _differences)(comparison)
     usual = comparison_report(comparison, {}, wide=True, allowed_pct=allowed_pct)
+    differing = {f"difference.{n:02}": line for n, line in enumerate(mismatch_lines(comparison, wide=True), 1)}
     return usual._replace(
         tables=[plain_table("Answers", ("group", "row", "against the baseline"), answers, left=3), *tables],
         notes=note_lines(comparison, wide=True),
         hint="",
+        properties={**usual.properties, **differing},
         records=records,
         is_wide=False,
         rows_max=None,
@@ -135,16 +137,7 @@ def _findings(comparison: Comparison) -> tuple[list[Table], list[dict[str, objec
     by_title = {"All groups": _machine_wide(comparison)}
     by_title |= {" · ".join(group.title): explanations(group) for group in comparison.groups}
     tables = [
-        plain_table(
-            title,
-            ("", ""),
-            [
-                row
-                for line in lines
-                for row in ([line.rule, line.evidence], ["", f"{line.remedy}."])
-                if row[0] or line.remedy is not None
-            ],
-        )
+        plain_table(title, ("", ""), [row for line in lines for row in _rows(line.rule, line.evidence, line.remedy)])
         for title, lines in by_title.items()
         if lines
     ]
@@ -153,12 +146,17 @@ def _findings(comparison: Comparison) -> tuple[list[Table], list[dict[str, objec
     return tables, [{"group": title, **line._asdict()} for title, lines in by_title.items() for line in lines]
 
 
+def _rows(name: str, words: str, more: str | None) -> list[list[str]]:
+    return [[name, words], *([["", f"{more.rstrip('.')}."]] if more else [])]
+
+
 def _differences(comparison: Comparison) -> tuple[list[Table], list[dict[str, object]]]:
     """Return what differs between the runs and its effect, as a table and as records."""
-    rows = []
-    for mismatch in comparison.mismatches:
-        effect = FACTS[mismatch.kind].effect if mismatch.kind in FACTS else ""
-        rows += [[mismatch.grade, mismatch_words(mismatch)], *([["", effect]] if effect else [])]
+    rows = [
+        row
+        for mismatch in comparison.mismatches
+        for row in _rows(mismatch.grade, mismatch_words(mismatch), getattr(FACTS.get(mismatch.kind), "effect", None))
+    ]
     alike = [] if rows else ["No recorded fact of machine, software or settings differs."]
     records = [
         {name: getattr(mismatch, name) for name in ("grade", "kind", "name")}
@@ -321,6 +319,9 @@ def note_lines(comparison: Comparison, tables: Sequence[Table] = (), *, wide: bo
         is_other = code not in LETTERS and not line.startswith(COLUMNS_EXPLAINED)
         if code in letters or code.startswith(NEVER_HIDDEN) or (wide and is_other):
             by_code.setdefault(code, []).append(f"{letters[code]}  {line}" if code in letters else line)
+    # Several runs have no such notes of their own.
+    for code in sorted(letters.keys() & dict((WARM, SHARED, SUSTAINED)).keys()):
+        by_code.setdefault(code, [f"{letters[code]}  {sentence(reason(code))}"])
     lines = [line.evidence for line in _machine_wide(comparison)]
     for alike in by_code.values():
         rest = len(alike) - ALIKE_MAX

@@ -8,20 +8,17 @@ mlp train         step       step  J/1k  against cpu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 
 from kit.compare.rows import Comparison, GroupRows, Headline, Row
 from kit.report.answer import answer, times
-from kit.report.columns import COST, NAME_MAX, OBSERVED, VERDICT_STYLES, Shown, columns_of
+from kit.report.columns import NAME_MAX, OBSERVED, STEP, VERDICT_STYLES, Shown, columns_of
 from kit.report.plain import NONE, one_line
-from kit.report.quantity import counted, moment, number, several
+from kit.report.quantity import counted, moment, several
 from kit.report.sentences import sentence
 from kit.report.table import Cell, Column, Table
 
-STEP = Shown("step", attrgetter("numbers.step_ns"))
-JOULES = Shown("J/1k", attrgetter("numbers.energy_per_sample_j"), lambda joules_j: number(1000 * joules_j))
 # Without --wide a platform shows what is judged, and joules and costs where they are known.
-JUDGED = ("step", "fit", "median", "time/sample")
+ANSWERING = ("step", "fit", "median", "time/sample", "J/1k", "cost/1M")
 # What platforms may differ in apart from the device. The headline names it where it differs from the baseline's.
 NAMED_ABOVE = {"workload": "", "task": "", "batch": "batch ", "precision": "", "feed": "feed "}
 PLATFORMS_LISTED_MAX = 12
@@ -100,12 +97,7 @@ def _columns(groups: Sequence[GroupRows], side: str, comparison: Comparison, wid
         for group in groups
     ]
     known = columns_of([group for group in of_side if group.rows], by=comparison.by, wide=wide)
-    if wide:
-        return known or [STEP]
-    has_joules = any(JOULES.value(row) is not None for group in of_side for row in group.rows)
-    has_cost = any(row.cost is not None for group in of_side for row in group.rows)
-    beside = [column for column, is_known in ((JOULES, has_joules), (COST, has_cost)) if is_known]
-    return [*([column for column in known if column.title in JUDGED] or [STEP]), *beside]
+    return [column for column in known if wide or column.title in ANSWERING] or [STEP[0]]
 
 
 def _rows(group: GroupRows, sides: Sequence[str], shown: Mapping[str, Sequence[Shown]]) -> list[list[Cell]]:

@@ -1,3 +1,4 @@
+import io
 import math
 
 import msgspec
@@ -239,3 +240,9 @@ def test_joules_of_one_kind_of_sensor_have_no_note_and_of_a_model_and_a_counter_
     for tier, codes in (("device_counter", []), ("modelled", ["joules_of_several_sensors"])):
         comparison = compared(counted, profile("there", change=by(tier), **elsewhere))
         assert [note.what.code for note in comparison.notes if note.what.code.startswith("joules_of")] == codes
+
+
+def test_letters_in_the_wide_table_are_explained():
+    here = profile("here", change=lambda launch: setattr(launch, "process", "one"))
+    shown = write(comparison_report(compared(here, profile("there", **H100)), TITLES, wide=True), io.StringIO())
+    assert "iB* " in shown and "\n*  the process held several cells" in shown
