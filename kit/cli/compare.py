@@ -56,18 +56,8 @@ class CompareCommand(click.Command):
 
 @click.command(cls=CompareCommand)
 @click.argument("profiles", nargs=-1, required=True, type=PROFILES)
-@click.option(
-    "--against",
-    multiple=True,
-    type=PROFILES,
-    metavar="P…",
-    help="Compare PROFILES, the runs before, with these later runs.",
-)
-@click.option(
-    "--baseline",
-    metavar="NAME",
-    help="Choose what to compare with: a row; among several profiles, a profile or a platform.",
-)
+@click.option("--against", multiple=True, type=PROFILES, metavar="P…", help="Compare these later runs with PROFILES.")
+@click.option("--baseline", metavar="NAME", help="Compare with this row, profile or platform.")
 @format_options
 @click.option("--wide", is_flag=True, help="Show every column and every note.")
 @click.option(
@@ -85,17 +75,11 @@ class CompareCommand(click.Command):
     help="Compare step times (whole time over steps), or the median latency of single steps.",
 )
 @click.option("--all-cycles", is_flag=True, help="Also count cycles that other programs disturbed.")
-@click.option(
-    "--table", "table_name", metavar="SUITE", help="Print the table that SUITE defines, beside published figures."
-)
+@click.option("--table", "table_name", metavar="SUITE", help="Print the table that SUITE defines.")
 @METER
 @price_options
-@click.option(
-    "--force", is_flag=True, help="Also compare cells that answer different questions; their rows are marked (forced)."
-)
-@click.option(
-    "--why", is_flag=True, help="Explain the numbers: the findings of one run, or the differences between several runs."
-)
+@click.option("--force", is_flag=True, help="Compare incompatible cells, too; their rows say (forced).")
+@click.option("--why", is_flag=True, help="Explain the numbers: findings of one run, differences between several.")
 def compare(
     *,
     profiles: tuple[Path, ...],
@@ -154,13 +138,8 @@ def compare(
     if why:
         report = why_report(comparison, allowed_pct)
     else:
-        report = comparison_report(
-            comparison,
-            framework_titles(),
-            wide=wide,
-            allowed_pct=allowed_pct,
-            file=None if after or before[1:] else before[0],
-        )
+        file = None if after or before[1:] else before[0]
+        report = comparison_report(comparison, framework_titles(), wide=wide, allowed_pct=allowed_pct, file=file)
     print_report(report, format_name)
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
 

@@ -134,16 +134,16 @@ def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Repo
 
 def _findings(comparison: Comparison) -> tuple[list[Table], list[dict[str, object]]]:
     """Return the findings of each group, those of the machine first, as tables and as records."""
-    by_title = {"All groups": _machine_wide(comparison)}
-    by_title |= {" · ".join(group.title): explanations(group) for group in comparison.groups}
+    of_groups = [(" · ".join(group.title), explanations(group)) for group in comparison.groups]
+    titled = [("All groups", _machine_wide(comparison)), *of_groups]
     tables = [
         plain_table(title, ("", ""), [row for line in lines for row in _rows(line.rule, line.evidence, line.remedy)])
-        for title, lines in by_title.items()
+        for title, lines in titled
         if lines
     ]
     if not tables:
         tables = [Table("Findings", (Column(""),), (), sentences=["No rule of the audit explains these numbers."])]
-    return tables, [{"group": title, **line._asdict()} for title, lines in by_title.items() for line in lines]
+    return tables, [{"group": title, **line._asdict()} for title, lines in titled for line in lines]
 
 
 def _rows(name: str, words: str, more: str | None) -> list[list[str]]:
