@@ -52,7 +52,7 @@ def locked_version(lock: Path) -> str:
     """The version of torch that `lock` pins."""
     pin = re.search(r"^torch==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE)
     if not pin:
-        raise NotCpuError(f"{lock} pins no torch: make lock writes it")
+        raise NotCpuError(f"{lock} does not pin torch; run make lock")
     return pin.group(1)
 
 
@@ -100,15 +100,15 @@ def choose(version: str, index: str) -> tuple[str, ...]:
             sys.stderr.write(f"steadykit: no torch {version} from {where}\n")
         elif offer.accelerator_packages:
             raise NotCpuError(
-                f"{offer.url} is no CPU build of torch (it needs {', '.join(offer.accelerator_packages)}): "
+                f"{offer.url} is not a CPU build of torch (it needs {', '.join(offer.accelerator_packages)}); "
                 "set TORCH_INDEX to an index of CPU builds"
             )
         else:
             sys.stderr.write(f"steadykit: torch {offer.version} is a CPU build: {offer.url}\n")
             return source
     raise NotCpuError(
-        f"no torch {version} for this Python ({sys.version_info.major}.{sys.version_info.minor}) was found: set "
-        "TORCH_INDEX to an index of CPU builds that this machine reaches, or PYTHON to another Python"
+        f"found no torch {version} for this Python ({sys.version_info.major}.{sys.version_info.minor}); set "
+        "TORCH_INDEX to an index of CPU builds that this machine can reach, or PYTHON to another Python"
     )
 
 
@@ -121,7 +121,7 @@ def check_installed(version: str) -> bool:
     facts = runpy.run_path(str(Path(spec.origin).with_name("version.py")))  # torch itself takes seconds to import
     built_for = [name for name in ("cuda", "hip", "xpu") if facts.get(name)]
     if built_for:
-        raise NotCpuError(f"the torch installed is a build for {built_for[0]}: make clean, then make again")
+        raise NotCpuError(f"the installed torch is a build for {built_for[0]}; run make clean, then make again")
     return str(facts["__version__"]).split("+")[0] == version
 
 

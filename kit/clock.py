@@ -22,7 +22,7 @@ try:
     from kit._clock import ffi, lib
     from kit._stamp import StampBuffer
 except ImportError as error:
-    raise ImportError(f"kit's native clock is not built: run `make setup` or `pip install -e .` ({error})") from error
+    raise ImportError(f"kit's native clock is not built; run `make setup` or `pip install -e .` ({error})") from error
 
 
 # The kernel watches its clocks and falls back from one that misbehaves: *current* is its verdict, available is not.
@@ -103,7 +103,7 @@ def choose_source(
     if why_not is None and wanted != "monotonic_raw":
         return wanted, f"trusted: {_grounds(wanted)}"
     if preference not in ("auto", "monotonic_raw"):
-        raise ClockError(f"{wanted} is not trusted: {why_not}; use monotonic_raw")
+        raise ClockError(f"the clock {wanted} is not reliable here: {why_not}; use --clock monotonic_raw")
     why_not = why_untrusted(counter, clocksource_file)
     beside = f"{counter} is not trusted: {why_not}" if why_not else f"{counter} is trusted too, and was not asked for"
     return "monotonic_raw", f"nanoseconds as the kernel keeps them; {beside}"

@@ -119,7 +119,7 @@ def test_tsc_is_refused_where_the_kernel_does_not_use_it(tmp_path, content, why)
         path.write_text(content)
     with pytest.raises(clock.ClockError) as raised:
         clock.choose_source("tsc", clocksource_file=path)
-    assert str(raised.value).startswith(f"tsc is not trusted: {why}")
+    assert str(raised.value).startswith(f"the clock tsc is not reliable here: {why}")
     assert "\n" not in str(raised.value)
     source, reason = clock.choose_source("auto", clocksource_file=path)
     assert source == "monotonic_raw"
@@ -131,7 +131,7 @@ def test_tsc_is_refused_where_the_kernel_does_not_use_it(tmp_path, content, why)
 @pytest.mark.parametrize(
     ("source", "line"),
     [
-        (ELSEWHERE[0], f"{ELSEWHERE[0]} is not trusted: this processor has no {ELSEWHERE[0]}"),
+        (ELSEWHERE[0], f"the clock {ELSEWHERE[0]} is not reliable here: this processor has no {ELSEWHERE[0]}"),
         ("sundial", "choose auto, monotonic_raw, tsc, cntvct"),
     ],
 )
@@ -153,4 +153,4 @@ def test_without_the_extension_the_import_says_what_to_do(tmp_path):
     ran = subprocess.run([sys.executable, "-c", hide], capture_output=True, text=True, check=False, cwd=tmp_path)
     last = ran.stderr.strip().splitlines()[-1]
     assert ran.returncode == 1
-    assert last.startswith("ImportError: kit's native clock is not built: run `make setup` or `pip install -e .`")
+    assert last.startswith("ImportError: kit's native clock is not built; run `make setup` or `pip install -e .`")

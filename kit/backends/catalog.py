@@ -44,7 +44,7 @@ def load(name: str) -> Backend:
         BackendError: no such backend, or its framework (or a part of it) is not installed.
     """
     if name not in CATALOG:
-        raise BackendError(f"no backend is called {name!r}; choose from: {', '.join(FRAMEWORKS)}")
+        raise BackendError(f"no backend {name!r}; choose from {', '.join(FRAMEWORKS)}")
     entry = CATALOG[name]
     for variable, value in {**entry.environment, **({} if keeps_defaults() else entry.sharing)}.items():
         os.environ.setdefault(variable, value)

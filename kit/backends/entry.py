@@ -48,4 +48,4 @@ class BackendEntry(NamedTuple):
 
     def untranslated(self, layer: object) -> BackendError:
         """Return the error of a backend that has no translation of a kind of layer."""
-        return BackendError(f"{self.title} cannot run the layer {type(layer).__name__} here: it has no translation yet")
+        return BackendError(f"{self.title} cannot run the layer {type(layer).__name__}: it has no translation; add one")

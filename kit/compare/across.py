@@ -68,7 +68,7 @@ def compare_runs(
     if platforms:
         runs, against = on_platforms(runs), on_platforms(against)
     elif len(everyone) < 2:  # noqa: PLR2004 - one and another
-        raise NotComparableError(f"{everyone[0].label} is the only run: it was given more than once; give another")
+        raise NotComparableError(f"{everyone[0].label} was given more than once and is the only run; give another")
     base, later = platforms_of([*runs, *against], baseline) if platforms else sides_of(runs, against, baseline)
     differing = {
         (side.label, key): _cell_mismatches(base, side, key)

@@ -79,7 +79,7 @@ def refusal(mismatch: Mismatch) -> KitError:
     option = FACTS[mismatch.kind].option.format(value=base_value)
     alike = f"measure both with {option}" if option else "measure both alike"
     return NotComparableError(
-        f"no common cell can be compared: {mismatch.kind.replace('_', ' ')} {value} in {labels[0]}, "
+        f"no common cell can be compared: {mismatch.kind.replace('_', ' ')} is {value} in {labels[0]} and "
         f"{base_value} in {others[0]}; {alike}, or compare them anyway with --force"
     )
 

@@ -75,13 +75,13 @@ class Meter:
         """
         hardware = profile.identity.hardware_sha256
         if self._hardware not in (None, hardware):
-            raise KitError(f"--meter {self._file} is of one machine, and {label} is of another than those before it")
+            raise KitError(f"--meter {self._file} fits one machine, and {label} is from another; leave one out")
         clocks, readings = _clocks(label, profile.state), self._readings
         begin_ns, end_ns = clocks.utc_ns
         first, last = np.searchsorted(readings.utc_ns, clocks.utc_ns)
         if first == last:
             spans = _span(begin_ns, end_ns), _span(int(readings.utc_ns[0]), int(readings.utc_ns[-1]))
-            raise KitError(f"{self._file} has no reading of {label}: the run is of {spans[0]}, the file of {spans[1]}")
+            raise KitError(f"{self._file} has no reading in {label}: the run is of {spans[0]}, the file of {spans[1]}")
         inside = slice(max(0, int(first) - 1), int(last) + 1)
         spacing_ns = readings.spacing_ns
         series = _Series(
@@ -157,8 +157,8 @@ def _clocks(label: str, span: StateSpan) -> Clocks:
     before, after = span.before, span.after
     if after is None or before.raw_ns is None or after.raw_ns is None:
         raise KitError(
-            f"{label}: --meter needs UTC beside the run's own clock at both ends of the run, as profiles have it from "
-            f"schema 2.5 on; measure it again"
+            f"{label}: --meter needs the UTC time at both ends of the run, which profiles record since schema 2.5; "
+            "measure it again"
         )
     utc_ns, raw_ns = (_utc_ns(before), _utc_ns(after)), (before.raw_ns, after.raw_ns)
     widths_ns = (before.raw_width_ns or 0) + (after.raw_width_ns or 0) + 2 * TAKEN_NS

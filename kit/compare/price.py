@@ -40,11 +40,11 @@ def priced(comparison: Comparison, prices: Prices) -> Comparison:
     rows = [row for group in comparison.groups for row in group.rows]
     known = dict.fromkeys(name for row in rows for name in _names(row))
     for name in (name for given in prices for name in given if name not in (EVERY, *known)):
-        raise KitError(f"a price names {name!r}, which is no side, profile or device here: {', '.join(known)}")
+        raise KitError(f"a price names {name!r}, which is no side, profile or device; choose from {', '.join(known)}")
     if prices.kwh and all(
         row.numbers.energy_per_sample_j is None for row in rows if _price(prices.kwh, row) is not None
     ):
-        raise KitError("--price-kwh needs joules, and none were measured: `kit doctor` names the sensors; --meter FILE")
+        raise KitError("--price-kwh needs joules, but none were measured; see `kit doctor`, or give --meter FILE")
     groups = [
         replace(group, rows=[replace(row, cost=_cost(row, prices)) for row in group.rows])
         for group in comparison.groups

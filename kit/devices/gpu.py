@@ -86,7 +86,7 @@ class Gpu(Device):
             return {VISIBLE: str(rank)}
         entries = _entries(given)
         if rank >= len(entries):
-            raise KitError(f"rank {rank} has no gpu: {VISIBLE}={given} shows {len(entries)}; give fewer --devices")
+            raise KitError(f"rank {rank} has no GPU: {VISIBLE}={given} shows {len(entries)}; give fewer --devices")
         return {VISIBLE: entries[rank]}
 
     def cpus_near(self, count: int, environment: Mapping[str, str]) -> list[set[int]]:
@@ -104,7 +104,7 @@ class Gpu(Device):
         given = environment.get(VISIBLE)
         if given is not None and len(entries := _entries(given)) < count:
             raise KitError(
-                f"--devices {count}: {VISIBLE}={given} shows {len(entries)} gpu; name more in it, or give fewer"
+                f"--devices {count}: {VISIBLE}={given} shows only {len(entries)} GPU; name more in it, or give fewer"
             )
 
     def why_missing(self, dev: Path = DEV) -> Reason | None:

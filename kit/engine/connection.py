@@ -52,8 +52,8 @@ def _client(address: dict[str, Any]) -> docker.DockerClient:
     url = address["base_url"]
     if url.startswith(SSH):
         raise EngineError(
-            f"{url}: an engine of another machine, which shares no folder with this one; run `kit launch` there "
-            f"(`ssh {url.removeprefix(SSH).partition('/')[0]} kit launch …`), or `kit fleet` on several"
+            f"{url}: this engine is on another machine, which shares no folder with this one; run `kit launch` there "
+            f"(`ssh {url.removeprefix(SSH).partition('/')[0]} kit launch …`), or use `kit fleet`"
         )
     try:
         client = docker.DockerClient(**address, timeout=TIMEOUT_S)
@@ -63,16 +63,16 @@ def _client(address: dict[str, Any]) -> docker.DockerClient:
     except (docker.errors.DockerException, OSError) as error:
         if "Permission denied" in str(error):
             raise EngineError(
-                f"{url}: no permission for this user; join the group docker (`sudo usermod -aG docker $USER`, then log "
-                "in anew), or use a rootless engine"
+                f"{url}: this user has no permission; join the group docker (`sudo usermod -aG docker $USER`, then log "
+                "in again), or use a rootless engine"
             ) from None
         raise EngineError(
-            f"{url}: no Docker engine answers; start it, choose another by DOCKER_HOST or DOCKER_CONTEXT, or install "
+            f"{url}: no Docker engine answers; start it, choose another with DOCKER_HOST or DOCKER_CONTEXT, or install "
             "Podman, which needs no root"
         ) from None
     if version < API_MIN:
         need = ".".join(map(str, API_MIN))
-        raise EngineError(f"{url}: the engine is too old: API {need} is needed; install Docker 19.03 or later there")
+        raise EngineError(f"{url}: the engine is too old, as API {need} is needed; install Docker 19.03 or later there")
     return client
 
 
@@ -85,7 +85,7 @@ def local_engine() -> docker.DockerClient:
     url = engine_address()["base_url"]
     if not url.startswith("unix://"):
         raise EngineError(
-            f"{url}: images take turns on this machine only; unset DOCKER_HOST and use this machine's own engine "
+            f"{url}: image variants need an engine on this machine; unset DOCKER_HOST and use this machine's engine "
             "(`docker context use default`), or run `kit run` there"
         )
     return connect()
@@ -101,7 +101,7 @@ def _engine(engine: str | None) -> str | None:
     """Return the engine that was chosen by the option or the variable."""
     engine = engine or os.environ.get(ENGINE) or None
     if engine not in (None, *ENGINES):
-        raise EngineError(f"{ENGINE}={engine}: no engine; give {' or '.join(ENGINES)}")
+        raise EngineError(f"{ENGINE}={engine} is not an engine; give {' or '.join(ENGINES)}")
     return engine
 
 
@@ -121,7 +121,7 @@ def engine_address(engine: str | None = None) -> dict[str, Any]:
 
     if named := os.environ.get("DOCKER_HOST"):
         if not named.startswith((*SCHEMES, SSH)):
-            raise EngineError(f"DOCKER_HOST={named}: not an engine's address; give unix:///path or tcp://node:2376")
+            raise EngineError(f"DOCKER_HOST={named} is not an engine's address; give unix:///path or tcp://node:2376")
         return dict(kwargs_from_env({**os.environ, "DOCKER_HOST": named}))
     chosen = os.environ.get("DOCKER_CONTEXT")
     try:
@@ -132,5 +132,5 @@ def engine_address(engine: str | None = None) -> dict[str, Any]:
             f"the current Docker context cannot be read ({error}); choose one with `docker context use`"
         ) from None
     if is_unknown:
-        raise EngineError(f"DOCKER_CONTEXT: there is no context {chosen}; `docker context ls` lists them")
+        raise EngineError(f"DOCKER_CONTEXT={chosen} does not exist; `docker context ls` lists the contexts")
     return {"base_url": DEFAULT_SOCKET, **address}

@@ -114,7 +114,7 @@ class Container:
                 out_of_memory |= event["Action"] == "oom"
         except Exception:  # requests, urllib3 and http.client each have their own for a connection that has ended
             pass
-        raise EngineError("the engine has stopped, or the connection to it broke, while the container ran")
+        raise EngineError("the engine stopped, or the connection to it broke, while the container ran")
 
     def close(self) -> None:
         """Remove the container, running or not."""

@@ -116,7 +116,7 @@ def container_options(run: ContainerRun, usable: Sequence[int]) -> ContainerOpti
         EngineError: more CPUs are wanted than there are.
     """
     if run.cpus is not None and run.cpus > len(usable):
-        raise EngineError(f"--cpus {run.cpus}: only {len(usable)} can be used; give no more, or leave out --cpus")
+        raise EngineError(f"--cpus {run.cpus}: only {len(usable)} are usable; give fewer, or leave out --cpus")
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     environment |= {POWERCAP_ROOT: POWERCAP.inside} if run.rapl else {}
     return ContainerOptions(

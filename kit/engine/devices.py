@@ -36,8 +36,8 @@ def with_devices(client: docker.DockerClient | None, target: str, options: Conta
     version = podman_version(client) if client else None
     if needs.gpus and version and version < CDI_PODMAN_MIN:
         raise EngineError(
-            f"Podman {'.'.join(map(str, version))}: gives GPUs by its socket since 5.4; install that, or run what "
-            f"`kit launch {target} --engine podman --print` prints"
+            f"Podman {'.'.join(map(str, version))} gives no GPUs through its socket; install Podman 5.4 or later, or "
+            f"run the command that `kit launch {target} --engine podman --print` prints"
         )
     # Podman says nothing of its own about devices: they come by the Container Device Interface, or not.
     if client and not version and needs.why_not and (why := needs.why_not(client.info())):

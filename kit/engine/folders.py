@@ -32,15 +32,15 @@ def with_folders(options: ContainerOptions, out: str | None, files: Iterable[Pat
     target = Path(os.path.abspath(out or "."))  # noqa: PTH100 - with its links: what was typed is to be found inside
     folder = target if target.is_dir() else target.parent
     if not folder.is_dir():
-        raise EngineError(f"{folder}: no such folder; create it, or choose another --out")
+        raise EngineError(f"{folder}: the folder does not exist; create it, or choose another --out")
     if not os.access(folder, os.W_OK):
-        raise EngineError(f"{folder}: not writable by you; choose another --out")
+        raise EngineError(f"{folder}: you cannot write to this folder; choose another --out")
     data, variables = data_bind()
     read = sorted({Path(os.path.abspath(file)).parent for file in files} - {folder})  # noqa: PTH100
     binds = [*data, *map(_at_same_path, read), _at_same_path(folder, writable=True)]
     for bind in binds:
         if bind.inside in NOT_MOUNTED_AT:
-            raise EngineError(f"{bind.inside}: a container has its own; keep profile, suites and programs elsewhere")
+            raise EngineError(f"{bind.inside}: a container has its own folder there; keep your files elsewhere")
     return options._replace(
         user=f"{os.getuid()}:{os.getgid()}",
         workdir=str(Path.cwd()),

@@ -79,7 +79,7 @@ def find_or_build(client: docker.DockerClient, target: str) -> Image:
     if not (CHECKOUT / f"Dockerfile.{target}").is_file():
         other = image and f"another version ({image.labels.get(VERSION_LABEL)}, not {__version__}) of"
         raise EngineError(
-            f"the engine has {other or 'no image'} {name}, and no Dockerfile.{target} is here to build it from; "
+            f"the engine has {other or 'no image'} {name}, and there is no Dockerfile.{target} to build it from; "
             f"run `make image-{target}` in a checkout, or name an image with --image"
         )
     environment = {**os.environ, "DOCKER": "podman"} if podman_version(client) else {**os.environ}
@@ -87,8 +87,8 @@ def find_or_build(client: docker.DockerClient, target: str) -> Image:
     if built.returncode or (built_image := find_image(client, name)) is None:
         old = f"; --image {name} measures in the one of another revision that is there" if image else ""
         raise EngineError(
-            f"Dockerfile.{target} could not be built, as the lines above say; where the base image or the packages "
-            f"cannot be reached, give make BASE_IMAGE=… or load a built image with `docker load`{old}"
+            f"Dockerfile.{target} could not be built, see the lines above; if the base image or the packages cannot be "
+            f"reached, give make BASE_IMAGE=… or load a built image with `docker load`{old}"
         )
     return built_image
 
@@ -123,7 +123,7 @@ def ask(
             for output in outputs:
                 (errors if output.is_error else answer).extend(output.data)
             if time.monotonic() > deadline:
-                raise EngineError(f"image {image}: {command[0]} has not ended within {ASK_TIMEOUT_S:.0f} s")
+                raise EngineError(f"image {image}: {command[0]} did not end within {ASK_TIMEOUT_S:.0f} s")
         status = container.wait().status
     if status:
         last = (errors.decode(errors="replace").strip().splitlines() or ["no message"])[-1]

@@ -34,7 +34,7 @@ def for_kind(client: docker.DockerClient, options: ContainerOptions) -> Containe
     is_rootless = bool(info.get("Rootless")) or "name=rootless" in (info.get("SecurityOptions") or ())
     if options.memory and is_rootless and not _limits_memory(client, info, is_podman):
         raise EngineError(
-            f"--memory {options.memory}: this rootless engine has no memory controller; leave it out, or have root "
+            f"--memory {options.memory}: this rootless engine has no memory controller; leave it out, or let root "
             "add Delegate=memory to the unit user@.service (control groups version 2)"
         )
     return options._replace(engine="podman" if is_podman else "docker", is_rootless=is_rootless)

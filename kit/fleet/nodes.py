@@ -38,7 +38,7 @@ def slurm_nodes(partition: str | None, wanted: str | None) -> tuple[str, list[Fl
     default = next((line.partition("|")[0] for line in lines if line.endswith("*")), None)
     chosen = partition or default or next(iter(partitions), "")
     if chosen not in partitions:
-        raise KitError(f"--partition {chosen!r}: Slurm has none of that name; choose from {', '.join(partitions)}")
+        raise KitError(f"--partition {chosen!r}: Slurm has no such partition; choose from {', '.join(partitions)}")
     rows = [line.split("|", 2) for line in _sinfo("-N", "-p", chosen, "-o", "%N|%T|%E")]
     nodes = {name: FleetNode(name, state, "" if why == "none" else why) for name, state, why in rows}
     if wanted is not None:
@@ -48,7 +48,7 @@ def slurm_nodes(partition: str | None, wanted: str | None) -> tuple[str, list[Fl
             raise KitError(f"--nodes: {', '.join(missing)}: not in partition {chosen}; it has {_some(list(nodes))}")
         nodes = {name: nodes[name] for name in names}
     if not nodes:
-        raise KitError(f"--partition {chosen}: it has no nodes")
+        raise KitError(f"--partition {chosen} has no nodes; choose another")
     return chosen, list(nodes.values())
 
 
@@ -63,10 +63,10 @@ def _sinfo(*options: str) -> list[str]:
 def _command(name: str, *words: str) -> list[str]:
     if shutil.which(name) is None:
         raise KitError(
-            f"{name}: not found: no Slurm here; run where its commands are, or give --scheduler ssh or local"
+            f"{name} was not found: this machine has no Slurm; run on one that has, or give --scheduler ssh or local"
         )
     done = subprocess.run([name, *words], capture_output=True, text=True, check=False)
     if done.returncode:
         errors = done.stderr.strip().splitlines()
-        raise KitError(f"{name}: {errors[-1] if errors else f'ended with {done.returncode}'}; see that slurmctld runs")
+        raise KitError(f"{name}: {errors[-1] if errors else f'ended with {done.returncode}'}; is slurmctld running?")
     return done.stdout.splitlines()

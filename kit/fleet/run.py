@@ -46,7 +46,8 @@ class InterruptedFleetError(KitError):
 def check_reframe() -> None:
     """Raise a KitError where ReFrame is not installed."""
     if find_spec("reframe") is None:
-        raise KitError("ReFrame, which starts the jobs, is not installed: pip install 'steadykit[fleet]'")
+        remedy = "pip install 'steadykit[fleet]', or in a checkout pip install '.[fleet]'"
+        raise KitError(f"ReFrame, which starts the jobs, is not installed; {remedy}")
 
 
 def nodes_left(plan: FleetPlan, *, resume: bool) -> list[str]:
@@ -54,11 +55,11 @@ def nodes_left(plan: FleetPlan, *, resume: bool) -> list[str]:
     begun = [node for node in plan.nodes if plan.profile(node).exists() or plan.rounds(node).exists()]
     if begun and not resume:
         there = plan.profile(begun[0])
-        raise KitError(f"{there}: is there already; --resume measures what is missing, or choose another --out")
+        raise KitError(f"{there}: this profile exists; --resume measures what is missing, or choose another --out")
     before = plan.hidden / "plan.json"
     if begun and before.is_file() and (arguments := read_plan(str(before)).arguments) != plan.arguments:
         raise KitError(
-            f"{plan.folder}: begun with `{shlex.join(arguments)}`; resume with the same, or choose another --out"
+            f"{plan.folder}: this fleet began with `{shlex.join(arguments)}`; resume with that, or choose another --out"
         )
     return [node for node in plan.nodes if not is_whole(plan, node)]
 
@@ -87,7 +88,7 @@ def measure(plan: FleetPlan, retries: int, on_progress: Callable[[int], None]) -
         write_atomically(plan.hidden / "site.py", f"site_configuration = {site_settings(plan)!r}\n".encode())
         output = log.open("w")
     except OSError as error:
-        raise KitError(f"{plan.folder}: cannot be written: {error.strerror}; choose another --out") from None
+        raise KitError(f"{plan.folder} cannot be written: {error.strerror}; choose another --out") from None
     words = ["-C", str(plan.hidden / "site.py"), "-c", str(CHECK), "--system", SYSTEM, "--prefix", str(plan.hidden)]
     words += ["--nocolor", "--keep-stage-files", "--report-file", str(report), "--max-retries", str(retries), "--run"]
     environment = {**os.environ, FLEET_PLAN: str(plan.hidden / "plan.json")}
@@ -98,10 +99,10 @@ def measure(plan: FleetPlan, retries: int, on_progress: Callable[[int], None]) -
         _wait(process, plan, on_progress)
     cases = _cases(report)
     if not cases and shutil.disk_usage(plan.folder).free < REPORT_B:
-        raise KitError(f"{plan.folder}: no space is left; make room, then give --resume")
+        raise KitError(f"{plan.folder}: the disk is full; make room, then give --resume")
     if not cases:
         errors = [line for line in log.read_text(errors="replace").splitlines() if "ERROR" in line.upper()]
-        raise KitError(f"ReFrame began no job: {errors[0] if errors else 'no reason given'} ({log})")
+        raise KitError(f"ReFrame started no job: {errors[0] if errors else 'no reason given'} ({log})")
     return {node: _why(cases.get(node, {})) for node in plan.nodes if not is_whole(plan, node)}
 
 
@@ -117,7 +118,7 @@ def _wait(process: subprocess.Popen[bytes], plan: FleetPlan, on_progress: Callab
                 on_progress(measured := now)
     except KeyboardInterrupt:
         process.wait()
-        raise InterruptedFleetError("interrupted; what was finished is kept, and --resume goes on") from None
+        raise InterruptedFleetError("interrupted; finished profiles are saved, and --resume continues") from None
 
 
 def _cases(report: Path) -> dict[str, dict[str, Any]]:
@@ -142,7 +143,7 @@ def _why(case: dict[str, Any]) -> Reason:
         return reason("node_time_limit")
     lines = OUR_LINE.findall(output) or [line for line in output.splitlines() if line.strip()]
     line = lines[-1] if lines else failed
-    return reason("node_failed", line=RESUMED_ALONE.sub("; --resume goes on", line))
+    return reason("node_failed", line=RESUMED_ALONE.sub("; --resume continues", line))
 
 
 def _output(case: dict[str, Any]) -> str:

@@ -98,14 +98,14 @@ def read_meter(file: Path) -> MeterReadings:
                 parts.append((utc_ns[is_read], values[is_read] * columns.factor))
                 last_ns, first_line = utc_ns[-1:], first_line + len(part)
     except OSError as error:
-        raise MeterFileError(f"{file}: cannot be read: {error.strerror}") from None
+        raise MeterFileError(f"{file} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise MeterFileError(f"{file}: {error}") from None
     except _LineError as error:
         raise MeterFileError(f"{file}: line {first_line + error.place}: {error}") from None
     utc_ns, values = (np.concatenate(of) for of in zip(*parts, strict=True))
     if utc_ns.size < 2:  # noqa: PLR2004 - energy is of the time between two
-        raise MeterFileError(f"{file}: fewer than two readings; it has to hold a header, and a line for each reading")
+        raise MeterFileError(f"{file}: fewer than two readings; the file needs a header, and a line for each reading")
     return MeterReadings(utc_ns, values, columns.is_counter)
 
 
@@ -116,7 +116,7 @@ def _columns(header: str) -> Columns:
         ValueError: there are none, or too many.
     """
     if not header.strip():
-        raise ValueError("it is empty; give a CSV file with a header, as time,power_w")
+        raise ValueError("the file is empty; give a CSV file with a header, such as time,power_w")
     delimiter = max(",;\t", key=header.count)
     titles = [title.strip().strip('"') for title in header.strip().split(delimiter)]
     words = [re.findall(r"[a-z]+", title.lower().replace("µ", "u")) for title in titles]
@@ -128,7 +128,7 @@ def _columns(header: str) -> Columns:
     of_value = powers or energies
     if not times or not of_value:
         lacking = "watts, joules or Wh" if times else "time"
-        raise ValueError(f"no column of {lacking} in its header {header.strip()[:80]!r}; name them as time,power_w")
+        raise ValueError(f"no column of {lacking} in the header {header.strip()[:80]!r}; name them as time,power_w")
     if len(of_value) > 1:
         listed = ", ".join(titles[place] for place in of_value)
         raise ValueError(f"several columns could be the machine's: {listed}; keep one of them")
@@ -160,28 +160,26 @@ def _readings(
         )
     except ValueError:
         short = (place for place, line in enumerate(part) if line.count(columns.delimiter) < max(used))
-        raise _LineError(
-            next(short, 0), "it has fewer columns than the header, or a quote that is not closed"
-        ) from None
+        raise _LineError(next(short, 0), "it has fewer columns than the header, or an open quote") from None
     utc_ns = _times(texts["time"], columns) if texts.size else last_ns[:0]
     values = _values(texts["value"], columns)
     back = np.flatnonzero(np.diff(utc_ns, prepend=last_ns) <= 0)
     if back.size:
         place = int(back[0]) + 1 - last_ns.size
-        raise _LineError(place, "its time is not after that of the line before; sort by time, each time once")
+        raise _LineError(place, "its time is not later than that of the previous line; sort by time, each time once")
     return utc_ns, values
 
 
 def _times(texts: Texts, columns: Columns) -> NDArray[np.int64]:
     """Return the nanoseconds since 1970."""
     if not re.fullmatch(rb"[0-9.eE+]+", texts[0]):
-        return _parsed(texts, _of_iso, "no time of ISO 8601, as 2026-01-01T12:00:00+01:00")
+        return _parsed(texts, _of_iso, "not a time in ISO 8601, such as 2026-01-01T12:00:00+01:00")
     units: NDArray[np.float64] = _parsed(
-        texts, lambda cells: cells.astype(np.float64), "no number, as in the lines before it"
+        texts, lambda cells: cells.astype(np.float64), "not a number, unlike the first line"
     )
     if columns.time_unit_ns == NS_PER_S and np.any(units > SECONDS_MAX):
         raise _LineError(
-            0, f"{_shown(texts[0])} are no Unix seconds; call the column time_ms where they are milliseconds"
+            0, f"{_shown(texts[0])} is too large for Unix seconds; for milliseconds name the column time_ms"
         )
     whole = np.floor(units)
     utc_ns: NDArray[np.int64] = whole.astype(np.int64) * columns.time_unit_ns
@@ -225,11 +223,11 @@ def _values(cells: Texts, columns: Columns) -> NDArray[np.float64]:
     if columns.delimiter != ",":
         cells = np.strings.replace(cells, b",", b".")
     cells = np.where(np.strings.str_len(np.strings.strip(cells)) == 0, b"nan", cells)
-    values: NDArray[np.float64] = _parsed(cells, lambda cells: cells.astype(np.float64), "no number")
+    values: NDArray[np.float64] = _parsed(cells, lambda cells: cells.astype(np.float64), "not a number")
     wrong = np.flatnonzero((values < 0) | np.isinf(values))
     if wrong.size:
         what = "joules" if columns.is_counter else "watts"
-        drawn = f"{_shown(cells[wrong[0]])} {what}: a machine draws 0 or more; leave out what was not read"
+        drawn = f"{_shown(cells[wrong[0]])} {what} is not possible; leave out what the meter did not read"
         raise _LineError(int(wrong[0]), drawn)
     return values
 

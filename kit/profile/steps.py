@@ -72,9 +72,9 @@ def read_steps(profile_path: Path, profile: Profile) -> dict[str, Steps]:
         data = path.read_bytes()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise ProfileError(f"{path}: cannot be read: {why}; keep it beside its profile") from None
+        raise ProfileError(f"{path} cannot be read: {why}; keep it next to its profile") from None
     if hashlib.sha256(data).hexdigest() != profile.sidecar.sha256:
-        raise ProfileError(f"{path}: its SHA-256 is not the one in {profile_path.name}; use the original file")
+        raise ProfileError(f"{path}: its SHA-256 differs from the one in {profile_path.name}; use the original file")
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             by_launch = {str(name): arrays[f"a{place}"] for place, name in enumerate(arrays["names"])}

@@ -67,17 +67,16 @@ def read_profile(path: Path) -> Profile:
         profile = msgspec.json.decode(data, type=Profile)
         intact = is_intact(data, profile.digest)
     except msgspec.ValidationError as error:
-        raise ProfileError(f"{path}: not a valid profile: {error}; run `kit run` to write one anew") from None
+        raise ProfileError(f"{path} is not a valid profile: {error}; write a new one with `kit run`") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if "truncated" in str(error):
             raise ProfileError(
-                f"{path}: truncated: the JSON ends after {len(data)} bytes; copy the file again, or take its original"
+                f"{path} is truncated: the JSON ends after {len(data)} bytes; copy the file again, or use the original"
             ) from None
-        raise ProfileError(f"{path}: not JSON: {error}; give a profile written by `kit run`") from None
+        raise ProfileError(f"{path} is not JSON: {error}; give a profile written by `kit run`") from None
     if not intact:
         raise ProfileError(
-            f"{path}: its digest does not match its contents: it was edited or damaged after it was written; "
-            "use the original file"
+            f"{path}: the digest does not match the content, so the file was edited or damaged; use the original file"
         )
     return profile
 
@@ -86,21 +85,21 @@ def _read(path: Path) -> bytes:
     try:
         size_b = path.stat().st_size
         if size_b > FILE_MAX_B:
-            raise ProfileError(f"{path}: {size_b:,} bytes are more than any profile has ({FILE_MAX_B:,})")
+            raise ProfileError(f"{path} has {size_b:,} bytes, more than any profile ({FILE_MAX_B:,}); give a profile")
         return path.read_bytes()
     except OSError as error:
-        raise ProfileError(f"{path}: cannot be read: {error.strerror}; give a profile written by `kit run`") from None
+        raise ProfileError(f"{path} cannot be read: {error.strerror}; give a profile written by `kit run`") from None
 
 
 def _check_schema(path: Path, schema: object) -> None:
     match = SCHEMA_PATTERN.fullmatch(schema) if isinstance(schema, str) else None
     if match is None:
-        raise ProfileError(f"{path}: JSON, but its `schema` is not {SCHEMA_NAME}; give a profile written by `kit run`")
+        raise ProfileError(f"{path} is JSON, but not of schema {SCHEMA_NAME}; give a profile written by `kit run`")
     readable = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.x"
     if int(match[1]) > SCHEMA_MAJOR:
-        raise ProfileError(f"{path}: schema {match[0]} is newer than {readable}, which this kit reads; upgrade it")
+        raise ProfileError(f"{path} has schema {match[0]}, newer than {readable} of this kit; upgrade the kit")
     if int(match[1]) < SCHEMA_MAJOR:
-        raise ProfileError(f"{path}: schema {match[0]} is older than {readable}, which this kit reads; measure anew")
+        raise ProfileError(f"{path} has schema {match[0]}, older than {readable} of this kit; measure again")
 
 
 def _sidecar_of(path: Path) -> str | None:

@@ -76,7 +76,7 @@ def unfinished_refusal(path: Path) -> ProfileError:
     folder = folder_of(path)
     removing = f"rm -r {shlex.quote(str(folder))}"
     return ProfileError(
-        f"{folder}: an unfinished run is kept there; resume it with `{resuming(path)}`, or remove it with `{removing}`"
+        f"{folder} holds an unfinished run; resume it with `{resuming(path)}`, or remove it with `{removing}`"
     )
 
 
@@ -105,7 +105,7 @@ class UnfinishedRun:
         except OSError as error:
             with suppress(OSError):
                 folder.rmdir()
-            raise ProfileError(f"{folder}: cannot be written: {error.strerror}; choose another --out") from None
+            raise ProfileError(f"{folder} cannot be written: {error.strerror}; choose another --out") from None
         return cls(path, plan, _locked(folder))
 
     @classmethod
@@ -123,13 +123,13 @@ class UnfinishedRun:
             raise ProfileError(
                 f"{path}: this run is complete; nothing is left to resume"
                 if path.exists()
-                else f"{path}: there is no such run to resume; leave out --resume to begin one"
+                else f"{path}: there is no unfinished run; leave out --resume to start one"
             ) from None
         except OSError as error:
-            raise ProfileError(f"{folder}: cannot be read: {error.strerror}; resume as the run's own user") from None
+            raise ProfileError(f"{folder} cannot be read: {error.strerror}; resume as the run's own user") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ProfileError(
-                f"{folder}: written by another version of the kit, or damaged ({error}); remove it to begin anew"
+                f"{folder} is damaged, or from another version of the kit ({error}); remove it to start again"
             ) from None
         return cls(path, plan, _locked(folder))
 
@@ -165,5 +165,5 @@ def _locked(folder: Path) -> int:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            raise ProfileError(f"{folder}: another kit run is writing it; wait until it ends, or end it") from None
+            raise ProfileError(f"{folder}: another kit run is writing here; wait until it ends, or stop it") from None
     return descriptor

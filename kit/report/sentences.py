@@ -46,12 +46,12 @@ def filled(templates: Templates, code: str, values: Mapping[str, Value]) -> str:
 
 
 REASONS: Templates = {
-    "node_state": "{state} in Slurm; not measured",
-    "node_state_why": "{state} in Slurm ({why}); not measured",
-    "node_time_limit": "its job was over the time limit; --resume goes on, with a longer --time-limit",
+    "node_state": "Slurm says {state}; not measured",
+    "node_state_why": "Slurm says {state} ({why}); not measured",
+    "node_time_limit": "its job exceeded the time limit; continue with --resume and a longer --time-limit",
     "node_failed": "{line}",
     "node_not_read": "{line}",
-    "node_not_measured": "published, not measured: there is nothing to judge",
+    "node_not_measured": "its profile holds published figures, no measurements",
     # Why a launch failed.
     "exception": "{type}: {message}",
     "program_raised": "{type}: {message} ({file}, line {line})",
@@ -61,38 +61,37 @@ REASONS: Templates = {
     "out_of_memory": "killed for lack of memory ({signal})",
     "signal": "killed by {signal}",
     "rank_exit": "ended with exit code {exit_code}",
-    "ranks_differ": "has {what} {there}, and rank 0 {here}",
+    "ranks_differ": "{what} is {there} here and {here} on rank 0",
     "exit_code": "ended with exit code {exit_code}: {message}",
-    "closed_its_pipes": "closed its pipes to the runner",
-    "protocol": "its answer is not this kit's: {message}",
+    "closed_its_pipes": "the worker closed its pipes to the runner",
+    "protocol": "the worker sent an invalid answer: {message}",
     "phase_timeout": "no answer within {limit_s}",
-    "does_not_stop": "not stopped within {limit_s} of SIGSTOP",
+    "does_not_stop": "it did not stop within {limit_s} of SIGSTOP",
     "shared_process_ended": "its process ended while it measured {cell}",
     # Turns, data, backends.
-    "lack_of_memory": "a further member needs {needed_b}, {available_b} are available",
-    "lack_of_device_memory": "{cell} ran out of its {share_pct} of the device's memory: alone it has all that members "
-    "may take",
-    "fit_runs_alone": "a fit runs alone from its first to its last step",
-    "board_held": "another process holds GPU {gpu}, which takes one at a time (nvidia-smi -i {gpu} lists it, and "
-    "-c DEFAULT lets several in)",
-    "several_hosts": "a member on several hosts cannot be stopped while others run",
-    "several_hosts_energy": "drawn on several hosts, of which one is sampled",
-    "exclusive_device": "only one process at a time may hold the {device}",
+    "lack_of_memory": "another worker needs {needed_b}, and {available_b} are available",
+    "lack_of_device_memory": "{cell} ran out of its {share_pct} of the device's memory; it runs alone to get all of it",
+    "fit_runs_alone": "a fit runs alone, from its first step to its last",
+    "board_held": "another process uses GPU {gpu}, which accepts only one (nvidia-smi -i {gpu} lists it; "
+    "-c DEFAULT allows several)",
+    "several_hosts": "a worker on several hosts cannot be paused while others run",
+    "several_hosts_energy": "it runs on several hosts, and only one is sampled",
+    "exclusive_device": "only one process at a time can use the {device}",
     "synthetic_data": "synthetic data has no accuracy",
     "download_failed": "{file} cannot be downloaded ({tried})",
-    "no_mirror": "{file} is not there, and no mirror is known that has it",
-    "data_not_mounted": "{data} is not in {folder}; on the host: `kit data fetch {data}`, and mount that folder, "
+    "no_mirror": "{file} is missing, and no known mirror has it",
+    "data_not_mounted": "{data} is not in {folder}; on the host run `kit data fetch {data}`, and mount the folder with "
     "-v ~/.cache/steadykit:/data:ro (`kit launch` mounts it)",
     "folder_not_writable": "{folder} cannot be written: {error}",
     "not_installed": "{backend} is not installed",
     "pool_threads_not_listed": "its thread pool does not list its threads",
     "eager": "eager mode compiles nothing",
-    "own_program": "a program compiles as it likes",
-    "threads_left_to_framework": "a variant sets variables for threads, and the framework tells no number",
-    "threads_hardly_ran": "its busiest thread ran for {busiest_ns} in its blocks: {needed_ns} are needed to tell",
-    "threads_by_environment": "set by environment variables, which its framework reads",
+    "own_program": "Steadykit cannot see what a user program compiles",
+    "threads_left_to_framework": "a variant sets thread variables, and the framework does not report its threads",
+    "threads_hardly_ran": "its busiest thread ran for only {busiest_ns} in its blocks; the count needs {needed_ns}",
+    "threads_by_environment": "environment variables set the number, and the framework reads them",
     "run_interrupted": "the run was interrupted before it",
-    "run_resumed": "the run was resumed: counters began anew",
+    "run_resumed": "the run was resumed, and counters started again",
     # Marks.
     "trending": "its ratio to the other cells changes by {change_pct} from the first to the last third of a round",
     "two_modes": "step time is bimodal: {fast_ns} and {slow_ns}",
@@ -107,18 +106,18 @@ REASONS: Templates = {
     "recompiled": "compiled again {count} times after the first step",
     "graph_breaks": "{count} graph breaks",
     # Why the hardware self-test could not check something.
-    "undecided": "undecided after {blocks} blocks in {taken_s}; about {needed_s} would decide it at this noise",
-    "not_seen_again": "beyond its limit in some of {looks} looks, not in all: something disturbed them",
-    "readings_lost": "{lost} of {readings} readings failed: the board went away",
-    "sensor_slower_than_load": "its response takes {period_s}, longer than loads of {load_s} show",
-    "no_step": "it did not follow the load: steps explain {explained_pct:.0f} % of its readings",
+    "undecided": "undecided after {blocks} blocks in {taken_s}; with this noise it needs about {needed_s}",
+    "not_seen_again": "beyond its limit in some of {looks} tries but not in all, so something disturbed them",
+    "readings_lost": "{lost} of {readings} readings failed: the device went away",
+    "sensor_slower_than_load": "its response takes {period_s}, too long for loads of {load_s}",
+    "no_step": "it did not follow the load: the load explains {explained_pct:.0f} % of its readings",
     "too_few_blocks": "too few blocks",
-    "own_programs_read_what_they_like": "which variables a program of one's own reads is not known",
+    "own_programs_read_what_they_like": "Steadykit cannot know which variables a user program reads",
     "no_number": "it gave no number",
-    "no_sensor": "no sensor of this board can be read",
-    "no_device_events": "the framework times nothing by the device's clock",
-    "no_energy_counter": "no board here has an energy counter",
-    "one_framework": "only one framework is here",
+    "no_sensor": "no sensor of this device can be read",
+    "no_device_events": "the framework does not time steps by the device's clock",
+    "no_energy_counter": "no device here has an energy counter",
+    "one_framework": "only one framework is installed",
     "value_did_not_change": "it did not change within {limit_s}",
     "process_ended": "its process ended",
     # What a rule of the audit lacks.
@@ -220,75 +219,75 @@ REASONS: Templates = {
     # Blank cells of a suite's own table.
     "not_measured": "not measured",
     "not_published": "not published",
-    "part_of_a_fit": "a part of a fit has no score (leave out --quick, or fit_steps)",
-    "computed_times": "≈ computed: all updates × the mean step of the part that was measured",
-    "one_epoch": "the first epoch is left out, and there was no other",
-    "no_classes": "it reconstructs its input and tells no classes apart",
-    "not_like_the_cpus": "not comparable with the CPU's: {kind} {value}, there {of_cpu}",
-    "gains_are_over_this": "gains are over this",
-    "no_cpu_to_gain_over": "no CPU's time to compare with",
+    "part_of_a_fit": "only part of the fit ran, so it has no score (leave out --quick or fit_steps)",
+    "computed_times": "≈ extrapolated: all updates × the mean step of the measured part",
+    "one_epoch": "the first epoch does not count, and there was no other",
+    "no_classes": "it reconstructs its input and has no classes",
+    "not_like_the_cpus": "not comparable with the CPU: {kind} is {value} here and {of_cpu} there",
+    "gains_are_over_this": "gains are relative to this",
+    "no_cpu_to_gain_over": "there is no CPU time to compare with",
     "same_run": "given more than once, counted once: {profiles}",
     # What a machine or a container does to measurements, and the remedy.
-    "no_quota": "none below the {cpus} usable; threads of a framework: {threads}",
-    "quota": "{limit:g} CPUs on {cpus}; threads of a framework: {threads}, as one more would be throttled; take the "
-    "quota away, and pin with taskset",
-    "quota_in_container": "{limit:g} CPUs on {cpus}; threads of a framework: {threads}, as one more would be "
-    "throttled; give --cpuset-cpus in place of --cpus",
-    "no_shared_cores": "each usable CPU is a core of its own, as far as is shown",
-    "shared_cores": "the {cpus} usable CPUs are {cores} cores: two threads share one; pin to one CPU of each core: "
-    "{first} (taskset -c, docker run --cpuset-cpus)",
+    "no_quota": "no quota below the {cpus} usable CPUs; each framework gets threads: {threads}",
+    "quota": "{limit:g} CPUs on {cpus}; each framework gets threads: {threads}, as one more would be throttled; remove "
+    "the quota, and pin with taskset",
+    "quota_in_container": "{limit:g} CPUs on {cpus}; each framework gets threads: {threads}, as one more would be "
+    "throttled; give --cpuset-cpus instead of --cpus",
+    "no_shared_cores": "no two usable CPUs share a core, as far as the system shows",
+    "shared_cores": "the {cpus} usable CPUs are {cores} cores, with two threads on one core; pin to one CPU of each "
+    "core: {first} (taskset -c, docker run --cpuset-cpus)",
     "memory_free": "{memory_b} free",
-    "memory_small": "{memory_b} free, and three frameworks together take about {needed_b}: members run "
-    "one after another where they do not fit; free some, or raise --memory",
+    "memory_small": "{memory_b} free, and three frameworks take about {needed_b}; workers that do not fit together run "
+    "one after another; free some, or raise --memory",
     "shm_enough": "{shm_b}",
-    "shm_small": "{shm_b}: programs whose data loaders have worker processes need more: --shm-size 1g",
+    "shm_small": "{shm_b}: user programs with data-loader processes need more; give --shm-size 1g",
     "disk_free": "{folder}: {free_b} free",
     "disk_small": "{folder}: {free_b} free; make room",
-    "folder_read_only": "{folder} is not writable: in a container mount one, -v $PWD/profiles:/profiles, and give "
-    "--user with its owner; else choose another --out",
-    "folder_in_container": "{folder} is in the container and goes with it: mount a folder, -v $PWD/profiles:/profiles",
+    "folder_read_only": "{folder} is not writable; choose another --out, or in a container mount a folder with "
+    "-v $PWD/profiles:/profiles and give --user with its owner",
+    "folder_in_container": "{folder} disappears with the container; mount a folder with -v $PWD/profiles:/profiles",
     "governor_fixed": "{governor}",
-    "governor_varies": "{governor}: frequencies follow the load; on the host: cpupower frequency-set -g performance",
+    "governor_varies": "{governor}: frequencies follow the load; on the host run cpupower frequency-set -g performance",
     "turbo_off": "off",
     "turbo_on": "on: frequencies follow temperature and the number of busy cores; to fix them, on the host write the "
     "other value to {switch}",
     "clocksource_fast": "{source}",
-    "clocksource_slow": "{source}: a stamp costs a microsecond and more; boot with a clocksource of tsc or kvm-clock",
+    "clocksource_slow": "{source}: reading the clock takes a microsecond or more; boot with clocksource tsc or "
+    "kvm-clock",
     "steal_low": "{steal_pct} of CPU time since boot",
-    "steal_high": "{steal_pct} of CPU time since boot: other guests of this host take it; take more rounds, or a "
-    "machine of your own",
-    "others_quiet": "others use {others_pct:.0f} % of the CPUs",
-    "others_now": "others use {others_pct:.0f} % of the CPUs ({who})",
-    "others_unseen": "others use {others_pct:.0f} % of the CPUs (none of their processes can be seen here)",
-    "others_now_remedy": "others use {others_pct:.0f} % of the CPUs ({who}); stop them, or let a run wait for that: "
+    "steal_high": "{steal_pct} of CPU time since boot went to other guests of this host; measure more rounds, or use "
+    "a dedicated machine",
+    "others_quiet": "other programs use {others_pct:.0f} % of the CPUs",
+    "others_now": "other programs use {others_pct:.0f} % of the CPUs ({who})",
+    "others_unseen": "other programs use {others_pct:.0f} % of the CPUs (their processes are not visible here)",
+    "others_now_remedy": "other programs use {others_pct:.0f} % of the CPUs ({who}); stop them, or wait for them with "
     "kit run --wait-for-quiet 300",
-    "others_unseen_remedy": "others use {others_pct:.0f} % of the CPUs (none of their processes can be seen here); let "
-    "a run wait until they stop: kit run --wait-for-quiet 300",
-    "others_unknown": "what others use of the CPUs is not counted here (/proc/stat)",
+    "others_unseen_remedy": "other programs use {others_pct:.0f} % of the CPUs (their processes are not visible here); "
+    "wait for them with kit run --wait-for-quiet 300",
+    "others_unknown": "this system does not count what other programs use of the CPUs (/proc/stat)",
     "pid_namespace_host": "the host's",
-    "pid_namespace_own": "its own: processes of others that use the CPUs or the GPU are not named; --pid host "
+    "pid_namespace_own": "its own, so Steadykit cannot name other programs that use the CPUs or the GPU; --pid host "
     "shows them",
     "compiler": "{name}",
-    "no_compiler": "none: torch.compile needs one on a CPU; install g++",
-    "tmp_noexec": "{folder} is mounted noexec: torch.compile runs what it builds there; give --tmpfs /tmp:exec",
-    "gpu_shared": "several processes may use it",
-    "gpu_exclusive": "one process at a time: members run one after another, and intervals are wider; "
+    "no_compiler": "none, and torch.compile needs one on a CPU; install g++",
+    "tmp_noexec": "{folder} is mounted noexec, and torch.compile runs what it builds there; give --tmpfs /tmp:exec",
+    "gpu_shared": "several processes can use it",
+    "gpu_exclusive": "one process at a time, so workers run one after another and intervals are wider; "
     "nvidia-smi -i {gpu:d} -c DEFAULT",
     "mig_off": "off",
-    "mig_on": "on: a slice is measured, and joules are the whole board's where there are any; nvidia-smi -i {gpu:d} "
-    "-mig 0",
+    "mig_on": "on: steps are of a slice, and joules of the whole GPU, if there are any; nvidia-smi -i {gpu:d} -mig 0",
     "persists": "on",
-    "persists_not": "off: the driver is loaded anew for each run; nvidia-smi -i {gpu:d} -pm 1",
+    "persists_not": "off: each run loads the driver again; nvidia-smi -i {gpu:d} -pm 1",
     "memlock_unlimited": "no limit",
-    "memlock_small": "limited: a TPU wants all that it maps locked; give --ulimit memlock=-1",
+    "memlock_small": "limited, and a TPU locks all the memory that it maps; give --ulimit memlock=-1",
     # What a machine or its sensors do not show: the obstacle, and what removes it.
     # Identity and state
     "not_shown": "{source} does not show it",
-    "interpreter_not_asked": "{python} could not be asked for its packages: {error}",
+    "interpreter_not_asked": "{python} did not list its packages: {error}",
     "libc_not_named": "the C library does not name itself (musl does not)",
     "no_governor": "no cpufreq driver here (usual in a virtual machine): the host sets the governor",
-    "no_throttle_count": "the kernel counts no thermal throttling here (it does on Intel, and not in virtual machines)",
-    "no_turbo_switch": "neither intel_pstate/no_turbo nor cpufreq/boost is there (usual in a virtual machine)",
+    "no_throttle_count": "the kernel counts no thermal throttling (it does on Intel, but not in virtual machines)",
+    "no_turbo_switch": "neither intel_pstate/no_turbo nor cpufreq/boost exists (usual in a virtual machine)",
     "no_thermometer": "the kernel shows no CPU thermometer (usual in a virtual machine)",
     "state_not_as_expected": "not readable: {error}",
     # Sensors

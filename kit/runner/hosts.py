@@ -29,10 +29,10 @@ def allocated_hosts(count: int) -> list[str]:
     try:
         done = subprocess.run(["scontrol", "show", "hostnames", nodes], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise KitError(f"scontrol: cannot tell the allocation's hosts: {error}; see that it is on PATH") from None
+        raise KitError(f"scontrol did not list the allocation's hosts: {error}; check that it is on PATH") from None
     names = done.stdout.split()
     if len(names) < count:
-        raise KitError(f"--hosts {count}: the allocation has {len(names)} ({nodes}); give no more, or more nodes to it")
+        raise KitError(f"--hosts {count}: the allocation has {len(names)} ({nodes}); give fewer, or allocate more")
     return [node, *(name for name in names if name != node)][:count]
 
 
@@ -41,8 +41,8 @@ def check_hosts(cells: Sequence[Cell], variants: Sequence[Variant], count: int) 
     if count > 1 and all(cell.devices == 1 for cell in cells):
         raise KitError(f"--hosts {count}: every cell has one device; give several, as --devices {count}")
     if count > 1 and any(variant.image for variant in variants):
-        raise KitError(f"--hosts {count}: an image as a variant runs on one host alone; leave one of the two out")
+        raise KitError(f"--hosts {count}: an image variant runs on only one host; leave out --hosts or the image")
     for devices in {cell.devices for cell in cells}:
         if devices % min(devices, count):
-            raise KitError(f"--devices {devices}: cannot be divided over {count} hosts; give a multiple of {count}")
+            raise KitError(f"--devices {devices} cannot be divided over {count} hosts; give a multiple of {count}")
     allocated_hosts(count)

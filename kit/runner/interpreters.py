@@ -53,17 +53,17 @@ def find_backend(backend: str, variant: Variant = DEFAULT, *, devices: bool = Fa
     except subprocess.CalledProcessError as error:
         if error.returncode == -signal.SIGKILL:
             raise KitError(
-                f"{who}: it was killed, most likely for want of memory; free some, or give the container more"
+                f"{who}: it was killed, most likely for lack of memory; free some, or give the container more"
             ) from None
         last = (error.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
         raise KitError(f"{who}: {last}; {remedy}") from None
     except msgspec.DecodeError:
-        raise KitError(f"{who}: its answer is not this kit's; {remedy}") from None
+        raise KitError(f"{who}: its answer is not from this kit; {remedy}") from None
     if probe.kit != __version__:
-        raise KitError(f"{who}: it has kit {probe.kit}, this is kit {__version__}; install the same in both")
+        raise KitError(f"{who}: it has kit {probe.kit}, and this is kit {__version__}; install the same in both")
     if probe.not_preloaded:
         raise KitError(
-            f"variant {variant.name}: LD_PRELOAD names {', '.join(probe.not_preloaded)}, which was not loaded; "
+            f"variant {variant.name}: LD_PRELOAD names {', '.join(probe.not_preloaded)}, which did not load; "
             f"install {_named(probe.not_preloaded)}, or give its full path"
         )
     return probe

@@ -31,14 +31,14 @@ def profile_path(out: str | None, suite: str, run_id: str, created: str, *, repl
         if out and (path.is_dir() or out.endswith("/")):
             path /= name
         if path.name in ("", ".."):
-            raise KitError(f"{path}: a folder, not a profile; name the file, as --out run.json")
+            raise KitError(f"{path} is a folder; name a file, such as --out run.json")
         if os.path.lexists(folder_of(path)):
             raise unfinished_refusal(path)
         if os.path.lexists(path) and not replace:
-            raise KitError(f"{path}: is there already; choose another --out (`kit run --force` replaces it)")
+            raise KitError(f"{path}: this file exists; choose another --out (`kit run --force` replaces it)")
         if not path.parent.is_dir():
-            raise KitError(f"{path.parent}: no such folder; create it, or choose another --out")
+            raise KitError(f"{path.parent}: the folder does not exist; create it, or choose another --out")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise KitError(f"{path}: cannot be created: {why}; choose another --out") from None
+        raise KitError(f"{path} cannot be created: {why}; choose another --out") from None
     return path

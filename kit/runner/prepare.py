@@ -56,8 +56,8 @@ def check_devices(cells: Sequence[Cell]) -> None:
             others = (other for other, device in DEVICES.items() if other != kind and device.why_missing() is None)
             here = " and ".join(others)
             raise KitError(
-                f"device {kind} was asked for, and only {here} is here: {sentence(why)}; "
-                "run where there is one, or with --device cpu (`kit doctor` says what can be measured here)"
+                f"--device {kind}: this machine has only {here}: {sentence(why)}; "
+                "use another machine, or --device cpu (`kit doctor` lists what can be measured here)"
             )
 
 
@@ -69,7 +69,7 @@ def check_counts(cells: Sequence[Cell], variants: Sequence[Variant], cpus: int, 
         DEVICES[cell.device].check_count(devices_per_host, environments[cell.variant])
         if cell.device == "cpu" and devices_per_host > cpus:
             raise KitError(
-                f"--devices {cell.devices}: on a CPU each takes one of its own, and {cpus} may be used; give fewer"
+                f"--devices {cell.devices}: on a CPU each device needs a CPU, and {cpus} are usable; give fewer"
             )
 
 
@@ -100,9 +100,7 @@ def drop_missing_backends(
     for variant in variants:
         overridden = sorted({*variant.env} & {*THREAD_VARIABLES})
         if overridden and any(cell.threads is not None for cell in cells if cell.variant == variant.name):
-            raise KitError(
-                f"variant {variant.name}: {overridden[0]} and --threads both set threads; leave one of them out"
-            )
+            raise KitError(f"variant {variant.name}: {overridden[0]} and --threads both set the threads; leave one out")
     missing: dict[str, Skipped] = {}
     for backend, name in dict.fromkeys((cell.backend, cell.variant) for cell in cells):
         variant = by_name[name]
@@ -111,7 +109,7 @@ def drop_missing_backends(
         if (where := variant.python or variant.image) is not None:
             raise KitError(f"variant {name}: {backend} is not installed for {where}; install it there")
         if backend in asked_for:
-            raise KitError(f"{backend} is not installed; `make setup` installs it, or leave out --backend {backend}")
+            raise KitError(f"{backend} is not installed; run `make setup`, or leave out --backend {backend}")
         missing[backend] = Skipped(backend=backend, reason=reason("not_installed", backend=backend))
     kept = [cell for cell in cells if cell.backend not in missing]
     if not kept:
@@ -129,7 +127,7 @@ def ensure_data(cells: Sequence[Cell], choice: str) -> tuple[dict[str, str], Rea
     """
     built = [cell.workload for cell in cells if CATALOG[cell.backend].builds_workloads and not is_operation(cell)]
     if not built and choice != "auto":
-        raise KitError(f"programs and operations have their own data: leave out --data {choice}")
+        raise KitError(f"user programs and operations have their own data; leave out --data {choice}")
     names = dict.fromkeys(WORKLOADS[workload].data for workload in built)
     resolved = {name: resolve_data(choice, name) for name in names}
     synthetic = [(name, data.reason) for name, data in resolved.items() if data.reason is not None]

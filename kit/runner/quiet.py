@@ -30,9 +30,9 @@ def wait_for_quiet(cpus: Sequence[int], seconds: float, stop: StopFlag, say: Cal
         spent_s = (now_ns() - begin_ns) / 1e9
         if not others.is_quiet and spent_s - told_s >= LINE_EVERY_S:
             waiting = f"waiting up to {seconds - spent_s:.0f} s"
-            say(f"{sentence(others.reason)}: {waiting if seconds else 'cycles that they disturb are measured again'}")
+            say(f"{sentence(others.reason)}; {waiting if seconds else 'disturbed cycles will be measured again'}")
             told_s = spent_s
         if spent_s >= seconds and not quiet:
             if seconds:
-                say(f"others did not stop within {seconds:g} s: measuring beside them")
+                say(f"other programs did not stop within {seconds:g} s; measuring anyway")
             return

@@ -43,8 +43,8 @@ def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
     for name in began | now:
         if began.get(name) != now.get(name):
             raise KitError(
-                f"the run cannot go on: {name} was {_shown(began.get(name))} when it began and is "
-                f"{_shown(now.get(name))} now; resume it where it began, or begin a run with another --out"
+                f"this run cannot be resumed: {name} was {_shown(began.get(name))} when it started and is "
+                f"{_shown(now.get(name))} now; resume it where it started, or start a new run with another --out"
             )
 
 
@@ -85,12 +85,12 @@ def check_options(plan: RunPlan, given: Mapping[str, object]) -> None:
         began_with = plan.options.get(name)
         if value != began_with:
             raise KitError(
-                f"{name} is {_shown(value)} here, {_shown(began_with)} in the unfinished run; "
-                "leave it out, or begin a run with another --out"
+                f"{name} is {_shown(value)} here and {_shown(began_with)} in the unfinished run; "
+                "leave it out, or start a new run with another --out"
             )
         # A built-in suite is the kit's own, whose revision has been compared.
         if name == "SUITE" and suite_file(str(value)) and load_suite(str(value)).sha256 != plan.suite.sha256:
-            raise KitError(f"{value} was edited since the run began; begin a run with another --out")
+            raise KitError(f"{value} was edited since the run started; start a new run with another --out")
 
 
 def without_counters(plan: RunPlan) -> RunPlan:

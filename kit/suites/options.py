@@ -32,7 +32,7 @@ QUICK_FIT_STEPS = 50
 SWEPT = ("batch", "threads", "devices", "compile_mode", "feed", "precision")
 # A comma begins the next setting of a variant only before one: values may have commas of their own.
 _NEXT_SETTING = re.compile(r",(?=(?:python|image|env)=)")
-_EXAMPLE = "as in --variant tcmalloc:env=LD_PRELOAD=libtcmalloc_minimal.so.4"
+_EXAMPLE = "for example --variant tcmalloc:env=LD_PRELOAD=libtcmalloc_minimal.so.4"
 
 
 def apply_options(
@@ -62,7 +62,7 @@ def apply_options(
         for axis in ("workloads", *OWN_AXES):
             if axis in axes:
                 option = "dtype" if axis == "precisions" else axis.replace("_", "-").rstrip("s")
-                raise SuiteError(f"a program brings its own {axis}: leave out --{option}")
+                raise SuiteError(f"a user program has its own {axis}; leave out --{option}")
         axes |= OWN_AXES | {"workloads": list(programs)}
         tables = [replace(tables[0], parameters={})]
         suite = replace(suite, table=None, compare=[], baseline=None, programs=programs, folder="")
@@ -147,7 +147,7 @@ def parameters_given(texts: Sequence[str]) -> dict[str, list[int]]:
         name, _, values = text.partition("=")
         numbers = values.split(",")
         if not name or not all(number.isdecimal() and int(number) > 0 for number in numbers):
-            raise SuiteError(f"--parameter {text!r}: give whole numbers of 1 and more, as units=64 or units=32,64")
+            raise SuiteError(f"--parameter {text!r}: give whole numbers of 1 or more, such as units=64 or units=32,64")
         parameters.setdefault(name, []).extend(map(int, numbers))
     return parameters
 
@@ -162,14 +162,14 @@ def variants_given(texts: Iterable[str]) -> dict[str, VariantTable]:
     for text in texts:
         name, colon, settings = text.partition(":")
         if not colon and "=" in name:
-            raise SuiteError(f"--variant {text!r}: a name comes first; give --variant NAME:env={text}, {_EXAMPLE}")
+            raise SuiteError(f"--variant {text!r}: the name is missing; give --variant NAME:env={text}, {_EXAMPLE}")
         if not VARIANT_NAME.fullmatch(name):
-            raise SuiteError(f"--variant {text!r}: {name!r} is no name; give letters, digits and . _ + -, {_EXAMPLE}")
+            raise SuiteError(f"--variant {text!r}: {name!r} is not a name; use letters, digits and . _ + -, {_EXAMPLE}")
         if name in variants:
-            raise SuiteError(f"--variant {name}: two variants of one name; give each its own")
+            raise SuiteError(f"--variant {name}: two variants have this name; rename one")
         variants[name] = _table(text, settings)
     if list(variants.values()) == [VariantTable()]:
-        raise SuiteError(f"--variant {name} sets nothing, and there is no other to compare it with; {_EXAMPLE}")
+        raise SuiteError(f"--variant {name} sets nothing and is the only variant; give it a setting, {_EXAMPLE}")
     return variants
 
 
@@ -185,7 +185,7 @@ def _table(text: str, settings: str) -> VariantTable:
             env[name] = content
         else:
             sets = "give python=PATH, image=NAME or env=NAME=VALUE"
-            raise SuiteError(f"--variant {text!r}: {setting!r} sets nothing; {sets}, {_EXAMPLE}")
+            raise SuiteError(f"--variant {text!r}: {setting!r} is not a setting; {sets}, {_EXAMPLE}")
     if len(given) > 1:
-        raise SuiteError(f"--variant {text!r}: an image has its own interpreters; give python or image")
+        raise SuiteError(f"--variant {text!r}: an image has its own Python; give either python or image")
     return VariantTable(python=given.get("python"), image=given.get("image"), env=env)

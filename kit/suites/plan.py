@@ -65,14 +65,14 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
     asked = " or ".join(suite.axes[0].compile_modes)
     if not cells and all(_are_operations(suite, axes) for axes in suite.axes):
         having = ", ".join(filter(has_operations, CATALOG))
-        raise SuiteError(f"{', '.join(modes)} has no operations; choose from {having}")
+        raise SuiteError(f"{', '.join(modes)} cannot run operations; choose from {having}")
     if not cells:
         known = "; ".join(f"{name} has {names}" for name, names in modes.items())
-        raise SuiteError(f'suite "{suite.name}" has no cells: no backend has the compile mode {asked}: {known}')
+        raise SuiteError(f'suite "{suite.name}" has no cells, because no backend has the compile mode {asked}: {known}')
     backends = {cell.backend for cell in cells.values()}
     for name in named:
         if name not in backends:
-            other = f"add one of its own ({modes[name]}), or leave out --backend {name}"
+            other = f"add one that it has ({modes[name]}), or leave out --backend {name}"
             raise SuiteError(f"{name} has no compile mode {asked}; {other}")
     return list(cells.values())
 
@@ -209,9 +209,9 @@ def _check(suite: Suite) -> None:
         modes = [DEFAULT_COMPILE_MODE, *dict.fromkeys(mode for of in entries.values() for mode in of.compile_modes)]
         for name, values in asdict(axes).items():
             if not values and name not in ("parameters", "threads", "batches_each", "variants"):
-                raise SuiteError(f'suite "{suite.name}" has no cells: {name} is empty')
+                raise SuiteError(f'suite "{suite.name}" has no cells, because {name} is empty; give a value')
         if "fit" in axes.tasks and any(variant.slowdown_pct for variant in suite.variants.values()):
-            raise SuiteError("slowdown_pct is injected into steps of train and infer; leave out the task fit")
+            raise SuiteError("slowdown_pct slows only the steps of train and infer; leave out the task fit")
         asked = [entries[name] for name in axes.backends if name in entries]
         choices_of: list[tuple[str, Sequence[str], Sequence[str]]] = [
             ("workload", axes.workloads, list(programs or [*WORKLOADS, *OPERATIONS])),
@@ -229,11 +229,11 @@ def _check(suite: Suite) -> None:
         for kind, device in DEVICES.items():
             for name in {*device.precisions} & {*axes.precisions}:
                 if {*axes.devices} != {kind}:
-                    line = f"precision {name} is a {kind}'s; leave it out, or measure on --device {kind} alone"
+                    line = f"precision {name} needs a {kind}; leave it out, or measure only on --device {kind}"
                     raise SuiteError(line)
         if FRAMEWORKS_OWN in axes.precisions and "cpu" in axes.devices:
             raise SuiteError(
-                f"precision {FRAMEWORKS_OWN} is an accelerator's: on a CPU it is float32; give another --device"
+                f"precision {FRAMEWORKS_OWN} needs a GPU or TPU, as a CPU's default is float32; give another --device"
             )
         workloads = [] if programs else axes.workloads
         known = dict.fromkeys(parameter for workload in workloads for parameter in parameters_of(workload))
@@ -251,11 +251,11 @@ def _check_parts(cell: Cell) -> None:
     if cell.device not in entry.data_parallel:
         able = [name for name, other in CATALOG.items() if cell.device in other.data_parallel]
         raise SuiteError(
-            f"{entry.title} measures on one {cell.device} alone; leave out --devices {cell.devices}, or choose from "
+            f"{entry.title} measures on only one {cell.device}; leave out --devices {cell.devices}, or choose from "
             f"{', '.join(able)}"
         )
     if cell.batch % cell.devices:
-        line = f"batch {cell.batch} does not divide by {cell.devices} devices; give a multiple of {cell.devices}"
+        line = f"batch {cell.batch} cannot be split over {cell.devices} devices; give a multiple of {cell.devices}"
         raise SuiteError(line)
 
 
@@ -264,7 +264,7 @@ def _check_network(cell: Cell) -> None:
     network = workload_of(cell.workload, cell.parameters)
     if network.data not in DATASETS:
         raise SuiteError(
-            f"workload {network.name} is defined on the data set {network.data!r}, which is not there; "
+            f"workload {network.name} needs the data set {network.data!r}, which is not there; "
             f"choose from {', '.join(DATASETS)}, or add it (docs/reference/add-ons.md)"
         )
     *_, last = network.placed_layers()
@@ -272,8 +272,8 @@ def _check_network(cell: Cell) -> None:
     takes = network.input_shape if network.loss == "reconstruction" else (network.classes,)
     if gives != takes:
         what = "its input" if network.loss == "reconstruction" else f"classes={network.classes}"
-        raise SuiteError(f"workload {network.name}: its last layer gives {gives}, and {what} takes {takes}; change one")
+        raise SuiteError(f"workload {network.name}: its last layer gives {gives}, but {what} takes {takes}; change one")
     samples = DATASETS[network.data].samples("test" if cell.task == "infer" else "train")
     if cell.batch > samples:
-        line = f"batch {cell.batch} is more than the {samples} samples there are to {cell.task} on; give fewer"
+        line = f"batch {cell.batch} exceeds the {samples} samples that exist to {cell.task} on; give fewer"
         raise SuiteError(line)

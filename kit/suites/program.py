@@ -33,7 +33,7 @@ def programs_given(texts: Sequence[str]) -> dict[str, ProgramTable]:
     parts = [_parts(text) for text in texts]
     for place, text in enumerate(texts):
         if parts[place] in parts[:place]:
-            raise SuiteError(f"--program {text}: given twice; give it once")
+            raise SuiteError(f"--program {text} is given twice; give it once")
     names: list[str] = []
     for depth in range(1, max(map(len, parts), default=0) + 1):
         names = [_UNFIT.sub("_", ".".join(path[-depth:])).lstrip("._+-") or "_" for path in parts]
@@ -56,7 +56,7 @@ def sources_of(suite: Suite) -> dict[str, ProgramSource]:
         path = os.path.abspath(Path(suite.folder, where)) if is_file else _module_file(where)  # noqa: PTH100
         sha256 = None if path is None else file_sha256(path)
         if path is None or sha256 is None:
-            missing = f"{path}: no such file" if path else f"no module {where} here"
+            missing = f"the file {path} does not exist" if path else f"there is no module {where} here"
             raise SuiteError(f"program {name}: {missing}; {_FORMS}")
         module, takes_task = None if is_file else where, _takes_task(name, path, function)
         sources[name] = ProgramSource(path=path, function=function, module=module, takes_task=takes_task, sha256=sha256)
@@ -76,7 +76,7 @@ def _split(text: str) -> tuple[str, str, bool]:
         where, function = text, DEFAULT_FUNCTION
     is_file = where.endswith(".py") or os.sep in where
     if not is_file and not all(name.isidentifier() for name in where.split(".")):
-        raise SuiteError(f"{text!r} names no program; {_FORMS}")
+        raise SuiteError(f"{text!r} does not name a program; {_FORMS}")
     return where, function, is_file
 
 
@@ -102,7 +102,7 @@ def _takes_task(name: str, path: str, function: str) -> bool:
     try:
         table = symtable.symtable(decode_source(Path(path).read_bytes()), path, "exec")
     except (SyntaxError, ValueError) as error:
-        raise SuiteError(f"program {name}: {path} is no Python: {error}; fix it") from None
+        raise SuiteError(f"program {name}: {path} is not valid Python: {error}; fix it") from None
     bound = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
     if function not in bound:
         define = f"define {function}(batch, device), see docs/how-to/own-model.md"

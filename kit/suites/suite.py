@@ -110,7 +110,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def __post_init__(self) -> None:
         for name in ("block_s", "lead_in_s", "warmup_s", "energy_s"):
             if not math.isfinite(getattr(self, name) or 0):
-                raise ValueError(f"{name} is {getattr(self, name)}; give a number of seconds, 0 or more")
+                raise ValueError(f"{name} is {getattr(self, name)}; give seconds, 0 or more")
         if self.block_s <= self.lead_in_s:
             raise ValueError(f"block_s {self.block_s} leaves no time after lead_in_s {self.lead_in_s}; give more")
 
@@ -182,13 +182,13 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         shared, rows = (*self.measure.share, *(self.quick.share or ())), self.table.rows if self.table else ()
         for name in (*self.compare, *shared, *rows):
             if name in shared and name in UNSHAREABLE:
-                raise ValueError(f"share: a process cannot be shared over {name!r}: it is set once for a whole process")
+                raise ValueError(f"share: a process cannot be shared over {name!r}, which is fixed when it starts")
             if name not in known:
                 raise ValueError(f"no axis {name!r}; choose from {', '.join(dict.fromkeys(known))}")
         for table, names in (("variants", self.variants), ("programs", self.programs)):
             for name in names:
                 if not VARIANT_NAME.fullmatch(name):
-                    raise ValueError(f"{table}: {name!r} is no name; give letters, digits and . _ + -")
+                    raise ValueError(f"{table}: {name!r} is not a name; use letters, digits and . _ + -")
 
     @property
     def axes(self) -> list[Axes]:
@@ -245,11 +245,11 @@ def load_suite(name: str) -> Suite:
             tables["cells"] = OWN_AXES | {"workloads": list(programs)} | cells
         suite = msgspec.convert(tables, Suite)
     except OSError as error:
-        raise SuiteError(f"{path}: cannot be read: {error.strerror}; give the path of a suite's .toml file") from None
+        raise SuiteError(f"{path} cannot be read: {error.strerror}; give the path of a suite's .toml file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SuiteError(f"{path}: not TOML: {error}; {EXAMPLE}") from None
+        raise SuiteError(f"{path} is not TOML: {error}; {EXAMPLE}") from None
     except msgspec.ValidationError as error:
-        raise SuiteError(f"{path}: not a suite: {error}{_choices(str(error))}; {EXAMPLE}") from None
+        raise SuiteError(f"{path} is not a suite: {error}{_choices(str(error))}; {EXAMPLE}") from None
     return msgspec.structs.replace(suite, folder=str(path.parent), sha256=hashlib.sha256(data).hexdigest())
 
 

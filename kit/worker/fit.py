@@ -53,8 +53,7 @@ class MeasuredFit(MeasuredWorkload):
         self._left = self.updates = min(whole, asked.plan.fit_steps or whole)
         if self.updates == 1:
             raise KitError(
-                "a fit of one update: its only step is the first, which is not timed; take a smaller batch, or give "
-                "fit_steps more"
+                "this fit has one update, and the first is not timed; give a smaller batch, or more fit_steps"
             )
         self._resident: list[DeviceBatch] = []
         self._reference_ns: list[float] = []

@@ -190,7 +190,7 @@ class MeasuredProgram:
             differences[INJECTED_NS] = self._delay.injected_ns - injected_before_ns
         if ran.waited_ns.size:
             if ran.waited_ns.min() <= 0:
-                raise KitError("a step took no time by this clock: too coarse for steps this short; use larger batches")
+                raise KitError("this clock is too coarse for steps this short: a step took no time; use larger batches")
             self._last_ns = ran.step_ns
             self._check(ran.waited_ns)
         blocks = ran.as_block(cycle, begin_ns, span_ns, differences)
@@ -267,7 +267,7 @@ class MeasuredProgram:
         places = {HOST_DEVICE if device == HOST else str(device) for device in devices}
         if places and self._cell.device not in places:
             where = " and ".join(sorted(places))
-            raise KitError(f"its first step ran on the {where}, not on the {self._cell.device} that was asked for")
+            raise KitError(f"its first step ran on the {where}, not on the {self._cell.device} of --device")
 
     def _make(self) -> tuple[Runnable, Iterator[DeviceBatch]]:
         """Build the program, and what its steps take."""

@@ -278,4 +278,4 @@ def _start_phase() -> list[Phase]:
 def _check_device(backend: Backend, device: str, wanted: int) -> None:
     seen = backend.count(device)
     if seen < wanted:
-        raise KitError(f"{backend.name} sees {seen} {device} of the {wanted} asked for; kit doctor shows what it sees")
+        raise KitError(f"{backend.name} sees {seen} {device}, and --devices needs {wanted}; `kit doctor` lists them")

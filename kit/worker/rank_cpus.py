@@ -30,7 +30,7 @@ def cpus_of(asked: Prepare, rank: int, cpu_root: Path = CPU_ROOT) -> Sequence[in
     cpus = asked.cpus if rank < parts else sorted(os.sched_getaffinity(0))
     if len(cpus) < parts:
         if cell.device == "cpu":
-            raise KitError(f"{parts} ranks need a CPU each, and {len(cpus)} may be used; give fewer --devices")
+            raise KitError(f"{parts} ranks need a CPU each, and {len(cpus)} are usable; give fewer --devices")
         return cpus
     near = DEVICES[cell.device].cpus_near(parts, os.environ) if asked.ranks == cell.devices else []
     return divided(_by_core(cpus, cpu_root), rank % parts, parts, near)

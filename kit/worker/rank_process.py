@@ -55,7 +55,7 @@ def start_rank(asked: Prepare, rank: int, port: int, token: str) -> subprocess.P
     try:
         return subprocess.Popen(words, stdin=subprocess.DEVNULL, env=environment)
     except OSError as error:
-        raise KitError(f"{words[0]}: cannot be run ({error.strerror}); several hosts need Slurm's commands") from None
+        raise KitError(f"{words[0]} cannot run ({error.strerror}); several hosts need Slurm's commands") from None
 
 
 def how_it_ended(process: subprocess.Popen[bytes], limit_s: float) -> Reason:

@@ -72,7 +72,7 @@ def workload(name: str, parameters: Mapping[str, int]) -> Workload:
         WorkloadError: there is none of that name, it has no such parameter, or is no network with this value.
     """
     if name not in WORKLOADS:
-        raise WorkloadError(f"{sys.executable} has no workload {name!r}; install what adds it there, too")
+        raise WorkloadError(f"{sys.executable} has no workload {name!r}; install the package that adds it there, too")
     entry, known = WORKLOADS[name], parameters_of(name)
     for parameter, value in parameters.items():
         if parameter not in known:

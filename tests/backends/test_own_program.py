@@ -84,17 +84,17 @@ def test_a_last_batch_that_is_smaller_is_refused(made):
 @pytest.mark.parametrize(
     ("body", "line"),
     [
-        ("return None", "returned None for step; give a callable"),
+        ("return None", "returned None for step; return a callable"),
         ("return {}", "returned no step"),
         ('return {"step": 3}', "returned int for step"),
-        ('return {"step": print, "sync": print}', "returned 'sync'; choose from step, synchronize, batches"),
-        ('return {"step": print, "synchronize": 1}', "returned int for synchronize; give a callable"),
-        ('return {"step": print, "batches": 1}', "returned int for batches; give an iterable"),
+        ('return {"step": print, "sync": print}', "an unknown part 'sync'; choose from step, synchronize, batches"),
+        ('return {"step": print, "synchronize": 1}', "returned int for synchronize; return a callable"),
+        ('return {"step": print, "batches": 1}', "returned int for batches; return an iterable"),
         ('return {"step": print, "batches": []}', "batches are empty"),
         ('return {"step": abs, "batches": (np.float32(x) for x in (1, 2))}', "only once"),
-        ("return lambda: None", "returned None, which cannot be waited for"),
-        ("return lambda: []", "returned list, which cannot be waited for"),
-        ('return lambda: {"loss": object()}', "returned object, which cannot be waited for"),
+        ("return lambda: None", "returned None, which Steadykit cannot wait for"),
+        ("return lambda: []", "returned list, which Steadykit cannot wait for"),
+        ('return lambda: {"loss": object()}', "returned object, which Steadykit cannot wait for"),
     ],
 )
 def test_what_is_no_program_is_one_line(made, body, line):
@@ -110,7 +110,7 @@ def test_a_class_or_another_file_than_the_run_began_with_is_refused(made, tmp_pa
     with pytest.raises(BackendError, match=r"Net is a class, .*define program\(batch, device\)"):
         OwnProgram(source, cell_of("Net"))
     path.write_text("def program(batch, device): return lambda: 2.0")
-    with pytest.raises(BackendError, match="is not what"):
+    with pytest.raises(BackendError, match="differs from"):
         OwnProgram(source, cell_of("Net"))
 
 
@@ -184,7 +184,7 @@ for name in ("in_jax", "in_torch"):
     try:
         program.check(output, np.array([10_000]))
     except BackendError as error:
-        assert "result lies on cpu, and gpu is measured" in str(error)
+        assert "result is on cpu, but gpu is measured" in str(error)
     else:
         raise AssertionError(name)
 assert BACKEND.set_threads(1).reported == torch.get_num_threads() == 1

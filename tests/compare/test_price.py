@@ -97,7 +97,7 @@ def test_without_a_price_nothing_is_said_of_cost(folder):
         (["joules.json", "--price-hour", "nan"], "'nan' is not a price"),
         (["joules.json", "--price-hour", "inf"], "'inf' is not a price"),
         (["joules.json", "--price-kwh", "cpu="], "'cpu=' is not a price"),
-        (["joules.json", "--price-hour", "tpu=1"], "'tpu', which is no side, profile or device here: cpu"),
+        (["joules.json", "--price-hour", "tpu=1"], "'tpu', which is no side, profile or device; choose from cpu"),
         (["none.json", "--price-kwh", "0.3"], "--price-kwh needs joules"),
         (["joules.json", "--price-hour", "1", "--table", "five-nets"], "leave out"),
     ],

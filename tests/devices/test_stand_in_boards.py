@@ -44,7 +44,7 @@ def test_a_board_that_is_capped_and_shared(with_gpu):
         assert {energy.reason.code for energy in launch.energy} == {"board_shared"}
         assert min(launch.blocks.counters["device.other_processes"]) >= 1, "the cells' own are not among the three"
         assert {name.split(".")[1] for name in launch.sensors if name.startswith("nvml")} == {"0"}
-    assert "shared with 3 other processes" in done.stderr
+    assert "3 other processes used its device" in done.stderr
 
 
 def test_joules_are_those_of_the_planted_curve_of_the_boards_own(with_gpu):
@@ -119,7 +119,7 @@ def test_a_board_that_another_process_holds_alone_is_refused_in_one_line(with_gp
     done, _ = with_gpu("exclusive", NVML_PROCESSES="1")
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2
-    assert "another process holds GPU 0" in line
+    assert "another process uses GPU 0" in line
 
 
 @pytest.mark.parametrize("visible", ["0", "1,-1", "GPU-stand-in-0,"])
@@ -128,7 +128,7 @@ def test_more_boards_than_are_visible_are_refused_in_one_line(with_gpu, visible)
     done, launches = with_gpu(options=options, NVML_BOARDS="2", CUDA_VISIBLE_DEVICES=visible)
     assert launches is None
     (line,) = done.stderr.splitlines()
-    assert "--devices 2" in line and "1 gpu" in line and f"CUDA_VISIBLE_DEVICES={visible}" in line
+    assert "--devices 2" in line and "1 GPU" in line and f"CUDA_VISIBLE_DEVICES={visible}" in line
 
 
 @pytest.mark.parametrize("wrong", ["no_permission", "no_driver", "no_gpu", "mismatch"])
@@ -137,4 +137,4 @@ def test_boards_that_cannot_be_reached_are_refused_in_one_line(with_gpu, wrong):
     assert launches is None
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
-    assert line.startswith("kit: device gpu was asked for")
+    assert line.startswith("kit: --device gpu: this machine has only cpu")

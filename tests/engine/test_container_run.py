@@ -74,13 +74,13 @@ def test_cpus_are_a_number_of_whole_ones_and_a_cpuset_says_which():
     assert cpuset(cpus=1) == str(usable[0])
     assert cpuset(cpus=len(usable)) == cpuset()
     assert cpuset(cpuset="5,7") == "5,7"
-    with pytest.raises(EngineError, match=f"only {len(usable)} can be used"):
+    with pytest.raises(EngineError, match=f"only {len(usable)} are usable"):
         cpuset(cpus=len(usable) + 1)
 
 
 @pytest.mark.parametrize("out", ["/", "/tmp/", "/tmp/../tmp/run.json"])
 def test_what_is_the_containers_own_cannot_be_mounted_over(out):
-    with pytest.raises(EngineError, match="keep profile, suites and programs elsewhere"):
+    with pytest.raises(EngineError, match="keep your files elsewhere"):
         as_line(ContainerRun("cpu", out=out))
 
 

@@ -199,7 +199,7 @@ def test_a_delegated_controller_limits_memory_and_docker_is_asked_as_ever(served
 
 def test_gpus_are_devices_of_podman_and_refused_where_it_would_leave_them_out(served, tmp_path):
     old = client_at(served(tmp_path / "old.sock", ROOTLESS_PODMAN))
-    assert "since 5.4" in refused(with_devices, old, "gpu", OPTIONS)
+    assert "install Podman 5.4" in refused(with_devices, old, "gpu", OPTIONS)
     new = client_at(served(tmp_path / "new.sock", ROOTLESS_PODMAN | {"Version": "5.4.0-rc1"}))
     (request,) = with_devices(new, "gpu", for_kind(new, OPTIONS)).for_engine()["device_requests"]
     assert (request["Driver"], request["DeviceIDs"]) == ("cdi", ["nvidia.com/gpu=0", "nvidia.com/gpu=2"])

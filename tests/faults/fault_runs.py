@@ -46,7 +46,7 @@ class Ended:
     def messages(self):
         """Its own lines, without progress, what members said before they failed, and what other tests use."""
         lines = [line for line in self.stderr.splitlines() if line.startswith("kit: ")]
-        return [line for line in lines if not line.startswith("kit: others use")]
+        return [line for line in lines if not line.startswith("kit: other programs use")]
 
 
 class Workplace:

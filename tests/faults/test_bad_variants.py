@@ -27,7 +27,7 @@ def script(folder, text):
         (OTHER_KIT, "has kit 0.0.1, this is kit"),
         (WITHOUT_FRAMEWORK, "variant new: plain is not installed for"),
         (NO_KIT, "No module named kit"),
-        (NO_ANSWER, "not this kit's"),
+        (NO_ANSWER, "not from this kit"),
     ],
     ids=["another kit", "no framework", "no kit", "no answer"],
 )
@@ -39,9 +39,9 @@ def test_an_interpreter_that_cannot(place, tmp_path, text, says):
     ("variants", "says"),
     [
         (["new:python=/gone/bin/python"], "No such file"),
-        (["new:env=LD_PRELOAD=libnobody-has-this.so.7"], "libnobody-has-this.so.7, which was not loaded"),
+        (["new:env=LD_PRELOAD=libnobody-has-this.so.7"], "libnobody-has-this.so.7, which did not load"),
         (["new:env=LD_PRELOAD=/gone/libtcmalloc_minimal.so.4"], "Ubuntu: libtcmalloc-minimal4), or"),
-        (["new:env=A=1", "new:env=A=2"], "two variants of one name"),
+        (["new:env=A=1", "new:env=A=2"], "two variants have this name"),
         (["new"], "sets nothing"),
     ],
 )

@@ -33,7 +33,7 @@ def test_beside_neighbours_that_never_stop_a_run_says_so_and_ends(tmp_path, neig
     assert answer.code == 0, answer.stderr
     place.check_whole()
     first = answer.stderr.splitlines()[0]
-    assert first.startswith("kit: others use ")
+    assert first.startswith("kit: other programs use ")
     assert "% of the CPUs (py" in first
     assert "cycle repeated (" in answer.stderr
     counted = count_cycles(read_profile(place.path))
@@ -60,9 +60,9 @@ def test_a_kernel_that_counts_no_times_gives_a_reason_and_disturbs_nothing(tmp_p
     ("looks", "seconds", "expected_words"),
     [
         ([0.02], 0, []),
-        ([0.46], 0, ["others use 46 %"]),
-        ([0.46, 0.46, 0.02, 0.3, 0.02, 0.03, 0.02], 60, ["others use 46 %"]),
-        ([0.46] * 3, 1e-9, ["others use 46 %", "did not stop within"]),
+        ([0.46], 0, ["other programs use 46 %"]),
+        ([0.46, 0.46, 0.02, 0.3, 0.02, 0.03, 0.02], 60, ["other programs use 46 %"]),
+        ([0.46] * 3, 1e-9, ["other programs use 46 %", "did not stop within"]),
         ([None] * 3, 60, []),
     ],
 )

@@ -63,7 +63,7 @@ def test_a_rank_that_dies_before_it_is_there(place):
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        (["--devices", "2", "--batch", "33"], "batch 33 does not divide by 2 devices"),
+        (["--devices", "2", "--batch", "33"], "batch 33 cannot be split over 2 devices"),
         (["--devices", "1024", "--batch", "1024"], "give fewer"),
         (["--devices", "2", "--device", "tpu"], "on one tpu alone"),
     ],

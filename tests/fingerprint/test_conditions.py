@@ -25,7 +25,7 @@ SIBLINGS = "sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
         ({".dockerenv": "", "sys/fs/cgroup/cgroup.controllers": "cpu", "proc/self/cgroup": "0::/",
           "sys/fs/cgroup/cpu.max": "150000 100000"}, "CPU quota", False, "--cpuset-cpus"),
         ({SIBLINGS.format(0): "0-1", SIBLINGS.format(1): "0-1"}, "SMT", False, "0 (taskset"),
-        ({SIBLINGS.format(0): "0,4", SIBLINGS.format(1): "1,5"}, "SMT", True, "a core of its own"),
+        ({SIBLINGS.format(0): "0,4", SIBLINGS.format(1): "1,5"}, "SMT", True, "no two usable CPUs share a core"),
         ({"sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave"}, "governor", False, "cpupower"),
         ({"sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance"}, "governor", True, "performance"),
         ({"sys/devices/system/cpu/intel_pstate/no_turbo": "0"}, "turbo", False, "no_turbo"),

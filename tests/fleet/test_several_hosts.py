@@ -102,7 +102,11 @@ def lose(*ranks):
         (("--devices", "2", "--hosts", "2"), {}, "no node of a Slurm allocation"),
         (("--devices", "3", "--hosts", "2", "--batch", "33"), {}, "give a multiple of 2"),
         (("--hosts", "2"), {}, "give several, as --devices 2"),
-        (("--devices", "2", "--hosts", "2"), {"SLURM_JOB_NODELIST": "n1", "SLURMD_NODENAME": "n1"}, "give no more"),
+        (
+            ("--devices", "2", "--hosts", "2"),
+            {"SLURM_JOB_NODELIST": "n1", "SLURMD_NODENAME": "n1"},
+            "give fewer, or allocate more",
+        ),
     ],
     ids=str,
 )

@@ -115,9 +115,9 @@ def test_an_edited_number_is_found_and_white_space_and_the_order_of_keys_do_not_
 @pytest.mark.parametrize(
     ("schema", "says"),
     [
-        ("steadykit.profile/3.0", "schema steadykit.profile/3.0 is newer"),
-        ("steadykit.profile/1.1", "schema steadykit.profile/1.1 is older"),
-        *((name, "not steadykit.profile") for name in ("another.profile/2.0", "steadykit.profile/2", None, 2.0)),
+        ("steadykit.profile/3.0", "schema steadykit.profile/3.0, newer"),
+        ("steadykit.profile/1.1", "schema steadykit.profile/1.1, older"),
+        *((name, "not of schema") for name in ("another.profile/2.0", "steadykit.profile/2", None, 2.0)),
     ],
 )
 def test_another_schema_is_refused_by_name(written, schema, says):
@@ -172,4 +172,4 @@ def test_what_is_no_file_is_one_line(tmp_path):
     assert "Is a directory" in refused(tmp_path)
     with (tmp_path / "large").open("wb") as file:
         file.truncate(FILE_MAX_B + 1)
-    assert "more than any profile has" in refused(tmp_path / "large")
+    assert "more than any profile" in refused(tmp_path / "large")

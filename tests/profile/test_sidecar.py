@@ -57,7 +57,7 @@ def test_one_that_is_missing_or_another_is_refused(folder):
     sidecar.write_bytes(archive(**GOOD, more=np.arange(2)))
     assert "SHA-256" in refused(read_steps, path, built)
     sidecar.unlink()
-    assert "keep it beside its profile" in refused(read_steps, path, built)
+    assert "keep it next to its profile" in refused(read_steps, path, built)
 
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "x/../../outside", "..", "", "a\x00b"])

@@ -107,11 +107,11 @@ def test_begin_refuses_what_is_there_and_where_it_cannot_write(path, kept):
 
 
 def test_reopen_refuses_what_is_not_there_and_what_is_damaged(path, kept):
-    with pytest.raises(ProfileError, match="no such run"):
+    with pytest.raises(ProfileError, match="no unfinished run"):
         UnfinishedRun.reopen(path.parent / "other.json")
     for damage in (b"", b'{"id": 3}', b"\xff\xfe", b"[" * 99_999):
         (folder_of(path) / PLAN).write_bytes(damage)
-        with pytest.raises(ProfileError, match="or damaged"):
+        with pytest.raises(ProfileError, match="is damaged, or"):
             UnfinishedRun.reopen(path)
 
 

@@ -53,10 +53,10 @@ def test_a_hostile_suite_name_stays_in_the_folder(tmp_path, name):
 def test_what_is_there_is_not_overwritten(tmp_path):
     path = tmp_path / "run.json"
     path.touch()
-    assert "is there already" in refused(path_of, path)
+    assert "this file exists" in refused(path_of, path)
     folder_of(path).mkdir()
     assert f"kit run --resume --out {path}" in refused(path_of, path)
-    assert "no such folder" in refused(path_of, tmp_path / "gone" / "run.json")
+    assert "the folder does not exist" in refused(path_of, tmp_path / "gone" / "run.json")
     assert "cannot be created" in refused(path_of, tmp_path / ("x" * 300))
 
 
@@ -88,9 +88,9 @@ def here(monkeypatch):
 
 def test_what_has_changed_is_named(here):
     check_resumable(begun(), [0, 1])
-    assert "usable CPUs was 0, 1 when it began and is 0 now" in refused(check_resumable, begun(), [0])
+    assert "usable CPUs was 0, 1 when it started and is 0 now" in refused(check_resumable, begun(), [0])
     for change, says in (
-        ({"kernel": "7.0.0"}, "software.kernel was 6.1.0 when it began and is 7.0.0"),
+        ({"kernel": "7.0.0"}, "software.kernel was 6.1.0 when it started and is 7.0.0"),
         ({"packages": {"torch": "3.0", "jax": "0.10", "tensorflow": "2.21"}}, "software.packages.torch was 2.0"),
         ({"cpu_model": "Another CPU"}, "cpu.model"),
         ({"memory_b": 1 << 30}, "memory_b"),
@@ -107,8 +107,8 @@ def test_what_has_changed_is_named(here):
 
 def test_no_value_is_left_blank_or_in_python_words(here):
     for before, now, says in (
-        ({"TORCH_INDEX": ""}, {}, "TORCH_INDEX was empty when it began and is not given now"),
-        ({}, {"TORCH_INDEX": ""}, "TORCH_INDEX was not given when it began and is empty now"),
+        ({"TORCH_INDEX": ""}, {}, "TORCH_INDEX was empty when it started and is not given now"),
+        ({}, {"TORCH_INDEX": ""}, "TORCH_INDEX was not given when it started and is empty now"),
     ):
         here(software=msgspec.structs.replace(identity().software, environment=now))
         software = msgspec.structs.replace(identity().software, environment=before)
@@ -124,7 +124,7 @@ def test_options_given_again_are_those_of_the_run(tmp_path, name):
     plan = msgspec.structs.replace(plan, suite=used)
     check_options(plan, {})
     check_options(plan, plan.options)
-    assert "--rounds is 3 here, not given in" in refused(check_options, plan, {"--rounds": 3})
+    assert "--rounds is 3 here and not given in" in refused(check_options, plan, {"--rounds": 3})
     suite_file.write_text(suite_file.read_text().replace("mlp", "cnn"))
     assert f"{name} was edited" in refused(check_options, plan, {"SUITE": str(suite_file)})
 

@@ -244,7 +244,7 @@ def test_a_real_run_of_a_real_framework(tmp_path):
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout == "run.json\n"
     # Other tests may disturb cycles, which are then measured again, and rounds.
-    lines = [line for line in answer.stderr.splitlines() if not line.startswith("kit: others use")]
+    lines = [line for line in answer.stderr.splitlines() if not line.startswith("kit: other programs use")]
     assert lines[0].startswith("2 cells in 2 groups, 2 rounds of 2 cycles, about ")
     done = [line for line in lines if " done: " in line]
     assert [line[: len("round 1 of 2")] for line in done[:2]] == ["round 1 of 2", "round 2 of 2"]

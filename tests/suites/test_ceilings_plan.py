@@ -92,5 +92,5 @@ def test_a_program_may_be_called_as_an_operation(tmp_path):
 
 def test_a_backend_without_operations_is_refused_with_those_that_have_them(monkeypatch):
     monkeypatch.setattr("kit.suites.plan.has_operations", lambda name: name == "jax")
-    with pytest.raises(KitError, match="torch has no operations; choose from jax"):
+    with pytest.raises(KitError, match="torch cannot run operations; choose from jax"):
         plan_cells(suite(workloads=["empty"], backends=["torch"]))

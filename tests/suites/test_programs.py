@@ -100,15 +100,15 @@ def test_a_suite_file_names_them_beside_itself(models, tmp_path_factory, monkeyp
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("gone.py", "gone.py: no such file"),
+        ("gone.py", "gone.py does not exist"),
         ("old", "no module old here"),
         ("pack.gone", "no module pack.gone here"),
         ("model.deep", "no module model.deep here"),
-        ("broken.py", "broken.py is no Python: invalid syntax (broken.py, line 2)"),
-        ("binary.py", "binary.py is no Python"),
+        ("broken.py", "broken.py is not valid Python: invalid syntax (broken.py, line 2)"),
+        ("binary.py", "binary.py is not valid Python"),
         ("uses.py:print", "uses.py has no function 'print'"),
         ("bare.folder.gone", "no module bare.folder.gone here"),
-        *((text, "names no program; give my_model.py") for text in ("", ":f", "a b", "..model", "-x")),
+        *((text, "does not name a program; give my_model.py") for text in ("", ":f", "a b", "..model", "-x")),
     ],
 )
 def test_what_is_not_there_is_one_line(models, text, line):

@@ -76,13 +76,13 @@ def test_variants_of_a_file_are_compared_in_its_order(tmp_path):
         (MINE.replace('"train"', '"trian"'), "'trian' - at `$.cells.tasks[0]`; choose from train, infer, fit; docs/"),
         (MINE + "batches = [128, 0]\n", "`int` >= 1 - at `$.cells.batches[1]`; docs/reference/suite-file.md"),
         ('compare = ["color"]\n' + MINE, "no axis 'color'; choose from workload, backend"),
-        (MINE + '[measure]\nshare = ["backend"]\n', "cannot be shared over 'backend': it is set once"),
+        (MINE + '[measure]\nshare = ["backend"]\n', "cannot be shared over 'backend', which is fixed"),
         (MINE + '[quick]\nshare = ["threads"]\n', "cannot be shared over 'threads'"),
         (MINE + "[measure]\nblock_s = 0\n", "block_s 0.0 leaves no time"),
-        (MINE + "[measure]\nwarmup_s = inf\n", "warmup_s is inf; give a number of seconds"),
+        (MINE + "[measure]\nwarmup_s = inf\n", "warmup_s is inf; give seconds"),
         (MINE + "[table]\nrows = []\nfigures = ['f2']\n", "`$.table.figures[0]`; choose from train_time_s,"),
         (MINE + '[variants.x]\npicture = "y"\n', "`picture` - at `$.variants[...]`; choose from python, image, env"),
-        (MINE + '[variants."a b/c"]\n', "'a b/c' is no name"),
+        (MINE + '[variants."a b/c"]\n', "'a b/c' is not a name"),
     ],
 )
 def test_a_file_that_is_no_suite_is_one_line_with_its_path_and_the_choices(tmp_path, text, line):
@@ -98,7 +98,7 @@ def test_a_file_that_is_no_suite_is_one_line_with_its_path_and_the_choices(tmp_p
         ('"torch"', '"pytorch"', "no backend 'pytorch'; choose from tensorflow, torch, jax; did you mean torch?"),
         ('["train"]', '["train"]\nparameters = { unit = [64] }', "no parameter 'unit' of mlp; choose from nothing"),
         ('["train"]', '["train"]\ncompile_modes = ["fast"]', "no compile mode 'fast'; choose from default"),
-        ('["train"]', "[]", 'suite "mine" has no cells: tasks is empty'),
+        ('["train"]', "[]", 'suite "mine" has no cells, because tasks is empty'),
     ],
 )
 def test_a_name_that_nothing_has_is_refused_with_the_choices(tmp_path, right, wrong, line):
@@ -166,11 +166,11 @@ def test_what_a_variant_may_say():
 @pytest.mark.parametrize(
     ("texts", "line"),
     [
-        (["a/b"], "is no name"),
+        (["a/b"], "is not a name"),
         (["A=1"], "give --variant NAME:env=A=1"),
-        (["a:python="], "sets nothing"),
-        (["a:env=X"], "sets nothing"),
-        (["a:image=x,python=y"], "give python or image"),
+        (["a:python="], "is not a setting"),
+        (["a:env=X"], "is not a setting"),
+        (["a:image=x,python=y"], "give either python or image"),
     ],
 )
 def test_what_names_no_variant_is_one_line(texts, line):
@@ -261,7 +261,7 @@ def test_quick_suites_of_the_literature_hold_processes_and_steps_to_a_few(name):
 
 @pytest.mark.parametrize("text", ["units", "units=0", "units=x", "=3", "units=3,,4"])
 def test_a_parameter_that_is_no_number_is_refused(text):
-    assert "whole numbers of 1 and more" in refused(parameters_given, [text])
+    assert "whole numbers of 1 or more" in refused(parameters_given, [text])
 
 
 def test_parameters_of_the_command_line_replace_the_suites():

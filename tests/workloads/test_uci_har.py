@@ -81,9 +81,9 @@ def test_the_archive_may_lie_beside_its_folder(plant, folder):
 @pytest.mark.parametrize(
     ("name", "content", "line"),
     [
-        (LABELS, None, "missing"),
-        (GYRO, TINY[GYRO].splitlines(keepends=True)[0], "1 rows, and .* 3"),
-        (LABELS, b"1\n2\n", "3 rows, and .* 2"),
+        (LABELS, None, "the archive has no"),
+        (GYRO, TINY[GYRO].splitlines(keepends=True)[0], "1 rows, but .* 3"),
+        (LABELS, b"1\n2\n", "3 rows, but .* 2"),
         (GYRO, TINY[GYRO].replace(b"-", b"7 -", 1), "128 numbers"),
         (GYRO, b" 1 2 3\n" * 3, "128 numbers"),
         (GYRO, b"", "empty"),
@@ -139,7 +139,7 @@ def test_a_plan_counts_the_windows_that_are_there(plant, monkeypatch):
     suite = Suite(name="s", title="s", cells=Axes(workloads=["mlp"], backends=["torch"], batches=[7]))
     assert plan_cells(suite)  # nothing is there: the published sizes
     plant(packed(TINY))
-    with pytest.raises(SuiteError, match="batch 7 is more than the 6 samples"):
+    with pytest.raises(SuiteError, match="batch 7 exceeds the 6 samples"):
         plan_cells(suite)
 
 

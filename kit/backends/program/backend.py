@@ -71,22 +71,21 @@ class OwnProgram(Runnable):
             self._shapes = output_shapes
         if output_shapes != self._shapes:
             raise BackendError(
-                f"its first step returned {_shown(self._shapes)} and a later one {_shown(output_shapes)}: a step must "
-                "do the same work each time; leave out a last batch that is smaller, as "
-                "DataLoader(…, drop_last=True) does"
+                f"its first step returned {_shown(self._shapes)} and a later one {_shown(output_shapes)}, but all "
+                "steps must do the same work; drop a smaller last batch, as DataLoader(…, drop_last=True) does"
             )
         if np.median(step_ns) < STEP_LEAST_NS:
             raise BackendError(
-                f"a step takes {np.median(step_ns):.0f} ns, in which no framework computes anything; "
-                "let it run the model, and return what it computes"
+                f"a step takes {np.median(step_ns):.0f} ns, too short for any framework; "
+                "let it run the model and return the result"
             )
 
     def _check_device(self, output: Output) -> None:
         places = {place for leaf in leaves(output) if (place := device_of(leaf)) not in (HOST, None)}
         if places and self._device not in places:
             raise BackendError(
-                f"its step's result lies on {', '.join(sorted(map(str, places)))}, and {self._device} is measured; "
-                "put model and batches on the device that the function is given"
+                f"its step's result is on {', '.join(sorted(map(str, places)))}, but {self._device} is measured; "
+                "put the model and batches on the device that the function gets"
             )
 
     def to_host(self, output: Output) -> NDArray[np.float32]:
@@ -107,8 +106,8 @@ class OwnProgram(Runnable):
             waits = waits_for(self._last)
         except TypeError as error:
             raise BackendError(
-                f"its step returned {error}, which cannot be waited for; return the loss or the output on its device, "
-                'or give "synchronize"'
+                f"its step returned {error}, which Steadykit cannot wait for; return the loss or the output on its "
+                'device, or add "synchronize"'
             ) from None
         if not waits:
             self.step, self.synchronize = self._call, _nothing
@@ -171,20 +170,20 @@ def _made(source: ProgramSource, cell: Cell) -> dict[str, Any]:
         wanted = ", ".join(given)
         if inspect.isclass(function):
             raise BackendError(
-                f"{source.function} is a class, and a program is a function that returns a step; "
+                f"{source.function} is a class, but a user program is a function that returns a step; "
                 f"define program({wanted}), see docs/how-to/own-model.md"
             ) from None
         raise BackendError(
-            f"{source.function}{signature} cannot be given {wanted}; write def {source.function}({wanted})"
+            f"{source.function}{signature} does not accept {wanted}; write def {source.function}({wanted})"
         ) from None
     made = function(**given)
     parts = made if isinstance(made, dict) else {"step": made}
     for name, part in parts.items():
         if name not in PARTS:
-            raise BackendError(f"{source.function} returned {name!r}; choose from {', '.join(PARTS)}")
+            raise BackendError(f"{source.function} returned an unknown part {name!r}; choose from {', '.join(PARTS)}")
         if not (isinstance(part, Iterable) if name == "batches" else callable(part)):
             wanted = "an iterable" if name == "batches" else "a callable"
-            raise BackendError(f"{source.function} returned {kind_of(part)} for {name}; give {wanted}")
+            raise BackendError(f"{source.function} returned {kind_of(part)} for {name}; return {wanted}")
     if "step" not in parts:
         raise BackendError(f"{source.function} returned no step; return a callable that runs one")
     return parts
@@ -201,15 +200,15 @@ def _again(batches: Iterable[DeviceBatch]) -> Iterator[DeviceBatch]:
         try:
             last = first = next(iterator)
         except StopIteration:
-            why = "its batches are empty, or can be gone through only once; give a list, or what begins anew"
+            why = "its batches are empty, or can be iterated only once; return a list or another repeatable iterable"
             raise BackendError(why) from None
         yield first
         for last in iterator:
             yield last
         if (wanted := shapes(first)) != (last_shapes := shapes(last)):
             raise BackendError(
-                f"its first batch is {_shown(wanted)} and its last {_shown(last_shapes)}; leave out what fills no "
-                "batch, as DataLoader(…, drop_last=True) does"
+                f"its first batch is {_shown(wanted)} and its last {_shown(last_shapes)}; drop an incomplete batch, "
+                "as DataLoader(…, drop_last=True) does"
             )
 
 

@@ -23,10 +23,10 @@ def import_function(source: ProgramSource) -> Callable[..., Any]:
     """
     module = _module(source)
     if file_sha256(module.__file__ or "") != source.sha256:
-        raise BackendError(f"{module.__file__} is not what {source.path} was when the run began; begin another run")
+        raise BackendError(f"{module.__file__} differs from {source.path} at the start of the run; start a new run")
     function = getattr(module, source.function, None)
     if not callable(function):
-        raise BackendError(f"{source.path} has no function {source.function!r}; give one that takes batch and device")
+        raise BackendError(f"{source.path} has no function {source.function!r}; define one that takes batch and device")
     return function  # type: ignore[no-any-return]
 
 

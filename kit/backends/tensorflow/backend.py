@@ -215,7 +215,7 @@ class TensorFlowBackend:
     def join(self, ranks: RankPlace, kind: str, devices: int) -> None:
         """Keep who the workers are: to connect to them starts what `set_threads` must come before."""
         if devices != 1:
-            raise BackendError(f"TensorFlow has a process for each {kind}; this one cannot have {devices}")
+            raise BackendError(f"TensorFlow uses one process per {kind}, so this process cannot use {devices}")
         self._ranks, self._kind = ranks, kind
 
     @functools.cached_property

@@ -231,7 +231,7 @@ class TorchBackend:
     def join(self, ranks: RankPlace, kind: str, devices: int) -> None:
         """Connect by the variables that torchrun sets, over gloo or NCCL."""
         if devices != 1:
-            raise BackendError(f"PyTorch has a process for each {kind}; this one cannot have {devices}")
+            raise BackendError(f"PyTorch uses one process per {kind}, so this process cannot use {devices}")
         self._ranks = ranks
         host, port = ranks.addresses[0].rsplit(":", 1)
         os.environ |= {

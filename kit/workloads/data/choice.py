@@ -36,7 +36,7 @@ def resolve_data(choice: DataChoice, name: str) -> Resolved:
     if choice == SYNTHETIC:
         return Resolved(SYNTHETIC, None)
     if choice not in ("auto", name):
-        raise DataError(f"no data {choice!r} for a workload on {name}; choose from: auto, synthetic, {name}")
+        raise DataError(f"no data {choice!r} for a workload on {name}; choose from auto, synthetic, {name}")
     try:
         DATASETS[name].fetch()
     except DataUnavailableError as error:

@@ -60,9 +60,7 @@ def data_folder() -> Path:
 
     chosen = os.environ.get(DATA)
     if chosen and not os.path.isdir(chosen):  # noqa: PTH112 - False, too, where it may not be looked for
-        raise DataError(
-            f"KIT_DATA is {chosen}, and there is no such folder; create it, or unset KIT_DATA for the cache"
-        )
+        raise DataError(f"KIT_DATA={chosen}: the folder does not exist; create it, or unset KIT_DATA to use the cache")
     return Path(chosen) if chosen else platformdirs.user_cache_path("steadykit")
 
 
@@ -195,5 +193,5 @@ def _fetched(file: DataFile, mirror: str) -> bytes:
         arrived = Path(pooch.retrieve(url, None, file.name, arrivals, downloader=fetch))
         content = file.read(arrived)
         if not file.is_known(content):
-            raise DataError(f"{url} has another content")
+            raise DataError(f"{url} has different content")
         return arrived.read_bytes() if file.name.endswith(".gz") else content

@@ -45,13 +45,13 @@ def _read(split: Split, contents: Sequence[bytes]) -> Samples:
     labels = _table(contents[0], _labels(split), np.int64, columns=1)[:, 0]
     outside = labels[(labels < 1) | (labels > ACTIVITIES)]
     if outside.size:
-        raise DataError(f"{_labels(split)} has the label {outside[0]}, where labels are 1 to {ACTIVITIES}")
+        raise DataError(f"{_labels(split)} has the label {outside[0]}, but labels are 1 to {ACTIVITIES}")
     inputs = np.empty((len(labels), STEPS, len(SIGNALS)), np.float32)
     for at, signal in enumerate(SIGNALS):
         name = f"UCI HAR Dataset/{split}/Inertial Signals/{signal}_{split}.txt"
         windows = _table(contents[0], name, np.float32, columns=STEPS)
         if len(windows) != len(labels):
-            raise DataError(f"{name} has {len(windows)} rows, and {_labels(split)} {len(labels)}")
+            raise DataError(f"{name} has {len(windows)} rows, but {_labels(split)} has {len(labels)}")
         inputs[:, :, at] = windows
     return Samples(inputs, (labels - 1).astype(np.uint8))
 
@@ -66,7 +66,7 @@ def _table(archive: bytes, name: str, dtype: DTypeLike, *, columns: int) -> NDAr
 
     text = member(archive, name)
     if text is None:
-        raise DataError(f"{name} is missing in the archive")
+        raise DataError(f"the archive has no {name}")
     expected = f"{name} is not rows of {columns} {'number' if columns == 1 else 'numbers'}"
     if not text or text.isspace():
         raise DataError(f"{expected}: it is empty")
@@ -75,9 +75,9 @@ def _table(archive: bytes, name: str, dtype: DTypeLike, *, columns: int) -> NDAr
     except ValueError as error:
         raise DataError(f"{expected} ({str(error).partition(';')[0]})") from None
     if table.shape[1] != columns:
-        raise DataError(f"{expected}: it has {table.shape[1]} in a row")
+        raise DataError(f"{expected}: a row has {table.shape[1]}")
     if not np.isfinite(table).all():
-        raise DataError(f"{expected}: one is infinite or not a number")
+        raise DataError(f"{expected}: a value is infinite or not a number")
     return table
 
 

@@ -15,9 +15,9 @@ def build(width: int, depth: int, heads: int, length: int) -> Workload:
         ValueError: heads that do not divide the width, or a length that does not divide the pixels.
     """
     if width % heads:
-        raise ValueError(f"heads {heads} do not divide width {width}; give some that do")
+        raise ValueError(f"width {width} is not a multiple of heads {heads}; change one")
     if PIXELS % length:
-        raise ValueError(f"length {length} does not divide the {PIXELS} pixels of an image; give 28 or another divisor")
+        raise ValueError(f"length {length} does not divide an image's {PIXELS} pixels; give 28 or another divisor")
     blocks = [DecoderBlock(heads)] * depth
     return Workload(
         name="transformer",
