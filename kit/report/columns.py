@@ -20,9 +20,8 @@ VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": 
 # A fact of a row, and the letter behind the values that it concerns; a note of the same code explains the letter.
 WARM, SHARED, SUSTAINED = ("warm_start", " w"), ("process_shared", "*"), ("sustained_differs", " †")
 DISTURBED = ("is_disturbed", " c")
-# CPU seconds that follow the step add nothing to it. With 25 % between the two ratios a cell keeps clearly more or
-# fewer CPUs busy than its baseline, and that is more than two measurements of one ratio differ by.
-CPU_SAYS_MORE = 1.25
+# CPU seconds that follow the step add nothing to it. At 2 a cell keeps two CPUs busy where its baseline keeps one.
+CPU_SAYS_MORE = 2.0
 # A user waits for a compilation of 5 s at every start; it can decide against a faster step.
 COMPILE_SHOWN_NS = 5e9
 # Below the tables, for each column that is shown, unless a note has it with this run's numbers.

@@ -288,18 +288,17 @@ def explanations(group: GroupRows) -> list[Explanation]:
 
 
 def _hint(comparison: Comparison, path: str, *, wide: bool) -> str:
-    """Return what to do next: ``4 findings explain these numbers: kit compare quick.json --why``."""
-    command, parts = f"kit compare {path} " if path else "", list[str]()
+    """Return the next commands, a line each: ``why (4 findings): kit compare quick.json --why``."""
+    command, lines = f"kit compare {path} " if path else "", list[str]()
     count = len(_machine_wide(comparison)) + sum(len(explanations(group)) for group in comparison.groups)
-    if count:
-        parts.append(f"{counted(count, 'finding')} explain{'' if count > 1 else 's'} these numbers: {command}--why")
-    elif comparison.mismatches:
-        parts.append("explain the differences: --why")
+    if count or comparison.mismatches:
+        findings = f" ({counted(count, 'finding')})" if count else ""
+        lines.append(f"why{findings}: {command}--why")
     if not wide:
-        parts.append(f"more columns: {'' if parts else command}--wide")
+        lines.append(f"all columns: {command}--wide")
     elif path:
-        parts.append(f"every launch: kit show {path}")
-    return " · ".join(parts)
+        lines.append(f"every launch: kit show {path}")
+    return "\n".join(lines)
 
 
 def note_line(note: Note) -> str:
@@ -337,8 +336,11 @@ def _legend(comparison: Comparison, tables: Sequence[Table]) -> list[str]:
         parts += explained or ([f"{title}: {MEANINGS[title]}"] if title in MEANINGS else [])
     if all(is_operation(group.rows[0].cell) for group in comparison.groups):
         parts = ["step: time per operation", *parts[1:]]
-    signs = [sign for sign, of in (("±", " ± "), ("[ ]", " [")) if any(of in words for words in _shown(tables))]
-    parts[1:1] = [f"{', '.join(signs)}: 95 % confidence interval"] if signs else []
+    shown = _shown(tables)
+    paired = ", paired within rounds" if comparison.kind == "cells" else ""
+    parts[1:1] = [f"×: ratio of times{paired}"] if any(" × " in words for words in shown) else []
+    signs = [sign for sign, begin in (("±", " ± "), ("[ ]", " [")) if any(begin in words for words in shown)]
+    parts[len(parts) and 2 : 2] = [f"{', '.join(signs)}: 95 % confidence interval"] if signs else []
     return [" · ".join(parts)] if parts else []
 
 

@@ -91,7 +91,7 @@ def test_the_table_answers_in_one_column_and_one_sentence():
     assert "TensorFlow is the fastest: 5." in shown
     assert "failed: killed for lack of memory" in shown
     assert [line.split("  ")[-1] for line in shown.splitlines() if line.startswith("  tensorflow ")] == ["baseline"] * 2
-    assert "1 finding explains these numbers: --why" in shown and "page faults" not in shown
+    assert "why (1 finding): --why" in shown and "page faults" not in shown
     assert "J/1k" not in shown and "energy" not in shown and "rounds-4" not in shown
     assert "energy: no sensor" in text(example(), wide=True) and "(rule rounds-4)" in text(example(), wide=True)
     assert max(map(len, shown.splitlines())) <= 100
@@ -101,8 +101,8 @@ def test_an_undisturbed_run_has_a_legend_a_hint_and_no_other_footnote():
     members = b.member("tensorflow", 4.0), b.member("torch", 2.0)
     shown = text(within(b.profile(b.group("mlp train", *members))), file=Path("my run.json"))
     assert shown.rpartition("\n\n")[2].splitlines() == [
-        "step: time per batch · ±: 95 % confidence interval",
-        "more columns: kit compare 'my run.json' --wide",
+        "step: time per batch · ×: ratio of times, paired within rounds · ±: 95 % confidence interval",
+        "all columns: kit compare 'my run.json' --wide",
     ]
 
 
