@@ -38,7 +38,7 @@ that cannot run does not count as a pass. The closing line says what is missing.
 
 ```sh
 kit audit run.json                                   # findings, the most severe first
-kit audit profiles/ --fail-on bad                    # a folder: machines of one kind are also compared with each other
+kit audit profiles/ --fail-on bad                    # a folder: power caps of GPUs are also compared
 kit audit run.json --rule contention,threads-differ  # only these rules
 kit audit run.json --without above-ceiling           # all rules but this one
 kit audit run.json --meter meter.csv                 # with the joules of an external meter
@@ -91,7 +91,7 @@ same rounds.
 | [swapped](host.md#swapped) | memory pressure, stalls |
 | [variable binds one](fairness.md#variable-binds-one), as a warning | threads differ, CPUs idle |
 | [above ceiling](steps.md#above-ceiling), [shorter than dispatch](steps.md#shorter-than-dispatch) | CPUs idle |
-| [hardware slowdown](gpus.md#hardware-slowdown) | device throttled, clocks unsettled |
+| [hardware slowdown](gpus.md#hardware-slowdown) | device throttled |
 | [power capped](gpus.md#power-capped) | device throttled |
 """
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from kit.audit.finding import Finding, Severity
-from kit.audit.launch_arrays import block_arrays
 from kit.audit.rule import Audited, Member, Outcome, rule, why_unread
 from kit.devices.limits import CAP_SHARE, SLOWED_LEAST_PCT, is_capped, reaches_cap
 from kit.profile.identity import AcceleratorState
@@ -22,9 +21,6 @@ OF_HARDWARE = ("hardware_slowdown", "hardware_thermal_slowdown", "hardware_power
 RATED_SHARE = 0.985
 # Between members of one round: five steps of 15 MHz, and more than the verdict "same" bears of a step bound by it.
 CLOCKS_APART_LEAST_PCT = 3.0
-# The first blocks beside the rest: what is no longer called the same.
-UNSETTLED_LEAST_PCT = 2.0
-FIRST_BLOCKS, BLOCKS_LEAST = 2, 6
 # Utilization says that some kernel ran, not that it computed; GPM's shares of one that does are tens of percent even
 # for networks that memory bounds.
 FULL_PCT = 95.0
@@ -46,9 +42,8 @@ def hardware_slowdown(member: Member) -> Outcome:
         return None
     causes = ", ".join(name.replace("_", " ") for name, share in shares_pct.items() if share)
     values: dict[str, Value] = {"share_pct": share_pct, "causes": causes}
-    return member.finding(
-        "hardware_slowdown", "bad", values, share_pct, reason("cool_board"), ("device_throttled", "clocks_unsettled")
-    )
+    remedy = reason("cool_board")
+    return member.finding("hardware_slowdown", "bad", values, share_pct, remedy, ("device_throttled",))
 
 
 @rule("member", worst="warning", on="accelerator")
@@ -151,28 +146,6 @@ def clocks_differ(group: Sequence[Member]) -> Outcome:
     return slow.finding("clocks_differ", "warning", values, apart_pct, reason("lock_clocks"))
 
 
-@rule("member", worst="warning", on="accelerator")
-def clocks_unsettled(member: Member) -> Outcome:
-    """Find cells whose first blocks are slower or faster than the rest in every launch."""
-    if any(launch.fit is not None for launch in member.launches.values()):
-        return None  # its references show its pace
-    apart = []
-    for launch in member.launches.values():
-        blocks = block_arrays(launch)
-        if len(blocks.steps) < BLOCKS_LEAST:
-            continue
-        steps_ns = blocks.duration_ns / blocks.steps
-        apart.append(statistics.fmean(steps_ns[:FIRST_BLOCKS]) / statistics.median(steps_ns[FIRST_BLOCKS:]) - 1)
-    if len(apart) < 3:  # noqa: PLR2004 - as a verdict
-        return reason("too_few_blocks")
-    # Of all launches alike, so that neither noise nor a neighbour's visit is taken for it.
-    nearest_pct = 100 * min(abs(share) for share in apart)
-    if nearest_pct < UNSETTLED_LEAST_PCT or len({share > 0 for share in apart}) > 1:
-        return None
-    values: dict[str, Value] = {"apart_pct": 100 * statistics.median(apart), "launches": len(apart)}
-    return member.finding("clocks_unsettled", "warning", values, nearest_pct, reason("longer_warmup"))
-
-
 @rule("profile", worst="warning", on="accelerator")
 def pcie_narrow(audited: Audited) -> Outcome:
     """Find GPUs that use fewer PCIe lanes than they and their slot have."""
@@ -200,33 +173,16 @@ def ecc(audited: Audited) -> Outcome:
     return _each_board(audited, broken)
 
 
-@rule("profile", worst="bad", on="accelerator")
-def row_remap(audited: Audited) -> Outcome:
-    """Find GPUs that replaced rows of their memory, or still have to."""
-
-    def remapped(board: AcceleratorState) -> Finding | Reason | None:
-        if board.remapped_rows is None:
-            return reason("not_recorded", what="remapped_rows")
-        if not (board.remapped_rows or board.remap_pending or board.remap_failed):
-            return None
-        state = "failed" if board.remap_failed else "waits for a reset" if board.remap_pending else "done"
-        severity: Severity = "bad" if board.remap_failed else "warning" if board.remap_pending else "note"
-        values: dict[str, Value] = {"board": board.name, "rows": board.remapped_rows, "state": state}
-        return _of_board("row_remap", severity, values, None if state == "done" else reason("reset_board"))
-
-    return _each_board(audited, remapped)
-
-
 @rule("profile", worst="note", on="accelerator")
 def mig(audited: Audited) -> Outcome:
     """Find GPUs that are split into MIG slices."""
-    return _mode(audited, "mig", "whole_board")
 
+    def in_slices(board: AcceleratorState) -> Finding | Reason | None:
+        if board.mig is None:
+            return reason("not_recorded", what="mig")
+        return _of_board("mig", "note", {"board": board.name}, reason("whole_board")) if board.mig else None
 
-@rule("profile", worst="note", on="accelerator")
-def mps(audited: Audited) -> Outcome:
-    """Find GPUs that an MPS server shares between processes."""
-    return _mode(audited, "mps", "stop_mps")
+    return _each_board(audited, in_slices)
 
 
 @rule("member", worst="bad", on="accelerator")
@@ -363,13 +319,3 @@ def _of_board(
     code: str, severity: Severity, values: dict[str, Value], remedy: Reason | None, profile: str = ""
 ) -> Finding:
     return Finding(code=code, severity=severity, values=values, remedy=remedy, profile=profile)
-
-
-def _mode(audited: Audited, field: str, remedy: str) -> Outcome:
-    def in_mode(board: AcceleratorState) -> Finding | Reason | None:
-        is_on = getattr(board, field)
-        if is_on is None:
-            return reason("not_recorded", what=field)
-        return _of_board(field, "note", {"board": board.name}, reason(remedy)) if is_on else None
-
-    return _each_board(audited, in_mode)

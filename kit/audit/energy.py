@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import numpy as np
 from msgspec.structs import replace
 
 from kit.audit.contention import cpu_loss
@@ -20,13 +17,9 @@ from kit.profile.launch import Launch
 from kit.profile.reason import Reason, Value, reason
 from kit.profile.sensor import Energy
 from kit.stats.rounds import launch_time_ns
-from kit.stats.student import t_below
 
 # An unaligned end costs up to one update: of a hundred, 1 %.
 UPDATES_LEAST = 100
-# Boards of datacenters see 25 of each 100 ms (Yang et al., SC 2024): of a step in time with that they see some phases
-# and never the others. A tenth unseen may hold a few percent of its joules.
-LOOK_EVERY_NS, LOOK_NS, UNSEEN_LEAST_PCT = 100_000_000, 25_000_000, 10.0
 # A board loaded for seconds has other clocks than in bursts between other members'. Joules are known to a percent.
 SUSTAINED_LEAST_PCT = 2.0
 # Counters and integrals of one board agree to 1 to 3 %; the self-test on hardware holds them to the same.
@@ -38,8 +31,6 @@ IDLE_MOVED_LEAST_PCT = 10.0
 # A board keeps its clocks up for some time after its last process has ended: an H100 draws 72 W idle, 106 W then, and
 # 122 W with a process that does nothing.
 CLOCKS_UP_RATIO = 2.0
-# Rises of temperature by a predecessor cost a percent or two of leakage; less is not told from noise.
-HEAT_LEAST_PCT, HEAT_ALPHA, HEAT_PAIRS_LEAST = 1.0, 0.01, 6
 # Leakage grows with heat: a board that warms faster draws some tenths of a percent more within a block. NVML tells
 # whole degrees: one that changes within the block looks like a slope of up to 1.5 degrees over it.
 WARMING_LEAST_C_PER_S, WARMING_LEAST_C = 0.1, 1.5
@@ -194,29 +185,6 @@ def counter_reset(member: Member) -> Outcome:
 
 
 @rule("member", worst="warning", on="accelerator")
-def beats_with_sensor(member: Member) -> Outcome:
-    """Find cells whose steps keep time with the sensor, so that it never sees a part of the step."""
-    known = (block.energy for block in _figures(member))
-    blocks = [energy for energy in known if (energy.steps or 0) > 0 and energy.block_ns > 0]
-    if not blocks:
-        return reason("not_recorded", what="steps") if _figures(member) else NOT_APPLICABLE
-    unseen_pct = {_unseen_pct(energy.block_ns / (energy.steps or 1), energy.block_ns): energy for energy in blocks}
-    worst_pct = max(unseen_pct)
-    if worst_pct < UNSEEN_LEAST_PCT:
-        return None
-    energy = unseen_pct[worst_pct]
-    evidence: dict[str, Value] = {"step_ns": energy.block_ns / (energy.steps or 1), "unseen_pct": worst_pct}
-    return member.finding("beats_with_sensor", "warning", evidence, worst_pct, reason("other_batch"))
-
-
-def _unseen_pct(step_ns: float, block_ns: float) -> float:
-    """Return how much of a step a board that looks for LOOK_NS of each LOOK_EVERY_NS never sees during a block."""
-    phases = np.sort(np.arange(0.0, block_ns, LOOK_EVERY_NS) % step_ns)
-    gaps = np.diff(phases, append=phases[0] + step_ns)
-    return 100 * float(np.maximum(gaps - LOOK_NS, 0.0).sum()) / step_ns
-
-
-@rule("member", worst="warning", on="accelerator")
 def sustained_differs(member: Member) -> Outcome:
     """Find cells whose step time differs between short blocks and the long energy block."""
     steps = sustained_step(member.launches.values())
@@ -331,46 +299,6 @@ def device_still_warming(member: Member) -> Outcome:
         return None
     evidence: dict[str, Value] = {"slope_c_per_s": slope, "moved_c": moved_c, "block_s": energy.block_ns / 1e9}
     return member.finding("device_still_warming", "warning", evidence, remedy=reason("longer_energy_warmup"))
-
-
-@rule("group", worst="warning")
-def heat_of_predecessor(members: Sequence[Member]) -> Outcome:
-    """Find groups in which a cell's power depends on which cell ran before it."""
-    pairs = list(_after_another(members))
-    if not pairs:
-        return NOT_APPLICABLE
-    before, deviations = zip(*pairs, strict=True)
-    # With one predecessor's power there is nothing to follow.
-    if len(pairs) < HEAT_PAIRS_LEAST or len(set(before)) == 1:
-        return reason("too_few_energy_blocks", blocks=len(pairs), needed=HEAT_PAIRS_LEAST)
-    slope = float(np.cov(before, deviations, ddof=0)[0, 1] / np.var(before))
-    correlation = slope * float(np.std(before)) / max(float(np.std(deviations)), 1e-12)
-    df = len(pairs) - 2
-    p_value = 2 * t_below(df, -abs(correlation) * math.sqrt(df / max(1 - correlation**2, 1e-12)))
-    effect_pct = 100 * math.expm1(slope * (max(before) - min(before)))
-    if p_value > HEAT_ALPHA or abs(effect_pct) < HEAT_LEAST_PCT:
-        return None
-    evidence: dict[str, Value] = {"effect_pct": effect_pct, "blocks": len(pairs)}
-    return replace(members[0].finding("heat_of_predecessor", "warning", evidence, abs(effect_pct)), cell_key="")
-
-
-def _after_another(members: Sequence[Member]) -> Iterator[tuple[float, float]]:
-    """Yield ln of the predecessor's power and ln of a block's own over its member's mean, by one sensor."""
-    blocks = [(member.cell.key, block) for member in members for block in _joules(member)]
-    sensors = Counter(block.energy.sensor for _, block in blocks if block.energy.begin_ns is not None)
-    if not sensors:
-        return
-    sensor = sensors.most_common(1)[0][0]
-    usual: dict[str, list[float]] = defaultdict(list)
-    by_round: dict[int, list[tuple[int, str, float]]] = defaultdict(list)
-    for key, block in blocks:
-        if block.energy.sensor == sensor and block.energy.begin_ns is not None:
-            usual[key].append(math.log(block.power_w))
-            by_round[block.round].append((block.energy.begin_ns, key, math.log(block.power_w)))
-    means = {key: statistics.fmean(logs) for key, logs in usual.items()}
-    for of_round in by_round.values():
-        for (_, before, _), (_, key, log) in pairwise(sorted(of_round)):
-            yield means[before], log - means[key]
 
 
 @rule("member", worst="warning", also=("scope_shared",))

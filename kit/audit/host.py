@@ -18,8 +18,6 @@ CPU_PRESSURE_LEAST_PCT = 60.0
 NUMA_MISSES_LEAST = 10_000
 # A second of the run: 1 MiB, as of swapped memory. Longer runs borrow more of whatever else the machine does.
 NUMA_MISSES_LEAST_PER_S = 256
-# Of a counter's rate between both ends of a launch: a tenth of what the shortest certified step may be off by.
-DRIFT_MAX_PPM = 100.0
 
 
 @rule("member", worst="warning")
@@ -139,22 +137,6 @@ def clock_not_synchronized(audited: Audited) -> Outcome:
     if synchronized:
         return None
     return Finding(code="clock_not_synchronized", severity="note", remedy=reason("synchronize_clock"))
-
-
-@rule("profile", worst="warning")
-def clock_drift(audited: Audited) -> Outcome:
-    """Find launches during which the clock changed its rate."""
-    launches = [launch for result in audited.results for launch in result.launches if launch.gave_number]
-    certificates = [launch.certificate for launch in launches if launch.certificate is not None]
-    if not certificates:
-        return reason("not_recorded", what="certificate")
-    drifts_ppm = [abs(of.drift_ppm) for of in certificates if of.drift_ppm is not None]
-    worst_ppm = max(drifts_ppm, default=0.0)  # none: of a clock that needs no calibration
-    if worst_ppm <= DRIFT_MAX_PPM:
-        return None
-    drifting = sum(drift_ppm > DRIFT_MAX_PPM for drift_ppm in drifts_ppm)
-    values: dict[str, Value] = {"drift_ppm": worst_ppm, "launches": drifting, "of_launches": len(certificates)}
-    return Finding(code="clock_drift", severity="warning", values=values, remedy=reason("kernel_clock"))
 
 
 def _threads(audited: Audited) -> list[Threads]:

@@ -11,7 +11,6 @@ docs/reference/audit. The first line of its docstring, `Find …`, is its line i
 from __future__ import annotations
 
 import pkgutil
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -22,12 +21,11 @@ from msgspec.structs import replace
 
 from kit.audit.clean_cycles import CountedCycles, RoundCycles, count_cycles
 from kit.audit.finding import Finding, Severity
-from kit.audit.launch_arrays import Counted, block_arrays, counted
+from kit.audit.launch_arrays import Counted, counted
 from kit.profile.cell import Cell, Variant
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, Value, reason
 from kit.profile.schema import CellResult, Profile
-from kit.stats.rounds import launch_time_ns
 
 T = TypeVar("T")
 # A reason: what is missing; None: nothing found.
@@ -160,22 +158,10 @@ class Audited:
         """The members of each group, those that have a launch with a number."""
         return list(groups_of(self.counted, self.profile))
 
-    @cached_property
-    def steps_ns(self) -> dict[str, float]:
-        """The median step time of each cell that has a number, by key."""
-        steps_ns = {}
-        for result in self.counted.profile.cells:
-            times_ns = [launch_time_ns(block_arrays(launch)) for launch in result.launches if launch.gave_number]
-            if times_ns:
-                steps_ns[result.key] = statistics.median(times_ns)
-        return steps_ns
-
     def without_launches(self) -> Audited:
         """Return what rules on fleets take: as small as a thousand of them need to be."""
         cells = [replace(result, launches=[]) for result in self.profile.cells]
-        reduced = Audited(self.label, replace(self.profile, cells=cells))
-        reduced.__dict__["steps_ns"] = self.steps_ns
-        return reduced
+        return Audited(self.label, replace(self.profile, cells=cells))
 
     @property
     def results(self) -> list[CellResult]:

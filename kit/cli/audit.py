@@ -53,7 +53,7 @@ def audit(
 ) -> int:
     """Check PROFILES for problems of power, utilization, fairness and the record.
 
-    A folder stands for the profiles in it. Several profiles are also compared with each other.
+    A folder stands for the profiles in it. Power caps of GPUs are also compared between profiles.
     docs/reference/audit explains each rule.
     """
     from kit.audit.audit import summed_up

@@ -124,10 +124,8 @@ REASONS: Templates = {
     "not_recorded": "the profile does not contain it: {what}",
     "own_programs_unproved": "user programs bring their own data and weights",
     "no_parity": "no two cells recorded the losses of the same work",
-    "no_fleet": "at least {needed} profiles of one kind of machine are needed",
     "no_energy_asked_for": "the run did not measure energy",
     "one_energy_source": "only one source of joules answered",
-    "too_few_energy_blocks": "{blocks} energy blocks follow another cell's, and {needed} are needed",
     "too_little_cpu_time": "{cpu_ns} of CPU time were measured, and {needed_ns} are needed",
     # Notes beside a comparison.
     "too_few_rounds": "preliminary: {rounds} rounds; a verdict needs at least {needed}",
@@ -395,7 +393,6 @@ FINDINGS: Templates = {
     "other programs may use: {others_cpus}).",
     "cpu_throttled": "heat throttled the CPU during the run (cores: {cores:,} ×, packages: {packages:,} ×).",
     "clock_not_synchronized": "the machine's wall clock is not synchronized; step times do not depend on it.",
-    "clock_drift": "the clock's rate changed by up to {drift_ppm:.0f} ppm during {launches} of {of_launches} launches.",
     "hardware_slowdown": "{who}: the hardware slowed the GPU down in {share_pct:.1f} % of the readings: {causes}.",
     "device_throttled": "{who}: the device was throttled up to {share_pct:.0f} % of the time: {causes}.",
     "power_capped": "{who}: the power cap limited the GPU {share_pct:.0f} % of the time: it drew {power_w} of {cap_w} "
@@ -403,12 +400,9 @@ FINDINGS: Templates = {
     "cap_below_default": "{board}: the power cap is {cap_w}; the default is {default_w}.",
     "caps_differ": "{board} ({model}): the power cap is {cap_w}; most of {boards} GPUs have {usual_w}.",
     "clocks_differ": "{who}: the clock was {clock_mhz}; the group's fastest cell had {fastest_mhz} (rounds: {rounds}).",
-    "clocks_unsettled": "{who}: the first blocks' time is {apart_pct:+.1f} % off the rest, in all {launches} launches.",
     "pcie_narrow": "{board}: {lanes} of {of_lanes} PCIe lanes are in use.",
     "ecc": "{board}: the memory had uncorrectable errors ({errors}), so results may be wrong.",
-    "row_remap": "{board}: memory rows were replaced ({rows}); status: {state}.",
     "mig": "{board}: MIG is on, so only a slice of the GPU was measured.",
-    "mps": "{board}: an MPS server lets several processes share the GPU.",
     "gpu_full_but_not_computing": "{who}: the GPU reported {utilization_pct:.0f} % utilization but hardly computed: "
     "tensor cores {tensor_pct:.1f} %, float32 {fp32_pct:.1f} %, memory {dram_pct:.1f} %.",
     "device_declared_not_used": "{who}: the {device} showed no activity ({utilization_pct:.1f} % utilization).",
@@ -422,16 +416,11 @@ FINDINGS: Templates = {
     "loss_not_finite": "{who}: the loss or an output was not finite in {launches} of {of_launches} launches.",
     "missing_cell": "{who}: the cell was planned but has no result: {because}.",
     "empty_input": "the profile has no measurement (cells: {cells}, launches: {launches}).",
-    "identity_contradicts_itself": "a launch contradicts the profile's machine: {fact}: {identity} there, {launch} in "
-    "the launch.",
     "sampling_gaps": "{who}: sensor readings are missing in {launches} of {of_launches} launches.",
-    "sampler_cost": "{who}: the sampler took {share_pct:.2f} % of the CPU time; the limit is {allowed_pct:g} %.",
     "no_joules": "{who}: there are no joules.",
     "few_updates": "{who}: the joules rest on {updates} fresh values of {sensor}; an error of 1 % needs {needed}.",
     "sensor_broken": "{who}: {sensor} gave no usable value (launches: {launches}): {how}.",
     "counter_reset": "{who}: {sensor} was reset during a block (launches: {launches}), so those joules are lost.",
-    "beats_with_sensor": "{who}: a step takes {step_ns}; a sensor that looks for 25 of every 100 ms never sees "
-    "{unseen_pct:.0f} % of it.",
     "sustained_differs": "{who}: step time is {burst_ns} in short blocks (samples/s) and {sustained_ns} in the long "
     "energy block (joules): {difference_pct:+.1f} %.",
     "counter_against_integral": "{who}: the energy counter and integrated power differ by {difference_pct:+.1f} %.",
@@ -442,14 +431,11 @@ FINDINGS: Templates = {
     "under load), so net joules are uncertain.",
     "device_still_warming": "{who}: the device's temperature changed by {slope_c_per_s:+.2f} °C per second while "
     "joules were measured ({moved_c:.1f} °C in {block_s}).",
-    "heat_of_predecessor": "{who}: power depends on the cell that ran before: {effect_pct:.1f} % between the least and "
-    "the most power-hungry predecessor, in {blocks} blocks.",
     "scope_larger_than_worker": "{who}: the joules are the whole {scope}'s, but the worker had {cpus} of {of_cpus} "
     "CPUs, of which other programs took {contention_pct:.0f} %.",
     "scope_shared": "{who}: the joules include other programs, which took {contention_pct:.0f} % of the CPUs.",
     "step_too_short": "{who}: a step takes {step_ns}, too short to time individually; the minimum is {shortest_ns}.",
     "modelled_beside_measured": "{who}: some joules were measured and others modelled ({tiers}).",
-    "missing_in_fleet": "{cell} has no result here; {have} of {machines} machines of this kind have one.",
 }
 
 REMEDIES: Templates = {
@@ -470,17 +456,14 @@ REMEDIES: Templates = {
     "whole_cores": "Pin to one CPU of each core (taskset -c); kit doctor names them",
     "cool_machine": "Check the cooling, or fix a lower clock: cpupower frequency-set",
     "synchronize_clock": "Synchronize it before you use an external meter: timedatectl set-ntp true",
-    "kernel_clock": "Use the kernel's clock: --clock monotonic_raw",
     "at_cap": "Raise the cap for more speed: nvidia-smi -pl",
     "look_at_supply": "Check power supply and cables, as the GPU is slow far below its cap: nvidia-smi -q -d "
     "PERFORMANCE",
     "same_caps": "Set the same cap on all GPUs (nvidia-smi -pl), or compare these machines separately",
     "lock_clocks": "Lock the clock to one that all cells can hold: nvidia-smi -lgc",
-    "longer_warmup": "Warm up longer: warmup_s in the suite",
     "reseat_board": "Check slot, riser and other cards on these lanes: nvidia-smi -q shows the link",
     "reset_board": "Distrust its results; reset it (nvidia-smi --gpu-reset), and see nvidia-smi -q -d ECC,ROW_REMAPPER",
     "whole_board": "Turn MIG off to measure the whole GPU: nvidia-smi -mig 0",
-    "stop_mps": "Stop the server if nobody needs it: echo quit | nvidia-cuda-mps-control",
     "see_where_it_ran": "Check with kit show where the work ran: it may wait, spin or stay on the host",
     "raise_power_cap": "Raise the power cap, now {cap_w} of {default_w}: nvidia-smi -pl",
     "cool_board": "Check temperature and power with kit show; this clock may be all that the device can hold",
@@ -495,7 +478,6 @@ REMEDIES: Templates = {
     "longer_energy_warmup": "Load the device for longer: kit run --energy S, or warmup_s in the suite",
     "longer_energy": "Measure energy for longer: kit run --energy S",
     "other_sensor": "Use another sensor of the device, or an external meter (--meter)",
-    "other_batch": "Choose another --batch, so that steps and sensor do not keep time",
     "longer_blocks": "Use longer blocks (block_s in the suite), so that their step comes closer to the sustained one",
     "external_meter": "Decide with an external meter (--meter)",
     "whole_machine": "Give the run all CPUs of the package, and stop other programs",

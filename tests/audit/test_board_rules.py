@@ -54,7 +54,7 @@ BOARDS = {
     },
     "at its cap": {"NVML_CAP_W": "210", "NVML_POWER_VIOLATION_PCT": "60"},
     "slow below its cap": FINE | {"NVML_STAND_IN": "power_capped", "NVML_CLOCK_MHZ": "900"},
-    "idle, in slices": FINE | {"NVML_STAND_IN": "mig", "NVML_BUSY_PCT": "0", "NVML_REMAPPED": "2"},
+    "idle, in slices": FINE | {"NVML_STAND_IN": "mig", "NVML_BUSY_PCT": "0"},
     "of few answers": FINE | {"NVML_STAND_IN": "no_gpm", "NVML_BUSY_PCT": "100"},
 }
 
@@ -108,8 +108,6 @@ PLANTS = [
     ("cap_below_default", "broken", "warning"),
     ("pcie_narrow", "broken", "warning"),
     ("ecc", "broken", "bad"),
-    ("row_remap", "broken", "bad"),
-    ("row_remap", "idle, in slices", "note"),
     ("power_capped", "at its cap", "note"),
     ("power_capped", "slow below its cap", "bad"),
     ("mig", "idle, in slices", "note"),
@@ -140,6 +138,8 @@ def test_evidence_is_what_was_planted(on):
     ((capped, _), _) = outcomes("power_capped", on("at its cap"))
     assert capped.values["share_pct"] == pytest.approx(60, rel=0.05)
     assert (capped.values["power_w"], capped.values["cap_w"]) == (pytest.approx(200, rel=0.05), 210.0)
+    state = on("broken").state.before.accelerators[0]
+    assert (state.remapped_rows, state.remap_pending, state.remap_failed) == (2, False, True)
 
 
 def test_a_board_that_does_not_tell_what_it_computes_is_no_pass(on):
@@ -152,7 +152,7 @@ def board(**fields):
 
 
 OF_A_LAUNCH = ("hardware_slowdown", "power_capped", "device_declared_not_used", "clocks_differ")
-OF_A_BOARD = ("cap_below_default", "pcie_narrow", "ecc", "row_remap", "mig", "mps")
+OF_A_BOARD = ("cap_below_default", "pcie_narrow", "ecc", "mig")
 
 
 @pytest.mark.parametrize("rule", [*OF_A_LAUNCH, *OF_A_BOARD])
@@ -165,12 +165,6 @@ def test_cells_on_a_cpu_are_not_asked_for_their_boards():
     asked = [rule for rule in all_rules() if rule.on == "accelerator" and rule.scope != "fleet"]
     result = audit(audited, asked)
     assert {of.outcome for of in result.rules} == {"not_applicable"}
-
-
-def test_a_server_that_shares_boards_is_a_note():
-    ((finding,), _) = outcomes("mps", profile_on({}, [board(mps=True)]))
-    worded(finding)
-    assert outcomes("mps", profile_on({}, [board(mps=False)])) == ([], [])
 
 
 def clocked(*mhz):
@@ -260,21 +254,6 @@ def test_members_of_a_round_at_other_clocks():
     ((finding,), _) = outcomes("clocks_differ", clocked(1755.0, 1590.0))
     assert ("/jax/" in finding.cell_key, finding.values["fastest_mhz"]) == (True, 1755.0)
     worded(finding)
-
-
-def test_first_blocks_beside_the_rest():
-    def unsettled(launch):
-        launch.blocks.duration_ns[:2] = [duration * 4 // 5 for duration in launch.blocks.duration_ns[:2]]
-
-    calm = {"noise": 0.001, "sd": 0.0}
-    quiet = profile_on({}, [board()], **calm)
-    for drift in range(5):
-        members = [b.member(name, device="gpu", **calm) for name in ("torch", "jax")]
-        assert outcomes("clocks_unsettled", b.profile(b.group("g", *members), seed=drift, rounds=8))[0] == []
-    assert outcomes("clocks_unsettled", quiet)[0] == []
-    planted, _ = outcomes("clocks_unsettled", profile_on({}, [board()], change=unsettled, **calm))
-    assert {finding.values["launches"] for finding in planted} == {4}
-    worded(planted[0])
 
 
 def test_a_board_of_the_fleet_with_another_cap():

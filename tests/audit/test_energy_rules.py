@@ -1,6 +1,5 @@
 """Rules on joules: each planted in the energy entries of launches, and quiet without it."""
 
-import numpy as np
 import profile_builder as b
 import pytest
 
@@ -65,11 +64,8 @@ NODE = {"sensor": "cray.node.energy", "joules_j": 1500.0}
             "cpu",
             "warning",
         ),
-        # Steps of 50 ms are seen at half of their phases, those of 33.3 ms at three quarters; 104.8 ms drift past all.
         # Bursts of 2 ms a step, and a long block of 11 s whose steps take 2.1 and 2.02 ms.
         ("sustained_differs", [entry(**BOARD, steps=5238)], [entry(**BOARD, steps=5446)], "gpu", "warning"),
-        ("beats_with_sensor", [entry(**BOARD, steps=220)], [entry(**BOARD, steps=105)], "gpu", "warning"),
-        ("beats_with_sensor", [entry(**BOARD, steps=330)], [entry(**BOARD, steps=3000)], "gpu", "warning"),
         (
             "counter_against_integral",
             [entry(**BOARD), entry(**POWER, joules_j=1030.0)],
@@ -186,23 +182,3 @@ def test_the_scope_of_a_package_is_more_than_a_member_with_some_of_its_cpus():
     for launch in built.cells[0].launches:
         launch.threads.cpus[:] = [0]
     assert [finding.values["of_cpus"] for finding in audit([Audited("x", built)], rule).findings] == [cpus]
-
-
-@pytest.mark.parametrize(("warming", "is_found"), [(0.04, True), (0.0, False)])
-def test_heat_of_a_predecessor_is_told_by_the_order_of_turns(warming, is_found):
-    rng = np.random.default_rng(1)
-    usual_w = {"tensorflow": 60.0, "torch": 120.0, "jax": 240.0}
-    built = b.profile(b.group("mlp train", *map(b.member, usual_w)), rounds=8, cycles=3)
-    by_place = {(launch.cell_key.split("/")[1], launch.round): launch for of in built.cells for launch in of.launches}
-    for number in range(8):
-        before_log = None
-        for turn, backend in enumerate(rng.permutation(list(usual_w))):
-            log_w = np.log(usual_w[backend]) + rng.normal(0, 0.003)
-            if before_log is not None:
-                log_w += warming * (before_log - np.log(120.0))
-            before_log = np.log(usual_w[backend])
-            energy = entry(joules_j=10 * float(np.exp(log_w)), begin_ns=turn * 20 * S)
-            by_place[backend, number].energy = [energy]
-    result = audit([Audited("x", built)], [BY_NAME["heat_of_predecessor"]])
-    assert [finding.code for finding in result.findings] == ["heat_of_predecessor"] * is_found
-    assert result.not_checked == []

@@ -22,9 +22,8 @@ CALM = {
 }
 
 
-def machine(counters=(), *, cpu=(), limit=None, before=(), after=(), drift_ppm=None):
-    launch = {"certificate": replace(b.certificate(), drift_ppm=drift_ppm)}
-    member = b.member("torch", 2.0, counters=CALM | dict(counters), launch=launch)
+def machine(counters=(), *, cpu=(), limit=None, before=(), after=()):
+    member = b.member("torch", 2.0, counters=CALM | dict(counters))
     built = b.profile(b.group("mlp train", member), rounds=3, cycles=4)
     nodes = {"siblings": [[0], [1]], "nodes": [[0, 1]]} | dict(cpu)
     identity = built.identity
@@ -54,7 +53,6 @@ PLANTS = [
     ("smt_shared", "note", {"cpu": {"siblings": [[0, 2], [1, 3]]}}),  # the other halves are others'
     ("cpu_throttled", "warning", {"after": {"core_throttled": 9}}),
     ("clock_not_synchronized", "note", {"before": {"clock_synchronized": False}}),
-    ("clock_drift", "warning", {"drift_ppm": -250.0}),
 ]
 
 
