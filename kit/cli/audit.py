@@ -37,7 +37,7 @@ PARALLEL_LEAST, CHUNK = 16, 8
     type=click.Choice(["note", "warning", "bad"]),
     default="warning",
     show_default=True,
-    help="Exit 1 if a finding has at least this severity, 5 if none has but a check could not run, else 0.",
+    help="Exit 1 if a finding is at least this severe; else 5 if a check could not run; else 0.",
 )
 @METER
 @click.option("--rule", "names", multiple=True, metavar="NAME,…", help="Run only this rule (repeatable).")

@@ -50,7 +50,7 @@ class CompareCommand(click.Command):
             taking = word == AGAINST or (taking and not word.startswith("-"))
             repeated += [AGAINST, word] if taking and word != AGAINST else [] if taking else [word]
         if AGAINST in args and AGAINST not in repeated:
-            raise click.UsageError(f"{AGAINST} names no profile; name the later runs after it", ctx)
+            raise click.UsageError(f"{AGAINST} names no profile; follow it with the later runs", ctx)
         return super().parse_args(ctx, repeated)
 
 
@@ -74,7 +74,7 @@ class CompareCommand(click.Command):
     show_default=True,
     help="Compare step times (whole time over steps), or the median latency of single steps.",
 )
-@click.option("--all-cycles", is_flag=True, help="Also count cycles that other programs disturbed.")
+@click.option("--all-cycles", is_flag=True, help="Also use the cycles that other programs disturbed.")
 @click.option("--table", "table_name", metavar="SUITE", help="Print the table that SUITE defines.")
 @METER
 @price_options
@@ -199,7 +199,7 @@ def _suite_report(name: str, paths: Sequence[Path]) -> Report:
     profiles = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
     table = _suite_table(load_suite(name), profiles)
     if not any(figure.value is not None for row in table.values for column in row for figure in column.values()):
-        raise click.UsageError(f"these profiles have no figure of the table of {name}; measure them: kit run {name}")
+        raise click.UsageError(f"no profile has a figure of {name}'s table; measure the suite: kit run {name}")
     return suite_report(table)
 
 

@@ -186,7 +186,7 @@ def _nodes(scheduler: str, partition: str | None, nodes: str | None) -> tuple[st
     names = [name for name in nodes.split(",") if name]
     unfit = [name for name in names if not NODE_NAME.fullmatch(name) or names.count(name) > 1]
     if unfit:
-        raise click.UsageError(f"--nodes: {unfit[0]!r}: give each host once, by name; its profile becomes NAME.json")
+        raise click.UsageError(f"--nodes: {unfit[0]!r}: give each host once, by a name that can be a file name")
     return "", [FleetNode(name) for name in names]
 
 

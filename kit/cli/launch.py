@@ -62,7 +62,7 @@ def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter
     help="Use these GPUs. Default: all.",
 )
 @click.option("--rapl", is_flag=True, help="Mount the host's energy counters.")
-@click.option("--print", "as_line", is_flag=True, help="Print the same docker or podman run command; run nothing.")
+@click.option("--print", "as_line", is_flag=True, help="Print the docker or podman command; run nothing.")
 def launch(
     *,
     target: str,

@@ -130,7 +130,7 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
     "--energy",
     type=POSITIVE,
     metavar="S",
-    help="Measure joules in a block of S seconds, or longer if a sensor needs it; also for an external meter.",
+    help="Measure joules in a block of S seconds, or longer if a sensor needs it; with an external meter, too.",
 )
 @click.option("--no-energy", is_flag=True, help="Skip the energy blocks; the run is shorter.")
 @click.option("--data", default="auto", show_default=True, metavar="NAME", help="Data: auto, synthetic or a data set.")
@@ -138,16 +138,16 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
     "--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Seed for weights, data and order."
 )
 @click.option(
-    "--clock", type=CLOCK_SOURCE, default="monotonic_raw", show_default=True, help="Time steps by this clock."
+    "--clock", type=CLOCK_SOURCE, default="monotonic_raw", show_default=True, help="Use this clock to time steps."
 )
 @click.option(
     "--label", default="", callback=_label, metavar="TEXT", help="Name the run in tables (default: its file name)."
 )
 @click.option("--ceilings", is_flag=True, help="Also measure peak throughput; report networks as a percentage of it.")
-@click.option("--out", metavar="PATH", help="Write this profile, or write it to this folder.")
+@click.option("--out", metavar="PATH", help="Write the profile to this file or folder.")
 @click.option("--force", is_flag=True, help="Replace the profile at --out.")
 @click.option("--resume", is_flag=True, help="Resume the unfinished run of --out.")
-@click.option("--quick", is_flag=True, help="Measure fewer rounds, part of a fit; the default SUITE is then quick.")
+@click.option("--quick", is_flag=True, help="Measure fewer rounds and part of each fit; SUITE defaults to quick.")
 @click.option("--dry-run", is_flag=True, help="Print cells, groups and the estimated time; measure nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(*, budget: float | None, quiet_s: float | None, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's own

@@ -31,7 +31,7 @@ HOST = "cpu"
 )
 @click.option("--data", default="auto", show_default=True, metavar="NAME", help="Data: auto, synthetic or a data set.")
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Random seed.")
-@click.option("--out", metavar="PATH", help="Write this profile, or write it to this folder.")
+@click.option("--out", metavar="PATH", help="Write the profile to this file or folder.")
 @click.option("--from", "path", type=PROFILE, help="Judge the profile of an earlier self-test; measure nothing.")
 @format_options
 def selftest(*, path: Path | None, device: str | None, format_name: str, **options: Any) -> int:  # noqa: ANN401

@@ -223,7 +223,7 @@ ENERGY = (
     Shown("joules by", _drawn(_method)),
 )
 WIDE = (
-    Shown("ratio of times", _interval),
+    Shown("time ÷ baseline's", _interval),
     Shown("rate", lambda row: None if is_operation(row.cell) else _rate(row)),
     Shown("bound", _bound),
     Shown("raw step", attrgetter("numbers.raw_step_ns"), duration),

@@ -177,7 +177,7 @@ def _apart(group: GroupRows, short: Mapping[str, str]) -> list[str]:
     if against["slower"]:
         listed = [f"{times(ratio)} × as fast as {name}" for name, ratio in against["slower"]]
         words.append(f"{short[group.best[0].platform]} is {_and(listed)}")
-    return [f"at their best {' and '.join(words)}"] if words else []
+    return [f"comparing the fastest of each, {' and '.join(words)}"] if words else []
 
 
 def _and(words: Sequence[str]) -> str:

@@ -139,7 +139,7 @@ def _suite(profile: Profile) -> dict[str, str]:
     facts = {
         "name": f"{suite.name} · {suite.sha256[:8]}",
         "compares": ", ".join(suite.compare),
-        "processes hold cells over": ", ".join(suite.share) or "nothing: one cell a process",
+        "one process measures all": ", ".join(suite.share) or "nothing: each cell has its own process",
         "rounds": f"{suite.rounds}" + (f", until ±{suite.precision_pct:g} %" if suite.precision_pct else ""),
         "plan": f"{plan.cycles} blocks of {plan.block_s:g} s, lead-in {plan.lead_in_s:g} s, "
         f"warm-up {plan.warmup_s:g} s and {plan.warmup_steps} steps, energy {plan.energy_s:g} s",

@@ -107,7 +107,7 @@ REASONS: Templates = {
     "graph_breaks": "{count} graph breaks",
     # Why the hardware self-test could not check something.
     "undecided": "undecided after {blocks} blocks in {taken_s}; with this noise it needs about {needed_s}",
-    "not_seen_again": "beyond its limit in some of {looks} tries but not in all, so something disturbed them",
+    "not_seen_again": "beyond its limit in some of {looks} tries but not in all, so something disturbed the tries",
     "readings_lost": "{lost} of {readings} readings failed: the device went away",
     "sensor_slower_than_load": "its response takes {period_s}, too long for loads of {load_s}",
     "no_step": "it did not follow the load: the load explains {explained_pct:.0f} % of its readings",
@@ -172,20 +172,21 @@ REASONS: Templates = {
     "{cycles} cycles, and steps are those of the least disturbed round; end these processes (nvidia-smi lists them)",
     "skipped": "{backend} was skipped",
     "sustained_differs": "joules are measured at the sustained step, samples/s in short bursts",
-    "process_shared": "the process held several cells",
+    "process_shared": "peak of a process that several cells shared",
     "warm_start": "warm process: start-up and import are excluded",
-    "by_latency": "median: latency of single steps, which verdicts compare (of fits the whole time)",
+    "by_latency": "median: latency of single steps; verdicts compare it (for fits: the whole time)",
     "spread_assumed": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD); to "
-    "measure it, alternate the sides with {needed} or more runs each, or make both variants of one run (kit run "
-    "--variant)",
+    "measure this spread, alternate {needed} or more runs of each side, or measure both sides as variants of one run "
+    "(kit run --variant)",
     "spread_assumed_unlike": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD), "
-    "and by half as much again between two machines; to measure it, run each machine in {needed} sessions an hour or "
-    "more apart",
+    "and by 1.5 times that between two machines; to measure this spread, run each machine in {needed} sessions an "
+    "hour or more apart",
     "joules_of_the_device": "J/1k is the device's alone: a GPU without its host, a CPU's packages",
     "joules_of_boards_and_others": "J/1k comes from several kinds of sensor ({sensors}): each has a gain error "
-    "({low_pct:+} to {high_pct:+} % for GPUs, unknown for the others) that is in no ± and differs between kinds",
+    "({low_pct:+} to {high_pct:+} % for GPUs, unknown for the others) that no ± includes and "
+    "that differs between kinds",
     "joules_of_several_sensors": "J/1k comes from several kinds of sensor ({sensors}): each has an unknown gain error "
-    "that is in no ± and differs between kinds",
+    "that no ± includes and that differs between kinds",
     "contended_times": "contended: other programs took up to {contention_pct:.0f} % of the CPUs: this time is inflated "
     "by an unknown amount; stop other work and measure again",
     "contended_side": "contended: other programs took up to {contention_pct:.0f} % of the CPUs in runs of {side}, "
@@ -205,11 +206,11 @@ REASONS: Templates = {
     "clock_set_back": "the clock was set back between {first} and {second}: the order of the runs is unknown, and each "
     "side counts as one session",
     "versions": "versions of {backend}: {listed}",
-    "ceilings_measured": "{operations} ceilings were measured: `bound` is each network's percentage of one",
+    "ceilings_measured": "{operations} ceilings were measured: `bound` is the percentage of one that a network reaches",
     "ceilings_not_measured": "no ceiling was measured on its device: kit run --ceilings",
     "work_not_known": "the work of a step is unknown",
-    "scaling": "efficiency: samples/s per device relative to the baseline (per thread on a CPU, whose threads the "
-    "devices divide)",
+    "scaling": "efficiency: samples/s per device relative to the baseline (on a CPU: per thread, as its devices "
+    "share the threads)",
     "all_reduce_not_hidden": "JAX on several GPUs does not overlap the all-reduce with computing by default, PyTorch "
     "does: docs/how-to/scaling.md#efficiency-and-the-all-reduce has a variant that does",
     "all_reduce": "all-reduce: fraction of the step time that disappears without gradient averaging",
@@ -262,7 +263,7 @@ REASONS: Templates = {
     "kit run --wait-for-quiet 300",
     "others_unseen_remedy": "other programs use {others_pct:.0f} % of the CPUs (their processes are not visible here); "
     "wait for them with kit run --wait-for-quiet 300",
-    "others_unknown": "this system does not count what other programs use of the CPUs (/proc/stat)",
+    "others_unknown": "this system does not report how much CPU other programs use (/proc/stat)",
     "pid_namespace_host": "the host's",
     "pid_namespace_own": "its own, so Steadykit cannot name other programs that use the CPUs or the GPU; --pid host "
     "shows them",
@@ -284,7 +285,7 @@ REASONS: Templates = {
     "interpreter_not_asked": "{python} did not list its packages: {error}",
     "libc_not_named": "the C library does not name itself (musl does not)",
     "no_governor": "no cpufreq driver here (usual in a virtual machine): the host sets the governor",
-    "no_throttle_count": "the kernel counts no thermal throttling (it does on Intel, but not in virtual machines)",
+    "no_throttle_count": "the kernel has no counter of thermal throttling (Intel has one, outside virtual machines)",
     "no_turbo_switch": "neither intel_pstate/no_turbo nor cpufreq/boost exists (usual in a virtual machine)",
     "no_thermometer": "the kernel shows no CPU thermometer (usual in a virtual machine)",
     "state_not_as_expected": "not readable: {error}",
@@ -296,7 +297,7 @@ REASONS: Templates = {
     "no_frequency": "there is no cpufreq driver and no aperfmperf counter (usual in a virtual machine), and the 'cpu "
     "MHz' of /proc/cpuinfo is nominal; measure on the host",
     "no_cpu_controller": "no cpu controller is mounted under {root}; mount cgroup2 there",
-    "no_throttling_count": "{file} counts no throttling, because no CPU quota can apply to this group",
+    "no_throttling_count": "{file} has no counter of throttling, because no CPU quota can apply to this group",
     "no_pressure": "the kernel keeps no pressure figures (before 4.20, or booted without psi=1)",
     # RAPL
     "no_powercap": "{root} does not exist: the kernel has no powercap (a virtual machine, a processor other than Intel "
@@ -432,7 +433,7 @@ FINDINGS: Templates = {
     "device_still_warming": "{who}: the device's temperature changed by {slope_c_per_s:+.2f} °C per second while "
     "joules were measured ({moved_c:.1f} °C in {block_s}).",
     "scope_larger_than_worker": "{who}: the joules are the whole {scope}'s, but the worker had {cpus} of {of_cpus} "
-    "CPUs, of which other programs took {contention_pct:.0f} %.",
+    "CPUs; other programs took {contention_pct:.0f} % of all.",
     "scope_shared": "{who}: the joules include other programs, which took {contention_pct:.0f} % of the CPUs.",
     "step_too_short": "{who}: a step takes {step_ns}, too short to time individually; the minimum is {shortest_ns}.",
     "modelled_beside_measured": "{who}: some joules were measured and others modelled ({tiers}).",
@@ -457,7 +458,7 @@ REMEDIES: Templates = {
     "cool_machine": "Check the cooling, or fix a lower clock: cpupower frequency-set",
     "synchronize_clock": "Synchronize it before you use an external meter: timedatectl set-ntp true",
     "at_cap": "Raise the cap for more speed: nvidia-smi -pl",
-    "look_at_supply": "Check power supply and cables, as the GPU is slow far below its cap: nvidia-smi -q -d "
+    "look_at_supply": "Check power supply and cables, as the GPU is slow and far below its cap: nvidia-smi -q -d "
     "PERFORMANCE",
     "same_caps": "Set the same cap on all GPUs (nvidia-smi -pl), or compare these machines separately",
     "lock_clocks": "Lock the clock to one that all cells can hold: nvidia-smi -lgc",

@@ -69,7 +69,7 @@ def check_counts(cells: Sequence[Cell], variants: Sequence[Variant], cpus: int, 
         DEVICES[cell.device].check_count(devices_per_host, environments[cell.variant])
         if cell.device == "cpu" and devices_per_host > cpus:
             raise KitError(
-                f"--devices {cell.devices}: on a CPU each device needs a CPU, and {cpus} are usable; give fewer"
+                f"--devices {cell.devices}: with --device cpu each takes one CPU, and {cpus} are usable; give fewer"
             )
 
 

@@ -72,7 +72,7 @@ def open_sampled() -> list[Sensor]:
     if channels:
         return [_open(channel, is_alone=alike[channel.chip, channel.label] == 1) for channel in channels]
     why = reason("no_hwmon_power" if root.is_dir() else "no_hwmon", root=str(root))
-    report = _report("hwmon.power", "power", "what the monitor's driver says", root)
+    report = _report("hwmon.power", "power", "set by the monitor's driver", root)
     return [Sensor(report, why)]
 
 

@@ -267,7 +267,7 @@ class MeasuredProgram:
         places = {HOST_DEVICE if device == HOST else str(device) for device in devices}
         if places and self._cell.device not in places:
             where = " and ".join(sorted(places))
-            raise KitError(f"its first step ran on the {where}, not on the {self._cell.device} of --device")
+            raise KitError(f"the first step ran on the {where}, but --device is {self._cell.device}")
 
     def _make(self) -> tuple[Runnable, Iterator[DeviceBatch]]:
         """Build the program, and what its steps take."""

@@ -43,7 +43,7 @@ def record_parity(backend: Backend, inputs: Inputs, cell: Cell, seed: int) -> La
         values = program.to_host(output)
         losses.append(float(values) if values.ndim == 0 else _loss_of(workload, values, batch))
         if not math.isfinite(losses[-1]):
-            raise KitError(f"the parity loss of step {len(losses) - 1} is {losses[-1]}; check the learning rate")
+            raise KitError(f"parity check: the loss is {losses[-1]} at step {len(losses) - 1}; check the learning rate")
     parity = Parity(losses=losses, weights_sha256=weights_sha256(weights), batches_sha256=pool_sha256(batches))
     return LaunchPart(parity=parity, kernels=program.kernels())
 

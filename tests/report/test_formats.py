@@ -153,7 +153,7 @@ def test_what_is_found_in_a_whole_group_is_explained():
 
 def test_wide_has_the_rest():
     shown, usual = (text(example(), wide=wide).rpartition("\n\n")[0] for wide in (True, False))
-    for title in ("p95", "drift of the machine", "CPUs used", "ratio of times", "raw step", "median", "peak memory"):
+    for title in ("p95", "drift of the machine", "CPUs used", "time ÷ baseline's", "raw step", "median", "peak memory"):
         assert title in shown and title not in usual
     titles = [column.title for column in comparison_report(example(), TITLES, wide=True).tables[0].columns]
     assert len({*titles}) == len(titles)

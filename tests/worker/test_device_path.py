@@ -40,7 +40,7 @@ def test_a_program_that_fell_back_to_the_cpu_fails_by_name():
         member.done(prepare(ON_TPU))
         failed = member.ask(Do(verb="build", program=0))
         assert isinstance(failed, Failed)
-        assert "ran on the cpu, not on the tpu" in str(failed)
+        assert "ran on the cpu, but --device is tpu" in str(failed)
 
 
 @pytest.mark.slow
