@@ -2,7 +2,7 @@
 
 mlp train: yes, new is 5.1 ± 1.2 % slower than old (12 rounds)
 mlp train: no, new is at most 2.6 % slower than old (9 rounds)
-mlp train: yes, new is 5.1 ± 1.2 % slower than old (12 rounds, all beside other programs)
+mlp train: yes, new is 5.1 ± 1.2 % slower than old (12 rounds, all disturbed by other programs)
 mlp train: not known yet, 2.2 ± 11 % slower after 3 rounds; about 14 more rounds (6 minutes) for ±3 %
 mlp train: not known: between 0.3 % faster and 5.5 % slower (9 rounds)
 """
@@ -43,7 +43,7 @@ def _answer(row: Row, baseline: str, precision_pct: float, round_s: float | None
     versus = row.versus
     if versus is None or versus.low is None or versus.high is None or versus.modes or versus.contention_pct is not None:
         return f"not known: {answer(row)}"
-    rounds = counted(versus.count, "round") + (", all beside other programs" if row.numbers.is_disturbed else "")
+    rounds = counted(versus.count, "round") + (", all disturbed by other programs" if row.numbers.is_disturbed else "")
     if versus.verdict in ("faster", "slower"):
         word = "yes" if versus.verdict == "slower" else "no"
         return f"{word}, {row.name} is {answer(row)} than {baseline} ({rounds})"
@@ -71,7 +71,7 @@ def _more_rounds(versus: Versus, precision_pct: float, round_s: float | None) ->
     known = versus.difference
     needed = None if known is None else rounds_for(known, math.log1p(precision_pct / 100), 1 - ALPHA)
     if known is None or needed is None:
-        return f"±{precision_pct:g} % would take more rounds than anybody waits for"
+        return f"±{precision_pct:g} % needs far more rounds"
     more = max(1, needed - known.count)
     minutes = "" if round_s is None else f" ({counted(math.ceil(more * round_s / 60), 'minute')})"
     return f"about {counted(more, 'more round')}{minutes} for ±{precision_pct:g} %"

@@ -15,7 +15,7 @@ from kit.report.table import Case, Cell, Column, Report, Table
 
 # Of nodes like the others so many are listed; other formats have all.
 ROWS_MAX = 30
-WORDS = {"slower": "slow", "faster": "fast", "same": "like the others", "unresolved": "no difference shown"}
+WORDS = {"slower": "slow", "faster": "fast", "same": "like the others", "unresolved": "unresolved"}
 # Of a node that stands out, but not by two profiles and more.
 ONCE_WORDS = {"slower": "slow once", "faster": "fast once"}
 SUSPECT = "suspect"
@@ -57,7 +57,7 @@ def _headline(fleet: Fleet) -> str:
     alone = (
         "none stands out"
         if fleet.is_compared
-        else "nothing to compare: no node shares its kind and a cell with another"
+        else "nothing to compare: no two nodes have the same hardware and a common cell"
     )
     parts += [f"{counts[word]} {word}" for word in standing if counts[word]] or [alone]
     names = {node.name for node in fleet.nodes}
@@ -107,14 +107,14 @@ def _reasons(node: Node) -> str:
     if node.nodes_of_kind == 1:
         model, cpus, *boards = node.kind
         listed = [f"{count} × {board}" for board, count in Counter(boards).items()]
-        alone = f"the only one of its kind: {', '.join([f'{model}, {cpus} CPUs', *listed])}"
+        alone = f"the only node with this hardware: {', '.join([f'{model}, {cpus} CPUs', *listed])}"
         return one_line("; ".join([*failed, alone]))
     if node.versus.verdict not in STANDS_OUT:
         return one_line("; ".join(failed))
     words = [*failed]
     words += [evidence(finding, "its cells").rstrip(".") for finding in node.findings]
     words += [mismatch_words(mismatch) for mismatch in node.differs]
-    return one_line(several(words[:REASONS_MAX], "; ")) or "nothing that was recorded differs from the others"
+    return one_line(several(words[:REASONS_MAX], "; ")) or "no recorded fact differs from the other nodes"
 
 
 def _why(absent: Absent) -> str:
@@ -124,20 +124,18 @@ def _why(absent: Absent) -> str:
 def _notes(fleet: Fleet, shown: int) -> list[str]:
     names = {node.name for node in fleet.nodes}
     suspects = [one_line(node.name) for node in fleet.nodes if node.is_suspect]
-    notes = [f"a second profile decides on {several(suspects)}: measure again, and give both"] if suspects else []
+    notes = [f"measure {several(suspects)} again and give both profiles: the second decides"] if suspects else []
     notes += [f"{one_line(node.name)} is unfinished: {_why(node)}" for node in fleet.absent if node.name in names]
     known = {node.name for node in fleet.absent}  # to be unfinished, and why
     partial = [label for node in fleet.nodes if node.name not in known for label in node.interrupted]
     if partial:
-        notes.append(
-            f"interrupted, and judged by the rounds that there are: {several([one_line(label) for label in partial])}"
-        )
+        notes.append(f"interrupted, so only finished rounds count: {several([one_line(label) for label in partial])}")
     if (rest := len(fleet.nodes) - shown) > 0:
-        notes.append(f"{rest:,} more are like the others or not shown to differ: --format csv has all")
+        notes.append(f"{rest:,} more nodes are like the others or unresolved; --format csv lists all")
     if any(node.versus.is_spread_assumed for node in fleet.nodes):
         notes.append("fewer than four nodes: how much nodes differ is assumed (docs/how-to/cluster.md)")
     if fleet.repeated:
-        notes.append(f"left out, as a copy of another: {several([one_line(label) for label in fleet.repeated])}")
+        notes.append(f"left out as copies: {several([one_line(label) for label in fleet.repeated])}")
     return notes
 
 
@@ -171,7 +169,7 @@ def _case(node: Node) -> Case:
     if node.failed:
         return Case(node.name, "kit fleet", "error", words, "failed cells")
     if node.is_suspect:
-        return Case(node.name, "kit fleet", "skipped", f"{words}. A second profile decides")
+        return Case(node.name, "kit fleet", "skipped", f"{words}. A second profile will decide")
     return Case(node.name, "kit fleet", output=words)
 
 

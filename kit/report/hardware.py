@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 STATUSES = {"fail": ("FAIL", "red"), "not_checked": ("could not check", "yellow"), "pass": ("pass", "green")}
 TITLES = {
     "board_power_cap": "power cap",
-    "board_slices": "MIG",
+    "board_slices": "MIG mode",
     "board_exclusive": "compute mode",
     "board_processes": "other processes",
     "board_throttled": "throttled",
@@ -30,39 +30,39 @@ TITLES = {
     "wait": "empty wait",
     "ranks": "latency against throughput",
     "bursts": "bursts against 12 s",
-    "device_clock": "the device's clock",
+    "device_clock": "device clock",
     "targets": "targets",
     "energy_counter": "counter against power",
     "framework": "framework",
-    "members_together": "memory for all members",
-    "beside_stopped": "beside stopped members",
-    "memory_share": "share of memory",
+    "members_together": "memory for all workers",
+    "beside_stopped": "with paused workers",
+    "memory_share": "memory fraction",
     "idle_power": "idle power",
     "parity": "parity with the CPU",
 }
-INTERVAL = "{difference_pct:+.2f} % ± {half_width_pct:.2f} %; at most {limit_pct:g} % is right"
+INTERVAL = "{difference_pct:+.2f} % ± {half_width_pct:.2f} %; the limit is {limit_pct:g} %"
 DETAILS: Templates = {
     "board_power_cap": "{cap_w} of {default_w}",
     "board_slices": "{found}",
     "board_exclusive": "{found}",
     "board_processes": "{found}",
     "board_throttled": "{share_pct} of readings {causes}",
-    "sensor_reads": "{tick_ns} a tick; the dearest is {dearest}, {dearest_ns}",
-    "sensor_period": "fresh every {period_ns}",
-    "sensor_lag": "{lag_ns} (delay {delay_ns}, mean over {window_ns}); at most {lag_limit_ns} is right",
-    "sensor_gain": "{gain:.3f} of the board's power, {load_w} under load; 1 ± {limit_pct:g} % is right",
+    "sensor_reads": "{tick_ns} per reading of all; the slowest is {dearest}, {dearest_ns}",
+    "sensor_period": "updated every {period_ns}",
+    "sensor_lag": "{lag_ns} (delay {delay_ns}, mean over {window_ns}); the limit is {lag_limit_ns}",
+    "sensor_gain": "{gain:.3f} of the device's power, {load_w} under load; the limits are 1 ± {limit_pct:g} %",
     "sampler_cost": INTERVAL,
     "wait": "{wait_ns}, for {per_wait} steps: {share_pct} of their time",
-    "ranks": "by latency {by_latency}; by throughput {by_step}, which is judged",
+    "ranks": "by latency {by_latency}; by throughput {by_step}, which verdicts use",
     "bursts": INTERVAL,
     "device_clock": "{host_ns} by the host, {device_ns} by the device",
     "targets": "{place}",
     "energy_counter": "counter {counter_w}, power {power_w}",
-    "members_together": "{members} members at once",
+    "members_together": "{members} workers at once",
     "beside_stopped": INTERVAL,
     "memory_share": f"0.3 against 0.9: {INTERVAL}",
-    "idle_power": "{members_0_w} without a member, {members_1_w} with one, {members_3_w} with three, stopped",
-    "parity": "losses {difference:.1g} apart, {tolerance:.0g} allowed",
+    "idle_power": "{members_0_w} without workers, {members_1_w} with one, {members_3_w} with three, all paused",
+    "parity": "losses differ by {difference:.1g}; the limit is {tolerance:.0g}",
 }
 
 
@@ -74,8 +74,8 @@ def hardware_report(record: FirstHour) -> Report:
     facts = identity_facts(record.identity)
     boards = [f"{name}: {value}" for name, value in facts.items() if name.startswith(record.device)]
     result = f"{counts['pass']} passed, {counts['fail']} failed, {counts['not_checked']} could not be checked"
-    interrupted = ["interrupted: the other checks were not run"] if record.interrupted else []
-    columns = [Column(title, right=False, folds=title == "detail") for title in ("check", "of", "status", "detail")]
+    interrupted = ["interrupted, so the other checks did not run"] if record.interrupted else []
+    columns = [Column(name, right=False, folds=name == "detail") for name in ("check", "subject", "status", "detail")]
     return Report(
         name="kit selftest",
         headline=[one_line(line) for line in (*boards, f"{facts['CPU']} · kit {record.kit.version}")],

@@ -24,7 +24,7 @@ NO_GAUGES = (*STATE_COUNTERS, "taken", "raw_ns", "raw_width_ns", "accelerators",
 def identity_facts(identity: Identity) -> dict[str, str]:
     """Return names and values; what could not be read with its reason."""
     cpu, software = identity.cpu, identity.software
-    logical = counted(cpu.cores_logical, "CPU") if cpu.cores_logical else "CPUs not known"
+    logical = counted(cpu.cores_logical, "CPU") if cpu.cores_logical else "CPUs unknown"
     physical = f", {cpu.cores_physical} physical cores" if cpu.cores_physical else ""
     accelerators = {
         f"{board.kind} {index}": f"{board.model} · driver {board.driver or 'unknown'}"
@@ -34,13 +34,13 @@ def identity_facts(identity: Identity) -> dict[str, str]:
     packages = (f"{name} {version}" for name, version in software.packages.items())
     facts = {
         "CPU": f"{cpu.model} · {logical}{physical} · {cpu.architecture}",
-        "memory": "not known" if identity.memory_b is None else size(identity.memory_b),
-        "hypervisor": identity.hypervisor or "none seen",
+        "memory": "unknown" if identity.memory_b is None else size(identity.memory_b),
+        "hypervisor": identity.hypervisor or "none detected",
         **accelerators,
         "container": _container(identity.container),
         "system": f"{software.os} · kernel {software.kernel} · {software.libc or 'C library unknown'}",
         "software": " · ".join((f"Python {software.python}", *packages)),
-        "environment": " · ".join(_variable(software, name) for name in software.environment) or "none of note",
+        "environment": " · ".join(_variable(software, name) for name in software.environment) or "none relevant",
         "fingerprint": identity.hardware_sha256,
     }
     return facts | _not_known(identity.reasons)
@@ -68,7 +68,7 @@ def state_facts(span: StateSpan) -> dict[str, str]:
             if name != "name" and not name.endswith("violation_ns")
         }
         gauges = [f"{_title(name)} {by_name(name, value)}" for name, value in known.items() if value is not None]
-        facts[board.name] = " · ".join(gauges) or "shows no gauge"
+        facts[board.name] = " · ".join(gauges) or "reports no values"
     for name in STATE_COUNTERS:
         start, end = getattr(before, name), None if after is None else getattr(after, name)
         if start is not None and end is not None:
@@ -79,14 +79,14 @@ def state_facts(span: StateSpan) -> dict[str, str]:
 def clock_facts(clock: Certificate | None) -> dict[str, str]:
     """Return the certificate."""
     if clock is None:
-        return {"certificate": "none: no launch finished"}
+        return {"certificate": "none, because no launch finished"}
     null, path = clock.null_interval, clock.path_cost
     facts = {
         "source": f"{clock.source}: {clock.source_reason}",
         "resolution": f"{clock.resolution_ns:g} ns",
-        "null interval": f"median {duration(null.median_ns)}, p99.9 {duration(null.p999_ns)}, of {null.count:,}",
-        "stamp": f"median {duration(path.median_ns)}, p99.9 {duration(path.p999_ns)}, of {path.count:,}",
-        "shortest step": f"{duration(clock.shortest_step_ns)}: 1000 null intervals",
+        "null interval": f"median {duration(null.median_ns)}, p99.9 {duration(null.p999_ns)}, {null.count:,} samples",
+        "stamp": f"median {duration(path.median_ns)}, p99.9 {duration(path.p999_ns)}, {path.count:,} samples",
+        "shortest step": f"{duration(clock.shortest_step_ns)}, 1000 times the null interval",
     }
     if clock.drift_ppm is not None:
         facts["drift"] = f"{clock.drift_ppm:.3f} ppm between start and end"
@@ -97,11 +97,11 @@ def sensor_table(sensors: Sequence[SensorReport]) -> Table:
     """Return a row a sensor, of energy and power first; the unavailable with what stands in the way."""
     rows = []
     for sensor in sorted(sensors, key=lambda sensor: sensor.quantity not in ("energy", "power")):
-        period = "" if sensor.update_period_ns is None else f", fresh every {duration(sensor.update_period_ns)}"
+        period = "" if sensor.update_period_ns is None else f", updated every {duration(sensor.update_period_ns)}"
         why = f"from {sensor.source}{period}" if sensor.reason is None else sentence(sensor.reason)
         quantity = sensor.quantity if sensor.unit == "1" else f"{sensor.quantity} in {sensor.unit}"
         rows.append([sensor.name, sensor.status, quantity, f"{sensor.scope}: {why}"])
-    return plain_table("Sensors", ("",) * 4, rows or [["none was probed", "", "", ""]], left=4)
+    return plain_table("Sensors", ("",) * 4, rows or [["no sensor was probed", "", "", ""]], left=4)
 
 
 def clock_report(certificate: Certificate) -> Report:
@@ -173,11 +173,11 @@ def _container(container: Container) -> str:
     image = f", image {container.image}" if container.image else ""
     limits = ["all CPUs" if cpus is None else f"at most {cpus:g} CPUs"]
     limits.append("all memory" if memory_b is None else f"at most {size(memory_b)} of memory")
-    return f"{container.engine or 'none seen'}{image}; {' and '.join(limits)}"
+    return f"{container.engine or 'none detected'}{image}; {' and '.join(limits)}"
 
 
 def _not_known(reasons: Mapping[str, Reason]) -> dict[str, str]:
-    return {f"{name}, not known": sentence(reason) for name, reason in reasons.items()}
+    return {f"{name}, unknown": sentence(reason) for name, reason in reasons.items()}
 
 
 def _title(name: str) -> str:

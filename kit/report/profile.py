@@ -22,7 +22,7 @@ from kit.report.sentences import sentence
 from kit.report.table import Case, Report, Table, facts_table, plain_table
 from kit.stats.metrics import metrics
 
-LAUNCH_TITLES = ("cell", "round", "device", "step", "median", "p95", "p99", "blocks sd", "samples/s", "memory", "marks")
+LAUNCH_TITLES = ("cell", "round", "device", "step", "median", "p95", "p99", "blocks sd", "samples/s", "memory", "notes")
 FIT_TITLES = ("cell", "round", "epochs", "updates", "time", "pipeline", "test pass", "score")
 ENERGY_TITLES = ("cell", "round", "of", "sensor", "joules", "W, peak", "idle W", "updates", "by")
 CLASS_TITLES = ("cell", "class", "precision %", "recall %", "F1 %")
@@ -74,7 +74,7 @@ def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
             lambda _, value_ns: duration(value_ns),
             get_args(PhaseName),
         ),
-        plain_table("Members", ("",) * 5, [_member(result) for result in profile.cells], left=5),
+        plain_table("Workers", ("",) * 5, [_member(result) for result in profile.cells], left=5),
         plain_table("Launches", LAUNCH_TITLES, map(_launch, launches), left=3),
         plain_table(
             "Fits",
@@ -88,7 +88,7 @@ def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
             by_name,
         ),
         plain_table(
-            "Step by the host's clock and by the device's events",
+            "Step by the host's clock and by device events",
             ("", "", "", ""),
             [[*head, duration(of.host_ns, 4), duration(of.device_ns, 4)] for head, of in events],
         ),
@@ -98,7 +98,7 @@ def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
             lambda _, of: f"{number(of.mean)} / {number(of.max)} {of.unit}",
         ),
         plain_table(
-            "Sampled, and left out",
+            "Sensors left out",
             ("",) * 4,
             [
                 [*measured.head, name, sentence(why)]
@@ -124,7 +124,7 @@ def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
 def _published(profile: Profile) -> Report:
     figures = [(result.key, of.figure, of.value) for result in profile.cells for of in result.published]
     rows = [[key, name, number(value)] for key, name, value in figures]
-    heading = one_line(f"{profile.id} · not measured: published in {profile.source} · {profile.schema}")
+    heading = one_line(f"{profile.id} · published in {profile.source}, not measured here · {profile.schema}")
     return Report(
         name="kit show",
         headline=[heading],
@@ -175,7 +175,7 @@ def _threads(threads: Threads, ranks: Sequence[Rank]) -> str:
     cpus = f" in {len(ranks)} ranks: " if ranks else ""
     cpus += " | ".join(",".join(map(str, part)) for part in parts)
     used = "" if threads.used is None else f", {threads.used} used"
-    return f"{threads.reported or 'unknown'} threads ({threads.requested} asked for{used}) on CPUs {cpus}"
+    return f"{threads.reported or 'unknown'} threads ({threads.requested} requested{used}) on CPUs {cpus}"
 
 
 def _table(

@@ -19,12 +19,11 @@ if TYPE_CHECKING:
 
 
 def summary(plan: RunPlan, left: Estimate) -> str:
-    """Return ``12 cells in 4 groups, 4 rounds of 6 cycles, about 5 minutes (terms: docs/start/glossary.md)``."""
+    """Return ``12 cells in 4 groups, 4 rounds of 6 cycles, about 5 minutes``."""
     suite = plan.suite
     rounds = f"{counted(suite.rounds, 'round')} of {counted(suite.plan.cycles, 'cycle')}"
     more = "" if suite.precision_pct is None else f" and more until differences are known to {suite.precision_pct:g} %"
-    takes = _takes(left, plan.cells, suite.plan)
-    return f"{_size(plan.cells, len(plan.groups))}, {rounds}{more}, {takes} (terms: docs/start/glossary.md)"
+    return f"{_size(plan.cells, len(plan.groups))}, {rounds}{more}, {_takes(left, plan.cells, suite.plan)}"
 
 
 def _size(cells: Sequence[Cell], groups: int) -> str:
@@ -32,11 +31,11 @@ def _size(cells: Sequence[Cell], groups: int) -> str:
 
 
 def _takes(left: Estimate, cells: Sequence[Cell], steps: StepPlan) -> str:
-    """Return ``about 5 minutes and the time of 9 fits of 2 epochs``: nobody knows the time of whole fits before."""
+    """Return ``about 5 minutes plus 9 fits of 2 epochs per round``: nobody knows the time of whole fits before."""
     takes = about(left.seconds, is_least=left.is_least)
     fits = sum(cell.task == "fit" for cell in cells) if steps.fit_steps is None else 0
-    epochs = f"{counted(steps.epochs, 'epoch')}, in each round that repeats them"
-    return f"{takes} and the time of {counted(fits, 'fit')} of {epochs}" if fits else takes
+    each = f"{counted(fits, 'fit')} of {counted(steps.epochs, 'epoch')} per round"
+    return f"{takes} plus {each}" if fits else takes
 
 
 def plan_report(plan: RunPlan, left: Estimate) -> Report:

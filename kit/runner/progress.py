@@ -99,9 +99,9 @@ class RunProgress:
             self._others, self._any_clean = "", True
             return
         self._left_out += 1
-        is_news, who = not self._others, f"others {100 * others:.0f} %" if others else "others on the device"
+        is_news, who = not self._others, f"{100 * others:.0f} % of the CPUs" if others else "the device"
         then = "cycle repeated" if is_repeated else "cycle does not count"
-        self._others = f" · {who}: {then} ({clean} of {planned} clean)"
+        self._others = f" · other programs use {who}: {then} ({clean} of {planned} clean)"
         self._show("", now=is_news)
 
     def round_done(self, number: int, launches: Sequence[Launch], repeats: Repeats) -> None:
@@ -110,16 +110,16 @@ class RunProgress:
         failed = ", ".join(sorted(self._names[key] for key in failed_cells(launches)))
         done = [counted(len(launches), "launch"), *([f"failed: {failed}"] if failed else [])]
         if self._left_out:
-            none = "" if self._any_clean else ": so far no verdict between unlike cells"
-            done.append(f"{self._left_out} of {counted(self._cycles, 'cycle')} left out{none}")
+            none = "" if self._any_clean else " (no clean cycle yet, so no verdict between different cells)"
+            done.append(f"{self._left_out} of {counted(self._cycles, 'cycle')} disturbed{none}")
         line = f"{self._round(number)} done: {', '.join(done)}"
         if self._left_out or not self._console.is_terminal:
             self._print(line)
 
     def _round(self, number: int) -> str:
-        """Return ``round 2 of 4``; of one after those that were planned, ``round 5, in place of a disturbed one``."""
+        """Return ``round 2 of 4``; after those that were planned, ``round 5 (replaces a disturbed one)``."""
         is_again = bool(self._of) and number >= self._rounds
-        return f"round {number + 1}{', in place of a disturbed one' if is_again else self._of}"
+        return f"round {number + 1}{' (replaces a disturbed one)' if is_again else self._of}"
 
     def _show(self, what: str, *, now: bool = False) -> None:
         """Draw the line, or print it where nothing is drawn and the last one is some time ago, or `now`."""

@@ -127,7 +127,7 @@ def test_devices_that_took_turns_have_an_interval():
 
 def test_a_gain_says_why_there_is_none_and_on_how_many_rounds_it_rests():
     plan = b.group("g", b.member("torch", 2.0), b.member("jax", 2.0))
-    with pytest.raises(KitError, match="not comparable, data"):
+    with pytest.raises(KitError, match="not comparable, as data is"):
         drawn("gain", b.profile(plan), b.profile(plan, data="synthetic"))
     with pytest.raises(KitError, match="batch 1, 10, p1 has 32; measure both at the same batches"):
         drawn("gain", sweep(batches=(1, 10)), sweep(batches=(32,)))
@@ -198,7 +198,7 @@ def busy(slow=5.0):
 def test_blocks_of_cycles_that_do_not_count_are_hollow():
     figure = drawn("blocks", busy()).figure
     (axes,) = figure.axes
-    assert "Hollow: 14 of 48 cycles do not count, as others took more than 10 % of the CPUs." in words(figure)
+    assert "Hollow: 14 of 48 cycles do not count, as other programs took more than 10 % of the CPUs." in words(figure)
     expected = []
     for result in busy().cells:
         of_first, _, of_third, _ = (launch.blocks for launch in result.launches)
@@ -233,7 +233,7 @@ def test_hollow_ratios_far_off_stand_at_the_end_of_the_axis():
     low, high = axes.get_ylim()
     assert 0.1 < low < high < 1.1  # what counts, 0.5 and 1, is not pressed together
     assert [y for _, y in hollow(axes)] == [low] * 15
-    assert words(figure).count("At an end of the axis: beyond it.") == 1
+    assert words(figure).count("Points at an end of the axis are beyond it.") == 1
 
 
 def test_without_a_round_that_counts_all_is_hollow():
@@ -242,7 +242,7 @@ def test_without_a_round_that_counts_all_is_hollow():
     profile = b.profile(b.group("g", *members), rounds=3)
     figure = drawn("rounds", profile).figure
     assert len(hollow(*figure.axes)) == 3 * 12 + 3 + 1
-    assert "Hollow: 36 of 36 cycles" in words(figure) and "Where no round counts" in words(figure)
+    assert "Hollow: 36 of 36 cycles" in words(figure) and "If no round counts" in words(figure)
     assert len(hollow(*drawn("blocks", profile).figure.axes)) == 2 * 3 * 12
 
 
@@ -256,7 +256,7 @@ def test_a_disturbed_cell_is_hollow_in_every_kind():
     ]
     profile = b.profile(*groups, rounds=2)
     on_gpu = b.profile(b.group("g", b.member("torch", 1.0, device="gpu")), id="there")
-    says = "Hollow: others took up to 48 % of the CPUs; the numbers are of the least disturbed round."
+    says = "Hollow: other programs took up to 48 % of the CPUs; the numbers are of the least disturbed round."
     for kind, profiles, count in (
         ("batch", [profile], 2),
         ("gain", [profile, on_gpu], 1),

@@ -131,9 +131,9 @@ def test_beside_a_neighbour_lines_say_what_is_repeated_and_rounds_what_was_left_
     with RunProgress(run.plan) as watching:
         Run.begin(run.path, run.plan).run(watching, StopFlag(), start=launcher.start)
     lines = capsys.readouterr().err
-    assert "others 50 %: cycle repeated (" in lines
+    assert "other programs use 50 % of the CPUs: cycle repeated (" in lines
     assert "of 4 clean)" in lines
-    assert "left out" in lines
+    assert "2 of 6 cycles disturbed" in lines
 
 
 @pytest.mark.parametrize(("energy_rounds", "blocks_s"), [("all", 4 * (2 * 10.4 + 6)), ("last", 2 * 10.4 + 6)])

@@ -11,9 +11,9 @@ from kit.report.plot.picture import GREY, Picture, PlotRequest, Point
 from kit.report.plot.sweep import LABELS, TASKS, Curves, draw_curves, line_names
 from kit.report.quantity import counted, several
 
-PAIRED = "Bars: intervals over rounds in which both took turns, as kit compare has them."
+PAIRED = "Bars: the intervals of kit compare, over rounds in which both took turns."
 OF_A_LINE = ("batch", "task", "device")  # axes on which the points of a line differ
-UNPAIRED = "No intervals: cells that did not take turns cannot be paired."
+UNPAIRED = "No bars: cells that did not take turns cannot be paired."
 
 
 def draw(request: PlotRequest) -> Picture:
@@ -48,7 +48,7 @@ def draw(request: PlotRequest) -> Picture:
     is_paired = any(gain.interval_pct for gain in drawn)
     notes = [
         f"Gain: time of {base.name} ÷ time of {other}; above 100 % {other} is faster.",
-        PAIRED if is_paired else f"{UNPAIRED} Measured once: {rounds}.",
+        PAIRED if is_paired else f"{UNPAIRED} One run each: {rounds}.",
         *(picture.hollow_notes(numbers, of="") if is_paired else picture.hollow_notes(numbers)),
     ]
     title = f"Gain over {base.name} by batch: {several(list(dict.fromkeys(gain.cell.workload for gain in drawn)))}"
@@ -62,11 +62,11 @@ def _why_none(base: Place, other: Place) -> str:
     if but_for_batch[0] & but_for_batch[1]:
         batches = [several([str(batch) for batch in sorted({cell.batch for cell in of_place})]) for of_place in cells]
         return f"{base.name} has batch {batches[0]}, {other.name} has {batches[1]}; measure both at the same batches"
-    return f"no cell of {base.name} is in {other.name}, too; measure both with one suite"
+    return f"{base.name} and {other.name} have no common cell; measure both with the same suite"
 
 
 def _why(gain: Gain) -> str:
     if gain.blocked is None:
-        return "has no number in both"
+        return "has no number in one of the two"
     values = " and ".join(f"{value} in {', '.join(labels)}" for value, labels in gain.blocked.values)
-    return f"not comparable, {gain.blocked.kind}: {values}; measure both alike"
+    return f"not comparable, as {gain.blocked.kind} is {values}; measure both alike"

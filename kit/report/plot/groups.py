@@ -33,11 +33,11 @@ GAP = 0.15  # of `blocks` between two rounds, as a share of a round
 MEMBERS_WIDTH, CYCLES_WIDTH = 0.8, 0.7  # of a round's width, and of a member's part of that
 WHOLE_WIDTH = 0.08  # of the whole run, as a share of all rounds; it is no narrower than one round
 
-FAINT = "Faint: within a cycle. "
-CLEAR = "Clear: of a round. All: of the run, with kit compare's interval. Below 1 is faster."
-SHADED = "Shaded by turns: rounds; the time between them is cut out, ticks say when each began."
-AT_END = " At an end of the axis: beyond it."
-NONE_COUNTS = " Where no round counts, the run's ratio is that of all."
+FAINT = "Faint: cycles. "
+CLEAR = "Clear: rounds. All: the whole run, with the interval of kit compare. Below 1 is faster."
+SHADED = "Alternating shades: rounds, without the time between them. Ticks show when each round began."
+AT_END = " Points at an end of the axis are beyond it."
+NONE_COUNTS = " If no round counts, the run's ratio is of all rounds."
 
 Floats = NDArray[np.float64]
 
@@ -66,11 +66,11 @@ def draw(request: PlotRequest) -> Picture:
     """Return `rounds` or `blocks`; KitError where no group has what is drawn, or `request.baseline` is not there."""
     shown, left_out = _panels(request)
     if request.kind == "blocks":
-        why = f"{left_out[0] if left_out else 'no group has blocks'}; measure anew"
+        why = f"{left_out[0] if left_out else 'no group has blocks'}; measure again"
         xlabel, title, note = "time since the first block (s)", "Step time of each block over time", SHADED
     else:
-        kinds = "gain, which sets profiles side by side, or blocks" if len(request.profiles) > 1 else "blocks"
-        why = f"no group has two cells with a number in one round; take --kind {kinds}"
+        kinds = "gain, which compares profiles, or blocks" if len(request.profiles) > 1 else "blocks"
+        why = f"no group has two cells with a number in one round; use --kind {kinds}"
         has_cycles = any(member.by_cycle for panel in shown for member in panel.members)
         xlabel, title, note = "round", "Ratio of times in each round", (FAINT if has_cycles else "") + CLEAR
     if not shown:
@@ -94,7 +94,7 @@ def _hollow_notes(shown: Sequence[Panel], kind: str, *, is_moved: bool) -> list[
     hollow = ran - sum(of_round.clean for panel in shown for of_round in panel.rounds if of_round.counts)
     if not hollow:
         return []
-    why = f"as others took more than {100 * OTHERS_MOST:.0f} % of the CPUs"
+    why = f"as other programs took more than {100 * OTHERS_MOST:.0f} % of the CPUs"
     words = f"Hollow: {hollow} of {counted(ran, 'cycle')} do not count, {why}."
     if kind == "rounds" and not all(any(of_round.counts for of_round in panel.rounds) for panel in shown):
         words += NONE_COUNTS
@@ -123,7 +123,7 @@ def _panels(request: PlotRequest) -> tuple[list[Panel], list[str]]:
             if members:
                 filled.append(Panel(picture.cut(prefix + " · ".join(group.title), TITLE_CHARS), named, members, rounds))
     if len(filled) > PANELS_MAX:
-        left_out.append(f"{counted(len(filled) - PANELS_MAX, 'group')} more than a picture has room for")
+        left_out.append(f"{counted(len(filled) - PANELS_MAX, 'group')} beyond the first {PANELS_MAX}")
     return filled[:PANELS_MAX], left_out
 
 

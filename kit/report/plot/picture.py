@@ -267,7 +267,7 @@ def moved_to_ends(axes: Axes) -> bool:
 def hollow_notes(numbers: Iterable[Numbers], of: str = "; the numbers are of the least disturbed round") -> list[str]:
     """Return what hollow markers mean where any of these cells is disturbed; `of`: how it was measured all the same."""
     taken_pct = [each.contention_pct for each in numbers if each.contention_pct is not None]
-    return [f"Hollow: others took up to {max(taken_pct):.0f} % of the CPUs{of}."] if taken_pct else []
+    return [f"Hollow: other programs took up to {max(taken_pct):.0f} % of the CPUs{of}."] if taken_pct else []
 
 
 def draw_points(axes: Axes, points: Sequence[Point], look: Look) -> None:

@@ -26,7 +26,7 @@ POINTS_WIDTH = 0.6
 # More names than these beside each other overlap unless they are turned.
 LEVEL_MAX = 9
 TASKS = {"train": "training", "infer": "inference", "fit": "fit"}
-NOTE = "Bars: 95 % intervals, over the rounds of one run. Whether two platforms differ: kit compare."
+NOTE = "Bars: 95 % intervals over the rounds of one run. kit compare decides whether two platforms differ."
 
 
 def draw(request: PlotRequest) -> Picture:
@@ -61,7 +61,7 @@ def draw(request: PlotRequest) -> Picture:
         axes.set_title(title)
         _draw_panel(axes, groups, sides, looks, request)
     hollow = picture.hollow_notes(row.numbers for group in comparison.groups for row in group.rows if not row.blocked)
-    return Picture(figure, "Platforms side by side", looks, [NOTE, *hollow], left_out)
+    return Picture(figure, "Comparison of platforms", looks, [NOTE, *hollow], left_out)
 
 
 def _draw_panel(

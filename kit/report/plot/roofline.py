@@ -35,12 +35,12 @@ ROOM, HEADROOM, SLOPE, DEPTH = 1.5, 1.6, 8.0, 10.0
 ROOF_STYLES = ("-", "--", ":")
 LABEL_AT = 1.4  # of a slope, from where it begins
 LINES = (
-    "Lines: what the framework reached in this run, in its best block: the matrix product in each precision, and the "
-    "triad on small arrays and on large ones."
+    "Lines: the framework's best block in this run: the matrix product in each precision, the triad on small and on "
+    "large arrays."
 )
 POINTS = (
-    "Points: FLOPs of a network's layers, by its step time and by the bytes that a step moves at least: above a slope, "
-    "arrays stay in caches that are faster. Filled: training. Half filled: inference."
+    "Points: a network's FLOP/s, against its FLOPs per byte that a step must move. Above a slope, arrays stay in "
+    "faster caches. Filled: training. Half filled: inference."
 )
 
 
@@ -67,7 +67,7 @@ def draw(request: PlotRequest) -> Picture:
     limits_y = min([slowest / DEPTH, *ys]) / ROOM, max(panel.roofs[-1].rate for panel in shown) * HEADROOM
     looks = picture.looks_of(name for panel in shown for name, _ in panel.points)
     looks = {name: look | {"linestyle": "none"} for name, look in looks.items()}
-    figure, axes = picture.panels(len(shown), 2, HEIGHT_IN, "FLOPs a byte", "FLOP/s", sharey=True)
+    figure, axes = picture.panels(len(shown), 2, HEIGHT_IN, "FLOPs per byte", "FLOP/s", sharey=True)
     for panel_axes, panel in zip(axes, shown, strict=True):
         panel_axes.set_title(picture.cut(panel.title, TITLE_CHARS))
         picture.set_log(panel_axes, "x", limits_x)
@@ -77,7 +77,7 @@ def draw(request: PlotRequest) -> Picture:
     for panel_axes, panel in zip(axes, shown, strict=True):
         _draw(panel_axes, panel, looks)
     notes = [LINES, POINTS, *picture.hollow_notes(run.numbers for panel in shown for _, run in panel.points)]
-    return Picture(figure, "Roofline: what steps reach of what is possible here", looks, notes, left_out)
+    return Picture(figure, "Roofline: steps against the ceilings measured here", looks, notes, left_out)
 
 
 def _panels(request: PlotRequest) -> tuple[list[Panel], list[str]]:
@@ -99,7 +99,7 @@ def _panels(request: PlotRequest) -> tuple[list[Panel], list[str]]:
                 elif not panel.roofs or not panel.slopes:
                     left_out.append(f"{what}: no ceiling was measured")
                 elif not (run.numbers.reach and run.numbers.reach.rate):
-                    left_out.append(f"{what}: what it computes is not known")
+                    left_out.append(f"{what}: its FLOPs are unknown")
                 else:
                     panel.points.append((names[run.cell.key], run))
             if panel.roofs and panel.slopes:

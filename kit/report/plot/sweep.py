@@ -31,16 +31,16 @@ Curves = dict[tuple[str, str], list[Point]]
 TASKS = {"train": "training", "infer": "inference"}
 HEIGHT_IN = 3.0
 LABELS = {
-    "devices": "devices (that share each batch)",
+    "devices": "devices (sharing each batch)",
     "batch": "batch (samples per step)",
     "units": "units (per layer)",
 }
 LINEAR = ("layers", "depth", "heads", "devices")  # are counted, others doubled
 LINES_MAX = 8  # of a panel: nobody can follow more, whatever they look like
 LABEL_ROOM = 0.12  # to the right of the last point of `latency`, as a share of the axis
-INTERVALS = "Bars: 95 % intervals over rounds, the machine's drift in them. Whether two cells differ: kit compare."
-NO_INTERVALS = "No intervals: they need two rounds."
-UP_LEFT = "Numbers at points: batch. Up and to the left is better."
+INTERVALS = "Bars: 95 % intervals over rounds, with the machine's drift. kit compare decides whether two cells differ."
+NO_INTERVALS = "No bars: intervals need two rounds."
+UP_LEFT = "Numbers at points: batch size. Up and to the left is better."
 
 
 def draw(request: PlotRequest) -> Picture:
@@ -153,13 +153,13 @@ def _lines(request: PlotRequest, axis: str, measured: str) -> tuple[Lines, list[
                 continue
             what = f"{label}: {key}" if suffix else key
             if run.numbers.step_ns and getattr(run.numbers, measured) is None:
-                left_out.append(one_line(f"{what}: has no p95 of the cycles that count"))
+                left_out.append(one_line(f"{what}: no p95 of clean cycles"))
             elif getattr(run.numbers, measured) is None or value < 1 or run.cell.batch < 1:
                 left_out.append(picture.no_number(what, run.failure))
             else:
                 runs.append((suffix, value, run))
     if not runs:
-        why = f": {left_out[0]}" if left_out else f", for no cell has {axis}"
+        why = f": {left_out[0]}" if left_out else f": no cell has {axis}"
         raise KitError(f"nothing to draw by {axis}{why}; choose another --kind, or measure more")
     cells = [run.cell for _, _, run in runs]
     by_batch = axis == "devices" and len({cell.batch for cell in cells}) > 1
