@@ -389,7 +389,7 @@ def test_what_a_letter_stands_for_is_said_where_it_is_shown(wide):
     built = b.profile(*(b.group(of.cell.task, of, *more) for of, more in zip((train, infer), others, strict=True)))
     shown = text(within(built), wide=wide)
     assert ("warm process" in shown) == (re.search(r"\d s w\b", shown) is not None) == wide
-    assert ("held several cells" in shown) == (re.search(r"iB\*", shown) is not None) == wide
+    assert ("several cells shared" in shown) == (re.search(r"iB\*", shown) is not None) == wide
 
 
 def test_notes_of_one_kind_are_counted_where_they_are_too_many():
