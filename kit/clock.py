@@ -101,12 +101,12 @@ def choose_source(
     wanted: ClockSource = counter if preference == "auto" else preference
     why_not = why_untrusted(wanted, clocksource_file)
     if why_not is None and wanted != "monotonic_raw":
-        return wanted, f"trusted: {_grounds(wanted)}"
+        return wanted, f"reliable: {_grounds(wanted)}"
     if preference not in ("auto", "monotonic_raw"):
         raise ClockError(f"the clock {wanted} is not reliable here: {why_not}; use --clock monotonic_raw")
     why_not = why_untrusted(counter, clocksource_file)
-    beside = f"{counter} is not trusted: {why_not}" if why_not else f"{counter} is trusted too, and was not asked for"
-    return "monotonic_raw", f"nanoseconds as the kernel keeps them; {beside}"
+    finer = f"{counter} is not reliable: {why_not}" if why_not else f"{counter} is reliable too: --clock {counter}"
+    return "monotonic_raw", f"nanoseconds from the kernel; {finer}"
 
 
 def _grounds(counter: ClockSource) -> str:

@@ -17,7 +17,7 @@ from kit.printable import printable_line
 EXIT_BAD = 2
 EXIT_INTERRUPTED = 130
 # Counters, sensors and the control of members are the kernel's own.
-NOT_LINUX = f"works on Linux alone, and this is {sys.platform}; run it there, or in a virtual machine with Linux"
+NOT_LINUX = f"it works only on Linux, and this is {sys.platform}; use Linux, or a virtual machine with Linux"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What click says -> what a user is told.
 PLAIN_WORDS = (
@@ -25,13 +25,13 @@ PLAIN_WORDS = (
     (r"Invalid value for '[^']*': ", ""),
     (r"Missing argument '[\[{]?([\w|]+)[^']*'\.(?: Choose from.*)?", r"\1 is missing; `--help` shows what to give"),
     (r"(?:Path|File|Directory) '(.*)' does not exist\.", r"\1: no such file or folder"),
-    (r"is not a valid integer(?: range)?\.", "is not a whole number; give one as 3"),
-    (r"is not a valid float(?: range)?\.", "is not a number; give one without a unit, as 3 or 0.5"),
+    (r"is not a valid integer(?: range)?\.", "is not a whole number; give one such as 3"),
+    (r"is not a valid float(?: range)?\.", "is not a number; give one without a unit, such as 3 or 0.5"),
     (r"is not in the range x>=(\S+)\.", r"is too small; give \1 or more"),
     (r"is not in the range 0<x<=\S+\.", "is out of range; give more than 0"),
     (r"is not in the range (\S+)<=x<=(\S+)\.", r"is out of range; give \1 to \2"),
-    (r"File '(.*)' is a directory\.", r"\1: a folder; give a file"),
-    (r"is not one of (.*)\.", r"is none of its values; choose from \1"),
+    (r"File '(.*)' is a directory\.", r"\1 is a folder; give a file"),
+    (r"is not one of (.*)\.", r"is not a choice; choose from \1"),
 )
 
 

@@ -162,19 +162,19 @@ NOTED: Grade = "noted"
 FACTS: dict[str, Fact] = {
     "data": Fact(
         INCOMPATIBLE,
-        effect="Steps were fed with other samples: accuracy and losses are another experiment's.",
+        effect="Steps used other samples, so accuracy and losses are not comparable.",
         option="one --data, and one --seed",
     ),
     "arithmetic": Fact(
         INCOMPATIBLE,
-        effect="From the same weights and batches they compute other losses: they are not the same program.",
+        effect="From the same weights and batches they compute different losses, so they are different programs.",
     ),
     "threads": Fact(
         INCOMPATIBLE,
         effect="Another number of threads divides the work differently.",
         option="--threads {value} (in a container: on as many CPUs, kit launch --cpus)",
     ),
-    "epochs": Fact(INCOMPATIBLE, effect="The time of a fit is that of its epochs.", option="one suite, --quick or not"),
+    "epochs": Fact(INCOMPATIBLE, effect="A fit takes as long as its epochs.", option="one suite, --quick or not"),
     "cpu": Fact(WARNS, _cpu, title="CPU"),
     "accelerator": Fact(WARNS, lambda profile: _boards(profile, "", "model")),
     # kernels keep some for themselves, each another amount
@@ -182,7 +182,7 @@ FACTS: dict[str, Fact] = {
         WARNS,
         lambda profile: profile.identity.memory_b,
         title="memory",
-        effect="Another size usually means other modules or channels, and so other bandwidth.",
+        effect="A different size usually means different modules or channels, and so a different bandwidth.",
         negligible=1 << 29,
         is_optional=True,
     ),
@@ -206,18 +206,18 @@ FACTS: dict[str, Fact] = {
         WARNS,
         lambda profile: _or_none(profile.identity.container.cpu_limit),
         title="CPU limit",
-        effect="Beyond its quota a process is throttled: steps stretch and scatter.",
+        effect="The kernel throttles a process beyond its quota, so steps get longer and vary more.",
     ),
     "memory_limit_b": Fact(
         WARNS,
         lambda profile: _or_none(profile.identity.container.memory_limit_b),
         title="memory limit",
-        effect="Near its limit a container reclaims page cache or is killed.",
+        effect="Near its limit a container reclaims page cache, or the kernel kills it.",
     ),
     "hosts": Fact(
         WARNS,
         lambda profile: profile.suite.hosts,
-        effect="Between hosts gradients cross a network.",
+        effect="Gradients cross a network between hosts.",
     ),
     "container": Fact(
         WARNS,
@@ -227,7 +227,7 @@ FACTS: dict[str, Fact] = {
     "kernel": Fact(
         WARNS,
         lambda profile: profile.identity.software.kernel,
-        effect="Scheduling, memory management and mitigations are the kernel's.",
+        effect="The kernel decides scheduling, memory management and mitigations.",
     ),
     "driver": Fact(WARNS, lambda profile: _boards(profile, "driver of ", "driver"), is_optional=True),
     "package": Fact(
@@ -235,12 +235,12 @@ FACTS: dict[str, Fact] = {
         lambda profile: {
             name: version for name, version in profile.identity.software.packages.items() if name not in OF_THE_KIT
         },
-        effect="What is measured, or what its arithmetic runs through.",
+        effect="It is the measured framework, or a library that it computes with.",
     ),
     "python": Fact(
         WARNS,
         lambda profile: profile.identity.software.python,
-        effect="What a framework does between kernels it does in Python: short steps feel it most.",
+        effect="A framework's work between kernels runs in Python, which matters most for short steps.",
     ),
     "environment": Fact(
         WARNS,
@@ -252,11 +252,11 @@ FACTS: dict[str, Fact] = {
     "program": Fact(
         WARNS,
         lambda profile: {f"program {name}": _short(source.sha256) for name, source in profile.suite.programs.items()},
-        effect="The file of a user's own program was another: it may compute something else.",
+        effect="The file of the user program differs, so it may compute something else.",
     ),
     "kit": Fact(WARNS, lambda profile: profile.kit.version),
     "plan": Fact(
-        WARNS, _plan, title="step plan", effect="Shorter rounds scatter more; a shorter warm-up may not be enough."
+        WARNS, _plan, title="step plan", effect="Shorter rounds vary more, and a shorter warm-up may not be enough."
     ),
     "governor": Fact(
         WARNS,
@@ -279,7 +279,7 @@ FACTS: dict[str, Fact] = {
     "mig": Fact(
         WARNS,
         lambda profile: _limits(profile, "MIG of ", "mig"),
-        effect="A slice has a part of the board's processors and memory.",
+        effect="A slice has only a part of the GPU's processors and memory.",
         is_optional=True,
     ),
     "ecc": Fact(WARNS, lambda profile: _limits(profile, "ECC of ", "ecc"), is_optional=True),
@@ -288,7 +288,7 @@ FACTS: dict[str, Fact] = {
         WARNS,
         lambda profile: profile.state.before.load_1min,
         title="load before",
-        effect="What else ran took CPUs, caches and memory bandwidth.",
+        effect="Other programs took CPUs, caches and memory bandwidth.",
         negligible=0.5,
         is_optional=True,
     ),
@@ -314,7 +314,7 @@ FACTS: dict[str, Fact] = {
         WARNS,
         lambda profile: _share_pct(profile, "steal_ns", profile.identity.cpu.cores_logical),
         title="CPU time stolen by the hypervisor",
-        effect="The hypervisor gave that time to others.",
+        effect="The hypervisor gave that time to other guests.",
         negligible=1.0,
         is_optional=True,
     ),
@@ -336,6 +336,6 @@ FACTS: dict[str, Fact] = {
     "sensor": Fact(NOTED, lambda profile: {f"sensor {sensor.name}": sensor.status for sensor in profile.sensors}),
     "seed": Fact(NOTED, lambda profile: profile.suite.seed),
     "suite": Fact(NOTED, lambda profile: f"{profile.suite.name} {_short(profile.suite.sha256)}"),
-    "rounds": Fact(NOTED, _rounds, title="rounds asked for"),
+    "rounds": Fact(NOTED, _rounds, title="requested rounds"),
     "schema": Fact(NOTED, lambda profile: profile.schema),
 }

@@ -25,7 +25,7 @@ from kit.profile.reason import Reason, reason
 
 CHECK = Path(__file__).with_name("check.py")
 START = "import sys; from reframe.frontend.cli import main; sys.exit(main())"
-OUR_LINE = re.compile(r"^kit: (?!skipped|a \w+ is here)(.+)", re.MULTILINE)
+OUR_LINE = re.compile(r"^kit: (?!skipped|this run does not use)(.+)", re.MULTILINE)
 # What `kit run` advises would go on here, on another machine.
 RESUMED_ALONE = re.compile(r"[;,.]?[^;,.]*`[^`]* --resume [^`]*`.*$")
 # Of Slurm's step daemon in the job's standard error; of ReFrame.

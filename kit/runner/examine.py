@@ -109,7 +109,7 @@ def examine_data(name: str) -> DataFinding:
     folder = data.paths("train")[0].parent
     if missing := data.missing():
         names = ", ".join(file.name for file in missing)
-        detail = f"not in {folder} yet: {names}; `kit data fetch {name}` downloads what is missing"
+        detail = f"not in {folder} yet: {names}; download with `kit data fetch {name}`"
         if container().image:
             detail = sentence(reason("data_not_mounted", data=name, folder=str(data_folder())))
         return DataFinding(subject=name, here=False, detail=detail, folder=str(folder))
@@ -119,7 +119,7 @@ def examine_data(name: str) -> DataFinding:
     except DataError as error:
         return DataFinding(subject=name, here=False, detail=str(error), folder=str(folder))
     counted = " and ".join(f"{count:,} {split}" for split, count in samples.items())
-    checksum = "the checksum is right" if known else "the checksum is of no known content"
+    checksum = "the checksum is right" if known else "the checksum is unknown"
     return DataFinding(
         subject=name,
         here=True,

@@ -38,7 +38,7 @@ def _sensors_of(board: Board) -> list[Sensor]:
             name=f"nvml.{board.place}.{name}",
             quantity="activity",
             unit="%",
-            scope=f"GPU {board.place} board, all processes",
+            scope=f"GPU {board.place}, all processes",
             source=f"nvmlGpmMetricsGet: {metric}, since the reading before",
             status="measured",
             device_id=bus,

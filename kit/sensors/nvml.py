@@ -121,7 +121,7 @@ def open_sampled() -> list[Sensor]:
     boards = open_boards()
     if isinstance(boards, Reason):
         report = SensorReport(
-            name="nvml.energy", quantity="energy", unit="J", scope="GPU boards", source="NVML", status="measured"
+            name="nvml.energy", quantity="energy", unit="J", scope="GPUs", source="NVML", status="measured"
         )
         return [Sensor(report, boards)]
     lags = measured_lags()
@@ -151,7 +151,7 @@ def _sensors_of(board: Board, lags: Lags) -> list[Sensor]:
             name=f"nvml.{place}.{name}",
             quantity="throttling" if unit in (MASK, "ns") else name,
             unit=unit,
-            scope=f"GPU {place} board, all processes",
+            scope=f"GPU {place}, all processes",
             source=source,
             status="measured",
             counter=unit in ("J", "ns"),

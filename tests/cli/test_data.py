@@ -96,5 +96,5 @@ def test_a_checksum_that_is_not_known_is_said(folder, monkeypatch):
     folder.mkdir()
     for name in CONTENTS:
         (folder / name).write_bytes(b"other")
-    assert "no known content" in kit("fetch").stdout
+    assert "the checksum is unknown" in kit("fetch").stdout
     assert json.loads(kit("--json").stdout)[0]["checksum_known"] is False

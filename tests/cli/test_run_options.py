@@ -65,7 +65,7 @@ def test_resume_takes_the_same_words_again_and_refuses_what_differs(runs, tmp_pa
     assert [run.plan.id for run in runs] == [runs[0].plan.id] * 4
     runs[-1]._kept.close()
     other = [word.replace("32,64", "32") for word in words]
-    assert "--batch is 32 here, 32, 64 in" in refused(*other, "--resume")
+    assert "--batch is 32 here and 32, 64 in" in refused(*other, "--resume")
 
 
 def test_a_label_is_one_short_line(planned):
@@ -101,11 +101,11 @@ def test_the_line_of_a_verb_in_the_help_is_said_once_and_offers_what_its_options
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["run", "--rounds", "x"], "--rounds: 'x' is not a whole number; give one as 3"),
+        (["run", "--rounds", "x"], "--rounds: 'x' is not a whole number; give one such as 3"),
         (["run", "--rounds", "0"], "--rounds: 0 is too small; give 1 or more"),
         (["run", "--budget", "0"], "--budget: 0.0 is out of range; give more than 0"),
         (["run", "--batch", "32,x"], "--batch: 'x' is not a whole number"),
-        (["run", "--task", "x"], "--task: 'x' is none of its values; choose from 'train', 'infer', 'fit'"),
+        (["run", "--task", "x"], "--task: 'x' is not a choice; choose from 'train', 'infer', 'fit'"),
         (["compare", "--fail-if-slower", "3%", "x"], "--fail-if-slower: '3%' is not a number; give one without"),
         (["compare", "gone.json"], "gone.json: no such file or folder"),
         (["compare"], "PROFILES is missing; "),

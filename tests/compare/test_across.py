@@ -208,7 +208,7 @@ def test_a_fact_of_whole_runs_keeps_all_cells_apart_by_its_entry_alone(read, mon
     monkeypatch.setitem(FACTS, "warp_core", Fact("incompatible", read, option="one --core"))
     runs = [run(label, given_label=label) for label in ("cold", "hot")]
     with pytest.raises(
-        NotComparableError, match=r"warp core .*hot in hot, .*cold in cold; measure both with one --core"
+        NotComparableError, match=r"warp core .*hot in hot and .*cold in cold; measure both with one --core"
     ):
         compared(runs)
     forced = compared(runs, force=True)

@@ -145,7 +145,7 @@ def test_the_command_names_the_node_its_reason_and_the_damaged_file(folder):
     done = fleet_command(folder, "--from", ".")
     assert done.return_value == 1
     (slow,) = [line for line in done.stdout.splitlines() if line.startswith("n0 ")]
-    assert "slow" in slow and "throttled" in done.stdout
+    assert "slow" in slow and "cgroup quota" in done.stdout
     assert "torn" in done.stdout
 
 

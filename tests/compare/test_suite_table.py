@@ -98,7 +98,7 @@ def test_of_a_part_of_a_fit_times_are_computed_and_scores_blank():
     computed = [name for name in figures if row[name].is_computed]
     assert computed == ["train_time_s", "epoch_time_s"] and gain.is_computed
     shown = write(suite_report(table))
-    assert "≈ 549 ms" in shown and "≈ computed" in shown and "≈ 100 ms" not in shown
+    assert "≈ 549 ms" in shown and "≈ extrapolated" in shown and "≈ 100 ms" not in shown
     assert "computed" not in write(suite_report(suite_table("t", ["backend"], figures, [("a", profile(fitted()))])))
 
 

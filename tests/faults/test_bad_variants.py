@@ -24,7 +24,7 @@ def script(folder, text):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (OTHER_KIT, "has kit 0.0.1, this is kit"),
+        (OTHER_KIT, "has kit 0.0.1, and this is kit"),
         (WITHOUT_FRAMEWORK, "variant new: plain is not installed for"),
         (NO_KIT, "No module named kit"),
         (NO_ANSWER, "not from this kit"),

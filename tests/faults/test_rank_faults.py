@@ -65,7 +65,7 @@ def test_a_rank_that_dies_before_it_is_there(place):
     [
         (["--devices", "2", "--batch", "33"], "batch 33 cannot be split over 2 devices"),
         (["--devices", "1024", "--batch", "1024"], "give fewer"),
-        (["--devices", "2", "--device", "tpu"], "on one tpu alone"),
+        (["--devices", "2", "--device", "tpu"], "on only one tpu"),
     ],
 )
 def test_what_no_ranks_can_do_is_one_line(place, options, line):

@@ -41,7 +41,7 @@ def test_a_run_that_is_interrupted(place, signal):
     (line,) = answer.messages
     assert f"1 of 2 rounds saved. Resume: `kit run --resume --out {place.path}`" in line
     # Of the whole rounds there is a table.
-    assert f"kit show {place.path}" in answer.stderr
+    assert f"kit compare {place.path} --" in answer.stderr
     assert answer.stdout == f"{place.path}\n"
     assert place.members() == []
     kept = first_round(place)
@@ -93,7 +93,7 @@ def test_what_a_run_under_way_refuses(place):
     answer = place.run("--budget", "0.01")
     assert answer.code == 0
     assert "the budget of 0.01 s is used up; 1 of 2 rounds saved" in answer.messages[0]
-    for again, says in ((place.run(), "an unfinished run"), (place.go_on("--seed", "1"), "--seed is 1 here, 0 in")):
+    for again, says in ((place.run(), "an unfinished run"), (place.go_on("--seed", "1"), "--seed is 1 here and 0 in")):
         assert again.code == 2
         assert says in again.messages[0]
     assert unfinished(place)

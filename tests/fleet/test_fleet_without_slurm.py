@@ -26,7 +26,7 @@ def test_a_job_over_its_time_limit_is_named_and_resumed(reframe, place):
     assert "1 of 1 nodes measured" in done.stderr
     assert (place / "out/here.json").exists()
     done = fleet(place, *words, *started, "--resume", "--batch", "64")
-    assert done.returncode == 2 and "begun with" in done.stderr, "another suite's numbers are none of this one"
+    assert done.returncode == 2 and "began with" in done.stderr, "another suite's numbers are none of this one"
 
 
 def test_a_node_whose_kit_fails_says_why_in_its_own_words(reframe, place):

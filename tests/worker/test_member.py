@@ -123,7 +123,7 @@ def test_what_a_framework_prints_is_no_answer(tmp_path):
     ("wrong", "phase", "says"),
     [
         ({"backend": "plain", "device": "gpu"}, "start", "gpu"),
-        ({"backend": "plain", "devices": 2}, "start", "sees 1 cpu of the 2 asked for"),
+        ({"backend": "plain", "devices": 2}, "start", "sees 1 cpu, and --devices needs 2"),
         ({"backend": "plain", "workload": "cnn"}, "build", "translation"),
     ],
 )

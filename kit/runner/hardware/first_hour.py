@@ -64,7 +64,7 @@ def first_hour(bench: Bench, device: str, keep: Callable[[FirstHour], None]) -> 
 def _parts(bench: Bench, record: FirstHour) -> Iterator[None]:
     """Add to the record, and yield after each part of it."""
     record.checks += board_checks(bench.boards)
-    bench.begins("boards and sensors")
+    bench.begins("devices and sensors")
     sensors = [sensor for sensor in sampled_sensors() if sensor.report.device_id is not None]
     record.checks += sensor_checks(sensors)
     yield

@@ -36,7 +36,7 @@ IDLE_S, IDLE_READS = 2.0, 20
 
 def together_checks(bench: Bench, cells: Sequence[Cell], power: Sequence[Sensor]) -> list[Check]:
     """Return the checks of MEMBERS members of these cells, which may be alive together; the first is looked at."""
-    bench.begins("members beside each other")
+    bench.begins("several workers at once")
     first, *others = (list(cells) * MEMBERS)[:MEMBERS]
     idle_w = {0: _idle_w(power)}
     no_room: list[Check] = []
@@ -94,7 +94,7 @@ def _idle(idle_w: Mapping[int, Sequence[float]]) -> list[Check]:
 
 def share_checks(bench: Bench, cell: Cell) -> list[Check]:
     """Return whether a member with a small share of the memory takes the steps of one with a large share, in turns."""
-    bench.begins("shares of memory")
+    bench.begins("memory fractions")
     with (
         Trial(bench, [cell], share=SMALL_SHARE / GPU_SHARE) as small,
         Trial(bench, [cell], share=LARGE_SHARE / GPU_SHARE) as large,
