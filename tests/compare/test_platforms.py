@@ -245,4 +245,4 @@ def test_joules_of_one_kind_of_sensor_have_no_note_and_of_a_model_and_a_counter_
 def test_letters_in_the_wide_table_are_explained():
     here = profile("here", change=lambda launch: setattr(launch, "process", "one"))
     shown = write(comparison_report(compared(here, profile("there", **H100)), TITLES, wide=True), io.StringIO())
-    assert "iB* " in shown and "\n*  the process held several cells" in shown
+    assert "iB* " in shown and "\n*  peak of a process that several cells shared" in shown

@@ -102,7 +102,7 @@ def folder(tmp_path):
 
 def test_operations_stand_beside_networks_where_it_is_wide_and_in_data(folder):
     usual, wide = (kit(folder, "compare", "both.json", *words).stdout for words in ((), ("--wide",)))
-    assert "matmul" not in usual and "5 ceilings were measured" in usual and "batch 128 ·" in usual
+    assert "matmul" not in usual and "5 ceilings were measured" in wide and "batch 128, float32" in usual
     assert "(matmul 1000, float32)" in wide and re.search(r"compute \d\d % of \d\d\d GFLOP/s", wide)
     assert "triad · mib 256" in wide
     written = csv.DictReader(io.StringIO(kit(folder, "compare", "both.json", "--format", "csv").stdout))
@@ -113,7 +113,7 @@ def test_operations_stand_beside_networks_where_it_is_wide_and_in_data(folder):
 
 def test_alone_they_are_the_table_with_their_rates(folder):
     shown = kit(folder, "compare", "alone.json").stdout
-    assert shown.startswith("ceilings · 4 operations × 2 frameworks on cpu · float32")
+    assert shown.startswith("ceilings: 4 operations × 2 frameworks on cpu, float32")
     assert "GFLOP/s" in shown and "GB/s" in shown
     assert "samples/s" not in shown and "batch" not in shown and "infer" not in shown
     plotted = kit(folder, "plot", "alone.json")
