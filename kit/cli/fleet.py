@@ -48,13 +48,9 @@ DECIDED = ("out", "resume", "force", "label", "dry_run", "as_json")
     show_default=True,
     help="squeue: Slurm, polled with squeue; slurm: polled with sacct; ssh: these hosts; local: this machine.",
 )
-@click.option(
-    "--time-limit", type=click.IntRange(min=1), metavar="S", help="Limit each job to S seconds; Slurm counts minutes."
-)
+@click.option("--time-limit", type=click.IntRange(min=1), metavar="S", help="Limit each node's job to S seconds.")
 @click.option("--retries", type=click.IntRange(min=0), default=0, help="Retry a failed job up to N times.", metavar="N")
-@click.option(
-    "--job-option", "job_options", multiple=True, metavar="TEXT", help="Give TEXT to the scheduler (repeatable)."
-)
+@click.option("--job-option", "job_options", multiple=True, metavar="TEXT", help="Scheduler option (repeatable).")
 @click.option("--command", metavar="TEXT", help="Start kit on a node with this command. Default: the one in use here.")
 @click.option("--out", "out", metavar="FOLDER", help="Write the profiles here, on a disk that all nodes share.")
 @click.option("--resume", is_flag=True, help="Measure only the nodes without a complete profile in --out.")
