@@ -55,7 +55,7 @@ def test_a_variable_that_one_framework_obeys_explains_its_threads():
     }
     line = explanation(finding, "torch")
     assert "OMP_NUM_THREADS=1" in line.evidence
-    assert line.more == "rule variable-binds-one"
+    assert line.rule == "variable-binds-one"
 
 
 def test_a_thread_more_in_a_pool_that_ignores_it_holds_nobody_back():

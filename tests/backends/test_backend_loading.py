@@ -8,7 +8,7 @@ from kit.backends.catalog import BackendError, load
 
 
 def test_unknown_name_gives_the_choices():
-    with pytest.raises(BackendError, match="'caffe'; choose from: tensorflow, torch, jax"):
+    with pytest.raises(BackendError, match="'caffe'; choose from tensorflow, torch, jax"):
         load("caffe")
 
 

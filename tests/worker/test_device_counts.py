@@ -23,7 +23,7 @@ def test_only_the_kind_of_the_cell_is_counted():
     framework = Framework(cpu=1, tpu=4)
     _check_device(framework, "cpu", 1)
     assert framework.asked == ["cpu"]
-    with pytest.raises(KitError, match="sees 4 tpu of the 8"):
+    with pytest.raises(KitError, match="sees 4 tpu, and --devices needs 8"):
         _check_device(framework, "tpu", 8)
 
 

@@ -88,4 +88,4 @@ def test_auto_says_why_it_is_synthetic_and_a_name_is_an_error(empty):
 
 
 def test_another_data_set_is_refused_with_the_choices():
-    assert re.search("'imagenet'.*choose from: .*mnist", refused(resolve_data, "imagenet", "mnist"))
+    assert re.search("'imagenet'.*choose from .*mnist", refused(resolve_data, "imagenet", "mnist"))
