@@ -105,7 +105,7 @@ def test_a_run_ends_with_its_table_on_a_terminal(tmp_path):
     assert done.returncode == 3, done.stderr
     assert shown[0].startswith("short: 2 programs × train")
     assert any(line.startswith("  p1") and "failed" in line for line in shown)
-    assert shown[-1].startswith("kit compare 'my run.json' --wide")
+    assert shown[-1] == "all columns: kit compare 'my run.json' --wide"
     assert "programs train" not in done.stderr and "kit: failed: p1 (" in done.stderr
 
 

@@ -99,7 +99,7 @@ def test_of_a_part_of_a_fit_times_are_computed_and_scores_blank():
     assert computed == ["train_time_s", "epoch_time_s"] and gain.is_computed
     shown = write(suite_report(table))
     assert "≈ 549 ms" in shown and "≈ extrapolated" in shown and "≈ 100 ms" not in shown
-    assert "computed" not in write(suite_report(suite_table("t", ["backend"], figures, [("a", profile(fitted()))])))
+    assert "extrapolated" not in write(suite_report(suite_table("t", ["backend"], figures, [("a", profile(fitted()))])))
 
 
 def test_times_beside_other_work_are_marked_and_scores_are_not():
