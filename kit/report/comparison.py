@@ -50,9 +50,9 @@ IN_NOTES = ("cycles_left_out",)
 # fmt: off
 NEVER_HIDDEN = (
     "no_clean_round", "no_round_alone", "contended_", "disturbed_cycles_count", "parity_differs", "data_synthetic",
-    "interrupted", "launches_failed", "skipped", "images_same", "energy_modelled", "energy_refused", "float32_on_tpu", "device_idle",
-    "other_host", "same_run", "runs_", "clock_set_back", "spread_assumed", "joules_of_boards", "joules_of_several",
-    "computed_times",
+    "interrupted", "launches_failed", "skipped", "images_same", "energy_modelled", "energy_refused", "float32_on_tpu",
+    "device_idle", "other_host", "same_run", "runs_", "clock_set_back", "spread_assumed", "joules_of_boards",
+    "joules_of_several", "computed_times",
 )
 # fmt: on
 # A note that begins so is the legend of a column.
