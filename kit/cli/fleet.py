@@ -38,7 +38,9 @@ DECIDED = ("out", "resume", "force", "label", "dry_run", "as_json")
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SUITE] [OPTIONS OF kit run]")
-@click.option("--from", "given", multiple=True, type=PROFILES, metavar="PATH", help="Judge profiles; measure nothing.")
+@click.option(
+    "--from", "given", multiple=True, type=PROFILES, metavar="PATH", help="Judge these profiles; measure nothing."
+)
 @click.option("--partition", metavar="NAME", help="Use this Slurm partition. Default: Slurm's default.")
 @click.option("--nodes", metavar="A,B", help="Measure only these nodes, in Slurm's notation; with ssh, these hosts.")
 @click.option(
@@ -46,7 +48,7 @@ DECIDED = ("out", "resume", "force", "label", "dry_run", "as_json")
     type=click.Choice(SCHEDULERS),
     default="squeue",
     show_default=True,
-    help="squeue: Slurm, polled with squeue; slurm: polled with sacct; ssh: these hosts; local: this machine.",
+    help="squeue: Slurm, polled with squeue; slurm: polled with sacct; ssh: the hosts of --nodes; local: this machine.",
 )
 @click.option("--time-limit", type=click.IntRange(min=1), metavar="S", help="Limit each node's job to S seconds.")
 @click.option("--retries", type=click.IntRange(min=0), default=0, help="Retry a failed job up to N times.", metavar="N")

@@ -57,7 +57,7 @@ def places_of(profiles: Sequence[tuple[str, Profile]], baseline: str | None) -> 
             by_key = {cell_run.cell.key_without(("device",)): (key, cell_run) for key, cell_run in here}
             places.append(Place(name, profile, run, by_key))
     if len(places) < 2:  # noqa: PLR2004 - one and another
-        raise KitError("a gain needs two measured profiles, or one profile of two devices; give another")
+        raise KitError("a gain needs two measured profiles, or one profile of two devices; give a second profile")
     called = [
         {place.name, place.run.label, *(cell_run.cell.device for _, cell_run in place.cells.values())}
         for place in places

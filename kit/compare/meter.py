@@ -75,13 +75,15 @@ class Meter:
         """
         hardware = profile.identity.hardware_sha256
         if self._hardware not in (None, hardware):
-            raise KitError(f"--meter {self._file} fits one machine, and {label} is from another; leave one out")
+            raise KitError(f"--meter {self._file} covers one machine, and {label} is from another; leave {label} out")
         clocks, readings = _clocks(label, profile.state), self._readings
         begin_ns, end_ns = clocks.utc_ns
         first, last = np.searchsorted(readings.utc_ns, clocks.utc_ns)
         if first == last:
             spans = _span(begin_ns, end_ns), _span(int(readings.utc_ns[0]), int(readings.utc_ns[-1]))
-            raise KitError(f"{self._file} has no reading in {label}: the run is of {spans[0]}, the file of {spans[1]}")
+            raise KitError(
+                f"{self._file} has no reading during {label}: the run took {spans[0]}, the file covers {spans[1]}"
+            )
         inside = slice(max(0, int(first) - 1), int(last) + 1)
         spacing_ns = readings.spacing_ns
         series = _Series(

@@ -55,7 +55,9 @@ def nodes_left(plan: FleetPlan, *, resume: bool) -> list[str]:
     begun = [node for node in plan.nodes if plan.profile(node).exists() or plan.rounds(node).exists()]
     if begun and not resume:
         there = plan.profile(begun[0])
-        raise KitError(f"{there}: this profile exists; --resume measures what is missing, or choose another --out")
+        raise KitError(
+            f"{there}: this profile exists; add --resume to measure what is missing, or choose another --out"
+        )
     before = plan.hidden / "plan.json"
     if begun and before.is_file() and (arguments := read_plan(str(before)).arguments) != plan.arguments:
         raise KitError(

@@ -88,9 +88,9 @@ REASONS: Templates = {
     "eager": "eager mode compiles nothing",
     "own_program": "Steadykit cannot see what a user program compiles",
     "threads_left_to_framework": "a variant sets thread variables, and the framework does not report its threads",
-    "threads_hardly_ran": "its busiest thread ran for only {busiest_ns} in its blocks; the count needs {needed_ns}",
-    "threads_by_environment": "environment variables set the number, and the framework reads them",
-    "run_interrupted": "the run was interrupted before it",
+    "threads_hardly_ran": "its busiest thread ran for only {busiest_ns} in its blocks; counting needs {needed_ns}",
+    "threads_by_environment": "environment variables set the number of threads",
+    "run_interrupted": "the run was interrupted before this",
     "run_resumed": "the run was resumed, and counters started again",
     # Marks.
     "trending": "its ratio to the other cells changes by {change_pct} from the first to the last third of a round",
@@ -164,14 +164,14 @@ REASONS: Templates = {
     "sequential": "cells ran one after another instead of in turns in {sequential} of {rounds} rounds: intervals are "
     "wider",
     "cycles_left_out": "{left_out} of {cycles} cycles are left out: other programs used the CPUs or the device",
-    "disturbed_cycles_count": "--all-cycles: {disturbed} of {cycles} cycles count although other programs used the "
-    "CPUs or the device",
-    "no_clean_round": "contended: in {groups} of {of_groups} groups other programs took CPUs in {left_out} of {cycles} "
-    "cycles, and steps are those of the least disturbed round; stop other work, or run with --wait-for-quiet 300",
-    "no_round_alone": "contended: in {groups} of {of_groups} groups other processes used the device in {left_out} of "
-    "{cycles} cycles, and steps are those of the least disturbed round; end these processes (nvidia-smi lists them)",
+    "disturbed_cycles_count": "--all-cycles: these numbers include {disturbed} of {cycles} cycles that other "
+    "programs disturbed",
+    "no_clean_round": "contended: other programs disturbed {left_out} of {cycles} cycles, so that {groups} of "
+    "{of_groups} groups show the steps of the least disturbed round; stop other work, or run with --wait-for-quiet 300",
+    "no_round_alone": "contended: other processes used the device in {left_out} of {cycles} cycles, so {groups} of "
+    "{of_groups} groups show the steps of the least disturbed round; end these processes (nvidia-smi lists them)",
     "skipped": "{backend} was skipped",
-    "sustained_differs": "joules are measured at the sustained step, samples/s in short bursts",
+    "sustained_differs": "joules come from the long energy block, samples/s from short blocks: the steps differ",
     "process_shared": "peak of a process that several cells shared",
     "warm_start": "warm process: start-up and import are excluded",
     "by_latency": "median: latency of single steps; verdicts compare it (for fits: the whole time)",
@@ -195,7 +195,7 @@ REASONS: Templates = {
     "measured_otherwise": "measured with {axis} {value}",
     "runs_apart": "runs of {base} and {side} do not alternate: what the machine did in between is part of the "
     "difference, and a side's runs within an hour count as one session",
-    "runs_in_turn": "runs of {base} and {side} alternate: {pairs} pairs of neighbors in time from {runs} runs",
+    "runs_in_turn": "runs of {base} and {side} alternate: {runs} runs make {pairs} pairs of neighbors in time",
     "runs_in_one_order": "runs of {base} and {side} alternate, but one side came first in each of the {pairs} pairs "
     "from {runs} runs: a steady drift is part of the difference; measure A B B A",
     "other_host": "{base} and {side} ran on two machines of the same hardware: what distinguishes these machines is "
@@ -211,10 +211,10 @@ REASONS: Templates = {
     "work_not_known": "the work of a step is unknown",
     "scaling": "efficiency: samples/s per device relative to the baseline (on a CPU: per thread, as its devices "
     "share the threads)",
-    "all_reduce_not_hidden": "JAX on several GPUs does not overlap the all-reduce with computing by default, PyTorch "
-    "does: docs/how-to/scaling.md#efficiency-and-the-all-reduce has a variant that does",
+    "all_reduce_not_hidden": "by default, PyTorch overlaps the all-reduce with computing on several GPUs and JAX does "
+    "not; docs/how-to/scaling.md#efficiency-and-the-all-reduce has a variant of JAX that does",
     "all_reduce": "all-reduce: fraction of the step time that disappears without gradient averaging",
-    "per_sample": "time/sample: step ÷ batch, which verdicts compare",
+    "per_sample": "time/sample: step ÷ batch; verdicts compare it",
     # Blank cells of a suite's own table.
     "not_measured": "not measured",
     "not_published": "not published",
@@ -248,8 +248,8 @@ REASONS: Templates = {
     "governor_fixed": "{governor}",
     "governor_varies": "{governor}: frequencies follow the load; on the host run cpupower frequency-set -g performance",
     "turbo_off": "off",
-    "turbo_on": "on: frequencies follow temperature and the number of busy cores; to fix them, on the host write the "
-    "other value to {switch}",
+    "turbo_on": "on: frequencies follow temperature and the number of busy cores; to keep them constant, change "
+    "{switch} on the host",
     "clocksource_fast": "{source}",
     "clocksource_slow": "{source}: reading the clock takes a microsecond or more; boot with clocksource tsc or "
     "kvm-clock",
@@ -274,7 +274,7 @@ REASONS: Templates = {
     "gpu_exclusive": "one process at a time, so workers run one after another and intervals are wider; "
     "nvidia-smi -i {gpu:d} -c DEFAULT",
     "mig_off": "off",
-    "mig_on": "on: steps are of a slice, and joules of the whole GPU, if there are any; nvidia-smi -i {gpu:d} -mig 0",
+    "mig_on": "on: steps run on a slice, while joules cover the whole GPU; nvidia-smi -i {gpu:d} -mig 0",
     "persists": "on",
     "persists_not": "off: each run loads the driver again; nvidia-smi -i {gpu:d} -pm 1",
     "memlock_unlimited": "no limit",
@@ -479,7 +479,7 @@ REMEDIES: Templates = {
     "longer_energy_warmup": "Load the device for longer: kit run --energy S, or warmup_s in the suite",
     "longer_energy": "Measure energy for longer: kit run --energy S",
     "other_sensor": "Use another sensor of the device, or an external meter (--meter)",
-    "longer_blocks": "Use longer blocks (block_s in the suite), so that their step comes closer to the sustained one",
+    "longer_blocks": "Use longer blocks (block_s in the suite), so that the step is nearer to that of the energy block",
     "external_meter": "Decide with an external meter (--meter)",
     "whole_machine": "Give the run all CPUs of the package, and stop other programs",
 }

@@ -38,5 +38,5 @@ def measured_lags() -> Lags:
                 lags[key] = max(lags.get(key, 0), max(known_ns) + LAG_ERROR_NS)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not a result of `kit selftest --device gpu`"
-        raise KitError(f"{GPU_FILE}={path}: {why}; name a result of that self-test, or unset {GPU_FILE}") from None
+        raise KitError(f"{GPU_FILE}={path}: {why}; give the file of such a self-test, or unset {GPU_FILE}") from None
     return lags

@@ -53,7 +53,7 @@ class MeasuredFit(MeasuredWorkload):
         self._left = self.updates = min(whole, asked.plan.fit_steps or whole)
         if self.updates == 1:
             raise KitError(
-                "this fit has one update, and the first is not timed; give a smaller batch, or more fit_steps"
+                "this fit has one update, and the first update is never timed; give a smaller batch, or more fit_steps"
             )
         self._resident: list[DeviceBatch] = []
         self._reference_ns: list[float] = []

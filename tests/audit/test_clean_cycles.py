@@ -121,7 +121,7 @@ def test_without_a_clean_round_figures_are_of_the_least_disturbed_one_and_marked
     assert (versus.verdict, versus.contention_pct is None) == ("slower" if is_like else "unresolved", is_like)
     shown = kit_compare(tmp_path, built)
     assert shown.count(" ms c ") == 2
-    assert "in 48 of 48 cycles" in " ".join(shown.split())
+    assert "disturbed 48 of 48 cycles" in " ".join(shown.split())
     assert {finding.code for finding in findings_of(built)} == {"contention"}
 
 
