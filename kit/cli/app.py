@@ -51,4 +51,4 @@ class Verbs(click.Group):
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="kit", message="%(prog)s %(version)s")
 def app() -> None:
-    """Compare how fast a network trains and infers in TensorFlow, PyTorch and JAX, and whether a difference is real."""
+    """Measure how fast networks train and infer in TensorFlow, PyTorch and JAX, and whether a difference is real."""

@@ -138,7 +138,9 @@ def compare(
     if why:
         report = why_report(comparison, allowed_pct)
     else:
-        file = None if after or before[1:] else before[0]
+        # With these options the next command is the same one with a further option.
+        is_plain = not (after or before[1:] or baseline or by != "step" or all_cycles or meter_file or any(prices))
+        file = before[0] if is_plain else None
         report = comparison_report(comparison, framework_titles(), wide=wide, allowed_pct=allowed_pct, file=file)
     print_report(report, format_name)
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)

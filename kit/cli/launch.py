@@ -56,7 +56,10 @@ def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter
     "--memory", callback=_matching(r"\d+[bkmgBKMG]?", "a size, such as 8g"), metavar="8g", help="Limit memory."
 )
 @click.option(
-    "--gpus", callback=_matching(r"\d+(,\d+)*", "indices, such as 0,1"), metavar="0,1", help="Use these GPUs."
+    "--gpus",
+    callback=_matching(r"\d+(,\d+)*", "indices, such as 0,1"),
+    metavar="0,1",
+    help="Use these GPUs (default: all).",
 )
 @click.option("--rapl", is_flag=True, help="Mount the host's energy counters.")
 @click.option("--print", "as_line", is_flag=True, help="Print the docker or podman command; run nothing.")

@@ -130,10 +130,16 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
     "--energy",
     type=POSITIVE,
     metavar="S",
-    help="Measure joules in a block of S seconds, or longer if a sensor needs it; with an external meter, too.",
+    help="Measure joules in a block of S seconds, or longer if a sensor needs it. An external meter needs it.",
 )
 @click.option("--no-energy", is_flag=True, help="Skip the energy blocks; the run is shorter.")
-@click.option("--data", default="auto", show_default=True, metavar="NAME", help="Data: auto, synthetic or a data set.")
+@click.option(
+    "--data",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    help="Data set; auto: the set of each network, else synthetic.",
+)
 @click.option(
     "--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Seed for weights, data and order."
 )

@@ -22,10 +22,20 @@ HOST = "cpu"
 @click.option("--workload", default="mlp", show_default=True, metavar="NAME", help="Network to measure.")
 @click.option("--backend", metavar="NAME", help="Framework to measure  [torch; with --device: all].")
 @click.option("--device", type=click.Choice(list(DEVICES)), help="Check this kind of device, its sensors and clocks.")
-@click.option("--task", default="train", show_default=True, type=click.Choice(["train", "infer"]), help="Task.")
+@click.option(
+    "--task", default="train", show_default=True, type=click.Choice(["train", "infer"]), help="Task to measure."
+)
 @click.option("--batch", type=click.IntRange(min=1), default=128, show_default=True, help="Samples per step.")
-@click.option("--rounds", type=click.IntRange(min=2), default=8, show_default=True, metavar="N", help="Rounds.")
-@click.option("--data", default="auto", show_default=True, metavar="NAME", help="Data: auto, synthetic or a data set.")
+@click.option(
+    "--rounds", type=click.IntRange(min=2), default=8, show_default=True, metavar="N", help="Rounds to measure."
+)
+@click.option(
+    "--data",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    help="Data set; auto: the set of each network, else synthetic.",
+)
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Random seed.")
 @click.option("--out", metavar="PATH", help="Write the profile to this file or folder.")
 @click.option("--from", "path", type=PROFILE, help="Judge the profile of an earlier self-test; measure nothing.")

@@ -256,7 +256,7 @@ def columns_of(groups: Sequence[GroupRows], *, by: By = "step", wide: bool) -> l
             "CPU s/1k": all(row.numbers.energy_per_sample_j is None for row in rows) and _cpu_says_more(groups),
         }
         columns = [
-            column if column.flag == DISTURBED else column._replace(flag=None)
+            column if column.flag in (DISTURBED, SUSTAINED) else column._replace(flag=None)
             for column in (*first, *SCALING, *MAIN)
             if not column.is_wide and says.get(column.title, True)
         ]

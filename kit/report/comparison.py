@@ -51,8 +51,9 @@ IN_NOTES = ("cycles_left_out",)
 NEVER_HIDDEN = (
     "no_clean_round", "no_round_alone", "contended_", "disturbed_cycles_count", "parity_differs", "data_synthetic",
     "interrupted", "launches_failed", "skipped", "images_same", "energy_modelled", "energy_refused", "float32_on_tpu",
-    "device_idle", "other_host", "same_run", "runs_", "clock_set_back", "spread_assumed", "joules_of_boards",
-    "joules_of_several", "computed_times",
+    "device_idle", "other_host", "same_run", "runs_", "clock_set_back", "sequential", "own_programs",
+    "joules_of_the_device", "energy_not_reached", "spread_assumed", "joules_of_boards", "joules_of_several",
+    "computed_times",
 )
 # fmt: on
 # A note that begins so is the legend of a column.
@@ -66,6 +67,8 @@ SIZES_MAX = 6
 DATA_NAMES = {"mnist": "MNIST", "uci_har": "UCI-HAR"}
 # What makes a platform, and stands in its headline.
 OF_A_PLATFORM = ("cpu", "accelerator", "sensor")
+# A reader of more lines than these looks them up.
+WARNINGS_MAX = 3
 GRADES = {"incompatible": "not comparable", "warns": "could explain a difference"}
 
 Titles = Mapping[str, str]  # backend -> as people write it
@@ -120,10 +123,11 @@ def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Repo
     ]
     tables, records = (_findings if comparison.kind == "cells" else _differences)(comparison)
     usual = comparison_report(comparison, {}, wide=True, allowed_pct=allowed_pct)
+    of_machine = {line.evidence for line in _machine_wide(comparison)}
     differing = {f"difference.{n:02}": line for n, line in enumerate(mismatch_lines(comparison, wide=True), 1)}
     return usual._replace(
         tables=[plain_table("Answers", ("group", "row", "against the baseline"), answers, left=3), *tables],
-        notes=note_lines(comparison, wide=True),
+        notes=[line for line in note_lines(comparison, wide=True) if line not in of_machine],
         hint="",
         properties={**usual.properties, **differing},
         records=records,
@@ -289,7 +293,7 @@ def explanations(group: GroupRows) -> list[Explanation]:
 
 def _hint(comparison: Comparison, path: str, *, wide: bool) -> str:
     """Return the next commands, a line each: ``why (4 findings): kit compare quick.json --why``."""
-    command, lines = f"kit compare {path} " if path else "", list[str]()
+    command, lines = f"kit compare {path} " if path else "add ", list[str]()
     count = len(_machine_wide(comparison)) + sum(len(explanations(group)) for group in comparison.groups)
     if count or comparison.mismatches:
         findings = f" ({counted(count, 'finding')})" if count else ""
@@ -335,12 +339,13 @@ def _legend(comparison: Comparison, tables: Sequence[Table]) -> list[str]:
         explained = [line for line in notes if line.startswith(f"{title}: ")]
         parts += explained or ([f"{title}: {MEANINGS[title]}"] if title in MEANINGS else [])
     if all(is_operation(group.rows[0].cell) for group in comparison.groups):
-        parts = ["step: time per operation", *parts[1:]]
-    shown = _shown(tables)
+        parts = [part.replace("step: time per batch", "step: time per operation") for part in parts]
+    answers = [row[-1].words for table in tables for row in table.rows]
     paired = ", paired within rounds" if comparison.kind == "cells" else ""
-    parts[1:1] = [f"×: ratio of times{paired}"] if any(" × " in words for words in shown) else []
-    signs = [sign for sign, begin in (("±", " ± "), ("[ ]", " [")) if any(begin in words for words in shown)]
-    parts[len(parts) and 2 : 2] = [f"{', '.join(signs)}: 95 % confidence interval"] if signs else []
+    ratio = [f"×: ratio of times{paired}"] if any(" × " in words for words in answers) else []
+    signs = [sign for sign, begin in (("±", "±"), ("[ ]", "[")) if any(begin in words for words in answers)]
+    interval = [f"{', '.join(signs)}: 95 % confidence interval"] if signs else []
+    parts = [*parts[:1], *ratio, *interval, *parts[1:]]
     return [" · ".join(parts)] if parts else []
 
 
@@ -367,6 +372,9 @@ def mismatch_lines(comparison: Comparison, *, wide: bool) -> list[str]:
         for mismatch in comparison.mismatches
         if mismatch.grade in GRADES and not (comparison.kind == "platforms" and mismatch.kind in OF_A_PLATFORM)
     ]
+    few = [line for line in lines if not line.startswith(GRADES["warns"])]
+    if len(lines) - len(few) > WARNINGS_MAX and not wide:
+        lines = [*few, f"{len(lines) - len(few)} facts {GRADES['warns']}: --why lists them"]
     noted = [mismatch_words(mismatch) for mismatch in comparison.mismatches if mismatch.grade not in GRADES]
     if noted and wide:
         lines.append(f"also differs: {several(noted, '; ')}")

@@ -128,7 +128,7 @@ REASONS: Templates = {
     "one_energy_source": "only one source of joules answered",
     "too_little_cpu_time": "{cpu_ns} of CPU time were measured, and {needed_ns} are needed",
     # Notes beside a comparison.
-    "too_few_rounds": "preliminary: {rounds} rounds; a verdict needs at least {needed}",
+    "too_few_rounds": "preliminary: a verdict needs at least {needed} rounds, and there are {rounds}",
     "preliminary": "preliminary: {rounds} rounds; {needed} or more resolve smaller differences",
     "parity_agrees": "parity: the first {losses} losses agree within {difference:.0e}",
     "parity_equal": "parity: the first {losses} losses are equal",

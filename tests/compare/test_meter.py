@@ -148,7 +148,11 @@ def test_a_million_readings_are_aligned_whatever_lies_around_the_run(tmp_path):
     ("more", "shift_s", "says"),
     [
         ({"schema_2_5": False}, 0, "run: --meter needs the UTC time at both ends of the run"),
-        ({}, 86_400, "the run is of 2026-03-29 00:30:00 to 2026-03-29 00:46:40 UTC, the file of 2026-03-30 00:29:50"),
+        (
+            {},
+            86_400,
+            "the run took 2026-03-29 00:30:00 to 2026-03-29 00:46:40 UTC, the file covers 2026-03-30 00:29:50",
+        ),
     ],
 )
 def test_what_cannot_be_aligned_is_one_line(tmp_path, more, shift_s, says):
@@ -162,7 +166,7 @@ def test_what_cannot_be_aligned_is_one_line(tmp_path, more, shift_s, says):
 def test_one_meter_is_of_one_machine(tmp_path):
     meter = Meter(write_meter(tmp_path / "m.csv"))
     meter.added_to("run", profile())
-    with pytest.raises(KitError, match="fits one machine"):
+    with pytest.raises(KitError, match="covers one machine"):
         meter.added_to("other", profile(identity=b.identity("Other CPU")))
 
 

@@ -91,7 +91,7 @@ def test_the_table_answers_in_one_column_and_one_sentence():
     assert "TensorFlow is the fastest: 5." in shown
     assert "failed: killed for lack of memory" in shown
     assert [line.split("  ")[-1] for line in shown.splitlines() if line.startswith("  tensorflow ")] == ["baseline"] * 2
-    assert "why (1 finding): --why" in shown and "page faults" not in shown
+    assert "why (1 finding): add --why" in shown and "page faults" not in shown
     assert "J/1k" not in shown and "energy" not in shown and "rounds-4" not in shown
     assert "energy: no sensor" in text(example(), wide=True) and "(rule rounds-4)" in text(example(), wide=True)
     assert max(map(len, shown.splitlines())) <= 100
@@ -252,7 +252,7 @@ def test_what_differs_is_explained_with_its_effect():
     profiles = [b.profile(id=label, rounds=3, identity=b.identity(kernel=kernels[label])) for label in kernels]
     comparison = compare_runs([reduce_run(built.id, built) for built in profiles])
     shown = write(why_report(comparison), "text", io.StringIO())
-    assert "kernel: 6.1 (a), 6.6 (b)" in shown and "Scheduling" in shown
+    assert "kernel: 6.1 (a), 6.6 (b)" in shown and "The kernel decides" in shown
 
 
 def test_show_has_every_launch_and_whatever_was_sensed():

@@ -10,14 +10,16 @@ from kit.report.table import Footnotes, Report, Table
 
 
 def write(report: Report, _stream: IO[str]) -> str:
-    """Return headline, tables, sentences and notes."""
+    """Return headline, tables, sentences, notes and the next commands."""
     footnotes = Footnotes()
     parts = ["  \n".join(markdown(line) for line in report.headline)]
     for table in report.tables:
         parts += [f"### {markdown(table.title)}"] if table.title and table.columns[0].title else []
         parts.append("\n".join(_table(table, footnotes)))
         parts += map(markdown, table.sentences)
-    parts.append("\n".join(f"- {markdown(line)}" for line in [*footnotes.lines(), *report.notes]))
+    parts.append(
+        "\n".join(f"- {markdown(line)}" for line in [*footnotes.lines(), *report.notes, *report.hint.splitlines()])
+    )
     return "\n\n".join(part for part in parts if part).rstrip() + "\n"
 
 
