@@ -148,7 +148,7 @@ def test_why_a_cell_has_no_number_is_said_in_words(tmp_path):
     built = b.profile(b.group("mlp train", b.member("torch", failed_rounds=killed), b.member("jax")), interrupted=True)
     built.cells[1].launches.clear()
     shown = shown_by(tmp_path, built, "--rule", "missing-cell")
-    assert "killed for lack of memory (SIGKILL)." in shown and "interrupted before it." in shown
+    assert "killed for lack of memory (SIGKILL)." in shown and "interrupted before this." in shown
     assert "out_of_memory" not in shown
 
 

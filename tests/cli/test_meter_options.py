@@ -62,7 +62,7 @@ BAD = {
     "naive.csv": ([line.replace("+00:00", "") for line in GOOD], "has no zone; write it as"),
     "unsorted.csv": ([GOOD[0], *GOOD[:0:-1]], "sort by time"),
     "negative.csv": ([*GOOD[:9], GOOD[9].split(",")[0] + ",-4", *GOOD[10:]], "line 10: '-4' watts"),
-    "tomorrow.csv": ([GOOD[0], *lines(shift_s=86_400)], "the run is of 2026-01-01 00:00:00 to 2026-01-01 00:15:00 UTC"),
+    "tomorrow.csv": ([GOOD[0], *lines(shift_s=86_400)], "the run took 2026-01-01 00:00:00 to 2026-01-01 00:15:00 UTC"),
     "far.csv": (["time,W", "9300000000,4", "9300000001,4"], "is too large for Unix seconds"),
 }
 
