@@ -225,7 +225,14 @@ def _versus(base: Side, side: Side, base_key: str, key: str, by: By, *, is_timed
     if not later_levels or not base_levels:
         return None
     alike = {"same_hardware": like_hardware(base, side), "same_host": same_host(base, side)}
-    return over_runs(later_levels, base_levels, **alike)
+    versus = over_runs(later_levels, base_levels, **alike)
+    sides = ((side, key), (base, base_key))
+    numbers = [run.cells[of_key].numbers for of, of_key in sides for run in of.runs if of_key in run.cells]
+    if not any(of_run.is_disturbed for of_run in numbers):
+        return versus
+    # Blocks of one run meet others together; two runs do not, and without a clean cycle nothing says by how much.
+    contention_pct = max(of_run.contention_pct or 0.0 for of_run in numbers)
+    return msgspec.structs.replace(versus, verdict="unresolved", contention_pct=contention_pct)
 
 
 def _level(run: Run, key: str, by: By, *, is_timed: bool) -> RunLevel | None:
@@ -245,7 +252,7 @@ def _adjusted(rows: Sequence[Row]) -> list[Row]:
 
 def _family(known: Sequence[Versus], chosen_among: int = 1) -> list[Versus]:
     """Return them judged as one family; each was chosen among so many, on either side."""
-    differences = [versus.difference for versus in known]
+    differences = [None if versus.contention_pct is not None else versus.difference for versus in known]
     tested = [difference for difference in differences if difference is not None]
     judged = iter(judge_differences(tested, chosen_among=chosen_among))
     return [

@@ -29,6 +29,8 @@ from kit.stats.verdict import SMALLEST_DIFFERENCE, Versus, judge_family
 
 # Axes on which members use their threads otherwise; variants and batches of one framework meet others alike.
 UNLIKE = ("backend", "workload", "compile_mode", "threads", "devices")
+# A variant sets threads by variables: twice as many that compute meet others otherwise. Pools differ by one that waits.
+THREADS_UNLIKE = 2
 
 
 class Pairs:
@@ -82,13 +84,20 @@ class Pairs:
 
     def is_contended(self, key: str, other: str) -> bool:
         """Return whether others disturbed two unlike cells so much that their ratio is of both."""
-        if not any(getattr(self._cells[key], axis) != getattr(self._cells[other], axis) for axis in UNLIKE):
+        fewer, more = sorted((self._threads(key), self._threads(other)))
+        is_like = all(getattr(self._cells[key], axis) == getattr(self._cells[other], axis) for axis in UNLIKE)
+        if is_like and (not fewer or more < THREADS_UNLIKE * fewer):
             return False
         part = self._part_of(key, other)
         parts = [part] if part is not None else [self._part_of(key), self._part_of(other)]
         if any(known is not None and known.key in self._contended for known in parts):
             return True
         return max(self._contention_pct(key, part), self._contention_pct(other, part)) >= TAKEN_BAD_PCT
+
+    def _threads(self, key: str) -> int:
+        """Return with how many threads a cell computed; 0 where no launch tells."""
+        known = [launch.threads for launch in self._launches[key] if launch.threads is not None]
+        return max((threads.used or threads.reported or 0 for threads in known), default=0)
 
     def _contention_pct(self, key: str, part: Group | None) -> float:
         """Return what others took of the CPUs' time beside a cell in a part of the group; None: in all."""

@@ -13,6 +13,8 @@ from kit.audit.audit import findings_of
 from kit.audit.clean_cycles import DEVICE_OTHERS, count_cycles, disturbed_blocks
 from kit.audit.rule import Audited
 from kit.cli.app import app
+from kit.compare.across import compare_runs
+from kit.compare.runs import reduce_run
 from kit.compare.suite_table import suite_table
 from kit.compare.within import compare_within
 from kit.profile.launch import Fit, Threads
@@ -20,6 +22,7 @@ from kit.profile.reason import reason
 from kit.stats.percentile import percentile_ns
 
 MS, BESIDE = b.MS, partial(b.beside_others, 0.5)
+THREADS = partial(Threads, requested=2, reported=None, reason=None, cpus=[0, 1])
 
 
 def planted(*members, **fields):
@@ -123,6 +126,28 @@ def test_without_a_clean_round_figures_are_of_the_least_disturbed_one_and_marked
     assert shown.count(" ms c ") == 2
     assert "disturbed 48 of 48 cycles" in " ".join(shown.split())
     assert {finding.code for finding in findings_of(built)} == {"contention"}
+
+
+@pytest.mark.parametrize(("used", "verdict"), [(2, "slower"), (1, "unresolved")])
+def test_a_variant_that_sets_threads_is_unlike_its_default_whatever_its_axis_says(used, verdict):
+    """Two threads wait for each other beside another program, and one does not: 11 × "faster" was 1.35 × slower."""
+    members = [
+        b.member(step_ms=ms, variant=name, change=always_beside, launch={"threads": THREADS(used=count)})
+        for name, ms, count in (("default", 2.0, 2), ("one-thread", 9.0, used))
+    ]
+    rows = compared(planted(*members, rounds=4, compare=("variant",)))
+    versus = next(row.versus for row in rows.values() if row.versus is not None)
+    assert (versus.verdict, versus.contention_pct is None) == (verdict, used == 2)
+
+
+def test_a_run_without_a_clean_round_has_no_verdict_against_another_run():
+    """Blocks of one run meet others together, and those of two runs do not."""
+    runs = [
+        reduce_run(name, planted(b.member(step_ms=2.0, change=change), rounds=4, seed=seed, id=name))
+        for seed, (name, change) in enumerate((("before", b.beside_others(0)), ("after", always_beside)))
+    ]
+    versus = next(row.versus for row in compare_runs(runs[:1], runs[1:]).groups[0].rows if row.versus is not None)
+    assert versus.verdict == "unresolved" and versus.contention_pct == pytest.approx(30, abs=1)
 
 
 @pytest.mark.parametrize(("share", "verdict"), [(0.03, "slower"), (0.08, "unresolved"), (0.3, "unresolved")])
