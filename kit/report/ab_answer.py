@@ -20,6 +20,8 @@ from kit.stats.verdict import ALPHA, ROUNDS_PRELIMINARY, Versus, rounds_for
 # What an A/B differs in: other comparisons do not ask what got slower.
 SIDES = ("variant", "workload", "parameters")
 HALF_PCT_SHOWN = 100.0
+# `kit run` ends there, and more than these are no advice.
+ROUNDS_SHOWN_MAX = 200
 
 
 def ab_answers(comparison: Comparison, precision_pct: float, round_s: float | None) -> list[str]:
@@ -70,7 +72,7 @@ def _more_rounds(versus: Versus, precision_pct: float, round_s: float | None) ->
     """Return ``about 14 more rounds (6 minutes) for ±3 %``."""
     known = versus.difference
     needed = None if known is None else rounds_for(known, math.log1p(precision_pct / 100), 1 - ALPHA)
-    if known is None or needed is None:
+    if known is None or needed is None or needed > ROUNDS_SHOWN_MAX:
         return f"±{precision_pct:g} % needs far more rounds"
     more = max(1, needed - known.count)
     minutes = "" if round_s is None else f" ({counted(math.ceil(more * round_s / 60), 'minute')})"

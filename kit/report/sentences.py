@@ -158,8 +158,8 @@ REASONS: Templates = {
     "data_synthetic": "synthetic data in the shapes of the real set: times are valid, accuracy is not measured",
     "images": "images: {listed}",
     "images_same": "two of the images are identical: any difference between them is chance",
-    "interrupted": "{profile} was interrupted: rounds are missing; measure them with kit run --resume --out FILE, or "
-    "with the kit launch that began it",
+    "interrupted": "{profile} lacks rounds: the run was interrupted or its budget ended; measure them with --resume "
+    "and the --out that began it",
     "launches_failed": "{failed} of {launches} launches of {cell} failed",
     "sequential": "cells ran one after another instead of in turns in {sequential} of {rounds} rounds: intervals are "
     "wider",
