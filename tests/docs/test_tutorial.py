@@ -40,7 +40,8 @@ def test_each_command_of_the_tutorial_works(tmp_path, record_property):
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     first, threads = (read_profile(tmp_path / name) for name in ("first.json", "threads.json"))
-    assert [result.cell.backend for result in first.cells] == ["wide", "narrow"]
-    assert [len(result.launches) for result in first.cells] == [4, 4]
+    assert [result.cell.workload for result in first.cells] == ["wide", "narrow"]
+    # Beside other programs a round is measured again.
+    assert min(len(result.launches) for result in first.cells) >= 4
     assert [result.cell.variant for result in threads.cells] == ["default", "one-thread"]
     assert "narrow" in done.stdout and "one-thread" in done.stdout
