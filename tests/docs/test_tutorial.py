@@ -12,8 +12,8 @@ from kit_process import REPOSITORY
 from kit.profile.store import read_profile
 
 PAGE = (REPOSITORY / "docs/start/tutorial.md").read_text(encoding="utf-8")
-# The page promises five minutes. Beside other programs each cycle may be measured twice.
-LIMIT_S = 600
+# The page promises five minutes. On a slow machine beside other programs each cycle may be measured twice.
+LIMIT_S = 1100
 
 
 @pytest.mark.slow

@@ -71,7 +71,12 @@ def children():
 
 
 def worker():
-    (process,) = [child for child in children() if "kit.worker" in child.cmdline()]
+    # Between its fork and its exec a child has another command line.
+    end_s = time.monotonic() + 30
+    while not (workers := [child for child in children() if "kit.worker" in child.cmdline()]):
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
+    (process,) = workers
     return process
 
 
