@@ -14,7 +14,7 @@ LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:  # noqa: ANN401 - MkDocs' own
-    """Return a page's text: of those in the root the root's, with links that lead to the same places from here."""
+    """Return the text of a page; a page of SHOWN has the text of its file in the root."""
     file = SHOWN.get(page.file.src_uri)
     return markdown if file is None else shown(file)
 
@@ -22,7 +22,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:  # noqa: ANN
 def shown(file: str) -> str:
     """Return a file of the root as a page of docs/project/."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    pages = {of: Path(page).name for page, of in SHOWN.items()}
+    pages = {root_file: Path(page).name for page, root_file in SHOWN.items()}
 
     def from_here(match: re.Match[str]) -> str:
         target = match[1]

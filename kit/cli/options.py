@@ -41,6 +41,13 @@ class PriceType(click.ParamType[Price]):
         return name, price
 
 
+DATA = click.option(
+    "--data",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    help="Data set; auto: the set of each network, else synthetic.",
+)
 METER = click.option(
     "--meter",
     "meter_file",

@@ -14,7 +14,7 @@ import msgspec
 from click.core import ParameterSource
 
 from kit.cli import EXIT_INTERRUPTED
-from kit.cli.options import CLOCK_SOURCE, print_report
+from kit.cli.options import CLOCK_SOURCE, DATA, print_report
 from kit.devices.catalog import DEVICES
 
 if TYPE_CHECKING:
@@ -133,13 +133,7 @@ def _listed(*names: str, of: click.ParamType[Any] = click.STRING, **more: Any) -
     help="Measure joules in a block of S seconds, or longer if a sensor needs it. An external meter needs it.",
 )
 @click.option("--no-energy", is_flag=True, help="Skip the energy blocks; the run is shorter.")
-@click.option(
-    "--data",
-    default="auto",
-    show_default=True,
-    metavar="NAME",
-    help="Data set; auto: the set of each network, else synthetic.",
-)
+@DATA
 @click.option(
     "--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Seed for weights, data and order."
 )

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from kit.cli import EXIT_INTERRUPTED
 from kit.cli.compare import profile_comparison
-from kit.cli.options import PROFILE, format_options, print_report
+from kit.cli.options import DATA, PROFILE, format_options, print_report
 from kit.cli.run import EXIT_FAILED_CELLS, SEED_MAX, begin, measure, plan_run, run
 from kit.devices.catalog import DEVICES
 
@@ -29,13 +29,7 @@ HOST = "cpu"
 @click.option(
     "--rounds", type=click.IntRange(min=2), default=8, show_default=True, metavar="N", help="Rounds to measure."
 )
-@click.option(
-    "--data",
-    default="auto",
-    show_default=True,
-    metavar="NAME",
-    help="Data set; auto: the set of each network, else synthetic.",
-)
+@DATA
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Random seed.")
 @click.option("--out", metavar="PATH", help="Write the profile to this file or folder.")
 @click.option("--from", "path", type=PROFILE, help="Judge the profile of an earlier self-test; measure nothing.")

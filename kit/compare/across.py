@@ -226,12 +226,12 @@ def _versus(base: Side, side: Side, base_key: str, key: str, by: By, *, is_timed
         return None
     alike = {"same_hardware": like_hardware(base, side), "same_host": same_host(base, side)}
     versus = over_runs(later_levels, base_levels, **alike)
-    sides = ((side, key), (base, base_key))
-    numbers = [run.cells[of_key].numbers for of, of_key in sides for run in of.runs if of_key in run.cells]
-    if not any(of_run.is_disturbed for of_run in numbers):
+    keys = ((side, key), (base, base_key))
+    cells = [run.cells[cell_key] for judged, cell_key in keys for run in judged.runs if cell_key in run.cells]
+    if not any(cell.numbers.is_disturbed for cell in cells):
         return versus
     # Blocks of one run meet others together; two runs do not, and without a clean cycle nothing says by how much.
-    contention_pct = max(of_run.contention_pct or 0.0 for of_run in numbers)
+    contention_pct = max(cell.numbers.contention_pct or 0.0 for cell in cells)
     return msgspec.structs.replace(versus, verdict="unresolved", contention_pct=contention_pct)
 
 

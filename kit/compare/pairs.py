@@ -29,7 +29,7 @@ from kit.stats.verdict import SMALLEST_DIFFERENCE, Versus, judge_family
 
 # Axes on which members use their threads otherwise; variants and batches of one framework meet others alike.
 UNLIKE = ("backend", "workload", "compile_mode", "threads", "devices")
-# A variant sets threads by variables: twice as many that compute meet others otherwise. Pools differ by one that waits.
+# A variant may set threads by variables, which no axis shows. Pools of equal size differ by one thread that waits.
 THREADS_UNLIKE = 2
 
 
@@ -95,7 +95,7 @@ class Pairs:
         return max(self._contention_pct(key, part), self._contention_pct(other, part)) >= TAKEN_BAD_PCT
 
     def _threads(self, key: str) -> int:
-        """Return with how many threads a cell computed; 0 where no launch tells."""
+        """Return the number of threads that computed a cell; 0 if no launch recorded it."""
         known = [launch.threads for launch in self._launches[key] if launch.threads is not None]
         return max((threads.used or threads.reported or 0 for threads in known), default=0)
 
