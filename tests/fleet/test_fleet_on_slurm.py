@@ -59,9 +59,10 @@ def test_a_node_with_a_quarter_of_its_cpu_is_slow_and_the_quota_is_the_reason(sl
     assert [profile.label for profile in profiles] == ["n1", "n2"]
     judged = json.loads(done.stdout)
     verdicts = {node["name"]: node["versus"]["verdict"] for node in judged["nodes"]}
-    if verdicts == {"n1": "unresolved", "n2": "unresolved"}:
-        # Beside other programs a cycle does not count, and one round of a node gives no verdict.
-        assert done.returncode == 0
+    if done.returncode == 0:
+        # Beside other programs a cycle does not count, and a node with one round of each profile is not called slow.
+        assert verdicts in ({"n1": "unresolved", "n2": "unresolved"}, {"n1": "faster", "n2": "slower"})
+        profiles = [read_profile(path) for path in (place / "out").glob("n?*.json")]
         counted = [len(rounds) for profile in profiles for rounds in reduce_node("", profile).rounds.values()]
         assert min(counted) < ROUNDS_FOR_VERDICT
         return
