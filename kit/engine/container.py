@@ -11,6 +11,7 @@ import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from kit.engine.connection import EngineError
@@ -24,6 +25,8 @@ READ_B = 1 << 16
 HEADER = struct.Struct(">BxxxL")
 STDERR = 2
 LOOK_EVERY_S = 0.1
+# A busy engine takes seconds to remove a container that has ended.
+REMOVED_S = 60
 # What marks a container as ours.
 LABEL = "io.steadykit"
 
@@ -125,7 +128,11 @@ class Container:
                 stream.close()
         if (container := getattr(self, "_container", None)) is not None:
             with suppress(docker.errors.DockerException, OSError):  # gone already, or the engine is
-                container.remove(force=True, v=True)  # its anonymous volumes with it
+                try:
+                    container.remove(force=True, v=True)  # its anonymous volumes with it
+                except docker.errors.APIError as error:
+                    if error.status_code == HTTPStatus.CONFLICT:  # the engine removes it already, which takes a while
+                        container.wait(condition="removed", timeout=REMOVED_S)
 
 
 def run_streamed(client: docker.DockerClient, options: ContainerOptions, is_stopping: Callable[[], bool]) -> Ended:
