@@ -26,7 +26,7 @@ PROSE := README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs
 COMPILE = @$(BIN)/python -m compileall -q -j 0 -x '/py3[0-9]*_' $(VENV)/lib
 PIP_INSTALL := @$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps
 
-.PHONY: help setup setup-dev bench test test-long lint format lock image-cpu image-gpu image-tpu docs reference package clean
+.PHONY: help setup setup-dev bench test test-long golden lint format lock image-cpu image-gpu image-tpu docs reference package clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ test: setup-dev ## Run the tests, without the long ones
 
 test-long: setup-dev ## Run the long tests, and those that need a Docker engine if there is one
 	$(PYTEST) -n $(WORKERS) -m "slow or docker"
+
+golden: setup-dev ## Write what the commands print now to tests/golden/outputs; `git diff` shows what has changed
+	$(BIN)/python tests/golden/regenerate.py
 
 lint: setup-dev ## Check code (Ruff, mypy, imports), spelling and prose
 	$(BIN)/ruff check .

@@ -1,0 +1,97 @@
+"""Runs a golden case in this process and compares what it printed with the file that holds it."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import math
+import os
+import re
+import shlex
+import signal
+import sys
+import warnings
+from itertools import chain
+from pathlib import Path
+from unittest import mock
+
+from golden_cases import CASES
+
+from kit.cli import main
+
+OUTPUTS = Path(__file__).parent / "outputs"
+ENDINGS = {"markdown": "md", "csv": "csv", "json": "json", "jsonl": "jsonl", "junit": "xml", "prometheus": "prom"}
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+# Other CPUs may round the last bits of a logarithm otherwise; zero may come out as such a last bit.
+RELATIVE, ABSOLUTE = 1e-9, 1e-12
+
+
+class Terminal(io.TextIOWrapper):
+    """Standard output of a case that sets COLUMNS."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def output_path(name: str) -> Path:
+    """Return the file of a case; its ending is that of the format."""
+    given = re.search(r"--format (\w+)|--(json|steps)", CASES[name])
+    ending = "txt" if given is None else ENDINGS[given[1] or "json"]
+    return OUTPUTS / f"{name}.{ending}"
+
+
+def run_case(name: str, folder: Path) -> str:
+    """Return the command of a case, what it printed in `folder`, and its exit code.
+
+    Words of the form NAME=VALUE before the command are its environment; with COLUMNS its output is a terminal. A word
+    with `*`, `?` or `[` stands for the files that match, as in a shell.
+    """
+    words = shlex.split(CASES[name])
+    count = next(place for place, word in enumerate(words) if "=" not in word)
+    environment = {"NO_COLOR": "1", **dict(word.split("=", 1) for word in words[:count])}
+    stream = Terminal if "COLUMNS" in environment else io.TextIOWrapper
+    stdout, stderr = stream(io.BytesIO(), encoding="utf-8"), io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    code: object = None
+    with (
+        contextlib.chdir(folder),
+        mock.patch.dict(os.environ, environment),
+        mock.patch.object(sys, "argv", ["kit", *chain(*map(_expanded, words[count:]))]),
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+        warnings.catch_warnings(),
+    ):
+        # A warning of a library would be a line that no user should see.
+        warnings.simplefilter("error")
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+        finally:
+            gc.enable()
+            for number, handler in signals.items():
+                signal.signal(number, handler)
+    printed = []
+    for written in (stdout, stderr):
+        written.flush()
+        printed.append(written.buffer.getvalue().decode())
+    errors = f"--- stderr\n{printed[1]}" if printed[1] else ""
+    command = " ".join([*words[:count], "kit", CASES[name].split(None, count)[-1]])
+    return f"$ {command}\n{printed[0]}{errors}--- exit {code}\n"
+
+
+def _expanded(word: str) -> list[str]:
+    return sorted(map(str, Path().glob(word))) if re.search(r"[*?\[]", word) else [word]
+
+
+def agree(path: Path, before: str, after: str) -> bool:
+    """Return whether two outputs are the same: text exactly, numbers of CSV, JSON, XML and Prometheus to 1e-9."""
+    if before == after or path.suffix in (".txt", ".md"):
+        return before == after
+    if NUMBER.sub("0", before) != NUMBER.sub("0", after):
+        return False
+    pairs = zip(NUMBER.findall(before), NUMBER.findall(after), strict=True)
+    return all(
+        old == new or math.isclose(float(old), float(new), rel_tol=RELATIVE, abs_tol=ABSOLUTE) for old, new in pairs
+    )
