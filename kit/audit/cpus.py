@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kit.audit.launch_arrays import cpus_used
 from kit.audit.rule import Member, Outcome, rule, why_unread
+from kit.compare.launch_arrays import cpus_used
 from kit.profile.reason import Reason, reason
 
 # Of the threads asked for. Small steps never fill all CPUs: below a half, the threads mostly wait.

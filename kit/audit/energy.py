@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kit.audit.contention import cpu_loss
-from kit.audit.launch_arrays import block_arrays, sustained_step_ns
 from kit.audit.rule import NOT_APPLICABLE, Member, Outcome, rule, why_unread
+from kit.compare.cpu_loss import cpu_loss
+from kit.compare.launch_arrays import sustained_step
 from kit.devices.catalog import DEVICES
-from kit.profile.launch import Launch
 from kit.profile.reason import Reason, Value, reason
 from kit.profile.sensor import Energy
-from kit.stats.rounds import launch_time_ns
 
 # An unaligned end costs up to one update: of a hundred, 1 %.
 UPDATES_LEAST = 100
-# A board loaded for seconds has other clocks than in bursts between other members'. Joules are known to a percent.
-SUSTAINED_LEAST_PCT = 2.0
 # Counters and integrals of one board agree to 1 to 3 %; the self-test on hardware holds them to the same.
 DISAGREEMENT_LEAST_PCT = 5.0
 # A package and the platform around it are read at other moments: a few percent are no contradiction.
@@ -47,33 +42,6 @@ class _Block(NamedTuple):
     energy: Energy
     round: int
     power_w: float
-
-
-class SustainedStep(NamedTuple):
-    """The step of the same launches in bursts, and in the long block that joules are of."""
-
-    burst_ns: float
-    sustained_ns: float
-
-    @property
-    def difference_pct(self) -> float:
-        """By how much the sustained step is longer."""
-        return 100 * (self.sustained_ns / self.burst_ns - 1)
-
-    @property
-    def differs(self) -> bool:
-        """Whether joules and samples/s are of unlike steps."""
-        return abs(self.difference_pct) >= SUSTAINED_LEAST_PCT
-
-
-def sustained_step(launches: Iterable[Launch]) -> SustainedStep | None:
-    """Return the geometric means over the launches that have both steps; None where none has."""
-    both_ns = [
-        (launch_time_ns(block_arrays(launch)), sustained_ns)
-        for launch in launches
-        if launch.gave_number and (sustained_ns := sustained_step_ns(launch)) is not None
-    ]
-    return SustainedStep(*map(statistics.geometric_mean, zip(*both_ns, strict=True))) if both_ns else None
 
 
 def _joules(member: Member) -> list[_Block]:

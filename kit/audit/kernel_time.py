@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kit.audit.launch_arrays import Counted
 from kit.audit.rule import Member, Outcome, rule
+from kit.compare.launch_arrays import Counted
+from kit.compare.modes import FAULTS_LEAST_PER_CPU_MS
 from kit.profile.cell import Variant
 from kit.profile.reason import Reason, Value, reason
 
@@ -15,9 +16,6 @@ KERNEL_SHARE_LEAST_PCT = 12.0
 # The split into user and kernel is sampled at the kernel's ticks, 4 ms: half a second is 125 samples, and a share of
 # 12 % is then right to 3 %.
 CPU_TIME_LEAST_NS = 500_000_000
-# Page faults per millisecond of the member's CPU time. Measured where another allocator helped by a fifth to a half:
-# 90 to 190; where none helped any more: 40. At 50, a fault that costs 1.4 to 1.9 µs takes 7 to 10 % of the time.
-FAULTS_LEAST_PER_CPU_MS = 50.0
 TCMALLOC_VARIANT, TCMALLOC_PACKAGE = "tcmalloc:env=LD_PRELOAD=libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"
 
 

@@ -19,9 +19,10 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from kit.audit.clean_cycles import CountedCycles, RoundCycles, count_cycles
 from kit.audit.finding import Finding, Severity
-from kit.audit.launch_arrays import Counted, counted
+from kit.compare.clean_cycles import CountedCycles, RoundCycles, count_cycles
+from kit.compare.launch_arrays import Counted, counted
+from kit.compare.modes import paired_rounds
 from kit.profile.cell import Cell, Variant
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, Value, reason
@@ -106,12 +107,7 @@ class Member:
     @property
     def paired_rounds(self) -> list[int]:
         """The rounds in which this one and all others took turns in blocks; none without others."""
-        members = [self.launches, *self.others]
-        return [
-            number
-            for number in (self.launches if self.others else ())
-            if all(number in launches and launches[number].turns == "blocks" for launches in members)
-        ]
+        return paired_rounds(self.launches, self.others)
 
     def counted(self, *names: str) -> Counted | Reason:
         """Return the blocks of all launches with these counters' differences; where no block has them all, why."""

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from kit.audit.launch_arrays import block_arrays
 from kit.audit.rule import Member, Outcome, rule
+from kit.compare.launch_arrays import block_arrays
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
 from kit.stats.difference import Difference, over_rounds

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import statistics
 
-from kit.audit.ceilings import Ceiling, beside, best_product, ceilings_of, cost, named, step_ns_of
 from kit.audit.finding import Severity
-from kit.audit.launch_arrays import pipeline_ratio
 from kit.audit.rule import NOT_APPLICABLE, Member, Outcome, rule
+from kit.compare.ceilings import Ceiling, beside, best_product, ceilings_of, cost, named, step_ns_of
+from kit.compare.launch_arrays import pipeline_ratio
 from kit.profile.cell import OWN
 from kit.profile.reason import Value, reason
 from kit.stats.verdict import ROUNDS_FOR_VERDICT

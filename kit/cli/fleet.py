@@ -206,8 +206,8 @@ def _explained(nodes: Sequence[Node], files: Mapping[str, Path]) -> list[Node]:
     """Return the nodes, those that stand out with what the audit finds there and not on others."""
     from msgspec.structs import replace
 
+    from kit.audit.fleet_reasons import OTHERS_AUDITED, machine_findings, unusual
     from kit.compare.fleet import STANDS_OUT
-    from kit.compare.fleet_reasons import OTHERS_AUDITED, machine_findings, unusual
     from kit.profile.store import read_profile
 
     def findings(node: Node) -> list[Finding]:

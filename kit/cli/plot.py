@@ -26,7 +26,7 @@ def plot(*, profiles: tuple[Path, ...], out: Path | None, kind: str | None, base
     """Draw PROFILES: files, or folders of profiles. Without --out, write KIND.svg here."""
     if out is not None:
         _check_out(out, force=force)
-    from kit.audit.ceilings import without_operations
+    from kit.compare.ceilings import without_operations
     from kit.profile.store import read_profile
 
     paths = list(profile_files(profiles))

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from kit.audit.clean_cycles import DEVICE_OTHERS
-from kit.audit.contention import cpu_loss
-from kit.audit.energy import sustained_step
-from kit.audit.launch_arrays import block_arrays, counted, cpus_used
+from kit.compare.clean_cycles import DEVICE_OTHERS
+from kit.compare.cpu_loss import cpu_loss
 from kit.compare.energy import energy_numbers
 from kit.compare.fits import fit_numbers
+from kit.compare.launch_arrays import block_arrays, counted, cpus_used, sustained_step
 from kit.compare.rows import FitNumbers, Numbers
 from kit.profile.cell import Cell
 from kit.profile.launch import INJECTED_NS, Launch

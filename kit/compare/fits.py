@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from kit.audit.launch_arrays import pipeline_ratio
+from kit.compare.launch_arrays import pipeline_ratio
 from kit.compare.rows import FitNumbers, ScoreDifference, ScoreVerdict
 from kit.profile.launch import Fit, Launch
 from kit.stats.difference import over_rounds

@@ -9,16 +9,15 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
 
-from kit.audit.clean_cycles import count_cycles
-from kit.audit.finding import Finding
-from kit.audit.launch_arrays import block_arrays
 from kit.compare.cell_numbers import first_failure
+from kit.compare.clean_cycles import count_cycles
 from kit.compare.explaining_facts import FACTS, Facts, facts_of
+from kit.compare.launch_arrays import block_arrays
 from kit.compare.rows import Mismatch
 from kit.compare.runs import RunTimes
 from kit.printable import printable_line
@@ -29,6 +28,9 @@ from kit.stats.fleet import Floats, cell_weights, judge_fleet, said_again
 from kit.stats.rounds import launch_time_ns
 from kit.stats.runs import RunLevel
 from kit.stats.verdict import Verdict, Versus
+
+if TYPE_CHECKING:
+    from kit.audit.finding import Finding
 
 FLEET_SCHEMA = "steadykit.fleet/1.1"
 STANDS_OUT: tuple[Verdict, ...] = ("slower", "faster")

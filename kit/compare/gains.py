@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kit.audit.clean_cycles import count_cycles
+from kit.compare.clean_cycles import count_cycles
 from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.pairs import Pairs
 from kit.compare.rows import Mismatch

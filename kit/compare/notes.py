@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from kit.audit.clean_cycles import CountedCycles, count_cycles
-from kit.audit.results import agreements
+from kit.compare.clean_cycles import CountedCycles, count_cycles
 from kit.compare.devices_used import devices_idle, devices_used
 from kit.compare.energy import first_refusal
+from kit.compare.parity import agreements
 from kit.compare.rows import EnergyNumbers, GroupRows, Headline, Note, Row
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import AXES, Cell

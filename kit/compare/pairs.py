@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.audit.contention import TAKEN_BAD_PCT, cpu_loss
-from kit.audit.launch_arrays import block_arrays
-from kit.audit.two_modes import Modes
+from kit.compare.cpu_loss import TAKEN_BAD_PCT, cpu_loss
+from kit.compare.launch_arrays import block_arrays
+from kit.compare.modes import Modes
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason

@@ -17,8 +17,8 @@ from kit.stats.rounds import By
 from kit.stats.verdict import RULE, Versus
 
 if TYPE_CHECKING:
-    from kit.audit.ceilings import Reach
     from kit.audit.finding import Finding
+    from kit.compare.ceilings import Reach
 
 # incompatible: not compared, unless by force; warns: could explain a difference; noted: explains nothing by itself.
 Grade = Literal["incompatible", "warns", "noted"]

@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kit.audit.ceilings import Ceiling, ceilings_of, reach_of
-from kit.audit.clean_cycles import CountedCycles, count_cycles
-from kit.audit.two_modes import Modes
+from kit.compare.ceilings import Ceiling, ceilings_of, reach_of
 from kit.compare.cell_numbers import (
     Processes,
     combined,
@@ -21,8 +19,10 @@ from kit.compare.cell_numbers import (
     numbers_of,
     processes_shared,
 )
+from kit.compare.clean_cycles import CountedCycles, count_cycles
 from kit.compare.explaining_facts import CellFacts, Facts, cell_facts, facts_of
 from kit.compare.leaders import leaders_of
+from kit.compare.modes import Modes
 from kit.compare.naming import label_members
 from kit.compare.notes import headline_of, left_out_notes, run_notes
 from kit.compare.pairs import Pairs

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from kit.audit.ceilings import without_operations
-from kit.audit.clean_cycles import CountedCycles, count_cycles
+from kit.compare.ceilings import without_operations
 from kit.compare.cell_numbers import first_failure
+from kit.compare.clean_cycles import CountedCycles, count_cycles
 from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.devices_used import devices_used
 from kit.compare.explaining_facts import cell_facts

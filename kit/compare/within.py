@@ -9,19 +9,17 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from kit.audit.clean_cycles import count_cycles
-from kit.audit.finding import Finding
-from kit.audit.launch_arrays import block_arrays
-from kit.audit.rule import groups_of
-from kit.audit.two_modes import modes_of
 from kit.compare.cell_numbers import compile_first_ns, judged_ns
+from kit.compare.clean_cycles import count_cycles
 from kit.compare.energy import energy_verdicts
 from kit.compare.fits import score_difference
+from kit.compare.launch_arrays import block_arrays
 from kit.compare.leaders import leaders_of
+from kit.compare.modes import Modes, modes_of
 from kit.compare.naming import swept_axis, titles
 from kit.compare.notes import deduplicated, headline_of, left_out_notes, notes_within
 from kit.compare.pairs import Pairs
@@ -29,11 +27,15 @@ from kit.compare.rows import Comparison, GroupRows, Numbers, Recommendation, Row
 from kit.compare.runs import CellRun, RunFacts, WholeGroup, row_of, whole_groups, whole_key
 from kit.compare.scaling import scaling_of
 from kit.errors import KitError
+from kit.profile.launch import Launch
 from kit.profile.reason import reason
 from kit.profile.schema import CellResult, Profile
 from kit.stats.break_even import BreakEven, break_even
 from kit.stats.rounds import By, launch_time_ns
 from kit.stats.verdict import Versus
+
+if TYPE_CHECKING:
+    from kit.audit.finding import Finding
 
 # Axes on which less is cheaper: memory and latency grow with the batch, threads are taken from others.
 CHEAPER_WHEN_SMALLER = ("batch", "threads")
@@ -70,8 +72,7 @@ def compare_within(
         raise KitError(f"no baseline {baseline!r} in {label}; choose from {', '.join(sorted(known))}")
     heads = titles([[result.cell for result in group.results.values()] for group in whole])
     facts = RunFacts.of(profile)
-    members = [member for group in groups_of(counted, profile) for member in group]
-    modes = {(member.group, member.cell.key): of for member in members if (of := modes_of(member)) is not None}
+    modes = {place: known for group in whole for place, known in _modes(group).items() if known is not None}
     without_all_reduce = {variant.name for variant in profile.suite.variants if not variant.all_reduces}
     groups = []
     for group, title in zip(whole, heads, strict=True):
@@ -145,6 +146,21 @@ def _group_rows(  # noqa: PLR0917 - what a group is made of
         recommendation=None if axis is None or by != "step" else _recommended(axis, rows, pairs, keys),
         findings=_once(findings),
     )
+
+
+def _modes(group: WholeGroup) -> dict[tuple[str, str], Modes | None]:
+    """Return the two modes of each cell that has them, by part of the group and cell."""
+    modes = {}
+    for part in group.parts:
+        finished: dict[str, dict[int, Launch]] = {}
+        for key in part.cells:
+            for launch in group.results[key].launches if key in group.results else ():
+                if launch.group == part.key and launch.gave_number:
+                    finished.setdefault(key, {})[launch.round] = launch
+        for key, launches in finished.items():
+            others = [of_other for other, of_other in finished.items() if other != key]
+            modes[part.key, key] = modes_of(group.results[key].cell, launches, others)
+    return modes
 
 
 def _with_joules(numbers: Numbers, baseline: Numbers, versus: Versus | None) -> Numbers:

@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeVar, get_args
 
 from msgspec.structs import replace
 
-from kit.audit.launch_arrays import block_arrays, pipeline_ratio
 from kit.compare.cell_numbers import counters_per_step, launch_marks, numbers_of, phases_ns
+from kit.compare.launch_arrays import block_arrays, pipeline_ratio
 from kit.compare.notes import deduplicated, parity_notes, run_notes
 from kit.profile.launch import Fit, Launch, PhaseName, Rank, Threads
 from kit.profile.schema import CellResult, Profile

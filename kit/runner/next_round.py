@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kit.audit.clean_cycles import CYCLES_LEAST, RoundCycles, count_results
+from kit.compare.clean_cycles import CYCLES_LEAST, RoundCycles, count_results
 from kit.compare.pairs import Pairs
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from kit.audit.clean_cycles import CYCLES_LEAST, DEVICE_OTHERS, cycles_of, disturbed_blocks, taken_fraction
 from kit.backends.catalog import CATALOG
 from kit.backends.environment import THREAD_VARIABLES
 from kit.clock import now_ns
+from kit.compare.clean_cycles import CYCLES_LEAST, DEVICE_OTHERS, cycles_of, disturbed_blocks, taken_fraction
 from kit.profile.cell import Cell, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.reason import Reason, reason

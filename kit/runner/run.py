@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from kit.audit.clean_cycles import count_cycles
 from kit.clock import now_ns
+from kit.compare.clean_cycles import count_cycles
 from kit.errors import KitError
 from kit.fingerprint.machine_state import state
 from kit.profile.launch import Launch

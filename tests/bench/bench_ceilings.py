@@ -21,7 +21,7 @@ from pathlib import Path
 from kit_process import kit
 from measuring import printed
 
-from kit.audit.ceilings import ceilings_of
+from kit.compare.ceilings import ceilings_of
 from kit.profile.store import read_profile
 
 # As many blocks as the suite has of each product, as long as its own.

@@ -13,7 +13,7 @@ A disturbed cycle is measured again until 12 are clean or 24 have run. A round w
 again, too, up to half as many rounds as were planned. A run without any round that counts keeps all cycles, as the kit
 does.
 
-    chosen by        others ≤ 10 %: the kit's rule (`kit.audit.clean_cycles`) with this limit
+    chosen by        others ≤ 10 %: the kit's rule (`kit.compare.clean_cycles`) with this limit
                      time: what must not be done. A cycle counts by the steps' own times in the round, of both cells
     bias             mean over runs of the log-ratio, less the planted one, with its Monte Carlo error (SE), in percent
     holds            95 % intervals of a run that hold the planted ratio

@@ -38,7 +38,7 @@ from bench_self import share, spread
 from measuring import printed
 from neighbours import measure
 
-from kit.audit.clean_cycles import count_cycles
+from kit.compare.clean_cycles import count_cycles
 from kit.compare.runs import RunFacts, whole_groups
 from kit.profile.store import read_profile
 from kit.stats.runs import RunLevel, over_runs

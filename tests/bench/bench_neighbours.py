@@ -44,7 +44,7 @@ from bench_self import share, spread
 from measuring import Interval, printed
 from neighbours import KINDS, Neighbour, measure, wall_path
 
-from kit.audit.clean_cycles import count_cycles
+from kit.compare.clean_cycles import count_cycles
 from kit.compare.runs import whole_groups
 from kit.profile.store import read_profile
 from kit.stats.difference import over_rounds

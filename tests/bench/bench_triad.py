@@ -37,7 +37,7 @@ import numpy as np
 from measuring import Interval, name_of, printed
 from neighbours import TURNS, Children, measure, wall_path
 
-from kit.audit.clean_cycles import count_cycles
+from kit.compare.clean_cycles import count_cycles
 from kit.compare.runs import whole_groups
 from kit.profile.store import read_profile
 from kit.runner.cpus import usable_cpus

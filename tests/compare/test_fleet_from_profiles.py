@@ -8,9 +8,9 @@ import profile_builder as b
 import pytest
 from click.testing import CliRunner
 
+from kit.audit.fleet_reasons import machine_findings, unusual
 from kit.cli.app import app
 from kit.compare.fleet import judge, reduce_node
-from kit.compare.fleet_reasons import machine_findings, unusual
 from kit.report.fleet import fleet_report
 
 NODES = 8

@@ -8,7 +8,7 @@ import profile_builder as b
 import pytest
 from kit_process import kit
 
-from kit.audit.ceilings import without_operations
+from kit.compare.ceilings import without_operations
 from kit.compare.within import compare_within
 from kit.profile.launch import Fit
 

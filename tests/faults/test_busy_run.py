@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fault_runs import Workplace
 
-from kit.audit.clean_cycles import count_cycles
+from kit.compare.clean_cycles import count_cycles
 from kit.fingerprint.others_now import others_now
 from kit.profile.store import read_profile
 from kit.runner import quiet

@@ -5,7 +5,7 @@ import numpy as np
 import profile_builder as b
 import pytest
 
-from kit.audit.launch_arrays import block_arrays
+from kit.compare.launch_arrays import block_arrays
 from kit.compare.within import compare_within
 from kit.profile.launch import Launch, LaunchPart, Throughput
 from kit.profile.schema import Group

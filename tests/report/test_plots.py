@@ -21,7 +21,7 @@ from planted_plots import (
     words,
 )
 
-from kit.audit.ceilings import without_operations
+from kit.compare.ceilings import without_operations
 from kit.compare.within import compare_within
 from kit.errors import KitError
 from kit.report.plot import usual_kind

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scripted_launcher import Death, S, ScriptedLauncher
 
-from kit.audit.clean_cycles import count_cycles
-from kit.audit.launch_arrays import block_arrays
+from kit.compare.clean_cycles import count_cycles
+from kit.compare.launch_arrays import block_arrays
 from kit.profile.reason import reason
 from kit.profile.steps import read_steps
 from kit.profile.store import read_profile

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kit.audit.clean_cycles import CountedCycles, RoundCycles, count_cycles
-from kit.audit.launch_arrays import block_arrays
+from kit.compare.clean_cycles import CountedCycles, RoundCycles, count_cycles
+from kit.compare.launch_arrays import block_arrays
 from kit.compare.rows import GroupRows
 from kit.compare.runs import whole_key
 from kit.compare.within import RoundRatios, compare_within, round_ratios

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from msgspec.structs import replace
 
-from kit.audit.ceilings import Ceiling, beside, best_product, ceilings_of, named
+from kit.compare.ceilings import Ceiling, beside, best_product, ceilings_of, named
 from kit.compare.naming import label_members
 from kit.compare.runs import CellRun, reduce_run
 from kit.errors import KitError

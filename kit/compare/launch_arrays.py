@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kit.profile.launch import Fit, Launch
-from kit.stats.rounds import BlockArrays
+from kit.stats.rounds import BlockArrays, launch_time_ns
+
+# A board loaded for seconds has other clocks than in bursts between other members'. Joules are known to a percent.
+SUSTAINED_LEAST_PCT = 2.0
 
 Place = tuple[int, int]  # of a block: round and cycle
 
@@ -88,3 +92,30 @@ def block_arrays(launch: Launch) -> BlockArrays:
     """Return the launch's blocks as `kit.stats` takes them."""
     blocks = launch.blocks
     return BlockArrays(*np.asarray((blocks.cycle, blocks.duration_ns, blocks.steps, blocks.median_ns), np.float64))
+
+
+class SustainedStep(NamedTuple):
+    """The step of the same launches in bursts, and in the long block that joules are of."""
+
+    burst_ns: float
+    sustained_ns: float
+
+    @property
+    def difference_pct(self) -> float:
+        """By how much the sustained step is longer."""
+        return 100 * (self.sustained_ns / self.burst_ns - 1)
+
+    @property
+    def differs(self) -> bool:
+        """Whether joules and samples/s are of unlike steps."""
+        return abs(self.difference_pct) >= SUSTAINED_LEAST_PCT
+
+
+def sustained_step(launches: Iterable[Launch]) -> SustainedStep | None:
+    """Return the geometric means over the launches that have both steps; None where none has."""
+    both_ns = [
+        (launch_time_ns(block_arrays(launch)), sustained_ns)
+        for launch in launches
+        if launch.gave_number and (sustained_ns := sustained_step_ns(launch)) is not None
+    ]
+    return SustainedStep(*map(geometric_mean, zip(*both_ns, strict=True))) if both_ns else None

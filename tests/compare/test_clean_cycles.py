@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from kit.audit.audit import findings_of
-from kit.audit.clean_cycles import DEVICE_OTHERS, count_cycles, disturbed_blocks
 from kit.audit.rule import Audited
 from kit.cli.app import app
 from kit.compare.across import compare_runs
+from kit.compare.clean_cycles import DEVICE_OTHERS, count_cycles, disturbed_blocks
 from kit.compare.runs import reduce_run
 from kit.compare.suite_table import suite_table
 from kit.compare.within import compare_within

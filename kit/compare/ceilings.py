@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from kit.audit.launch_arrays import block_arrays
+from kit.compare.launch_arrays import block_arrays
 from kit.profile.cell import OWN, Cell
 from kit.profile.launch import Launch
 from kit.profile.schema import Profile
