@@ -16,13 +16,17 @@ from itertools import chain
 from pathlib import Path
 from unittest import mock
 
-from golden_cases import CASES
-
 from kit.cli import main
 
-OUTPUTS = Path(__file__).parent / "outputs"
+FOLDER = Path(__file__).parent
+OUTPUTS = FOLDER / "outputs"
+LINES = (FOLDER / "cases.txt").read_text(encoding="utf-8").splitlines()
+# Name -> words after `kit`, before them its environment.
+CASES = dict(line.split(None, 1) for line in LINES if line and not line.startswith("#"))
 ENDINGS = {"markdown": "md", "csv": "csv", "json": "json", "jsonl": "jsonl", "junit": "xml", "prometheus": "prom"}
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+# Of raw steps: their archive has another SHA-256, and the profile another digest, with another release of zlib.
+COMPRESSED = re.compile(r'(?<=json\.)[0-9a-f]{8}(?=\.steps)|(?<="sha256": ")[0-9a-f]{64}|(?<="digest": ")[0-9a-f]{64}')
 # Other CPUs may round the last bits of a logarithm otherwise; zero may come out as such a last bit.
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 
@@ -70,15 +74,21 @@ def run_case(name: str, folder: Path) -> str:
             code = end.code
         finally:
             gc.enable()
+            stdout.flush()
+            stderr.flush()
             for number, handler in signals.items():
                 signal.signal(number, handler)
-    printed = []
-    for written in (stdout, stderr):
-        written.flush()
-        printed.append(written.buffer.getvalue().decode())
-    errors = f"--- stderr\n{printed[1]}" if printed[1] else ""
     command = " ".join([*words[:count], "kit", CASES[name].split(None, count)[-1]])
-    return f"$ {command}\n{printed[0]}{errors}--- exit {code}\n"
+    printed = [f"$ {command}\n", stdout.buffer.getvalue().decode()]
+    for picture in folder.glob("*.svg"):
+        # Where they stand depends on the fonts.
+        drawn = re.findall(r">([^<>\n]+)</t", picture.read_text(encoding="utf-8"))
+        printed += [f"--- {picture.name}\n", *(f"{line}\n" for line in drawn)]
+        picture.unlink()
+    if errors := stderr.buffer.getvalue().decode():
+        printed += ["--- stderr\n", errors]
+    whole = "".join([*printed, f"--- exit {code}\n"])
+    return COMPRESSED.sub("…", whole) if "--steps" in words else whole
 
 
 def _expanded(word: str) -> list[str]:

@@ -10,8 +10,7 @@ TESTS = Path(__file__).parents[1]
 # This checkout's kit and the builder of its tests, whatever is installed.
 sys.path[:0] = [str(TESTS.parent), str(TESTS)]
 
-from golden_cases import CASES  # noqa: E402
-from golden_outputs import OUTPUTS, agree, output_path, run_case  # noqa: E402
+from golden_outputs import CASES, OUTPUTS, agree, output_path, run_case  # noqa: E402
 from golden_profiles import make_profiles  # noqa: E402
 
 

@@ -4,8 +4,7 @@ from difflib import unified_diff
 from itertools import islice
 
 import pytest
-from golden_cases import CASES
-from golden_outputs import OUTPUTS, agree, output_path, run_case
+from golden_outputs import CASES, OUTPUTS, agree, output_path, run_case
 from golden_profiles import make_profiles
 
 DIFF_LINES = 40
