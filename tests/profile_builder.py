@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -20,12 +21,14 @@ import numpy as np
 from kit.profile.canonical import canonical_json, profile_digest
 from kit.profile.cell import Cell, Variant
 from kit.profile.clock import Certificate, Distribution
-from kit.profile.identity import Container, Cpu, Identity, Software, State
+from kit.profile.identity import Accelerator, Facts, FactValue, Identity, State, device_facts
 from kit.profile.launch import Blocks, Compilations, DataUsed, Energy, Failure, Launch, Parity, Phase, StepPlan, Threads
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import SCHEMA, CellResult, Group, Kit, Profile, StateSpan, SuiteUsed
 from kit.profile.sensor import SensorReport, SensorSummary
 from kit.profile.unfinished import RunPlan
+
+AnyFacts = TypeVar("AnyFacts", bound=Facts)
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -33,8 +36,12 @@ DEFAULT_MODE = {"tensorflow": "graph", "torch": "eager", "jax": "jit"}
 CREATED = "2026-01-01T00:00:00Z"
 BLOCK_NS = 250 * MS
 PHASES_NS = {"import": 2000 * MS, "build": 5 * MS, "trace": 100 * MS, "first_step": 50 * MS, "warmup": S}
-EXAMPLE_CPU = {"vendor": "Example", "architecture": "x86_64", "cores_physical": 2, "cores_logical": 4}
-EXAMPLE_CPU |= {"flags_sha256": None, "microcode": None, "caches": {"L3": 32 << 20}}
+EXAMPLE_MACHINE = {
+    "cpu.vendor": "Example", "cpu.architecture": "x86_64", "cpu.cores_physical": 2, "cpu.cores_logical": 4,
+    "cpu.cache.L3_b": 32 << 20, "memory_b": 16 << 30, "hypervisor": None, "container.engine": None,
+    "container.cpu_limit": None, "container.memory_limit_b": None, "container.image": None, "kit": "0.2.0",
+    "python": "3.11.0", "os": "Example Linux", "libc": "glibc 2.36",
+}  # fmt: skip
 # Of every member unless it says otherwise: its two CPUs are nearly busy, hardly in the kernel, without page faults.
 CPUS_USED = {"process.cpu_ns": 1.9, "process.user_ns": 1.87, "process.system_ns": 0.03, "process.minor_faults": 0.0}
 
@@ -117,8 +124,7 @@ def profile(
                 cells[each.cell.key] = each.cell
                 made = _launch(each, plan.key, number, level, rng, data=data, turns=turns)
                 launches.setdefault(each.cell.key, []).append(made)
-    nothing = dict.fromkeys(State.__struct_fields__)
-    state = State(**(nothing | {"taken": CREATED, "load_1min": 0.2, "accelerators": [], "reasons": {}}))
+    state = State(taken=CREATED, facts={"load_1min": 0.2})
     plain = {
         "schema": SCHEMA,
         "id": id,
@@ -132,7 +138,7 @@ def profile(
             name=suite,
             sha256="e" * 64,
             compare=list(compare),
-            share=["task"],
+            process_axes=["task"],
             rounds=rounds,
             plan=StepPlan(cycles=cycles, block_s=0.25, lead_in_s=0.02, warmup_s=1.0, warmup_steps=10, energy_s=0.0),
             variants=list(variants),
@@ -308,7 +314,7 @@ def sensors() -> list[SensorReport]:
             name="process.cpu_ns",
             quantity="utilization",
             unit="ns",
-            scope="member",
+            scope="worker",
             source="getrusage",
             status="measured",
             counter=True,
@@ -317,29 +323,34 @@ def sensors() -> list[SensorReport]:
 
 
 def identity(
-    cpu_model="Example CPU 9000", kernel="6.1.0", packages: Mapping[str, str] | None = None, **more
+    cpu_model="Example CPU 9000",
+    kernel="6.1.0",
+    packages: Mapping[str, str] | None = None,
+    *,
+    accelerators: Sequence[Accelerator] = (),
+    hostname_sha256="c" * 64,
+    hardware_sha256="",
+    facts: Mapping[str, FactValue | None] | None = None,
 ) -> Identity:
-    """One machine; other models are other hardware."""
-    software = Software(
-        kit="0.2.0",
-        python="3.11.0",
-        os="Example Linux",
-        kernel=kernel,
-        libc="glibc 2.36",
-        packages=dict(packages or {"torch": "2.0", "jax": "0.10", "tensorflow": "2.21"}),
-    )
-    fields = {
-        "cpu": Cpu(**EXAMPLE_CPU, model=cpu_model),
-        "memory_b": 16 << 30,
-        "hypervisor": None,
-        "accelerators": [],
-        "container": Container(engine=None, cpu_limit=None, memory_limit_b=None, image=None),
-        "software": software,
-        "hostname_sha256": "c" * 64,
-        "hardware_sha256": hashlib.sha256(cpu_model.encode(errors="replace")).hexdigest(),
+    """One machine; other models are other hardware. `facts` are added or changed."""
+    versions = packages or {"torch": "2.0", "jax": "0.10", "tensorflow": "2.21"}
+    known = {
+        "cpu.model": cpu_model,
+        **EXAMPLE_MACHINE,
+        "kernel": kernel,
+        **{f"software.package.{name}": version for name, version in versions.items()},
+        "hostname_sha256": hostname_sha256,
+        **device_facts(list(accelerators)),
+        **(facts or {}),
     }
-    made = Identity(**(fields | more))
+    hardware = hardware_sha256 or hashlib.sha256(cpu_model.encode(errors="replace")).hexdigest()
+    made = Identity(facts=known, hardware_sha256=hardware)
     return msgspec.structs.replace(made, sha256=hashlib.sha256(canonical_json(made)).hexdigest())
+
+
+def changed(known: AnyFacts, facts: Mapping[str, FactValue | None], **fields: object) -> AnyFacts:
+    """An identity or a state with other facts, and other fields."""
+    return msgspec.structs.replace(known, facts=known.facts | facts, **fields)
 
 
 def certificate() -> Certificate:

@@ -49,8 +49,8 @@ def hardware_slowdown(member: Member) -> Outcome:
 @rule("member", worst="warning", on="accelerator")
 def device_throttled(member: Member) -> Outcome:
     """Find cells whose device was throttled, and the cause."""
-    marks = [mark for launch in member.launches.values() for mark in launch.marks]
-    if slowed := [mark for mark in marks if mark.code == "board_throttled"]:
+    marks = [mark for launch in member.launches.values() for mark in launch.notes]
+    if slowed := [mark for mark in marks if mark.code == "device_throttled"]:
         worst = max(slowed, key=_share_pct)
         capped = next((mark for mark in marks if mark.code == "power_capped"), None)
         remedy = reason("cool_board") if capped is None else Reason(code="raise_power_cap", values=capped.values)
@@ -107,8 +107,8 @@ def caps_differ(audited: Sequence[Audited]) -> Outcome:
     """Find GPUs whose power cap differs from that of most GPUs of the same model."""
     caps_w: dict[str, dict[tuple[str, str], float]] = {}
     for of in audited:
-        models = {board.device_id: board.model for board in of.profile.identity.accelerators}
-        for board in of.profile.state.before.accelerators:
+        models = {board.device_id: board.model for board in of.profile.identity.accelerators()}
+        for board in of.profile.state.before.accelerators():
             if board.power_cap_w is not None and board.device_id in models:
                 caps_w.setdefault(models[board.device_id], {})[of.label, board.name] = board.power_cap_w
     alike = {model: by_board for model, by_board in caps_w.items() if len(by_board) > 1}
@@ -189,7 +189,7 @@ def mig(audited: Audited) -> Outcome:
 def device_shared(member: Member) -> Outcome:
     """Find cells whose device ran processes of other programs before or after a round."""
     launches = member.launches.values()
-    marks = [mark for launch in launches for mark in launch.marks if mark.code == "board_shared"]
+    marks = [mark for launch in launches for mark in launch.notes if mark.code == "device_shared"]
     if not marks:
         return None
     counts = [count for mark in marks if isinstance(count := mark.values.get("processes"), int)]
@@ -299,7 +299,7 @@ def _held_back(member: Member, launch: Launch) -> Iterator[_HeldBack]:
 
 def _boards_of(member: Member) -> list[AcceleratorState]:
     ids = {device_id for launch in member.launches.values() for device_id in launch.device_ids}
-    return [board for board in member.profile.state.before.accelerators if board.device_id in ids]
+    return [board for board in member.profile.state.before.accelerators() if board.device_id in ids]
 
 
 def _each_board(audited: Audited, judge: Callable[[AcceleratorState], Finding | Reason | None]) -> Outcome:
@@ -307,10 +307,10 @@ def _each_board(audited: Audited, judge: Callable[[AcceleratorState], Finding | 
     launches = [launch for result in audited.results for launch in result.launches]
     ids = {device_id for launch in launches for device_id in launch.device_ids}
     span = audited.profile.state
-    states = [*span.before.accelerators, *(span.after.accelerators if span.after is not None else ())]
+    states = [*span.before.accelerators(), *(span.after.accelerators() if span.after is not None else ())]
     outcomes = [judge(board) for board in states if board.device_id in ids]
     if not outcomes:
-        return audited.profile.identity.reasons.get("accelerators.gpu", reason("not_recorded", what="accelerators"))
+        return audited.profile.identity.why_unknown("gpu")
     findings = {str(of.values["board"]): of for of in outcomes if isinstance(of, Finding)}
     return [*findings.values(), *(of for of in outcomes if isinstance(of, Reason))]
 

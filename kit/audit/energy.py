@@ -50,7 +50,7 @@ def _joules(member: Member) -> list[_Block]:
         _Block(energy, launch.round, (energy.joules_j or 0) / (energy.window_ns or 1) * 1e9)
         for launch in member.launches.values()
         for energy in launch.energy
-        if energy.of == "steady" and (energy.joules_j or 0) > 0 and (energy.window_ns or 0) > 0
+        if energy.kind == "steady" and (energy.joules_j or 0) > 0 and (energy.window_ns or 0) > 0
     ]
 
 
@@ -73,7 +73,7 @@ def _refused(member: Member, codes: Sequence[str]) -> list[tuple[str, str]]:
         (energy.sensor, energy.reason.code)
         for launch in member.launches.values()
         for energy in launch.energy
-        if energy.of == "steady"
+        if energy.kind == "steady"
         and energy.reason is not None
         and energy.reason.code in codes
         and (energy.sensor in names or energy.tier == "external_meter")
@@ -278,7 +278,10 @@ def scope_larger_than_worker(member: Member) -> Outcome:
     if member.cell.device != "cpu":
         return None  # a shared board's joules are refused
     threads = next((launch.threads for launch in member.launches.values() if launch.threads is not None), None)
-    cpus, lost = member.profile.identity.cpu.cores_logical, cpu_loss(member.cell, member.all_launches.values())
+    cpus, lost = (
+        member.profile.identity.integer("cpu.cores_logical"),
+        cpu_loss(member.cell, member.all_launches.values()),
+    )
     if threads is None or cpus is None or lost is None:
         return why_unread(member.profile, "process.cpu_ns", "machine.busy_ns")
     if len(threads.cpus) >= cpus and not lost.is_contended:

@@ -198,11 +198,11 @@ def _named(members: Sequence[Member]) -> str:
 
 
 def _set_by(member: Member, name: str, value: str) -> str:
-    software, variant = member.profile.identity.software, member.variant
+    identity, variant = member.profile.identity, member.variant
     if variant is not None and variant.env.get(name) == value:
         return f"variant {variant.name}"
-    if software.environment.get(name) == value:
-        return software.environment_set_by.get(name, "not recorded")
+    if identity.text(f"environment.{name}") == value:
+        return identity.text(f"environment_set_by.{name}") or "not recorded"
     return "image" if variant is not None and variant.image is not None else "not recorded"
 
 

@@ -65,7 +65,7 @@ def cpu_pressure(member: Member) -> Outcome:
 @rule("profile", worst="warning")
 def quota_below_threads(audited: Audited) -> Outcome:
     """Find runs with more threads than their CPU quota can keep running."""
-    limit = audited.profile.identity.container.cpu_limit
+    limit = audited.profile.identity.number("container.cpu_limit")
     if limit is None:
         return None
     threads = _threads(audited)
@@ -81,9 +81,9 @@ def quota_below_threads(audited: Audited) -> Outcome:
 @rule("profile", worst="warning")
 def numa_remote(audited: Audited) -> Outcome:
     """Find runs that used several NUMA nodes, or whose memory was allocated on a non-preferred node."""
-    nodes = audited.profile.identity.cpu.nodes
+    nodes = audited.profile.identity.cpu_sets("cpu.node.")
     if not nodes:
-        return _why_unknown(audited, "cpu.nodes")
+        return audited.profile.identity.why_unknown("cpu.node")
     cpus = {cpu for of in _threads(audited) for cpu in of.cpus}
     used = [node for node in nodes if cpus & {*node}]
     if len(nodes) == 1:
@@ -101,9 +101,9 @@ def numa_remote(audited: Audited) -> Outcome:
 @rule("profile", worst="note", on="cpu")
 def smt_shared(audited: Audited) -> Outcome:
     """Find runs whose threads share CPU cores with each other, or may share them with other programs."""
-    siblings = audited.profile.identity.cpu.siblings
+    siblings = audited.profile.identity.cpu_sets("cpu.core.")
     if not siblings:
-        return _why_unknown(audited, "cpu.siblings")
+        return audited.profile.identity.why_unknown("cpu.core")
     threads = _threads(audited)
     cpus = {cpu for of in threads for cpu in of.cpus}
     cores = [core for core in siblings if cpus & {*core}]
@@ -131,7 +131,7 @@ def cpu_throttled(audited: Audited) -> Outcome:
 @rule("profile", worst="note")
 def clock_not_synchronized(audited: Audited) -> Outcome:
     """Find runs on machines whose wall clock was not synchronized."""
-    synchronized = audited.profile.state.before.clock_synchronized
+    synchronized = audited.profile.state.before.flag("clock_synchronized")
     if synchronized is None:
         return _why_of_state(audited, "clock_synchronized")
     if synchronized:
@@ -147,8 +147,8 @@ def _threads(audited: Audited) -> list[Threads]:
 def _growth(audited: Audited, counter: str) -> int | Reason:
     """Return what a counter of the machine's state grew by during the run, or why that is not known."""
     before, after = audited.profile.state.before, audited.profile.state.after
-    first, last = getattr(before, counter), None if after is None else getattr(after, counter)
-    return _why_of_state(audited, counter) if first is None or last is None else int(last - first)
+    first, last = before.integer(counter), None if after is None else after.integer(counter)
+    return _why_of_state(audited, counter) if first is None or last is None else last - first
 
 
 def _run_s(audited: Audited) -> float:
@@ -163,7 +163,3 @@ def _why_of_state(audited: Audited, field: str) -> Reason:
     span = audited.profile.state
     reasons = span.before.reasons | (span.after.reasons if span.after is not None else {})
     return reasons.get(field, reason("not_recorded", what=field))
-
-
-def _why_unknown(audited: Audited, field: str) -> Reason:
-    return audited.profile.identity.reasons.get(field, reason("not_recorded", what=field))

@@ -16,10 +16,10 @@ GAPS = ("energy_low_coverage", "energy_gap", "sampler_failed")
 def sampling_gaps(member: Member) -> Outcome:
     """Find cells for which readings of sensors are missing."""
     launches = member.launches.values()
-    ended = sum(any(mark.code == "sampler_failed" for mark in launch.marks) for launch in launches)
+    ended = sum(any(mark.code == "sampler_failed" for mark in launch.notes) for launch in launches)
     gaps = sum(
         any(
-            energy.of == "steady"
+            energy.kind == "steady"
             and energy.tier != "external_meter"
             and energy.reason is not None
             and energy.reason.code in GAPS

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.options import CLOCK_SOURCE, format_options, print_report
+from kit.cli.options import CLOCK_SOURCE, listing_format_options, print_report
 
 if TYPE_CHECKING:
     from kit.profile.clock import ClockChoice
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @click.command
 @click.option("--source", type=CLOCK_SOURCE, default="monotonic_raw", show_default=True, help="Measure this clock.")
-@format_options
+@listing_format_options
 def clock(*, source: ClockChoice, format_name: str) -> None:
     """Measure this machine's clock and print the certificate that every profile contains."""
     from kit.clock import calibrate, certify, choose_source

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from kit.cli.options import format_options, print_report
+from kit.cli.options import listing_format_options, print_report
 
 
 @click.group(invoke_without_command=True)
-@format_options
+@listing_format_options
 @click.pass_context
 def data(context: click.Context, *, format_name: str) -> None:
     """Show which data sets are on this machine, and check their checksums."""
@@ -23,7 +23,7 @@ def data(context: click.Context, *, format_name: str) -> None:
 
 @data.command
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@format_options
+@listing_format_options
 @click.pass_obj
 def fetch(format_of_group: str, names: tuple[str, ...], *, format_name: str) -> None:
     """Download the missing data sets, all or those named, and check them."""

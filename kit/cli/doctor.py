@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from kit.cli.options import format_options, print_report
+from kit.cli.options import listing_format_options, print_report
 
 
 @click.command
-@format_options
+@listing_format_options
 def doctor(*, format_name: str) -> None:
     """Report which frameworks, data, clocks and sensors this machine has, why others are missing, and what helps."""
     from kit.report.machine import examination_report

@@ -53,7 +53,7 @@ METER = click.option(
     "meter_file",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.csv",
-    help="Read joules from an external meter's log: a time column, and watts, joules or Wh.",
+    help="Read joules from an external meter's log: columns time and power_w, or time and energy_j.",
 )
 
 
@@ -66,11 +66,16 @@ def price_options(command: F) -> F:
     return hour(kwh(command))
 
 
-def format_options(command: F) -> F:
+def format_options(command: F, formats: Sequence[str] = FORMATS) -> F:
     """Return the command with both options, which give it `format_name`."""
     command = click.option("--json", "format_name", flag_value="json", help="Same as --format json.")(command)
-    formats, words = click.Choice(FORMATS), "Choose the output format."
-    return click.option("--format", "format_name", type=formats, default=USUAL, show_default=True, help=words)(command)
+    choice, words = click.Choice(formats), "Choose the output format."
+    return click.option("--format", "format_name", type=choice, default=USUAL, show_default=True, help=words)(command)
+
+
+def listing_format_options(command: F) -> F:
+    """Return a command that lists things, which has neither test cases for a CI server nor numbers to monitor."""
+    return format_options(command, [name for name in FORMATS if name not in ("junit", "prometheus")])
 
 
 def print_report(report: Report, format_name: str = USUAL, stream: IO[str] | None = None) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from kit.cli.options import format_options, print_report
+from kit.cli.options import listing_format_options, print_report
 
 
 @click.command
-@format_options
+@listing_format_options
 def suites(*, format_name: str) -> None:
     """List the built-in suites: their cells, what they compare, and how long they take on two CPUs."""
     from kit.report.run_plan import suites_report

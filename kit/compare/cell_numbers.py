@@ -185,7 +185,7 @@ def launch_marks(cell: Cell, launch: Launch) -> list[Reason]:
     """Return what one launch was marked with when it ran, and what its counters say."""
     if not launch.gave_number:
         return []
-    marks = {mark.code: mark for mark in launch.marks}
+    marks = {mark.code: mark for mark in launch.notes}
     lost, recompiles, certificate = cpu_loss(cell, [launch]), launch.recompiles, launch.certificate
     if lost is not None and lost.is_throttled:
         marks["throttled"] = reason("throttled", share_pct=lost.throttled_pct or 0.0)
@@ -229,7 +229,7 @@ def geometric_mean(values: Iterable[float | None]) -> float | None:
 def _start_ns(launch: Launch, processes: Processes) -> int | None:
     """Return the time from the process's start to the first step done; of a later program of it, from its own data on.
 
-    Null where the start of the process was not measured, as up to schema 2.1.
+    Null where the start of the process was not measured.
     """
     phases: dict[str, int] = {phase.name: phase.duration_ns for phase in launch.phases}
     if _is_warm(launch, processes):
@@ -281,7 +281,7 @@ def _injected_ratio(launch: Launch) -> float | None:
 def _median_ns(launches: Iterable[Launch]) -> float | None:
     """Return the median of blocks' medians, each as often as it has steps; null where no step has its own time.
 
-    Profiles up to schema 2.6 do not record the median of the steps themselves. No 95th percentile of the same steps
+    Some profiles do not record the median of the steps themselves. No 95th percentile of the same steps
     lies below this one.
     """
     waited = [

@@ -252,18 +252,18 @@ def _without_blocks(launch: Launch, has_energy: bool) -> Launch:
 
 
 def _has_joules(launch: Launch) -> bool:
-    return any(energy.joules_j is not None and energy.of != "compile" for energy in launch.energy)
+    return any(energy.joules_j is not None and energy.kind != "compile" for energy in launch.energy)
 
 
 def _percentiles(result: CellResult, *, of_all: bool, is_whole: bool = True) -> dict[str, int | None]:
     """Return the percentiles of a cell's steps, over all cycles or those that count.
 
-    Up to schema 2.6 a profile has those of all cycles alone: they are nobody's where some were left out.
+    A profile without the median has those of all cycles alone: they are unknown where some were left out.
     """
     if result.p50_ns is None:
         known = of_all or is_whole
         return {} if known else {"p95_ns": None, "p99_ns": None}
-    return dict(zip(("p50_ns", "p95_ns", "p99_ns"), result.of_all_cycles or [], strict=False)) if of_all else {}
+    return dict(zip(("p50_ns", "p95_ns", "p99_ns"), result.all_cycles_ns or [], strict=False)) if of_all else {}
 
 
 def usable_cpus(launch: Launch) -> int:

@@ -5,7 +5,7 @@ warns          could explain a difference between the numbers: compared, and sai
 noted          explains nothing by itself: compared, and listed
 
 A cell's own coordinates are not graded: another batch or precision is another cell. Hardware and software are what
-people compare, so they never block. `kit.compare.explaining_facts` has the grades.
+people compare, so they never block. `kit.profile.facts` has the grades.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from kit.compare.explaining_facts import FACTS, CellFacts, Fact, Facts
+from kit.compare.explaining_facts import NONE, CellFacts, Facts
 from kit.compare.naming import axes_of
-from kit.compare.rows import Grade, Mismatch
+from kit.compare.rows import Mismatch
 from kit.errors import KitError
 from kit.profile.cell import AXES, Cell
+from kit.profile.facts import FACTS, Grade, fact_of, kind_of, title_of
 from kit.profile.reason import Value
 from kit.stats.parity import max_relative_difference
 from kit.workloads.parity import parity_tolerance
-
-# Of a kind that another kit knows.
-UNKNOWN = Fact("noted")
 
 
 class NotComparableError(KitError):
@@ -79,7 +77,7 @@ def refusal(mismatch: Mismatch) -> KitError:
     option = FACTS[mismatch.kind].option.format(value=base_value)
     alike = f"measure both with {option}" if option else "measure both alike"
     return NotComparableError(
-        f"no common cell can be compared: {mismatch.kind.replace('_', ' ')} is {value} in {labels[0]} and "
+        f"no common cell can be compared: {title_of(mismatch.kind)} is {value} in {labels[0]} and "
         f"{base_value} in {others[0]}; {alike}, or compare them anyway with --force"
     )
 
@@ -100,7 +98,7 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
         same = facts == first or _same_losses(facts, first, parity_tolerance(precision, like_hardware=like_hardware))
         values = facts._asdict() | facts.of_run | {"arithmetic": "its losses" if same else "other losses"}
         for kind in kinds:
-            if values[kind]:
+            if values.get(kind):
                 holders[kind].setdefault(values[kind], []).append(label)
     # What one machine is told to do is a choice; on another machine it is what that machine has.
     return [
@@ -121,21 +119,21 @@ def _same_losses(facts: CellFacts, base_facts: CellFacts, tolerance: float) -> b
 
 def run_mismatches(runs: Sequence[tuple[str, Facts]]) -> list[Mismatch]:
     """Return which of the runs' facts are not the same in all, gravest first."""
-    holders: dict[tuple[str, str], dict[Value | None, list[str]]] = {}
+    holders: dict[str, dict[Value | None, list[str]]] = {}
     for label, facts in runs:
-        for key, value in facts.items():
-            holders.setdefault(key, {}).setdefault(value, []).append(label)
+        for name, value in facts.items():
+            holders.setdefault(name, {}).setdefault(value, []).append(label)
     mismatches = []
-    for (kind, name), values in holders.items():
-        fact = FACTS.get(kind, UNKNOWN)
-        lacking = [label for label, facts in runs if (kind, name) not in facts]
+    for name, values in holders.items():
+        fact = fact_of(name)
+        lacking = [label for label, facts in runs if name not in facts]
         if lacking and not fact.is_optional:
-            values.setdefault("none", []).extend(lacking)
+            values.setdefault(NONE, []).extend(lacking)
         numbers = [value for value in values if isinstance(value, int | float)]
         is_negligible = len(numbers) == len(values) and max(numbers) - min(numbers) <= fact.negligible
         if len(values) > 1 and not is_negligible:
-            mismatches.append(_mismatch(kind, name, values, fact.grade))
-    order = {kind: place for place, kind in enumerate(FACTS)}
+            mismatches.append(_mismatch(kind_of(name)[0], name, values, fact.grade or "noted"))
+    order = {kind: index for index, kind in enumerate(FACTS)}
     return sorted(mismatches, key=lambda mismatch: order.get(mismatch.kind, len(order)))
 
 

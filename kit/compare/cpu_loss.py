@@ -62,7 +62,7 @@ def cpu_loss(cell: Cell, launches: Collection[Launch], within: Collection[Place]
     blocks = counted(launches, "process.cpu_ns", "machine.busy_ns", "machine.steal_ns", within=within)
     if blocks is not None:
         own_ns, busy_ns, steal_ns = blocks.values
-        # Children are counted since schema 2.7; workers of a data loader are the cell's own.
+        # Workers of a data loader are the cell's own; older kits did not count children.
         children = counted(launches, "process.cpu_ns", "machine.busy_ns", "machine.steal_ns", CHILDREN, within=within)
         own_ns = own_ns if children is None or len(children.steps) < len(own_ns) else own_ns + children.values[-1]
         capacity_ns = blocks.span_ns * cpus

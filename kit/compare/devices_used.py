@@ -22,15 +22,15 @@ def devices_used(profile: Profile) -> list[UsedDevice]:
 def devices_idle(identity: Identity, cells: Iterable[Cell]) -> list[tuple[str, str]]:
     """Return kind and model of each accelerator that is here and that none of the cells is for, each once."""
     used = {cell.device for cell in cells}
-    return list(dict.fromkeys((board.kind, board.model) for board in identity.accelerators if board.kind not in used))
+    return list(dict.fromkeys((board.kind, board.model) for board in identity.accelerators() if board.kind not in used))
 
 
 def _used(profile: Profile, kind: str) -> UsedDevice:
     if kind == HOST:
-        return UsedDevice(kind=kind, model=profile.identity.cpu.model, device_ids=[], used=1, present=1)
+        return UsedDevice(kind=kind, model=profile.identity.cpu_model, device_ids=[], used=1, present=1)
     results = [result for result in profile.cells if result.cell.device == kind]
     device_ids = dict.fromkeys(place for result in results for launch in result.launches for place in launch.device_ids)
-    boards = [board for board in profile.identity.accelerators if board.kind == kind]
+    boards = [board for board in profile.identity.accelerators() if board.kind == kind]
     used = max((result.cell.devices for result in results), default=1)
     here = [board for board in boards if board.device_id in device_ids] or boards[:used]
     return UsedDevice(

@@ -13,7 +13,7 @@ from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason
 from kit.profile.schema import CellResult
-from kit.profile.sensor import Energy, EnergyOf
+from kit.profile.sensor import Energy, EnergyKind
 from kit.stats.verdict import SMALLEST_DIFFERENCE, Versus, judge_family
 
 HOST = "cpu"
@@ -71,10 +71,10 @@ def launch_energy(cell: Cell, launch: Launch) -> LaunchEnergy | None:
     power_w = device_power_w(entries)
     if power_w is None or entries[0].samples <= 0 or entries[0].block_ns <= 0:
         return None
-    errors = [energy.error_share for energy in entries if energy.error_share is not None]
+    errors = [energy.error_fraction for energy in entries if energy.error_fraction is not None]
     error_share = max(errors) if len(errors) == len(entries) else None
     idle_w = error_w = None
-    idles = [(energy.idle_before_w, energy.idle_after_w, energy.idle_error_share) for energy in entries]
+    idles = [(energy.idle_before_w, energy.idle_after_w, energy.idle_error_fraction) for energy in entries]
     if error_share is not None and all(None not in idle for idle in idles):
         known = [(before or 0.0, after or 0.0, share or 0.0) for before, after, share in idles]
         idle_w = sum((before + after) / 2 for before, after, _ in known)
@@ -160,20 +160,20 @@ def _with_package_per_sample_j(cell: Cell, known: Sequence[tuple[Launch, LaunchE
         return None  # of a CPU they are the packages'; a meter's have everything in them
     host, both = DEVICES[HOST], list[tuple[float, LaunchEnergy]]()
     for launch, of in known:
-        kind = of.entries[0].of
-        names = host.whole_of(energy.sensor for energy in launch.energy if energy.of == kind)
-        host_w = device_power_w([energy for energy in launch.energy if energy.of == kind and energy.sensor in names])
+        kind = of.entries[0].kind
+        names = host.whole_of(energy.sensor for energy in launch.energy if energy.kind == kind)
+        host_w = device_power_w([energy for energy in launch.energy if energy.kind == kind and energy.sensor in names])
         if host_w is not None:
             both.append((host_w, of))
     joules = sum((of.power_w + host_w) * of.block_ns / 1e9 for host_w, of in both)
     return joules / sum(of.samples for _, of in both) if both else None
 
 
-def _of_launch(cell: Cell, launch: Launch, of: EnergyOf) -> list[Energy]:
+def _of_launch(cell: Cell, launch: Launch, of: EnergyKind) -> list[Energy]:
     of_boards = [
         energy
         for energy in launch.energy
-        if energy.of == of
+        if energy.kind == of
         and (energy.device_id is None or not launch.device_ids or energy.device_id in launch.device_ids)
     ]
     return device_entries(cell, of_boards)

@@ -16,11 +16,12 @@ import numpy as np
 
 from kit.compare.cell_numbers import first_failure
 from kit.compare.clean_cycles import count_cycles
-from kit.compare.explaining_facts import FACTS, Facts, facts_of
+from kit.compare.explaining_facts import Facts, facts_of
 from kit.compare.launch_arrays import block_arrays
 from kit.compare.rows import Mismatch
 from kit.compare.runs import RunTimes
 from kit.printable import printable_line
+from kit.profile.facts import fact_of, kind_of
 from kit.profile.reason import Reason, Value
 from kit.profile.schema import Profile
 from kit.stats.difference import over_rounds
@@ -109,13 +110,13 @@ def reduce_node(label: str, profile: Profile) -> NodeRun:
         if step_ns > 0:
             rounds[launch.cell_key].setdefault(launch.round, []).append(math.log(step_ns))
     # A container's host name is drawn anew for each.
-    is_drawn = identity.container.engine is not None and bool(profile.label)
+    is_drawn = identity.text("container.engine") is not None and bool(profile.label)
     return NodeRun(
         label=label,
         name=printable_line(profile.label),
-        host="" if is_drawn else identity.hostname_sha256,
+        host="" if is_drawn else identity.text("hostname_sha256") or "",
         id=profile.id,
-        kind=identity.kind,
+        kind=identity.machine_kind,
         times=RunTimes.of(profile),
         rounds={key: {number: float(np.mean(logs)) for number, logs in known.items()} for key, known in rounds.items()},
         interrupted=profile.interrupted,
@@ -228,15 +229,15 @@ def _run_level(run: NodeRun, shared: Mapping[str, int], usual: Floats, weights: 
 def _differing(node: NodeRun, others: Sequence[NodeRun]) -> list[Mismatch]:
     """Return the facts that may change a number, and in which a node is not as most of the others; theirs first."""
     differs = []
-    for kind, name in dict.fromkeys(key for run in (node, *others) for key in run.facts):
-        fact, value = FACTS[kind], node.facts.get((kind, name))
-        if fact.grade == "noted" or (fact.is_optional and (kind, name) not in node.facts):
+    for name in dict.fromkeys(name for run in (node, *others) for name in run.facts):
+        fact, value = fact_of(name), node.facts.get(name)
+        if fact.grade is None or fact.grade == "noted" or (fact.is_optional and name not in node.facts):
             continue
-        usual, is_usual = _usual([run.facts.get((kind, name)) for run in others], fact.negligible)
+        usual, is_usual = _usual([run.facts.get(name) for run in others], fact.negligible)
         is_near = isinstance(value, int | float) and isinstance(usual, int | float)
         if is_usual and value != usual and not (is_near and abs(value - usual) <= fact.negligible):  # type: ignore[operator]
             values: list[tuple[Value | None, list[str]]] = [(usual, ["others"]), (value, [node.label])]
-            differs.append(Mismatch(kind=kind, name=name, grade=fact.grade, values=values))
+            differs.append(Mismatch(kind=kind_of(name)[0], name=name, grade=fact.grade, values=values))
     return differs
 
 

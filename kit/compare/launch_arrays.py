@@ -75,7 +75,7 @@ def cpus_used(launches: Iterable[Launch]) -> float | None:
 
 def sustained_step_ns(launch: Launch) -> float | None:
     """Return the step of the long block that joules are of; None where there was none, or its steps are not known."""
-    blocks = ((energy.block_ns, energy.steps or 0) for energy in launch.energy if energy.of == "steady")
+    blocks = ((energy.block_ns, energy.steps or 0) for energy in launch.energy if energy.kind == "steady")
     return next((block_ns / steps for block_ns, steps in blocks if block_ns > 0 and steps > 0), None)
 
 

@@ -26,7 +26,7 @@ from kit.profile.launch import Launch
 from kit.profile.meter_file import read_meter
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Profile, StateSpan
-from kit.profile.sensor import NO_SENSOR, Energy, EnergyOf, SensorReport
+from kit.profile.sensor import NO_SENSOR, Energy, EnergyKind, SensorReport
 from kit.stats.energy import ERROR_SHARE_MAX, Joules, Refusal, Window, counter_energy, parts_energy, power_energy
 
 SENSOR = "meter"
@@ -95,7 +95,7 @@ class Meter:
         )
         for result in profile.cells:
             known = [energy for launch in result.launches for energy in launch.energy]
-            has_long = any(energy.of == "steady" and energy.begin_ns is not None for energy in known)
+            has_long = any(energy.kind == "steady" and energy.begin_ns is not None for energy in known)
             for launch in result.launches:
                 entries = [*_long_blocks(launch, series), *([] if has_long else _blocks(result.cell, launch, series))]
                 launch.energy = [*(energy for energy in launch.energy if energy.sensor != NO_SENSOR), *entries]
@@ -152,15 +152,14 @@ class _Series(NamedTuple):
             energy = power_energy(at_ns, values, *windows[0], self.spacing_ns, is_each_fresh=True)
         if isinstance(energy, Refusal):
             return energy
-        return energy._replace(error_share=energy.error_share + self.error_ns / energy.window_ns)
+        return energy._replace(error_fraction=energy.error_fraction + self.error_ns / energy.window_ns)
 
 
 def _clocks(label: str, span: StateSpan) -> Clocks:
     before, after = span.before, span.after
     if after is None or before.raw_ns is None or after.raw_ns is None:
         raise KitError(
-            f"{label}: --meter needs the UTC time at both ends of the run, which profiles record since schema 2.5; "
-            "measure it again"
+            f"{label}: --meter needs the time of the run's clock at both ends, which it does not have; measure it again"
         )
     utc_ns, raw_ns = (_utc_ns(before), _utc_ns(after)), (before.raw_ns, after.raw_ns)
     widths_ns = (before.raw_width_ns or 0) + (after.raw_width_ns or 0) + 2 * TAKEN_NS
@@ -183,7 +182,7 @@ def _span(begin_ns: int, end_ns: int) -> str:
 
 def _long_blocks(launch: Launch, series: _Series) -> list[Energy]:
     """Return the meter's entries beside those that sensors have, or that were kept for it."""
-    known = {(energy.of, energy.begin_ns): energy for energy in launch.energy if energy.of != "fit"}
+    known = {(energy.kind, energy.begin_ns): energy for energy in launch.energy if energy.kind != "fit"}
     return [
         _entry(
             series,
@@ -202,12 +201,12 @@ def _blocks(cell: Cell, launch: Launch, series: _Series) -> list[Energy]:
     """Return the meter's entry of all blocks of a launch together."""
     blocks, steps = launch.blocks, sum(launch.blocks.all_steps())
     windows = [(begin, begin + span) for begin, span in zip(blocks.begin_ns, blocks.span_ns, strict=True)]
-    of: EnergyOf = "fit" if cell.task == "fit" else "steady"
+    of: EnergyKind = "fit" if cell.task == "fit" else "steady"
     return [_entry(series, windows, of, steps * cell.batch, steps, is_one_block=False)] if windows else []
 
 
 def _entry(
-    series: _Series, windows: Sequence[Window], of: EnergyOf, samples: int, steps: int, *, is_one_block: bool
+    series: _Series, windows: Sequence[Window], of: EnergyKind, samples: int, steps: int, *, is_one_block: bool
 ) -> Energy:
     energy = series.energy(windows, is_one_block=is_one_block)
     method = "between_readings" if not is_one_block else "counter_between_updates"
@@ -217,7 +216,7 @@ def _entry(
         window_ns=None,
         samples=samples,
         block_ns=sum(end_ns - begin_ns for begin_ns, end_ns in windows),
-        of=of,
+        kind=of,
         tier="external_meter",
         method="power_trapezoids" if is_one_block and not series.is_counter else method,
         begin_ns=windows[0][0],

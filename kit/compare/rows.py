@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from kit.profile.cell import Cell
+from kit.profile.facts import Grade
 from kit.profile.reason import Reason, Value
 from kit.profile.sensor import SensorSummary, Tier
 from kit.stats.break_even import BreakEven
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from kit.audit.finding import Finding
     from kit.compare.ceilings import Reach
 
-# incompatible: not compared, unless by force; warns: could explain a difference; noted: explains nothing by itself.
-Grade = Literal["incompatible", "warns", "noted"]
 ScoreVerdict = Literal["agrees", "differs", "unresolved"]
 
 
@@ -72,7 +71,7 @@ class EnergyNumbers(msgspec.Struct, frozen=True, kw_only=True):
     """What a cell's device drew, idle included unless it says net: over the long blocks, or a fit's own."""
 
     sensors: list[str]  # that together are the device
-    tier: Tier | None  # null: not recorded, as up to schema 2.4
+    tier: Tier | None  # null: not recorded
     method: str | None
     launches: int  # that have joules
     block_ns: float
@@ -135,9 +134,9 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
 class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
     """One fact that is not the same in all profiles."""
 
-    kind: str  # a key of `kit.compare.explaining_facts.FACTS`
+    kind: str  # a key of `kit.profile.facts.FACTS`
     grade: Grade
-    name: str  # which of its kind, ``torch`` of the kind ``framework``; the kind itself where there is only one
+    name: str  # dotted, such as ``software.package.torch``; the kind itself where there is only one
     values: list[tuple[Value | None, list[str]]]  # value (null: unknown) and labels of the profiles that have it
 
 

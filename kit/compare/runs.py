@@ -30,7 +30,6 @@ from kit.compare.rows import Headline, Note, Numbers, Row
 from kit.printable import printable_line
 from kit.profile.canonical import canonical_json
 from kit.profile.cell import Cell
-from kit.profile.identity import Identity
 from kit.profile.reason import Reason
 from kit.profile.schema import PART, CellResult, Group, Profile
 from kit.stats.rounds import By
@@ -219,9 +218,9 @@ def reduce_run(label: str, profile: Profile, by: By = "step", *, details: bool =
         label=label,
         given_label=printable_line(profile.label),
         id=profile.id,
-        identity=_identity_key(profile.identity),
+        identity=canonical_json(profile.identity.setup()),
         hardware=profile.identity.hardware_sha256,
-        host=_host_key(profile.identity),
+        host=profile.identity.host,
         cells=cells,
         facts=facts_of(profile),
         headline=headline_of(label, counted.profile),
@@ -237,14 +236,3 @@ def _fastest(group: WholeGroup, pairs: Pairs, cells: Mapping[str, CellRun], by: 
     ordered = sorted((key for key, time_ns in times_ns.items() if time_ns), key=lambda key: times_ns[key] or 0)
     leaders = leaders_of(ordered, pairs, {key: key for key in ordered})
     return [] if leaders is None or leaders.modes else leaders.tied
-
-
-def _identity_key(identity: Identity) -> bytes:
-    """Return what is alike in runs of the same machine and software; a container's host name is drawn anew for each."""
-    host = _host_key(identity)
-    plain = msgspec.structs.replace(identity, hostname_sha256=host, reasons={}, hardware_sha256="", sha256="")
-    return canonical_json(plain)
-
-
-def _host_key(identity: Identity) -> str:
-    return identity.hostname_sha256 if identity.container.engine is None else ""

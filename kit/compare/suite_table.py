@@ -134,7 +134,7 @@ def suite_table(
         rows=rows,
         columns=[column.head for column in columns],
         values=[[column.values[row] for column in columns] for row in rows],
-        cpus=list(dict.fromkeys(profile.identity.cpu.model for _, profile in given if profile.measured)),
+        cpus=list(dict.fromkeys(profile.identity.cpu_model for _, profile in given if profile.measured)),
     )
 
 

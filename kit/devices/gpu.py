@@ -111,7 +111,7 @@ class Gpu(Device):
         """One that another process holds for itself is missing, too."""
         held = (board for board in _used(1, os.environ) if _is_exclusive(board) and _processes(board))
         board = next(held, None)
-        return super().why_missing(dev) if board is None else reason("board_held", gpu=board.place)
+        return super().why_missing(dev) if board is None else reason("gpu_held", gpu=board.place)
 
     def is_exclusive(self, count: int) -> bool:
         """Whether the compute mode of one that is used says so."""

@@ -35,10 +35,7 @@ class Tpu(Device):
 
     def listed(self) -> list[Accelerator]:
         """Return a TPU for each device file and PCI address."""
-        return [
-            Accelerator(kind=self.kind, model=f"TPU at {place}", memory_b=None, driver=None, uuid_sha256=None)
-            for place in tpu.devices()
-        ]
+        return [Accelerator(kind=self.kind, model=f"TPU at {place}") for place in tpu.devices()]
 
     def is_exclusive(self, count: int) -> bool:
         """Always: libtpu lets one process in."""

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kit.environment import IMAGE, IMAGE_DIGEST
-from kit.profile.identity import Container
+from kit.profile.identity import Facts
 from kit.sensors import cgroup
 
 
-def container(root: Path = Path("/"), environment: Mapping[str, str] = os.environ) -> Container:
-    """Look for the marks that engines leave, and for the limits of our control group.
+def container(root: Path = Path("/"), environment: Mapping[str, str] = os.environ) -> Facts:
+    """Return the facts `container.…`: look for the marks that engines leave, and for the limits of our control group.
 
     Args:
         root: where /proc, /run, /sys and /.dockerenv are looked for.
-        environment: KIT_IMAGE and KIT_IMAGE_DIGEST name the image we run in; no engine tells it to those inside.
+        environment: KIT_IMAGE and KIT_IMAGE_DIGEST name the image we run in; no engine shows it inside.
     """
     groups, proc = root / "sys/fs/cgroup", root / "proc"
     if "KUBERNETES_SERVICE_HOST" in environment:
@@ -27,10 +27,12 @@ def container(root: Path = Path("/"), environment: Mapping[str, str] = os.enviro
         engine = "docker"
     else:  # systemd's convention, kept by podman, lxc and systemd-nspawn
         engine = environment.get("container", "")
-    return Container(
-        engine=engine or None,
-        cpu_limit=cgroup.cpu_limit(cgroup.locate("cpu", groups, proc)),
-        memory_limit_b=cgroup.memory_limit_b(cgroup.locate("memory", groups, proc)),
-        image=environment.get(IMAGE) or None,
-        image_digest=environment.get(IMAGE_DIGEST) or None,
+    return Facts(
+        facts={
+            "container.engine": engine or None,
+            "container.cpu_limit": cgroup.cpu_limit(cgroup.locate("cpu", groups, proc)),
+            "container.memory_limit_b": cgroup.memory_limit_b(cgroup.locate("memory", groups, proc)),
+            "container.image": environment.get(IMAGE) or None,
+            "container.image_digest": environment.get(IMAGE_DIGEST) or None,
+        }
     )

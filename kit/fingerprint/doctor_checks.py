@@ -20,7 +20,7 @@ from kit.devices.catalog import DEVICES
 from kit.fingerprint.container import container
 from kit.fingerprint.machine_state import governors, turbo_switch
 from kit.fingerprint.others_now import others_now
-from kit.profile.identity import Container
+from kit.profile.identity import Facts
 from kit.profile.reason import Reason, Value, reason
 
 # Four members of three frameworks, each with a network of the built-in suites, take about this.
@@ -52,7 +52,7 @@ class Machine(NamedTuple):
     threads: int  # that a framework gets for them
     root: Path  # where /proc, /sys and /dev are
     folder: Path  # where profiles go
-    inside: Container
+    inside: Facts  # `container.…`
 
     def text(self, name: str) -> str | None:
         """Return what a file below the root holds; null where it is not there."""
@@ -78,8 +78,8 @@ def _condition(subject: str, fine: bool, codes: tuple[str, str], **values: Value
 
 def _cpus(machine: Machine) -> Iterator[Condition]:
     cpus = len(machine.cpus)
-    limit = cpus if machine.inside.cpu_limit is None else machine.inside.cpu_limit
-    codes = ("no_quota", "quota_in_container" if machine.inside.engine else "quota")
+    limit = machine.inside.number("container.cpu_limit") or cpus
+    codes = ("no_quota", "quota_in_container" if machine.inside.text("container.engine") else "quota")
     yield _condition("CPU quota", limit >= cpus, codes, cpus=cpus, limit=limit, threads=machine.threads)
     lists = (machine.text(f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in machine.cpus)
     # The CPUs of a core share a list, such as 0-1 or 0,4: its first number stands for the core.
@@ -90,8 +90,7 @@ def _cpus(machine: Machine) -> Iterator[Condition]:
 
 def _memory(machine: Machine) -> Iterator[Condition]:
     free_b = psutil.virtual_memory().available
-    if machine.inside.memory_limit_b is not None:
-        free_b = min(free_b, machine.inside.memory_limit_b)
+    free_b = min(free_b, machine.inside.integer("container.memory_limit_b") or free_b)
     yield _condition("memory", free_b >= MEMORY_B, ("memory_free", "memory_small"), memory_b=free_b, needed_b=MEMORY_B)
     shm = machine.root / "dev/shm"
     if shm.is_dir():
@@ -103,7 +102,7 @@ def _folders(machine: Machine) -> Iterator[Condition]:
     temporary = Path(tempfile.gettempdir())
     for subject, folder, needed_b in (("profiles", machine.folder, DISK_B), ("temporary files", temporary, TMP_B)):
         free_b, where = shutil.disk_usage(folder).free, str(folder.resolve())
-        stays = machine.inside.image is not None and folder.stat().st_dev == Path("/").stat().st_dev
+        stays = machine.inside.text("container.image") is not None and folder.stat().st_dev == Path("/").stat().st_dev
         if stays and subject == "profiles":
             yield Condition(subject=subject, fine=False, what=reason("folder_in_container", folder=where))
         elif not os.access(folder, os.W_OK):
@@ -142,7 +141,7 @@ def _neighbours(machine: Machine) -> Iterator[Condition]:
     what = others.reason
     what = what if others.is_quiet else reason(f"{what.code}_remedy", **what.values)
     yield Condition(subject="other programs", fine=others.is_quiet, what=what)
-    if machine.inside.engine is not None:
+    if machine.inside.text("container.engine") is not None:
         # The kernel's own threads are seen from the host's PID namespace alone.
         of_host = machine.text("proc/2/comm") == "kthreadd"
         yield _condition("PID namespace", of_host, ("pid_namespace_host", "pid_namespace_own"))

@@ -9,18 +9,15 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 
 from kit.devices.catalog import DEVICES
-from kit.profile.identity import State
+from kit.profile.identity import FactValue, State, Values, device_facts
 from kit.profile.reason import Reason, reason
 from kit.sensors import cgroup, frequency
 from kit.sensors.machine_cpu import TICK_NS, pressure_some_ns
 from kit.sensors.protocol import now_ns
-
-Value = TypeVar("Value")
 
 # <sys/timex.h>: its structure has less.
 TIME_ERROR, TIMEX_B = 5, 512
@@ -46,57 +43,48 @@ def turbo_switch(cpu: Path) -> tuple[Path, bool] | None:
 def state(root: Path = Path("/")) -> State:
     """Look at the machine now; `root`: where /proc and /sys are looked for."""
     reasons: dict[str, Reason] = {}
+    facts: Values = {}
     cpu = root / "sys/devices/system/cpu"
 
-    def ask(field: str, answer: Callable[[], Value | Reason]) -> Value | None:
+    def ask(name: str, answer: Callable[[], FactValue | Reason]) -> None:
         try:
             value = answer()
         except OSError as error:
             value = reason("file_not_readable", file=str(error.filename), error=str(error.strerror))
         except (ValueError, IndexError) as error:
             value = reason("state_not_as_expected", error=str(error))
-        if not isinstance(value, Reason):
-            return value
-        reasons[field] = value
-        return None
+        facts[name] = None if isinstance(value, Reason) else value
+        if isinstance(value, Reason):
+            reasons[name] = value
 
-    def number(field: str, file: str, pattern: str, unit: int = 1) -> int | None:
+    def number(name: str, file: str, pattern: str, unit: int = 1) -> None:
         """Ask for the first match of the pattern at the beginning of a line."""
-        number = ask(field, lambda: re.findall(f"^{pattern}", (root / file).read_text(), re.MULTILINE)[0])
-        return None if number is None else int(number) * unit
+        ask(name, lambda: int(re.findall(f"^{pattern}", (root / file).read_text(), re.MULTILINE)[0]) * unit)
 
-    throttled = ask("cgroup_throttled", lambda: _throttled(root))
-    if throttled is None:
-        reasons["cgroup_throttled_ns"] = reasons["cgroup_throttled"]
-    throttled_ns, periods = throttled or (None, None)
+    ask("load_1min", lambda: float((root / "proc/loadavg").read_text().split()[0]))
+    ask("cpu.governor", lambda: " / ".join(governors(cpu)) or reason("no_governor"))
+    ask("cpu.turbo", lambda: (turbo_switch(cpu) or (None, reason("no_turbo_switch")))[1])
+    ask(
+        "cpu.frequency_mhz",
+        lambda: frequency.scaling_mhz(cpu) or frequency.cpuinfo_mhz(root / "proc/cpuinfo") or reason("no_frequency"),
+    )
+    ask("cpu.temperature_c", _temperature_c)
+    number("memory_available_b", "proc/meminfo", r"MemAvailable:\s+(\d+) kB", 1024)
+    number("context_switches", "proc/stat", r"ctxt (\d+)")
+    number("steal_ns", "proc/stat", r"cpu +(?:\d+ ){7}(\d+)", TICK_NS)
+    ask("cgroup_throttled", lambda: _throttled(root, 1))
+    ask("cgroup_throttled_ns", lambda: _throttled(root, 0))
+    ask("pressure_cpu_some_ns", lambda: pressure_some_ns((root / "proc/pressure/cpu").read_bytes()))
+    ask("clock_synchronized", _clock_synchronized)
+    ask("core_throttled", lambda: _throttle_count(cpu, "core"))
+    ask("package_throttled", lambda: _throttle_count(cpu, "package"))
+    ask("numa_misses", lambda: _numa_misses(cpu.parent / "node"))
     width_ns, raw_ns, utc_ns = min(_anchor() for _ in range(ANCHORS))
     return State(
         taken=datetime.fromtimestamp(utc_ns / 1e9, UTC).isoformat(timespec="microseconds"),
         raw_ns=raw_ns,
         raw_width_ns=width_ns,
-        load_1min=ask("load_1min", lambda: float((root / "proc/loadavg").read_text().split()[0])),
-        governor=ask("governor", lambda: " / ".join(governors(cpu)) or reason("no_governor")),
-        turbo=ask("turbo", lambda: (turbo_switch(cpu) or (None, reason("no_turbo_switch")))[1]),
-        frequency_mhz=ask(
-            "frequency_mhz",
-            lambda: (
-                frequency.scaling_mhz(cpu) or frequency.cpuinfo_mhz(root / "proc/cpuinfo") or reason("no_frequency")
-            ),
-        ),
-        temperature_c=ask("temperature_c", _temperature_c),
-        memory_available_b=number("memory_available_b", "proc/meminfo", r"MemAvailable:\s+(\d+) kB", 1024),
-        context_switches=number("context_switches", "proc/stat", r"ctxt (\d+)"),
-        steal_ns=number("steal_ns", "proc/stat", r"cpu +(?:\d+ ){7}(\d+)", TICK_NS),
-        cgroup_throttled=periods,
-        cgroup_throttled_ns=throttled_ns,
-        pressure_cpu_some_ns=ask(
-            "pressure_cpu_some_ns", lambda: pressure_some_ns((root / "proc/pressure/cpu").read_bytes())
-        ),
-        clock_synchronized=ask("clock_synchronized", _clock_synchronized),
-        core_throttled=ask("core_throttled", lambda: _throttle_count(cpu, "core")),
-        package_throttled=ask("package_throttled", lambda: _throttle_count(cpu, "package")),
-        numa_misses=ask("numa_misses", lambda: _numa_misses(cpu.parent / "node")),
-        accelerators=[state for device in DEVICES.values() for state in device.states()],
+        facts=facts | device_facts([state for device in DEVICES.values() for state in device.states()]),
         reasons=reasons,
     )
 
@@ -134,6 +122,7 @@ def _numa_misses(nodes: Path) -> int | Reason:
     return sum(misses) if misses else reason("not_shown", source=str(nodes))
 
 
-def _throttled(root: Path) -> tuple[int, int] | Reason:
+def _throttled(root: Path, index: int) -> int | Reason:
+    """Return how long (0) or how often (1) the control group was throttled."""
     file = cgroup.throttling_file(root / "sys/fs/cgroup", root / "proc")
-    return file if isinstance(file, Reason) else cgroup.throttling(file.read_bytes())
+    return file if isinstance(file, Reason) else cgroup.throttling(file.read_bytes())[index]

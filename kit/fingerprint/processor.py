@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import subprocess
@@ -13,37 +12,42 @@ from typing import Any
 
 import psutil
 
-from kit.profile.identity import Cpu
+from kit.profile.identity import Values, cpus_listed
 from kit.profile.reason import Reason, reason
 from kit.sensors.frequency import CPU_ROOT, CPUINFO
 
 LSCPU_TIMEOUT_S = 10.0
 
 
-def processor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO, cpu_root: Path = CPU_ROOT) -> Cpu:
-    """Describe the processor; what is not readable here is null, with why in `reasons`."""
+def processor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO, cpu_root: Path = CPU_ROOT) -> Values:
+    """Return the facts ``cpu.…``; what is not readable here is null, with the reason in `reasons`."""
     listed = kernel_fields(cpuinfo)
     # Arm's kernels list numbers instead of names.
     asked = {} if {"model name", "vendor_id"} <= listed.keys() else asked_cpuinfo()
-    flags = sorted((listed.get("flags") or listed.get("Features", "")).split())
-    cpu = Cpu(
-        model=listed.get("model name") or asked.get("brand_raw") or platform.processor() or platform.machine(),
-        vendor=listed.get("vendor_id") or asked.get("vendor_id_raw") or listed.get("CPU implementer"),
-        architecture=platform.machine(),
-        cores_physical=psutil.cpu_count(logical=False),
-        cores_logical=psutil.cpu_count() or 1,
-        flags_sha256=hashlib.sha256(" ".join(flags).encode()).hexdigest() if flags else None,
-        microcode=listed.get("microcode"),
-        caches=cache_sizes(cpu_root),
-        flags=flags,
-        siblings=cpu_lists(cpu_root / f"cpu{cpu}/topology/thread_siblings_list" for cpu in os.sched_getaffinity(0)),
-        nodes=cpu_lists((cpu_root.parent / "node").glob("node[0-9]*/cpulist")),
-    )
-    of_sysfs = ("caches", "siblings", "nodes")
-    for field in ("vendor", "cores_physical", "flags_sha256", "microcode", *of_sysfs):
-        if not getattr(cpu, field):
-            reasons[f"cpu.{field}"] = reason("not_shown", source=str(cpu_root if field in of_sysfs else cpuinfo))
-    return cpu
+    facts: Values = {
+        "cpu.model": listed.get("model name") or asked.get("brand_raw") or platform.processor() or platform.machine(),
+        "cpu.vendor": listed.get("vendor_id") or asked.get("vendor_id_raw") or listed.get("CPU implementer"),
+        "cpu.architecture": platform.machine(),
+        "cpu.cores_physical": psutil.cpu_count(logical=False),
+        "cpu.cores_logical": psutil.cpu_count() or 1,
+        "cpu.flags": " ".join(sorted((listed.get("flags") or listed.get("Features", "")).split())) or None,
+        "cpu.microcode": listed.get("microcode"),
+    }
+    reasons |= {name: reason("not_shown", source=str(cpuinfo)) for name, value in facts.items() if value is None}
+    siblings = (cpu_root / f"cpu{cpu}/topology/thread_siblings_list" for cpu in os.sched_getaffinity(0))
+    lists: dict[str, Values] = {
+        "cache": {f"{name}_b": size for name, size in cache_sizes(cpu_root).items()},
+        "core": {str(index): text for index, text in enumerate(cpu_lists(siblings))},
+        "node": {
+            str(index): text
+            for index, text in enumerate(cpu_lists((cpu_root.parent / "node").glob("node[0-9]*/cpulist")))
+        },
+    }
+    for kind, values in lists.items():
+        facts |= {f"cpu.{kind}.{name}": value for name, value in values.items()}
+        if not values:
+            reasons[f"cpu.{kind}"] = reason("not_shown", source=str(cpu_root))
+    return facts
 
 
 def asked_cpuinfo() -> dict[str, Any]:
@@ -75,14 +79,14 @@ def cache_sizes(cpu_root: Path) -> dict[str, int]:
     return sizes
 
 
-def cpu_lists(files: Iterable[Path]) -> list[list[int]]:
-    """Return the CPUs that files list, as "0-3,8", each list once; without those that cannot be read or are empty."""
-    lists = set()
+def cpu_lists(files: Iterable[Path]) -> list[str]:
+    """Return the CPUs that files list, as ``0-3,8``, each list once; without those that are unreadable or empty."""
+    lists = {}
     for file in files:
         with suppress(OSError, ValueError):
-            spans = [span.split("-") for span in file.read_text().strip().split(",")]
-            lists.add(tuple(cpu for span in spans for cpu in range(int(span[0]), int(span[-1]) + 1)))
-    return sorted(map(list, lists))
+            text = file.read_text().strip()
+            lists[text] = cpus_listed(text)
+    return sorted(lists, key=lambda text: lists[text])
 
 
 def hypervisor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO) -> str | None:

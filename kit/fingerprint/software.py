@@ -16,7 +16,7 @@ from pathlib import Path
 from kit.environment import FRAMEWORK_DEFAULTS, REVISION
 from kit.fingerprint.container import container
 from kit.fingerprint.set_by import set_by
-from kit.profile.identity import Software
+from kit.profile.identity import Values
 from kit.profile.reason import Reason, reason
 from kit.version import __version__
 
@@ -66,8 +66,8 @@ def software(
     pythons: Iterable[str] = (),
     packages: Iterable[str] = (),
     prefixes: Iterable[str] = (),
-) -> Software:
-    """Describe the software of this process and of `pythons`, the interpreters that run the frameworks.
+) -> Values:
+    """Return the facts of the software of this process and of `pythons`, the interpreters that run the frameworks.
 
     Distributions and environment variables are recorded beside `PACKAGES` and `PREFIXES`. A distribution that two
     interpreters have in different versions is given as "1.2 / 1.3". Why one could not be asked is noted in `reasons`.
@@ -78,28 +78,29 @@ def software(
         try:
             asked = subprocess.run(command, capture_output=True, check=True, timeout=ASK_TIMEOUT_S)
         except (OSError, subprocess.SubprocessError) as error:
-            reasons[f"software.packages {python}"] = reason("interpreter_not_asked", python=python, error=str(error))
+            reasons[f"software.package {python}"] = reason("interpreter_not_asked", python=python, error=str(error))
             continue
         for name, version in json.loads(asked.stdout).items():
             versions.setdefault(name, set()).add(version)
-    libc = " ".join(platform.libc_ver()).strip() or None
-    if libc is None:
-        reasons["software.libc"] = reason("libc_not_named")
     try:
         system = platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
         system = platform.system()
+    libc = " ".join(platform.libc_ver()).strip() or None
+    if libc is None:
+        reasons["libc"] = reason("libc_not_named")
     environment = relevant_environment(os.environ, prefixes)
-    return Software(
-        kit=__version__,
-        python=f"{platform.python_implementation()} {platform.python_version()}",
-        os=system,
-        kernel=platform.release(),
-        libc=libc,
-        packages={name: " / ".join(sorted(numbers)) for name, numbers in sorted(versions.items())},
-        environment=environment,
-        environment_set_by=set_by(environment, os.environ, container().engine, Path("/")),
-    )
+    who = set_by(environment, os.environ, container().text("container.engine"), Path("/"))
+    return {
+        "kit": __version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "os": system,
+        "kernel": platform.release(),
+        "libc": libc,
+        **{f"software.package.{name}": " / ".join(sorted(numbers)) for name, numbers in sorted(versions.items())},
+        **{f"environment.{name}": value for name, value in environment.items()},
+        **{f"environment_set_by.{name}": value for name, value in who.items()},
+    }
 
 
 def relevant_environment(variables: Mapping[str, str], prefixes: Iterable[str] = ()) -> dict[str, str]:

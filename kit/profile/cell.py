@@ -13,15 +13,15 @@ from kit.environment import NO_ALL_REDUCE
 Task = Literal["train", "infer", "fit"]
 Feed = Literal["device", "host", "own"]
 
-# JSON has no largest integer, arithmetic has: a longer one overflows wherever it is divided. 2^63 ns are 292 years.
+# JSON has no largest integer, but arithmetic has one: a longer one overflows where it is divided. 2^63 ns: 292 years.
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 DEFAULT_VARIANT = "default"
-# Precision, compile mode and feed of a user's own program: what it does in its steps is not known.
+# Precision, compile mode and feed of a user program: what it does in its steps is unknown.
 OWN = "own"
-# Of precisions: float32 arrays on an accelerator, multiplied as the framework does it unless it is told otherwise.
+# A precision: float32 arrays on an accelerator, multiplied as the framework does it by default.
 FRAMEWORKS_OWN = "default"
 
 
@@ -41,7 +41,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     # "device": batches resident before the step; "host": handed over from NumPy in each step, as the framework does it.
     # To an accelerator that is a copy; on a CPU TensorFlow copies, PyTorch and JAX share the memory.
     feed: Feed
-    devices: Int64 = 1
+    devices: Int64 = msgspec.field(default=1, name="device_count")
     threads: Int64 | None = None  # compute threads; null: one for each usable CPU
     variant: str = DEFAULT_VARIANT
 
@@ -87,11 +87,11 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """A named difference that is not an axis: another interpreter, environment variables, an injected delay."""
 
     name: str
-    python: str | None = None  # the interpreter of its members; null: the backend's
-    image: str | None = None  # its members run in containers of this Docker image; null: on this machine as it is
+    python: str | None = None  # the interpreter of its workers; null: the backend's
+    image: str | None = None  # its workers run in containers of this Docker image; null: on this machine as it is
     image_digest: str | None = None  # of the image's configuration, sha256:…, as it was when the run began
-    env: dict[str, str] = {}  # set for its members
-    slowdown_pct: float = 0.0  # injected into every step of its members, as the suite selftest does; stamped by itself
+    env: dict[str, str] = {}  # set for its workers
+    slowdown_pct: float = 0.0  # injected into every step of its workers, as the suite selftest does; timed separately
 
     @property
     def all_reduces(self) -> bool:

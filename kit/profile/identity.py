@@ -1,142 +1,194 @@
-"""What the machine and the software are (identity, hashed) and how the machine was (state)."""
+"""What machine and software are (identity, hashed), and how the machine was (state): flat facts with reasons."""
 
 from __future__ import annotations
+
+from contextlib import suppress
+from typing import TypeVar
 
 import msgspec
 
 from kit.profile.cell import Int64
-from kit.profile.reason import Reason
+from kit.profile.reason import Reason, reason
 
+# Linux numbers at most 8,192 CPUs; a larger list in a file would fill the memory.
+CPU_MAX = 1 << 16
 
-class Cpu(msgspec.Struct, frozen=True, kw_only=True):
-    """Processor as the operating system names it."""
-
-    model: str
-    vendor: str | None
-    architecture: str
-    cores_physical: Int64 | None
-    cores_logical: Int64 | None
-    flags_sha256: str | None  # over the sorted instruction-set flags
-    microcode: str | None
-    caches: dict[str, Int64] = {}  # name -> bytes
-    flags: list[str] = []  # sorted; empty: not known, as up to schema 2.3
-    # Of the cores that this process may use, the CPUs of each, usable or not; empty: not known, as up to schema 2.4.
-    siblings: list[list[Int64]] = []
-    nodes: list[list[Int64]] = []  # CPUs of each node of memory (NUMA) that has any; empty: not known
+FactValue = bool | Int64 | float | str
+Values = dict[str, FactValue | None]  # dotted name -> value, as `kit.profile.facts.FACTS` lists them
+Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU or TPU."""
+    """One GPU or TPU: the facts `gpu.0.model` and so on."""
 
     kind: str
     model: str
-    memory_b: Int64 | None
-    driver: str | None
-    uuid_sha256: str | None
+    memory_b: Int64 | None = None
+    driver: str | None = None
+    uuid_sha256: str | None = None
     device_id: str | None = None  # PCI address of a GPU, as launches and sensors name it
 
 
-class Container(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether we run in a container, and what it allows."""
-
-    engine: str | None  # "docker", "podman", "kubernetes", ...; null: none seen
-    cpu_limit: float | None  # CPUs by quota; null: no quota
-    memory_limit_b: Int64 | None
-    image: str | None
-    image_digest: str | None = None  # of its configuration, sha256:…, as who started the container said
-
-
-class Software(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything below the workload that could change a number."""
-
-    kit: str
-    python: str
-    os: str
-    kernel: str
-    libc: str | None
-    packages: dict[str, str] = {}  # distribution -> version, frameworks and numerical libraries
-    environment: dict[str, str] = {}  # variables that the workers inherit and that libraries read, by name
-    # Who set each of them: "image", "container", a launcher's name, "user"; empty: not recorded, as up to schema 2.4.
-    environment_set_by: dict[str, str] = {}
-
-
-class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """What is hashed into the hardware fingerprint. Null means not readable here; `reasons` says why."""
-
-    cpu: Cpu
-    memory_b: Int64 | None
-    hypervisor: str | None
-    accelerators: list[Accelerator]
-    container: Container
-    software: Software
-    hostname_sha256: str  # tells two like machines apart without naming them
-    reasons: dict[str, Reason] = {}
-    hardware_sha256: str = ""  # over what an update of software leaves as it is
-    sha256: str = ""  # over everything else in this structure
-
-    @property
-    def kind(self) -> tuple[str, ...]:
-        """What machines of one kind have in common: model of the CPU, number of CPUs, models of the boards."""
-        return self.cpu.model, str(self.cpu.cores_logical), *sorted(board.model for board in self.accelerators)
-
-
 class AcceleratorState(msgspec.Struct, frozen=True, kw_only=True):
-    """What one GPU was allowed and how it was, at one moment. Null: it does not tell."""
+    """What one GPU was allowed and how it was, at one moment. Null: it does not offer it."""
 
-    name: str  # "gpu 0": kind, and place in the identity's list
-    power_cap_w: float | None  # that is enforced now
-    power_cap_default_w: float | None  # that the board has after a reboot
-    clock_limit_mhz: float | None  # application clock of its processors: they run no faster
-    clock_mhz: float | None
-    temperature_c: float | None
+    name: str  # "gpu 0": kind, and index in the identity's list
+    power_cap_w: float | None = None  # that is enforced now
+    power_cap_default_w: float | None = None  # after a reboot
+    clock_limit_mhz: float | None = None  # application clock: its processors run no faster
+    clock_mhz: float | None = None
+    temperature_c: float | None = None
     device_id: str | None = None  # PCI bus id
-    clock_max_mhz: float | None = None  # that the board has at all
-    compute_mode: str | None = None  # "default": any process's; "exclusive_process": one at a time's
-    mig: bool | None = None  # in slices
-    mps: bool | None = None  # a server on this machine lets processes share boards
+    clock_max_mhz: float | None = None  # the highest that the GPU has
+    compute_mode: str | None = None  # "default": any process may use it; "exclusive_process": one at a time
+    mig: bool | None = None  # it is split into slices
+    mps: bool | None = None  # a server on this machine lets processes share GPUs
     ecc: bool | None = None
-    processes: Int64 | None = None  # that compute on it; no member of this run is alive at this moment
+    processes: Int64 | None = None  # that compute on it; no worker of this run is alive at this moment
     power_violation_ns: Int64 | None = None  # since the driver was loaded: slowed by its power cap
     thermal_violation_ns: Int64 | None = None
-    # Up to schema 2.4 not recorded:
     pcie_width: Int64 | None = None  # lanes in use
-    pcie_width_max: Int64 | None = None  # that board and slot could use
-    pcie_generation: Int64 | None = None  # now, while nothing of this run is on it: boards lower it when idle
+    pcie_width_max: Int64 | None = None  # that GPU and slot could use
+    pcie_generation: Int64 | None = None  # now, while nothing of this run is on it: idle GPUs lower it
     pcie_generation_max: Int64 | None = None
-    ecc_uncorrected: Int64 | None = None  # errors of memory since the driver was loaded
+    ecc_uncorrected: Int64 | None = None  # memory errors since the driver was loaded
     remapped_rows: Int64 | None = None  # of memory, after uncorrectable errors
     remap_pending: bool | None = None  # a reset is needed before a row is replaced
     remap_failed: bool | None = None  # a bank has no spare row left
 
 
-# Of a `State`: cumulative since the machine or the group was started; only their growth says something.
-STATE_COUNTERS = (
-    "context_switches", "steal_ns", "cgroup_throttled", "cgroup_throttled_ns", "pressure_cpu_some_ns",
-    "core_throttled", "package_throttled", "numa_misses",
-)  # fmt: skip
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts by their dotted names. Null without a reason: there is none; null with one: it cannot be read here."""
+
+    facts: Values
+    reasons: dict[str, Reason] = {}
+
+    def text(self, name: str) -> str | None:
+        """Return a fact that is text; null where it is unknown."""
+        value = self.facts.get(name)
+        return value if isinstance(value, str) else None
+
+    def number(self, name: str) -> float | None:
+        """Return a fact that is a number; null where it is unknown."""
+        value = self.facts.get(name)
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def integer(self, name: str) -> int | None:
+        """Return a fact that is a whole number, such as a counter; null where it is unknown."""
+        value = self.number(name)
+        return value if isinstance(value, int) else None
+
+    def flag(self, name: str) -> bool | None:
+        """Return a fact that is on or off; null where it is unknown."""
+        value = self.facts.get(name)
+        return value if isinstance(value, bool) else None
+
+    def below(self, prefix: str) -> dict[str, str]:
+        """Return the texts whose names begin with the prefix, by the rest of their names."""
+        return {
+            name.removeprefix(prefix): value
+            for name, value in self.facts.items()
+            if name.startswith(prefix) and isinstance(value, str)
+        }
+
+    def cpu_sets(self, prefix: str) -> list[list[int]]:
+        """Return the CPUs of each core (``cpu.core.``) or NUMA node (``cpu.node.``); none where they are unknown."""
+        sets = []
+        for text in self.below(prefix).values():
+            with suppress(ValueError):
+                sets.append(cpus_listed(text))
+        return sets
+
+    def why_unknown(self, name: str) -> Reason:
+        """Return why a fact is null."""
+        return self.reasons.get(name, reason("not_recorded", what=name))
+
+    def _devices(self, form: type[Struct], name_field: str) -> list[Struct]:
+        """Return the facts ``gpu.0.…`` as structures, in the order of their kinds and numbers."""
+        by_device: dict[tuple[str, int], Values] = {}
+        for name, value in self.facts.items():
+            kind, _, rest = name.partition(".")
+            index, _, field = rest.partition(".")
+            if index.isdecimal() and field in form.__struct_fields__:
+                by_device.setdefault((kind, int(index)), {})[field] = value
+        return [
+            msgspec.convert({**fields, name_field: kind if name_field == "kind" else f"{kind} {index}"}, form)
+            for (kind, index), fields in sorted(by_device.items())
+        ]
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class Identity(Facts, frozen=True, kw_only=True):
+    """Machine and software."""
+
+    hardware_sha256: str = ""  # over what an update of software leaves as it is
+    sha256: str = ""  # over everything else in this structure
+
+    def __post_init__(self) -> None:
+        self.accelerators()  # a wrong type in a file is refused when it is read
+
+    def accelerators(self) -> list[Accelerator]:
+        """Return the GPUs and TPUs."""
+        return self._devices(Accelerator, "kind")
+
+    @property
+    def cpu_model(self) -> str:
+        """The processor as the operating system names it."""
+        return self.text("cpu.model") or "unknown"
+
+    @property
+    def machine_kind(self) -> tuple[str, ...]:
+        """What machines of one kind have in common: model of the CPU, number of CPUs, models of the accelerators."""
+        models = sorted(device.model for device in self.accelerators())
+        return self.cpu_model, str(self.integer("cpu.cores_logical")), *models
+
+    @property
+    def host(self) -> str:
+        """The hash of the host's name; empty in a container, whose name is drawn anew for each."""
+        return "" if self.text("container.engine") else self.text("hostname_sha256") or ""
+
+    def setup(self) -> Values:
+        """Return the facts that are alike in runs of the same machine and software."""
+        return self.facts | {"hostname_sha256": self.host}
+
+
+class State(Facts, frozen=True, kw_only=True):
     """How the machine was at one moment. Counters are cumulative: subtract before from after."""
 
     taken: str  # UTC, ISO 8601
-    load_1min: float | None
-    governor: str | None
-    turbo: bool | None
-    frequency_mhz: float | None
-    temperature_c: float | None
-    memory_available_b: Int64 | None
-    context_switches: Int64 | None
-    steal_ns: Int64 | None
-    cgroup_throttled: Int64 | None
-    cgroup_throttled_ns: Int64 | None
-    pressure_cpu_some_ns: Int64 | None
-    core_throttled: Int64 | None = None  # times that heat held a core back, over all of them; null up to schema 2.4
-    package_throttled: Int64 | None = None  # the same of packages, as each of their CPUs counts it
-    clock_synchronized: bool | None = None  # the wall clock, by NTP or PTP, as the kernel was told
-    numa_misses: Int64 | None = None  # pages that came from another node of memory than was wanted
-    accelerators: list[AcceleratorState] = []  # GPUs, as far as NVML lists them
-    # `taken` on CLOCK_MONOTONIC_RAW, and how far apart the readings of that before and after were; null up to 2.4.
+    # `taken` on CLOCK_MONOTONIC_RAW, and how far apart the readings of that clock before and after were.
     raw_ns: Int64 | None = None
     raw_width_ns: Int64 | None = None
-    reasons: dict[str, Reason] = {}
+
+    def __post_init__(self) -> None:
+        self.accelerators()
+
+    def accelerators(self) -> list[AcceleratorState]:
+        """Return how each GPU was."""
+        return self._devices(AcceleratorState, "name")
+
+
+def device_facts(devices: list[Accelerator] | list[AcceleratorState]) -> Values:
+    """Return the facts of accelerators; what a device does not offer is left out."""
+    facts: Values = {}
+    seen: dict[str, int] = {}
+    for device in devices:
+        if isinstance(device, Accelerator):
+            prefix = f"{device.kind}.{seen.setdefault(device.kind, 0)}"
+            seen[device.kind] += 1
+        else:
+            prefix = device.name.replace(" ", ".")
+        known = {name: getattr(device, name) for name in device.__struct_fields__ if name not in ("kind", "name")}
+        facts |= {f"{prefix}.{name}": value for name, value in known.items() if value is not None}
+    return facts
+
+
+def cpus_listed(text: str) -> list[int]:
+    """Return the CPUs of a list as kernels write it: ``0-3,8``.
+
+    Raises:
+        ValueError: it is no such list, or has a CPU that no kernel numbers.
+    """
+    spans = [(int(first), int(last or first)) for first, _, last in (span.partition("-") for span in text.split(","))]
+    if max(last for _, last in spans) > CPU_MAX:
+        raise ValueError(text)
+    return [cpu for first, last in spans for cpu in range(first, last + 1)]

@@ -18,8 +18,7 @@ from kit.profile.sensor import Energy, SensorSummary
 
 SYNTHETIC = "synthetic"  # data of the shapes of a real set, made up
 DataChoice = str  # "auto", SYNTHETIC, or the name of a data set
-INJECTED_NS = "injected_ns"  # of `Blocks.counters`: the delay that was injected, as the member's own clock saw it
-_INJECTED_NS_UNTIL_2_2 = "planted_ns"
+INJECTED_NS = "injected_ns"  # a counter of `Blocks`: the delay that was injected, by the worker's clock
 PhaseName = Literal[
     "start",  # from the process's creation to the runner's first command
     "import",
@@ -35,15 +34,14 @@ PhaseName = Literal[
     "parity",
     "finish",
 ]
-# "blocks": members took turns within a cycle; "sequential": each ran all its blocks before the next began.
-# "whole": the name of "sequential" up to schema 2.2.
-Turns = Literal["blocks", "sequential", "whole"]
+# "blocks": workers took turns within a cycle; "sequential": each ran all its blocks before the next began.
+Turns = Literal["blocks", "sequential"]
 
 
 class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How long one launch measures. Defaults and their reasons are in `kit.suites.suite`."""
 
-    cycles: Int64  # blocks of each member in a round
+    cycles: Int64  # blocks of each cell in a round
     block_s: float
     lead_in_s: float  # at the begin of each block, not timed
     warmup_s: float
@@ -52,8 +50,8 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     fit_rounds: Int64 | None = None  # in which fits are repeated; null: all
     fit_steps: Int64 | None = None  # updates of a fit at most; null: whole epochs
     ceiling_rounds: Int64 | None = None  # of operations beside networks; null: all, and whole ones
-    energy_s: float  # one long block at the end of a round, where an energy sensor answers; 0: not asked for
-    energy_rounds: Literal["all", "last"] = "all"  # that have it; "last": of the rounds that are asked for
+    energy_s: float  # one long block at the end of a round, where an energy sensor answers; 0: not requested
+    energy_rounds: Literal["all", "last"] = "all"  # that have it; "last": of the requested rounds
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,8 +97,6 @@ class Blocks(msgspec.Struct, kw_only=True):
         optional = [values for name in ACCELERATOR_LISTS if (values := getattr(self, name))]
         if len({len(values) for values in (*lists, *optional, *self.counters.values())}) > 1:
             raise ValueError("the lists of blocks differ in length")
-        if (injected := self.counters.pop(_INJECTED_NS_UNTIL_2_2, None)) is not None:
-            self.counters[INJECTED_NS] = injected
 
     def extend(self, later: Blocks) -> None:
         """Append the blocks of `later`, which the same program ran."""
@@ -128,14 +124,6 @@ class Blocks(msgspec.Struct, kw_only=True):
         return [sum(counts) for counts in zip(self.lead_in, waited, self.steps, strict=True)]
 
 
-class Throughput(msgspec.Struct, frozen=True, kw_only=True):
-    """As profiles up to schema 2.1 have what an accelerator's `Blocks` hold since."""
-
-    per_wait: list[Positive]
-    steps: list[Positive]
-    duration_ns: list[Positive]
-
-
 class DeviceEvents(msgspec.Struct, frozen=True, kw_only=True):
     """The same steps by the host's clock and by the device's own event timers."""
 
@@ -153,13 +141,13 @@ class DataUsed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Threads(msgspec.Struct, frozen=True, kw_only=True):
-    """Compute threads: asked for, said by the framework, seen to compute; CPUs the worker was allowed on."""
+    """Compute threads: requested, reported by the framework, seen to compute; CPUs the worker was allowed on."""
 
     requested: Int64  # by the kit; of a variant that sets variables for threads, what it would have been
     reported: Int64 | None
     reason: Reason | None
     cpus: list[Int64]
-    used: Int64 | None = None  # threads that had CPU time in the blocks; null: not known, as up to schema 2.4
+    used: Int64 | None = None  # threads that had CPU time in the blocks
     used_reason: Reason | None = None
 
 
@@ -228,7 +216,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a member knows of a launch after one of its verbs: of the fields of `Launch` those that it fills."""
+    """What a worker knows of a launch after one of its verbs: the fields of `Launch` that it fills."""
 
     python: str | None = None
     backend_version: str | None = None
@@ -237,23 +225,23 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     blocks: Blocks = msgspec.field(default_factory=Blocks)
     recompiles: Compilations | None = None
     threads: Threads | None = None
-    # Variables that decide speed and that the framework reads, as the member had them; not what the kit gives all.
-    environment: dict[str, str] | None = None  # null: not recorded, as up to schema 2.4
-    data: DataUsed | None = None  # null: a user's own program has its own
+    # Variables that decide speed and that the framework reads, as the worker had them; not what the kit sets for all.
+    environment: dict[str, str] | None = None  # null: not recorded
+    data: DataUsed | None = None  # null: a user program has data of its own
     ranks: list[Rank] = []  # none: one process measured it alone
     calibration_start: Calibration | None = None
     calibration_end: Calibration | None = None
     certificate: Certificate | None = None
     peak_memory_b: Int64 | None = None  # high-water resident set of the process
-    peak_device_memory_b: Int64 | None = None  # of the framework's own allocator on its accelerator
-    device_memory_share: float | None = None  # of the accelerator's memory, as the framework was told; null: it was not
+    peak_device_memory_b: Int64 | None = None  # of the framework's allocator on its accelerator
+    device_memory_fraction: float | None = None  # of the accelerator's memory, that the framework was given; null: all
     device_ids: list[str] = []  # PCI bus ids of the accelerators that the cell used
     settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
     empty_wait_ns: Count | None = None  # on an accelerator: of a wait with nothing to wait for, by the framework's own
     device_events: DeviceEvents | None = None  # where the framework has them
     fit: Fit | None = None
     parity: Parity | None = None
-    kernels: list[str] = []  # with parity: the framework's own names of the kernels that its layers run on
+    kernels: list[str] = []  # with parity: the framework's names of the kernels that its layers run on
     failure: Failure | None = None
 
     def add(self, part: LaunchPart) -> None:
@@ -268,7 +256,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Launch(LaunchPart, kw_only=True, omit_defaults=False):
-    """One member's measurement of one cell. With `failure` set, fields hold what had been measured until then.
+    """One worker's measurement of one cell. With `failure` set, fields hold what had been measured until then.
 
     Launches of one round and one process shared that process: their import, data and memory are one.
     """
@@ -286,17 +274,7 @@ class Launch(LaunchPart, kw_only=True, omit_defaults=False):
     sensors: dict[str, SensorSummary] = {}
     sensor_reasons: dict[str, Reason] = {}  # why a gauge that was sampled says nothing of this launch
     energy: list[Energy] = []
-    throughput: Throughput | None = None  # up to schema 2.1 only
-    marks: list[Reason] = []
-
-    def __post_init__(self) -> None:
-        if self.turns == "whole":
-            self.turns = "sequential"
-        if self.throughput is not None:
-            pipelined = msgspec.structs.asdict(self.throughput)
-            # Their counters were of the waited steps alone.
-            self.blocks = msgspec.structs.replace(self.blocks, waited_steps=self.blocks.steps, counters={}, **pipelined)
-            self.throughput = None
+    notes: list[Reason] = []  # what disturbed or bounded it
 
     @property
     def gave_number(self) -> bool:

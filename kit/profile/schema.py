@@ -1,7 +1,7 @@
 """The profile: one JSON file. Integer nanoseconds in `_ns`, joules in `_j`, watts in `_w`, bytes in `_b`.
 
-It holds what was measured. What is concluded from it (verdicts, intervals, marks that need other launches) is computed
-when it is read. Schema version: MAJOR.MINOR; a reader accepts a newer minor version and refuses another major by name.
+It holds what was measured. What is concluded from it (verdicts, intervals, findings) is computed when it is read.
+Schema version: MAJOR.MINOR; a reader accepts a newer minor version and refuses another major version.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from kit.profile.reason import Reason
 from kit.profile.sensor import SensorReport
 
 SCHEMA_NAME = "steadykit.profile"
-SCHEMA_MAJOR = 2
-SCHEMA_MINOR = 7
+SCHEMA_MAJOR = 3
+SCHEMA_MINOR = 0
 SCHEMA = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.{SCHEMA_MINOR}"
 
-
-# Between a group's key and the number of its part, where one of more than four members was split.
+# Between a group's key and the number of its part, where a group of more than four cells was split.
 PART = "#"
 
 
@@ -47,12 +46,12 @@ class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     sha256: str
     compare: list[str]  # axes that its groups compare over
-    share: list[str]  # axes over which cells share a process
-    rounds: Int64  # asked for; with `precision_pct` the first look
-    precision_pct: float | None = None  # asked for: rounds go on until each difference's interval is this narrow
+    process_axes: list[str]  # axes over which cells share a process
+    rounds: Int64  # requested; with `precision_pct` the first look
+    precision_pct: float | None = None  # requested: rounds go on until each difference's interval is this narrow
     plan: StepPlan
     variants: list[Variant] = []
-    programs: dict[str, ProgramSource] = {}  # of the user's own, by the workload that their cells name
+    programs: dict[str, ProgramSource] = {}  # user programs, by the workload that their cells name
     data: dict[str, str]  # data set of the workloads -> what was used: itself, or "synthetic"
     data_reason: Reason | None = None  # why synthetic, when `auto` fell back
     seed: Int64
@@ -82,11 +81,11 @@ class CellResult(msgspec.Struct, kw_only=True):
     cell: Cell
     launches: list[Launch]
     # Percentiles of the steps that were waited for one by one, in the cycles that count by the rule of the kit that
-    # measured. Up to schema 2.6 the median is not recorded, and the others are over all cycles.
+    # measured. Null where that kit did not record the median; then the others are over all cycles.
     p50_ns: Int64 | None = None
     p95_ns: Int64 | None = None  # null: of fewer than 20
     p99_ns: Int64 | None = None  # null: of fewer than 100
-    of_all_cycles: list[Int64 | None] | None = None  # the same three over all cycles; null: all count
+    all_cycles_ns: list[Int64 | None] | None = None  # the same three over all cycles; null: all count
     published: list[Published] = []  # of a profile that was not measured
 
 
@@ -104,7 +103,7 @@ class Profile(msgspec.Struct, kw_only=True):
     schema: str
     id: str
     created: str  # UTC, ISO 8601
-    label: str = ""  # the user's own name for the run; runs of one machine with one label are one side
+    label: str = ""  # the user's name for the run; runs of one machine with one label are one side
     kit: Kit
     identity: Identity
     state: StateSpan

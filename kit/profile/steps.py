@@ -1,6 +1,6 @@
 """Raw step times beside the profile: one NumPy archive, whose SHA-256 the profile carries.
 
-Of each launch one array: the first step, the warm-up steps, then each block's lead-in and timed steps, in order.
+Each launch has one array: the first step, the warm-up steps, then each block's lead-in and timed steps, in order.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import hashlib
 import io
 import zipfile
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,12 @@ from kit.profile.schema import Profile, Sidecar
 from kit.profile.store import ProfileError
 
 SUFFIX = ".steps.npz"
-# Of the SHA-256's characters, in the name: a profile that is written anew gets another sidecar.
+# Characters of the SHA-256 in the name: a profile that is written anew gets another sidecar.
 HASH_CHARACTERS = 8
 
 Steps = NDArray[np.int64]
+# "step": timed, and waited for individually.
+StepKind = Literal["first", "warmup", "lead_in", "step"]
 
 
 def launch_id(launch: Launch) -> str:
@@ -31,16 +34,23 @@ def launch_id(launch: Launch) -> str:
     return f"r{launch.round} {launch.cell_key} in {launch.group}"
 
 
+def labeled_steps(launch: Launch, steps: Steps) -> Iterator[tuple[int | None, StepKind, Steps]]:
+    """Yield a launch's steps in the order in which they ran, with the cycle of their block (null: before the first)."""
+    sizes = launch.blocks.raw_steps()
+    before, *blocks = np.split(steps, np.cumsum([steps.size - sum(sizes), *sizes])[:-1])
+    yield None, "first", before[:1]
+    yield None, "warmup", before[1:]
+    for block, lead_in, cycle in zip(blocks, launch.blocks.lead_in, launch.blocks.cycle, strict=True):
+        yield cycle, "lead_in", block[:lead_in]
+        yield cycle, "step", block[lead_in:]
+
+
 def timed_steps(launch: Launch, steps: Steps, cycles: Collection[int] | None = None) -> Steps:
-    """Return the steps that a launch's blocks timed one by one, lead-ins left out; with `cycles`, those of these."""
-    if not launch.blocks.steps:
-        return np.array([], np.int64)
-    sizes = np.array(launch.blocks.raw_steps(), np.int64)
-    blocks = np.split(steps[steps.size - int(sizes.sum()) :], np.cumsum(sizes)[:-1])
+    """Return the steps that a launch's blocks timed individually, without lead-ins; with `cycles`, those of these."""
     timed = [
-        block[lead_in:]
-        for block, lead_in, cycle in zip(blocks, launch.blocks.lead_in, launch.blocks.cycle, strict=True)
-        if cycles is None or cycle in cycles
+        part
+        for cycle, kind, part in labeled_steps(launch, steps)
+        if kind == "step" and (cycles is None or cycle in cycles)
     ]
     return np.concatenate([*timed, np.array([], np.int64)])
 
@@ -50,7 +60,7 @@ def pack_steps(profile_path: Path, steps: Mapping[str, Steps]) -> tuple[Sidecar,
     packed = io.BytesIO()
     # Names of launches are no file names: they go into an array of their own.
     names = sorted(steps)
-    arrays = {f"a{place}": np.asarray(steps[name], np.int64) for place, name in enumerate(names)}
+    arrays = {f"a{index}": np.asarray(steps[name], np.int64) for index, name in enumerate(names)}
     np.savez_compressed(packed, names=np.array(names, dtype=np.str_), **arrays)  # type: ignore[arg-type]
     data = packed.getvalue()
     sha256 = hashlib.sha256(data).hexdigest()
@@ -77,7 +87,7 @@ def read_steps(profile_path: Path, profile: Profile) -> dict[str, Steps]:
         raise ProfileError(f"{path}: its SHA-256 differs from the one in {profile_path.name}; use the original file")
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            by_launch = {str(name): arrays[f"a{place}"] for place, name in enumerate(arrays["names"])}
+            by_launch = {str(name): arrays[f"a{index}"] for index, name in enumerate(arrays["names"])}
         if any(steps.ndim != 1 or steps.dtype != np.int64 for steps in by_launch.values()):
             raise ValueError("an array is not of integers in a row")
         return by_launch

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from kit.errors import KitError
+from kit.printable import printable_line
 from kit.profile.atomic import write_atomically
 from kit.profile.canonical import canonical_json, is_intact, profile_digest
 from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile
@@ -28,6 +29,7 @@ class _Head(msgspec.Struct):
     """What a file says it is."""
 
     schema: Any = None
+    kit: Any = None
 
 
 def write_profile(path: Path, profile: Profile, steps: Mapping[str, Any] | None = None) -> None:
@@ -63,7 +65,7 @@ def read_profile(path: Path) -> Profile:
     """
     data = _read(path)
     try:
-        _check_schema(path, msgspec.json.decode(data, type=_Head).schema)
+        _check_schema(path, msgspec.json.decode(data, type=_Head))
         profile = msgspec.json.decode(data, type=Profile)
         intact = is_intact(data, profile.digest)
     except msgspec.ValidationError as error:
@@ -91,15 +93,19 @@ def _read(path: Path) -> bytes:
         raise ProfileError(f"{path} cannot be read: {error.strerror}; give a profile written by `kit run`") from None
 
 
-def _check_schema(path: Path, schema: object) -> None:
-    match = SCHEMA_PATTERN.fullmatch(schema) if isinstance(schema, str) else None
+def _check_schema(path: Path, head: _Head) -> None:
+    match = SCHEMA_PATTERN.fullmatch(head.schema) if isinstance(head.schema, str) else None
     if match is None:
         raise ProfileError(f"{path} is JSON, but not of schema {SCHEMA_NAME}; give a profile written by `kit run`")
     readable = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.x"
     if int(match[1]) > SCHEMA_MAJOR:
         raise ProfileError(f"{path} has schema {match[0]}, newer than {readable} of this kit; upgrade the kit")
     if int(match[1]) < SCHEMA_MAJOR:
-        raise ProfileError(f"{path} has schema {match[0]}, older than {readable} of this kit; measure again")
+        version = head.kit.get("version") if isinstance(head.kit, dict) else None
+        reader = f"kit {printable_line(version)}" if isinstance(version, str) else "the kit that wrote it"
+        raise ProfileError(
+            f"{path} has schema {match[0]}, older than {readable} of this kit; read it with {reader}, or measure again"
+        )
 
 
 def _sidecar_of(path: Path) -> str | None:

@@ -50,11 +50,11 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     groups: list[Group]
     cpus: list[int]
     clock: ClockChoice
-    label: str = ""  # the user's own name for the run
-    options: dict[str, Any] = {}  # of `kit run`, by the name they are typed with: a resumed run takes the same again
+    label: str = ""  # the user's name for the run
+    options: dict[str, Any] = {}  # of `kit run`, by the name they are typed with: a resumed run takes the same ones
 
 
-class KeptLaunch(msgspec.Struct, frozen=True, kw_only=True):
+class SavedLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """A finished launch, and every step it made (`kit.profile.steps`)."""
 
     launch: Launch
@@ -133,17 +133,17 @@ class UnfinishedRun:
             ) from None
         return cls(path, plan, _locked(folder))
 
-    def keep(self, kept: KeptLaunch) -> None:
+    def save(self, saved: SavedLaunch) -> None:
         """Write one finished launch and wait until the disk has it; OSError where it has no room."""
-        name = hashlib.sha256(launch_id(kept.launch).encode()).hexdigest()[:12]
-        write_atomically(self._folder / f"r{kept.launch.round:04}-{name}.json", msgspec.json.encode(kept))
+        name = hashlib.sha256(launch_id(saved.launch).encode()).hexdigest()[:12]
+        write_atomically(self._folder / f"r{saved.launch.round:04}-{name}.json", msgspec.json.encode(saved))
 
-    def launches(self) -> list[KeptLaunch]:
+    def launches(self) -> list[SavedLaunch]:
         """Return the launches that are whole, by round. What is damaged is left out, and so runs again."""
         launches = []
         for file in sorted(self._folder.glob("r[0-9]*.json")):
             with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-                launches.append(msgspec.json.decode(file.read_bytes(), type=KeptLaunch))
+                launches.append(msgspec.json.decode(file.read_bytes(), type=SavedLaunch))
         return launches
 
     def close(self) -> None:

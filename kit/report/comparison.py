@@ -8,9 +8,9 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, NamedTuple
 
-from kit.compare.explaining_facts import FACTS
 from kit.compare.rows import Comparison, GroupRows, Headline, Mismatch, Note, Row
 from kit.profile.cell import OWN
+from kit.profile.facts import FACTS, fact_of, title_of
 from kit.profile.reason import Value, reason
 from kit.report.answer import answer
 from kit.report.columns import (
@@ -66,7 +66,7 @@ ALIKE_MAX = 6
 SIZES_MAX = 6
 DATA_NAMES = {"mnist": "MNIST", "uci_har": "UCI-HAR"}
 # What makes a platform, and stands in its headline.
-OF_A_PLATFORM = ("cpu", "accelerator", "sensor")
+OF_A_PLATFORM = ("cpu.model", "cpu.cores_logical", "cpu.architecture", "device.model", "sensor.*")
 # A reader of more lines than these looks them up.
 WARNINGS_MAX = 3
 GRADES = {"incompatible": "not comparable", "warns": "could explain a difference"}
@@ -385,12 +385,10 @@ def mismatch_lines(comparison: Comparison, *, wide: bool) -> list[str]:
 
 def mismatch_words(mismatch: Mismatch) -> str:
     """Return ``kernel: 6.1.0 (a), 6.6.0 (b, c)``."""
-    kind, name = mismatch.kind, mismatch.name
-    title = FACTS[kind].title if kind in FACTS else ""
-    shown = (title or kind.replace("_", " ")) if name == kind else name
-    values = mismatch.values
-    if kind == "cpu_flags":
-        if min(len(str(value).split()) for value, _ in values) <= 1:  # a hash, as up to schema 2.3
+    kind, values = mismatch.kind, mismatch.values
+    shown = title_of(mismatch.name) + (" before" if fact_of(mismatch.name).form == "gauge" else "")
+    if kind == "cpu.flags":
+        if min(len(str(value).split()) for value, _ in values) <= 1:  # not known, or the hash of a list
             return f"{shown}: not the same, and not all profiles name them"
         values = _only_here(values)
     return one_line(f"{shown}: {several([f'{by_name(kind, value)} ({several(labels)})' for value, labels in values])}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kit.report.machine import identity_facts
+from kit.report.machine import machine_lines
 from kit.report.plain import one_line
 from kit.report.quantity import counted
 from kit.report.sentences import Templates, filled, sentence
@@ -71,14 +71,14 @@ def hardware_report(record: FirstHour) -> Report:
     checks = sorted(record.checks, key=lambda check: list(STATUSES).index(check.status))
     rows = [_row(check) for check in checks]
     counts = {status: sum(check.status == status for check in record.checks) for status in STATUSES}
-    facts = identity_facts(record.identity)
-    boards = [f"{name}: {value}" for name, value in facts.items() if name.startswith(record.device)]
+    lines = machine_lines(record.identity)
+    boards = [f"{name}: {value}" for name, value in lines.items() if name.startswith(record.device)]
     result = f"{counts['pass']} passed, {counts['fail']} failed, {counts['not_checked']} could not be checked"
     interrupted = ["interrupted, so the other checks did not run"] if record.interrupted else []
     columns = [Column(name, right=False, folds=name == "detail") for name in ("check", "subject", "status", "detail")]
     return Report(
         name="kit selftest",
-        headline=[one_line(line) for line in (*boards, f"{facts['CPU']} · kit {record.kit.version}")],
+        headline=[one_line(line) for line in (*boards, f"{lines['CPU']} · kit {record.kit.version}")],
         tables=[Table("", columns, rows)],
         notes=[*interrupted, f"{counted(len(record.checks), 'check')}: {result}"],
         records=[

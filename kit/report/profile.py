@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, NamedTuple, TypeVar, get_args
 
 from msgspec.structs import replace
 
@@ -14,17 +15,19 @@ from kit.compare.notes import deduplicated, parity_notes, run_notes
 from kit.profile.launch import Fit, Launch, PhaseName, Rank, Threads
 from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy
+from kit.profile.steps import Steps, labeled_steps, launch_id
 from kit.report.comparison import note_line
 from kit.report.machine import clock_facts, identity_facts, sensor_table, state_facts
-from kit.report.plain import NONE, one_line
+from kit.report.plain import NONE, one_line, spreadsheet
 from kit.report.quantity import by_name, duration, energy, hundredths, known, moment, number, percent, size
 from kit.report.sentences import sentence
-from kit.report.table import Case, Report, Table, facts_table, plain_table
+from kit.report.table import Report, Table, facts_table, plain_table
 from kit.stats.metrics import metrics
 
 LAUNCH_TITLES = ("cell", "round", "device", "step", "median", "p95", "p99", "blocks sd", "samples/s", "memory", "notes")
 FIT_TITLES = ("cell", "round", "epochs", "updates", "time", "pipeline", "test pass", "score")
 ENERGY_TITLES = ("cell", "round", "of", "sensor", "joules", "W, peak", "idle W", "updates", "by")
+STEP_TITLES = ("cell", "round", "cycle", "kind", "step_ns")
 CLASS_TITLES = ("cell", "class", "precision %", "recall %", "F1 %")
 
 Value = TypeVar("Value")
@@ -42,12 +45,37 @@ class MeasuredLaunch(NamedTuple):
         return [self.result.key, str(self.launch.round + 1)]
 
 
-def profile_report(profile: Profile, document: object = None) -> Report:
-    """Return every section of one profile; `document`: of JSON, where it is more than the profile."""
+def profile_report(profile: Profile) -> Report:
+    """Return every section of one profile."""
     launches = [MeasuredLaunch(result, launch) for result in profile.cells for launch in result.launches]
     report = _measured(profile, launches) if profile.measured else _published(profile)
     tables = [table for table in report.tables if table.rows]
-    return report._replace(tables=tables, document=document or profile, is_wide=True)
+    return report._replace(tables=tables, document=profile, is_wide=True)
+
+
+def steps_document(profile: Profile, steps: Mapping[str, Steps]) -> dict[str, object]:
+    """Return the JSON document of a profile with the raw steps of each launch; rounds are counted from 1."""
+    launches = [
+        {"cell": launch.cell_key, "group": launch.group, "round": launch.round + 1, "step_ns": raw.tolist()}
+        for launch, raw in _with_steps(profile, steps)
+    ]
+    return {"profile": profile, "steps": launches}
+
+
+def write_steps_csv(profile: Profile, steps: Mapping[str, Steps], stream: IO[str]) -> None:
+    """Write a line for each raw step; rounds and cycles are counted from 1, and steps before the first have none."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(STEP_TITLES)
+    for launch, raw in _with_steps(profile, steps):
+        cell = spreadsheet(launch.cell_key)
+        for cycle, kind, part in labeled_steps(launch, raw):
+            number = "" if cycle is None else cycle + 1
+            writer.writerows((cell, launch.round + 1, number, kind, step_ns) for step_ns in part.tolist())
+
+
+def _with_steps(profile: Profile, steps: Mapping[str, Steps]) -> Iterator[tuple[Launch, Steps]]:
+    launches = (launch for result in profile.cells for launch in result.launches)
+    return ((launch, steps[launch_id(launch)]) for launch in launches if launch_id(launch) in steps)
 
 
 def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
@@ -55,7 +83,7 @@ def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
     notes = [*run_notes(profile.id, profile), *parity_notes(profile.cells)]
     events = [(measured.head, of) for measured in launches if (of := measured.launch.device_events) is not None]
     joules = [
-        [*measured.head, of.of, of.sensor, *_joules(of)] for measured in launches for of in measured.launch.energy
+        [*measured.head, of.kind, of.sensor, *_joules(of)] for measured in launches for of in measured.launch.energy
     ]
     tables = [
         facts_table("Machine", identity_facts(profile.identity)),
@@ -117,7 +145,6 @@ def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
         tables=tables,
         notes=[one_line(note_line(note)) for note in deduplicated(notes)],
         records=[_record(measured) for measured in launches],
-        cases=[_case(measured) for measured in launches],
     )
 
 
@@ -130,7 +157,6 @@ def _published(profile: Profile) -> Report:
         headline=[heading],
         tables=[plain_table("Published", ("", "", ""), rows, left=2, last_right=True)],
         records=[{"cell": key, "figure": name, "value": value} for key, name, value in figures],
-        cases=[Case(name, key, output=number(value)) for key, name, value in figures],
     )
 
 
@@ -139,7 +165,7 @@ def _suite(profile: Profile) -> dict[str, str]:
     facts = {
         "name": f"{suite.name} · {suite.sha256[:8]}",
         "compares": ", ".join(suite.compare),
-        "one process measures all": ", ".join(suite.share) or "nothing: each cell has its own process",
+        "one process measures all": ", ".join(suite.process_axes) or "nothing: each cell has its own process",
         "rounds": f"{suite.rounds}" + (f", until ±{suite.precision_pct:g} %" if suite.precision_pct else ""),
         "plan": f"{plan.cycles} blocks of {plan.block_s:g} s, lead-in {plan.lead_in_s:g} s, "
         f"warm-up {plan.warmup_s:g} s and {plan.warmup_steps} steps, energy {plan.energy_s:g} s",
@@ -231,20 +257,12 @@ def _record(measured: MeasuredLaunch) -> dict[str, object]:
     return record | {f"{name} per step": value for name, value in numbers.counters.items()}
 
 
-def _case(measured: MeasuredLaunch) -> Case:
-    result, launch = measured
-    case = Case(f"round {launch.round + 1}", result.key)
-    if launch.failure is not None:
-        return case._replace(outcome="error", words=sentence(launch.failure.reason), kind=launch.failure.phase)
-    return case if launch.gave_number else case._replace(outcome="skipped", words="no blocks")
-
-
 def _joules(reading: Energy) -> list[str]:
     """Return joules with their error, power, idle before and after, and by what; or why there are none."""
     by = " ".join(part.replace("_", " ") for part in (reading.tier, reading.method) if part)
     if reading.joules_j is None or not reading.window_ns:
         return [*[NONE] * 4, "unknown" if reading.reason is None else sentence(reading.reason)]
-    error = "" if reading.error_share is None else f" ±{100 * reading.error_share:.1f} %"
+    error = "" if reading.error_fraction is None else f" ±{100 * reading.error_fraction:.1f} %"
     idles = (known(watts, number) for watts in (reading.idle_before_w, reading.idle_after_w))
     why = "" if reading.idle_reason is None else f"; idle: {sentence(reading.idle_reason)}"
     power_w = reading.joules_j / reading.window_ns * 1e9

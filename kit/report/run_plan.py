@@ -11,7 +11,7 @@ from kit.profile.launch import StepPlan
 from kit.profile.unfinished import RunPlan
 from kit.report.plain import one_line
 from kit.report.quantity import about, counted
-from kit.report.table import Case, Report, plain_table
+from kit.report.table import Report, plain_table
 
 if TYPE_CHECKING:
     from kit.runner.time_left import Estimate
@@ -72,6 +72,5 @@ def suites_report(suites: Sequence[tuple[Suite, Sequence[Cell], int, Estimate]])
             {"name": suite.name, "title": suite.title, "cells": len(cells), "groups": groups}
             | {"compares": " ".join(suite.compared), "rounds": rounds, "estimated_s": round(left.seconds)}
         )
-    cases = [Case(name, "suites", output=words) for name, words in rows]
     document = [suite for suite, *_ in suites]
-    return Report("kit suites", [], [plain_table("", ("", ""), rows)], records=records, cases=cases, document=document)
+    return Report("kit suites", [], [plain_table("", ("", ""), rows)], records=records, document=document)

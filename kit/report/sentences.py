@@ -72,7 +72,7 @@ REASONS: Templates = {
     "lack_of_memory": "another worker needs {needed_b}, and {available_b} are available",
     "lack_of_device_memory": "{cell} ran out of its {share_pct} of the device's memory; it runs alone to get all of it",
     "fit_runs_alone": "a fit runs alone, from its first step to its last",
-    "board_held": "another process uses GPU {gpu}, which accepts only one (nvidia-smi -i {gpu} lists it; "
+    "gpu_held": "another process uses GPU {gpu}, which accepts only one (nvidia-smi -i {gpu} lists it; "
     "-c DEFAULT allows several)",
     "several_hosts": "a worker on several hosts cannot be paused while others run",
     "several_hosts_energy": "it runs on several hosts, and only one is sampled",
@@ -92,15 +92,15 @@ REASONS: Templates = {
     "threads_by_environment": "environment variables set the number of threads",
     "run_interrupted": "the run was interrupted before this",
     "run_resumed": "the run was resumed, and counters started again",
-    # Marks.
+    # Notes of launches.
     "trending": "its ratio to the other cells changes by {change_pct} from the first to the last third of a round",
     "two_modes": "step time is bimodal: {fast_ns} and {slow_ns}",
     "throttled": "throttled by the cgroup's CPU quota for {share_pct} of the time",
     "stalls": "occasional slow steps take {share_pct} of its time",
     "contended": "contended: other programs took {share_pct} of its CPUs' time",
-    "board_throttled": "its device was slowed for {share_pct} of the time: {causes}",
+    "device_throttled": "its device was slowed for {share_pct} of the time: {causes}",
     "power_capped": "the power limit of its device is {cap_w}; the default is {default_w}",
-    "board_shared": "{processes} other processes used its device",
+    "device_shared": "{processes} other processes used its device",
     "process_ended_early": "its process ended later, while it measured {cell}",
     "step_too_short_for_clock": "a step of {step_ns} is too short to time individually; the minimum is {shortest_ns}",
     "recompiled": "compiled again {count} times after the first step",
@@ -338,7 +338,7 @@ REASONS: Templates = {
     "sampler_failed": "the sampler ended early (exit code {exit_code}) {error}",
     "gauge_window_too_short": "the block of {window_ns} is too short for this sensor: two of its periods take "
     "{needed_ns}",
-    "board_in_slices": "the worker had a slice of the GPU (MIG), and the joules are the whole GPU's",
+    "gpu_in_slices": "the worker had a slice of the GPU (MIG), and the joules are the whole GPU's",
     "too_few_updates": "the sensor gave {updates} fresh values, and {needed} are needed",
     "too_few_readings": "the sensor answered {readings} times, and {needed} answers are needed",
     "energy_gap": "the sensor gave nothing for {gap_s:.3g} s; the limit is {most_s:.3g} s",

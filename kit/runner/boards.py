@@ -43,7 +43,7 @@ def board_marks(launch: Launch, boards: Boards) -> list[Reason]:
 def why_not_its_joules(states: Sequence[AcceleratorState]) -> Reason | None:
     """Return why what a board drew is not a member's alone; None where it is."""
     if any(state.mig for state in states):
-        return reason("board_in_slices")
+        return reason("gpu_in_slices")
     return next(iter(_shared(states)), None)
 
 
@@ -54,7 +54,7 @@ def _throttled(sensors: Mapping[str, SensorSummary]) -> list[Reason]:
         return []
     causes = {name.removeprefix(f"{worst}."): of_name.mean for name, of_name in sensors.items() if f"{worst}." in name}
     listed = ", ".join(name.replace("_", " ") for name in sorted(causes, key=lambda name: -causes[name]))
-    return [reason("board_throttled", share_pct=shares[worst], causes=listed)]
+    return [reason("device_throttled", share_pct=shares[worst], causes=listed)]
 
 
 def _capped(states: Iterable[AcceleratorState]) -> list[Reason]:
@@ -65,4 +65,4 @@ def _capped(states: Iterable[AcceleratorState]) -> list[Reason]:
 
 def _shared(states: Iterable[AcceleratorState]) -> list[Reason]:
     processes = max((state.processes or 0 for state in states), default=0)
-    return [reason("board_shared", processes=processes)] if processes else []
+    return [reason("device_shared", processes=processes)] if processes else []

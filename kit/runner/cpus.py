@@ -25,4 +25,4 @@ def default_threads(cpus: Sequence[int], cpu_limit: float | None) -> int:
 
 def threads_here() -> int:
     """Return the default for this process."""
-    return default_threads(usable_cpus(), container().cpu_limit)
+    return default_threads(usable_cpus(), container().number("container.cpu_limit"))

@@ -14,7 +14,7 @@ from kit.errors import KitError
 from kit.fingerprint.container import container
 from kit.fingerprint.doctor_checks import Condition, conditions
 from kit.profile.clock import ClockSource
-from kit.profile.identity import Container
+from kit.profile.identity import Facts
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
 from kit.report.sentences import sentence
@@ -52,7 +52,7 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that `kit doctor` looks at."""
 
     cpus: list[int]
-    container: Container
+    container: Facts  # `container.…`
     conditions: list[Condition]
     backends: list[BackendFinding]
     data: list[DataFinding]
@@ -110,7 +110,7 @@ def examine_data(name: str) -> DataFinding:
     if missing := data.missing():
         names = ", ".join(file.name for file in missing)
         detail = f"not in {folder} yet: {names}; download with `kit data fetch {name}`"
-        if container().image:
+        if container().text("container.image"):
             detail = sentence(reason("data_not_mounted", data=name, folder=str(data_folder())))
         return DataFinding(subject=name, here=False, detail=detail, folder=str(folder))
     try:

@@ -26,7 +26,7 @@ from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
 from kit.profile.sensor import NO_SENSOR, Energy
 from kit.profile.steps import Steps, timed_steps
-from kit.profile.unfinished import KeptLaunch
+from kit.profile.unfinished import SavedLaunch
 from kit.runner.boards import Boards, board_marks, why_not_its_joules
 from kit.runner.energy import Idle
 from kit.runner.interrupt import StopFlag
@@ -199,7 +199,7 @@ class Member:
         """Return the cell of that key."""
         return self.plan.cells[self._place(key)]
 
-    def finished_launches(self, samples: Samples | None, boards: Boards, idle: Idle | None = None) -> list[KeptLaunch]:
+    def finished_launches(self, samples: Samples | None, boards: Boards, idle: Idle | None = None) -> list[SavedLaunch]:
         """Return the launches with all their steps, and with what the sampler saw of their blocks and their boards.
 
         `idle`: of the round, where it has joules.
@@ -208,18 +208,18 @@ class Member:
 
     def _finished(
         self, key: LaunchKey, launch: Launch, samples: Samples | None, boards: Boards, idle: Idle | None
-    ) -> KeptLaunch:
+    ) -> SavedLaunch:
         steps = np.concatenate([*self._steps[key], np.array([], np.int64)])
         timed_ns = timed_steps(launch, steps)
         launch.p95_ns, launch.p99_ns = percentile_ns(timed_ns, 95), percentile_ns(timed_ns, 99)
         if samples is not None:
             if samples.failure is not None:
-                launch.marks.append(samples.failure)
+                launch.notes.append(samples.failure)
             self._add_sampled(key, launch, samples, boards, idle)
-        if not any(energy.of == "steady" for energy in launch.energy):
+        if not any(energy.kind == "steady" for energy in launch.energy):
             launch.energy += [_unread(done, self.cell(launch.cell_key)) for done in self._long_blocks[key]]
-        launch.marks += board_marks(launch, boards)
-        return KeptLaunch(launch=launch, step_ns=steps.tobytes())
+        launch.notes += board_marks(launch, boards)
+        return SavedLaunch(launch=launch, step_ns=steps.tobytes())
 
     def _add_sampled(self, key: LaunchKey, launch: Launch, samples: Samples, boards: Boards, idle: Idle | None) -> None:
         """Add gauges, of what runs as people run it, and joules: of the launch's own boards alone."""
@@ -337,7 +337,7 @@ class Member:
         failure = msgspec.structs.replace(answer.failure, stderr_tail=self._process.stderr_tail())
         for place, launch in self._launches_of(key).items():
             if place in self.measured and failure.phase in MEASURING:
-                launch.marks.append(reason("process_ended_early", cell=key))
+                launch.notes.append(reason("process_ended_early", cell=key))
             elif launch.failure is None:
                 launch.failure = failure
 
@@ -351,7 +351,7 @@ class Member:
             if key in self._failed:
                 continue
             if (key, group) in self.measured and (failure.phase in MEASURING or guilty not in (None, key)):
-                launch.marks.append(reason("process_ended_early", cell=guilty or key))
+                launch.notes.append(reason("process_ended_early", cell=guilty or key))
             elif guilty is None or key == guilty:
                 launch.failure = failure
             else:
@@ -383,7 +383,7 @@ def _with_idle(entry: Energy, samples: Samples, idle: Idle | None) -> Energy:
         entry,
         idle_before_w=watts[0],
         idle_after_w=watts[1],
-        idle_error_share=max((of.error_share for of in shown if of is not None), default=None),
+        idle_error_fraction=max((of.error_fraction for of in shown if of is not None), default=None),
         idle_reason=next((of for of in (before, after) if isinstance(of, Reason)), None),
     )
 
@@ -398,7 +398,9 @@ def _of_board(entry: Energy, boards: Boards) -> Energy:
 
 
 def _without_joules(entry: Energy, why: Reason) -> Energy:
-    return replace(entry, joules_j=None, window_ns=None, updates=None, error_share=None, power_max_w=None, reason=why)
+    return replace(
+        entry, joules_j=None, window_ns=None, updates=None, error_fraction=None, power_max_w=None, reason=why
+    )
 
 
 def _unread(done: Done, cell: Cell) -> Energy:

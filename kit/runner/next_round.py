@@ -113,7 +113,7 @@ def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[S
             continue
         if lasting.cells:
             left.append(lasting)
-    return plan_shared_groups([cell for cell in plan.cells if cell.key not in gone], left, plan.suite.share)
+    return plan_shared_groups([cell for cell in plan.cells if cell.key not in gone], left, plan.suite.process_axes)
 
 
 def repeats_to_come(plan: RunPlan, launches: Sequence[Launch], done: int) -> Repeats:

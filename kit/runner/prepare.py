@@ -132,7 +132,7 @@ def ensure_data(cells: Sequence[Cell], choice: str) -> tuple[dict[str, str], Rea
     resolved = {name: resolve_data(choice, name) for name in names}
     synthetic = [(name, data.reason) for name, data in resolved.items() if data.reason is not None]
     name, why = synthetic[0] if synthetic else ("", None)
-    if why is not None and container().image:
+    if why is not None and container().text("container.image"):
         # The images have no network, and nothing in /data: what failed there is the mount.
         why = reason("data_not_mounted", data=name, folder=str(data_folder()))
     return {name: data.name for name, data in resolved.items()}, why
@@ -190,7 +190,7 @@ def prepare(
             name=suite.name,
             sha256=suite.sha256,
             compare=suite.compared,
-            share=suite.measure.share,
+            process_axes=suite.measure.share,
             rounds=rounds,
             precision_pct=precision_pct,
             plan=replace(suite.measure.plan(), energy_s=planned_s(suite.measure.energy_s, sensors, cells)),

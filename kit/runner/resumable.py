@@ -9,7 +9,8 @@ import msgspec
 from kit.errors import KitError
 from kit.fingerprint.software import kit_revision
 from kit.profile.cell import Variant
-from kit.profile.identity import STATE_COUNTERS, Identity
+from kit.profile.facts import fact_of
+from kit.profile.identity import Identity
 from kit.profile.program import ProgramSource, file_sha256
 from kit.profile.reason import reason
 from kit.profile.schema import Kit
@@ -17,9 +18,6 @@ from kit.profile.unfinished import RunPlan
 from kit.runner.prepare import identify, with_digests
 from kit.suites.suite import load_suite, suite_file
 from kit.version import __version__
-
-# A hash says that something differs; the fields under it say what.
-HASHES = ("sha256", "hardware_sha256")
 
 
 def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
@@ -37,9 +35,6 @@ def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
     began = _conditions(plan.kit, suite.programs, suite.variants, plan.cpus, plan.identity)
     kit = Kit(version=__version__, revision=kit_revision())
     now = _conditions(kit, sources, with_digests(suite.variants), cpus, here)
-    if here.container.engine and plan.identity.container.engine:
-        # A container's host name is drawn anew for each; everything else must be as it was there, too.
-        now["hostname_sha256"] = began["hostname_sha256"]
     for name in began | now:
         if began.get(name) != now.get(name):
             raise KitError(
@@ -62,17 +57,8 @@ def _conditions(
         **{f"{source.path} of program {name}": source.sha256 for name, source in programs.items()},
         **{f"image {variant.image} of variant {variant.name}": variant.image_digest for variant in variants},
         "usable CPUs": cpus,
-        **_fields("", msgspec.to_builtins(identity)),
+        **dict(sorted(identity.setup().items())),
     }
-
-
-def _fields(path: str, values: Mapping[str, object]) -> dict[str, object]:
-    """Return ``software.kernel`` and all others -> its value."""
-    fields: dict[str, object] = {}
-    for name in sorted(values.keys() - HASHES):
-        value = values[name]
-        fields |= _fields(f"{path}{name}.", value) if isinstance(value, dict) else {path + name: value}
-    return fields
 
 
 def check_options(plan: RunPlan, given: Mapping[str, object]) -> None:
@@ -95,9 +81,14 @@ def check_options(plan: RunPlan, given: Mapping[str, object]) -> None:
 
 def without_counters(plan: RunPlan) -> RunPlan:
     """Return the plan of a run that is resumed: the counters of its state before are null, with the reason."""
-    before, nulled = plan.state_before, dict.fromkeys(STATE_COUNTERS)
-    reasons = before.reasons | dict.fromkeys(STATE_COUNTERS, reason("run_resumed"))
-    return msgspec.structs.replace(plan, state_before=msgspec.structs.replace(before, **nulled, reasons=reasons))
+    before = plan.state_before
+    counters = [name for name in before.facts if fact_of(name).form == "counter"]
+    state = msgspec.structs.replace(
+        before,
+        facts=before.facts | dict.fromkeys(counters),
+        reasons=before.reasons | dict.fromkeys(counters, reason("run_resumed")),
+    )
+    return msgspec.structs.replace(plan, state_before=state)
 
 
 def _shown(value: object) -> str:

@@ -28,7 +28,7 @@ from kit.profile.cell import Cell, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
-from kit.profile.unfinished import KeptLaunch, RunPlan
+from kit.profile.unfinished import RunPlan, SavedLaunch
 from kit.runner.boards import boards_seen, look
 from kit.runner.cpus import default_threads
 from kit.runner.energy import Idle, has_energy, idle_s, stay_idle
@@ -69,7 +69,7 @@ class Context(NamedTuple):
     hosts: Sequence[str] = ()  # that cells of several devices are divided over, this one first; none: this one alone
 
 
-def run_round(context: Context, shared: SharedGroups, number: int) -> list[KeptLaunch]:
+def run_round(context: Context, shared: SharedGroups, number: int) -> list[SavedLaunch]:
     """Measure one round; return a launch for every cell of every group, failed ones included.
 
     Raises:
@@ -318,7 +318,7 @@ def member_request(
     variant = variants.get(first.variant, Variant(name=first.variant))
     over = list(hosts[: first.devices]) if first.devices > 1 else []
     ranks = CATALOG[first.backend].ranks(first, {**os.environ, **variant.env}, max(1, len(over)))
-    threads = first.threads or default_threads(plan.cpus, plan.identity.container.cpu_limit)
+    threads = first.threads or default_threads(plan.cpus, plan.identity.number("container.cpu_limit"))
     prepare = Prepare(
         programs=[ProgramRequest(cell=cell, slowdown_pct=variant.slowdown_pct, repeat=number) for cell in member.cells],
         sources=plan.suite.programs,

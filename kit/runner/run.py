@@ -24,7 +24,7 @@ from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
 from kit.profile.steps import Steps, launch_id, timed_steps
 from kit.profile.store import write_profile
-from kit.profile.unfinished import KeptLaunch, RunPlan, UnfinishedRun
+from kit.profile.unfinished import RunPlan, SavedLaunch, UnfinishedRun
 from kit.resume_command import resuming
 from kit.runner.cpus import usable_cpus
 from kit.runner.hosts import allocated_hosts
@@ -162,7 +162,7 @@ class Run:
             context = context._replace(proved=proved_cells(self.launches, number))
             for groups in shared:
                 for kept in run_round(context, groups, number):
-                    self._kept.keep(kept)
+                    self._kept.save(kept)
                     self._take(kept)
             self.rounds_done = number + 1
             self.rounds_s.append((now_ns() - begin_ns) / 1e9)
@@ -171,7 +171,7 @@ class Run:
             context.progress.round_done(number, of_round, repeats)
         return not self.lost
 
-    def _take(self, kept: KeptLaunch) -> None:
+    def _take(self, kept: SavedLaunch) -> None:
         """A round that was not whole is measured again: the later launch counts."""
         name = launch_id(kept.launch)
         self.launches = [launch for launch in self.launches if launch_id(launch) != name] + [kept.launch]
@@ -219,7 +219,7 @@ def _add_percentiles(profile: Profile, steps: Mapping[str, Steps]) -> None:
         )
         (result.p50_ns, result.p95_ns, result.p99_ns), of_all = _percentiles_ns(clean), _percentiles_ns(whole)
         if cycles != {name: launch.blocks.cycle for name, launch in every.items()}:
-            result.of_all_cycles = of_all
+            result.all_cycles_ns = of_all
 
 
 def _percentiles_ns(steps: Sequence[Steps]) -> list[int | None]:

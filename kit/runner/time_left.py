@@ -116,7 +116,7 @@ class TimeLeft:
     def __init__(self, plan: RunPlan, rounds_done: int = 0, now: Callable[[], int] = now_ns) -> None:
         suite, self._plan, self._now = plan.suite, plan, now
         energies = [self._energy(number) for number in range(suite.rounds)]
-        self._planned = _planned(plan.cells, plan.groups, suite.share, suite.plan, energies)
+        self._planned = _planned(plan.cells, plan.groups, suite.process_axes, suite.plan, energies)
         self._round, self._later, self._round_ns = _Round(), self._planned[rounds_done:], now()
         self._is_open, self._has_programs = suite.precision_pct is not None, bool(suite.programs)
         self._pace: float | None = None  # what the last whole round took over its constants, without its fits

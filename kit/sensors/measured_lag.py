@@ -29,10 +29,16 @@ def measured_lags() -> Lags:
     lags: Lags = {}
     try:
         record = json.loads(Path(path).read_text())
-        boards = {board["device_id"]: board["uuid_sha256"] for board in record["identity"]["accelerators"]}
+        facts = record["identity"]["facts"]
+        uuids = {
+            facts[f"{gpu}.device_id"]: facts[name]
+            for name in facts
+            for gpu, ending, _ in [name.partition(".uuid_sha256")]
+            if ending and f"{gpu}.device_id" in facts
+        }
         for response in record["responses"]:
             known_ns = [abs(response[field]) for field in FIELDS if response.get(field) is not None]
-            uuid = boards.get(response.get("device_id"))
+            uuid = uuids.get(response.get("device_id"))
             if known_ns and uuid:
                 key = (uuid, response["sensor"].rpartition(".")[2])
                 lags[key] = max(lags.get(key, 0), max(known_ns) + LAG_ERROR_NS)

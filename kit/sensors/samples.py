@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from kit.profile.reason import Reason, reason
-from kit.profile.sensor import Energy, EnergyOf, SensorReport, SensorSummary, Tier
+from kit.profile.sensor import Energy, EnergyKind, SensorReport, SensorSummary, Tier
 from kit.sensors import nvml
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Samples(NamedTuple):
             entries.append(replace(entry, warming_c_per_s=self._warming_c_per_s(report.device_id, begin_ns, end_ns)))
         return entries
 
-    def energy_of_parts(self, of: EnergyOf, windows: Sequence[Window], samples: int, steps: int) -> list[Energy]:
+    def energy_of_parts(self, of: EnergyKind, windows: Sequence[Window], samples: int, steps: int) -> list[Energy]:
         """Return the energy of stretches that are as long as what ran in them, by the same sensors."""
         from kit.stats.energy import parts_energy
 
@@ -168,7 +168,7 @@ class Samples(NamedTuple):
         windows: Sequence[Window],
         samples: int,
         steps: int,
-        of: EnergyOf,
+        of: EnergyKind,
     ) -> Energy:
         from kit.stats.energy import Joules
 
@@ -180,7 +180,7 @@ class Samples(NamedTuple):
             samples=samples,
             block_ns=sum(end_ns - begin_ns for begin_ns, end_ns in windows),
             device_id=report.device_id,
-            of=of,
+            kind=of,
             tier="modelled" if report.status == "modelled" else tier,
             method=method,
             begin_ns=windows[0][0],

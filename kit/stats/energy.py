@@ -61,7 +61,7 @@ class Joules(NamedTuple):
     joules_j: float
     window_ns: int
     updates: int  # fresh values that were seen
-    error_share: float  # of the joules: they are at most so far off
+    error_fraction: float  # of the joules: their largest error
     power_max_w: float | None = None  # between two readings; null: they are too close together for that
 
 

@@ -188,7 +188,7 @@ class Member:
             environment=environment,
             ranks=[Rank(host_sha256=host, cpus=asked.cpus, threads=setting.reported)] if asked.ranks > 1 else [],
             calibration_start=calibration,
-            device_memory_share=asked.memory_share if is_shared else None,
+            device_memory_fraction=asked.memory_share if is_shared else None,
         )
         return Done(part=part)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from kit.devices.catalog import DEVICES
 from kit.errors import KitError
 from kit.fingerprint.processor import cpu_lists
+from kit.profile.identity import cpus_listed
 from kit.sensors.frequency import CPU_ROOT
 from kit.worker.messages import Prepare
 from kit.worker.rank_process import ranks_per_host
@@ -60,6 +61,6 @@ def _by_core(cpus: Sequence[int], cpu_root: Path) -> list[int]:
     """Return the CPUs, those of a core next to each other and cores of a node, too, as far as the kernel tells them."""
     cores = cpu_lists(cpu_root / f"cpu{cpu}/topology/thread_siblings_list" for cpu in cpus)
     nodes = cpu_lists((cpu_root.parent / "node").glob("node[0-9]*/cpulist"))
-    core_of = {cpu: core[0] for core in cores for cpu in core}
-    node_of = {cpu: node[0] for node in nodes for cpu in node}
+    core_of = {cpu: core[0] for core in map(cpus_listed, cores) for cpu in core}
+    node_of = {cpu: node[0] for node in map(cpus_listed, nodes) for cpu in node}
     return sorted(cpus, key=lambda cpu: (node_of.get(cpu, 0), core_of.get(cpu, cpu), cpu))

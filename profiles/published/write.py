@@ -1,6 +1,6 @@
-"""Writes the profiles in this folder: `python profiles/published/write.py`, after a change of the profile's schema.
+"""Write the profiles in this folder: run `python profiles/published/write.py` after a change of the profile's schema.
 
-What stands here is copied out of documents, one profile each. Nobody has measured it with this kit.
+The figures are copied from documents, one profile each. Nobody has measured them with this kit.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.profile.cell import Cell
-from kit.profile.identity import Container, Cpu, Identity, Software, State
+from kit.profile.identity import Identity, State
 from kit.profile.launch import StepPlan
 from kit.profile.published import FigureName, Published
 from kit.profile.reason import reason
@@ -47,7 +47,7 @@ def write(suite: str, source: str, cells: list[CellResult]) -> None:
         clock=None,
         sensors=[],
         suite=SuiteUsed(
-            name=suite, sha256="", compare=["device"], share=[], rounds=0, plan=plan, data={}, seed=0, skipped=[]
+            name=suite, sha256="", compare=["device"], process_axes=[], rounds=0, plan=plan, data={}, seed=0, skipped=[]
         ),
         groups=[],
         cells=cells,
@@ -57,24 +57,8 @@ def write(suite: str, source: str, cells: list[CellResult]) -> None:
     write_profile(FOLDER / f"{suite}.json", profile)
 
 
-IDENTITY = Identity(
-    cpu=Cpu(
-        model=UNKNOWN, vendor=None, architecture=UNKNOWN, cores_physical=None, cores_logical=None, flags_sha256=None,
-        microcode=None,
-    ),
-    memory_b=None,
-    hypervisor=None,
-    accelerators=[],
-    container=Container(engine=None, cpu_limit=None, memory_limit_b=None, image=None),
-    software=Software(kit=UNKNOWN, python=UNKNOWN, os=UNKNOWN, kernel=UNKNOWN, libc=None),
-    hostname_sha256="",
-    reasons={"cpu": NOT_PUBLISHED, "memory_b": NOT_PUBLISHED, "software": NOT_PUBLISHED},
-)  # fmt: skip
-STATE = State(
-    taken="", load_1min=None, governor=None, turbo=None, frequency_mhz=None, temperature_c=None,
-    memory_available_b=None, context_switches=None, steal_ns=None, cgroup_throttled=None, cgroup_throttled_ns=None,
-    pressure_cpu_some_ns=None, reasons={"state": NOT_PUBLISHED},
-)  # fmt: skip
+IDENTITY = Identity(facts={"cpu.model": UNKNOWN}, reasons=dict.fromkeys(("cpu", "software"), NOT_PUBLISHED))
+STATE = State(taken="", facts={}, reasons={"state": NOT_PUBLISHED})
 
 # Of the CPU's time over the device's, in percent. Of the TPU the document gives the change: -10 % is written as 90.
 FIVE_NETS = {

@@ -191,22 +191,22 @@ def test_failed_launches_and_unread_counters_are_left_out():
     assert finding.values["faults_per_step"] == pytest.approx(8000, rel=1e-3)
 
 
-SLOWED = reason("board_throttled", share_pct=80.0, causes="software power cap")
+SLOWED = reason("device_throttled", share_pct=80.0, causes="software power cap")
 
 
 def test_a_throttled_device_names_its_cap_where_it_has_one():
     capped = reason("power_capped", cap_w=230.0, default_w=700.0)
-    (finding,) = found(planted("jax", device="gpu", launch={"marks": [SLOWED, capped]}))
+    (finding,) = found(planted("jax", device="gpu", launch={"notes": [SLOWED, capped]}))
     assert (finding.values["share_pct"], finding.remedy.code) == (80.0, "raise_power_cap")
-    (finding,) = found(planted("jax", device="gpu", launch={"marks": [SLOWED]}))
+    (finding,) = found(planted("jax", device="gpu", launch={"notes": [SLOWED]}))
     assert finding.remedy.code == "cool_board"
-    nonsense = [reason("board_throttled", share_pct="much"), reason("power_capped", gpu=1), reason("board_shared")]
-    assert {finding.code for finding in found(planted("jax", device="gpu", launch={"marks": nonsense}))} == {
+    nonsense = [reason("device_throttled", share_pct="much"), reason("power_capped", gpu=1), reason("device_shared")]
+    assert {finding.code for finding in found(planted("jax", device="gpu", launch={"notes": nonsense}))} == {
         "device_throttled",
         "device_shared",
     }
     # A cap that slowed nothing is recorded, and is no finding.
-    assert found(planted("jax", device="gpu", launch={"marks": [capped]})) == []
+    assert found(planted("jax", device="gpu", launch={"notes": [capped]})) == []
 
 
 EXAMPLES = {
@@ -218,8 +218,8 @@ EXAMPLES = {
     "cpus_beyond": planted("jax", {"process.cpu_ns": 80e6}),
     "recompiles": planted("jax", launch={"recompiles": Compilations(count=2)}),
     "throttled": planted("jax", {"cgroup.throttled_ns": 9e6}),
-    "device_throttled": planted("jax", device="gpu", launch={"marks": [SLOWED]}),
-    "device_shared": planted("jax", device="gpu", launch={"marks": [reason("board_shared", processes=2)]}),
+    "device_throttled": planted("jax", device="gpu", launch={"notes": [SLOWED]}),
+    "device_shared": planted("jax", device="gpu", launch={"notes": [reason("device_shared", processes=2)]}),
     "contention": planted("jax", change=shares(busy=1.0, cell=0.55)),
     "cycles_left_out": planted("jax", change=shares(busy=1.0, cell=0.5, blocks=slice(0, 6))),
 }

@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import profile_builder as b
 import pytest
-from msgspec.structs import replace
 
 from kit.audit.audit import audit
 from kit.audit.rule import Audited, all_rules
-from kit.profile.identity import Accelerator, AcceleratorState
+from kit.profile.identity import Accelerator, AcceleratorState, device_facts
 from kit.profile.reason import reason
 from kit.profile.schema import StateSpan
 from kit.profile.sensor import SensorReport, SensorSummary
@@ -33,7 +32,7 @@ sampling.wait_for_first()
 begin = now_ns()
 time.sleep(2.3)
 seen = sampling.stop().summaries([(begin, now_ns())])
-sys.stdout.write(msgspec.json.encode((seen, state().accelerators, reports)).decode())
+sys.stdout.write(msgspec.json.encode((seen, state().accelerators(), reports)).decode())
 """
 Looked = tuple[dict[str, SensorSummary], list[AcceleratorState], list[SensorReport]]
 FINE = {"NVML_CAP_W": "700", "NVML_BUSY_PCT": "97"}
@@ -89,9 +88,8 @@ def profile_on(seen, states, reports=(), **more):
     launch = {"sensors": seen, "device_ids": [BUS]}
     members = [b.member(backend, device="gpu", launch=launch, **more) for backend in ("torch", "jax")]
     built = b.profile(b.group("mlp train", *members), rounds=4, sensors=list(reports))
-    built.state = StateSpan(before=replace(built.state.before, accelerators=states), after=None)
-    board = Accelerator(kind="gpu", model="H100", memory_b=1, driver="1", uuid_sha256=None, device_id=BUS)
-    built.identity = replace(built.identity, accelerators=[board])
+    built.state = StateSpan(before=b.changed(built.state.before, device_facts(states)), after=None)
+    built.identity = b.identity(accelerators=[Accelerator(kind="gpu", model="H100", device_id=BUS)])
     return built
 
 
@@ -138,7 +136,7 @@ def test_evidence_is_what_was_planted(on):
     ((capped, _), _) = outcomes("power_capped", on("at its cap"))
     assert capped.values["share_pct"] == pytest.approx(60, rel=0.05)
     assert (capped.values["power_w"], capped.values["cap_w"]) == (pytest.approx(200, rel=0.05), 210.0)
-    state = on("broken").state.before.accelerators[0]
+    state = on("broken").state.before.accelerators()[0]
     assert (state.remapped_rows, state.remap_pending, state.remap_failed) == (2, False, True)
 
 
@@ -147,8 +145,7 @@ def test_a_board_that_does_not_tell_what_it_computes_is_no_pass(on):
 
 
 def board(**fields):
-    known = dict.fromkeys(AcceleratorState.__struct_fields__[1:7]) | {"name": "gpu 0", "device_id": BUS}
-    return AcceleratorState(**(known | fields))
+    return AcceleratorState(**{"name": "gpu 0", "device_id": BUS} | fields)
 
 
 OF_A_LAUNCH = ("hardware_slowdown", "power_capped", "device_declared_not_used", "clocks_differ")
@@ -264,11 +261,11 @@ def test_a_board_of_the_fleet_with_another_cap():
     worded(finding)
 
 
-def test_a_shared_board_and_marks_of_older_profiles():
-    marks = [reason("board_shared", processes=2), reason("board_throttled", share_pct=80.0, causes="heat")]
+def test_a_shared_board_and_notes_of_launches():
+    marks = [reason("device_shared", processes=2), reason("device_throttled", share_pct=80.0, causes="heat")]
     built = profile_on({}, [board()])
     for result in built.cells:
         for launch in result.launches:
-            launch.marks = marks
+            launch.notes = marks
     assert {finding.values["processes"] for finding in outcomes("device_shared", built)[0]} == {2}
     assert {finding.rank for finding in outcomes("device_throttled", built)[0]} == {80.0}

@@ -18,7 +18,7 @@ SOUND = {
     "block_ns": 11 * S,
     "tier": "device_counter",
     "updates": 400,
-    "error_share": 0.01,
+    "error_fraction": 0.01,
     "begin_ns": 5 * S,
     "steps": 500,
     "idle_before_w": 20.0,
@@ -178,7 +178,7 @@ def test_the_scope_of_a_package_is_more_than_a_member_with_some_of_its_cpus():
     assert findings("scope_larger_than_worker", entry())[1] == []
     built = b.profile(b.group("mlp train", b.member("torch", launch={"energy": [entry()]})))
     rule = [BY_NAME["scope_larger_than_worker"]]
-    cpus = built.identity.cpu.cores_logical
+    cpus = built.identity.integer("cpu.cores_logical")
     for launch in built.cells[0].launches:
         launch.threads.cpus[:] = [0]
     assert [finding.values["of_cpus"] for finding in audit([Audited("x", built)], rule).findings] == [cpus]

@@ -72,11 +72,8 @@ def test_each_framework_with_an_allocator_of_its_own_is_named():
 
 def test_a_variable_that_changed_no_threads_is_a_note_with_who_set_it():
     flags = {"XLA_FLAGS": "--xla_cpu_enable_fast_math=true"}
-    identity = b.identity()
-    software = b.msgspec.structs.replace(
-        identity.software, environment=flags, environment_set_by={"XLA_FLAGS": "container"}
-    )
-    identity = b.msgspec.structs.replace(identity, software=software)
+    facts = {"environment.XLA_FLAGS": flags["XLA_FLAGS"], "environment_set_by.XLA_FLAGS": "container"}
+    identity = b.identity(facts=facts)
     (finding,), _ = outcomes(cell("torch"), cell("jax", flags), identity=identity)
     assert (finding.severity, finding.values["set_by"]) == ("note", "container")
 

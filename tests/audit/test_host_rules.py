@@ -25,13 +25,11 @@ CALM = {
 def machine(counters=(), *, cpu=(), limit=None, before=(), after=()):
     member = b.member("torch", 2.0, counters=CALM | dict(counters))
     built = b.profile(b.group("mlp train", member), rounds=3, cycles=4)
-    nodes = {"siblings": [[0], [1]], "nodes": [[0, 1]]} | dict(cpu)
-    identity = built.identity
-    built.identity = replace(
-        identity, cpu=replace(identity.cpu, **nodes), container=replace(identity.container, cpu_limit=limit)
-    )
+    lists = {"core": ["0", "1"], "node": ["0-1"]} | dict(cpu)
+    cpus = {f"cpu.{kind}.{index}": text for kind, texts in lists.items() for index, text in enumerate(texts)}
+    built.identity = b.identity(facts=cpus | {"container.cpu_limit": limit})
     known = {"core_throttled": 5, "package_throttled": 5, "numa_misses": 5, "clock_synchronized": True}
-    states = [replace(built.state.before, **(known | dict(fields))) for fields in (before, after)]
+    states = [b.changed(built.state.before, known | dict(fields)) for fields in (before, after)]
     built.state = StateSpan(before=states[0], after=states[1])
     return built
 
@@ -47,10 +45,10 @@ PLANTS = [
     ("memory_pressure", "warning", {"counters": {"pressure.memory_some_ns": 0.1e6}}),
     ("cpu_pressure", "note", {"counters": {"pressure.cpu_some_ns": 1.6e6}}),
     ("quota_below_threads", "warning", {"limit": 1.5}),
-    ("numa_remote", "note", {"cpu": {"nodes": [[0], [1]]}}),
-    ("numa_remote", "warning", {"cpu": {"nodes": [[0, 1], [2, 3]]}, "after": {"numa_misses": 20_005}}),
-    ("smt_shared", "note", {"cpu": {"siblings": [[0, 1]]}}),  # two threads on one core
-    ("smt_shared", "note", {"cpu": {"siblings": [[0, 2], [1, 3]]}}),  # the other halves are others'
+    ("numa_remote", "note", {"cpu": {"node": ["0", "1"]}}),
+    ("numa_remote", "warning", {"cpu": {"node": ["0-1", "2-3"]}, "after": {"numa_misses": 20_005}}),
+    ("smt_shared", "note", {"cpu": {"core": ["0-1"]}}),  # two threads on one core
+    ("smt_shared", "note", {"cpu": {"core": ["0,2", "1,3"]}}),  # the other halves are others'
     ("cpu_throttled", "warning", {"after": {"core_throttled": 9}}),
     ("clock_not_synchronized", "note", {"before": {"clock_synchronized": False}}),
 ]
@@ -75,11 +73,15 @@ def test_what_an_older_profile_lacks_is_no_pass(rule):
 
 
 def test_what_nodes_borrow_in_a_long_run_is_a_rate():
-    nodes = {"nodes": [[0, 1], [2, 3]]}
+    nodes = {"node": ["0-1", "2-3"]}
 
     def after(seconds):
-        moment = {"raw_ns": seconds * 1_000_000_000, "numa_misses": 20_005}
-        return outcomes("numa_remote", machine(cpu=nodes, before={"raw_ns": 0}, after=moment))
+        built = machine(cpu=nodes, after={"numa_misses": 20_005})
+        ends = {"before": 0, "after": seconds * 1_000_000_000}
+        built.state = StateSpan(
+            **{end: replace(getattr(built.state, end), raw_ns=raw_ns) for end, raw_ns in ends.items()}
+        )
+        return outcomes("numa_remote", built)
 
     assert [finding.severity for finding in after(60)[0]] == ["warning"]
     assert after(3600) == ([], [])
@@ -88,7 +90,7 @@ def test_what_nodes_borrow_in_a_long_run_is_a_rate():
 def test_evidence_is_what_was_planted():
     (swapped,), _ = outcomes("swapped", machine({"machine.swapped_out_b": 1 << 14}))
     assert swapped.values["out_b"] / swapped.values["blocks_s"] == pytest.approx((1 << 14) / 0.002, rel=0.2)
-    (shared,), _ = outcomes("smt_shared", machine(cpu={"siblings": [[0, 2], [1, 3]]}))
+    (shared,), _ = outcomes("smt_shared", machine(cpu={"core": ["0,2", "1,3"]}))
     assert (shared.values["cores"], shared.values["others_cpus"]) == (2, 2)
     (heat,), _ = outcomes("cpu_throttled", machine(after={"core_throttled": 9}))
     assert heat.values == {"cores": 4, "packages": 0}

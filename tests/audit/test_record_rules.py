@@ -57,7 +57,7 @@ def measured_nothing(built):
 
 
 def lost_its_sampler(built):
-    launches(built)[0].marks.append(reason("sampler_failed", exit_code=-9, error=""))
+    launches(built)[0].notes.append(reason("sampler_failed", exit_code=-9, error=""))
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def reduced(name, profile):
         "piece": name,
         "created": profile.created,
         "kit": profile.kit.version,
-        "cpu": identity.cpu.model,
+        "cpu": identity.cpu_model,
         "hardware": identity.hardware_sha256[:12],
         "groups": groups,
     }

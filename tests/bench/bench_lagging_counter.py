@@ -96,9 +96,9 @@ def drawn(rng: np.random.Generator, kind: str, lag_s: float, lag_max_ns: int) ->
 def is_held(of: Drawn) -> bool:
     """Whether joules were given that are no further off than they say."""
     energy = of.energy
-    if energy.joules_j is None or not energy.window_ns or energy.error_share is None:
+    if energy.joules_j is None or not energy.window_ns or energy.error_fraction is None:
         return False
-    return abs(energy.joules_j / energy.window_ns * S / of.truth_w - 1) <= energy.error_share
+    return abs(energy.joules_j / energy.window_ns * S / of.truth_w - 1) <= energy.error_fraction
 
 
 def interval(hits: int, draws: int) -> tuple[float, float]:
@@ -122,7 +122,7 @@ def main() -> None:
             held = sum(map(is_held, given))
             low, high = interval(held, len(given))
             line = (f"{lag_s:g} s", kind if lag_s else "any", str(len(given)), str(held))
-            errors = [100 * (of.energy.error_share or 0.0) for of in given]
+            errors = [100 * (of.energy.error_fraction or 0.0) for of in given]
             shares = f"{100 * held / max(len(given), 1):.1f} %", f"{100 * low:.1f} to {100 * high:.1f} %"
             lines.append((*line, *(shares if given else "––"), f"±{np.median(errors):.1f} %" if given else "–"))
     printed(lines)

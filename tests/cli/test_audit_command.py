@@ -18,7 +18,6 @@ from kit.audit.finding import AUDIT_SCHEMA, Audit
 from kit.audit.rule import all_rules
 from kit.cli.app import app
 from kit.errors import KitError
-from kit.profile.identity import AcceleratorState
 from kit.profile.json_schema import json_schema
 from kit.profile.reason import reason
 from kit.report.sentences import FINDINGS
@@ -126,15 +125,12 @@ def shown_by(folder, built, *words):
 
 def test_like_findings_are_one_line_with_their_number_and_names(tmp_path):
     ids = [f"0000:0{place}:00.0" for place in range(8)]
-    unknown = dict.fromkeys(AcceleratorState.__struct_fields__[1:7]) | {"power_cap_default_w": 700.0}
-    boards = [
-        AcceleratorState(
-            **unknown | {"name": f"gpu {place}", "device_id": bus, "power_cap_w": 300.0 if place else 700.0}
-        )
-        for place, bus in enumerate(ids)
-    ]
+    boards = {}
+    for index, bus in enumerate(ids):
+        boards |= {f"gpu.{index}.power_cap_default_w": 700.0, f"gpu.{index}.power_cap_w": 300.0 if index else 700.0}
+        boards[f"gpu.{index}.device_id"] = bus
     built = b.profile(b.group("mlp train", b.member("torch", device="gpu", launch={"device_ids": ids})))
-    built.state = replace(built.state, before=replace(built.state.before, accelerators=boards))
+    built.state = replace(built.state, before=b.changed(built.state.before, boards))
     shown = shown_by(tmp_path, built, "--rule", "cap-below-default")
     assert "7 warnings" in shown and shown.count("cap-below-default") == 1
     assert "7 GPUs are affected, worst first: gpu 1, gpu 2, gpu 3, gpu 4, gpu 5, gpu 6, gpu 7" in shown

@@ -58,12 +58,12 @@ GOOD = ["time,power_w", *lines()]
 BAD = {
     "absent.csv": (None, "cannot be read"),
     "empty.csv": ([""], "empty"),
-    "no_csv.csv": (["\x00\x01\x02", "\x03"], "no column of time"),
+    "no_csv.csv": (["\x00\x01\x02", "\x03"], "begin it with time,power_w"),
     "naive.csv": ([line.replace("+00:00", "") for line in GOOD], "has no zone; write it as"),
     "unsorted.csv": ([GOOD[0], *GOOD[:0:-1]], "sort by time"),
-    "negative.csv": ([*GOOD[:9], GOOD[9].split(",")[0] + ",-4", *GOOD[10:]], "line 10: '-4' watts"),
+    "negative.csv": ([*GOOD[:9], GOOD[9].split(",")[0] + ",-4", *GOOD[10:]], "line 10: '-4' is not possible"),
     "tomorrow.csv": ([GOOD[0], *lines(shift_s=86_400)], "the run took 2026-01-01 00:00:00 to 2026-01-01 00:15:00 UTC"),
-    "far.csv": (["time,W", "9300000000,4", "9300000001,4"], "is too large for Unix seconds"),
+    "far.csv": (["time,power_w", "9300000000,4", "9300000001,4"], "is not a time in Unix seconds"),
 }
 
 
@@ -123,7 +123,7 @@ def test_the_audit_sees_the_meter_and_names_profiles_that_it_cannot_be_aligned_t
     document = json.loads(result.stdout)
     assert {(finding["profile"], finding["values"]["sensor"]) for finding in document["findings"]} == {("run", "meter")}
     (unread,) = [profile for profile in document["profiles"] if profile.get("error")]
-    assert (unread["label"], "schema 2.5" in unread["error"]) == ("old", True)
+    assert (unread["label"], "run's clock" in unread["error"]) == ("old", True)
 
 
 @pytest.mark.parametrize("verb", ["compare", "audit"])
@@ -137,5 +137,5 @@ def test_a_bad_file_is_one_line_that_says_what_is_wrong(folder, verb, file):
 
 def test_a_profile_without_utc_beside_its_clock_is_one_line(folder):
     error = kit(folder, "compare", "old.json", "--meter", "meter.csv").exception
-    assert "schema 2.5" in str(error)
+    assert "run's clock" in str(error)
     assert error.exit_code == 2

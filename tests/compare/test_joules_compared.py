@@ -20,13 +20,13 @@ from kit.runner.member import _with_idle
 from kit.sensors.samples import Samples, Series
 
 S = b.S
-BLOCK = {"window_ns": 10 * S, "block_ns": 10 * S, "tier": "device_counter", "error_share": 0.01, "steps": 100}
+BLOCK = {"window_ns": 10 * S, "block_ns": 10 * S, "tier": "device_counter", "error_fraction": 0.01, "steps": 100}
 
 
 def drawing(power_w, spread=0.0, seed=0, *, device="cpu", sensor="rapl.package-0", rounds=None, **more):
     """Change launches so that their device drew so much in a block of 10,000 samples."""
     rng = np.random.default_rng(seed)
-    idle = {"idle_before_w": 20.0, "idle_after_w": 22.0, "idle_error_share": 0.05}
+    idle = {"idle_before_w": 20.0, "idle_after_w": 22.0, "idle_error_fraction": 0.05}
 
     def change(launch):
         drawn_w = power_w * float(np.exp(rng.normal(0, spread)))
@@ -173,8 +173,8 @@ def test_net_is_gross_less_idle_with_what_both_may_be_off():
 
 def test_compiling_and_fits_have_their_own():
     def change(launch):
-        launch.energy = b.energy(600.0, samples=10_000, **BLOCK | {"of": "fit"})
-        launch.energy += b.energy(75.0, samples=0, **BLOCK | {"of": "compile", "window_ns": S, "block_ns": S})
+        launch.energy = b.energy(600.0, samples=10_000, **BLOCK | {"kind": "fit"})
+        launch.energy += b.energy(75.0, samples=0, **BLOCK | {"kind": "compile", "window_ns": S, "block_ns": S})
         launch.fit = Fit(epochs=3, updates=90, epoch_updates=50, reference_ns=[], test_ns=None)
 
     energy = row(compared(b.member("torch", 4.0, task="fit", change=change)), "torch").numbers.energy

@@ -35,7 +35,7 @@ def watts(second):
     return 100.0
 
 
-def profile(*, ppm=0.0, has_blocks=True, schema_2_5=True, begin=BEGIN, **more):
+def profile(*, ppm=0.0, has_blocks=True, has_clock=True, begin=BEGIN, **more):
     """Three rounds of a long block each, `ppm`: by how much the raw clock goes faster than UTC."""
 
     def raw(second):
@@ -56,7 +56,7 @@ def profile(*, ppm=0.0, has_blocks=True, schema_2_5=True, begin=BEGIN, **more):
     members = [b.member(name, 2.0, change=with_block(first_s)) for name, _, first_s in STEPS]
     built = b.profile(b.group("mlp train", *members), rounds=3, cycles=6, **more)
     taken = [(begin + timedelta(seconds=second)).isoformat(timespec="microseconds") for second in (0, RUN_S)]
-    anchors = [{"raw_ns": raw(second), "raw_width_ns": 200} if schema_2_5 else {} for second in (0, RUN_S)]
+    anchors = [{"raw_ns": raw(second), "raw_width_ns": 200} if has_clock else {} for second in (0, RUN_S)]
     before, after = (
         msgspec.structs.replace(built.state.before, taken=at, **anchor)
         for at, anchor in zip(taken, anchors, strict=True)
@@ -65,15 +65,15 @@ def profile(*, ppm=0.0, has_blocks=True, schema_2_5=True, begin=BEGIN, **more):
     return built
 
 
-def write_meter(path, spacing_s=1.0, *, zone=UTC, unit="W", left_out=(), shift_s=0.0):
+def write_meter(path, spacing_s=1.0, *, zone=UTC, column="power_w", left_out=(), shift_s=0.0):
     rows, joules = [], 0.0
     for number in range(int((RUN_S + 20) / spacing_s)):
         second = number * spacing_s - 10
         joules += watts(second - spacing_s / 2) * spacing_s
         if not any(begin <= second < end for begin, end in left_out):
             at = (BEGIN + timedelta(seconds=second + shift_s)).astimezone(zone)
-            rows.append(f"{at.isoformat()},{watts(second) if unit == 'W' else joules / 3600}")
-    path.write_text("\n".join([f"time,{unit}", *rows]) + "\n")
+            rows.append(f"{at.isoformat()},{watts(second) if column == 'power_w' else joules}")
+    path.write_text("\n".join([f"time,{column}", *rows]) + "\n")
     return path
 
 
@@ -89,20 +89,20 @@ def drawn(built):
     return powers, entries
 
 
-@pytest.mark.parametrize("unit", ["W", "Wh"])
+@pytest.mark.parametrize("column", ["power_w", "energy_j"])
 @pytest.mark.parametrize("ppm", [0.0, 80.0, -80.0])
 @pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=5, minutes=45))])
-def test_each_block_has_the_planted_joules_within_the_error_that_is_told(tmp_path, unit, ppm, zone):
-    meter = Meter(write_meter(tmp_path / "m.csv", unit=unit, zone=zone))
+def test_each_block_has_the_planted_joules_within_the_error_that_is_told(tmp_path, column, ppm, zone):
+    meter = Meter(write_meter(tmp_path / "m.csv", column=column, zone=zone))
     powers, entries = drawn(meter.added_to("run", profile(ppm=ppm)))
     assert len(entries) == 6
     for name, power_w, _ in STEPS:
-        assert powers[name] == [pytest.approx(power_w, rel=entries[0].error_share)] * 3
+        assert powers[name] == [pytest.approx(power_w, rel=entries[0].error_fraction)] * 3
     for entry in entries:
         assert entry.tier == "external_meter"
         # Half of the meter's spacing, and what a crystal's rate may have changed by; the rate itself is taken out.
         assert entry.align_error_ns / S == pytest.approx(0.5 + 2.5e-6 * RUN_S, abs=1e-4)
-        assert entry.error_share < 0.05 + (0.5 + 2.5e-6 * RUN_S) / (BLOCK_S - 2)
+        assert entry.error_fraction < 0.05 + (0.5 + 2.5e-6 * RUN_S) / (BLOCK_S - 2)
         assert entry.samples == SAMPLES
 
 
@@ -147,7 +147,7 @@ def test_a_million_readings_are_aligned_whatever_lies_around_the_run(tmp_path):
 @pytest.mark.parametrize(
     ("more", "shift_s", "says"),
     [
-        ({"schema_2_5": False}, 0, "run: --meter needs the UTC time at both ends of the run"),
+        ({"has_clock": False}, 0, "run: --meter needs the time of the run's clock"),
         (
             {},
             86_400,

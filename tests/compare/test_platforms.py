@@ -1,7 +1,6 @@
 import io
 import math
 
-import msgspec
 import profile_builder as b
 import pytest
 
@@ -22,12 +21,11 @@ TITLES = {"tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX"}
 
 def machine(model=None, kind="gpu", bus="0000:1b:00", memory_b=8 << 30):
     """A machine with two boards of a model; without one none."""
-    plain = msgspec.structs.replace(b.identity(), memory_b=memory_b)
     boards = [
         Accelerator(kind=kind, model=model, memory_b=80 << 30, driver="1", uuid_sha256=str(place), device_id=place)
         for place in (bus, "0000:af:00")
     ]
-    return hashed(msgspec.structs.replace(plain, accelerators=boards if model else []))
+    return hashed(b.identity(accelerators=boards if model else [], facts={"memory_b": memory_b}))
 
 
 def profile(
@@ -197,10 +195,7 @@ def test_another_software_is_another_side_and_never_averaged():
             **H100
             | {
                 "speed": speed,
-                "identity": msgspec.structs.replace(
-                    H100["identity"],
-                    software=msgspec.structs.replace(H100["identity"].software, packages={"torch": f"2.{n}"}),
-                ),
+                "identity": b.changed(H100["identity"], {"software.package.torch": f"2.{n}"}),
             },
         )
         for n, speed in ((4, 30.0), (6, 60.0))

@@ -19,7 +19,7 @@ OF_ENERGY = 1.32e-3 * 1e6 / 3.6e6 * PER_KWH  # 12 J in 10 s of a block of 11 s w
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("priced")
-    joules = {"energy": b.energy(12.0, error_share=0.02)}
+    joules = {"energy": b.energy(12.0, error_fraction=0.02)}
     torch, jax = b.member("torch", 2.0, sd=0.002, launch=joules), b.member("jax", 1.0, sd=0.002, launch=joules)
     b.write(made / "joules.json", b.profile(b.group("mlp train", torch, jax), drift=0.0))
     b.write(made / "none.json", b.profile(b.group("mlp train", b.member("torch", 2.0)), rounds=3))

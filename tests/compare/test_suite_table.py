@@ -35,7 +35,7 @@ def planted(launch):
 
 
 def fitted(backend="torch", device="cpu", **more):
-    launch = {"fit": fit(**more), "turns": "whole"}
+    launch = {"fit": fit(**more), "turns": "sequential"}
     return b.member(backend, 2.5, task="fit", feed="host", device=device, launch=launch, change=planted)
 
 

@@ -220,7 +220,7 @@ def test_a_later_program_of_a_process_says_that_it_began_warm():
 
 def test_one_sequential_round_does_not_unpair_the_others():
     def alone_once(launch):
-        launch.turns = "whole" if launch.round == 3 else "blocks"
+        launch.turns = "sequential" if launch.round == 3 else "blocks"
 
     members = (b.member(name, 4.0, change=alone_once) for name in ("torch", "jax"))
     profile = b.profile(b.group("g", *members))
@@ -251,13 +251,13 @@ def test_a_failed_launch_is_counted_with_its_reason_and_the_others_rounds_stand(
 
 
 def test_whole_turns_are_not_paired_by_cycle_and_said():
-    comparison = compared(b.profile(b.group("g", b.member("torch", 2.0), b.member("jax", 4.0)), turns="whole"))
+    comparison = compared(b.profile(b.group("g", b.member("torch", 2.0), b.member("jax", 4.0)), turns="sequential"))
     versus = next(row.versus for row in comparison.groups[0].rows if row.versus)
     assert versus.ratio == pytest.approx(2.0, rel=0.1)
     assert "sequential" in [note.what.code for note in comparison.notes]
 
 
-@pytest.mark.parametrize("paired", ["blocks", "whole"])
+@pytest.mark.parametrize("paired", ["blocks", "sequential"])
 def test_two_modes_are_named_with_both_ratios(paired):
     slow = b.member("torch", 4.0, slow=1.8, slow_rounds=[1, 3, 4, 6])
     members = b.member("jax", 4.0), slow, b.member("tensorflow", 8.0)
@@ -418,7 +418,7 @@ def fitting(backend, accuracies):
         confusion = [[right, 1000 - right], [0, 0]]
         launch.fit = Fit(epochs=1, updates=9, reference_ns=[2e6] * 13, test_ns=10**8, confusion=confusion)
 
-    return b.member(backend, 2.0, task="fit", feed="host", launch={"turns": "whole"}, change=score)
+    return b.member(backend, 2.0, task="fit", feed="host", launch={"turns": "sequential"}, change=score)
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,7 @@ def test_a_fits_whole_time_is_ranked_and_shown_as_it_is_judged():
     slow = {"slow": 4.0, "slow_rounds": (2,), "sd": 0.001, "noise": 0.001}
     score = fitting("tensorflow", [0.9] * 3).change
     members = [
-        b.member(name, ms, task="fit", feed="host", launch={"turns": "whole"}, change=score, **slow, **more)
+        b.member(name, ms, task="fit", feed="host", launch={"turns": "sequential"}, change=score, **slow, **more)
         for name, ms, more in (
             ("tensorflow", 2.0, {}),
             ("torch", 2.4, {"failed_rounds": {2: b.reason("out_of_memory", signal="SIGKILL")}}),

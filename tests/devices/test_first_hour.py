@@ -71,7 +71,7 @@ def launch(**fields):
 
 
 def energy(sensor, joules_j):
-    why = None if joules_j else reason("board_shared", processes=1)
+    why = None if joules_j else reason("device_shared", processes=1)
     window_ns = 10**10 if joules_j else None
     return Energy(
         sensor=sensor, joules_j=joules_j, window_ns=window_ns, samples=1, block_ns=10**10, device_id="x", reason=why
@@ -114,8 +114,7 @@ class OneBoard:
 
     boards = (
         AcceleratorState(
-            name="gpu 0", power_cap_w=700.0, power_cap_default_w=700.0, clock_limit_mhz=None, clock_mhz=None,
-            temperature_c=None, device_id="x",
+            name="gpu 0", power_cap_w=700.0, power_cap_default_w=700.0, device_id="x",
         ),
     )  # fmt: skip
 
@@ -137,7 +136,7 @@ class OneBoard:
 )
 def test_a_load_may_bring_a_board_to_its_cap_and_nothing_else_may_slow_it(causes, highest_w, status):
     slowed = launch(
-        marks=[reason("board_throttled", share_pct=80.0, causes=causes)],
+        notes=[reason("device_throttled", share_pct=80.0, causes=causes)],
         sensors={"nvml.0.power": SensorSummary(mean=150.0, max=highest_w, unit="W", samples=9)},
     )
     assert _throttled(OneBoard, "plain", slowed).status == status

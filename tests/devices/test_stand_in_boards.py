@@ -40,8 +40,8 @@ def test_a_board_that_is_capped_and_shared(with_gpu):
     for launch in launches:
         assert launch.gave_number
         assert launch.device_ids == ["0000:65:00.0"]
-        assert codes(launch.marks) == {"power_capped", "board_shared", "board_throttled"}
-        assert {energy.reason.code for energy in launch.energy} == {"board_shared"}
+        assert codes(launch.notes) == {"power_capped", "device_shared", "device_throttled"}
+        assert {energy.reason.code for energy in launch.energy} == {"device_shared"}
         assert min(launch.blocks.counters["device.other_processes"]) >= 1, "the cells' own are not among the three"
         assert {name.split(".")[1] for name in launch.sensors if name.startswith("nvml")} == {"0"}
     assert "3 other processes used its device" in with_gpu.kit("compare", "run.json", "--wide").stdout
@@ -54,22 +54,22 @@ def test_joules_are_those_of_the_planted_curve_of_the_boards_own(with_gpu):
     done, launches = with_gpu(options=["--energy", "2.3"], NVML_BOARDS="2", **planted)
     assert done.returncode == 0, done.stderr
     # Rounds that are measured again, as other tests took the CPUs, have no long block.
-    launches = [launch for launch in launches if any(energy.of == "steady" for energy in launch.energy)]
+    launches = [launch for launch in launches if any(energy.kind == "steady" for energy in launch.energy)]
     assert launches
     for launch in launches:
-        of_block = {energy.sensor: energy for energy in launch.energy if energy.of == "steady"}
+        of_block = {energy.sensor: energy for energy in launch.energy if energy.kind == "steady"}
         assert of_block.keys() == {"nvml.0.energy", "nvml.0.power"}
         for energy in of_block.values():
             watts = energy.joules_j / energy.window_ns * 1e9
             # What a block cuts off a swing, beside what it may be off.
-            assert watts == pytest.approx(300, rel=energy.error_share + 0.1), energy
+            assert watts == pytest.approx(300, rel=energy.error_fraction + 0.1), energy
             assert 2.3e9 <= energy.block_ns < 5e9
             assert energy.begin_ns > launch.blocks.begin_ns[-1]
             assert_idle(energy, energy.idle_before_w, 300, rel=0.25)
             assert (energy.idle_processes, energy.steps * 4 <= energy.samples <= energy.steps * 8) == (0, True)
         assert of_block["nvml.0.power"].power_max_w == pytest.approx(420, rel=0.1)
         assert of_block["nvml.0.energy"].tier == "device_counter"
-        (counter,) = [e for e in launch.energy if (e.of, e.sensor) == ("compile", "nvml.0.energy")]
+        (counter,) = [e for e in launch.energy if (e.kind, e.sensor) == ("compile", "nvml.0.energy")]
         assert counter.reason.code in ("too_few_updates", "energy_block_too_short"), "as long as it took"
     table = with_gpu.kit("compare", "run.json", "--wide").stdout
     assert "by device counter (nvml.0.energy)" in " ".join(table.split())
@@ -109,7 +109,7 @@ def test_a_library_that_loses_its_boards_in_mid_run_costs_what_it_told(with_gpu)
 def test_a_network_that_no_share_of_the_board_is_enough_for_is_measured_with_all_of_it(with_gpu):
     done, launches = with_gpu(options=["--no-energy"], PLAIN_NEEDS_SHARE="0.8")
     assert done.returncode == 0, done.stderr
-    assert {launch.device_memory_share for launch in launches} == {0.9}
+    assert {launch.device_memory_fraction for launch in launches} == {0.9}
     assert codes(launch.turns_reason for launch in launches) == {"lack_of_device_memory"}
     done, launches = with_gpu(options=["--no-energy"], PLAIN_NEEDS_SHARE="0.95")
     assert done.returncode == 3

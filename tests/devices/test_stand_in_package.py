@@ -36,16 +36,16 @@ def run_on(tmp_path):
 
 def steady(launches):
     """The long blocks: rounds that are measured again, as other tests disturbed them, have none."""
-    return [energy for launch in launches for energy in launch.energy if energy.of == "steady"]
+    return [energy for launch in launches for energy in launch.energy if energy.kind == "steady"]
 
 
 def test_joules_of_a_package_and_of_idle_are_the_planted_ones(run_on):
     shown, launches = run_on(lambda t: 65 * t)
     assert steady(launches)
     for energy in steady(launches):
-        assert energy.joules_j / energy.window_ns * 1e9 == pytest.approx(65, rel=energy.error_share)
+        assert energy.joules_j / energy.window_ns * 1e9 == pytest.approx(65, rel=energy.error_fraction)
         for watts in (energy.idle_before_w, energy.idle_after_w):
-            assert_idle(energy, watts, 65, rel=energy.idle_error_share)
+            assert_idle(energy, watts, 65, rel=energy.idle_error_fraction)
         # Steps of some microseconds end no block early.
         assert energy.block_ns >= 1e9 and energy.samples == energy.steps * (energy.samples // energy.steps)
     # On a processor with a model in place of a counter it says so.

@@ -21,7 +21,7 @@ def test_a_profile_of_three_frameworks_is_written_by_a_user_that_the_image_does_
     profile = read_profile(path)
     assert {cell.cell.backend for cell in profile.cells} == {"tensorflow", "torch", "jax"}
     assert all(cell.launches and not any(launch.failure for launch in cell.launches) for cell in profile.cells)
-    assert profile.identity.container.image == f"steadykit:cpu-{__version__}"
+    assert profile.identity.text("container.image") == f"steadykit:cpu-{__version__}"
 
 
 @pytest.mark.parametrize(

@@ -131,10 +131,10 @@ def test_a_terminated_run_is_finished_by_resume_and_its_service_ends(launch, loa
     assert "kit launch cpu --engine podman" in stderr
     outcome(launch("--cpuset", str(cpu), "--resume", "--out", "run.json", "--budget", "1"))
     profile = read_profile(folder / "run.json")
-    container, launches = profile.identity.container, profile.cells[0].launches
+    identity, launches = profile.identity, profile.cells[0].launches
     assert len({launch.round for launch in launches}) > 1
     assert {tuple(launch.threads.cpus) for launch in launches} == {(cpu,)}
-    assert (container.engine, container.image_digest) == ("podman", loaded)
+    assert (identity.text("container.engine"), identity.text("container.image_digest")) == ("podman", loaded)
     assert (folder / "run.json").stat().st_uid == user
     lines = subprocess.run(["ps", "-u", str(user), "-o", "args="], capture_output=True, text=True, check=False).stdout
     assert "steadykit-" not in "".join(line for line in lines.splitlines() if "system service" in line)

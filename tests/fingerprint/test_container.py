@@ -15,7 +15,7 @@ from kit.fingerprint.container import container
     ],
 )
 def test_engine(tmp_path, files, environment, engine):
-    assert container(plant(tmp_path, files), environment).engine == engine
+    assert container(plant(tmp_path, files), environment).text("container.engine") == engine
 
 
 @pytest.mark.parametrize(
@@ -30,5 +30,5 @@ def test_limits_are_the_containers_own_and_never_the_hosts_memory(tmp_path, cpu,
         "sys/fs/cgroup/memory.max": f"{memory}\n",
     }
     inside = container(plant(tmp_path, files), {"KIT_IMAGE": "steadykit:cpu"})
-    assert (inside.cpu_limit, inside.memory_limit_b) == limits
-    assert inside.image == "steadykit:cpu"
+    assert (inside.number("container.cpu_limit"), inside.number("container.memory_limit_b")) == limits
+    assert inside.text("container.image") == "steadykit:cpu"

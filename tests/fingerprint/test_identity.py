@@ -3,6 +3,7 @@ import platform
 import re
 
 import msgspec
+import profile_builder as b
 import psutil
 import pytest
 from planted_files import plant
@@ -10,6 +11,8 @@ from planted_files import plant
 from kit.fingerprint import processor as processor_module
 from kit.fingerprint.identity import hashed, identity
 from kit.fingerprint.processor import cache_sizes, hypervisor, processor
+from kit.profile.facts import UNKNOWN, fact_of
+from kit.profile.identity import Identity
 
 
 @pytest.fixture(scope="module")
@@ -18,33 +21,38 @@ def here():
 
 
 def test_this_machine_null_exactly_where_there_is_a_reason(here):
-    assert (here.cpu.architecture, here.cpu.cores_logical) == (platform.machine(), psutil.cpu_count())
-    assert here.memory_b == psutil.virtual_memory().total
-    assert (here.software.kernel, here.software.python.split()[-1]) == (platform.release(), platform.python_version())
-    for field in ("vendor", "cores_physical", "flags_sha256", "microcode"):
-        assert (getattr(here.cpu, field) is None) == (f"cpu.{field}" in here.reasons)
-    assert (here.hypervisor is None) == ("hypervisor" in here.reasons)
-    assert bool(here.accelerators) or here.reasons["accelerators.gpu"]
+    facts = here.facts
+    assert (facts["cpu.architecture"], facts["cpu.cores_logical"]) == (platform.machine(), psutil.cpu_count())
+    assert facts["memory_b"] == psutil.virtual_memory().total
+    assert (facts["kernel"], facts["python"].split()[-1]) == (platform.release(), platform.python_version())
+    unknown = {name for name, value in facts.items() if value is None and not name.startswith("container.")}
+    assert unknown == here.reasons.keys() & facts.keys()
+    assert here.accelerators() or here.reasons["gpu"]
+    assert all(fact_of(name) is not UNKNOWN for name in facts)
 
 
 def test_host_is_told_apart_and_not_named(here, monkeypatch):
     monkeypatch.setattr(platform, "node", lambda: "a-host-of-that-name")
     there = identity()
     assert "a-host-of-that-name" not in msgspec.json.encode(there).decode()
-    assert re.fullmatch("[0-9a-f]{64}", there.hostname_sha256)
-    assert there.hostname_sha256 != here.hostname_sha256
+    assert re.fullmatch("[0-9a-f]{64}", there.facts["hostname_sha256"])
+    assert there.facts["hostname_sha256"] != here.facts["hostname_sha256"]
     assert there.hardware_sha256 == here.hardware_sha256
 
 
-def test_hashes_are_stable_and_cover_what_they_say(here):
-    replace = msgspec.structs.replace
-    cpu = replace(here.cpu, microcode="0xnew", flags_sha256="0" * 64)
-    variables = replace(here.software, environment={"XLA_FLAGS": "--xla_cpu_enable_fast_math=true"})
+def test_hashes_are_stable_and_an_update_of_software_leaves_the_hardware_alone(here):
     assert hashed(here) == here == identity()
-    assert hashed(replace(here, memory_b=here.memory_b + (1 << 30))).hardware_sha256 != here.hardware_sha256
-    for changed in ({"cpu": cpu}, {"software": replace(here.software, kernel="other")}, {"software": variables}):
-        other = hashed(replace(here, **changed))
-        assert other.hardware_sha256 == here.hardware_sha256
+    more = b.changed(here, {"memory_b": here.facts["memory_b"] + (1 << 30)})
+    assert hashed(more).hardware_sha256 != here.hardware_sha256
+    here = hashed(b.changed(here, {"gpu.0.model": "H100", "gpu.0.driver": "1"}))
+    updates = {
+        "cpu.microcode": "0xnew", "cpu.flags": "avx2", "kernel": "other", "libc": "other", "os": "other",
+        "python": "other", "software.package.torch": "99", "gpu.0.driver": "other", "container.engine": "other",
+        "environment.XLA_FLAGS": "--xla_cpu_enable_fast_math=true",
+    }  # fmt: skip
+    for name, value in updates.items():
+        other = hashed(b.changed(here, {name: value}))
+        assert other.hardware_sha256 == here.hardware_sha256, name
         assert other.sha256 != here.sha256
 
 
@@ -55,29 +63,31 @@ def test_processor_from_proc_alone(tmp_path, monkeypatch):
         "vendor_id\t: GenuineIntel\nmodel name\t: Xeon\nflags\t\t: sse fpu\nmicrocode\t: 0x1\n\nprocessor: 1\n"
     )
     reasons = {}
-    cpu = processor(reasons, cpuinfo, tmp_path)
-    assert (cpu.model, cpu.vendor, cpu.microcode, cpu.caches) == ("Xeon", "GenuineIntel", "0x1", {})
-    assert "cpu.caches" in reasons
+    facts = processor(reasons, cpuinfo, tmp_path)
+    assert [facts[f"cpu.{name}"] for name in ("model", "vendor", "microcode", "flags")] == [
+        "Xeon", "GenuineIntel", "0x1", "fpu sse",
+    ]  # fmt: skip
+    assert reasons.keys() == {"cpu.cache", "cpu.core", "cpu.node"}
     cpuinfo.write_text("flags\t\t: fpu sse\n")
-    assert processor(reasons, cpuinfo, tmp_path).flags_sha256 == cpu.flags_sha256
+    assert processor(reasons, cpuinfo, tmp_path)["cpu.flags"] == facts["cpu.flags"]
     assert "cpu.vendor" in reasons
 
 
 def test_where_the_kernel_gives_numbers_py_cpuinfo_names_the_processor(tmp_path, monkeypatch):
     monkeypatch.setattr(processor_module, "asked_cpuinfo", lambda: {"brand_raw": "Neoverse-N1"})
     (tmp_path / "cpuinfo").write_text("CPU implementer\t: 0x41\nFeatures\t: fp asimd\n")
-    cpu = processor({}, tmp_path / "cpuinfo", tmp_path)
-    assert (cpu.model, cpu.vendor) == ("Neoverse-N1", "0x41")
+    facts = processor({}, tmp_path / "cpuinfo", tmp_path)
+    assert (facts["cpu.model"], facts["cpu.vendor"]) == ("Neoverse-N1", "0x41")
 
 
 def test_cpus_that_share_a_core_and_those_of_each_node(tmp_path):
     folders = {f"cpu/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 2},{cpu % 2 + 2}\n" for cpu in range(4)}
     nodes = {"node/node0/cpulist": "0-1\n", "node/node1/cpulist": "2-3\n", "node/node2/cpulist": "\n"}
     plant(tmp_path, {"cpuinfo": "model name : X\nvendor_id : Y\n", **folders, **nodes})
-    cpu = processor({}, tmp_path / "cpuinfo", tmp_path / "cpu")
+    machine = Identity(facts=processor({}, tmp_path / "cpuinfo", tmp_path / "cpu"))
     usable = os.sched_getaffinity(0)
-    assert cpu.siblings == [core for core in ([0, 2], [1, 3]) if usable & {*core}]
-    assert cpu.nodes == [[0, 1], [2, 3]]
+    assert machine.cpu_sets("cpu.core.") == [core for core in ([0, 2], [1, 3]) if usable & {*core}]
+    assert machine.cpu_sets("cpu.node.") == [[0, 1], [2, 3]]
 
 
 def test_cache_sizes(tmp_path):

@@ -21,18 +21,18 @@ def other_python(tmp_path, versions):
 
 def test_disagreeing_interpreters_show_both_versions_of_what_was_asked_for(tmp_path):
     python = other_python(tmp_path, {"numpy": "0.0.1", "framework": "9.9.9"})
-    packages = software({}, [python], packages=["framework", "no-such-distribution"]).packages
-    assert packages["numpy"] == f"0.0.1 / {numpy.__version__}"
-    assert packages["framework"] == "9.9.9"
-    assert "no-such-distribution" not in packages
-    assert "framework" not in software({}, [python]).packages
+    facts = software({}, [python], packages=["framework", "no-such-distribution"])
+    assert facts["software.package.numpy"] == f"0.0.1 / {numpy.__version__}"
+    assert facts["software.package.framework"] == "9.9.9"
+    assert "software.package.no-such-distribution" not in facts
+    assert "software.package.framework" not in software({}, [python])
 
 
 def test_an_interpreter_that_cannot_be_asked_is_a_reason():
     reasons = {}
     here = software(reasons, ["/nowhere/python"])
-    assert "numpy" in here.packages
-    assert reasons["software.packages /nowhere/python"].code == "interpreter_not_asked"
+    assert "software.package.numpy" in here
+    assert reasons["software.package /nowhere/python"].code == "interpreter_not_asked"
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_an_interpreter_that_cannot_be_asked_is_a_reason():
 )  # fmt: skip
 def test_what_changes_numbers_is_recorded(name, monkeypatch):
     monkeypatch.setenv(name, "planted")
-    assert software({}, prefixes=["TF_"]).environment[name] == "planted"
+    assert software({}, prefixes=["TF_"])[f"environment.{name}"] == "planted"
 
 
 @pytest.mark.parametrize(

@@ -6,22 +6,22 @@ import pytest
 from planted_files import plant
 
 from kit.fingerprint.machine_state import state
+from kit.profile.facts import UNKNOWN, fact_of
 from kit.sensors.protocol import now_ns
 
-SHOWN_BY_FILES = ("load_1min", "governor", "turbo", "frequency_mhz", "steal_ns", "cgroup_throttled_ns")
+SHOWN_BY_FILES = ("load_1min", "cpu.governor", "cpu.turbo", "cpu.frequency_mhz", "steal_ns", "cgroup_throttled_ns")
 
 
 @pytest.mark.parametrize("place", ["here", "nowhere"])
 def test_a_field_is_null_exactly_where_there_is_a_reason(tmp_path, place):
     look = state() if place == "here" else state(tmp_path)
-    for field in look.__struct_fields__:
-        if field not in ("taken", "reasons"):
-            assert (getattr(look, field) is None) == (field in look.reasons), field
+    assert {name for name, value in look.facts.items() if value is None} == look.reasons.keys()
+    assert all(fact_of(name) is not UNKNOWN for name in look.facts)
     if place == "nowhere":
         assert set(SHOWN_BY_FILES) <= set(look.reasons)
     else:
         assert datetime.fromisoformat(look.taken).utcoffset().total_seconds() == 0
-        assert 0 < look.memory_available_b <= psutil.virtual_memory().total
+        assert 0 < look.facts["memory_available_b"] <= psutil.virtual_memory().total
 
 
 def test_the_moment_is_told_on_both_clocks():
@@ -58,9 +58,10 @@ def test_planted_machine(tmp_path):
         },
     )
     look = state(tmp_path)
-    assert (look.load_1min, look.context_switches, look.memory_available_b) == (1.25, 4711, 2 << 20)
-    assert look.steal_ns == 50 * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-    assert look.pressure_cpu_some_ns == 77_000
-    assert (look.core_throttled, look.package_throttled, look.numa_misses) == (7, 1, 11)
-    assert (look.cgroup_throttled, look.cgroup_throttled_ns) == (4, 5_000)
-    assert (look.governor, look.frequency_mhz, look.turbo) == ("powersave", 2400.0, False)
+    planted = {
+        "load_1min": 1.25, "context_switches": 4711, "memory_available_b": 2 << 20, "pressure_cpu_some_ns": 77_000,
+        "steal_ns": 50 * 1_000_000_000 // os.sysconf("SC_CLK_TCK"), "core_throttled": 7, "package_throttled": 1,
+        "numa_misses": 11, "cgroup_throttled": 4, "cgroup_throttled_ns": 5_000, "cpu.governor": "powersave",
+        "cpu.frequency_mhz": 2400.0, "cpu.turbo": False,
+    }  # fmt: skip
+    assert look.facts.items() >= planted.items()

@@ -40,7 +40,7 @@ class Terminal(io.TextIOWrapper):
 
 def output_path(name: str) -> Path:
     """Return the file of a case; its ending is that of the format."""
-    given = re.search(r"--format (\w+)|--(json|steps)", CASES[name])
+    given = re.search(r"--format (\w+)|--(json)", CASES[name])
     ending = "txt" if given is None else ENDINGS[given[1] or "json"]
     return OUTPUTS / f"{name}.{ending}"
 

@@ -14,7 +14,7 @@ from profile_builder import energy, group, identity, member, profile
 
 from kit.environment import NO_ALL_REDUCE
 from kit.profile.cell import Variant
-from kit.profile.identity import Accelerator, AcceleratorState
+from kit.profile.identity import Accelerator, AcceleratorState, device_facts
 from kit.profile.launch import Failure, Fit, Parity, Phase, Threads
 from kit.profile.program import ProgramSource
 from kit.profile.reason import reason
@@ -34,9 +34,9 @@ LOSSES = Parity(losses=[9.0 / (1 + step) for step in range(20)], weights_sha256=
 OTHER_DATA = b.DataUsed(name="mnist", sha256="f" * 64, pool_batches=16)
 ONE_THREAD = Threads(requested=1, reported=1, reason=None, cpus=[0], used=1)
 # A long block of 10 s with 10,000 samples.
-BLOCK = {"window_ns": 10 * b.S, "block_ns": 10 * b.S, "error_share": 0.01, "steps": 100, "updates": 400}
+BLOCK = {"window_ns": 10 * b.S, "block_ns": 10 * b.S, "error_fraction": 0.01, "steps": 100, "updates": 400}
 BLOCK |= {"tier": "device_counter", "begin_ns": 5 * b.S}
-BLOCK |= {"idle_before_w": 20.0, "idle_after_w": 22.0, "idle_error_share": 0.05}
+BLOCK |= {"idle_before_w": 20.0, "idle_after_w": 22.0, "idle_error_fraction": 0.05}
 # An external meter: watts of each member in its blocks, and when the first of them begins.
 METER_BEGIN, METER_S, METER_BLOCK_S = datetime(2026, 3, 29, 0, 30, tzinfo=UTC), 1000, 60
 METERED = {"torch": (300.0, 100), "jax": (180.0, 400)}
@@ -108,7 +108,7 @@ def _cells() -> dict[str, Profile]:
             rounds=2,
             cycles=2,
         ),
-        "whole": profile(group("g", member("torch", 2.0), member("jax", 4.0)), turns="whole"),
+        "whole": profile(group("g", member("torch", 2.0), member("jax", 4.0)), turns="sequential"),
         # With this seed an interval leaves out 1, and its adjusted p is above 0.05.
         "close": profile(
             group("g", member("tensorflow", 4.0), member("torch", 4.12, sd=0.03), member("jax", 4.0, sd=0.05)), seed=5
@@ -193,7 +193,7 @@ def _fitting(backend: str, accuracies: list[float] | None, **more) -> b.Member:
             right = round(1000 * accuracies[launch.round])
             launch.fit = Fit(**fields, confusion=[[right, 1000 - right], [50, 950]])
 
-    return member(backend, 2.0, task="fit", feed="host", launch={"turns": "whole"}, change=change, **more)
+    return member(backend, 2.0, task="fit", feed="host", launch={"turns": "sequential"}, change=change, **more)
 
 
 def _operations() -> list[b.GroupPlan]:
@@ -233,11 +233,13 @@ def _before_and_after() -> dict[str, Profile]:
     made["both"] = profile(both, rounds=3, cycles=3, id="both", created="2026-11-26T18:00:00+00:00", suite="own")
     odd = (("overlap", "2026-11-26T10:02:00Z", "fma", 0), ("elsewhere", b.CREATED, "amx", 60))
     for name, created, flag, steal_s in odd:
-        plain = identity(**({"hostname_sha256": "e" * 64} if name == "elsewhere" else {}))
-        machine = replace(plain, cpu=replace(plain.cpu, flags=["avx2", flag]))
+        host = {"hostname_sha256": "e" * 64} if name == "elsewhere" else {}
+        machine = identity(**host, facts={"cpu.flags": f"avx2 {flag}"})
         made[name] = _run(name, 2.1, 31 + steal_s, created, identity=machine)
         before, after = made[name].state.before, made[name].state.after
-        made[name].state = StateSpan(before=replace(before, steal_ns=0), after=replace(after, steal_ns=steal_s * b.S))
+        made[name].state = StateSpan(
+            before=b.changed(before, {"steal_ns": 0}), after=b.changed(after, {"steal_ns": steal_s * b.S})
+        )
     made["undated"] = _run("undated", 2.1, 33, b.CREATED)
     made["undated"].created = "spring"
     return made
@@ -267,9 +269,8 @@ def _platforms() -> dict[str, Profile]:
     def platform(name, device, speed, machine, backends=tuple(BACKENDS), **more):
         members = [member(of, BACKENDS[of] / speed, device=device, sd=0.003, **more) for of in backends]
         built = profile(group(f"mlp/*/{device}/train", *members), id=name, identity=machine, rounds=4)
-        unknown = dict.fromkeys(AcceleratorState.__struct_fields__) | {"name": f"{device} 0", "device_id": BUS}
-        boards = [AcceleratorState(**unknown)] if device == "gpu" else []
-        built.state = StateSpan(before=replace(built.state.before, accelerators=boards), after=None)
+        known = {"gpu.0.device_id": BUS} if device == "gpu" else {}
+        built.state = StateSpan(before=b.changed(built.state.before, known), after=None)
         built.created = f"2026-11-0{name[-1] if name[-1].isdigit() else 9}T00:00:00+00:00"
         return built
 
@@ -304,8 +305,8 @@ def _joules() -> dict[str, Profile]:
     """Return profiles with energy: with intervals, of one round, of unlike tiers, refused, of a fit, by a meter."""
 
     def of_fit(launch):
-        launch.energy = energy(600.0, **BLOCK | {"of": "fit"})
-        launch.energy += energy(75.0, samples=0, **BLOCK | {"of": "compile", "window_ns": b.S, "block_ns": b.S})
+        launch.energy = energy(600.0, **BLOCK | {"kind": "fit"})
+        launch.energy += energy(75.0, samples=0, **BLOCK | {"kind": "compile", "window_ns": b.S, "block_ns": b.S})
         launch.fit = Fit(epochs=3, updates=90, epoch_updates=50, reference_ns=[], test_ns=None)
 
     def with_package(launch):
@@ -349,18 +350,18 @@ def _joules() -> dict[str, Profile]:
 
 
 def _write_meters(folder: Path) -> None:
-    """Write watts with commas, the same as watt-hours with semicolons, and a file with an impossible reading."""
-    watts_lines, energy_lines, drawn_ws = ["time,W"], ["unix time ms;energy Wh"], 0.0
+    """Write watts, the same as joules that add up, and a file with an impossible reading."""
+    watts_lines, energy_lines, drawn_j = ["time,power_w"], ["time,energy_j"], 0.0
     for second in range(-10, METER_S + 10):
         watts, at = 100.0, METER_BEGIN + timedelta(seconds=second)
         for power_w, first_s in METERED.values():
             if any(0 <= second - first_s - 100 * number < METER_BLOCK_S for number in range(3)):
                 watts = round(power_w * (1 + 0.002 * math.sin(40 * second)), 3)
-        drawn_ws += watts
+        drawn_j += watts
         watts_lines.append(f"{at.isoformat()},{watts}")
-        energy_lines.append(f"{1000 * at.timestamp():.0f};{drawn_ws / 3600:.4f}".replace(".", ","))
+        energy_lines.append(f"{at.timestamp():.3f},{drawn_j:.3f}")
     bad = [*watts_lines[:5], "2026-03-29T00:31:00Z,-3"]
-    for name, lines in (("meter", watts_lines), ("meter-wh", energy_lines), ("meter-bad", bad)):
+    for name, lines in (("meter", watts_lines), ("meter-joules", energy_lines), ("meter-bad", bad)):
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -395,7 +396,7 @@ def _audited() -> dict[str, Profile]:
     idle = gauges | {"nvml.0.frequency": (1100.0, 1200.0, "MHz"), "nvml.0.utilization": (0.0, 0.0, "%")}
     about = {"scope": "GPU 0 board", "source": "NVML", "status": "measured", "sampled": True, "device_id": BUS}
     reports = [SensorReport(name=name, quantity="", unit=unit, **about) for name, (_, _, unit) in gauges.items()]
-    marks = [reason("board_shared", processes=2), reason("board_throttled", share_pct=80.0, causes="heat")]
+    notes = [reason("device_shared", processes=2), reason("device_throttled", share_pct=80.0, causes="heat")]
     device = {"device": "gpu", "precision": "default"}
 
     def warming(launch):
@@ -404,7 +405,7 @@ def _audited() -> dict[str, Profile]:
         launch.energy += energy(3300.0, sensor="nvml.0.power", **power)
 
     def boards(cap_w):
-        torch = {"sensors": b.sampled(**gauges), "marks": marks, "settings": {"float32_matmul_precision": "highest"}}
+        torch = {"sensors": b.sampled(**gauges), "notes": notes, "settings": {"float32_matmul_precision": "highest"}}
         jax = {"sensors": b.sampled(**idle), "settings": {"jax_default_matmul_precision": "None"}}
         members = [
             member("torch", launch=torch | {"device_ids": [BUS]}, change=warming, **device),
@@ -414,11 +415,11 @@ def _audited() -> dict[str, Profile]:
             group("g", *members), rounds=4, sensors=reports, identity=_machine("NVIDIA H100"), id=f"{cap_w}"
         )
         board = AcceleratorState(
-            name="gpu 0", device_id=BUS, power_cap_w=cap_w, power_cap_default_w=700.0, clock_limit_mhz=None,
-            clock_mhz=None, temperature_c=50.0, clock_max_mhz=1980.0, pcie_width=8, pcie_width_max=16,
+            name="gpu 0", device_id=BUS, power_cap_w=cap_w, power_cap_default_w=700.0,
+            temperature_c=50.0, clock_max_mhz=1980.0, pcie_width=8, pcie_width_max=16,
             ecc_uncorrected=3, remapped_rows=2, remap_failed=True, remap_pending=False, mig=True,
         )  # fmt: skip
-        built.state = StateSpan(before=replace(built.state.before, accelerators=[board]), after=None)
+        built.state = StateSpan(before=b.changed(built.state.before, device_facts([board])), after=None)
         return built
 
     counters = {
@@ -439,11 +440,11 @@ def _audited() -> dict[str, Profile]:
         rounds=4,
         variants=[Variant(name="omp1", env={"OMP_NUM_THREADS": "1"})],
     )
-    cpu = replace(host.identity.cpu, siblings=[[0, 1]], nodes=[[0, 1], [2, 3]])
-    host.identity = replace(host.identity, cpu=cpu, container=replace(host.identity.container, cpu_limit=1.5))
+    cpus = {"cpu.core.0": "0-1", "cpu.node.0": "0-1", "cpu.node.1": "2-3", "container.cpu_limit": 1.5}
+    host.identity = b.changed(host.identity, cpus)
     known = {"core_throttled": 5, "package_throttled": 5, "numa_misses": 5, "clock_synchronized": False}
-    after = replace(host.state.before, **known | {"core_throttled": 9, "numa_misses": 20_005})
-    host.state = StateSpan(before=replace(host.state.before, **known), after=after)
+    after = b.changed(host.state.before, known | {"core_throttled": 9, "numa_misses": 20_005})
+    host.state = StateSpan(before=b.changed(host.state.before, known), after=after)
 
     record = profile(group("mlp train", *(member(backend) for backend in BACKENDS)), rounds=4)
     first, second, third = (result.launches for result in record.cells)
@@ -451,7 +452,7 @@ def _audited() -> dict[str, Profile]:
     for launch in second:
         launch.failure = Failure(phase="build", reason=reason("out_of_device_memory", type="E", message="m"))
     third[0].parity = replace(third[0].parity, losses=[2.31 / (1 + step) for step in range(20)])
-    third[0].marks.append(reason("sampler_failed", exit_code=-9, error=""))
+    third[0].notes.append(reason("sampler_failed", exit_code=-9, error=""))
     third[1].recompiles = b.Compilations(count=2, graph_breaks=3)
     bare = profile(group("mlp train", member("torch", change=lambda launch: launch.blocks.counters.clear())))
     return {"gpu-bad": boards(400.0), "gpu-capped": boards(300.0), "host-bad": host, "record-bad": record, "bare": bare}

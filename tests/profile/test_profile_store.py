@@ -115,9 +115,9 @@ def test_an_edited_number_is_found_and_white_space_and_the_order_of_keys_do_not_
 @pytest.mark.parametrize(
     ("schema", "says"),
     [
-        ("steadykit.profile/3.0", "schema steadykit.profile/3.0, newer"),
-        ("steadykit.profile/1.1", "schema steadykit.profile/1.1, older"),
-        *((name, "not of schema") for name in ("another.profile/2.0", "steadykit.profile/2", None, 2.0)),
+        ("steadykit.profile/4.0", "schema steadykit.profile/4.0, newer"),
+        ("steadykit.profile/2.7", "older than steadykit.profile/3.x of this kit; read it with kit 0.2.0"),
+        *((name, "not of schema") for name in ("another.profile/3.0", "steadykit.profile/3", None, 3.0)),
     ],
 )
 def test_another_schema_is_refused_by_name(written, schema, says):
@@ -126,11 +126,11 @@ def test_another_schema_is_refused_by_name(written, schema, says):
 
 def test_a_newer_minor_with_fields_and_codes_that_we_do_not_know_is_read(written):
     def change(plain):
-        plain.update(schema="steadykit.profile/2.9", novelty={"a": 1})
-        plain["cells"][0]["launches"][0]["marks"] = [{"code": "from_the_future", "values": {"x": 1}, "more": []}]
+        plain.update(schema="steadykit.profile/3.9", novelty={"a": 1})
+        plain["cells"][0]["launches"][0]["notes"] = [{"code": "from_the_future", "values": {"x": 1}, "more": []}]
 
     read = read_profile(edited(written, change, sealed=True))
-    assert read.cells[0].launches[0].marks[0].code == "from_the_future"
+    assert read.cells[0].launches[0].notes[0].code == "from_the_future"
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,25 @@
 """The raw steps beside a profile: the very ones it was written with, or one line."""
 
+import csv
 import hashlib
 import io
+import json
 import zipfile
 
+import click
 import msgspec
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from profile_builder import profile
+from profile_builder import group, member, profile
 from refusals import refused
 
+from kit.cli.app import app
 from kit.profile.schema import Sidecar
-from kit.profile.steps import pack_steps, read_steps
+from kit.profile.steps import launch_id, pack_steps, read_steps, timed_steps
+from kit.profile.store import write_profile
 
 
 @pytest.fixture
@@ -48,6 +54,33 @@ def test_whatever_is_packed_is_unpacked(tmp_path_factory, series):
     built.sidecar, data = pack_steps(path, series)
     path.with_name(built.sidecar.file).write_bytes(data)
     assert {name: steps.tolist() for name, steps in read_steps(path, built).items()} == series
+
+
+def shown(path, *words):
+    result = CliRunner().invoke(app, ["show", str(path), *words], standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.stdout
+
+
+def test_steps_are_a_tidy_table_with_rounds_and_cycles_from_one(tmp_path):
+    path, built = tmp_path / "run.json", profile(group("g", member("torch")), rounds=2, cycles=2)
+    launches = built.cells[0].launches
+    steps = {launch_id(launch): np.arange(3 + sum(launch.blocks.raw_steps())) + launch.round for launch in launches}
+    write_profile(path, built, steps)
+    rows = [*csv.DictReader(io.StringIO(shown(path, "--steps", "--format", "csv")))]
+    assert [*rows[0].values()] == [built.cells[0].key, "1", "", "first", "0"]
+    assert [int(row["step_ns"]) for row in rows] == [step for series in steps.values() for step in series]
+    kinds = list(dict.fromkeys((row["round"], row["cycle"], row["kind"]) for row in rows))
+    of_a_round = [("", "first"), ("", "warmup"), ("1", "lead_in"), ("1", "step"), ("2", "lead_in"), ("2", "step")]
+    assert kinds == [(number, *kind) for number in "12" for kind in of_a_round]
+    timed = [int(row["step_ns"]) for row in rows if row["kind"] == "step" and row["round"] == "1"]
+    assert timed == timed_steps(launches[0], steps[launch_id(launches[0])]).tolist()
+    document = json.loads(shown(path, "--steps", "--json"))
+    assert [launch["round"] for launch in document["steps"]] == [1, 2]
+    assert [launch["step_ns"] for launch in document["steps"]] == [series.tolist() for series in steps.values()]
+    with pytest.raises(click.UsageError, match="--format csv or --format json"):
+        shown(path, "--steps")
 
 
 def test_one_that_is_missing_or_another_is_refused(folder):

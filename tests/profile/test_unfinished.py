@@ -9,7 +9,7 @@ import pytest
 from profile_builder import profile, run_plan
 
 from kit.profile.store import ProfileError
-from kit.profile.unfinished import PLAN, KeptLaunch, UnfinishedRun, folder_of
+from kit.profile.unfinished import PLAN, SavedLaunch, UnfinishedRun, folder_of
 
 
 def plan_and_launches():
@@ -28,13 +28,13 @@ def kept(path):
     plan, launches = plan_and_launches()
     run = UnfinishedRun.begin(path, plan)
     for place, launch in enumerate(launches):
-        run.keep(kept_launch(launch, [place, place + 1]))
+        run.save(kept_launch(launch, [place, place + 1]))
     run.close()
     return launches
 
 
 def kept_launch(launch, step_ns):
-    return KeptLaunch(launch=launch, step_ns=np.array(step_ns, np.int64).tobytes())
+    return SavedLaunch(launch=launch, step_ns=np.array(step_ns, np.int64).tobytes())
 
 
 def names(launches):
@@ -60,7 +60,7 @@ def test_plan_and_launches_come_back_as_they_were_kept(path, kept):
 
 def test_a_launch_measured_again_replaces_the_first(path, kept):
     run = UnfinishedRun.reopen(path)
-    run.keep(kept_launch(msgspec.structs.replace(kept[0], warmup_steps=7), [9]))
+    run.save(kept_launch(msgspec.structs.replace(kept[0], warmup_steps=7), [9]))
     run.close()
     again = [kept for kept in run.launches() if kept.steps.tolist() == [9]]
     assert [kept.launch.warmup_steps for kept in again] == [7]

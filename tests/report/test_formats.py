@@ -12,15 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from msgspec.structs import replace
 
 from kit.audit.audit import findings_of as audit
 from kit.audit.finding import Finding
 from kit.compare.across import compare_runs
 from kit.compare.comparability import run_mismatches
-from kit.compare.explaining_facts import FACTS, Fact
 from kit.compare.runs import reduce_run
 from kit.compare.within import compare_within
+from kit.profile.facts import FACTS, Fact
 from kit.profile.launch import Phase
 from kit.profile.reason import Reason
 from kit.report.comparison import comparison_report, explanation, why_report
@@ -143,7 +142,7 @@ def test_energy_has_a_column_where_any_row_has_it():
 
 def test_what_is_found_in_a_whole_group_is_explained():
     members = [
-        b.member(name, ms, launch={"energy": b.energy(11.0, tier=tier, error_share=0.01)})
+        b.member(name, ms, launch={"energy": b.energy(11.0, tier=tier, error_fraction=0.01)})
         for name, ms, tier in (("torch", 2.0, "device_counter"), ("jax", 4.0, "modelled"))
     ]
     comparison = within(b.profile(b.group("mlp train", *members)))
@@ -297,14 +296,15 @@ def test_a_rule_and_a_fact_without_a_sentence_are_shown_as_they_are():
     line = explanation(finding, "torch")
     assert "warp core" in line.evidence and "torch" in line.evidence and "2.00 ms" in line.evidence
     assert line.remedy == "eject it"
-    runs = [(label, {("warp_core", "warp_core"): label, ("kernel", "kernel"): label}) for label in ("a", "b")]
+    runs = [(label, {"warp_core": label, "kernel": label}) for label in ("a", "b")]
     graded = [(mismatch.kind, mismatch.grade) for mismatch in run_mismatches(runs)]
     assert graded == [("kernel", "warns"), ("warp_core", "noted")]
 
 
 def test_a_new_fact_is_one_line_and_is_said_where_it_differs(monkeypatch):
-    monkeypatch.setitem(FACTS, "warp_core", Fact("warns", lambda profile: profile.label, effect="It matters."))
-    runs = [reduce_run(label, b.profile(label=label, id=label)) for label in ("a", "b")]
+    monkeypatch.setitem(FACTS, "warp_core", Fact("warns", "warp core", "It matters."))
+    machines = {label: b.identity(facts={"warp_core": label}) for label in ("a", "b")}
+    runs = [reduce_run(label, b.profile(id=label, identity=machine)) for label, machine in machines.items()]
     assert "could explain a difference: warp core: a (a), b (b)" in text(compare_runs(runs))
     assert "It matters." in write(why_report(compare_runs(runs)), "text", io.StringIO())
 
@@ -317,7 +317,7 @@ HOSTILE = st.text(st.one_of(st.characters(exclude_categories=["Cs"]), ODD), max_
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_no_text_from_a_profile_controls_what_shows_it(name, code, version):
     odd = Reason(code=code, values={name: version, "n_b": 5})
-    launch = {"marks": [odd], "sensors": b.sampled(**{"x" + name: (1.0, 2.0, version)})}
+    launch = {"notes": [odd], "sensors": b.sampled(**{"x" + name: (1.0, 2.0, version)})}
     cells = [
         b.member("torch", 2.0, name, launch=launch),
         b.member("jax", 2.0, name, failed_rounds={0: odd, 1: odd}, variant=version),
@@ -344,17 +344,16 @@ def test_no_text_from_a_profile_controls_what_shows_it(name, code, version):
 
 
 def test_cpu_features_are_named_where_they_are_known():
-    def with_flags(*flags, sha="f" * 64):
-        plain = b.identity()
-        return replace(plain, cpu=replace(plain.cpu, flags=list(flags), flags_sha256=sha))
+    def with_flags(flags):
+        return b.identity(facts={"cpu.flags": flags})
 
     def line(*identities):
         runs = [reduce_run(name, b.profile(id=name, identity=of)) for name, of in zip("ab", identities, strict=True)]
         return next(line for line in text(compare_runs(runs)).splitlines() if "CPU features" in line)
 
-    named = line(with_flags("avx2", "avx512f", "fma"), with_flags("avx2", "fma", "sse4a", sha="e" * 64))
+    named = line(with_flags("avx2 avx512f fma"), with_flags("avx2 fma sse4a"))
     assert named.endswith("CPU features: only avx512f (a), only sse4a (b)")
-    assert "f" * 8 not in line(with_flags("avx2", "fma"), with_flags(sha="e" * 64))
+    assert "f" * 8 not in line(with_flags("avx2 fma"), with_flags(f"sha256:{'f' * 64}"))
 
 
 def test_names_are_not_cut_so_far_that_two_read_alike():

@@ -34,7 +34,7 @@ def odd_profiles():
         "one round": b.profile(rounds=1),
         "many": b.profile(b.group("g", *many), rounds=2, cycles=2),
         "alike": b.profile(b.group("g", b.member(**EXACT), b.member("jax", **EXACT)), drift=0.0, rounds=2),
-        "one after the other": b.profile(turns="whole", rounds=2),
+        "one after the other": b.profile(turns="sequential", rounds=2),
         "names": b.profile(strange, id="\x1b[31m<&>", compare=("variant",)),
         "parameters": layered(),
         "all failed": b.profile(b.group("g", b.member(failed_rounds=DEAD), b.member("jax", failed_rounds=DEAD))),

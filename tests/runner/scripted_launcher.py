@@ -162,7 +162,7 @@ class ScriptedProcess:
     def prepare(self, asked):
         threads = Threads(requested=asked.threads, reported=asked.threads, reason=None, cpus=asked.cpus)
         part = LaunchPart(python="3.11.0", phases=[self._phase("import", 1.0)], threads=threads)
-        part.device_memory_share = asked.memory_share
+        part.device_memory_fraction = asked.memory_share
         return Done(part=part)
 
     def build(self, do):
@@ -295,7 +295,7 @@ def plan_of(
     used = msgspec.structs.replace(
         like.suite,
         compare=suite.compared,
-        share=suite.measure.share,
+        process_axes=suite.measure.share,
         rounds=suite.measure.rounds,
         precision_pct=precision_pct,
         plan=msgspec.structs.replace(

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from profile_builder import identity
+from profile_builder import changed, identity
 from refusals import refused
 from scripted_launcher import plan_of, suite
 
 from kit.fingerprint.software import kit_revision
-from kit.profile.identity import STATE_COUNTERS, Container
 from kit.profile.program import ProgramSource, file_sha256
 from kit.profile.schema import Kit
 from kit.profile.unfinished import folder_of
@@ -90,10 +89,10 @@ def test_what_has_changed_is_named(here):
     check_resumable(begun(), [0, 1])
     assert "usable CPUs was 0, 1 when it started and is 0 now" in refused(check_resumable, begun(), [0])
     for change, says in (
-        ({"kernel": "7.0.0"}, "software.kernel was 6.1.0 when it started and is 7.0.0"),
-        ({"packages": {"torch": "3.0", "jax": "0.10", "tensorflow": "2.21"}}, "software.packages.torch was 2.0"),
+        ({"kernel": "7.0.0"}, "kernel was 6.1.0 when it started and is 7.0.0"),
+        ({"packages": {"torch": "3.0", "jax": "0.10", "tensorflow": "2.21"}}, "software.package.torch was 2.0"),
         ({"cpu_model": "Another CPU"}, "cpu.model"),
-        ({"memory_b": 1 << 30}, "memory_b"),
+        ({"facts": {"memory_b": 1 << 30}}, "memory_b"),
         ({"hostname_sha256": "f" * 64}, "hostname"),
     ):
         here(**change)
@@ -107,12 +106,11 @@ def test_what_has_changed_is_named(here):
 
 def test_no_value_is_left_blank_or_in_python_words(here):
     for before, now, says in (
-        ({"TORCH_INDEX": ""}, {}, "TORCH_INDEX was empty when it started and is not given now"),
-        ({}, {"TORCH_INDEX": ""}, "TORCH_INDEX was not given when it started and is empty now"),
+        ({"environment.TORCH_LOGS": ""}, {}, "TORCH_LOGS was empty when it started and is not given now"),
+        ({}, {"environment.TORCH_LOGS": ""}, "TORCH_LOGS was not given when it started and is empty now"),
     ):
-        here(software=msgspec.structs.replace(identity().software, environment=now))
-        software = msgspec.structs.replace(identity().software, environment=before)
-        assert says in refused(check_resumable, begun(identity=identity(software=software)), [0, 1])
+        here(facts=now)
+        assert says in refused(check_resumable, begun(identity=identity(facts=before)), [0, 1])
 
 
 @pytest.mark.parametrize("name", ["mine.toml", "mine"])
@@ -143,21 +141,23 @@ def test_a_program_that_was_edited_does_not_go_on(here, tmp_path):
 
 
 def test_a_container_may_have_another_host_name_and_nothing_else(here):
-    inside = Container(engine="docker", cpu_limit=None, memory_limit_b=None, image="x")
-    plan = begun(identity=identity(container=inside))
-    here(container=inside, hostname_sha256="f" * 64)
+    inside = {"container.engine": "docker", "container.image": "x"}
+    plan = begun(identity=identity(facts=inside))
+    here(facts=inside, hostname_sha256="f" * 64)
     check_resumable(plan, [0, 1])
-    here(container=Container(engine="docker", cpu_limit=None, memory_limit_b=None, image="y"))
+    here(facts=inside | {"container.image": "y"})
     assert "container.image" in refused(check_resumable, plan, [0, 1])
 
 
 def test_counters_from_before_a_pause_are_null_with_the_reason():
     plan = begun()
-    state = msgspec.structs.replace(plan.state_before, **dict.fromkeys(STATE_COUNTERS, 5))
+    state = changed(plan.state_before, {"steal_ns": 5, "gpu.0.power_violation_ns": 5})
     resumed = without_counters(msgspec.structs.replace(plan, state_before=state)).state_before
-    assert {getattr(resumed, name) for name in STATE_COUNTERS} == {None}
-    assert {resumed.reasons[name].code for name in STATE_COUNTERS} == {"run_resumed"}
-    assert resumed.load_1min == state.load_1min
+    assert resumed.facts == state.facts | {"steal_ns": None, "gpu.0.power_violation_ns": None}
+    assert {name: why.code for name, why in resumed.reasons.items()} == {
+        "steal_ns": "run_resumed",
+        "gpu.0.power_violation_ns": "run_resumed",
+    }
 
 
 def test_the_images_say_that_a_mount_is_missing(tmp_path, monkeypatch):

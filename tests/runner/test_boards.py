@@ -35,7 +35,6 @@ SENSORS = [*POWER, UTILIZATION, MASK, TEMPERATURE]
 
 def state(device_id=USED, **more):
     fields = {"power_cap_w": 700.0, "power_cap_default_w": 700.0, "processes": 0, "mig": False}
-    fields |= {"clock_limit_mhz": None, "clock_mhz": None, "temperature_c": None}
     return AcceleratorState(name="gpu 0", device_id=device_id, **(fields | more))
 
 
@@ -79,11 +78,11 @@ def launch_on(conducted, monkeypatch):
 
 
 def steady(launch):
-    return [energy for energy in launch.energy if energy.of == "steady"]
+    return [energy for energy in launch.energy if energy.kind == "steady"]
 
 
 def codes(launch):
-    return [mark.code for mark in launch.marks]
+    return [mark.code for mark in launch.notes]
 
 
 def test_gauges_are_of_the_long_block_and_of_the_board_that_was_used(launch_on):
@@ -104,12 +103,12 @@ def test_without_a_long_block_a_slow_gauge_is_left_out_with_the_reason(launch_on
 def test_no_board_stands_beside_a_cpu_cell(launch_on):
     launch = launch_on(device="cpu", device_ids=())
     assert launch.sensors.keys() == {"cpu.temperature"}
-    assert launch.marks == []
+    assert launch.notes == []
 
 
 def test_a_board_that_is_as_it_should_be_leaves_no_mark_and_its_joules(launch_on):
     launch = launch_on(slowed=0.0)
-    assert launch.marks == []
+    assert launch.notes == []
     (energy,) = steady(launch)
     assert energy.joules_j / (energy.window_ns / S) == pytest.approx(ALONE_W, rel=1e-3)
     assert (energy.idle_before_w, energy.idle_after_w) == pytest.approx((IDLE_W, IDLE_W))
@@ -117,21 +116,21 @@ def test_a_board_that_is_as_it_should_be_leaves_no_mark_and_its_joules(launch_on
 
 
 def test_what_slowed_or_bounded_a_board_is_marked(launch_on):
-    (throttled,) = launch_on(slowed=0.8).marks
-    assert throttled.code == "board_throttled"
+    (throttled,) = launch_on(slowed=0.8).notes
+    assert throttled.code == "device_throttled"
     assert throttled.values["share_pct"] == pytest.approx(80, abs=2)
     assert throttled.values["causes"] == "software power cap"
-    (capped,) = launch_on([state(power_cap_w=230.0)]).marks
+    (capped,) = launch_on([state(power_cap_w=230.0)]).notes
     assert (capped.code, capped.values) == ("power_capped", {"cap_w": 230.0, "default_w": 700.0})
-    assert launch_on([state(), state(OTHER, power_cap_w=230.0, processes=9)]).marks == []
+    assert launch_on([state(), state(OTHER, power_cap_w=230.0, processes=9)]).notes == []
 
 
 @pytest.mark.parametrize(
     ("looks", "marks", "why"),
     [
-        ([[state(processes=2)], [state()]], ["board_shared"], "board_shared"),
-        ([[state()], [state(processes=1)]], ["board_shared"], "board_shared"),
-        ([[state(mig=True)]], [], "board_in_slices"),
+        ([[state(processes=2)], [state()]], ["device_shared"], "device_shared"),
+        ([[state()], [state(processes=1)]], ["device_shared"], "device_shared"),
+        ([[state(mig=True)]], [], "gpu_in_slices"),
     ],
 )
 def test_joules_of_a_board_that_was_not_the_members_alone_are_null(launch_on, looks, marks, why):
@@ -146,10 +145,10 @@ def test_joules_of_a_board_that_was_not_the_members_alone_are_null(launch_on, lo
 
 def test_a_board_that_vanishes_between_looks_loses_nothing(launch_on):
     launch = launch_on([state()], [])
-    assert (launch.failure, launch.marks, len(steady(launch))) == (None, [], 1)
+    assert (launch.failure, launch.notes, len(steady(launch))) == (None, [], 1)
 
 
 def test_every_code_has_its_sentence(launch_on):
     launch = launch_on([state(processes=1, power_cap_w=1.0)], slowed=0.9)
-    assert set(codes(launch)) == {"board_throttled", "power_capped", "board_shared"} <= REASONS.keys()
+    assert set(codes(launch)) == {"device_throttled", "power_capped", "device_shared"} <= REASONS.keys()
     assert msgspec.json.decode(msgspec.json.encode(launch), type=type(launch)) == launch

@@ -10,7 +10,7 @@ from kit.profile.identity import Accelerator
 from kit.runner import examine as examine_module
 from kit.worker.probe import Probe
 
-CHIP = Accelerator(kind="tpu", model="TPU", memory_b=None, driver=None, uuid_sha256=None)
+CHIP = Accelerator(kind="tpu", model="TPU")
 
 
 @pytest.fixture

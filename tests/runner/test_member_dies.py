@@ -80,7 +80,7 @@ def test_what_a_shared_process_had_finished_stands(conducted):
     trained = launches_of(profile, "jax", "train")
     assert [launch.failure for launch in trained] == [None] * 3
     assert len(trained[0].blocks.cycle) == 4
-    assert [mark.code for mark in trained[0].marks] == ["process_ended_early"]
+    assert [mark.code for mark in trained[0].notes] == ["process_ended_early"]
     (failed,) = launches_of(profile, "jax", "infer")
     assert failed.failure.reason == DIED
 

@@ -249,7 +249,7 @@ def test_percentiles_are_of_the_cycles_that_count(conducted):
     profile = run.begin(Slowed(noise=0, others=lambda at_s: float(3.2 <= at_s < 3.7)))
     (cell,) = profile.cells
     assert (cell.p50_ns, cell.p95_ns) == (2_000_000, 2_000_000)
-    median_of_all_ns, p95_of_all_ns, _ = cell.of_all_cycles
+    median_of_all_ns, p95_of_all_ns, _ = cell.all_cycles_ns
     assert (median_of_all_ns, p95_of_all_ns) == (2_000_000, 20_000_000)
 
 

@@ -55,7 +55,7 @@ def watts(energy):
 
 
 def of(launch, what):
-    return [energy for energy in launch.energy if energy.of == what]
+    return [energy for energy in launch.energy if energy.kind == what]
 
 
 def test_joules_are_of_the_long_block_and_means_of_the_others(conducted, sampling):
@@ -72,12 +72,12 @@ def test_joules_are_of_the_long_block_and_means_of_the_others(conducted, samplin
             assert (energy.samples, energy.steps) == (5 * 128, 5)
             assert (energy.begin_ns, energy.begin_ns + 12 * S) in launcher.long_blocks
             assert (energy.tier, energy.method) == ("device_counter", "counter_between_updates")
-            assert energy.error_share == pytest.approx(0.011 / 12, rel=0.01)
+            assert energy.error_fraction == pytest.approx(0.011 / 12, rel=0.01)
             assert energy.power_max_w == pytest.approx(STEADY_W)
             assert energy.idle_before_w == pytest.approx(IDLE_W, rel=0.02)
             assert energy.idle_after_w == pytest.approx(IDLE_W, rel=0.02)
             (compiled,) = of(launch, "compile")
-            assert watts(compiled) == pytest.approx(COMPILE_W, rel=compiled.error_share)
+            assert watts(compiled) == pytest.approx(COMPILE_W, rel=compiled.error_fraction)
             assert (compiled.samples, compiled.block_ns) == (0, pytest.approx(4 * S, rel=0.01))
             # The long block is none of the cycles'.
             assert launch.blocks.cycle == [0, 1, 2]
@@ -90,7 +90,11 @@ def test_of_the_last_round_alone_there_is_one_long_block_a_member(conducted, sam
     run = conducted(rounds=3, cycles=2, energy_s=12.0, energy_rounds="last", sensors=[ENERGY])
     profile = run.begin(sampling[0])
     for cell in profile.cells:
-        assert [[energy.of for energy in launch.energy] for launch in cell.launches] == [[], [], ["steady", "compile"]]
+        assert [[energy.kind for energy in launch.energy] for launch in cell.launches] == [
+            [],
+            [],
+            ["steady", "compile"],
+        ]
     assert len(sampling[0].long_blocks) == 3
     assert len(sampling[0].idles) == 2
 
@@ -102,7 +106,7 @@ def test_a_fit_has_the_joules_of_its_own_blocks_in_each_of_its_rounds(conducted,
         (energy,) = of(launch, "fit")
         assert (energy.method, energy.block_ns) == ("between_readings", sum(launch.blocks.span_ns))
         assert energy.samples == 128 * sum(launch.blocks.steps)
-        assert watts(energy) == pytest.approx(BLOCKS_W, rel=energy.error_share)
+        assert watts(energy) == pytest.approx(BLOCKS_W, rel=energy.error_fraction)
         if place == 0:
             assert (energy.idle_before_w, energy.idle_reason.code) == (None, "idle_not_measured")
     again = conducted(**fields, energy_s=0.0).begin(sampling[0])

@@ -66,7 +66,7 @@ def test_a_network_that_its_share_of_a_board_is_too_small_for_has_all_of_it_alon
     profile = run.begin(launcher)
     check_sequential(run, profile, "lack_of_device_memory")
     launches = all_launches(profile)
-    assert {launch.device_memory_share for launch in launches} == {0.9}
+    assert {launch.device_memory_fraction for launch in launches} == {0.9}
     assert "torch" in launches[0].turns_reason.values["cell"]
     # The second round does not try again: three members more at most, of the first.
     assert len(launcher.requests) <= 3 + 2 * 3

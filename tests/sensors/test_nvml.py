@@ -62,7 +62,7 @@ def test_the_lag_that_a_self_test_measured_on_the_very_board_is_what_its_joules_
     for of_board, lag_ns in ((uuid, 170_000_000), ("0" * 64, nvml.LAG_MAX_NS)):
         lags = [{"lag_low_ns": -30_000_000, "lag_high_ns": high_ns} for high_ns in (110_000_000, 120_000_000)]
         responses = [{"sensor": "nvml.0.energy", "device_id": bus} | lag for lag in lags]
-        identity = {"accelerators": [{"device_id": bus, "uuid_sha256": of_board}]}
+        identity = {"facts": {"gpu.0.device_id": bus, "gpu.0.uuid_sha256": of_board}}
         file.write_text(json.dumps({"identity": identity, "responses": responses}))
         readings = read_all(in_nvml_process, KIT_GPU_FILE=str(file))
         assert readings["nvml.0.energy"][0].lag_max_ns == lag_ns
@@ -215,7 +215,7 @@ IDENTIFY = """
 import sys, msgspec
 from kit.fingerprint.identity import identity
 from kit.fingerprint.machine_state import state
-sys.stdout.write(msgspec.json.encode((identity().accelerators, state().accelerators)).decode())
+sys.stdout.write(msgspec.json.encode((identity().accelerators(), state().accelerators())).decode())
 """
 
 

@@ -56,14 +56,14 @@ def test_the_window_is_aligned_to_updates_of_the_counter():
     """1 s updates: ends that cut an update in the middle cost nothing."""
     energy = of_counter(stepped(300.0, 1.0), seconds=140, begin=10.4, end=130.6, period_ns=None)
     assert (energy.joules_j, energy.window_ns, energy.updates) == (pytest.approx(119 * 300.0), 119 * SECOND, 120)
-    assert energy.error_share == pytest.approx(1.1 / 119)
+    assert energy.error_fraction == pytest.approx(1.1 / 119)
 
 
 # The cadence of a sampler that is late is no period of the sensor.
 @pytest.mark.parametrize("spacing_s", [0.1, 0.121, 0.2])
 def test_a_slow_sampler_makes_the_bound_wider_and_refuses_nothing(spacing_s):
     energy = of_counter(lambda t: 65.0 * t, spacing_s=spacing_s)
-    assert energy.error_share == pytest.approx((0.001 + spacing_s) / (energy.window_ns / SECOND), rel=0.01)
+    assert energy.error_fraction == pytest.approx((0.001 + spacing_s) / (energy.window_ns / SECOND), rel=0.01)
     assert energy.updates == pytest.approx(12 / spacing_s, abs=2)
     assert power_energy(*readings(wave_w, 14, spacing_s), SECOND, 13 * SECOND).joules_j > 0
 
@@ -86,13 +86,13 @@ def test_joules_are_within_the_stated_bound_of_the_planted_curve(update_s, spaci
         assert energy.code in ("energy_block_too_short", "too_few_updates")
         assert window_s < 100 * max(update_s, spacing_s)
         return
-    assert 0 < energy.error_share < (update_s + 2 * spacing_s) / (window_s - 2 * (update_s + spacing_s))
+    assert 0 < energy.error_fraction < (update_s + 2 * spacing_s) / (window_s - 2 * (update_s + spacing_s))
     # What the whole block drew, at the mean power of the aligned window, as it is read.
     of_block = energy.joules_j / energy.window_ns * (end_ns - begin_ns)
     truth = wave(begin_s + window_s) - wave(begin_s)
-    assert abs(of_block / truth - 1) <= energy.error_share + 0.75 * (1 - energy.window_ns / (end_ns - begin_ns))
+    assert abs(of_block / truth - 1) <= energy.error_fraction + 0.75 * (1 - energy.window_ns / (end_ns - begin_ns))
     power = power_energy(*readings(wave_w, begin_s + window_s + 1, spacing_s), begin_ns, end_ns)
-    assert abs(power.joules_j / power.window_ns * (end_ns - begin_ns) / truth - 1) <= power.error_share
+    assert abs(power.joules_j / power.window_ns * (end_ns - begin_ns) / truth - 1) <= power.error_fraction
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def late(lag_s, before_w=900.0, own_w=300.0):
 def test_what_a_counter_that_lags_shows_of_what_ran_before_does_not_count(lag_s):
     reads = readings(late(lag_s))
     energy = counter_energy(*reads, SECOND, 13 * SECOND, PERIOD, lag_max_ns=3 * SECOND // 2)
-    assert energy.joules_j / energy.window_ns * SECOND == pytest.approx(300, rel=energy.error_share)
-    assert energy.error_share < 0.03
+    assert energy.joules_j / energy.window_ns * SECOND == pytest.approx(300, rel=energy.error_fraction)
+    assert energy.error_fraction < 0.03
     without = counter_energy(*reads, SECOND, 13 * SECOND, PERIOD)
     assert without.joules_j / without.window_ns * SECOND == pytest.approx(300 + 600 * lag_s / 12, rel=0.02)
 
@@ -177,8 +177,8 @@ def test_what_a_lag_could_shift_into_a_part_is_in_its_error(before_w, code):
     if code is not None:
         assert energy.code == code
         return
-    assert energy.joules_j == pytest.approx(20 * 300, rel=energy.error_share)
-    assert energy.error_share > parts_energy(*reads, windows, PERIOD, is_counter=True).error_share
+    assert energy.joules_j == pytest.approx(20 * 300, rel=energy.error_fraction)
+    assert energy.error_fraction > parts_energy(*reads, windows, PERIOD, is_counter=True).error_fraction
 
 
 @pytest.mark.parametrize(
@@ -215,8 +215,8 @@ def test_parts_of_a_time_are_told_apart_from_what_ran_between_them(is_counter):
     windows = [(round(begin * SECOND), round(end * SECOND)) for begin, end in stretch]
     energy = parts_energy((at_s * SECOND).round(), values, windows, 1_000_000, is_counter=is_counter)
     assert energy.window_ns == 20 * SECOND
-    assert energy.joules_j == pytest.approx(20 * 300, rel=energy.error_share)
-    assert energy.error_share == pytest.approx(0.101 / 3, rel=0.05)
+    assert energy.joules_j == pytest.approx(20 * 300, rel=energy.error_fraction)
+    assert energy.error_fraction == pytest.approx(0.101 / 3, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -268,6 +268,6 @@ def test_the_stated_bound_holds_the_truth_in_95_of_100_trials_at_least():
         if isinstance(energy, Joules):
             truth = joules(begin_s + window_s) - joules(begin_s)
             of_block = energy.joules_j / energy.window_ns * (end_ns - begin_ns)
-            kept, held = kept + 1, held + (abs(of_block / truth - 1) <= energy.error_share)
+            kept, held = kept + 1, held + (abs(of_block / truth - 1) <= energy.error_fraction)
     assert kept >= 350
     assert held / kept >= 0.95

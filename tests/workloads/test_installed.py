@@ -53,7 +53,7 @@ def test_the_example_is_measured_as_the_kits_own_are(with_example):
     assert launch.gave_number and launch.data.name == "blobs" and profile.suite.data == {"blobs": "blobs"}
     assert len(launch.parity.losses) == 20
     # What is measured has its version in the profile.
-    assert profile.identity.software.packages["steadykit-example"] == "1.0"
+    assert profile.identity.text("software.package.steadykit-example") == "1.0"
 
 
 def distribution(folder, name, group, value):

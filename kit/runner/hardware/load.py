@@ -132,7 +132,7 @@ def _with_sampler(bench: Bench, trial: Trial, pair: int) -> list[float]:
 
 def _throttled(bench: Bench, subject: str, launch: Launch) -> Check:
     """Judge what slowed the board: a load may bring it to its power cap, and nothing else."""
-    mark = next((mark for mark in launch.marks if mark.code == "board_throttled"), None)
+    mark = next((mark for mark in launch.notes if mark.code == "device_throttled"), None)
     if mark is not None:
         is_right = mark.values.get("causes") == AT_CAP and _reaches_cap(bench, launch)
         return judged("board_throttled", subject, is_right, **mark.values)
@@ -155,7 +155,7 @@ def _reaches_cap(bench: Bench, launch: Launch) -> bool:
 def _energy(subject: str, launch: Launch) -> list[Check]:
     """Compare each board's counter with its integrated power."""
     checks = []
-    joules_j = {energy.sensor: energy for energy in launch.energy if energy.of == "steady"}
+    joules_j = {energy.sensor: energy for energy in launch.energy if energy.kind == "steady"}
     for name, counter in joules_j.items():
         power = joules_j.get(f"{name.removesuffix('.energy')}.power")
         if not name.endswith(".energy") or power is None:

@@ -1,0 +1,262 @@
+"""Every kind of fact about a machine, its software, its state and a run: one entry in FACTS each.
+
+Facts are flat and have dotted names, such as `cpu.model`, `software.package.torch` and `gpu.0.power_cap_w`. The key of
+the second is `software.package.*`, that of the third `device.power_cap_w`. From FACTS follow the gate of comparisons,
+what `--why` lists, the tables of `kit show` and `kit doctor`, and the hash of the hardware.
+
+To add a fact, write its entry here and measure it: machine and software in `kit.fingerprint`, accelerators in
+`kit.devices`, settings of a run in `kit.compare.explaining_facts`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Literal, NamedTuple
+
+# incompatible: not compared, unless by force; warns: could explain a difference; noted: explains nothing by itself.
+# null: it is not compared, because it identifies a machine or counts something.
+Grade = Literal["incompatible", "warns", "noted"]
+# setting: it stays as it is during a run; gauge: it moves; counter: it only grows, and the growth says something.
+Form = Literal["setting", "gauge", "counter"]
+
+FINGERPRINT_B = 1 << 30  # the fingerprint rounds memory to this: kernels keep some for themselves, each another amount
+
+
+class Fact(NamedTuple):
+    """What a kind of fact means; `{}` in a text is what the kind leaves open: a name, or ``gpu 0``."""
+
+    grade: Grade | None
+    title: str
+    effect: str = ""  # what a difference may do to the numbers, where it does not explain itself
+    negligible: float = 0  # by how much two profiles may differ before it is called a difference
+    is_optional: bool = False  # known on some machines only: if one machine does not know it, nothing is said
+    option: str = ""  # of `kit run`, that would make two runs alike
+    row: str | None = None  # line of the machine's table; null: the title; empty: it is not shown
+    shown: str = "{value}"  # in that line
+    form: Form = "setting"
+    is_hardware: bool = False  # hashed in the hardware fingerprint, which no update of software may change
+
+
+def _device(title: str, effect: str = "", grade: Grade | None = "warns", form: Form = "setting") -> Fact:
+    """Return a fact about the state of an accelerator, which the accelerator may not offer."""
+    row = "" if form == "counter" else "{}"
+    return Fact(grade, f"{title} of {{}}", effect, is_optional=True, row=row, shown=f"{title} {{value}}", form=form)
+
+
+# Distributions that no measured step runs through: the kit's profiles, sensors and statistics need them.
+OF_THE_KIT = ("cffi", "msgspec", "psutil", "scipy", "nvidia-ml-py")
+
+# In the order in which differences and lines are listed. A name ends in its unit.
+FACTS: dict[str, Fact] = {
+    # Facts of a cell
+    "data": Fact(
+        "incompatible",
+        "data",
+        "Steps used other samples, so accuracy and losses are not comparable.",
+        option="one --data, and one --seed",
+    ),
+    "arithmetic": Fact(
+        "incompatible",
+        "arithmetic",
+        "From the same weights and batches they compute different losses, so they are different programs.",
+    ),
+    "threads": Fact(
+        "incompatible",
+        "threads",
+        "Another number of threads divides the work differently.",
+        option="--threads {value} (in a container: on as many CPUs, kit launch --cpus)",
+    ),
+    "epochs": Fact("incompatible", "epochs", "A fit takes as long as its epochs.", option="one suite, --quick or not"),
+    # The machine
+    "cpu.model": Fact("warns", "CPU", is_hardware=True),
+    "cpu.cores_logical": Fact("warns", "logical CPUs", row="CPU", shown="{value} CPUs", is_hardware=True),
+    "cpu.cores_physical": Fact(None, "CPU cores", row="CPU", shown="{value} physical cores", is_hardware=True),
+    "cpu.architecture": Fact("warns", "architecture", row="CPU", is_hardware=True),
+    "cpu.vendor": Fact(None, "CPU vendor", row=""),
+    "cpu.cache.*": Fact(None, "cache {}", row="", is_hardware=True),
+    "cpu.core.*": Fact(None, "CPUs of core {}", row=""),
+    "cpu.node.*": Fact(None, "CPUs of NUMA node {}", row=""),
+    "device.model": Fact("warns", "{}", is_hardware=True),
+    "device.device_id": Fact(None, "bus of {}", row="{}", shown="bus {value}"),
+    "device.memory_b": Fact(None, "memory of {}", row="", is_hardware=True),
+    "device.uuid_sha256": Fact(None, "UUID of {}", row="", is_hardware=True),
+    "memory_b": Fact(
+        "warns",
+        "memory",
+        "A different size usually means different modules or channels, and so a different bandwidth.",
+        negligible=FINGERPRINT_B / 2,
+        is_optional=True,
+        is_hardware=True,
+    ),
+    "hypervisor": Fact(
+        "warns",
+        "hypervisor",
+        "A hypervisor takes time for itself and other guests, and hides clocks and power.",
+        is_hardware=True,
+    ),
+    "cpu.flags": Fact("warns", "CPU features", "Libraries choose kernels by the instructions they find.", row=""),
+    "cpu.microcode": Fact("warns", "microcode", "Microcode brings mitigations, some of which cost time.", row=""),
+    "container.engine": Fact(
+        "warns", "container", "Another engine may mean other limits, file systems and security filters."
+    ),
+    "container.cpu_limit": Fact(
+        "warns",
+        "CPU limit",
+        "The kernel throttles a process beyond its quota, so steps get longer and vary more.",
+        row="container",
+        shown="at most {value} CPUs",
+    ),
+    "container.memory_limit_b": Fact(
+        "warns",
+        "memory limit",
+        "Near its limit a container reclaims page cache, or the kernel kills it.",
+        row="container",
+        shown="at most {value} of memory",
+    ),
+    "hosts": Fact("warns", "hosts", "Gradients cross a network between hosts."),
+    # The software
+    "kernel": Fact(
+        "warns",
+        "kernel",
+        "The kernel decides scheduling, memory management and mitigations.",
+        row="system",
+        shown="kernel {value}",
+    ),
+    "device.driver": Fact("warns", "driver of {}", is_optional=True, row="{}", shown="driver {value}"),
+    "software.package.*": Fact(
+        "warns",
+        "{}",
+        "It is the measured framework, or a library that it computes with.",
+        row="software",
+        shown="{} {value}",
+    ),
+    **{f"software.package.{name}": Fact(None, name, row="software", shown=f"{name} {{value}}") for name in OF_THE_KIT},
+    "python": Fact(
+        "warns",
+        "python",
+        "A framework's work between kernels runs in Python, which matters most for short steps.",
+        row="software",
+        shown="Python {value}",
+    ),
+    "environment.*": Fact(
+        "warns",
+        "{}",
+        "Libraries read it to choose kernels, threads or allocators.",
+        row="environment",
+        shown="{}={value}",
+    ),
+    "environment_set_by.*": Fact(None, "who set {}", row=""),
+    # The run
+    "program.*": Fact("warns", "program {}", "The file of the user program differs, so it may compute something else."),
+    "kit": Fact("warns", "kit", row=""),
+    "plan": Fact("warns", "step plan", "Shorter rounds vary more, and a shorter warm-up may not be enough."),
+    # The state
+    "cpu.governor": Fact(
+        "warns", "frequency governor", "It decides how fast clocks rise and how high.", is_optional=True
+    ),
+    "cpu.turbo": Fact("warns", "turbo", "With turbo, clocks follow temperature and load.", is_optional=True),
+    "device.power_cap_w": _device("power cap", "A lower cap lowers the clocks as soon as the load reaches it."),
+    "device.power_cap_default_w": _device("default power cap", grade=None),
+    "device.clock_limit_mhz": _device("clock limit"),
+    "device.clock_max_mhz": _device("maximum clock", grade=None),
+    "device.clock_mhz": _device("clock", grade=None, form="gauge"),
+    "device.temperature_c": _device("temperature", grade=None, form="gauge"),
+    "device.compute_mode": _device("compute mode"),
+    "device.mig": _device("MIG", "A slice has only a part of the GPU's processors and memory."),
+    "device.mps": _device("MPS", grade=None),
+    "device.ecc": _device("ECC"),
+    "device.processes": _device("processes", grade=None, form="gauge"),
+    "device.power_violation_ns": _device("time held back by power", grade=None, form="counter"),
+    "device.thermal_violation_ns": _device("time held back by heat", grade=None, form="counter"),
+    "device.pcie_width": _device("PCIe lanes", grade=None),
+    "device.pcie_width_max": _device("possible PCIe lanes", grade=None),
+    "device.pcie_generation": _device("PCIe generation", grade=None, form="gauge"),
+    "device.pcie_generation_max": _device("possible PCIe generation", grade=None),
+    "device.ecc_uncorrected": _device("uncorrected memory errors", grade=None),
+    "device.remapped_rows": _device("remapped rows", grade=None),
+    "device.remap_pending": _device("pending remap", grade=None),
+    "device.remap_failed": _device("failed remap", grade=None),
+    # Half a busy CPU is what a quiet desktop or a finishing build shows.
+    "load_1min": Fact(
+        "warns",
+        "load",
+        "Other programs took CPUs, caches and memory bandwidth.",
+        negligible=0.5,
+        is_optional=True,
+        form="gauge",
+    ),
+    # One step of most processors' clocks
+    "cpu.frequency_mhz": Fact("warns", "CPU frequency", negligible=100.0, is_optional=True, form="gauge"),
+    # Two rooms differ by less.
+    "cpu.temperature_c": Fact(
+        "warns",
+        "temperature",
+        "A warm processor reaches its thermal limit sooner.",
+        negligible=10.0,
+        is_optional=True,
+        form="gauge",
+    ),
+    # Of all CPU time: the host's own housekeeping stays below.
+    "stolen_pct": Fact(
+        "warns",
+        "CPU time stolen by the hypervisor",
+        "The hypervisor gave that time to other guests.",
+        negligible=1.0,
+        is_optional=True,
+    ),
+    # Of the time: a run's own threads make some.
+    "waiting_pct": Fact(
+        "warns",
+        "time in which a task waited for a CPU",
+        "Tasks were ready and found no free CPU.",
+        negligible=10.0,
+        is_optional=True,
+    ),
+    "memory_available_b": Fact(None, "available memory", form="gauge"),
+    "clock_synchronized": Fact(None, "synchronized clock", form="gauge"),
+    "context_switches": Fact(None, "context switches", form="counter"),
+    "steal_ns": Fact(None, "stolen CPU time", form="counter"),
+    "cgroup_throttled": Fact(None, "throttled by the quota", form="counter"),
+    "cgroup_throttled_ns": Fact(None, "time throttled by the quota", form="counter"),
+    "pressure_cpu_some_ns": Fact(None, "time in which a task waited", form="counter"),
+    "core_throttled": Fact(None, "cores throttled by heat", form="counter"),
+    "package_throttled": Fact(None, "packages throttled by heat", form="counter"),
+    "numa_misses": Fact(None, "pages from a non-preferred node", form="counter"),
+    # What explains nothing by itself
+    "hostname_sha256": Fact("noted", "host", is_optional=True, row=""),
+    "container.image": Fact("noted", "image", row="container", shown="image {value}"),
+    "container.image_digest": Fact("noted", "image digest", row=""),
+    "libc": Fact("noted", "C library", row="system"),
+    "os": Fact("noted", "operating system", row="system"),
+    "clock": Fact("noted", "clock"),
+    "sensor.*": Fact("noted", "sensor {}"),
+    "seed": Fact("noted", "seed"),
+    "suite": Fact("noted", "suite"),
+    "rounds": Fact("noted", "requested rounds"),
+    "schema": Fact("noted", "schema"),
+}
+# A newer kit may record what this one does not know.
+UNKNOWN = Fact("noted", "{}")
+# A GPU or TPU by its number.
+DEVICE = re.compile(r"([a-z]+)\.(\d+)\.(\w+)")
+
+
+@functools.cache
+def kind_of(name: str) -> tuple[str, str]:
+    """Return the key in FACTS of a fact and what the key leaves open, such as ``gpu 0``; an unknown name has none."""
+    if (match := DEVICE.fullmatch(name)) is not None and f"device.{match[3]}" in FACTS:
+        return f"device.{match[3]}", f"{match[1]} {match[2]}"
+    kinds = (kind for kind in FACTS if kind.endswith(".*") and name.startswith(kind[:-1]) and name not in FACTS)
+    kind = next(kinds, name)
+    return kind, name.removeprefix(kind[:-1]) if kind != name else name
+
+
+def fact_of(name: str) -> Fact:
+    """Return the entry of a fact; of one that another kit knows, what is noted and explains nothing."""
+    return FACTS.get(kind_of(name)[0], UNKNOWN)
+
+
+def title_of(name: str) -> str:
+    """Return what people call a fact."""
+    return fact_of(name).title.format(kind_of(name)[1])
