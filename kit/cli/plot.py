@@ -4,50 +4,99 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kit.cli.options import PROFILES, echo_first, labels_of, profile_files
-from kit.report.plot import KINDS, usual_kind
+
+if TYPE_CHECKING:
+    from kit.report.plot_rows import Scale
 
 ENDINGS = (".svg", ".png", ".pdf")
-# Kinds in which something is compared.
-WITH_BASELINE = ("platforms", "gain", "rounds")
+KINDS = (
+    "times", "rounds", "devices", "batch", "threads", "units", "layers", "width", "depth", "heads", "length",
+    "platforms", "gain", "roofline",
+)  # fmt: skip
+COMPARING = ("rounds", "platforms", "gain")
 LEFT_OUT_NAMED = 20
+SIDE_IN = (2.0, 50.0)  # a smaller plot has no room for its text, a larger one no printer
+
+
+def _size(_: click.Context, option: click.Parameter, value: str | None) -> tuple[float, float] | None:
+    """Return ``8x5`` as two numbers."""
+    if value is None:
+        return None
+    try:
+        width, height = map(float, value.split("x"))
+    except ValueError:
+        width, height = 0.0, 0.0
+    if not all(SIDE_IN[0] <= side <= SIDE_IN[1] for side in (width, height)):
+        raise click.BadParameter(
+            f"{value!r} is no size; give width and height from 2 to 50 inches, like 8x5", None, option
+        )
+    return width, height
 
 
 @click.command
 @click.argument("profiles", nargs=-1, required=True, type=PROFILES)
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write FILE.svg, .png or .pdf.")
-@click.option("--kind", type=click.Choice(list(KINDS)), help="Draw this kind. Default: the one that fits the suite.")
-@click.option("--baseline", metavar="NAME", help="Compare with this platform, device, profile or row.")
+@click.option("--kind", type=click.Choice(KINDS), help="Draw this kind. Default: the one that fits the suite.")
+@click.option("--baseline", metavar="NAME", help="Compare with this platform, profile or row.")
+@click.option("--metric", metavar="COLUMN", help="Draw this column of kit compare --format csv.")
+@click.option("--title", metavar="TEXT", help="Write TEXT above the plot.")
+@click.option(
+    "--size",
+    "size_in",
+    callback=_size,
+    metavar="WxH",
+    help="Width and height in inches. Default: 6.5 and what it needs.",
+)
+@click.option("--dpi", type=click.IntRange(50, 1200), metavar="N", help="Pixels per inch of a PNG.  [default: 200]")
+@click.option("--axis", type=click.Choice(["linear", "log"]), help="Scale of the vertical axis.")
 @click.option("--force", is_flag=True, help="Replace FILE.")
-def plot(*, profiles: tuple[Path, ...], out: Path | None, kind: str | None, baseline: str | None, force: bool) -> None:
+def plot(
+    *,
+    profiles: tuple[Path, ...],
+    out: Path | None,
+    kind: str | None,
+    baseline: str | None,
+    metric: str | None,
+    title: str | None,
+    size_in: tuple[float, float] | None,
+    dpi: int | None,
+    axis: Scale | None,
+    force: bool,
+) -> None:
     """Draw PROFILES: files, or folders of profiles. Without --out, write KIND.svg here."""
     if out is not None:
         _check_out(out, force=force)
-    from kit.compare.ceilings import without_operations
+    from kit.cli.compare import framework_titles
+    from kit.profile.atomic import write_atomically
     from kit.profile.store import read_profile
+    from kit.report.plain import one_line
+    from kit.report.plot_rows import PlotRequest, usual_kind
 
     paths = list(profile_files(profiles))
     labelled = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
-    if kind != "roofline":
-        labelled = [(label, without_operations(profile)) for label, profile in labelled]
     kind = kind or usual_kind([profile for _, profile in labelled])
     if out is None:
         out = Path(f"{kind}.svg")
         _check_out(out, force=force)
-    if baseline is not None and kind not in WITH_BASELINE:
+    if dpi is not None and out.suffix.lower() != ".png":
+        raise click.UsageError(f"--dpi: {out.suffix} has no pixels; leave it out, or name a .png")
+    if baseline is not None and kind not in COMPARING:
         raise click.UsageError(f"--baseline: {kind} compares nothing; leave it out, or use --kind gain or rounds")
-    from kit.cli.compare import framework_titles
-    from kit.profile.atomic import write_atomically
-    from kit.report.plain import one_line
-    from kit.report.plot.picture import PlotRequest, draw, file_of
+    if metric is not None and kind in ("rounds", "gain", "roofline"):
+        raise click.UsageError(f"--metric: {kind} has its own; leave it out, or use --kind times")
+    if axis == "linear" and kind == "roofline":
+        raise click.UsageError("--axis linear: a roofline needs logarithmic axes; leave it out")
+    from kit.report.plot_figure import draw, file_of
 
-    picture = draw(PlotRequest(kind, labelled, framework_titles(), baseline))
-    write_atomically(out, file_of(picture, out.suffix.lower()))
+    figure, left_out = draw(PlotRequest(kind, labelled, framework_titles(), baseline, metric, title, axis, size_in))
+    write_atomically(out, file_of(figure, out.suffix.lower(), dpi or 200))
     click.echo(one_line(str(out)))
-    echo_first([f"not drawn: {line}" for line in picture.left_out], LEFT_OUT_NAMED)
+    echo_first([f"not drawn: {line}" for line in left_out], LEFT_OUT_NAMED)
 
 
 def _check_out(out: Path, *, force: bool) -> None:

@@ -1,376 +1,278 @@
-"""What is drawn is what was planted, read from the figure's own artists."""
+"""What is drawn is what was planted; every plot is a file with readable text, the same bytes each time."""
 
-from itertools import pairwise
+import re
+from pathlib import Path
 
-import numpy as np
+import matplotlib as mpl
 import profile_builder as b
 import pytest
-from planted_plots import (
-    BATCHES,
-    DEAD,
-    EXACT,
-    TITLES,
-    bars,
-    drawn,
-    layered,
-    line,
-    lines,
-    step_ms,
-    sweep,
-    with_ceilings,
-    words,
-)
+from msgspec.structs import replace
 
-from kit.compare.ceilings import without_operations
 from kit.compare.within import compare_within
 from kit.errors import KitError
-from kit.report.plot import usual_kind
+from kit.profile.store import read_profile
+from kit.report.plot_figure import draw, file_of
+from kit.report.plot_rows import KINDS, SWEPT, PlotRequest, plot_data, usual_kind
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning is a line on a user's terminal
-PLANTED_MS = {"torch": 4.0, "jax": 2.0, "tensorflow": 6.0}
+ROOT = Path(__file__).parents[2]
+TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
+EXACT = {"sd": 0.0, "noise": 0.0}
+DEAD = dict.fromkeys(range(8), b.reason("out_of_memory", signal="SIGKILL"))
+BATCHES = (1, 10, 100, 1000)
 
 
-def test_batch_shows_the_planted_time_of_a_sample():
-    figure, *_, left_out = drawn("batch", sweep())
-    training, inference = figure.axes
-    assert (training.get_title("left"), inference.get_title("left")) == ("training", "inference")
-    for axes, task in ((training, "train"), (inference, "infer")):
-        assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-        assert axes.get_xlabel() == "batch (samples per step)"
-        for name, title in (("torch", "PyTorch"), ("jax", "JAX")):
-            x, y = line(axes, title)
-            assert x == list(BATCHES)
-            assert y == pytest.approx([step_ms(name, task, batch) / batch for batch in BATCHES])
-    assert training.get_ylabel() == "time per sample (ms)"
-    assert "mlp" in words(figure) and "Example CPU 9000" in words(figure) and "batch-sweep" in words(figure)
-    assert "run-1" in words(figure) and "kit 0.2.0" in words(figure)
-    assert left_out == []
+def request(kind, *profiles, **options):
+    labels = ["p"] if len(profiles) == 1 else [f"p{index}" for index in range(len(profiles))]
+    return PlotRequest(kind, list(zip(labels, profiles, strict=True)), TITLES, **options)
 
 
-def test_the_bar_of_a_point_is_the_interval_of_its_cell():
-    profile = b.profile(b.group("g", b.member("torch", 2.0, batch=4), b.member("torch", 3.0, batch=8)), rounds=5)
-    axes = drawn("batch", profile).figure.axes[0]
-    (cells,) = compare_within("p", profile).groups
-    expected = {
-        row.cell.batch: [end / row.cell.batch / 1e3 for end in row.numbers.step_interval_ns] for row in cells.rows
-    }
-    assert axes.get_ylabel() == "time per sample (µs)"
-    for batch, low, high in bars(axes):
-        assert (low, high) == pytest.approx(expected[batch])
-        assert high > 1.02 * low
-    assert len(bars(axes)) == 2
-    assert bars(drawn("batch", sweep(rounds=1)).figure.axes[0]) == []  # one round has points only
+def points(kind, *profiles, **options):
+    """Panel and line -> [(x, y)]."""
+    by_line = {}
+    for row in plot_data(request(kind, *profiles, **options)).rows:
+        by_line.setdefault((row["panel"], " ".join(row["line"])), []).append((row["x"], row["y"]))
+    return by_line
 
 
-@pytest.mark.parametrize(
-    ("kind", "values", "other", "others"),
-    [("units", [32, 64, 128, 256], "layers", [1, 2, 3]), ("layers", [1, 2, 3], "units", [32, 64, 128, 256])],
-)
-def test_units_and_layers_have_a_line_for_each_value_of_the_other(kind, values, other, others):
-    (axes,) = drawn(kind, layered()).figure.axes
-    assert set(lines(axes)) == {f"{title} {other} {value}" for title in ("PyTorch", "JAX") for value in others}
-    for factor in others:
-        x, y = line(axes, f"JAX {other} {factor}")
-        assert x == values and y == pytest.approx([factor * value / 10 for value in values])
-    assert axes.get_ylabel() == "step time (ms)" and axes.get_xlabel().startswith(kind)
-    # Six lines, which can be told apart without colour, too.
-    drawn_lines = [each for each in axes.lines if len(each.get_xdata()) == len(values) and each.get_marker() != "_"]
-    assert len({each.get_marker() for each in drawn_lines}) == len(drawn_lines) == 2 * len(others)
-    assert len({each.get_linestyle() for each in drawn_lines}) > 3
+def svg(kind, *profiles, **options):
+    return file_of(draw(request(kind, *profiles, **options))[0], ".svg", 200).decode()
 
 
-def test_lines_that_nobody_could_tell_apart_get_panels():
-    axes = drawn("units", layered(("torch", "jax", "tensorflow"))).figure.axes
-    assert [panel.get_title("left") for panel in axes] == [f"training · layers {count}" for count in (1, 2, 3)]
-    for layers, panel in enumerate(axes, start=1):
-        assert set(lines(panel)) == {"PyTorch", "JAX", "TensorFlow"}
-        assert line(panel, "JAX")[1] == pytest.approx([layers * units / 10 for units in (32, 64, 128, 256)])
+def texts(drawing):
+    return [re.sub("<.*?>", "", text) for text in re.findall("<text.*?</text>", drawing, re.DOTALL)]
 
 
-def test_gain_is_the_first_profiles_time_in_percent_of_the_others():
-    cpu, gpu = sweep(), sweep(device="gpu", factor=0.25)
-    figure = drawn("gain", cpu, gpu).figure
-    for axes in figure.axes:
-        x, y = line(axes, "JAX")
-        assert x == list(BATCHES) and y == pytest.approx([400] * 4)
-        assert any(list(line.get_ydata()) == [100, 100] for line in axes.lines)
-        assert bars(axes) == []  # two runs at different times cannot be paired
-    assert "(%)" in figure.axes[0].get_ylabel()
-    turned = drawn("gain", cpu, gpu, baseline="p1").figure.axes[0]
-    assert line(turned, "JAX")[1] == pytest.approx([25] * 4)
+def step_ms(name, task, batch):
+    return (batch + 10) / (2 if name == "jax" else 1) / (2 if task == "infer" else 1)
 
 
-def test_by_devices_a_panel_shows_strong_scaling_and_one_weak():
-    measured = ((1, 64, 8), (2, 64, 5), (2, 128, 9))
+def sweep(device="cpu", factor=1.0, **more):
+    def member(name, task, batch):
+        ms = factor * step_ms(name, task, batch)
+        return b.member(name, ms, task=task, batch=batch, device=device, **EXACT)
+
+    cells = [(name, task) for name in ("torch", "jax") for task in ("train", "infer")]
+    plans = [b.group(f"{name} {task}", *(member(name, task, batch) for batch in BATCHES)) for name, task in cells]
+    return b.profile(*plans, rounds=4, cycles=3, drift=0.0, suite="batch-sweep", compare=("batch",), **more)
+
+
+def layered(backends):
     members = [
-        b.member(name, ms, batch=batch, devices=n, **EXACT) for name in ("torch", "jax") for n, batch, ms in measured
+        b.member(name, layers * units / 10, "dblstm", parameters={"layers": layers, "units": units}, **EXACT)
+        for name in backends
+        for layers in (1, 2, 3)
+        for units in (32, 64, 128, 256)
     ]
-    strong, weak = drawn("devices", b.profile(b.group("g", *members), drift=0.0)).figure.axes
-    assert strong.get_title("left") == "training · batch 64"
-    assert weak.get_title("left") == "training · batch 64 a device"
-    assert line(strong, "PyTorch") == ([1, 2], pytest.approx([8_000, 12_800]))
-    assert line(weak, "PyTorch") == ([1, 2], pytest.approx([8_000, 128 / 0.009]))
-    ticks = [tick for tick in strong.get_xticks() if 0.5 < tick < 2.5]
-    assert ticks == [1, 2]
+    return b.profile(b.group("g", *members), rounds=2, cycles=2, drift=0.0, compare=("units",))
 
 
-def test_devices_that_took_turns_have_an_interval():
+def with_ceilings(profile):
+    """The profile with products of 200 and 100 GFLOP/s and triads of 40 and 10 GB/s."""
+    steps_ms = (("matmul", "n", 1000, 10.0), ("matmul", "n", 100, 0.02), ("triad", "mib", 16, 1.2583))
+    groups = []
+    for name, parameter, size, ms in (*steps_ms, ("triad", "mib", 256, 80.531)):
+        more = {"task": "infer", "batch": 1, "parameters": {parameter: size}} | EXACT
+        groups.append(b.group(f"{name} {size}", *(b.member(each, ms, name, **more) for each in ("torch", "jax"))))
+    ceilings = b.profile(*groups, rounds=2, cycles=2, drift=0.0)
+    return replace(profile, cells=[*profile.cells, *ceilings.cells], groups=[*profile.groups, *ceilings.groups])
+
+
+def busy(share=0.48, **more):
+    """Torch and JAX; other programs take a share of the CPUs in two cycles of round 1 and in the whole of round 3."""
+    others = b.beside_others(share, lambda number: {0: [1, 4], 2: range(12)}.get(number, []), **more)
+    members = [b.member("torch", 4.0, **EXACT), b.member("jax", 2.0, change=others, **EXACT)]
+    return b.profile(b.group("g", *members), rounds=4, drift=0.0)
+
+
+def test_a_sweep_has_the_planted_times_of_a_sample():
+    drawn = points("batch", sweep())
+    assert drawn == {
+        (title, name): [(batch, pytest.approx(1e6 * step_ms(backend, task, batch) / batch)) for batch in BATCHES]
+        for title, task in (("training", "train"), ("inference", "infer"))
+        for name, backend in (("PyTorch", "torch"), ("JAX", "jax"))
+    }
+    shown = texts(svg("batch", sweep()))
+    assert {"training", "inference", "PyTorch", "JAX", "time per sample (ms)", "batch (samples per step)"} <= {*shown}
+    assert "batch-sweep on Example CPU 9000, 4 CPUs" in shown and not any("run-1" in text for text in shown)
+
+
+def test_intervals_are_those_of_the_comparison():
+    profile = b.profile(b.group("g", b.member("torch", 2.0, batch=4), b.member("torch", 3.0, batch=8)), rounds=5)
+    expected = {row.cell.batch: row.numbers for row in compare_within("p", profile).groups[0].rows}
+    for kind, size in (("batch", lambda batch: batch), ("times", lambda _: 1)):
+        for row in plot_data(request(kind, profile)).rows:
+            ends = [end / size(row["batch"]) for end in expected[row["batch"]].step_interval_ns]
+            assert [row["low"], row["high"]] == pytest.approx(ends)
+
+
+def test_other_axes_are_lines_and_where_these_are_many_panels():
+    drawn = points("units", layered(("torch", "jax")))
+    assert {line for _, line in drawn} == {f"{name} layers {n}" for name in ("PyTorch", "JAX") for n in (1, 2, 3)}
+    assert drawn["training", "JAX layers 3"] == [(units, pytest.approx(3e5 * units)) for units in (32, 64, 128, 256)]
+    panels = points("units", layered(("torch", "jax", "tensorflow")))
+    assert {panel for panel, _ in panels} == {f"training · layers {layers}" for layers in (1, 2, 3)}
+    assert {line for _, line in panels} == set(TITLES.values())
+
+
+def test_devices_scale_strongly_in_one_panel_and_weakly_in_another():
+    measured = ((1, 64, 8), (2, 64, 5), (2, 128, 9))
+    members = [b.member("torch", ms, batch=batch, devices=n, **EXACT) for n, batch, ms in measured]
+    drawn = points("devices", b.profile(b.group("g", *members), drift=0.0))
+    assert drawn == {
+        ("training · batch 64", "PyTorch"): [(1, pytest.approx(8_000)), (2, pytest.approx(12_800))],
+        ("training · batch 64 a device", "PyTorch"): [(1, pytest.approx(8_000)), (2, pytest.approx(128 / 0.009))],
+    }
+
+
+def test_gain_is_the_baselines_time_in_percent():
+    cpu, gpu = sweep(), sweep(device="gpu", factor=0.25, id="there")
+    for baseline, gain in ((None, 400), ("gpu · gpu", 25)):
+        drawn = points("gain", cpu, gpu, baseline=baseline)
+        assert all(line == [(batch, pytest.approx(gain)) for batch in BATCHES] for line in drawn.values())
     members = [b.member("torch", ms, batch=8, device=device, sd=0.02) for device, ms in (("cpu", 4.0), ("gpu", 2.0))]
-    profile = b.profile(b.group("g", *members), compare=("device",))
-    (axes,) = drawn("gain", profile).figure.axes
-    (group,) = compare_within("p", profile, baseline="gpu").groups
-    versus = next(row.versus for row in group.rows if row.versus)
-    assert bars(axes) == [(8, pytest.approx(100 * versus.low), pytest.approx(100 * versus.high))]
-    (point,) = [line for line in axes.lines if line.get_marker() == "o"]
-    assert list(point.get_ydata()) == pytest.approx([100 * versus.ratio])
+    (row,) = plot_data(request("gain", b.profile(b.group("g", *members), compare=("device",)))).rows
+    assert row["low"] < row["y"] < row["high"] < 1.2 * row["low"]  # of rounds in which both took turns
+    with pytest.raises(KitError, match="two measured profiles"):
+        plot_data(request("gain", cpu))
 
 
-def test_a_gain_says_why_there_is_none_and_on_how_many_rounds_it_rests():
-    plan = b.group("g", b.member("torch", 2.0), b.member("jax", 2.0))
-    with pytest.raises(KitError, match="not comparable, as data is"):
-        drawn("gain", b.profile(plan), b.profile(plan, data="synthetic"))
-    with pytest.raises(KitError, match="batch 1, 10, p1 has 32; measure both at the same batches"):
-        drawn("gain", sweep(batches=(1, 10)), sweep(batches=(32,)))
-    assert "p0 in 1 round, p1 in 2 rounds" in words(drawn("gain", sweep(rounds=1), sweep(rounds=2)).figure)
-
-
-def test_latency_is_joined_in_order_of_batch_and_labelled_with_it():
-    figure = drawn("latency", sweep(batches=(100, 1, 10, 1000))).figure
-    training = figure.axes[0]
-    x, y = line(training, "PyTorch")
-    assert x == pytest.approx([1.1e-3 * step_ms("torch", "train", batch) for batch in BATCHES])
-    assert y == pytest.approx([1e3 * batch / step_ms("torch", "train", batch) for batch in BATCHES])
-    assert training.get_xlabel() == "p95 of a step (s)" and training.get_ylabel() == "throughput (samples/s)"
-    shown = {label.get_text(): label.xy for label in training.texts}
-    assert shown["1,000"][0] in (x[-1], line(training, "JAX")[0][-1])
-    for axes in drawn("latency", sweep(batches=range(1, 120), backends=("torch",), rounds=2)).figure.axes:
-        boxes = [label.get_window_extent() for label in axes.texts]
-        assert 2 <= len(boxes) < 119
-        assert not any(box.overlaps(other) for at, box in enumerate(boxes) for other in boxes[:at])
-
-
-def test_blocks_are_each_block_in_order_of_time_and_rounds_stand_apart():
-    profile = b.profile(b.group("g", b.member("torch", 2.0), b.member("jax", 4.0)), rounds=3, cycles=5)
-    (axes,) = drawn("blocks", profile).figure.axes
-    for title, result in zip(("PyTorch", "JAX"), profile.cells, strict=True):
-        stretches = lines(axes)[title]
-        assert len(stretches) == 3
-        for (x, y), launch in zip(stretches, result.launches, strict=True):
-            assert y == pytest.approx([ns / 1e6 for ns in launch.blocks.median_ns])
-            assert np.diff(x) == pytest.approx(np.diff(launch.blocks.begin_ns) / 1e9)
-    assert all(before[0][-1] < after[0][0] for before, after in pairwise(lines(axes)["JAX"]))
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "10", "20"]  # 10 s from round to round
-    assert axes.get_ylabel() == "step (ms)" and "(s)" in axes.get_xlabel()
-
-
-def test_rounds_are_the_ratios_that_the_verdict_rests_on():
-    profile = b.profile(
-        b.group("g", b.member("torch", 4.0), b.member("jax", 2.0), b.member("tensorflow", 6.0)), rounds=4
-    )
-    (axes,) = drawn("rounds", profile).figure.axes
-    (group,) = compare_within("p", profile).groups
-    for row in (row for row in group.rows if row.versus):
-        (_, by_round), (_, whole) = lines(axes)[TITLES[row.name]]
-        assert np.log(by_round).mean() == pytest.approx(row.versus.mean_log)
-        assert len(by_round) == 4 and whole == pytest.approx([row.versus.ratio])
-        assert any((low, high) == pytest.approx((row.versus.low, row.versus.high)) for _, low, high in bars(axes))
-    faint = [line for line in axes.lines if line.get_alpha()]
-    assert [len(line.get_ydata()) for line in faint] == [12] * 8
-    assert any(list(line.get_ydata()) == [1, 1] for line in axes.lines)
-    assert axes.get_ylabel() == "step ÷ PyTorch"
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "3", "4", "all"]
-
-
-def hollow(*panels):
-    """(x, y) of each hollow marker."""
-    shown = [line for axes in panels for line in axes.lines if line.get_markerfacecolor() == "white"]
-    return [point for line in shown for point in zip(line.get_xdata(), line.get_ydata(), strict=True)]
-
-
-def busy(slow=5.0):
-    """The second and the fifth cycle of round 0, and all of round 2, are disturbed: 14 of 48."""
-    cycles = {0: (1, 4), 2: range(12)}
-    others = b.beside_others(0.48, lambda number: cycles.get(number, ()), slow=slow)
-    members = b.member("torch", 4.0, change=others), b.member("jax", 2.0, change=b.beside_others(0.0))
-    return b.profile(b.group("g", *members), rounds=4)
-
-
-def test_blocks_of_cycles_that_do_not_count_are_hollow():
-    figure = drawn("blocks", busy()).figure
-    (axes,) = figure.axes
-    assert "Hollow: 14 of 48 cycles do not count, as other programs took more than 10 % of the CPUs." in words(figure)
-    expected = []
-    for result in busy().cells:
-        of_first, _, of_third, _ = (launch.blocks for launch in result.launches)
-        taken_ns = [of_first.duration_ns[1], of_first.duration_ns[4], *of_third.duration_ns]
-        steps = [of_first.steps[1], of_first.steps[4], *of_third.steps]
-        expected += [ns / count / 1e6 for ns, count in zip(taken_ns, steps, strict=True)]
-    assert sorted(y for _, y in hollow(axes)) == pytest.approx(sorted(expected))
-    # Every block is joined, whether it counts or not, and has one marker.
-    joined = [each for each in axes.lines if each.get_linestyle() != "None"]
-    assert sum(len(each.get_xdata()) for each in joined) == 2 * 48
-    filled = [each.get_markevery() or [True] * 12 for each in joined]
-    assert sum(sum(of_line) for of_line in filled) == 2 * (48 - 14)
-
-
-def test_rounds_show_every_cycle_and_those_that_do_not_count_hollow():
-    profile = busy(slow=1.2)
-    picture = drawn("rounds", profile)
-    (axes,) = picture.figure.axes
-    assert "Hollow: 14 of 48 cycles" in words(picture.figure) and "beyond" not in words(picture.figure)
-    faint = [each for each in axes.lines if each.get_alpha() and each.get_markerfacecolor() != "white"]
-    assert [len(each.get_ydata()) for each in faint] == [12] * 4
-    assert len(hollow(axes)) == 14 + 1  # and the point of the round
-    (row,) = (row for row in compare_within("p", profile).groups[0].rows if row.versus)
-    (by_round,) = (each.get_ydata() for each in axes.lines if not each.get_alpha() and len(each.get_ydata()) == 4)
-    counting = np.log(by_round)[[0, 1, 3]]
-    assert counting.mean() == pytest.approx(row.versus.mean_log)
-
-
-def test_hollow_ratios_far_off_stand_at_the_end_of_the_axis():
-    figure = drawn("rounds", busy(slow=50.0)).figure
-    (axes,) = figure.axes
-    low, high = axes.get_ylim()
-    assert 0.1 < low < high < 1.1  # what counts, 0.5 and 1, is not pressed together
-    assert [y for _, y in hollow(axes)] == [low] * 15
-    assert words(figure).count("Points at an end of the axis are beyond it.") == 1
-
-
-def test_without_a_round_that_counts_all_is_hollow():
-    others = b.beside_others(0.48)
-    members = (b.member(name, ms, change=others) for name, ms in (("torch", 4.0), ("jax", 2.0)))
-    profile = b.profile(b.group("g", *members), rounds=3)
-    figure = drawn("rounds", profile).figure
-    assert len(hollow(*figure.axes)) == 3 * 12 + 3 + 1
-    assert "Hollow: 36 of 36 cycles" in words(figure) and "If no round counts" in words(figure)
-    assert len(hollow(*drawn("blocks", profile).figure.axes)) == 2 * 3 * 12
-
-
-def test_a_disturbed_cell_is_hollow_in_every_kind():
-    taken = b.beside_others(0.48)
-    tasks_ms = (("train", 8.0), ("infer", 2.0))
-    groups = [
-        b.group(f"{name} {task}", b.member(name, ms, task=task, change=taken if name == "torch" else None))
-        for name in ("torch", "jax")
-        for task, ms in tasks_ms
-    ]
-    profile = b.profile(*groups, rounds=2)
-    on_gpu = b.profile(b.group("g", b.member("torch", 1.0, device="gpu")), id="there")
-    says = "Hollow: other programs took up to 48 % of the CPUs; the numbers are of the least disturbed round."
-    for kind, profiles, count in (
-        ("batch", [profile], 2),
-        ("gain", [profile, on_gpu], 1),
-        ("roofline", [with_ceilings(profile)], 2),
-        ("platforms", [profile, on_gpu], 2),
-    ):
-        figure = drawn(kind, *profiles).figure
-        assert len(hollow(*figure.axes)) == count and says in words(figure)
-    assert "torch" in drawn("latency", profile).left_out[0]  # p95 is of all cycles up to schema 2.6
-
-
-def test_nothing_is_hollow_on_a_quiet_machine():
-    quiet = b.profile(*b.six_cells(), rounds=4)
-    for kind in ("blocks", "rounds", "batch"):
-        figure = drawn(kind, quiet).figure
-        assert hollow(*figure.axes) == [] and "Hollow" not in words(figure)
-
-
-def test_every_interval_is_on_the_page_and_no_tick_is_a_thousand_of_a_unit():
-    slow = {"slow": 4.0, "slow_rounds": (1,)}
-    members = [b.member("torch", ms, batch=batch, **slow) for batch, ms in ((1, 0.9), (8, 0.2))]
-    for kind in ("batch", "rounds", "blocks"):
-        figure = drawn(kind, b.profile(b.group("g", *members, b.member("jax", 0.5)), rounds=2)).figure
-        for axes in figure.axes:
-            low, high = axes.get_ylim()
-            assert all(low <= begin and end <= high for _, begin, end in bars(axes))
-            assert kind == "rounds" or not any(1000 <= tick <= high for tick in axes.get_yticks())
-    assert drawn("blocks", sweep()).figure.axes[0].get_ylabel() == "step (s)"
-
-
-def test_rounds_take_another_baseline():
-    profile = b.profile(b.group("g", b.member("torch", 4.0, **EXACT), b.member("jax", 2.0, **EXACT)), drift=0.0)
-    (axes,) = drawn("rounds", profile, baseline="jax").figure.axes
-    assert any(list(each.get_ydata()) == pytest.approx([2.0] * 8) for each in axes.lines)
-    with pytest.raises(KitError, match="no baseline 'numpy'"):
-        drawn("rounds", profile, baseline="numpy")
-
-
-def test_cells_without_a_number_are_left_out_and_named():
-    members = [b.member("torch", 2.0, batch=batch, failed_rounds=DEAD if batch == 64 else {}) for batch in (8, 64)]
-    figure, *_, left_out = drawn("batch", b.profile(b.group("g", *members)))
-    assert [line.get_xdata().tolist() for line in figure.axes[0].lines if line.get_marker() == "o"] == [[8]]
-    assert len(left_out) == 1 and "/b64/" in left_out[0] and "memory" in left_out[0]
-    assert "/b64/" in words(figure)
-
-
-def test_what_is_not_asked_for_is_what_the_suite_varies():
-    assert usual_kind([sweep()]) == "batch"
-    assert usual_kind([layered()]) == "units"
-    assert usual_kind([b.profile()]) == "rounds"
-
-
-def test_platforms_have_a_point_for_each_cell_and_its_interval():
+def test_platforms_show_each_cell_on_each_machine():
     here = b.profile(*b.six_cells(), rounds=4)
-    there = b.profile(
-        b.group("mlp/*/gpu/train", b.member("torch", 0.2, device="gpu"), b.member("jax", 0.1, device="gpu")),
-        rounds=4,
-        id="there",
-    )
-    figure = drawn("platforms", here, there).figure
-    (axes,) = figure.axes
-    assert axes.get_yscale() == "log" and axes.get_title("left") == "training"
-    groups = compare_within("p", here).groups
-    first, second = (points for ((_, points),) in lines(axes).values())
-    rows = [row for group in groups for row in group.rows]
-    assert sorted(first) == pytest.approx(sorted(row.numbers.step_ns / 1e6 for row in rows))
-    assert sorted(second) == pytest.approx([0.1, 0.2], rel=0.2)
-    expected = sorted(row.numbers.step_interval_ns[0] / 1e6 for row in rows)
-    assert sorted(low for _, low, _ in bars(axes))[-6:] == pytest.approx(expected) and len(bars(axes)) == 8
+    there = b.profile(b.group("g", b.member("torch", 0.2, device="gpu", **EXACT)), rounds=4, id="there", drift=0.0)
+    rows = plot_data(request("platforms", here, there)).rows
+    assert len(rows) == 1 + sum(len(group.rows) for group in compare_within("p", here).groups)
+    (gpu,) = (row for row in rows if row["device"] == "gpu")
+    assert gpu["x"] == "mlp\nPyTorch" and gpu["y"] == pytest.approx(0.2e6)
     with pytest.raises(KitError, match="one machine"):
-        drawn("platforms", here)
+        plot_data(request("platforms", here))
 
 
-def test_groups_of_one_network_on_platforms_have_places_and_names_of_their_own():
-    def on(device, **more):
-        groups = [
-            b.group(
-                f"{units} {batch}",
-                *(
-                    b.member(name, 1.0, "dblstm", batch=batch, device=device, parameters={"units": units})
-                    for name in ("torch", "jax")
-                ),
-            )
-            for units in (32, 64)
-            for batch in (1, 128)
-        ]
-        return b.profile(*groups, rounds=3, id=device, **more)
-
-    figure = drawn("platforms", on("cpu"), on("gpu")).figure
-    assert [axes.get_title("left") for axes in figure.axes] == ["training · batch 1", "training · batch 128"]
-    for axes in figure.axes:
-        placed = [x for ((xs, _),) in lines(axes).values() for x in xs]
-        assert len(set(placed)) == 8
-        names = [text.get_text() for text in axes.get_xticklabels()]
-        assert {*names} == {f"dblstm\nunits {units}\n{name}" for units in (32, 64) for name in ("PyTorch", "JAX")}
-
-
-def test_roofline_has_the_planted_ceilings_as_lines_and_networks_under_them():
-    tasks_ms = (("train", 8.0), ("infer", 2.0))
-    steps = [b.member(name, ms, task=task, **EXACT) for name in ("torch", "jax") for task, ms in tasks_ms]
-    others = [b.member("torch", 2.0, name, **EXACT) for name in ("autoencoder", "somebodys_net")]
-    plain = b.profile(b.group("g", *steps, *others), rounds=2, cycles=2, drift=0.0)
-    profile = with_ceilings(plain)
-    figure, _, looks, _, left_out = drawn("roofline", profile)
-    assert [axes.get_title("left") for axes in figure.axes] == ["PyTorch on cpu", "JAX on cpu"]
-    assert list(looks) == ["mlp", "autoencoder"] and len(left_out) == 1 and "somebodys_net" in left_out[0]
-    axes = figure.axes[0]
-    labels = [text.get_text() for text in axes.texts]
-    assert labels == ["200 GFLOP/s float32", "10.0 GB/s triad 256 MiB", "40.0 GB/s triad 16 MiB"]
+def test_a_roofline_has_the_planted_ceilings_and_what_networks_reach():
+    members = [*(b.member(name, 8.0, **EXACT) for name in ("torch", "jax")), b.member("torch", 2.0, "mine")]
+    profile = b.profile(b.group("g", *members), rounds=2, cycles=2, drift=0.0)
+    data = plot_data(request("roofline", with_ceilings(profile)))
+    assert [row["panel"] for row in data.rows] == ["PyTorch · cpu", "JAX · cpu"] and "mine" in data.left_out[0]
+    guide_words = {guide.words for guide in data.guides}
+    assert guide_words == {"200 GFLOP/s float32", "10.0 GB/s triad 256 MiB", "40.0 GB/s triad 16 MiB"}
     flops = 2 * 128 * (784 * 512 + 512 * 512 + 512 * 10)
-    trained, inferred = (y for _, (y,) in lines(axes)["mlp"])
-    assert inferred == pytest.approx(flops / 2e-3, rel=1e-3)
-    assert trained == pytest.approx((3 * flops - 2 * 128 * 784 * 512) / 8e-3, rel=1e-3)
+    assert data.rows[0]["y"] == pytest.approx((3 * flops - 2 * 128 * 784 * 512) / 8e-3, rel=1e-3)
+    assert guide_words <= {*texts(svg("roofline", with_ceilings(profile)))}
     with pytest.raises(KitError, match="--ceilings"):
-        drawn("roofline", plain)
-    # Nothing else draws what networks are held against.
-    assert without_operations(profile) == plain
+        plot_data(request("roofline", profile))
+
+
+def test_rounds_have_every_cycle_and_the_verdicts_interval():
+    rows = plot_data(request("rounds", busy(slow=1.2))).rows
+    cycles = [row for row in rows if "faint" in row]
+    assert len(cycles) == 48 and sum(row["disturbed"] for row in cycles) == 14
+    by_round = [row for row in rows if "faint" not in row and row["x"] != "all"]
+    assert [row["disturbed"] for row in by_round] == [False, False, True, False]
+    (versus,) = (row.versus for row in compare_within("p", busy(slow=1.2)).groups[0].rows if row.versus)
+    assert (rows[-1]["x"], rows[-1]["y"], rows[-1]["low"]) == ("all", versus.ratio, versus.low)
+    (axes,) = draw(request("rounds", busy(slow=50.0)))[0].axes  # what counts is not pressed together
+    assert 0.1 < axes.get_ylim()[0] < axes.get_ylim()[1] < 2.5
+    assert "Hollow marks at an end of an axis lie beyond it." in svg("rounds", busy(slow=50.0))
+    with pytest.raises(KitError, match="no baseline 'numpy'"):
+        plot_data(request("rounds", busy(), baseline="numpy"))
+
+
+def test_a_disturbed_cell_is_marked_in_every_kind():
+    taken = b.beside_others(0.48)
+    members = [b.member(name, 8.0, batch=batch, change=taken) for name in ("torch", "jax") for batch in (1, 8)]
+    profile = b.profile(*(b.group(member.cell.key, member) for member in members), rounds=2)
+    cells = [b.member("torch", 1.0, batch=batch, device="gpu") for batch in (1, 8)]
+    there = b.profile(b.group("g", *cells), id="there")
+    shown = {"times": [profile], "batch": [profile], "platforms": [profile, there], "gain": [profile, there]}
+    for kind, profiles in shown.items():
+        drawing = svg(kind, *profiles)
+        assert "Hollow: disturbed, as other programs took up to 48 % of the CPUs." in texts(drawing)
+        assert re.search(r"fill: (#ffffff|url\(#h\w+\)); stroke: #(d55e00|000000)", drawing)
+    assert "Hollow" not in svg("times", b.profile(*b.six_cells(), rounds=4))
+
+
+def test_a_plot_takes_title_size_axis_and_metric():
+    profile = b.profile(*b.six_cells(), rounds=4)
+    figure, _ = draw(request("times", profile, title="Mine", axis="log", size_in=(9.0, 6.0)))
+    assert tuple(figure.get_size_inches()) == (9.0, 6.0) and {axes.get_yscale() for axes in figure.axes} == {"log"}
+    assert "Mine" in texts(svg("times", profile, title="Mine"))
+    assert {axes.get_yscale() for axes in draw(request("batch", sweep(), axis="linear"))[0].axes} == {"linear"}
+    assert "compile (ms)" in texts(svg("times", profile, metric="compile_ns"))
+    with pytest.raises(KitError, match="did you mean peak_memory_b"):
+        plot_data(request("times", profile, metric="peak_memory"))
+    with pytest.raises(KitError, match=r"use 9x[0-9.]+"):
+        draw(request("times", profile, size_in=(9.0, 1.5)))
+
+
+def odd_profiles():
+    names = ("plain", "_v", "$x_^{\n", "\x1b[31m<&>", *(f"{'long' * 40}{end}{'long' * 40}" for end in "ab"))
+    strange = b.group("g", *(b.member("jax$x_^{", 2.0, "_net\n$", variant=name) for name in names))
+    failed = b.group("g", b.member(failed_rounds=DEAD), b.member("jax", failed_rounds=DEAD))
+    return {
+        "plain": b.profile(*b.six_cells(), rounds=3),
+        "one after the other": b.profile(turns="sequential", rounds=2),
+        "many": b.profile(b.group("g", *(b.member(batch=n) for n in range(1, 51))), rounds=2, cycles=2),
+        "names": b.profile(strange, id="\x1b[31m<&>", compare=("variant",)),
+        "parameters": layered(("torch", "jax")),
+        "all failed": b.profile(failed),
+        "batch of zero": b.profile(b.group("g", b.member(batch=0), b.member("jax", batch=2))),
+    }
+
+
+@pytest.mark.parametrize("name", odd_profiles())
+def test_odd_profiles_are_drawn_on_the_page_or_refused_in_one_line(name):
+    profile = odd_profiles()[name]
+    for kind in KINDS:
+        more = (
+            [replace(profile, id="there", identity=b.identity("Another CPU"))] if kind in ("platforms", "gain") else []
+        )
+        try:
+            figure, _ = draw(request(kind, with_ceilings(profile) if kind == "roofline" else profile, *more))
+        except KitError as refused:
+            assert str(refused).isprintable() and (kind in (*SWEPT, "rounds", "roofline") or name == "all failed")
+            continue
+        (body,) = figure.subfigs
+        boxes = [text.get_window_extent() for text in (*figure.texts, *body.texts, *body.legends)]
+        boxes += [axes.get_tightbbox() for axes in figure.axes]
+        assert all(box.x0 >= 0 and box.x1 <= figure.bbox.x1 + 1 and box.y0 >= 0 for box in boxes)
+        assert not any(box.overlaps(other) for index, box in enumerate(boxes) for other in boxes[:index])
+        legend = [text.get_text() for legend in body.legends for text in legend.get_texts()]
+        assert len({*legend}) == len(legend) and all(text.isprintable() for text in legend)
+        ticks = [tick for axes in figure.axes for tick in axes.get_yticks() if tick <= axes.get_ylim()[1]]
+        assert max(ticks) < 1000 or kind in ("gain", "devices", "roofline")  # one unit, of which none is a thousand
+
+
+@pytest.mark.parametrize("kind", ["times", "rounds", "batch", "roofline"])
+def test_the_same_input_gives_the_same_bytes_whatever_the_users_style(kind):
+    profile = with_ceilings(sweep())
+    first = svg(kind, profile)
+    with mpl.rc_context({"axes.facecolor": "red", "svg.fonttype": "path", "lines.linewidth": 9, "svg.hashsalt": None}):
+        assert svg(kind, profile) == first
+    assert "<dc:date>" not in first and profile.id not in first
+
+
+def test_cells_without_a_number_are_named_and_a_single_point_is_no_plot():
+    members = [b.member("torch", 2.0, batch=batch, failed_rounds=DEAD if batch == 64 else {}) for batch in (8, 16, 64)]
+    data = plot_data(request("batch", b.profile(b.group("g", *members))))
+    assert [row["x"] for row in data.rows] == [8, 16]
+    assert len(data.left_out) == 1 and "/b64/" in data.left_out[0] and "memory" in data.left_out[0]
+    assert [usual_kind([each]) for each in (sweep(), layered(["torch"]), b.profile())] == ["batch", "units", "rounds"]
+    with pytest.raises(KitError, match="batch 128, a single point; measure several"):
+        plot_data(request("batch", b.profile(*b.six_cells())))
+    published = read_profile(ROOT / "profiles" / "published" / "five-nets.json")
+    with pytest.raises(KitError, match="published, not measured"):
+        plot_data(request("times", published))
+
+
+def test_the_plots_of_the_documentation_are_those_of_the_reference_profiles():
+    reference = ROOT / "profiles" / "reference"
+    shown = {
+        "rounds": ["cpu-xeon-2-vcpu-quick"],
+        "times": ["cpu-xeon-2-vcpu-quick"],
+        "batch": ["cpu-epyc-2-vcpu-batch-sweep-torch-mlp"],
+        "platforms": ["cpu-xeon-2-vcpu-quick", "gpu-h100-quick"],
+    }
+    for kind, names in shown.items():  # the words: how lines are written is matplotlib's
+        profiles = [(name, read_profile(reference / f"{name}.json")) for name in names]
+        drawing = file_of(draw(PlotRequest(kind, profiles, TITLES))[0], ".svg", 200).decode()
+        assert texts(drawing) == texts((ROOT / "docs" / "plots" / f"{kind}.svg").read_text())

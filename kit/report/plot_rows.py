@@ -1,0 +1,396 @@
+"""What plots show: flat rows, and the kinds of plots, each an entry of x, y, line and panel over these rows.
+
+    profiles ─► kit compare ─► {"batch": 8, "sample_ns": 4100.0, "line": ("JAX",), "panel": "training", …} ─► plot
+
+A row has the columns of `kit compare --format csv`, and those that `_rows` and a kind add. Nothing here draws.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Literal, NamedTuple
+
+from kit.compare.across import compare_runs
+from kit.compare.ceilings import beside, best_product, ceilings_of, named, without_operations
+from kit.compare.naming import axes_of
+from kit.compare.platforms import are_platforms
+from kit.compare.rows import Comparison
+from kit.compare.runs import reduce_run
+from kit.compare.within import compare_within, round_ratios
+from kit.errors import KitError
+from kit.profile.cell import DEFAULT_VARIANT, Cell
+from kit.profile.schema import Profile
+from kit.report.answer import answer
+from kit.report.comparison_records import records
+from kit.report.plain import one_line
+from kit.report.quantity import rate
+from kit.stats.verdict import OTHERS_MOST
+from kit.workloads.operations import is_operation
+
+Row = dict[str, Any]
+Scale = Literal["linear", "log"]
+
+SWEPT = ("devices", "batch", "threads", "units", "layers", "width", "depth", "heads", "length")
+TASKS = {"train": "training", "infer": "inference", "fit": "fit"}
+# A value on these axes says what it is; with others the axis is named, too: "layers 2".
+PLAIN_AXES = ("workload", "backend", "device", "precision", "compile_mode", "feed", "variant")
+LINES_MAX = 8  # nobody can follow more lines in one panel
+PANELS_MAX = 40  # a page has no room for more
+
+
+class PlotRequest(NamedTuple):
+    """What is drawn, and from what."""
+
+    kind: str
+    profiles: Sequence[tuple[str, Profile]]  # each with its label
+    titles: Mapping[str, str]  # name of a backend -> as people write it
+    baseline: str | None = None
+    metric: str | None = None  # a column of the rows; null, here and below: the kind's own
+    title: str | None = None
+    axis: Scale | None = None  # of y
+    size_in: tuple[float, float] | None = None  # width and height
+
+
+class Kind(NamedTuple):
+    """Where the rows of a plot come from, which columns it shows, and how."""
+
+    rows: Callable[[PlotRequest], list[Row]]
+    x: str
+    y: str
+    title: str
+    note: str
+    mark: Literal["line", "point", "bar"]
+    axis: Scale = "log"
+    shares_y: bool = False  # whether all panels have the same y axis
+    alike: float | None = None  # the y of a cell that is like its baseline
+
+
+class Guide(NamedTuple):
+    """A grey line of a panel with its words."""
+
+    panel: str
+    x: tuple[float, float]
+    y: tuple[float, float]
+    words: str
+
+
+class PlotData(NamedTuple):
+    """The rows of one plot, and what is written around them."""
+
+    rows: list[Row]  # each has "panel", "line", "x", "y", "low", "high" and "disturbed"
+    guides: list[Guide]
+    notes: list[str]
+    left_out: list[str]  # a line for each row that is not drawn
+
+
+def plot_data(request: PlotRequest) -> PlotData:
+    """Return what is drawn; KitError where that is nothing, or where there is no such baseline or metric."""
+    kind = KINDS[request.kind]
+    for label, profile in request.profiles:
+        if not profile.measured:
+            raise KitError(f"{label} was published, not measured, and has no steps to draw; see kit compare --table")
+    rows, y = kind.rows(request), request.metric or kind.y
+    columns = {name for row in rows for name, value in row.items() if type(value) in {int, float}}
+    if rows and request.metric and y not in columns:
+        near = get_close_matches(y, columns, n=1)
+        remedy = f"did you mean {near[0]}?" if near else "kit compare --format csv has the names"
+        raise KitError(f"--metric {y}: no row has such a number; {remedy}")
+    drawn, left_out = list[Row](), list[str]()
+    for row in rows:
+        if row["why"] is None and row.get(y):
+            low, high = _interval(row, y)
+            drawn.append(row | {"x": row[kind.x], "y": row[y], "low": low, "high": high})
+        else:
+            left_out.append(one_line(f"{row['what']}: {row['why'] or row['failure'] or 'has no number'}"))
+    if not drawn:
+        why = left_out[0] if left_out else f"no cell has {kind.x if kind.x in SWEPT else 'a step'}"
+        raise KitError(f"nothing to draw by {request.kind}: {why}; choose another --kind, or measure more")
+    if kind.x in SWEPT and len({row["x"] for row in drawn}) == 1:
+        alone = f"every cell has {kind.x} {drawn[0]['x']}, a single point"
+        raise KitError(f"nothing to draw by {kind.x}: {alone}; measure several, or draw --kind times")
+    panels = list(dict.fromkeys(row["panel"] for row in drawn))
+    left_out += [f"{panel}: beyond {PANELS_MAX} panels" for panel in panels[PANELS_MAX:]]
+    drawn = [row for row in drawn if row["panel"] in panels[:PANELS_MAX]]
+    notes = [kind.note] if kind.note != INTERVALS or any(row["low"] for row in drawn) else []
+    if disturbed := [row for row in drawn if row["disturbed"]]:
+        taken_pct = max(row["taken_pct"] or 0.0 for row in disturbed)
+        much = f"up to {taken_pct:.0f} %" if taken_pct else f"more than {100 * OTHERS_MOST:.0f} %"
+        counts = [
+            len({(row["panel"], row["x"], row["faint"]) for row in some if "faint" in row})
+            for some in (disturbed, drawn)
+        ]
+        what = f"{counts[0]} of {counts[1]} cycles do not count" if counts[1] else "disturbed"
+        notes.append(f"Hollow: {what}, as other programs took {much} of the CPUs.")
+    guides = _ceilings(drawn) if request.kind == "roofline" else []
+    return PlotData(drawn, guides, notes, list(dict.fromkeys(left_out)))
+
+
+def usual_kind(profiles: Sequence[Profile]) -> str:
+    """Return the kind of the axis on which the cells have most values.
+
+    Where they have one value on each: `platforms`, where there are several, else `rounds`. Of operations: `roofline`.
+    """
+    cells = [result.cell for profile in profiles for result in profile.cells]
+    counts = {axis: len({cell.value(axis) for cell in cells} - {None}) for axis in SWEPT}
+    most = max(SWEPT, key=lambda axis: counts[axis])
+    hardware = {(each.identity.hardware_sha256, result.cell.device) for each in profiles for result in each.cells}
+    if all(map(is_operation, cells)):
+        return "roofline"
+    return most if counts[most] > 1 else "platforms" if len(hardware) > 1 else "rounds"
+
+
+def _rows(comparison: Comparison, request: PlotRequest) -> list[Row]:
+    """Return a row for each cell of a comparison, in the order of the profiles."""
+    keys = [result.cell.key_without(("device",)) for _, profile in request.profiles for result in profile.cells]
+    cells, rows = [(group, row) for group in comparison.groups for row in group.rows], list[Row]()
+    for (group, row), record in zip(cells, records(comparison), strict=True):
+        label = row.side or (comparison.headlines[0].label if len(request.profiles) > 1 else "")
+        name, ratio = row.member or row.name, row.versus and row.versus.ratio
+        reach = row.numbers.reach
+        is_fit, title = row.cell.task == "fit", [request.titles.get(part, part) for part in group.title]
+        added = {
+            "cell": row.cell,
+            "label": label,
+            "what": f"{label}: {row.cell.key}" if label else row.cell.key,
+            "network": "\n".join(_words(row.cell, ["workload", *row.cell.parameters], request)),
+            "member": request.titles.get(name, name),
+            "baseline": request.titles.get(group.baseline or "", group.baseline),
+            "panel": " · ".join(filter(None, [label, *title])),
+            "line": (request.titles.get(name, name),),
+            "time_ns": record.get("fit_total_ns") if is_fit else record["step_ns"],
+            "time_title": "fit" if is_fit else "step",
+            "gain_pct": 100 / ratio if ratio else None,
+            "intensity": reach.flops / reach.bytes if reach and reach.flops and reach.bytes else None,
+            "disturbed": row.numbers.contention_pct is not None,
+            "taken_pct": row.numbers.contention_pct,
+            "why": answer(row) if row.blocked else None,
+        }
+        rows.append(record | added)
+    return sorted(rows, key=lambda row: keys.index(row["cell"].key_without(("device",))))
+
+
+def _interval(row: Row, y: str) -> tuple[float | None, float | None]:
+    """Return the ends of the interval of a column; None where it is not known."""
+    low, high = (row["low"], row["high"]) if y in {"ratio", "gain_pct"} else (row["step_low_ns"], row["step_high_ns"])
+    if low is None or high is None or (y == "time_ns" and row["time_title"] == "fit"):
+        return None, None
+    if y in {"step_ns", "time_ns", "sample_ns"}:
+        return row[y] * low / row["step_ns"], row[y] * high / row["step_ns"]
+    if y == "samples_per_s":
+        return row[y] * row["step_ns"] / high, row[y] * row["step_ns"] / low
+    return (low, high) if y == "ratio" else (100 / high, 100 / low) if y == "gain_pct" else (None, None)
+
+
+def _words(cell: Cell, axes: Iterable[str], request: PlotRequest) -> list[str]:
+    """Return ``["JAX", "layers 2"]``: the values of a cell on some axes; of the default variant nothing."""
+    values = [(axis, cell.value(axis)) for axis in axes]
+    return [
+        TASKS[cell.task] if axis == "task" else request.titles.get(str(value), str(value))
+        if axis in PLAIN_AXES else f"{axis} {value}"
+        for axis, value in values
+        if value is not None and (axis, value) != ("variant", DEFAULT_VARIANT)
+    ]  # fmt: skip
+
+
+def _in_lines(rows: list[Row], request: PlotRequest, x: Collection[str], first: str = "backend") -> list[Row]:
+    """Return the rows with a panel for each task and a line for all in which cells differ, but for axes `x`.
+
+    The axis `first` gives a line its color. Where a panel would have too many lines, other axes are panels, too.
+    """
+
+    def count(axes: Iterable[str]) -> int:
+        return len({(row["label"], *(row["cell"].value(axis) for axis in axes)) for row in rows})
+
+    panels, lines = ["task"], [first]
+    for axis in axes_of([row["cell"] for row in rows]):
+        if axis not in {*x, "task"} and count([*lines, axis]) > count(lines):
+            lines.append(axis)
+    for axis in sorted(lines[1:], key=lambda axis: -count([axis])):
+        if count(lines) > LINES_MAX:
+            panels.append(axis)
+            lines.remove(axis)
+    rows.sort(key=lambda row: [list(TASKS).index(row["task"]), *(str(row["cell"].value(axis)) for axis in panels[1:])])
+    for row in rows:
+        row["panel"] = " · ".join(_words(row["cell"], panels, request))
+        row["line"] = (*_words(row["cell"], lines, request), *filter(None, [row["label"]]))
+    return rows
+
+
+def _cells(request: PlotRequest) -> list[Row]:
+    """Return the cells of every profile but its operations, with a panel for each group."""
+    networks = [(label, without_operations(profile)) for label, profile in request.profiles]
+    return [
+        row
+        for label, profile in networks
+        for row in _rows(compare_within(label, profile, baseline=request.baseline), request)
+    ]
+
+
+def _steps(rows: Iterable[Row]) -> list[Row]:
+    return [row for row in rows if row["task"] != "fit" and row["batch"] > 0]
+
+
+def _swept(request: PlotRequest) -> list[Row]:
+    axis = request.kind
+    rows = [row for row in _steps(_cells(request)) if row.get(axis) is not None and row[axis] > 0]
+    return _in_lines(sorted(rows, key=lambda row: row[axis]), request, (axis,))
+
+
+def _scaling(request: PlotRequest) -> list[Row]:
+    """Return a panel for each batch, in which scaling is strong, and for each batch of a device, where it is weak."""
+    rows = sorted(_steps(_cells(request)), key=lambda row: row["devices"])
+    rows = _in_lines([row for row in rows if row["devices"] > 0], request, ("devices", "batch"))
+    if len({row["batch"] for row in rows}) <= 1:
+        return rows
+    strong = [row | {"panel": f"{row['panel']} · batch {row['batch']}"} for row in rows]
+    weak = [row | {"panel": f"{row['panel']} · batch {row['batch'] // row['devices']} a device"} for row in rows]
+    counts: dict[str, set[int]] = {}
+    for row in strong + weak:
+        counts.setdefault(row["panel"], set()).add(row["devices"])
+    elsewhere = {row["what"] for row in strong + weak if len(counts[row["panel"]]) > 1}
+    return [row for row in strong + weak if len(counts[row["panel"]]) > 1 or row["what"] not in elsewhere]
+
+
+def _runs(request: PlotRequest) -> list[Row]:
+    runs = [reduce_run(label, without_operations(profile)) for label, profile in request.profiles]
+    if request.kind == "platforms" and not are_platforms(runs):
+        raise KitError("nothing to draw: all ran on one machine and device; give another profile, or --kind times")
+    return _rows(compare_runs(runs, baseline=request.baseline, explain=True), request)
+
+
+def _platforms(request: PlotRequest) -> list[Row]:
+    rows = _runs(request)
+    panels = ["task", "batch"] if len({row["batch"] for row in rows}) > 1 else ["task"]
+    for row in rows:
+        row["panel"] = " · ".join(_words(row["cell"], panels, request))
+        row["question"], row["line"] = f"{row['network']}\n{row['member']}", (row["label"],)
+    return rows
+
+
+def _turns(label: str, profile: Profile, request: PlotRequest) -> list[Row]:
+    """Return each cell against the same cell on the first device, or the baseline's, with which it took turns."""
+    devices = list(dict.fromkeys(result.cell.device for result in profile.cells))
+    if request.baseline not in {None, *devices}:
+        raise KitError(f"no baseline {request.baseline!r}; choose from {', '.join(devices)}")
+    rows: list[Row] = []
+    for base in (result.cell for result in profile.cells if result.cell.device == (request.baseline or devices[0])):
+        every = _rows(compare_within(label, profile, baseline=base.key), request)
+        alike = [row for row in every if row["cell"].key_without(("device",)) == base.key_without(("device",))]
+        rows += [row | {"is_baseline": row["device"] == base.device, "baseline": base.device} for row in alike]
+    return rows
+
+
+def _gains(request: PlotRequest) -> list[Row]:
+    """Return what is compared with another device or profile."""
+    (label, first), *others = request.profiles
+    if not others and len({result.cell.device for result in first.cells}) == 1:
+        raise KitError("a gain needs two measured profiles, or one profile of two devices; give a second profile")
+    took_turns = not others and "device" in first.suite.compare
+    every = _steps(_turns(label, without_operations(first), request) if took_turns else _runs(request))
+    taken_pct = {row["cell"].key_without(("device",)): row["taken_pct"] for row in every if row["is_baseline"]}
+    rows = [row for row in every if not row["is_baseline"]]
+    sides, has_batches = {row["label"] or row["device"] for row in rows}, len({row["batch"] for row in rows}) > 1
+    for row in rows:
+        row["setting"] = row["batch"] if has_batches else row["network"]
+        row["label"] = row["label"] if len(sides) > 1 else ""
+        if (base_pct := taken_pct.get(row["cell"].key_without(("device",)))) is not None:
+            row |= {"disturbed": True, "taken_pct": max(base_pct, row["taken_pct"] or 0.0)}
+    x = (
+        {"device", "batch"}
+        if has_batches
+        else {"device", "workload", *(name for row in rows for name in row["cell"].parameters)}
+    )
+    rows = _in_lines(sorted(rows, key=lambda row: row["batch"]), request, x)
+    return [row | {"panel": " · ".join([row["panel"], *(sides if len(sides) == 1 else [])])} for row in rows]
+
+
+def _rounds(request: PlotRequest) -> list[Row]:
+    """Return the ratio of each cell to its baseline in every cycle, in every round, and in the whole run."""
+    rows: list[Row] = []
+    for label, profile in request.profiles:
+        networks = without_operations(profile)
+        comparison = compare_within(label, networks, baseline=request.baseline)
+        cells = {(row["group"], row["name"]): row for row in _rows(comparison, request)}
+        order = {key: index for index, key in enumerate(cells)}
+        rows += [row | {"ratio": None, "order": (0, 0)} for row in cells.values() if row["step_ns"] is None]
+        for group in comparison.groups:
+            for name, versus, by_round, by_cycle, counting in round_ratios(networks, group):
+                index = order[group.key, name]
+                cell = cells[group.key, name] | {"low": None, "high": None, "taken_pct": None}
+                for number, ratio in by_round.items():
+                    of_round = cell | {"round": str(number + 1), "order": (number, index)}
+                    ratios = by_cycle.get(number, [])
+                    flags = counting.get(number, [False] * len(ratios))
+                    for cycle, (ratio_of_cycle, counts) in enumerate(zip(ratios, flags, strict=False), 1):
+                        shift = cycle / (len(ratios) + 1) - 0.5
+                        rows.append(of_round | {"ratio": ratio_of_cycle, "disturbed": not counts, "faint": shift})
+                    rows.append(of_round | {"ratio": ratio, "disturbed": number not in counting})
+                whole = {"ratio": versus.ratio, "low": versus.low, "high": versus.high, "disturbed": not counting}
+                rows.append(cell | whole | {"round": "all", "order": (sys.maxsize, index)})
+    if not any(row["ratio"] for row in rows):
+        raise KitError("nothing to draw by rounds: no group has two cells with a number; draw --kind times or gain")
+    return sorted(rows, key=lambda row: row["order"])
+
+
+def _roofline(request: PlotRequest) -> list[Row]:
+    """Return the networks' FLOP/s, a panel for each framework and device, with the ceilings of its own run."""
+    rows: list[Row] = []
+    for label, profile in request.profiles:
+        ceilings = ceilings_of(profile)
+        for row in _rows(compare_within(label, profile), request):
+            here = beside(row["cell"], ceilings)
+            best = {roof.cell.precision: best_product(roof.cell, here) for roof in named("matmul", here)}
+            row |= {"slopes": named("triad", here), "roofs": list(best.values())}
+            if not row["slopes"] or not row["roofs"]:
+                row["why"] = "no ceiling was measured"
+            elif row["failure"] is None and not row["intensity"]:
+                row["why"] = "its FLOPs are unknown"
+            rows += [] if is_operation(row["cell"]) else [row]
+    if not any(row["slopes"] and row["roofs"] for row in rows):
+        which = ", ".join(label for label, _ in request.profiles)
+        raise KitError(f"nothing to draw: no ceilings in {which}; measure with kit run --ceilings")
+    where = ["backend", "device", "threads", "variant"]
+    for row in (rows := _in_lines(rows, request, [*where, "compile_mode", "feed"], "workload")):
+        row["panel"] = " · ".join([*_words(row["cell"], where, request), *filter(None, [row["label"]])])
+        row["line"] = (*row["line"][: len(row["line"]) - bool(row["label"])], TASKS[row["task"]])
+    return rows
+
+
+def _ceilings(rows: Sequence[Row]) -> list[Guide]:
+    """Return the lines of what was measured to be possible: level products, and triads that rise to them."""
+    panels = {row["panel"]: row for row in rows}
+    ridges = [roof.rate / slope.rate for row in panels.values() for roof in row["roofs"] for slope in row["slopes"]]
+    low, high = min([min(ridges) / 8, *(row["x"] for row in rows)]), max([*ridges, *(row["x"] for row in rows)]) * 1.5
+    guides = []
+    for panel, row in panels.items():
+        roofs, slopes = (sorted(row[name], key=lambda ceiling: ceiling.rate) for name in ("roofs", "slopes"))
+        for roof in roofs:
+            words = f"{rate(roof.rate, 'FLOP/s')} {roof.cell.precision}"
+            guides.append(Guide(panel, (roof.rate / slopes[-1].rate, high), (roof.rate, roof.rate), words))
+        for slope in slopes:
+            ridge, words = roofs[-1].rate / slope.rate, f"{rate(slope.rate, 'B/s')} {slope.name}"
+            guides.append(Guide(panel, (low, ridge), (slope.rate * low, slope.rate * ridge), words))
+    return guides
+
+
+INTERVALS = "Intervals: 95 % over the rounds of one run, with the machine's drift. kit compare decides what differs."
+GAIN = (
+    "Gain: time of the baseline ÷ time of the other; above 100 % the other is faster. Intervals: those of kit compare."
+)
+ROUNDS = "Faint: cycles. Clear: rounds. All: the whole run, with the interval of kit compare. Below 1 is faster."
+ROOFLINE = (
+    "Lines: the framework's best block in this run: matrix products by precision, triads on small and large arrays. "
+    "Points: a network's FLOP/s, against its FLOPs per byte that a step must move."
+)
+KINDS = {
+    "times": Kind(_cells, "member", "time_ns", "Step times", INTERVALS, "bar", "linear"),
+    "rounds": Kind(_rounds, "round", "ratio", "Ratio of times in each round", ROUNDS, "point", alike=1.0),
+    **{axis: Kind(_swept, axis, "step_ns", f"Step time by {axis}", INTERVALS, "line", shares_y=True) for axis in SWEPT},
+    "batch": Kind(_swept, "batch", "sample_ns", "Time per sample by batch", INTERVALS, "line", shares_y=True),
+    "devices": Kind(_scaling, "devices", "samples_per_s", "Throughput by devices", INTERVALS, "line", shares_y=True),
+    "platforms": Kind(_platforms, "question", "time_ns", "Platforms", INTERVALS, "point"),
+    "gain": Kind(_gains, "setting", "gain_pct", "Gain", GAIN, "line", shares_y=True, alike=100.0),
+    "roofline": Kind(_roofline, "intensity", "reach_rate", "Roofline", ROOFLINE, "point", shares_y=True),
+}
