@@ -9,18 +9,22 @@ With `--check` it writes nothing, names each stale page and exits with 1: `make 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from inspect import cleandoc
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 from rules_index import rules_page
 
 from kit.audit.finding import AUDIT_SCHEMA, Audit
 from kit.cli.app import app
 from kit.environment import VARIABLES, SetBy
-from kit.profile.json_schema import json_schema
+from kit.profile.schema import SCHEMA, Profile
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 COMMAND = "make reference"
@@ -153,13 +157,30 @@ def environment_page() -> str:
     return "".join(parts) + ENVIRONMENT_END
 
 
+def json_schema(document: type[msgspec.Struct], title: str) -> str:
+    """Return the JSON Schema (draft 2020-12) of a document, from the structures that read and write it."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        **json.loads(msgspec.json.encode(msgspec.json.schema(document)), object_hook=_dedented),
+    }
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+
+
+def _dedented(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return it with its docstring as Python 3.13 keeps them: without the code's indentation."""
+    if isinstance(schema.get("description"), str):
+        schema["description"] = cleandoc(schema["description"])
+    return schema
+
+
 # Page in docs/reference/ -> what writes it.
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "environment.md": environment_page,
     "audit/index.md": rules_page,
-    "profile.schema.json": lambda: json_schema().decode(),
-    "audit.schema.json": lambda: json_schema(Audit, AUDIT_SCHEMA).decode(),
+    "profile.schema.json": lambda: json_schema(Profile, SCHEMA),
+    "audit.schema.json": lambda: json_schema(Audit, AUDIT_SCHEMA),
 }
 
 

@@ -1,4 +1,4 @@
-"""The gate: which cells of two runs may stand beside each other, and what else differs between the runs.
+"""The gate: which cells of two runs may be compared, and what else differs between the runs.
 
 incompatible   the numbers answer different questions: not compared, unless by force
 warns          could explain a difference between the numbers: compared, and said
@@ -60,8 +60,8 @@ def nothing_common(base_label: str, base_cells: Sequence[Cell], label: str, cell
                     remedy = f"measure {label} {' and '.join(filter(None, words))}" if options else "measure both alike"
                     return NotComparableError(f"no cell is in both: {apart}; {remedy}")
     has = "; ".join(
-        f"{of} has {next((cell.key for cell in known), 'none')}"
-        for of, known in ((base_label, base_cells), (label, cells))
+        f"{side} has {next((cell.key for cell in known), 'none')}"
+        for side, known in ((base_label, base_cells), (label, cells))
     )
     return NotComparableError(f"no cell is in both: {has}; compare runs of the same suite")
 
@@ -100,7 +100,7 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
         for kind in kinds:
             if values.get(kind):
                 holders[kind].setdefault(values[kind], []).append(label)
-    # What one machine is told to do is a choice; on another machine it is what that machine has.
+    # The number of threads is a choice on one machine; another machine has what it has.
     return [
         _mismatch(kind, kind, values, "warns" if kind == "threads" and not like_hardware else "incompatible")
         for kind, values in holders.items()
@@ -110,7 +110,7 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
 
 def _same_losses(facts: CellFacts, base_facts: CellFacts, tolerance: float) -> bool:
     """Return true, too, where losses from other data, weights or batches, or of another number, do not compare."""
-    begun, base_begun = ((of.start, of.data, len(of.losses)) for of in (facts, base_facts))
+    begun, base_begun = ((each.start, each.data, len(each.losses)) for each in (facts, base_facts))
     if not facts.start or begun != base_begun:
         return True
     difference = max_relative_difference(facts.losses, base_facts.losses)

@@ -12,7 +12,7 @@ from kit.sensors import cgroup
 
 
 def container(root: Path = Path("/"), environment: Mapping[str, str] = os.environ) -> Facts:
-    """Return the facts `container.…`: look for the marks that engines leave, and for the limits of our control group.
+    """Return the facts `container.…`: look for the files that engines leave, and for the limits of our control group.
 
     Args:
         root: where /proc, /run, /sys and /.dockerenv are looked for.

@@ -1,6 +1,6 @@
 """What a machine or a container does to a measurement: limits, neighbours, frequencies; each fine, or with a remedy.
 
-Nothing here stops a run: `kit doctor` tells, and what did disturb a launch is marked in it.
+Nothing here stops a run: `kit doctor` prints it, and a launch notes what disturbed it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kit.fingerprint.others_now import others_now
 from kit.profile.identity import Facts
 from kit.profile.reason import Reason, Value, reason
 
-# Four members of three frameworks, each with a network of the built-in suites, take about this.
+# Four workers of three frameworks, each with a network of the built-in suites, take about this.
 MEMORY_B = 4 << 30
 # A profile with its raw steps; and what torch.compile and XLA write while they compile.
 DISK_B, TMP_B = 1 << 30, 1 << 30
@@ -63,7 +63,7 @@ class Machine(NamedTuple):
 
 
 def conditions(cpus: Sequence[int], threads: int, root: Path = Path("/"), folder: Path = Path()) -> list[Condition]:
-    """Return every condition that can be told here; arguments as of `Machine`."""
+    """Return every condition that can be checked here; arguments as of `Machine`."""
     machine = Machine(cpus, threads, root, folder, container(root))
     checks = (
         _cpus, _memory, _folders, _frequency, _clocksource, _neighbours, _compiling, _devices,
@@ -82,7 +82,7 @@ def _cpus(machine: Machine) -> Iterator[Condition]:
     codes = ("no_quota", "quota_in_container" if machine.inside.text("container.engine") else "quota")
     yield _condition("CPU quota", limit >= cpus, codes, cpus=cpus, limit=limit, threads=machine.threads)
     lists = (machine.text(f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in machine.cpus)
-    # The CPUs of a core share a list, such as 0-1 or 0,4: its first number stands for the core.
+    # The CPUs of a core share a list, such as 0-1 or 0,4: its first number identifies the core.
     cores = sorted({int(re.split("[-,]", text)[0]) for text in lists if text is not None})
     codes, first = ("no_shared_cores", "shared_cores"), ",".join(map(str, cores))
     yield _condition("SMT", len(cores) in (0, cpus), codes, cpus=cpus, cores=len(cores), first=first)

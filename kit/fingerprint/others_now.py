@@ -1,4 +1,4 @@
-"""What other programs use of some CPUs at this moment, and which they are: told before a run, and by `kit doctor`."""
+"""What other programs use of some CPUs at this moment, and which they are: shown before a run, and by `kit doctor`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class OthersNow(NamedTuple):
 
     @property
     def reason(self) -> Reason:
-        """What is to be told."""
+        """The finding as a code with values."""
         if self.fraction is None:
             return reason("others_unknown")
         code = "others_quiet" if self.is_quiet else "others_now" if self.busiest else "others_unseen"

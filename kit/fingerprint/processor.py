@@ -23,10 +23,10 @@ def processor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO, cpu_root: Pat
     """Return the facts ``cpu.…``; what is not readable here is null, with the reason in `reasons`."""
     listed = kernel_fields(cpuinfo)
     # Arm's kernels list numbers instead of names.
-    asked = {} if {"model name", "vendor_id"} <= listed.keys() else asked_cpuinfo()
+    cpuid = {} if {"model name", "vendor_id"} <= listed.keys() else asked_cpuinfo()
     facts: Values = {
-        "cpu.model": listed.get("model name") or asked.get("brand_raw") or platform.processor() or platform.machine(),
-        "cpu.vendor": listed.get("vendor_id") or asked.get("vendor_id_raw") or listed.get("CPU implementer"),
+        "cpu.model": listed.get("model name") or cpuid.get("brand_raw") or platform.processor() or platform.machine(),
+        "cpu.vendor": listed.get("vendor_id") or cpuid.get("vendor_id_raw") or listed.get("CPU implementer"),
         "cpu.architecture": platform.machine(),
         "cpu.cores_physical": psutil.cpu_count(logical=False),
         "cpu.cores_logical": psutil.cpu_count() or 1,
@@ -90,7 +90,7 @@ def cpu_lists(files: Iterable[Path]) -> list[str]:
 
 
 def hypervisor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO) -> str | None:
-    """Return the hypervisor's name; "none" on bare metal; None, with why in `reasons`, where it cannot be told.
+    """Return the hypervisor's name; "none" on bare metal; None, with why in `reasons`, where it is unknown.
 
     x86 processors show their guests a CPUID bit, so its absence means bare metal; other architectures have no such bit.
     """

@@ -69,18 +69,18 @@ def software(
 ) -> Values:
     """Return the facts of the software of this process and of `pythons`, the interpreters that run the frameworks.
 
-    Distributions and environment variables are recorded beside `PACKAGES` and `PREFIXES`. A distribution that two
-    interpreters have in different versions is given as "1.2 / 1.3". Why one could not be asked is noted in `reasons`.
+    `packages` and `prefixes` are recorded with `PACKAGES` and `PREFIXES`. A distribution that two
+    interpreters have in different versions is given as "1.2 / 1.3". `reasons` says why one could not be asked.
     """
     versions: dict[str, set[str]] = {}
     for python in dict.fromkeys([sys.executable, *pythons]):
         command = [python, "-c", _ASK, json.dumps([*PACKAGES, *packages])]
         try:
-            asked = subprocess.run(command, capture_output=True, check=True, timeout=ASK_TIMEOUT_S)
+            listed = subprocess.run(command, capture_output=True, check=True, timeout=ASK_TIMEOUT_S)
         except (OSError, subprocess.SubprocessError) as error:
             reasons[f"software.package {python}"] = reason("interpreter_not_asked", python=python, error=str(error))
             continue
-        for name, version in json.loads(asked.stdout).items():
+        for name, version in json.loads(listed.stdout).items():
             versions.setdefault(name, set()).add(version)
     try:
         system = platform.freedesktop_os_release()["PRETTY_NAME"]
@@ -120,7 +120,7 @@ def kit_revision(tree: Path = Path(__file__).parents[2]) -> str | None:
     """Return the git revision of the kit's source tree, with "-dirty" where it was changed; None: neither is known.
 
     KIT_REVISION stands for it in an image, which holds no repository. (A kit that was installed into an environment
-    inside some other repository has no revision: the folder beside the package has to be the work tree itself.)
+    inside some other repository has no revision: the package's parent folder has to be the work tree itself.)
     """
     if named := os.environ.get(REVISION):
         return named

@@ -28,10 +28,10 @@ def profile_digest(profile: dict[str, Any]) -> str:
 
 
 def is_intact(data: bytes, digest: str) -> bool:
-    """Return whether the bytes of a profile are those that the digest within them was computed of.
+    """Return whether the bytes of a profile are those over which the digest within them was computed.
 
-    A file as it was written is canonical, and what is left of it without its digest is what was hashed. Of one that
-    was laid out anew the contents are hashed again.
+    A file as it was written is canonical: without its digest it is what was hashed. The contents of a file with another
+    layout are hashed again.
     """
     rest = data.removesuffix(b"\n").replace(b'"digest":"%b",' % digest.encode(), b"", 1)
     return hashlib.sha256(rest).hexdigest() == digest or profile_digest(msgspec.json.decode(data)) == digest

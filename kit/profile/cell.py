@@ -54,7 +54,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         return self.key_without(())
 
     def key_without(self, axes: Collection[str]) -> str:
-        """Return the key with `*` in the place of these axes."""
+        """Return the key with `*` instead of these axes."""
 
         def shown(axis: str, value: object, prefix: str = "") -> str:
             return "*" if axis in axes else f"{prefix}{value}"
@@ -79,7 +79,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         return self.parameters.get(axis) if axis not in AXES else getattr(self, axis)
 
 
-# What a suite may compare, besides the parameters of its workloads.
+# What a suite may compare, and the parameters of its workloads.
 AXES = tuple(name for name in Cell.__struct_fields__ if name != "parameters")
 
 

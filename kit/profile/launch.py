@@ -49,7 +49,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     epochs: Int64 = 1  # of a fit
     fit_rounds: Int64 | None = None  # in which fits are repeated; null: all
     fit_steps: Int64 | None = None  # updates of a fit at most; null: whole epochs
-    ceiling_rounds: Int64 | None = None  # of operations beside networks; null: all, and whole ones
+    ceiling_rounds: Int64 | None = None  # of operations that are measured with networks; null: all, and whole ones
     energy_s: float  # one long block at the end of a round, where an energy sensor answers; 0: not requested
     energy_rounds: Literal["all", "last"] = "all"  # that have it; "last": of the requested rounds
 
@@ -88,7 +88,7 @@ class Blocks(msgspec.Struct, kw_only=True):
     steps: list[Positive] = []  # timed together
     duration_ns: list[Positive] = []  # of these
     median_ns: list[Positive | None] = []  # of steps that were waited for one by one; null: none was
-    waited_steps: list[Count] = []  # on an accelerator: waited for one by one, beside `steps`
+    waited_steps: list[Count] = []  # on an accelerator: waited for one by one, before `steps`
     per_wait: list[Positive] = []  # on an accelerator: steps a wait
     counters: dict[str, list[Int64 | None]] = {}  # sensor name -> difference; null: a read failed
 
@@ -245,7 +245,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     failure: Failure | None = None
 
     def add(self, part: LaunchPart) -> None:
-        """Take what `part` holds: phases and blocks after those that are here, all else in their place."""
+        """Take what `part` holds: append its phases and blocks, replace everything else."""
         self.phases = [*self.phases, *part.phases]
         self.blocks.extend(part.blocks)
         nothing = LaunchPart()

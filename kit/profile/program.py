@@ -14,7 +14,7 @@ class ProgramSource(msgspec.Struct, frozen=True, kw_only=True):
     path: str  # of the file
     function: str
     module: str | None = None  # under which it is imported; null: the file is run by its path
-    takes_task: bool  # it is told the task; otherwise it has one only
+    takes_task: bool  # it takes the task as an argument; otherwise it has one task
     sha256: str  # of the file; what it imports is not in it
 
 

@@ -1,4 +1,4 @@
-"""Why something is null, marked or failed: a code with values. `kit.report.sentences` writes the sentences."""
+"""Why something is null, noted or failed: a code with values. `kit.report.sentences` writes the sentences."""
 
 from __future__ import annotations
 

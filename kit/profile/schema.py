@@ -60,7 +60,7 @@ class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Cells that answer the same question and were measured together; the first is the baseline unless asked."""
+    """Cells that answer the same question and were measured together; the first is the baseline by default."""
 
     key: str
     cells: list[str]  # cell keys
@@ -90,7 +90,7 @@ class CellResult(msgspec.Struct, kw_only=True):
 
 
 class Sidecar(msgspec.Struct, frozen=True, kw_only=True):
-    """Every raw step time, beside the profile."""
+    """Every raw step time, in a file next to the profile."""
 
     file: str  # a bare file name in the profile's folder
     sha256: str

@@ -1,4 +1,4 @@
-"""Raw step times beside the profile: one NumPy archive, whose SHA-256 the profile carries.
+"""Raw step times next to the profile: one NumPy archive, whose SHA-256 the profile carries.
 
 Each launch has one array: the first step, the warm-up steps, then each block's lead-in and timed steps, in order.
 """
@@ -76,7 +76,7 @@ def read_steps(profile_path: Path, profile: Profile) -> dict[str, Steps]:
     """
     if profile.sidecar is None:
         return {}
-    # The name comes from a file that may be hostile: only a bare name beside the profile is opened.
+    # The name comes from a file that may be hostile: only a bare name in the profile's folder is opened.
     path = profile_path.parent / Path(profile.sidecar.file).name
     try:
         data = path.read_bytes()

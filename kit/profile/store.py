@@ -33,7 +33,7 @@ class _Head(msgspec.Struct):
 
 
 def write_profile(path: Path, profile: Profile, steps: Mapping[str, Any] | None = None) -> None:
-    """Write `profile` to `path` and its raw steps beside it; sets `sidecar` and `digest`.
+    """Write `profile` to `path` and its raw steps next to it; sets `sidecar` and `digest`.
 
     Args:
         path: of the profile.

@@ -1,4 +1,4 @@
-"""A run under way: a folder beside its output, one file a finished launch, on disk before the next round begins.
+"""A run under way: a folder next to its output, one file a finished launch, on disk before the next round begins.
 
     run.json            the profile to be
     run.json.rounds/    run.json: what was decided before the first round; locked while a run writes here
@@ -91,10 +91,10 @@ class UnfinishedRun:
 
     @classmethod
     def begin(cls, path: Path, plan: RunPlan) -> Self:
-        """Make the folder beside the profile `path`.
+        """Make the folder next to the profile `path`.
 
         Raises:
-            ProfileError: an unfinished run is kept there, or it cannot be written.
+            ProfileError: there is an unfinished run, or it cannot be written.
         """
         folder = folder_of(path)
         try:
@@ -110,7 +110,7 @@ class UnfinishedRun:
 
     @classmethod
     def reopen(cls, path: Path) -> Self:
-        """Resume the run whose folder lies beside the profile `path`.
+        """Resume the run whose folder is next to the profile `path`.
 
         Raises:
             ProfileError: there is none, another run is writing it, or another kit wrote it.

@@ -83,7 +83,7 @@ def clock_facts(clock: Certificate | None) -> dict[str, str]:
 
 
 def sensor_table(sensors: Sequence[SensorReport]) -> Table:
-    """Return a row a sensor, of energy and power first; the unavailable with what stands in the way."""
+    """Return a row for each sensor, energy and power first; an unavailable one has the obstacle."""
     rows = []
     for sensor in sorted(sensors, key=lambda sensor: sensor.quantity not in ("energy", "power")):
         period = "" if sensor.update_period_ns is None else f", updated every {duration(sensor.update_period_ns)}"

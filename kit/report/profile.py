@@ -1,4 +1,4 @@
-"""One profile as a report: the machine, what was asked for, and every launch with its blocks, counters and sensors."""
+"""One profile as a report: the machine, what was requested, and every launch with its blocks, counters and sensors."""
 
 from __future__ import annotations
 
@@ -224,14 +224,14 @@ def _table(
 
 def _launch(measured: MeasuredLaunch) -> list[str]:
     result, launch = measured
-    board = ", ".join(launch.device_ids) or result.cell.device
+    device = ", ".join(launch.device_ids) or result.cell.device
     if launch.failure is not None:
         # An exception's last line there is the exception.
         tail = "" if "type" in launch.failure.reason.values else launch.failure.stderr_tail
         words = f"failed in {launch.failure.phase}: {sentence(launch.failure.reason)}"
-        return [*measured.head, board, *[NONE] * 7, ": ".join([words, *tail.strip().splitlines()[-1:]])]
+        return [*measured.head, device, *[NONE] * 7, ": ".join([words, *tail.strip().splitlines()[-1:]])]
     if not launch.gave_number:
-        return [*measured.head, board, *[NONE] * 7, "no blocks"]
+        return [*measured.head, device, *[NONE] * 7, "no blocks"]
     numbers = numbers_of(replace(result, p50_ns=None), [launch], {}, details=False)
     steps_ns = block_arrays(launch).times_ns("step").tolist()
     values = [
@@ -241,7 +241,7 @@ def _launch(measured: MeasuredLaunch) -> list[str]:
         known(numbers.samples_per_s, number),
         known(numbers.peak_memory_b, size),
     ]
-    return [*measured.head, board, *values, ", ".join(sentence(mark) for mark in launch_marks(result.cell, launch))]
+    return [*measured.head, device, *values, ", ".join(sentence(note) for note in launch_marks(result.cell, launch))]
 
 
 def _record(measured: MeasuredLaunch) -> dict[str, object]:
@@ -251,7 +251,7 @@ def _record(measured: MeasuredLaunch) -> dict[str, object]:
     record: dict[str, object] = {"cell": result.key, "group": launch.group, "round": launch.round + 1}
     record |= {name: getattr(numbers, name) for name in ("step_ns", "latency_ns", "samples_per_s", "peak_memory_b")}
     record |= {"board": " ".join(launch.device_ids), "p95_ns": launch.p95_ns, "p99_ns": launch.p99_ns}
-    record["marks"] = " ".join(mark.code for mark in launch_marks(result.cell, launch))
+    record["marks"] = " ".join(note.code for note in launch_marks(result.cell, launch))
     record["failure"] = None if launch.failure is None else sentence(launch.failure.reason)
     record |= {f"phase {name}_ns": value for name, value in numbers.phases_ns.items()}
     return record | {f"{name} per step": value for name, value in numbers.counters.items()}
