@@ -82,7 +82,7 @@ def main():
         f"SD {100 * args.sd:.1f} %, {args.draws} draws, {args.runs} profiles a node; in %, with 95 % intervals (Wilson)"
     )
     for tails_of, title in TITLES.items():
-        print(f"\n{title}\n{'':21}a like node is named slow by         the planted one is shares_found by")
+        print(f"\n{title}\n{'':21}a like node is named slow by         the planted one is found by")
         print("nodes  distribution  slow by   once                twice               once                twice")
         for distribution in DISTRIBUTIONS:
             for count in SIZES:
