@@ -6,9 +6,10 @@ either, are errors.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kit.audit.rule import Rule, all_rules
+from kit.audit.rule import Rule, all_rules, sentences
 
 PAGES = Path(__file__).parent / "reference/audit"
 # Page -> its title in the index. A run's own order: what it ran on, how long it took, what it gave.
@@ -20,7 +21,7 @@ AREAS = {
     "energy": "Energy",
     "results": "Results and the record",
 }
-SCOPES = {"member": "cells", "group": "groups", "profile": "runs", "fleet": "several runs together"}
+SCOPES = {"cell": "cells", "group": "groups", "run": "runs", "runs": "several runs together"}
 DEVICES = {"any": "", "cpu": " (CPU)", "accelerator": " (GPU, TPU)"}
 
 INTRO = """\
@@ -63,7 +64,11 @@ counts as unreadable. The audit names the file and continues with the others. |
 | 5 | There is no such finding, but a rule that could report one was unable to check. |
 
 **In CI, use the exit code.** A CI server shows a JUnit case that could not be checked as *skipped*, which is green. \
-Use `--without` to leave out the rules that your machine cannot check; rules of later versions still run.
+The last line of the audit is the command that leaves out the rules that your machine cannot check, with `--without`; \
+rules of later versions still run.
+
+**Counts.** A line of the audit covers all cells, groups or GPUs of a profile for which a rule finds the same. \
+`1 bad finding (4 cells)` is one such line about four cells. JSON, CSV and Prometheus have each cell by itself.
 
 **Records.** In CSV and Prometheus, each record has an outcome: `finding`, `not_checked`, `nothing_found`, \
 `not_applicable` or `unreadable`. A record of `not_checked` has the worst severity in `could_be`. `rank` orders \
@@ -79,20 +84,12 @@ same rounds.
 **Thresholds.** Each section has the rule's thresholds and their evidence. Each threshold is a named constant in \
 `kit/audit/`.
 
-**One cause, one finding.** Where several rules see the same cause, the audit shows the most specific finding:
+**One cause, one finding.** Where several rules see the same cause, the audit shows the most specific finding. \
+`variable-binds-one` hides others only as a warning. Slow blocks that are [contended](host.md#contention) are not \
+reported as bimodal, unless page faults differ between the modes.
 
 | shown | hidden |
 |---|---|
-| [page faults](host.md#page-faults) | kernel share |
-| [bimodal](steps.md#bimodal) | stalls |
-| [bimodal page faults](steps.md#bimodal-page-faults) | stalls, page faults, kernel share |
-| [throttled](host.md#throttled) | stalls, CPUs idle, contention, CPU pressure |
-| [contention](host.md#contention) | CPUs idle, CPU pressure, bimodal (unless page faults differ between the modes) |
-| [swapped](host.md#swapped) | memory pressure, stalls |
-| [variable binds one](fairness.md#variable-binds-one), as a warning | threads differ, CPUs idle |
-| [above ceiling](steps.md#above-ceiling), [shorter than dispatch](steps.md#shorter-than-dispatch) | CPUs idle |
-| [hardware slowdown](gpus.md#hardware-slowdown) | device throttled |
-| [power capped](gpus.md#power-capped) | device throttled |
 """
 
 
@@ -104,18 +101,26 @@ def rules_page() -> str:
     """
     pages = {anchor: page for page in AREAS for anchor in _anchors(page)}
     rules = {rule.name: rule for rule in all_rules()}
-    codes = {_anchor(code) for rule in rules.values() for code in (rule.name, *rule.also)}
+    codes = {_anchor(code) for code in sentences()}
     if codes != set(pages):
         raise ValueError(
             f"docs/reference/audit: no section for {sorted(codes - set(pages))}, "
             f"no rule for the sections {sorted(set(pages) - codes)}"
         )
-    parts = [INTRO]
+    parts = [INTRO, *_hidden(rules.values(), pages)]
     for page, title in AREAS.items():
         names = [code for anchor in _anchors(page) if (code := anchor.replace("-", "_")) in rules]
         parts.append(f"\n## {title}\n\n| rule | worst severity | applies to | finds |\n|---|---|---|---|\n")
         parts += [_line(rules[name], pages) for name in names]
     return "".join(parts)
+
+
+def _hidden(rules: Iterable[Rule], pages: dict[str, str]) -> Iterator[str]:
+    """Yield a line for each finding that hides others."""
+    for rule in rules:
+        for code, explains in ((rule.name, rule.explains), *((also.code, also.explains) for also in rule.also)):
+            if explains:
+                yield f"| {_link(code, pages)} | {', '.join(_link(each, pages) for each in explains)} |\n"
 
 
 def _anchors(page: str) -> list[str]:
@@ -130,9 +135,9 @@ def _anchor(words: str) -> str:
 
 def _line(rule: Rule, pages: dict[str, str]) -> str:
     words = (rule.check.__doc__ or "").splitlines()[0].removeprefix("Find ").rstrip(".")
-    for code in rule.also:
-        words += f" (also: {_link(code, pages)})"
-    return f"| {_link(rule.name, pages)} | {rule.worst} | {SCOPES[rule.scope]}{DEVICES[rule.on]} | {words} |\n"
+    for also in rule.also:
+        words += f" (also: {_link(also.code, pages)})"
+    return f"| {_link(rule.name, pages)} | {rule.severity} | {SCOPES[rule.scope]}{DEVICES[rule.on]} | {words} |\n"
 
 
 def _link(code: str, pages: dict[str, str]) -> str:

@@ -1,308 +1,281 @@
-"""Joules: how many readings they rest on, whether their sensors agree and move, what else is in them."""
+"""Rules on joules: how many readings they rest on, whether their sensors agree and move, what else is in them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
-from kit.audit.rule import NOT_APPLICABLE, Member, Outcome, rule, why_unread
-from kit.compare.cpu_loss import cpu_loss
-from kit.compare.launch_arrays import sustained_step
+from kit.audit import limits, remedies
+from kit.audit.rule import Found, also, rule, says
+from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
+from kit.compare.launch_arrays import SUSTAINED_LEAST_PCT, sustained_step
 from kit.devices.catalog import DEVICES
-from kit.profile.reason import Reason, Value, reason
+from kit.profile.reason import Value, reason
 from kit.profile.sensor import Energy
 
-# An unaligned end costs up to one update: of a hundred, 1 %.
-UPDATES_LEAST = 100
-# Counters and integrals of one board agree to 1 to 3 %; the self-test on hardware holds them to the same.
-DISAGREEMENT_LEAST_PCT = 5.0
-# A package and the platform around it are read at other moments: a few percent are no contradiction.
-PART_SLACK = 1.05
-# Of what the member draws above idle, or of the idle itself.
-IDLE_MOVED_LEAST_PCT = 10.0
-# A board keeps its clocks up for some time after its last process has ended: an H100 draws 72 W idle, 106 W then, and
-# 122 W with a process that does nothing.
-CLOCKS_UP_RATIO = 2.0
-# Leakage grows with heat: a board that warms faster draws some tenths of a percent more within a block. NVML tells
-# whole degrees: one that changes within the block looks like a slope of up to 1.5 degrees over it.
-WARMING_LEAST_C_PER_S, WARMING_LEAST_C = 0.1, 1.5
 SENSOR_BROKEN = ("zero_power", "counter_stuck", "constant_power", "negative_power", "reading_not_finite")
-# Names of sensors of a whole platform, and beginnings of those of its parts. What a Cray's accelerator modules hold is
-# not told; its processors, one by one, are in cray.cpu.
+# Names of sensors of a whole platform, and beginnings of those of its parts. It is unknown what a Cray's accelerator
+# modules contain; its processors, one by one, are in cray.cpu.
 PLATFORMS = ("rapl.psys", "cray.node.energy")
 PARTS = ("rapl.package", "rapl.dram", "nvml.", "cray.cpu.energy")
 
 
 class _Block(NamedTuple):
-    """What one sensor said of one launch's block."""
+    """What one sensor gave of one launch's long block."""
 
     energy: Energy
     round: int
     power_w: float
 
 
-def _joules(member: Member) -> list[_Block]:
-    """Return what every sensor gave of the member's long blocks; nothing gives joules back."""
+def _entries(cell: MeasuredCell, *, figures: bool) -> Iterator[tuple[int, Energy]]:
+    """Yield round and entry of each long block; with `figures` those that the cell's joules are made of.
+
+    These are of the sensors that together are its device, or of a meter.
+    """
+    names: Sequence[str] = ()
+    device = DEVICES.get(cell.cell.device)  # a profile may be of a kit that has another kind
+    if figures and device is not None:
+        sensors = (energy.sensor for launch in cell.launches.values() for energy in launch.energy)
+        names = device.whole_of(dict.fromkeys(sensors))
+    for launch in cell.launches.values():
+        for energy in launch.energy:
+            if energy.kind == "steady" and (not figures or energy.sensor in names or energy.tier == "external_meter"):
+                yield launch.round, energy
+
+
+def _blocks(cell: MeasuredCell, *, figures: bool) -> list[_Block]:
+    """Return the long blocks that have joules; nothing gives joules back."""
     return [
-        _Block(energy, launch.round, (energy.joules_j or 0) / (energy.window_ns or 1) * 1e9)
-        for launch in member.launches.values()
-        for energy in launch.energy
-        if energy.kind == "steady" and (energy.joules_j or 0) > 0 and (energy.window_ns or 0) > 0
+        _Block(energy, number, (energy.joules_j or 0) / (energy.window_ns or 1) * 1e9)
+        for number, energy in _entries(cell, figures=figures)
+        if (energy.joules_j or 0) > 0 and (energy.window_ns or 0) > 0
     ]
 
 
-def _figures(member: Member) -> list[_Block]:
-    """Return those that the member's joules are made of: of the sensors that together are its device, or of a meter."""
-    names = _whole(member)
-    return [of for of in _joules(member) if of.energy.sensor in names or of.energy.tier == "external_meter"]
+def _figures(cell: MeasuredCell) -> list[_Block]:
+    """Return the blocks that the cell's joules are made of; where there are none, nobody claims joules."""
+    blocks = _blocks(cell, figures=True)
+    if not blocks:
+        raise NotApplicableError
+    return blocks
 
 
-def _whole(member: Member) -> list[str]:
-    device = DEVICES.get(member.cell.device)  # a profile may be of a kit that has another kind
-    names = (energy.sensor for launch in member.launches.values() for energy in launch.energy)
-    return [] if device is None else device.whole_of(dict.fromkeys(names))
-
-
-def _refused(member: Member, codes: Sequence[str]) -> list[tuple[str, str]]:
-    """Return sensor and code of each refusal of the device's joules that is one of these."""
-    names = _whole(member)
-    return [
+def _refused(cell: MeasuredCell, codes: Sequence[str]) -> list[tuple[str, str]]:
+    """Return sensor and code of each refusal of the device's joules that is one of these codes."""
+    refusals = [
         (energy.sensor, energy.reason.code)
-        for launch in member.launches.values()
-        for energy in launch.energy
-        if energy.kind == "steady"
-        and energy.reason is not None
-        and energy.reason.code in codes
-        and (energy.sensor in names or energy.tier == "external_meter")
+        for _, energy in _entries(cell, figures=True)
+        if energy.reason is not None and energy.reason.code in codes
     ]
+    if not refusals:
+        _figures(cell)  # raises where there are no joules either
+    return refusals
 
 
-@rule("member", worst="note")
-def no_joules(member: Member) -> Outcome:
+@rule("note")
+@says("{who}: there are no joules.")
+def no_joules(cell: MeasuredCell) -> Found | None:
     """Find cells without joules; the outcome is always *could not check*, with the reason."""
-    return None if _figures(member) else _why_none(member)
-
-
-def _why_none(member: Member) -> Reason:
-    """Return the first refusal, the sensors' own reason, or that no joules were asked for."""
-    for launch in member.launches.values():
+    if _blocks(cell, figures=True):
+        return None
+    for launch in cell.launches.values():
         for energy in launch.energy:
             if energy.reason is not None:
-                return energy.reason
-    device = DEVICES.get(member.cell.device)
-    sensors = [
-        sensor
-        for sensor in member.profile.sensors
-        if sensor.quantity in ("energy", "power") and sensor.name.partition(".")[0] == (device and device.energy_source)
-    ]
-    answering = [sensor.name for sensor in member.profile.sensors if sensor.status != "unavailable"]
+                raise NotMeasuredError(energy.reason)
+    device = DEVICES.get(cell.cell.device)
+    source = None if device is None else device.energy_source
+    reports = cell.profile.sensors
+    sensors = [of.name for of in reports if of.quantity in ("energy", "power") and of.name.partition(".")[0] == source]
+    answering = [report.name for report in reports if report.status != "unavailable"]
     if not sensors or (device is not None and device.whole_of(answering)):
-        return reason("no_energy_asked_for")
-    return why_unread(member.profile, *(sensor.name for sensor in sensors))
+        raise NotMeasuredError(reason("no_energy_asked_for"))
+    raise cell.unread(*sensors)
 
 
-@rule("member", worst="warning")
-def few_updates(member: Member) -> Outcome:
+@rule("warning", remedies.LONGER_ENERGY)
+@says("{who}: the joules rest on {updates} fresh values of {sensor}; an error of 1 % needs {needed}.")
+def few_updates(cell: MeasuredCell) -> Found | None:
     """Find joules that rest on too few fresh values of their sensor."""
-    blocks = _figures(member)
-    if not blocks:
-        return NOT_APPLICABLE
-    periods_ns = {sensor.name: sensor.update_period_ns for sensor in member.profile.sensors}
-    counts = [
-        (_updates(block.energy, periods_ns.get(block.energy.sensor)), block.energy.sensor)
-        for block in blocks
-        if block.energy.updates is not None
-    ]
+    periods_ns = {sensor.name: sensor.update_period_ns for sensor in cell.profile.sensors}
+    counts = []
+    for energy, *_ in _figures(cell):
+        if energy.updates is not None:
+            # A sensor that says its period had more fresh values than were read.
+            period_ns = periods_ns.get(energy.sensor)
+            in_window = energy.window_ns // period_ns if energy.window_ns and period_ns else 0
+            counts.append((max(energy.updates, in_window), energy.sensor))
     if not counts:
-        return reason("not_recorded", what="updates")
+        raise not_recorded("updates")
     updates, sensor = min(counts)
-    if updates >= UPDATES_LEAST:
-        return None
-    evidence: dict[str, Value] = {"sensor": sensor, "updates": updates, "needed": UPDATES_LEAST}
-    return member.finding("few_updates", "warning", evidence, remedy=reason("longer_energy"))
+    values: dict[str, Value] = {"sensor": sensor, "updates": updates, "needed": limits.UPDATES_NEEDED}
+    return Found(values) if updates < limits.UPDATES_NEEDED else None
 
 
-def _updates(energy: Energy, period_ns: int | None) -> int:
-    """Return how many fresh values the sensor had in the window: more than were read, of one that says its period."""
-    of_period = energy.window_ns // period_ns if energy.window_ns and period_ns else 0
-    return max(energy.updates or 0, of_period)
-
-
-@rule("member", worst="warning")
-def sensor_broken(member: Member) -> Outcome:
+@rule("warning", remedies.OTHER_SENSOR)
+@says("{who}: {sensor} gave no usable value (launches: {launches}): {how}.")
+def sensor_broken(cell: MeasuredCell) -> Found | None:
     """Find energy and power sensors that report zero, a constant, a negative value, or no number."""
-    refused = _refused(member, SENSOR_BROKEN)
-    if refused:
-        sensor, code = refused[0]
-        evidence: dict[str, Value] = {"sensor": sensor, "how": code.replace("_", " "), "launches": len(refused)}
-        return member.finding("sensor_broken", "warning", evidence, remedy=reason("other_sensor"))
-    return None if _figures(member) else NOT_APPLICABLE
+    refused = _refused(cell, SENSOR_BROKEN)
+    if not refused:
+        return None
+    sensor, code = refused[0]
+    return Found({"sensor": sensor, "how": code.replace("_", " "), "launches": len(refused)})
 
 
-@rule("member", worst="warning")
-def counter_reset(member: Member) -> Outcome:
+@rule("warning", remedies.MEASURE_AGAIN)
+@says("{who}: {sensor} was reset during a block (launches: {launches}), so those joules are lost.")
+def counter_reset(cell: MeasuredCell) -> Found | None:
     """Find energy counters that were reset during a block."""
-    resets = _refused(member, ("counter_reset",))
-    if resets:
-        evidence: dict[str, Value] = {"sensor": resets[0][0], "launches": len(resets)}
-        return member.finding("counter_reset", "warning", evidence, remedy=reason("measure_again"))
-    return None if _figures(member) else NOT_APPLICABLE
+    resets = _refused(cell, ("counter_reset",))
+    return Found({"sensor": resets[0][0], "launches": len(resets)}) if resets else None
 
 
-@rule("member", worst="warning", on="accelerator")
-def sustained_differs(member: Member) -> Outcome:
+@rule("warning", remedies.LONGER_BLOCKS, on="accelerator", at_least=SUSTAINED_LEAST_PCT)
+@says(
+    "{who}: step time is {burst_ns} in short blocks (samples/s) and {sustained_ns} in the long energy block "
+    "(joules): {difference_pct:+.1f} %."
+)
+def sustained_differs(cell: MeasuredCell) -> Found:
     """Find cells whose step time differs between short blocks and the long energy block."""
-    steps = sustained_step(member.launches.values())
+    steps = sustained_step(cell.launches.values())
     if steps is None:
-        return reason("not_recorded", what="steps") if _figures(member) else NOT_APPLICABLE
-    if not steps.differs:
-        return None
-    evidence: dict[str, Value] = {"difference_pct": steps.difference_pct, **steps._asdict()}
-    return member.finding("sustained_differs", "warning", evidence, abs(steps.difference_pct), reason("longer_blocks"))
+        _figures(cell)  # raises where there are no joules
+        raise not_recorded("steps")
+    return Found({"difference_pct": steps.difference_pct, **steps._asdict()}, abs(steps.difference_pct))
 
 
-@rule("member", worst="warning", on="accelerator")
-def counter_against_integral(member: Member) -> Outcome:
+@rule("warning", remedies.EXTERNAL_METER, on="accelerator", at_least=limits.TIERS_APART_PCT)
+@says("{who}: the energy counter and integrated power differ by {difference_pct:+.1f} %.")
+def counter_against_integral(cell: MeasuredCell) -> Found:
     """Find GPUs whose energy counter disagrees with their integrated power."""
-    by_tier: dict[tuple[int, str | None], dict[str | None, float]] = defaultdict(dict)
-    for block in _joules(member):
-        if block.energy.device_id is not None:
-            by_tier[block.round, block.energy.device_id][block.energy.tier] = block.power_w
-    both = [of for of in by_tier.values() if {"device_counter", "integrated_power"} <= of.keys()]
+    powers_w: dict[tuple[int, str], dict[str | None, float]] = defaultdict(dict)  # by round and device, then by tier
+    for energy, number, power_w in _blocks(cell, figures=False):
+        if energy.device_id is not None:
+            powers_w[number, energy.device_id][energy.tier] = power_w
+    if not powers_w:
+        raise NotApplicableError
+    both = [tiers for tiers in powers_w.values() if {"device_counter", "integrated_power"} <= tiers.keys()]
     if not both:
-        return reason("one_energy_source") if by_tier else NOT_APPLICABLE
-    apart = [100 * (of["device_counter"] / of["integrated_power"] - 1) for of in both]
-    worst = max(apart, key=abs)
-    if abs(worst) < DISAGREEMENT_LEAST_PCT:
-        return None
-    evidence: dict[str, Value] = {"difference_pct": worst, "launches": len(both)}
-    return member.finding("counter_against_integral", "warning", evidence, remedy=reason("external_meter"))
+        raise NotMeasuredError(reason("one_energy_source"))
+    worst = max((100 * (tiers["device_counter"] / tiers["integrated_power"] - 1) for tiers in both), key=abs)
+    return Found({"difference_pct": worst, "launches": len(both)}, value=abs(worst))
 
 
-@rule("member", worst="bad")
-def part_larger_than_whole(member: Member) -> Outcome:
+@rule("bad", remedies.OTHER_SENSOR, at_least=limits.PARTS_OVER_WHOLE)
+@says("{who}: the parts drew {parts_w}, more than the {whole_w} of the whole ({whole}), so a sensor is wrong.")
+def part_larger_than_whole(cell: MeasuredCell) -> Found:
     """Find machines whose parts drew more power than the whole, according to their sensors."""
     by_source, wholes = defaultdict[int, dict[str, float]](lambda: {"rapl": 0.0, "cray": 0.0, "nvml": 0.0}), {}
-    for block in _joules(member):
-        if block.energy.sensor in PLATFORMS or block.energy.tier == "external_meter":
+    for block in _blocks(cell, figures=False):
+        energy = block.energy
+        if energy.sensor in PLATFORMS or energy.tier == "external_meter":
             wholes[block.round] = block
-        elif block.energy.tier in ("device_counter", "modelled") and block.energy.sensor.startswith(PARTS):
-            by_source[block.round][block.energy.sensor.partition(".")[0]] += block.power_w
-    # A Cray's controller and RAPL tell the same processors.
-    parts = {number: max(of["rapl"], of["cray"]) + of["nvml"] for number, of in by_source.items()}
-    both = [number for number in parts if number in wholes]
-    if not both:
-        return reason("one_energy_source") if parts or wholes else NOT_APPLICABLE
-    worst = max(both, key=lambda number: parts[number] / wholes[number].power_w)
-    if parts[worst] <= PART_SLACK * wholes[worst].power_w:
-        return None
-    evidence: dict[str, Value] = {
-        "parts_w": parts[worst],
-        "whole_w": wholes[worst].power_w,
-        "whole": wholes[worst].energy.sensor,
-    }
-    return member.finding("part_larger_than_whole", "bad", evidence, remedy=reason("other_sensor"))
+        elif energy.tier in ("device_counter", "modelled") and energy.sensor.startswith(PARTS):
+            by_source[block.round][energy.sensor.partition(".")[0]] += block.power_w
+    # A Cray's controller and RAPL measure the same processors.
+    parts_w = {number: max(watts["rapl"], watts["cray"]) + watts["nvml"] for number, watts in by_source.items()}
+    ratios = {number: parts_w[number] / wholes[number].power_w for number in parts_w if number in wholes}
+    if not ratios:
+        raise NotMeasuredError(reason("one_energy_source")) if parts_w or wholes else NotApplicableError
+    worst = max(ratios, key=lambda number: ratios[number])
+    whole = wholes[worst]
+    values: dict[str, Value] = {"parts_w": parts_w[worst], "whole_w": whole.power_w, "whole": whole.energy.sensor}
+    return Found(values, value=ratios[worst])
 
 
-@rule("member", worst="note")
-def no_idle(member: Member) -> Outcome:
+@rule("note")
+@says("{who}: {blocks} of {of_blocks} energy blocks lack idle power ({sensor}), so net joules are unknown.")
+def no_idle(cell: MeasuredCell) -> Found | None:
     """Find joules without idle power, from which net joules cannot be computed."""
-    blocks = _figures(member)
-    if not blocks:
-        return NOT_APPLICABLE
-    lacking = [
-        block.energy.sensor
-        for block in blocks
-        if block.energy.idle_before_w is None and block.energy.idle_after_w is None
-    ]
+    entries = [block.energy for block in _figures(cell)]
+    lacking = [energy for energy in entries if energy.idle_before_w is None and energy.idle_after_w is None]
     if not lacking:
         return None
-    return member.finding("no_idle", "note", {"sensor": lacking[0], "blocks": len(lacking), "of_blocks": len(blocks)})
+    return Found({"sensor": lacking[0].sensor, "blocks": len(lacking), "of_blocks": len(entries)})
 
 
-@rule("member", worst="warning")
-def idle_not_idle(member: Member) -> Outcome:
+@rule("warning", remedies.QUIET_MACHINE, at_least=limits.IDLE_MOVED_PCT)
+@says(
+    "{who}: idle power was {before_w} before the round and {after_w} after it ({sensor}; {gross_w} under load), so "
+    "net joules are uncertain."
+)
+def idle_not_idle(cell: MeasuredCell) -> Found | None:
     """Find cells whose idle power differs before and after the round."""
     idles = [
         (block, block.energy.idle_before_w, block.energy.idle_after_w)
-        for block in _figures(member)
+        for block in _figures(cell)
         if block.energy.idle_before_w is not None and block.energy.idle_after_w is not None
     ]
     if not idles:
-        return reason("not_recorded", what="idle power") if _figures(member) else NOT_APPLICABLE
-    idles = [idle for idle in idles if not _is_of_clocks(idle[0].energy, *idle[1:])]
-    if not idles:
+        raise not_recorded("idle power")
+    moved = [
+        (100 * abs(before_w - after_w) / block.power_w, block, before_w, after_w)
+        for block, before_w, after_w in idles
+        # A GPU that nobody else computed on keeps its clocks up after its last process: that is no other program.
+        if block.energy.idle_processes != 0 or max(before_w, after_w) > limits.CLOCKS_UP_RATIO * min(before_w, after_w)
+    ]
+    if not moved:
         return None
-    moved = {block: 100 * abs(before_w - after_w) / block.power_w for block, before_w, after_w in idles}
-    worst, before_w, after_w = max(idles, key=lambda idle: moved[idle[0]])
-    if moved[worst] < IDLE_MOVED_LEAST_PCT:
-        return None
-    evidence: dict[str, Value] = {
-        "before_w": before_w,
-        "after_w": after_w,
-        "sensor": worst.energy.sensor,
-        "gross_w": worst.power_w,
-    }
-    return member.finding("idle_not_idle", "warning", evidence, moved[worst], reason("quiet_machine"))
+    moved_pct, block, before_w, after_w = max(moved, key=lambda each: each[0])
+    values: dict[str, Value] = {"before_w": before_w, "after_w": after_w}
+    values |= {"sensor": block.energy.sensor, "gross_w": block.power_w}
+    return Found(values, moved_pct)
 
 
-def _is_of_clocks(energy: Energy, before_w: float, after_w: float) -> bool:
-    """Whether idle power moved no further than clocks move it, on a board that nobody else computed on."""
-    return energy.idle_processes == 0 and max(before_w, after_w) <= CLOCKS_UP_RATIO * min(before_w, after_w)
-
-
-@rule("member", worst="warning", on="accelerator")
-def device_still_warming(member: Member) -> Outcome:
+@rule("warning", remedies.LONGER_ENERGY_WARMUP, on="accelerator", at_least=limits.WARMING_C_PER_S)
+@says(
+    "{who}: the device's temperature changed by {slope_c_per_s:+.2f} °C per second while joules were measured "
+    "({moved_c:.1f} °C in {block_s})."
+)
+def device_still_warming(cell: MeasuredCell) -> Found | None:
     """Find cells whose device still changed its temperature while energy was measured."""
-    blocks = _figures(member)
-    slopes = [(block.energy, slope) for block in blocks if (slope := block.energy.warming_c_per_s) is not None]
+    entries = [block.energy for block in _figures(cell)]
+    slopes = [(energy.warming_c_per_s, energy) for energy in entries if energy.warming_c_per_s is not None]
     if not slopes:
-        return reason("not_recorded", what="warming_c_per_s") if blocks else NOT_APPLICABLE
-    energy, slope = max(slopes, key=lambda of: abs(of[1]))
-    moved_c = abs(slope) * energy.block_ns / 1e9
-    if abs(slope) <= WARMING_LEAST_C_PER_S or moved_c <= WARMING_LEAST_C:
-        return None
-    evidence: dict[str, Value] = {"slope_c_per_s": slope, "moved_c": moved_c, "block_s": energy.block_ns / 1e9}
-    return member.finding("device_still_warming", "warning", evidence, remedy=reason("longer_energy_warmup"))
+        raise not_recorded("warming_c_per_s")
+    slope, energy = max(slopes, key=lambda each: abs(each[0]))
+    block_s = energy.block_ns / 1e9
+    values = {"slope_c_per_s": slope, "moved_c": abs(slope) * energy.block_ns / 1e9, "block_s": block_s}
+    return Found(values, value=abs(slope)) if values["moved_c"] > limits.WARMING_C else None
 
 
-@rule("member", worst="warning", also=("scope_shared",))
-def scope_larger_than_worker(member: Member) -> Outcome:
+@rule("warning", remedies.WHOLE_MACHINE)
+@says(
+    "{who}: the joules are the whole {scope}'s, but the worker had {cpus} of {of_cpus} CPUs; other programs took "
+    "{contention_pct:.0f} % of all."
+)
+@also(
+    "scope_shared",
+    "warning",
+    "{who}: the joules include other programs, which took {contention_pct:.0f} % of the CPUs.",
+)
+def scope_larger_than_worker(cell: MeasuredCell) -> Found | None:
     """Find joules that include CPUs which the worker did not have, or work of other programs."""
-    blocks = _figures(member)
-    if not blocks:
-        return NOT_APPLICABLE
-    if member.cell.device != "cpu":
-        return None  # a shared board's joules are refused
-    threads = next((launch.threads for launch in member.launches.values() if launch.threads is not None), None)
-    cpus, lost = (
-        member.profile.identity.integer("cpu.cores_logical"),
-        cpu_loss(member.cell, member.all_launches.values()),
-    )
-    if threads is None or cpus is None or lost is None:
-        return why_unread(member.profile, "process.cpu_ns", "machine.busy_ns")
-    if len(threads.cpus) >= cpus and not lost.is_contended:
-        return None
-    if len(threads.cpus) >= cpus:
-        shared: dict[str, Value] = {"contention_pct": lost.contention_pct}
-        remedy = reason("quiet_machine")
-        return member.finding("scope_shared", "warning", shared, lost.contention_pct, remedy)
-    scope = "machine" if any(block.energy.tier == "external_meter" for block in blocks) else "package"
-    evidence: dict[str, Value] = {"cpus": len(threads.cpus), "of_cpus": cpus, "contention_pct": lost.contention_pct}
-    evidence["scope"] = scope
-    return member.finding("scope_larger_than_worker", "warning", evidence, lost.contention_pct, reason("whole_machine"))
+    blocks = _figures(cell)
+    if cell.cell.device != "cpu":
+        return None  # joules of a shared GPU are refused
+    threads, of_cpus, lost = cell.threads, cell.profile.identity.integer("cpu.cores_logical"), cell.lost
+    if threads is None or of_cpus is None or lost is None:
+        raise cell.unread("process.cpu_ns", "machine.busy_ns")
+    values: dict[str, Value] = {"contention_pct": lost.contention_pct}
+    if len(threads.cpus) < of_cpus:
+        scope = "machine" if any(block.energy.tier == "external_meter" for block in blocks) else "package"
+        values = {"cpus": len(threads.cpus), "of_cpus": of_cpus, **values, "scope": scope}
+        return Found(values, lost.contention_pct)
+    if lost.is_contended:
+        return Found(values, lost.contention_pct, code="scope_shared", remedy=remedies.QUIET_MACHINE.given())
+    return None
 
 
-@rule("group", worst="bad")
-def modelled_beside_measured(members: Sequence[Member]) -> Outcome:
+@rule("bad")
+@says("{who}: some joules were measured and others modelled ({tiers}).")
+def modelled_beside_measured(group: Sequence[MeasuredCell]) -> Found | None:
     """Find groups in which some joules were measured and others modelled."""
-    tiers = {block.energy.tier for member in members for block in _figures(member)} - {None}
+    tiers = {block.energy.tier for cell in group for block in _blocks(cell, figures=True)} - {None}
     if not tiers:
-        return NOT_APPLICABLE
+        raise NotApplicableError
     if "modelled" not in tiers or len(tiers) == 1:
         return None
-    evidence: dict[str, Value] = {"tiers": ", ".join(sorted(str(tier).replace("_", " ") for tier in tiers))}
-    return replace(members[0].finding("modelled_beside_measured", "bad", evidence), cell_key="")
+    return Found({"tiers": ", ".join(sorted(str(tier).replace("_", " ") for tier in tiers))})

@@ -1,165 +1,208 @@
-"""The host: what memory, other tasks, cores, nodes, heat and clocks did to all that was measured on it."""
+"""Rules on the host: what CPUs, memory, other tasks, cores, nodes, heat and clocks did to all that was measured."""
 
 from __future__ import annotations
 
-from kit.audit.finding import Finding, Severity
-from kit.audit.rule import Audited, Member, Outcome, rule
-from kit.profile.launch import Threads
-from kit.profile.reason import Reason, Value, reason
+from contextlib import suppress
 
-# Moved in a second of blocks. 256 pages from a fast disk, 100 µs each, are 2.5 % of the time; a machine that puts away
-# what nobody touches moves less.
-SWAPPED_LEAST_B_PER_S = 1 << 20
-# Of the time, as for throttling: from here on the step is off by more than what is called the same.
-MEMORY_PRESSURE_LEAST_PCT = 1.0
-# Pools with more threads than CPUs wait for a CPU by themselves: cells that nothing was wrong with had up to 38 %.
-CPU_PRESSURE_LEAST_PCT = 60.0
-# 40 MiB: what nodes borrow of each other while a process starts is less.
-NUMA_MISSES_LEAST = 10_000
-# A second of the run: 1 MiB, as of swapped memory. Longer runs borrow more of whatever else the machine does.
-NUMA_MISSES_LEAST_PER_S = 256
+from kit.audit import limits, remedies
+from kit.audit.rule import Found, also, rule, says
+from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError, not_recorded
+from kit.compare.cpu_loss import TAKEN_BAD_PCT, TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT, cpu_loss
+from kit.compare.launch_arrays import cpus_used
+from kit.compare.modes import FAULTS_LEAST_PER_CPU_MS
+from kit.profile.reason import Value, reason
 
 
-@rule("member", worst="warning")
-def swapped(member: Member) -> Outcome:
+@rule(
+    "warning",
+    remedies.RAISE_QUOTA,
+    at_least=THROTTLED_LEAST_PCT,
+    explains=("cpus_idle", "stalls", "contention", "cpu_pressure"),
+)
+@says("{who}: a cgroup quota stopped the CPUs up to {throttled_pct:.0f} % of the time.")
+def throttled(cell: MeasuredCell) -> Found | None:
+    """Find cells whose CPUs were stopped by a cgroup quota."""
+    lost = cpu_loss(cell.cell, cell.launches.values())
+    if lost is None or lost.throttled_pct is None:
+        unread = cell.unread("cgroup.throttled_ns")
+        if unread.reason.code == "no_throttling_count":
+            return None  # a cgroup that counts no throttling can have no quota
+        raise unread
+    return Found({"throttled_pct": lost.throttled_pct, "cpus": lost.cpus}, lost.throttled_pct)
+
+
+@rule("bad", remedies.QUIET_MACHINE, at_least=TAKEN_LEAST_PCT, explains=("cpus_idle", "cpu_pressure"))
+@says(
+    "{who}: other programs took up to {contention_pct:.0f} % of the {cpus} CPUs ({steal_pct:.0f} % by the "
+    "hypervisor); this inflates the times by an unknown amount."
+)
+@also(
+    "cycles_left_out",
+    "note",
+    "{who}: other programs took {contention_pct:.0f} % of the {cpus} CPUs ({steal_pct:.0f} % by the hypervisor); "
+    "{left_out} of {cycles} cycles are left out.",
+)
+def contention(cell: MeasuredCell) -> Found | None:
+    """Find cells that lost CPU time to other programs or to the hypervisor."""
+    lost, rounds = cell.lost, cell.rounds.values()
+    if lost is None or lost.others_pct is None:
+        raise cell.unread("process.cpu_ns", "machine.busy_ns")
+    taken_pct = lost.contention_pct
+    values: dict[str, Value] = {"contention_pct": taken_pct, "steal_pct": lost.steal_pct or 0.0, "cpus": lost.cpus}
+    if not any(of_round.counts for of_round in rounds):
+        return Found(values, taken_pct, severity="bad" if taken_pct >= TAKEN_BAD_PCT else "warning")
+    cycles = sum(of_round.ran for of_round in rounds)
+    left_out = cycles - sum(of_round.clean for of_round in rounds if of_round.counts)
+    values |= {"cycles": cycles, "left_out": left_out}
+    return Found(values, taken_pct, code="cycles_left_out") if left_out else None
+
+
+@rule("note", remedies.LARGER_BATCH, on="cpu")
+@says("{who}: {threads} threads keep only {cpus_used:.1f} CPUs busy.")
+def cpus_idle(cell: MeasuredCell) -> Found | None:
+    """Find cells that use far fewer CPUs than they have threads."""
+    used, threads = _cpus_and_threads(cell)
+    if threads == 1 or used >= limits.CPUS_IDLE_FRACTION * threads:
+        return None
+    return Found({"cpus_used": used, "threads": threads}, limits.IDLE_URGENCY * 100 * (1 - used / threads))
+
+
+@rule("warning", remedies.EQUAL_THREADS, on="cpu", at_least=limits.CPUS_BEYOND_PCT)
+@says("{who}: {cpus_used:.1f} CPUs are busy, although {threads} threads were requested.")
+def cpus_beyond(cell: MeasuredCell) -> Found:
+    """Find cells that use more CPUs than they were given threads."""
+    used, threads = _cpus_and_threads(cell)
+    return Found({"cpus_used": used, "threads": threads}, 100 * (used / threads - 1))
+
+
+def _cpus_and_threads(cell: MeasuredCell) -> tuple[float, int]:
+    used, threads = cpus_used(cell.launches.values()), cell.threads
+    if used is None or threads is None or threads.requested < 1:
+        raise cell.unread("process.cpu_ns")
+    return used, threads.requested
+
+
+@rule("warning", remedies.MORE_MEMORY, at_least=limits.SWAPPED_B_PER_S, explains=("memory_pressure", "stalls"))
+@says("{who}: the machine swapped {in_b} in and {out_b} out during {blocks_s} of blocks.")
+def swapped(cell: MeasuredCell) -> Found:
     """Find cells during whose blocks the machine swapped memory in or out."""
-    blocks = member.counted("machine.swapped_in_b", "machine.swapped_out_b")
-    if isinstance(blocks, Reason):
-        return blocks
-    seconds = float(blocks.span_ns.sum()) / 1e9
-    in_b, out_b = blocks.sums
-    if (in_b + out_b) / seconds < SWAPPED_LEAST_B_PER_S:
-        return None
+    blocks = cell.counted("machine.swapped_in_b", "machine.swapped_out_b")
+    seconds, (in_b, out_b) = float(blocks.span_ns.sum()) / 1e9, blocks.sums
     values: dict[str, Value] = {"in_b": int(in_b), "out_b": int(out_b), "blocks_s": seconds}
-    faults = member.counted("process.major_faults")
-    if not isinstance(faults, Reason):
-        values["major_faults"] = int(faults.sums[0])
-    return member.finding("swapped", "warning", values, 100.0, reason("more_memory"), ("memory_pressure", "stalls"))
+    with suppress(NotMeasuredError):
+        values["major_faults"] = int(cell.counted("process.major_faults").sums[0])
+    return Found(values, 100.0, value=(in_b + out_b) / seconds)
 
 
-@rule("member", worst="warning")
-def memory_pressure(member: Member) -> Outcome:
+@rule("warning", remedies.MORE_MEMORY, at_least=limits.MEMORY_PRESSURE_PCT)
+@says("{who}: some task waited for memory {some_pct:.1f} % of the time, all tasks {full_pct:.1f} %.")
+def memory_pressure(cell: MeasuredCell) -> Found:
     """Find cells during whose blocks tasks of the machine waited for memory."""
-    blocks = member.counted("pressure.memory_some_ns", "pressure.memory_full_ns")
-    if isinstance(blocks, Reason):
-        return blocks
-    some_pct, full_pct = (100 * total / float(blocks.span_ns.sum()) for total in blocks.sums)
-    if some_pct < MEMORY_PRESSURE_LEAST_PCT:
-        return None
-    values: dict[str, Value] = {"some_pct": some_pct, "full_pct": full_pct}
-    return member.finding("memory_pressure", "warning", values, some_pct, reason("more_memory"))
+    some_pct, full_pct = cell.time_pct("pressure.memory_some_ns", "pressure.memory_full_ns")
+    return Found({"some_pct": some_pct, "full_pct": full_pct}, some_pct)
 
 
-@rule("member", worst="note", on="cpu")
-def cpu_pressure(member: Member) -> Outcome:
+@rule("note", remedies.QUIET_MACHINE, on="cpu", at_least=limits.CPU_PRESSURE_PCT)
+@says("{who}: some task waited for a CPU {some_pct:.0f} % of the time.")
+def cpu_pressure(cell: MeasuredCell) -> Found:
     """Find cells during whose blocks some task waited for a CPU most of the time."""
-    blocks = member.counted("pressure.cpu_some_ns")
-    if isinstance(blocks, Reason):
-        return blocks
-    some_pct = 100 * blocks.sums[0] / float(blocks.span_ns.sum())
-    if some_pct < CPU_PRESSURE_LEAST_PCT:
-        return None
-    return member.finding("cpu_pressure", "note", {"some_pct": some_pct}, some_pct / 10, reason("quiet_machine"))
+    (some_pct,) = cell.time_pct("pressure.cpu_some_ns")
+    return Found({"some_pct": some_pct}, some_pct / 10, value=some_pct)
 
 
-@rule("profile", worst="warning")
-def quota_below_threads(audited: Audited) -> Outcome:
+@rule("warning", remedies.RAISE_QUOTA)
+@says("{threads} threads share a quota of {cpu_limit:g} CPUs, and wait when it is used up.")
+def quota_below_threads(run: MeasuredRun) -> Found | None:
     """Find runs with more threads than their CPU quota can keep running."""
-    limit = audited.profile.identity.number("container.cpu_limit")
+    limit = run.profile.identity.number("container.cpu_limit")
     if limit is None:
         return None
-    threads = _threads(audited)
-    if not threads:
-        return reason("not_recorded", what="threads")
-    most = max(of.reported or of.requested for of in threads)
-    if most <= limit:
-        return None
-    values: dict[str, Value] = {"threads": most, "cpu_limit": limit}
-    return Finding(code="quota_below_threads", severity="warning", values=values, remedy=reason("raise_quota"))
+    if not run.threads:
+        raise not_recorded("threads")
+    most = max(threads.reported or threads.requested for threads in run.threads)
+    return Found({"threads": most, "cpu_limit": limit}) if most > limit else None
 
 
-@rule("profile", worst="warning")
-def numa_remote(audited: Audited) -> Outcome:
+@rule("warning", remedies.ONE_NODE)
+@says("the run used {nodes} of {of_nodes} NUMA nodes; {pages:,} pages came from a non-preferred node.")
+def numa_remote(run: MeasuredRun) -> Found | None:
     """Find runs that used several NUMA nodes, or whose memory was allocated on a non-preferred node."""
-    nodes = audited.profile.identity.cpu_sets("cpu.node.")
-    if not nodes:
-        return audited.profile.identity.why_unknown("cpu.node")
-    cpus = {cpu for of in _threads(audited) for cpu in of.cpus}
-    used = [node for node in nodes if cpus & {*node}]
+    nodes, pages = run.cpu_sets("cpu.node"), run.growth("numa_misses", 0)
+    cpus = {cpu for threads in run.threads for cpu in threads.cpus}
+    used = sum(bool(cpus & {*node}) for node in nodes)
     if len(nodes) == 1:
         return None
-    misses = _growth(audited, "numa_misses")
-    grown = misses if isinstance(misses, int) else 0
-    is_remote = grown >= max(NUMA_MISSES_LEAST, NUMA_MISSES_LEAST_PER_S * _run_s(audited))
-    if len(used) == 1 and not is_remote:
-        return misses if isinstance(misses, Reason) else None
-    severity: Severity = "warning" if is_remote else "note"
-    values: dict[str, Value] = {"nodes": len(used), "of_nodes": len(nodes), "pages": grown}
-    return Finding(code="numa_remote", severity=severity, values=values, remedy=reason("one_node"))
+    is_remote = pages >= max(limits.NUMA_PAGES, limits.NUMA_PAGES_PER_S * run.duration_s)
+    if used == 1 and not is_remote:
+        run.growth("numa_misses")  # raises where it was not recorded
+        return None
+    values = {"nodes": used, "of_nodes": len(nodes), "pages": pages}
+    return Found(values, severity="warning" if is_remote else "note")
 
 
-@rule("profile", worst="note", on="cpu")
-def smt_shared(audited: Audited) -> Outcome:
+@rule("note", remedies.WHOLE_CORES, on="cpu")
+@says(
+    "CPU cores are shared (threads: {threads}, CPUs: {cpus}, cores: {cores}, CPUs of these cores that other "
+    "programs may use: {others_cpus})."
+)
+def smt_shared(run: MeasuredRun) -> Found | None:
     """Find runs whose threads share CPU cores with each other, or may share them with other programs."""
-    siblings = audited.profile.identity.cpu_sets("cpu.core.")
-    if not siblings:
-        return audited.profile.identity.why_unknown("cpu.core")
-    threads = _threads(audited)
-    cpus = {cpu for of in threads for cpu in of.cpus}
+    siblings, cpus = run.cpu_sets("cpu.core"), {cpu for threads in run.threads for cpu in threads.cpus}
     cores = [core for core in siblings if cpus & {*core}]
     elsewhere = sum(len({*core} - cpus) for core in cores)
-    most = max((of.requested for of in threads), default=0)
+    most = max((threads.requested for threads in run.threads), default=0)
     if not cores or (most <= len(cores) and not elsewhere):
         return None
-    values: dict[str, Value] = {"threads": most, "cores": len(cores), "cpus": len(cpus), "others_cpus": elsewhere}
-    return Finding(code="smt_shared", severity="note", values=values, remedy=reason("whole_cores"))
+    return Found({"threads": most, "cores": len(cores), "cpus": len(cpus), "others_cpus": elsewhere})
 
 
-@rule("profile", worst="warning")
-def cpu_throttled(audited: Audited) -> Outcome:
+@rule("warning", remedies.COOL_MACHINE)
+@says("heat throttled the CPU during the run (cores: {cores:,} ×, packages: {packages:,} ×).")
+def cpu_throttled(run: MeasuredRun) -> Found | None:
     """Find runs during which heat throttled the CPU."""
-    cores = _growth(audited, "core_throttled")
-    if isinstance(cores, Reason):
-        return cores
-    packages = _growth(audited, "package_throttled")
-    values: dict[str, Value] = {"cores": cores, "packages": packages if isinstance(packages, int) else 0}
-    if not any(values.values()):
-        return None
-    return Finding(code="cpu_throttled", severity="warning", values=values, remedy=reason("cool_machine"))
+    values = {"cores": run.growth("core_throttled"), "packages": run.growth("package_throttled", 0)}
+    return Found(values) if any(values.values()) else None
 
 
-@rule("profile", worst="note")
-def clock_not_synchronized(audited: Audited) -> Outcome:
+@rule("note", remedies.SYNCHRONIZE_CLOCK)
+@says("the machine's wall clock is not synchronized; step times do not depend on it.")
+def clock_not_synchronized(run: MeasuredRun) -> Found | None:
     """Find runs on machines whose wall clock was not synchronized."""
-    synchronized = audited.profile.state.before.flag("clock_synchronized")
-    if synchronized is None:
-        return _why_of_state(audited, "clock_synchronized")
-    if synchronized:
+    return None if run.was("clock_synchronized") else Found({})
+
+
+@rule("note", remedies.TRY_VARIANT, at_least=limits.KERNEL_PCT, explains=("kernel_share",))
+@says(
+    "{who}: {kernel_share_pct:.0f} % of the CPU time goes to the kernel, with {faults_per_step:,.0f} page faults "
+    "per step."
+)
+def page_faults(cell: MeasuredCell) -> Found | None:
+    """Find cells that spend much of their CPU time in the kernel, on page faults."""
+    kernel_pct, _ = _kernel_time(cell)
+    blocks = cell.counted("process.cpu_ns", "process.minor_faults")
+    cpu_ns, faults = blocks.sums
+    if not faults >= FAULTS_LEAST_PER_CPU_MS * cpu_ns / 1e6 > 0:
         return None
-    return Finding(code="clock_not_synchronized", severity="note", remedy=reason("synchronize_clock"))
+    values = {"kernel_share_pct": kernel_pct, "faults_per_step": blocks.per_step[1]}
+    return Found(values, kernel_pct, remedy=remedies.other_allocator(cell.variant))
 
 
-def _threads(audited: Audited) -> list[Threads]:
-    launches = (launch for result in audited.results for launch in result.launches)
-    return [launch.threads for launch in launches if launch.threads is not None]
+@rule("note", remedies.COUNT_SYSTEM_CALLS, at_least=limits.KERNEL_PCT)
+@says(
+    "{who}: {kernel_share_pct:.0f} % of the CPU time goes to the kernel ({kernel_per_step_ns} per step), and page "
+    "faults are not the reason."
+)
+def kernel_share(cell: MeasuredCell) -> Found:
+    """Find cells that spend much of their CPU time in the kernel, for another reason than page faults."""
+    kernel_pct, per_step_ns = _kernel_time(cell)
+    return Found({"kernel_share_pct": kernel_pct, "kernel_per_step_ns": per_step_ns}, kernel_pct)
 
 
-def _growth(audited: Audited, counter: str) -> int | Reason:
-    """Return what a counter of the machine's state grew by during the run, or why that is not known."""
-    before, after = audited.profile.state.before, audited.profile.state.after
-    first, last = before.integer(counter), None if after is None else after.integer(counter)
-    return _why_of_state(audited, counter) if first is None or last is None else last - first
-
-
-def _run_s(audited: Audited) -> float:
-    """Return how long the run took; 0 where that is not known."""
-    before, after = audited.profile.state.before, audited.profile.state.after
-    if before.raw_ns is None or after is None or after.raw_ns is None:
-        return 0.0
-    return (after.raw_ns - before.raw_ns) / 1e9
-
-
-def _why_of_state(audited: Audited, field: str) -> Reason:
-    span = audited.profile.state
-    reasons = span.before.reasons | (span.after.reasons if span.after is not None else {})
-    return reasons.get(field, reason("not_recorded", what=field))
+def _kernel_time(cell: MeasuredCell) -> tuple[float, float]:
+    """Return the kernel's part of the CPU time in percent, and its nanoseconds per step."""
+    blocks = cell.counted("process.user_ns", "process.system_ns")
+    user_ns, system_ns = blocks.sums
+    if user_ns + system_ns < limits.CPU_TIME_NEEDED_NS:
+        why = reason("too_little_cpu_time", cpu_ns=user_ns + system_ns, needed_ns=limits.CPU_TIME_NEEDED_NS)
+        raise NotMeasuredError(why)
+    return 100 * system_ns / (user_ns + system_ns), blocks.per_step[1]

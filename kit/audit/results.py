@@ -1,91 +1,87 @@
-"""What was computed, and whether it was measured at all: parity, finite losses, cells without a number."""
+"""Rules on results and the record: parity, finite losses, cells without a number, missing readings of sensors.
+
+A broken digest is no rule: such a file is not read at all, and is named.
+"""
 
 from __future__ import annotations
 
-from kit.audit.finding import Finding
-from kit.audit.rule import Audited, Outcome, rule
+import math
+from collections.abc import Iterator
+
+from kit.audit import remedies
+from kit.audit.rule import Found, Outcome, rule, says
+from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError
 from kit.compare.parity import agreements
 from kit.profile.cell import OWN
-from kit.profile.launch import Failure
 from kit.profile.reason import reason
-from kit.profile.schema import CellResult
 from kit.workloads.operations import is_operation
 
+# Reasons of energy that was refused because readings were missing.
+GAPS = ("energy_low_coverage", "energy_gap", "sampler_failed")
 
-@rule("profile", worst="bad")
-def parity(audited: Audited) -> Outcome:
-    """Find cells whose losses differ from those of other cells with the same weights and batches."""
-    judged = agreements(audited.results)
-    odd = [
-        Finding(
-            code="parity",
-            severity="bad",
-            values={"difference": agreement.max_relative_difference or float("inf")},
-            rank=100.0,
-            remedy=reason("same_arithmetic"),
-            cell_key=key,
+
+@rule("warning", remedies.FREE_A_CPU)
+@says("{who}: sensor readings are missing in {launches} of {of_launches} launches.")
+def sampling_gaps(cell: MeasuredCell) -> Found | None:
+    """Find cells for which readings of sensors are missing."""
+    launches = cell.launches.values()
+    ended = sum(any(mark.code == "sampler_failed" for mark in launch.notes) for launch in launches)
+    gaps = sum(
+        any(
+            energy.kind == "steady"
+            and energy.tier != "external_meter"
+            and energy.reason is not None
+            and energy.reason.code in GAPS
+            for energy in launch.energy
         )
-        for key, agreement in judged.items()
-        if agreement.agrees is False
-    ]
-    proved = {key for key, agreement in judged.items() if agreement.agrees is not None}
-    unproved = [result for result in audited.results if result.key not in proved and not is_operation(result.cell)]
-    if not unproved:
-        return odd
-    programs = any(result.cell.precision == OWN for result in unproved)
-    return [*odd, reason("own_programs_unproved" if programs else "no_parity")]
-
-
-@rule("profile", worst="bad")
-def loss_not_finite(audited: Audited) -> Outcome:
-    """Find cells whose loss or output stopped being finite."""
-    return [
-        _of_cell(result, "loss_not_finite", {"launches": count, "of_launches": len(result.launches)}, "lower_rate")
-        for result in audited.results
-        if (count := sum(_is_not_finite(launch.failure) for launch in result.launches))
-    ]
-
-
-@rule("profile", worst="warning")
-def missing_cell(audited: Audited) -> Outcome:
-    """Find cells that were planned but have no result."""
-    planned = dict.fromkeys(key for group in audited.profile.groups for key in group.cells)
-    results = {result.key: result for result in audited.results}
-    findings = []
-    for key in planned:
-        launches = results[key].launches if key in results else []
-        if not any(launch.gave_number for launch in launches):
-            why = next((launch.failure for launch in launches if launch.failure is not None), None)
-            unreached = reason("run_interrupted" if audited.profile.interrupted else "not_measured")
-            findings.append(
-                Finding(
-                    code="missing_cell",
-                    severity="warning",
-                    values={} if why is None else {"phase": why.phase},
-                    because=unreached if why is None else why.reason,
-                    rank=100.0,
-                    remedy=reason("resume_or_fix"),
-                    cell_key=key,
-                )
-            )
-    return findings
-
-
-@rule("profile", worst="bad")
-def empty_input(audited: Audited) -> Outcome:
-    """Find profiles without a single measurement."""
-    launches = [launch for result in audited.results for launch in result.launches]
-    if any(launch.gave_number for launch in launches):
-        return None
-    values = {"cells": len(audited.results), "launches": len(launches)}
-    return Finding(code="empty_input", severity="bad", values=dict(values), rank=100.0, remedy=reason("measure_again"))
-
-
-def _of_cell(result: CellResult, code: str, values: dict[str, int], remedy: str) -> Finding:
-    return Finding(
-        code=code, severity="bad", values=dict(values), rank=100.0, remedy=reason(remedy), cell_key=result.key
+        for launch in launches
     )
+    return Found({"launches": max(ended, gaps), "of_launches": len(launches)}) if ended or gaps else None
 
 
-def _is_not_finite(failure: Failure | None) -> bool:
-    return failure is not None and failure.reason.code == "output_not_finite"
+@rule("bad", remedies.SAME_ARITHMETIC)
+@says("{who}: the losses differ from the other cells' (relative: {difference:.0e}), so it does other work.")
+def parity(run: MeasuredRun) -> Iterator[Outcome]:
+    """Find cells whose losses differ from those of other cells with the same weights and batches."""
+    judged = agreements(run.results)
+    for key, agreement in judged.items():
+        if agreement.agrees is False:
+            yield Found({"difference": agreement.max_relative_difference or math.inf}, 100.0, cell_key=key)
+    proved = {key for key, agreement in judged.items() if agreement.agrees is not None}
+    unproved = [result for result in run.results if result.key not in proved and not is_operation(result.cell)]
+    if unproved:
+        programs = any(result.cell.precision == OWN for result in unproved)
+        yield NotMeasuredError(reason("own_programs_unproved" if programs else "no_parity"))
+
+
+@rule("bad", remedies.LOWER_RATE)
+@says("{who}: the loss or an output was not finite in {launches} of {of_launches} launches.")
+def loss_not_finite(run: MeasuredRun) -> Iterator[Outcome]:
+    """Find cells whose loss or output stopped being finite."""
+    for result in run.results:
+        failures = [launch.failure for launch in result.launches if launch.failure is not None]
+        count = sum(failure.reason.code == "output_not_finite" for failure in failures)
+        if count:
+            yield Found({"launches": count, "of_launches": len(result.launches)}, 100.0, cell_key=result.key)
+
+
+@rule("warning", remedies.RESUME_OR_FIX)
+@says("{who}: the cell was planned but has no result: {because}.")
+def missing_cell(run: MeasuredRun) -> Iterator[Outcome]:
+    """Find cells that were planned but have no result."""
+    launches = {result.key: result.launches for result in run.results}
+    for key in dict.fromkeys(key for group in run.profile.groups for key in group.cells):
+        tried = launches.get(key, [])
+        if not any(launch.gave_number for launch in tried):
+            why = next((launch.failure for launch in tried if launch.failure is not None), None)
+            unreached = reason("run_interrupted" if run.profile.interrupted else "not_measured")
+            values, because = ({}, unreached) if why is None else ({"phase": why.phase}, why.reason)
+            yield Found(values, 100.0, because=because, cell_key=key)
+
+
+@rule("bad", remedies.MEASURE_AGAIN)
+@says("the profile has no measurement (cells: {cells}, launches: {launches}).")
+def empty_input(run: MeasuredRun) -> Found | None:
+    """Find profiles without a single measurement."""
+    values = {"cells": len(run.results), "launches": len(run.launches)}
+    return None if any(launch.gave_number for launch in run.launches) else Found(values, 100.0)

@@ -1,206 +1,194 @@
-"""A rule: a function of a cell, a group, a profile or several, that finds something, finds nothing, or lacks something.
+"""A rule: a function that returns what it found, under decorators with its severity, limit, remedy and sentence.
 
-    @rule("member", worst="warning")
-    def stalls(member: Member) -> Outcome:
-        return a Finding, a Reason: what is missing, or None: nothing found
+    @rule("warning", remedies.MORE_MEMORY, at_least=limits.MEMORY_PRESSURE_PCT)
+    @says("{who}: some task waited for memory {some_pct:.1f} % of the time.")
+    def memory_pressure(cell: MeasuredCell) -> Found:
+        ...
 
-To add one, write it in a file of this folder, its sentence in `kit.report.sentences`, and its section in a page of
-docs/reference/audit. The first line of its docstring, `Find …`, is its line in that folder's index.
+It is called with each cell, with the cells of each group that has several (Sequence[MeasuredCell]), with each run
+(MeasuredRun) or with all of several runs (Sequence[MeasuredRun]): the type of its argument says which. For what it
+lacks it raises `NotMeasuredError`. The first line of its docstring, ``Find …``, is its line in docs/reference/audit,
+and its section there has its name.
 """
 
 from __future__ import annotations
 
 import pkgutil
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from dataclasses import KW_ONLY, dataclass
+from functools import cache
 from importlib import import_module
-from typing import Any, Literal, NamedTuple, TypeVar
-
-from msgspec.structs import replace
+from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 from kit.audit.finding import Finding, Severity
-from kit.compare.clean_cycles import CountedCycles, RoundCycles, count_cycles
-from kit.compare.launch_arrays import Counted, counted
-from kit.compare.modes import paired_rounds
-from kit.profile.cell import Cell, Variant
-from kit.profile.launch import Launch
-from kit.profile.reason import Reason, Value, reason
-from kit.profile.schema import CellResult, Profile
+from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError
+from kit.profile.reason import Reason, Value
 
-T = TypeVar("T")
-# A reason: what is missing; None: nothing found.
-Outcome = Finding | Reason | None | Sequence[Finding | Reason]
-# What is not claimed need not be held to: neither a pass nor a miss.
-NOT_APPLICABLE = Reason(code="not_applicable")
-# "member": one cell in one group, with those beside it; "group": all of them; "fleet": all profiles that were given.
-Scope = Literal["member", "group", "profile", "fleet"]
+Scope = Literal["cell", "group", "run", "runs"]
 Devices = Literal["any", "cpu", "accelerator"]
+SCOPES: dict[object, Scope] = {
+    MeasuredCell: "cell",
+    Sequence[MeasuredCell]: "group",
+    MeasuredRun: "run",
+    Sequence[MeasuredRun]: "runs",
+}
+USUAL = Reason(code="usual")  # stands for the rule's own remedy
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What to try: a code, and a template of the values that are given with it."""
+
+    code: str
+    words: str
+
+    def __post_init__(self) -> None:
+        """Register the words."""
+        _REMEDIES[self.code] = self.words
+
+    def given(self, **values: Value) -> Reason:
+        """Return the remedy with its values."""
+        return Reason(code=self.code, values=values)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a rule found of its subject. The rule's limit decides whether it becomes a finding."""
+
+    values: Mapping[str, Value]  # the evidence, units in their names
+    rank: float = 0.0  # percent of the time that it concerns
+    _: KW_ONLY
+    value: float | None = None  # what the limit is for; None: the rank
+    code: str = ""  # of the rule's `also`; empty: the rule's name
+    severity: Severity | None = None  # None: the rule's
+    remedy: Reason | None = USUAL
+    explains: tuple[str, ...] | None = None  # None: the rule's
+    because: Reason | None = None  # what the profile has as the cause
+    profile: str = ""  # label, where the subject is several runs
+    cell_key: str = ""  # where the subject is more than a cell
+
+
+Outcome = Found | NotMeasuredError | None
+Check = TypeVar("Check", bound=Callable[[Any], Outcome | Iterator[Outcome]])
+
+
+class Also(NamedTuple):
+    """A finding of a rule that has another name than the rule."""
+
+    code: str
+    severity: Severity
+    explains: tuple[str, ...]
 
 
 class Rule(NamedTuple):
-    """One rule."""
+    """One rule with what its decorator says."""
 
     name: str
+    severity: Severity  # the worst that it may find
     scope: Scope
-    worst: Severity  # the gravest that it may find
     on: Devices
-    also: tuple[str, ...]  # codes of its findings that have another name than the rule
-    check: Callable[[Any], Outcome]
+    at_least: float | None
+    remedy: Remedy | None
+    explains: tuple[str, ...]
+    also: list[Also]
+    check: Callable[[Any], Outcome | Iterator[Outcome]]
 
     def applies(self, device: str) -> bool:
-        """Whether it is asked for cells of this kind of device."""
+        """Return whether the rule is for cells on this kind of device."""
         return self.on == "any" or (self.on == "cpu") == (device == "cpu")
 
+    def finding(self, evidence: Found, *, profile: str, group: str, cell_key: str) -> Finding | None:
+        """Return the finding about this subject; None where it is within the limit."""
+        if self.at_least is not None and (evidence.rank if evidence.value is None else evidence.value) < self.at_least:
+            return None
+        named = next((also for also in self.also if also.code == evidence.code), self)
+        usual = None if self.remedy is None else self.remedy.given()
+        return Finding(
+            code=evidence.code or self.name,
+            severity=evidence.severity or named.severity,
+            values=dict(evidence.values),
+            rank=evidence.rank,
+            because=evidence.because,
+            remedy=usual if evidence.remedy is USUAL else evidence.remedy,
+            explains=named.explains if evidence.explains is None else evidence.explains,
+            profile=evidence.profile or profile,
+            group=group,
+            cell_key=evidence.cell_key or cell_key,
+            rule=self.name,
+        )
 
-_RULES: dict[str, Rule] = {}
+
+_RULES: list[Rule] = []
+_ALSO: defaultdict[str, list[Also]] = defaultdict(list)
+_SENTENCES: dict[str, str] = {}
+_REMEDIES: dict[str, str] = {}
 
 
 def rule(
-    scope: Scope, *, worst: Severity, on: Devices = "any", also: tuple[str, ...] = ()
-) -> Callable[[Callable[[Any], Outcome]], Any]:
-    """Make a function a rule of its own name."""
+    severity: Severity,
+    remedy: Remedy | None = None,
+    *,
+    on: Devices = "any",
+    at_least: float | None = None,
+    explains: tuple[str, ...] = (),
+) -> Callable[[Check], Check]:
+    """Make a function a rule of its own name.
 
-    def registered(check: Callable[[Any], Outcome]) -> Callable[[Any], Outcome]:
-        name = check.__name__
-        _RULES[name] = Rule(name, scope, worst, on, also, check)
+    Args:
+        severity: the worst that it may find.
+        remedy: what to try, unless `Found` has another remedy.
+        on: kind of device that it is for.
+        at_least: limit of `Found.value`, or else of its rank; None: the function decides.
+        explains: codes that say less about the same and are left out beside its finding.
+    """
+
+    def register(check: Check) -> Check:
+        name, hints = check.__name__, get_type_hints(check)
+        scope = SCOPES[next(iter(hints.values()))]
+        _RULES.append(Rule(name, severity, scope, on, at_least, remedy, explains, _ALSO[name], check))
         return check
 
-    return registered
+    return register
+
+
+def says(sentence: str) -> Callable[[Check], Check]:
+    """Give a rule its sentence: a template of the evidence, `{who}` (its cell or group) and `{because}`."""
+
+    def register(check: Check) -> Check:
+        _SENTENCES[check.__name__] = sentence
+        return check
+
+    return register
+
+
+def also(code: str, severity: Severity, sentence: str, explains: tuple[str, ...] = ()) -> Callable[[Check], Check]:
+    """Give a rule a further finding with a name, a severity and a sentence of its own."""
+
+    def register(check: Check) -> Check:
+        _SENTENCES[code] = sentence
+        _ALSO[check.__name__].append(Also(code, severity, explains))
+        return check
+
+    return register
 
 
 @cache
 def all_rules() -> list[Rule]:
-    """Return the rules of every file of this folder, by file and place in it."""
+    """Return the rules of every file of this folder, by file and position in it."""
     package = __package__ or ""
-    for module in sorted(module.name for module in pkgutil.iter_modules(import_module(package).__path__)):
-        import_module(f"{package}.{module}")
-    return list(_RULES.values())
+    for module in pkgutil.iter_modules(import_module(package).__path__):
+        import_module(f"{package}.{module.name}")
+    return sorted(_RULES, key=lambda rule: rule.check.__module__)
 
 
-@dataclass(frozen=True)
-class Member:
-    """What a rule sees: one cell of one group, and those beside it."""
-
-    cell: Cell
-    group: str  # its key
-    launches: dict[int, Launch]  # that finished, with the cycles that count, by round; at least one
-    others: list[dict[int, Launch]]  # the same of each other member of the group that has any
-    profile: Profile
-    variant: Variant | None = None  # the cell's, where the suite names it
-    all_launches: dict[int, Launch] = field(default_factory=dict)  # that finished, with all their cycles
-    rounds: Mapping[int, RoundCycles] = field(default_factory=dict)  # of its group
-    known: dict[object, Any] = field(default_factory=dict)  # of its group: what rules have computed, by what of
-
-    def once(self, of: object, compute: Callable[[], T]) -> T:
-        """Return what another rule, or this one for another member, has computed already; else compute it."""
-        if of not in self.known:
-            self.known[of] = compute()
-        value: T = self.known[of]
-        return value
-
-    @cached_property
-    def key(self) -> str:
-        """The cell's."""
-        return self.cell.key
-
-    @property
-    def paired_rounds(self) -> list[int]:
-        """The rounds in which this one and all others took turns in blocks; none without others."""
-        return paired_rounds(self.launches, self.others)
-
-    def counted(self, *names: str) -> Counted | Reason:
-        """Return the blocks of all launches with these counters' differences; where no block has them all, why."""
-        blocks = self.once((self.key, names), lambda: counted(self.launches.values(), *names))
-        return why_unread(self.profile, *names) if blocks is None else blocks
-
-    def finding(  # noqa: PLR0917 - what a finding is made of
-        self,
-        code: str,
-        severity: Severity,
-        values: Mapping[str, Value],
-        rank: float = 0.0,
-        remedy: Reason | None = None,
-        explains: tuple[str, ...] = (),
-    ) -> Finding:
-        """Return a finding of this member."""
-        return Finding(
-            code=code,
-            severity=severity,
-            values=dict(values),
-            rank=rank,
-            remedy=remedy,
-            explains=explains,
-            group=self.group,
-            cell_key=self.key,
-        )
+def sentences() -> dict[str, str]:
+    """Return the template of every finding by its code."""
+    all_rules()
+    return _SENTENCES
 
 
-@dataclass(frozen=True)
-class Audited:
-    """A profile with its label."""
-
-    label: str
-    profile: Profile
-    all_cycles: bool = False  # cycles that others disturbed count, too
-
-    @cached_property
-    def counted(self) -> CountedCycles:
-        """The profile with the cycles that count."""
-        return count_cycles(self.profile, all_cycles=self.all_cycles)
-
-    @cached_property
-    def groups(self) -> list[list[Member]]:
-        """The members of each group, those that have a launch with a number."""
-        return list(groups_of(self.counted, self.profile))
-
-    def without_launches(self) -> Audited:
-        """Return what rules on fleets take: as small as a thousand of them need to be."""
-        cells = [replace(result, launches=[]) for result in self.profile.cells]
-        return Audited(self.label, replace(self.profile, cells=cells))
-
-    @property
-    def results(self) -> list[CellResult]:
-        """The cells with everything that was measured of them."""
-        return self.profile.cells
-
-
-def groups_of(counted: CountedCycles, whole: Profile) -> Iterator[list[Member]]:
-    """Yield, of every group, each cell that has a finished launch in it; `whole`: the profile with all cycles."""
-    profile = counted.profile
-    results = {result.key: result for result in profile.cells}
-    every = {
-        (launch.group, result.key, launch.round): launch
-        for result in whole.cells
-        for launch in result.launches
-        if launch.gave_number
-    }
-    variants = {variant.name: variant for variant in profile.suite.variants}
-    for group in profile.groups:
-        finished: dict[str, dict[int, Launch]] = {}
-        for key in group.cells:
-            for launch in results[key].launches if key in results else ():
-                if launch.group == group.key and launch.gave_number:
-                    finished.setdefault(key, {})[launch.round] = launch
-        members, known = [], dict[object, Any]()
-        for key, launches in finished.items():
-            others = [of_other for other, of_other in finished.items() if other != key]
-            cell = results[key].cell
-            rounds = counted.rounds.get(group.key, {})
-            measured = {
-                number: every[group.key, key, number]
-                for number in rounds or launches
-                if (group.key, key, number) in every
-            }
-            variant = variants.get(cell.variant)
-            members.append(Member(cell, group.key, launches, others, profile, variant, measured, rounds, known))
-        yield members
-
-
-def why_unread(profile: Profile, *names: str) -> Reason:
-    """Return why a profile has nothing of sensors: the first one's own reason, or that it was not recorded."""
-    reports = {report.name: report for report in profile.sensors}
-    for name in names:
-        if name in reports and (why := reports[name].reason) is not None:
-            return why
-    return reason("not_recorded", what=", ".join(names))
+def remedies() -> dict[str, str]:
+    """Return the template of every remedy by its code."""
+    all_rules()
+    return _REMEDIES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -19,12 +20,13 @@ from kit.errors import KitError
 if TYPE_CHECKING:
     from kit.audit.audit import Asked
     from kit.audit.finding import AuditedProfile, Severity
-    from kit.audit.rule import Audited, Rule
+    from kit.audit.rule import Rule
+    from kit.audit.subject import MeasuredRun
     from kit.compare.meter import Meter
 
-    Answer = tuple[Audited, Asked] | AuditedProfile
+    Answer = tuple[MeasuredRun, Asked] | AuditedProfile
 
-EXIT_UNREADABLE = 2
+EXIT_UNREADABLE, FAIL_ON = 2, "warning"
 # Fewer are audited in the time that processes take to start.
 PARALLEL_LEAST, CHUNK = 16, 8
 
@@ -35,7 +37,7 @@ PARALLEL_LEAST, CHUNK = 16, 8
 @click.option(
     "--fail-on",
     type=click.Choice(["note", "warning", "bad"]),
-    default="warning",
+    default=FAIL_ON,
     show_default=True,
     help="Exit 1 if a finding is at least this severe; else 5 if a check could not run; else 0.",
 )
@@ -69,9 +71,13 @@ def audit(
     unread = [answer for answer in answers if isinstance(answer, AuditedProfile)]
     if not asked:
         raise KitError(unread[0].error)
-    audited = [of for of, _ in asked]
-    result = summed_up(rules, audited, [answer for _, answer in asked], unread)
-    print_report(audit_report(result, audited, fail_on), format_name)
+    runs = [run for run, _ in asked]
+    result = summed_up(rules, runs, [answer for _, answer in asked], unread)
+    options = [("--rule", name) for name in names] + [("--without", name) for name in without]
+    options += [("--meter", str(meter_file))] if meter_file is not None else []
+    options += [("--fail-on", fail_on)] if fail_on != FAIL_ON else []
+    command = shlex.join(["kit", "audit", *map(str, profiles), *(word for option in options for word in option)])
+    print_report(audit_report(result, runs, fail_on, command), format_name)
     return EXIT_UNREADABLE if unread else exit_code(result, fail_on)
 
 
@@ -93,7 +99,7 @@ def _asked_of(file: tuple[str, Path], rules: Sequence[Rule], meter: Meter | None
     """Return what the rules say of one file, with as much of it as a report takes; or why it cannot be audited."""
     from kit.audit.audit import ask
     from kit.audit.finding import AuditedProfile
-    from kit.audit.rule import Audited
+    from kit.audit.subject import MeasuredRun
     from kit.profile.store import read_profile
 
     label, path = file
@@ -106,9 +112,9 @@ def _asked_of(file: tuple[str, Path], rules: Sequence[Rule], meter: Meter | None
     if not profile.measured:
         why = f"{path}: its numbers were published, not measured; there is nothing to audit"
         return AuditedProfile(label=label, error=why)
-    audited = Audited(label, profile)
-    answers = ask(audited, rules)
-    return audited.without_launches(), answers
+    run = MeasuredRun(label, profile)
+    answers = ask(run, rules)
+    return run.without_launches(), answers
 
 
 def _chosen(names: Sequence[str], without: Sequence[str]) -> list[Rule]:

@@ -21,7 +21,6 @@ from kit.cli.options import PROFILES, format_options, labels_of, print_report, p
 from kit.errors import KitError
 
 if TYPE_CHECKING:
-    from kit.audit.finding import Finding
     from kit.compare.fleet import Absent, Fleet, Node, NodeRun
     from kit.fleet.nodes import FleetNode
 
@@ -198,39 +197,21 @@ def _judged(paths: Sequence[Path], absent: Sequence[Absent]) -> Fleet:
     read = list(_reduced(list(files.items())))
     unread = [node for node in read if isinstance(node, Absent)]
     fleet = judge([node for node in read if not isinstance(node, Absent)], [*absent, *unread])
-    any_stands_out = any(node.versus.verdict in STANDS_OUT for node in fleet.nodes)
-    return replace(fleet, nodes=_explained(fleet.nodes, files)) if any_stands_out else fleet
+    stand_out = [node.versus.verdict in STANDS_OUT for node in fleet.nodes]
+    nodes = [_explained(node, files) if out else node for node, out in zip(fleet.nodes, stand_out, strict=True)]
+    return replace(fleet, nodes=nodes)
 
 
-def _explained(nodes: Sequence[Node], files: Mapping[str, Path]) -> list[Node]:
-    """Return the nodes, those that stand out with what the audit finds there and not on others."""
+def _explained(node: Node, files: Mapping[str, Path]) -> Node:
+    """Return a node that stands out with what the audit finds there."""
     from msgspec.structs import replace
 
-    from kit.audit.fleet_reasons import OTHERS_AUDITED, machine_findings, unusual
-    from kit.compare.fleet import STANDS_OUT
+    from kit.audit.audit import machine_findings
     from kit.profile.store import read_profile
 
-    def findings(node: Node) -> list[Finding]:
-        label = node.profiles[-1]
-        return machine_findings(label, read_profile(files[label]))
-
-    usual: dict[tuple[str, ...], dict[str, list[Finding]]] = {}  # kind -> name of a node -> its findings
-    for kind in {tuple(node.kind) for node in nodes if node.versus.verdict in STANDS_OUT}:
-        alike = [node for node in nodes if tuple(node.kind) == kind]
-        # The nodes in the middle are the usual ones.
-        middle = max(0, (len(alike) - OTHERS_AUDITED) // 2)
-        usual[kind] = {node.name: findings(node) for node in alike[middle : middle + OTHERS_AUDITED]}
-    return [
-        replace(
-            node,
-            findings=unusual(
-                findings(node), [known for name, known in usual[tuple(node.kind)].items() if name != node.name]
-            ),
-        )
-        if node.versus.verdict in STANDS_OUT
-        else node
-        for node in nodes
-    ]
+    label = node.profiles[-1]
+    findings = machine_findings(label, read_profile(files[label]))
+    return replace(node, findings=[replace(finding, profile="") for finding in findings])
 
 
 def _reduced(files: Sequence[tuple[str, Path]]) -> Iterable[NodeRun | Absent]:

@@ -66,7 +66,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0  # cells without a number there
     failure: Reason | None = None  # of the first of them
     differs: list[Mismatch] = []  # of one that stands out: in what it is not as most others of its kind
-    findings: list[Finding] = []  # of the same: what the audit finds there and not on most others
+    findings: list[Finding] = []  # of the same: what the audit finds of the machine
 
     @property
     def is_slow(self) -> bool:

@@ -1,236 +1,209 @@
 """An audit as a report: findings, the most severe first, with evidence and remedy; then what could not be checked.
 
-quick · 12 cells · 53 rules · 1 warning
+quick · 12 cells · 53 rules · 1 warning (2 cells)
   warning  contention     mlp (torch, train, batch 128): other programs took up to 23 % … 2 of 12 cells are affected, …
                           Stop other programs, …
 22 rules found nothing.
 Could not check 14 of 53 rules: …
+leave out what cannot be checked: kit audit quick.json --without parity,…
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from kit.audit.finding import SEVERITIES, Audit, Finding, NotChecked, Severity, at_least
-from kit.audit.rule import Audited
+from kit.audit.rule import remedies, sentences
+from kit.audit.subject import MeasuredRun
 from kit.compare.naming import cell_names, titles
 from kit.report.plain import one_line
 from kit.report.quantity import counted, several
-from kit.report.sentences import FINDINGS, REMEDIES, filled, sentence
+from kit.report.sentences import filled, sentence
 from kit.report.table import Case, Cell, Column, Report, Table
 
 STYLES: Mapping[Severity, str] = {"bad": "red", "warning": "yellow", "note": ""}
+NOUNS: Mapping[Severity, str] = {"bad": "bad finding", "warning": "warning", "note": "note"}
 RULES = "docs/reference/audit"
 # More than these are a list nobody reads: JSON has all.
 REASONS_MAX, NAMES_MAX = 3, 3
 Names = Mapping[tuple[str, str], str]  # label of a profile, and key of a cell or group in it -> its name
 # Where a reason's explanation and remedy begin.
 CUT = re.compile(r" \(|; ")
-OF_PROFILE = "not in the profile"
 
 
-class _Alike(NamedTuple):
-    """Findings of one rule that say the same of several cells, groups or GPUs of one profile; the worst is shown."""
+def evidence(finding: Finding, who: str) -> str:
+    """Return a finding's evidence in words; `who` is the cell's or the group's name."""
+    because = {} if finding.because is None else {"because": sentence(finding.because)}
+    return filled(sentences(), finding.code, {"who": who, **because, **finding.values})
 
-    worst: Finding
-    members: dict[tuple[str, str], Finding]  # by key of the cell or group, and what it is about
+
+def remedy(finding: Finding) -> str | None:
+    """Return what to try against a finding, without a full stop."""
+    what = finding.remedy
+    return None if what is None else filled(remedies(), what.code, what.values)
 
 
-def audit_report(audit: Audit, audited: Sequence[Audited], fail_on: Severity) -> Report:
-    """Return the report; findings as grave as `fail_on` are its failures."""
-    names = {(of.label, key): name for of in audited for key, name in _names(of).items()}
-    alike = _alike(audit.findings)
-    labels = dict.fromkeys(of.worst.profile for of in alike)
-    cells = {of.label: len(of.profile.cells) for of in audited}
+def audit_report(audit: Audit, runs: Sequence[MeasuredRun], fail_on: Severity, command: str) -> Report:
+    """Return the report; findings as severe as `fail_on` are its failures, and `command` is what was run."""
+    names = {(run.label, key): name for run in runs for key, name in _names(run).items()}
+    cells = {run.label: len(run.results) for run in runs}
+    lines: dict[object, list[Finding]] = defaultdict(list)  # that say the same of several cells; the worst is first
+    for finding in audit.findings:
+        cause = finding.because and finding.because.code
+        lines[finding.profile, finding.code, finding.severity, finding.values.get("variable"), cause].append(finding)
+    labels = dict.fromkeys(finding.profile for finding in audit.findings)
+    tables = [
+        _table(label, [alike for alike in lines.values() if alike[0].profile == label], names, cells.get(label, 0))
+        for label in labels
+    ]
+    who = runs[0].label if len(runs) == 1 else counted(len(runs), "profile")
+    parts = [who, counted(sum(cells.values()), "cell"), counted(len(audit.rules), "rule"), _counts(lines.values())]
     return Report(
         name="kit audit",
-        headline=[_headline(audit, audited)],
-        tables=[
-            _table(label, [of for of in alike if of.worst.profile == label], names, cells.get(label, 0))
-            for label in labels
-        ],
-        notes=[*_unread(audit), *_closing(audit)],
-        records=_records(audit, names),
+        headline=[one_line(" · ".join(parts))],
+        tables=tables,
+        notes=[f"not audited: {profile.error}" for profile in audit.profiles if profile.error] + _closing(audit),
+        hint=_hint(audit, fail_on, command),
+        records=list(_records(audit, names)),
         cases=_cases(audit, names, fail_on),
         properties={"fail-on": fail_on},
         document=audit,
     )
 
 
-def _headline(audit: Audit, audited: Sequence[Audited]) -> str:
-    cells = sum(len(of.profile.cells) for of in audited)
-    counts = Counter(finding.severity for finding in audit.findings)
-    nouns = {"bad": "bad finding", "warning": "warning", "note": "note"}
-    listed = ", ".join(counted(counts[severity], nouns[severity]) for severity in STYLES if counts[severity])
-    who = audited[0].label if len(audited) == 1 else counted(len(audited), "profile")
-    return one_line(
-        f"{who} · {counted(cells, 'cell')} · {counted(len(audit.rules), 'rule')} · {listed or 'no finding'}"
-    )
-
-
-def _names(audited: Audited) -> dict[str, str]:
+def _names(run: MeasuredRun) -> dict[str, str]:
     """Return the name of each cell and each group of a profile by its key."""
-    profile = audited.profile
-    by_key = {result.key: result.cell for result in profile.cells}
-    groups = [group for group in profile.groups if all(key in by_key for key in group.cells)]
+    by_key = {result.key: result.cell for result in run.results}
+    groups = [group for group in run.profile.groups if all(key in by_key for key in group.cells)]
     heads = titles([[by_key[key] for key in group.cells] for group in groups]) if groups else []
     of_groups = {group.key: " · ".join(title) for group, title in zip(groups, heads, strict=True)}
     return of_groups | cell_names(list(by_key.values()))
 
 
-def _alike(findings: Iterable[Finding]) -> list[_Alike]:
-    """Return findings of one code, severity, variable, cause and profile once, in the order of their gravest."""
-    sets: dict[tuple[object, ...], _Alike] = {}
+def _name(finding: Finding, names: Names) -> str:
+    """Return the name of the GPU, cell or group that has it; empty: the profile as a whole has it."""
+    known = names.get((finding.profile, finding.cell_key)) or names.get((finding.profile, finding.group))
+    return one_line(str(finding.values.get("board") or known or finding.group))
+
+
+def _subjects(findings: Sequence[Finding]) -> dict[tuple[str, ...], Finding]:
+    """Return the first finding about each cell, group, GPU and run."""
+    subjects: dict[tuple[str, ...], Finding] = {}
     for finding in findings:
-        cause = finding.because and finding.because.code
-        key = (finding.profile, finding.code, finding.severity, finding.values.get("variable"), cause)
-        alike = sets.setdefault(key, _Alike(finding, {}))
-        alike.members.setdefault((finding.cell_key or finding.group, finding.about), finding)
-    return list(sets.values())
+        subjects.setdefault((finding.profile, finding.cell_key or finding.group, finding.about), finding)
+    return subjects
 
 
-def _table(label: str, alike: Sequence[_Alike], names: Names, cells: int) -> Table:
+def _counts(lines: Collection[Sequence[Finding]]) -> str:
+    """Return ``1 bad finding, 2 notes (3 cells, 1 run)``: how many lines, and whom those of several are about."""
+    parts = []
+    for severity, noun in NOUNS.items():
+        alike = [line for line in lines if line[0].severity == severity]
+        findings = [finding for line in alike for finding in line]
+        about = {(finding.profile, finding.cell_key or finding.group or finding.about): finding for finding in findings}
+        nouns = Counter(map(_noun, about.values()))
+        whom = f" ({', '.join(counted(count, noun) for noun, count in nouns.items())})"
+        if alike:
+            parts.append(f"{counted(len(alike), noun)}{whom if len(findings) > len(alike) else ''}")
+    return ", ".join(parts) or "no finding"
+
+
+def _noun(finding: Finding) -> str:
+    return "cell" if finding.cell_key else "group" if finding.group else "GPU" if finding.about else "run"
+
+
+def _table(label: str, lines: Sequence[Sequence[Finding]], names: Names, cells: int) -> Table:
     rows = []
-    for worst, members in alike:
-        listed = f" {_members(members.values(), names, cells)}" if len(members) > 1 else ""
-        remedy = "" if worst.remedy is None else f"{filled(REMEDIES, worst.remedy.code, worst.remedy.values)}."
-        rows += [
-            [
-                Cell(worst.severity, STYLES[worst.severity]),
-                Cell(worst.rule.replace("_", "-")),
-                Cell(f"{evidence(worst, _name(worst, names))}{listed}"),
-            ],
-            *([[Cell(""), Cell(""), Cell(remedy, "dim")]] if remedy else []),
-        ]
+    for alike in lines:
+        worst, subjects = alike[0], list(_subjects(alike).values())
+        words = evidence(worst, _name(worst, names))
+        if len(subjects) > 1:
+            noun = _noun(worst)
+            count = f"{len(subjects)} of {counted(cells, noun)}" if noun == "cell" else counted(len(subjects), noun)
+            listed = several([_name(finding, names) for finding in subjects])
+            words += f" {count} are affected, worst first: {listed}."
+        style, tried = STYLES[worst.severity], remedy(worst)
+        rows.append([Cell(worst.severity, style), Cell(worst.rule.replace("_", "-")), Cell(words)])
+        if tried is not None:
+            rows.append([Cell(""), Cell(""), Cell(f"{tried}.", "dim")])
     columns = [Column("", right=False), Column("", right=False), Column("", right=False, folds=True)]
     return Table(one_line(label), columns, rows)
 
 
-def _members(findings: Collection[Finding], names: Names, cells: int) -> str:
-    """Return ``2 of 12 cells are affected, worst first: mlp (torch, train), mlp (jax, train).``, or so of GPUs."""
-    if all(finding.cell_key for finding in findings):
-        count = f"{len(findings)} of {counted(cells, 'cell')}"
-    else:
-        count = counted(len(findings), "GPU" if all("board" in finding.values for finding in findings) else "group")
-    return f"{count} are affected, worst first: {several([_name(finding, names) for finding in findings])}."
-
-
-def _name(finding: Finding, names: Names) -> str:
-    """Return the name of the GPU, cell or group that has it; empty: the profile as a whole has it."""
-    of_key = names.get((finding.profile, finding.cell_key)) or names.get((finding.profile, finding.group))
-    return one_line(str(finding.values.get("board") or of_key or finding.group))
-
-
-def evidence(finding: Finding, who: str) -> str:
-    """Return a finding's evidence in words; `who` is the cell's or the group's name."""
-    because = {} if finding.because is None else {"because": sentence(finding.because)}
-    return filled(FINDINGS, finding.code, {"who": who, **because, **finding.values})
-
-
-def _unread(audit: Audit) -> list[str]:
-    return [f"not audited: {profile.error}" for profile in audit.profiles if profile.error]
-
-
 def _closing(audit: Audit) -> list[str]:
-    """Return how many rules found nothing, and what could not be checked, by what is missing."""
-    quiet = sum(of.outcome == "nothing_found" for of in audit.rules)
-    apart = sum(of.outcome == "not_applicable" for of in audit.rules)
-    lines = [f"{counted(quiet, 'rule')} found nothing{f'; {apart} did not apply' if apart else ''}."]
-    if audit.not_checked:
-        lines.append(_not_checked_line(audit))
-    if audit.findings:
-        lines.append(f"{RULES} explains each rule.")
-    return lines
-
-
-def _not_checked_line(audit: Audit) -> str:
-    """Return which rules lacked something, by what that is, gravest first; JSON lists them all."""
-    by_reason: dict[str, dict[str, list[NotChecked]]] = {}
+    """Return how many rules found nothing, and what could not be checked, by what is missing, the worst first."""
+    outcomes = Counter(rule.outcome for rule in audit.rules)
+    apart = f"; {outcomes['not_applicable']} did not apply" if outcomes["not_applicable"] else ""
+    lines = [f"{counted(outcomes['nothing_found'], 'rule')} found nothing{apart}."]
+    by_reason: dict[str, dict[str, list[NotChecked]]] = defaultdict(lambda: defaultdict(list))
     for missing in audit.not_checked:
-        why = OF_PROFILE if missing.reason.code == "not_recorded" else CUT.split(sentence(missing.reason))[0]
-        by_reason.setdefault(why, {}).setdefault(missing.rule, []).append(missing)
-
-    def gravity(item: tuple[str, dict[str, list[NotChecked]]]) -> tuple[int, int]:
-        severities = [SEVERITIES.index(missing.severity) for alike in item[1].values() for missing in alike]
-        return -max(severities), -len(item[1])
-
-    reasons = sorted(by_reason.items(), key=gravity)
+        is_absent = missing.reason.code == "not_recorded"
+        why = "not in the profile" if is_absent else CUT.split(sentence(missing.reason))[0]
+        by_reason[why][missing.rule].append(missing)
+    reasons = sorted(
+        by_reason.items(),
+        key=lambda reason: (-max(SEVERITIES.index(lack[0].severity) for lack in reason[1].values()), -len(reason[1])),
+    )
     parts = []
     for why, rules in reasons[:REASONS_MAX]:
-        names = [_missing_name(rule, alike) for rule, alike in rules.items()]
-        more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX + 1 else ""
-        parts.append(f"{', '.join(names[:NAMES_MAX] if more else names)}{more} ({why})")
-    rest = len({rule for _, rules in reasons[REASONS_MAX:] for rule in rules})
-    if rest:
-        parts.append(f"{counted(rest, 'more rule')} (see --json)")
-    asked, lacking = len(audit.rules), len({missing.rule for missing in audit.not_checked})
-    return f"Could not check {lacking} of {counted(asked, 'rule')}: {'; '.join(parts)}."
+        listed = [_lacking(rule, lacks) for rule, lacks in rules.items()]
+        more = f" and {len(listed) - NAMES_MAX} more" if len(listed) > NAMES_MAX + 1 else ""
+        parts.append(f"{', '.join(listed[:NAMES_MAX] if more else listed)}{more} ({why})")
+    if rest := {rule for _, rules in reasons[REASONS_MAX:] for rule in rules}:
+        parts.append(f"{counted(len(rest), 'more rule')} (see --json)")
+    if parts:
+        lacking = {missing.rule for missing in audit.not_checked}
+        lines.append(f"Could not check {len(lacking)} of {counted(len(audit.rules), 'rule')}: {'; '.join(parts)}.")
+    return [*lines, f"{RULES} explains each rule."] if audit.findings else lines
 
 
-def _missing_name(rule: str, alike: Sequence[NotChecked]) -> str:
-    missing, of = sum(item.cells for item in alike), sum(item.of_cells for item in alike)
-    return f"{rule.replace('_', '-')}{'' if missing == of else f' in {missing} of {of} cells'}"
+def _lacking(rule: str, lacks: Sequence[NotChecked]) -> str:
+    missing, cells = sum(lack.cells for lack in lacks), sum(lack.of_cells for lack in lacks)
+    return f"{rule.replace('_', '-')}{'' if missing == cells else f' in {missing} of {cells} cells'}"
 
 
-def _records(audit: Audit, names: Names) -> list[dict[str, object]]:
-    """Return a record a finding, one a rule that could not check or found nothing, and one a file that is none."""
-    findings: list[dict[str, object]] = [
-        {
-            "outcome": "finding",
-            "profile": finding.profile,
-            "rule": finding.rule.replace("_", "-"),
-            "severity": finding.severity,
-            "subject": _name(finding, names),
-            "rank": finding.rank,
-            "cells": 1,
-        }
-        for finding in audit.findings
-    ]
-    missing: list[dict[str, object]] = [
-        {
-            "outcome": "not_checked",
-            "profile": of.profile,
-            "rule": of.rule.replace("_", "-"),
-            "could_be": of.severity,
-            "subject": sentence(of.reason),
-            "cells": of.cells,
-        }
-        for of in audit.not_checked
-    ]
-    quiet: list[dict[str, object]] = [
-        {"outcome": of.outcome, "rule": of.rule.replace("_", "-"), "cells": 0}
-        for of in audit.rules
-        if of.outcome in ("nothing_found", "not_applicable")
-    ]
-    unread: list[dict[str, object]] = [
-        {"outcome": "unreadable", "profile": profile.label, "subject": profile.error, "cells": 0}
-        for profile in audit.profiles
-        if profile.error
-    ]
-    return [*findings, *missing, *quiet, *unread]
+def _hint(audit: Audit, fail_on: Severity, command: str) -> str:
+    """Return the command that leaves out each rule for which the audit exits with 5; none where it leaves no rule."""
+    severities = at_least(fail_on)
+    failing = {finding.rule for finding in audit.findings if finding.severity in severities}
+    lacking = [missing.rule for missing in audit.not_checked if missing.severity in severities]
+    left_out = dict.fromkeys(rule.replace("_", "-") for rule in lacking if rule not in failing)
+    if not left_out or len(left_out) == len(audit.rules):
+        return ""
+    return f"leave out what cannot be checked: {command} --without {','.join(left_out)}"
+
+
+def _records(audit: Audit, names: Names) -> Iterator[dict[str, object]]:
+    """Yield a record a finding, one a rule that could not check or found nothing, and one a file that is none."""
+    for finding in audit.findings:
+        about = {"profile": finding.profile, "rule": finding.rule.replace("_", "-"), "severity": finding.severity}
+        yield {"outcome": "finding", **about, "subject": _name(finding, names), "rank": finding.rank, "cells": 1}
+    for lack in audit.not_checked:
+        about = {"profile": lack.profile, "rule": lack.rule.replace("_", "-"), "could_be": lack.severity}
+        yield {"outcome": "not_checked", **about, "subject": sentence(lack.reason), "cells": lack.cells}
+    for rule in audit.rules:
+        if rule.outcome in ("nothing_found", "not_applicable"):
+            yield {"outcome": rule.outcome, "rule": rule.rule.replace("_", "-"), "cells": 0}
+    for profile in audit.profiles:
+        if profile.error:
+            yield {"outcome": "unreadable", "profile": profile.label, "subject": profile.error, "cells": 0}
 
 
 def _cases(audit: Audit, names: Names, fail_on: Severity) -> list[Case]:
-    """Return a case a rule: failed by its gravest finding, skipped where it could not check."""
+    """Return a case a rule: failed by its worst finding, skipped where it could not check."""
     cases = []
-    for of in audit.rules:
-        if of.outcome == "not_applicable":
-            continue
-        case = Case(of.rule.replace("_", "-"), "kit audit")
-        findings = [finding for finding in audit.findings if finding.rule == of.rule]
-        missing = [item for item in audit.not_checked if item.rule == of.rule]
-        lines = [evidence(finding, _name(finding, names)) for finding in findings]
+    for rule in audit.rules:
+        findings = [finding for finding in audit.findings if finding.rule == rule.rule]
+        words = " ".join(evidence(finding, _name(finding, names)) for finding in findings)
+        missing = [lack for lack in audit.not_checked if lack.rule == rule.rule]
+        case = Case(rule.rule.replace("_", "-"), "kit audit", output=words)
         if any(finding.severity in at_least(fail_on) for finding in findings):
-            case = case._replace(outcome="failed", words=" ".join(lines), kind=findings[0].severity)
+            case = case._replace(outcome="failed", words=words, kind=findings[0].severity, output="")
         elif missing:
             case = case._replace(outcome="skipped", words=f"could not check: {sentence(missing[0].reason)}")
-        cases.append(case._replace(output="" if case.outcome == "failed" else " ".join(lines)))
-    cases += [
-        Case(profile.label, "kit audit", "error", profile.error, "not readable")
-        for profile in audit.profiles
-        if profile.error
-    ]
-    return cases
+        if rule.outcome != "not_applicable":
+            cases.append(case)
+    unread = [profile for profile in audit.profiles if profile.error]
+    return cases + [Case(of.label, "kit audit", "error", of.error, "not readable") for of in unread]

@@ -13,6 +13,7 @@ from kit.profile.cell import OWN
 from kit.profile.facts import FACTS, fact_of, title_of
 from kit.profile.reason import Value, reason
 from kit.report.answer import answer
+from kit.report.audit import evidence, remedy
 from kit.report.columns import (
     DISTURBED,
     MEANINGS,
@@ -30,7 +31,7 @@ from kit.report.conclusions import group_sentences
 from kit.report.plain import one_line
 from kit.report.platforms import device_words, platform_lines, platform_tables, runs_words
 from kit.report.quantity import by_name, counted, moment, several
-from kit.report.sentences import FINDINGS, REMEDIES, filled, sentence
+from kit.report.sentences import sentence
 from kit.report.table import Cell, Column, Report, Table, plain_table
 from kit.workloads.operations import OPERATIONS, is_operation
 
@@ -273,9 +274,7 @@ def _counted_or_named(names: Sequence[str], noun: str) -> str:
 
 def explanation(finding: Finding, who: str) -> Explanation:
     """Return a finding in words; `who` is the name of its row, or how many cells have it."""
-    evidence = filled(FINDINGS, finding.code, {"who": who, **finding.values})
-    remedy = None if finding.remedy is None else filled(REMEDIES, finding.remedy.code, finding.remedy.values)
-    return Explanation(evidence, remedy, finding.anchor)
+    return Explanation(evidence(finding, who), remedy(finding), finding.anchor)
 
 
 def explanations(group: GroupRows) -> list[Explanation]:

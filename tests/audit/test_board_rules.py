@@ -10,13 +10,13 @@ import profile_builder as b
 import pytest
 
 from kit.audit.audit import audit
-from kit.audit.rule import Audited, all_rules
+from kit.audit.rule import all_rules, remedies
+from kit.audit.subject import MeasuredRun
 from kit.profile.identity import Accelerator, AcceleratorState, device_facts
 from kit.profile.reason import reason
 from kit.profile.schema import StateSpan
 from kit.profile.sensor import SensorReport, SensorSummary
 from kit.report.audit import evidence
-from kit.report.sentences import REMEDIES
 
 RULES = {rule.name: rule for rule in all_rules()}
 BUS = "0000:65:00.0"
@@ -94,7 +94,7 @@ def profile_on(seen, states, reports=(), **more):
 
 
 def outcomes(rule, *profiles):
-    audited = [Audited(f"host{place}", built) for place, built in enumerate(profiles)]
+    audited = [MeasuredRun(f"host{place}", built) for place, built in enumerate(profiles)]
     result = audit(audited, [RULES[rule]])
     return result.findings, [missing.reason.code for missing in result.not_checked]
 
@@ -125,7 +125,7 @@ def worded(finding):
     words = evidence(finding, "torch")
     assert "{" not in words
     assert finding.code.replace("_", " ") != words.partition(" (")[0]
-    assert finding.remedy is None or finding.remedy.code in REMEDIES
+    assert finding.remedy is None or finding.remedy.code in remedies()
 
 
 def test_evidence_is_what_was_planted(on):
@@ -158,8 +158,8 @@ def test_what_an_older_profile_lacks_is_no_pass(rule):
 
 
 def test_cells_on_a_cpu_are_not_asked_for_their_boards():
-    audited = [Audited("run", b.profile())]
-    asked = [rule for rule in all_rules() if rule.on == "accelerator" and rule.scope != "fleet"]
+    audited = [MeasuredRun("run", b.profile())]
+    asked = [rule for rule in all_rules() if rule.on == "accelerator" and rule.scope != "runs"]
     result = audit(audited, asked)
     assert {of.outcome for of in result.rules} == {"not_applicable"}
 

@@ -4,7 +4,8 @@ import profile_builder as b
 import pytest
 
 from kit.audit.audit import audit
-from kit.audit.rule import Audited, all_rules
+from kit.audit.rule import all_rules
+from kit.audit.subject import MeasuredRun
 from kit.profile.reason import reason
 from kit.profile.sensor import Energy
 
@@ -35,7 +36,7 @@ def findings(rule, *entries, device="cpu", rounds=3, **launch):
     exact = {"sd": 0.0, "noise": 0.0, "device": device, "launch": {"energy": list(entries), **launch}}
     planted, other = b.member("torch", **exact), b.member("jax", **exact)
     built = b.profile(b.group("mlp train", planted, other), rounds=rounds, cycles=3, drift=0.0)
-    result = audit([Audited("x", built)], [BY_NAME[rule]])
+    result = audit([MeasuredRun("x", built)], [BY_NAME[rule]])
     return [finding.severity for finding in result.findings], [of.reason.code for of in result.not_checked]
 
 
@@ -140,7 +141,7 @@ def test_joules_that_nobody_claims_need_not_be_held_to(rule):
     refused = entry(joules_j=None, window_ns=None, reason=reason("energy_gap", gap_s=3.0, most_s=1.0))
     for entries in ([], [refused]):
         built = b.profile(b.group("g", *(b.member(name, launch={"energy": entries}) for name in ("torch", "jax"))))
-        (outcome,) = audit([Audited("x", built)], [BY_NAME[rule]]).rules
+        (outcome,) = audit([MeasuredRun("x", built)], [BY_NAME[rule]]).rules
         assert outcome.outcome == "not_applicable"
 
 
@@ -150,7 +151,7 @@ def test_no_rule_breaks_on_odd_joules(odd, device):
     name = "nvml.0.energy" if device == "gpu" else "rapl.package-0"
     members = [b.member(of, device=device, launch={"energy": [entry(sensor=name, **odd)]}) for of in ("torch", "jax")]
     built = b.profile(b.group("mlp train", *members), rounds=8, cycles=3)
-    audit([Audited("x", built)], list(BY_NAME.values()))
+    audit([MeasuredRun("x", built)], list(BY_NAME.values()))
 
 
 def test_a_board_whose_temperature_nobody_told_is_not_checked_and_a_cpu_need_not_be():
@@ -170,7 +171,7 @@ def test_the_fewest_updates_count_of_the_sensors_that_the_figure_is_of():
     built = b.profile(b.group("g", member), rounds=3)
     first = built.cells[0].launches[0]
     first.energy = [entry(**board, updates=51), entry(sensor="nvml.0.power", updates=5)]
-    reported = audit([Audited("x", built)], [BY_NAME["few_updates"]]).findings
+    reported = audit([MeasuredRun("x", built)], [BY_NAME["few_updates"]]).findings
     assert [finding.values["updates"] for finding in reported] == [51]
 
 
@@ -181,4 +182,4 @@ def test_the_scope_of_a_package_is_more_than_a_member_with_some_of_its_cpus():
     cpus = built.identity.integer("cpu.cores_logical")
     for launch in built.cells[0].launches:
         launch.threads.cpus[:] = [0]
-    assert [finding.values["of_cpus"] for finding in audit([Audited("x", built)], rule).findings] == [cpus]
+    assert [finding.values["of_cpus"] for finding in audit([MeasuredRun("x", built)], rule).findings] == [cpus]

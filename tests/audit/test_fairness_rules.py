@@ -4,7 +4,8 @@ import profile_builder as b
 import pytest
 
 from kit.audit.audit import audit
-from kit.audit.rule import Audited, all_rules
+from kit.audit.rule import all_rules
+from kit.audit.subject import MeasuredRun
 from kit.profile.cell import Variant
 from kit.profile.launch import Threads
 from kit.report.comparison import explanation
@@ -26,7 +27,7 @@ def outcomes(*members, rule=None, **more):
     """What a rule finds, by default all four, and what it lacked."""
     built = b.profile(b.group("mlp train", *members), rounds=3, cycles=3, **more)
     names = [rule] if rule else ["variable_binds_one", "threads_differ", "precision_differs", "allocator_differs"]
-    asked, audited = [RULES[name] for name in names], [Audited("run", built)]
+    asked, audited = [RULES[name] for name in names], [MeasuredRun("run", built)]
     result = audit(audited, asked)
     return result.findings, [missing.reason.code for missing in result.not_checked]
 

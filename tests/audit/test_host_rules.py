@@ -5,10 +5,10 @@ import pytest
 from msgspec.structs import replace
 
 from kit.audit.audit import audit
-from kit.audit.rule import Audited, all_rules
+from kit.audit.rule import all_rules, remedies
+from kit.audit.subject import MeasuredRun
 from kit.profile.schema import StateSpan
 from kit.report.audit import evidence
-from kit.report.sentences import REMEDIES
 
 RULES = {rule.name: rule for rule in all_rules()}
 # Per step of 2 ms.
@@ -35,7 +35,7 @@ def machine(counters=(), *, cpu=(), limit=None, before=(), after=()):
 
 
 def outcomes(rule, built):
-    audited = [Audited("run", built)]
+    audited = [MeasuredRun("run", built)]
     result = audit(audited, [RULES[rule]])
     return result.findings, [missing.reason.code for missing in result.not_checked]
 
@@ -61,7 +61,7 @@ def test_a_plant_is_found_and_nothing_without_it(rule, severity, plant):
     assert finding.severity == severity
     assert "{" not in evidence(finding, "torch")
     assert finding.code.replace("_", " ") != evidence(finding, "torch").partition(" (")[0]  # it has its words
-    assert finding.remedy.code in REMEDIES
+    assert finding.remedy.code in remedies()
 
 
 @pytest.mark.parametrize("rule", dict.fromkeys(rule for rule, *_ in PLANTS))

@@ -4,7 +4,8 @@ import profile_builder as b
 import pytest
 
 from kit.audit.audit import audit
-from kit.audit.rule import Audited, all_rules
+from kit.audit.rule import all_rules
+from kit.audit.subject import MeasuredRun
 from kit.profile.launch import Failure, Parity
 from kit.profile.reason import reason
 
@@ -13,7 +14,7 @@ BY_NAME = {rule.name: rule for rule in all_rules()}
 
 def findings(*profiles, rule):
     """What one rule finds, and what it lacked."""
-    labelled = [Audited(f"host{place}", built) for place, built in enumerate(profiles)]
+    labelled = [MeasuredRun(f"host{place}", built) for place, built in enumerate(profiles)]
     result = audit(labelled, [BY_NAME[rule]])
     return result.findings, [missing.reason.code for missing in result.not_checked]
 

@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from kit.audit.audit import audit
-from kit.audit.rule import Audited, all_rules
+from kit.audit.rule import all_rules
+from kit.audit.subject import MeasuredRun
 from kit.profile.launch import Fit
 
 RULES = [rule for rule in all_rules() if rule.name in ("above_ceiling", "input_bound")]
@@ -32,7 +33,7 @@ def empty(step_ms, backend="torch"):
 
 
 def outcome(*groups, **more):
-    audited = audit([Audited("p", b.profile(*groups, rounds=3, cycles=3, drift=0.0, **more))], RULES)
+    audited = audit([MeasuredRun("p", b.profile(*groups, rounds=3, cycles=3, drift=0.0, **more))], RULES)
     codes = [(finding.code, finding.severity, finding.cell_key.split("/")[0]) for finding in audited.findings]
     return codes, [missing.reason.code for missing in audited.not_checked], audited.findings
 
@@ -99,7 +100,7 @@ def fits(ratio, rounds):
         launch.fit = Fit(epochs=1, updates=100, reference_ns=references, test_ns=None)
 
     plan = b.group("g", b.member("torch", 3.0, task="fit", feed="host", noise=0.0, change=waits))
-    return audit([Audited("p", b.profile(plan, rounds=rounds, cycles=3, drift=0.0))], RULES).findings
+    return audit([MeasuredRun("p", b.profile(plan, rounds=rounds, cycles=3, drift=0.0))], RULES).findings
 
 
 @pytest.mark.parametrize(

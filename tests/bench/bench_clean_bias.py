@@ -35,7 +35,7 @@ import numpy as np
 from measuring import printed
 from neighbours import BURST_S, MEAN_BURST_S
 
-from kit.audit import clean_cycles
+from kit.compare import clean_cycles
 from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, Launch, Threads
 from kit.runner.next_round import REPEATED_ROUNDS

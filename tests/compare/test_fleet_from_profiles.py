@@ -3,12 +3,11 @@
 import contextlib
 import json
 
-import msgspec
 import profile_builder as b
 import pytest
 from click.testing import CliRunner
 
-from kit.audit.fleet_reasons import machine_findings, unusual
+from kit.audit.audit import machine_findings
 from kit.cli.app import app
 from kit.compare.fleet import judge, reduce_node
 from kit.report.fleet import fleet_report
@@ -108,11 +107,9 @@ def test_a_node_that_lacks_a_cell_is_judged_by_the_others():
     assert {node.name: node.cells for node in fleet.nodes}["n0"] == 1
 
 
-def test_findings_that_others_have_are_no_reason():
-    throttled = machine_findings("n0", built(0, throttled=0.4))
-    assert [finding.code for finding in throttled] == ["throttled"]
-    assert unusual(throttled, [[], [], throttled]) == [msgspec.structs.replace(throttled[0], profile="")]
-    assert unusual(throttled, [throttled, throttled, []]) == []
+def test_what_the_audit_finds_of_the_machine_is_a_reason():
+    assert [finding.code for finding in machine_findings("n0", built(0, throttled=0.4))] == ["throttled"]
+    assert machine_findings("n0", built(0)) == []
 
 
 @pytest.mark.parametrize(

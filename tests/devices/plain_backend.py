@@ -8,7 +8,7 @@ import shutil
 import pytest
 from kit_process import REPOSITORY
 
-from kit.audit.record import GAPS
+from kit.audit.results import GAPS
 
 # A suite of it, seconds long.
 SUITE = """

@@ -1,0 +1,191 @@
+"""Rules on step times: two modes, stalls, compilations, and whether a step did its work."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import numpy as np
+
+from kit.audit import limits, remedies
+from kit.audit.rule import Found, also, rule, says
+from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
+from kit.compare.ceilings import beside, best_product, ceilings_of, cost, named, step_ns_of
+from kit.compare.launch_arrays import block_arrays, pipeline_ratio
+from kit.compare.modes import modes_of
+from kit.profile.cell import OWN
+from kit.profile.launch import Launch
+from kit.profile.reason import reason
+from kit.stats.difference import over_rounds
+from kit.stats.rounds import By, launch_time_ns, mean_step_ns
+from kit.stats.verdict import ROUNDS_FOR_VERDICT
+from kit.workloads.operations import is_operation
+
+# Settings under which a framework logs why it compiles. TensorFlow warns of retracing by itself.
+LOG_SETTINGS = {"torch": "TORCH_LOGS=recompiles", "jax": "JAX_EXPLAIN_CACHE_MISSES=1"}
+
+
+@rule("warning", remedies.LOG_RECOMPILES)
+@says("{who}: the framework recompiled {recompiles} × after the first step, in {launches} of {of_launches} launches.")
+def recompiles(cell: MeasuredCell) -> Found | None:
+    """Find cells that their framework compiled again after the first step."""
+    recorded = [launch.recompiles for launch in cell.launches.values() if launch.recompiles is not None]
+    counts = [compilations.count for compilations in recorded if compilations.count is not None]
+    if not counts and cell.cell.compile_mode != "eager":  # which compiles nothing
+        why = next((compilations.reason for compilations in recorded if compilations.reason is not None), None)
+        raise NotMeasuredError(why) if why is not None else not_recorded("recompiles")
+    affected = [count for count in counts if count > 0]
+    if not affected:
+        return None
+    setting = LOG_SETTINGS.get(cell.cell.backend)
+    return Found(
+        {"recompiles": sum(affected), "launches": len(affected), "of_launches": len(counts)},
+        100 * len(affected) / len(counts),
+        remedy=None if setting is None else remedies.LOG_RECOMPILES.given(setting=setting),
+    )
+
+
+@rule("warning", remedies.SEE_LATENCY, at_least=limits.STALLED_PCT)
+@says("{who}: occasional slow steps take {stalled_pct:.0f} % of the time; the median hides them.")
+def stalls(cell: MeasuredCell) -> Found | None:
+    """Find cells in which occasional slow steps take a noticeable part of the time."""
+    # The machine's drift within a round is in the other cells, too. A cell alone is compared with its own blocks.
+    excess = {number: _excess_log(cell, launch) for number, launch in cell.launches.items()}
+    beyond = [
+        [log - _excess_log(cell, other[number]) for number, log in excess.items() if number in other]
+        for other in cell.others
+    ]
+    differences = [over_rounds(logs) for logs in beyond or [[*excess.values()]] if len(logs) >= ROUNDS_FOR_VERDICT]
+    if not differences:
+        raise NotMeasuredError(reason("too_few_rounds", rounds=len(cell.launches), needed=ROUNDS_FOR_VERDICT))
+    known = [difference for difference in differences if difference is not None]
+    if not known:
+        return None
+    least = min(known, key=lambda difference: difference.interval()[0])
+    stalled_pct, low_pct = 100 * (1 - 1 / least.ratio), 100 * (least.interval()[0] - 1)
+    return Found({"stalled_pct": stalled_pct, "rounds": least.count}, stalled_pct, value=low_pct)
+
+
+def _excess_log(cell: MeasuredCell, launch: Launch) -> float:
+    """Return ln of a launch's mean step over its usual one; without other cells the usual step is that of each block.
+
+    On an accelerator a step that is waited for by itself is longer than the others: there a block's step is usual.
+    """
+
+    by_block: By = "step"
+    by_step: By = "latency"
+
+    def excess_log() -> float:
+        blocks, usual = block_arrays(launch), by_block if launch.blocks.per_wait else by_step
+        if cell.others:
+            ratio = mean_step_ns(blocks) / launch_time_ns(blocks, usual)
+        else:
+            ratio = np.sum(blocks.duration_ns) / np.sum(blocks.steps * blocks.times_ns(usual))
+        return math.log(ratio) if ratio > 0 else math.nan
+
+    excess: float = cell.once((_excess_log, id(launch)), excess_log)
+    return excess
+
+
+@rule("warning", remedies.TRY_VARIANT, explains=("stalls",))
+@says("{who}: step time is bimodal, {fast_step_ns} or {slow_step_ns}; {slow_share_pct:.0f} % of the blocks are slow.")
+@also(
+    "bimodal_page_faults",
+    "warning",
+    "{who}: step time is bimodal, and page faults differ with it: {slow_faults_per_step:,.0f} per step in the slow "
+    "mode, {fast_faults_per_step:,.0f} in the fast mode.",
+    explains=("stalls", "page_faults", "kernel_share"),
+)
+def bimodal(cell: MeasuredCell) -> Found | None:
+    """Find cells whose step time is bimodal, and whether page faults differ between the modes."""
+    modes = modes_of(cell.cell, cell.launches, cell.others)
+    if modes is None:
+        return None
+    (fast_ns, slow_ns), slow_pct = modes.step_ns, 100 * float(np.mean(list(modes.is_slow.values())))
+    values = {"fast_step_ns": fast_ns, "slow_step_ns": slow_ns, "slow_share_pct": slow_pct}
+    rank = 100 * (1 - math.exp(-modes.slowed_log))
+    if modes.faults_per_step is None:
+        return Found(values, rank, remedy=None)
+    fast, slow = modes.faults_per_step
+    values |= {"fast_faults_per_step": fast, "slow_faults_per_step": slow}
+    return Found(values, rank, code="bimodal_page_faults", remedy=remedies.other_allocator(cell.variant))
+
+
+@rule("bad", remedies.SEE_WHAT_RUNS, explains=("cpus_idle",))
+@says(
+    "{who}: the step would have to reach {reached_gflop_s:,.0f} GFLOP/s, but the fastest matrix product measured "
+    "here reaches {ceiling_gflop_s:,.0f} ({operation}): the step cannot have done its work."
+)
+@also(
+    "shorter_than_dispatch",
+    "bad",
+    "{who}: a step takes {step_ns}, less than an empty dispatch of a framework ({empty_ns}).",
+    explains=("cpus_idle",),
+)
+def above_ceiling(cell: MeasuredCell) -> Found | None:
+    """Find cells whose steps are too fast to have done their work."""
+    if is_operation(cell.cell):
+        raise NotApplicableError
+    of_run = cell.once("ceilings", lambda: ceilings_of(cell.profile))
+    ceilings, step_ns = beside(cell.cell, of_run, any_backend=True), step_ns_of(cell.launches.values())
+    if not ceilings or step_ns is None:
+        raise NotMeasuredError(reason("ceilings_not_measured"))
+    empty = named("empty", beside(cell.cell, ceilings) or ceilings)
+    empty_ns = min((ceiling.step_ns for ceiling in empty), default=0.0)
+    is_program = cell.cell.precision == OWN
+    if step_ns < limits.DISPATCH_FRACTION * empty_ns:
+        # A program may compute without a framework.
+        values = {"step_ns": step_ns, "empty_ns": empty_ns}
+        return Found(values, 100.0, code="shorter_than_dispatch", severity="warning" if is_program else "bad")
+    product, work = best_product(cell.cell, ceilings), cost(cell.cell)
+    if product is None and not (is_program and empty):
+        raise NotMeasuredError(reason("ceilings_not_measured"))
+    if product is None or work is None:
+        raise NotMeasuredError(reason("work_not_known"))
+    reached = 1e9 * work.least_flops / step_ns
+    if reached <= limits.CEILINGS_REACHED * product.rate:
+        return None
+    return Found(
+        {
+            "reached_gflop_s": reached / 1e9,
+            "ceiling_gflop_s": product.rate / 1e9,
+            "operation": product.name,
+            "step_ns": step_ns,
+        },
+        100.0,
+        severity="bad" if reached > limits.CEILINGS_IMPOSSIBLE * product.rate else "warning",
+    )
+
+
+@rule("warning", remedies.RESIDENT_BATCHES, at_least=limits.INPUT_PCT)
+@says("{who}: the fit waits for its input {input_pct:.0f} % of the time.")
+def input_bound(cell: MeasuredCell) -> Found:
+    """Find fits that wait for their input."""
+    if cell.cell.task != "fit":
+        raise NotApplicableError
+    fits = [(launch, launch.fit) for launch in cell.launches.values() if launch.fit is not None]
+    ratios = [ratio for launch, fit in fits if (ratio := pipeline_ratio(launch, fit)) is not None]
+    if not ratios:
+        raise not_recorded("reference steps")
+    input_pct = 100 * (1 - 1 / statistics.median(ratios))
+    is_sure = input_pct >= limits.INPUT_WARNED_PCT and len(ratios) >= ROUNDS_FOR_VERDICT
+    return Found(
+        {"input_pct": input_pct, "fits": len(ratios)},
+        input_pct,
+        severity="warning" if is_sure else "note",
+        remedy=remedies.RESIDENT_BATCHES.given() if cell.cell.feed == "host" else None,
+    )
+
+
+@rule("warning", remedies.LARGER_BATCH)
+@says("{who}: a step takes {step_ns}, too short to time individually; the minimum is {shortest_ns}.")
+def step_too_short(cell: MeasuredCell) -> Found | None:
+    """Find cells whose steps are too short to time individually."""
+    steps_ns = [ns for launch in cell.launches.values() for ns in launch.blocks.median_ns if ns is not None]
+    certificates = [launch.certificate for launch in cell.launches.values() if launch.certificate is not None]
+    if not steps_ns:
+        raise NotApplicableError
+    if not certificates:
+        raise not_recorded("certificate")
+    step_ns, shortest_ns = min(steps_ns), max(certificate.shortest_step_ns for certificate in certificates)
+    return Found({"step_ns": float(step_ns), "shortest_ns": shortest_ns}, 100.0) if step_ns < shortest_ns else None

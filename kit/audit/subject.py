@@ -1,0 +1,213 @@
+"""What rules look at: a cell in its group, or a run. To read what was not measured raises an error with the reason.
+
+Everything that the audit reads of a machine's identity and state goes through `MeasuredRun`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from kit.compare.clean_cycles import CountedCycles, RoundCycles, count_cycles
+from kit.compare.cpu_loss import CpuLoss, cpu_loss
+from kit.compare.launch_arrays import Counted, counted
+from kit.profile.cell import Cell, Variant
+from kit.profile.identity import AcceleratorState
+from kit.profile.launch import Launch, Threads
+from kit.profile.reason import Reason, reason
+from kit.profile.schema import CellResult, Profile
+
+T = TypeVar("T")
+
+
+class NotMeasuredError(Exception):
+    """A rule lacks something; the reason says what. It is no pass."""
+
+    def __init__(self, why: Reason) -> None:
+        super().__init__(why.code)
+        self.reason = why
+
+
+class NotApplicableError(Exception):
+    """A rule has nothing to check here, as of joules that nobody claims: neither a pass nor a miss."""
+
+
+def not_recorded(what: str) -> NotMeasuredError:
+    """Return the error for what the profile does not contain."""
+    return NotMeasuredError(reason("not_recorded", what=what))
+
+
+@dataclass(frozen=True)
+class MeasuredCell:
+    """A cell in one group, with what was measured of it and of the group's other cells."""
+
+    cell: Cell
+    group: str  # its key
+    launches: dict[int, Launch]  # that finished, with the cycles that count, by round; at least one
+    others: list[dict[int, Launch]]  # the same of each other cell of the group that has any
+    profile: Profile
+    variant: Variant | None  # the cell's, where the suite names it
+    all_launches: dict[int, Launch]  # that finished, with all their cycles
+    rounds: Mapping[int, RoundCycles]  # of the group
+    known: dict[object, Any] = field(default_factory=dict)  # what rules have computed of the group
+
+    def once(self, key: object, compute: Callable[[], T]) -> T:
+        """Return what another rule, or this one for another cell, has computed under this key; else compute it."""
+        if key not in self.known:
+            self.known[key] = compute()
+        value: T = self.known[key]
+        return value
+
+    def unread(self, *names: str) -> NotMeasuredError:
+        """Return the error with the reason why these sensors gave nothing: the first one's own, if it has any."""
+        reports = {report.name: report.reason for report in self.profile.sensors}
+        known = (why for name in names if (why := reports.get(name)) is not None)
+        return NotMeasuredError(next(known, reason("not_recorded", what=", ".join(names))))
+
+    def counted(self, *names: str) -> Counted:
+        """Return the blocks of all launches with the differences of these counters."""
+        blocks = self.once((self.cell.key, names), lambda: counted(self.launches.values(), *names))
+        if blocks is None:
+            raise self.unread(*names)
+        return blocks
+
+    def time_pct(self, *names: str) -> list[float]:
+        """Return by how much counters of nanoseconds grew, in percent of the blocks' time."""
+        blocks = self.counted(*names)
+        return [100 * grown_ns / float(blocks.span_ns.sum()) for grown_ns in blocks.sums]
+
+    @property
+    def threads(self) -> Threads | None:
+        """The threads of the first launch that recorded them."""
+        return next((launch.threads for launch in self.launches.values() if launch.threads is not None), None)
+
+    @property
+    def environment(self) -> dict[str, str] | None:
+        """The variables of the first launch that recorded them."""
+        known = (launch.environment for launch in self.launches.values() if launch.environment is not None)
+        return next(known, None)
+
+    @cached_property
+    def lost(self) -> CpuLoss | None:
+        """What others took of its CPUs over all cycles; None: its CPUs are not known."""
+        return cpu_loss(self.cell, self.all_launches.values())
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A profile with its label."""
+
+    label: str
+    profile: Profile
+    all_cycles: bool = False  # cycles that others disturbed count, too
+
+    @cached_property
+    def groups(self) -> list[list[MeasuredCell]]:
+        """The cells of each group that have a launch with a number."""
+        return list(_groups(self.profile, count_cycles(self.profile, all_cycles=self.all_cycles)))
+
+    @property
+    def results(self) -> list[CellResult]:
+        """All cells with everything that was measured of them."""
+        return self.profile.cells
+
+    @property
+    def launches(self) -> list[Launch]:
+        """All launches, failed ones too."""
+        return [launch for result in self.results for launch in result.launches]
+
+    @property
+    def threads(self) -> list[Threads]:
+        """The threads of each launch that recorded them."""
+        return [launch.threads for launch in self.launches if launch.threads is not None]
+
+    def without_launches(self) -> MeasuredRun:
+        """Return what rules on several runs and reports take: as small as a thousand of them need to be."""
+        cells = [replace(result, launches=[]) for result in self.results]
+        return MeasuredRun(self.label, replace(self.profile, cells=cells))
+
+    @property
+    def duration_s(self) -> float:
+        """How long the run took; 0: that is not known."""
+        span = self.profile.state
+        first, last = span.before.raw_ns, None if span.after is None else span.after.raw_ns
+        return 0.0 if first is None or last is None else (last - first) / 1e9
+
+    def cpu_sets(self, name: str) -> list[list[int]]:
+        """Return the CPUs of each core or NUMA node of the machine: ``cpu.core``, ``cpu.node``."""
+        sets = self.profile.identity.cpu_sets(f"{name}.")
+        if not sets:
+            raise NotMeasuredError(self.profile.identity.why_unknown(name))
+        return sets
+
+    def was(self, flag: str) -> bool:
+        """Return a flag of the machine's state before the run."""
+        value = self.profile.state.before.flag(flag)
+        if value is None:
+            raise self._no_state(flag)
+        return value
+
+    def growth(self, counter: str, default: int | None = None) -> int:
+        """Return what a counter of the machine's state grew by during the run; where it is not known, the default."""
+        span = self.profile.state
+        first, last = span.before.integer(counter), None if span.after is None else span.after.integer(counter)
+        if first is not None and last is not None:
+            return last - first
+        if default is None:
+            raise self._no_state(counter)
+        return default
+
+    def _no_state(self, name: str) -> NotMeasuredError:
+        span = self.profile.state
+        reasons = span.before.reasons | (span.after.reasons if span.after is not None else {})
+        return NotMeasuredError(reasons[name]) if name in reasons else not_recorded(name)
+
+    def boards(self) -> list[AcceleratorState]:
+        """Return every GPU that a launch used, as it was before and as it was after the run."""
+        ids = {device_id for launch in self.launches for device_id in launch.device_ids}
+        span = self.profile.state
+        states = [*span.before.accelerators(), *(span.after.accelerators() if span.after is not None else ())]
+        used = [board for board in states if board.device_id in ids]
+        if not used:
+            raise NotMeasuredError(self.profile.identity.why_unknown("gpu"))
+        return used
+
+
+def _groups(profile: Profile, clean: CountedCycles) -> Iterator[list[MeasuredCell]]:
+    """Yield the cells of each group that have a finished launch in it, with the cycles that count."""
+    results = {result.key: result for result in clean.profile.cells}
+    variants = {variant.name: variant for variant in profile.suite.variants}
+    measured: dict[tuple[str, str], dict[int, Launch]] = {}  # all cycles, by group and cell
+    for result in profile.cells:
+        for launch in result.launches:
+            if launch.gave_number:
+                measured.setdefault((launch.group, result.key), {})[launch.round] = launch
+    for group in profile.groups:
+        rounds, known = clean.rounds.get(group.key, {}), dict[object, Any]()
+        finished: dict[str, dict[int, Launch]] = {}
+        for key in group.cells:
+            for launch in results[key].launches if key in results else ():
+                if launch.group == group.key and launch.gave_number:
+                    finished.setdefault(key, {})[launch.round] = launch
+        yield [
+            MeasuredCell(
+                cell=results[key].cell,
+                group=group.key,
+                launches=launches,
+                others=[of_other for other, of_other in finished.items() if other != key],
+                profile=clean.profile,
+                variant=variants.get(results[key].cell.variant),
+                all_launches={
+                    number: measured[group.key, key][number]
+                    for number in rounds or launches
+                    if number in measured.get((group.key, key), {})
+                },
+                rounds=rounds,
+                known=known,
+            )
+            for key, launches in finished.items()
+        ]
