@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TypeVar
 
 import msgspec
@@ -374,3 +375,19 @@ def write(path: Path, built: Profile) -> Path:
     built.digest = plain["digest"] = profile_digest(plain)
     path.write_bytes(canonical_json(plain) + b"\n")
     return path
+
+
+def shown(row):
+    """The metrics of a row as attributes, as JSON has them."""
+    from kit.report.comparison_records import numbers
+
+    return SimpleNamespace(**numbers(row))
+
+
+def at_times(run, *times):
+    """The run at another time."""
+    from kit.compare.sample import RunTimes
+
+    moved = replace(run, times=RunTimes(*times), samples={})
+    moved.samples = {key: replace(sample, run=moved) for key, sample in run.samples.items()}
+    return moved

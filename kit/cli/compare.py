@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from kit.cli.options import (
     METER,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from kit.compare.suite_table import SuiteTable
     from kit.profile.schema import Profile
     from kit.report.table import Report
-    from kit.stats.rounds import By
     from kit.suites.suite import Suite
 
 AGAINST = "--against"
@@ -88,7 +86,7 @@ def compare(
     format_name: str,
     wide: bool,
     allowed_pct: float | None,
-    by: By,
+    by: str,
     all_cycles: bool,
     table_name: str | None,
     meter_file: Path | None,
@@ -102,12 +100,12 @@ def compare(
     Profiles of several machines or devices become columns, one for each platform. A folder stands for its profiles.
     """
     from kit.compare.meter import Meter
-    from kit.compare.price import Prices, priced
+    from kit.compare.prices import Prices, priced
     from kit.report.comparison import comparison_report, why_report
     from kit.report.table import Case, Report
 
     before, after = list(profile_files(profiles)), list(profile_files(against))
-    prices = Prices(dict(price_hour), dict(price_kwh))
+    prices, by = Prices(dict(price_hour), dict(price_kwh)), f"{by}_ns"
     is_judged = bool(after or allowed_pct is not None or why)
     if table_name is not None:
         if is_judged or any(prices) or all_cycles or meter_file is not None:
@@ -121,9 +119,9 @@ def compare(
             before, after, baseline, by, force=force, explain=why, meter=meter, all_cycles=all_cycles
         )
         if meter is not None:
-            comparison = replace(comparison, notes=[*comparison.notes, meter.note()])
+            comparison.notes.append(meter.note())
         if any(prices):
-            comparison = priced(comparison, prices)
+            priced(comparison, prices)
     except PublishedError as published:
         if is_judged:
             raise
@@ -139,7 +137,7 @@ def compare(
         report = why_report(comparison, allowed_pct)
     else:
         # With these options the next command is the same one with a further option.
-        is_plain = not (after or before[1:] or baseline or by != "step" or all_cycles or meter_file or any(prices))
+        is_plain = not (after or before[1:] or baseline or by != "step_ns" or all_cycles or meter_file or any(prices))
         file = before[0] if is_plain else None
         report = comparison_report(comparison, framework_titles(), wide=wide, allowed_pct=allowed_pct, file=file)
     print_report(report, format_name)
@@ -148,7 +146,7 @@ def compare(
 
 def run_comparison(path: Path) -> Comparison:
     """Return the comparison of one profile's cells."""
-    return _compared([path], [], None, "step")
+    return _compared([path], [], None, "step_ns")
 
 
 def profile_comparison(path: Path) -> Report:
@@ -219,21 +217,19 @@ def _compared(
     before: Sequence[Path],
     after: Sequence[Path],
     baseline: str | None,
-    by: By,
+    by: str,
     *,
     force: bool = False,
     explain: bool = False,
     meter: Meter | None = None,
     all_cycles: bool = False,
 ) -> Comparison:
-    from kit.compare.across import compare_runs
-    from kit.compare.runs import reduce_run
+    from kit.compare.compare import compare_runs, compare_within, reduce_run
 
     paths = [*before, *after]
     labels = labels_of(paths)
     if len(paths) == 1:
         from kit.audit.audit import findings_of
-        from kit.compare.within import compare_within
 
         profile = _measured(labels[0], paths[0], meter)
         devices = {result.cell.device for result in profile.cells}
@@ -268,7 +264,7 @@ def _measured(label: str, path: Path, meter: Meter | None) -> Profile:
 
 def _limited(comparison: Comparison, allowed_pct: float) -> int:
     """Say on standard error which rows are shown to be slower and which are not resolved; return the exit code."""
-    from kit.compare.fail_if_slower import limit_slow_downs
+    from kit.compare.conclusions import limit_slow_downs
 
     limit = limit_slow_downs(comparison, allowed_pct)
     lines = [f"slower by more than {allowed_pct:g} %: {row}" for row in limit.slower]

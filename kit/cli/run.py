@@ -232,7 +232,7 @@ def begin(options: dict[str, Any]) -> Run:
 def plan_run(options: dict[str, Any]) -> RunPlan:
     """Decide everything, or raise a KitError; data are not fetched for a dry run."""
     from kit.clock import choose_source
-    from kit.compare.devices_used import devices_idle
+    from kit.compare.notes import devices_idle
     from kit.printable import printable_line
     from kit.report.sentences import sentence
     from kit.runner.cpus import threads_here, usable_cpus

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, Launch
 from kit.profile.schema import CellResult, Profile
-from kit.stats.verdict import OTHERS_MEAN_MOST, OTHERS_MOST, RULE, RULE_OF_ALL_CYCLES
+from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES
+from kit.stats.rounds import OTHERS_MEAN_MOST, OTHERS_MOST
 
 # The kernel shows busy time in ticks of 1/USER_HZ, which is 100 on Linux; a tick belongs to what runs when it ends.
 TICK_NS = 10_000_000

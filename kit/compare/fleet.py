@@ -14,27 +14,25 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
-from kit.compare.cell_numbers import first_failure
 from kit.compare.clean_cycles import count_cycles
 from kit.compare.explaining_facts import Facts, facts_of
 from kit.compare.launch_arrays import block_arrays
 from kit.compare.rows import Mismatch
-from kit.compare.runs import RunTimes
+from kit.compare.sample import RunTimes, first_failure
 from kit.printable import printable_line
 from kit.profile.facts import fact_of, kind_of
 from kit.profile.reason import Reason, Value
 from kit.profile.schema import Profile
-from kit.stats.difference import over_rounds
+from kit.stats.estimate import TIME_WORDS, Estimate, over
 from kit.stats.fleet import Floats, cell_weights, judge_fleet, said_again
 from kit.stats.rounds import launch_time_ns
 from kit.stats.runs import RunLevel
-from kit.stats.verdict import Verdict, Versus
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding
 
 FLEET_SCHEMA = "steadykit.fleet/1.1"
-STANDS_OUT: tuple[Verdict, ...] = ("slower", "faster")
+STANDS_OUT = TIME_WORDS
 
 
 class NodeRun(NamedTuple):
@@ -57,7 +55,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     profiles: list[str]  # labels
-    versus: Versus
+    versus: Estimate
     said_again: bool | None = None  # it stands out without its most distant profile, too; null: it has one, or does not
     cells: int  # that it shares with another node
     kind: list[str]  # model of its CPU, number of CPUs, models of its boards
@@ -147,7 +145,9 @@ def judge(runs: Iterable[NodeRun], absent: Sequence[Absent] = ()) -> Fleet:
     judged = [
         node for kind in kinds.values() for node in _judged(kind, len(nodes) if len(kinds) > 1 else len(kind), names)
     ]
-    slowest_first = sorted(judged, key=lambda node: -(node.versus.mean_log or 0.0))
+    slowest_first = sorted(
+        judged, key=lambda node: -(node.versus.mean_log if node.versus.count and node.versus.ratio else 0.0)
+    )
     return Fleet(nodes=slowest_first, absent=list(absent), repeated=repeated)
 
 
@@ -161,7 +161,7 @@ def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Counter[str
     verdicts = iter(zip(judged, said_again(with_level, judged), strict=True))
     for of_node, of_levels in zip(nodes, of_nodes, strict=True):
         given, label = of_node[0].name, of_node[0].label
-        versus, again = next(verdicts) if of_levels else (Versus(verdict="unresolved", count=0), None)
+        versus, again = next(verdicts) if of_levels else (Estimate(), None)
         others = [other[-1] for other in nodes if other is not of_node]
         failed = {key: why for run in of_node for key, why in run.failed.items()}
         yield Node(
@@ -220,9 +220,9 @@ def _run_level(run: NodeRun, shared: Mapping[str, int], usual: Floats, weights: 
         for number, log in known.items():
             from_mean[number].append((weights[place], log - means[place]))
     by_round = [sum(w * log for w, log in logs) / sum(w for w, _ in logs) for logs in from_mean.values()]
-    spread = over_rounds(by_round)
+    spread = over(by_round)
     level = sum(weights[place] * (mean - usual[place]) for place, mean in means.items()) / total
-    se, times = None if spread is None else spread.se, run.times
+    se, times = spread.se_log if spread.has_interval else None, run.times
     return RunLevel(float(level), se, len(by_round), begin_s=times.begin_s, end_s=times.end_s)
 
 

@@ -15,8 +15,8 @@ from kit.compare.cpu_loss import cpu_loss
 from kit.compare.launch_arrays import Place
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
-from kit.stats.modes import GAP_LEAST_PLAIN, TwoModes, modes_by_cause
-from kit.stats.modes import two_modes as modes_by_level
+from kit.stats.shape import GAP_LEAST_PLAIN, TwoModes, modes_by_cause
+from kit.stats.shape import two_modes as modes_by_level
 
 # Page faults per millisecond of the cell's CPU time. Measured where another allocator helped by a fifth to a half:
 # 90 to 190; where none helped any more: 40. At 50, a fault that costs 1.4 to 1.9 µs takes 7 to 10 % of the time.

@@ -6,24 +6,25 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from kit.compare.clean_cycles import CountedCycles, count_cycles
-from kit.compare.devices_used import devices_idle, devices_used
 from kit.compare.energy import first_refusal
 from kit.compare.parity import agreements
-from kit.compare.rows import EnergyNumbers, GroupRows, Headline, Note, Row
+from kit.compare.rows import GroupRows, Headline, Note, Row, UsedDevice
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import AXES, Cell
+from kit.profile.identity import Identity
 from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import Reason, Value, reason
 from kit.profile.schema import CellResult, Profile
-from kit.stats.rounds import By
+from kit.stats.estimate import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY, RULE_OF_ALL_CYCLES
 from kit.stats.runs import SESSIONS_FOR_SPREAD, SESSIONS_SD
-from kit.stats.verdict import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY, RULE_OF_ALL_CYCLES
 from kit.workloads.operations import is_operation
 
 # Of boards' sensors against external meters (docs/explanation/energy.md). Of processors' no such range is known here.
 GAIN_LOW_PCT, GAIN_HIGH_PCT = -8, 13
 # Notes on cycles, of which a run has one each.
 SUMMED = ("cycles_left_out", "no_clean_round", "no_round_alone", "disturbed_cycles_count")
+# Every machine has it, and it is used by whatever else is.
+HOST = "cpu"
 # "sha256:" and what tells images apart, as `docker images` shows it.
 DIGEST_SHOWN = len("sha256:") + 12
 
@@ -64,43 +65,38 @@ def axis_values(cells: Iterable[Cell]) -> dict[str, list[str]]:
     return {axis: list(dict.fromkeys(str(cell.value(axis)) for cell in known)) for axis in AXES}
 
 
-def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: By) -> list[Note]:
-    """Return what must be said of one profile's table."""
+def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: str) -> list[Note]:
+    """Return what must be said of one profile's table; `by`: name of the metric that is judged."""
     rows = [row for group in groups for row in group.rows]
     networks = [row for row in rows if not is_operation(row.cell)]
-    numbers = [row.numbers for row in networks or rows]
+    shown = networks or rows
     # Fits are repeated in fewer rounds than steps, and say so in their rows.
-    repeated = [of_row for of_row in numbers if of_row.fit is None] or numbers
+    repeated = [row for row in shown if row.cell.task != "fit" or row.value("fit_total_ns") is None] or shown
     # Those of a disturbed group are of one round, and say so.
-    counted = [of_row.launches for of_row in repeated if of_row.launches and not of_row.is_disturbed]
+    counted = [row.value("launches") for row in repeated if row.value("launches") and not row.value("is_disturbed")]
     rounds = min(counted, default=ROUNDS_PRELIMINARY)
+    averaging = [row.scaling for row in rows if row.scaling is not None]
     notes = [*by_notes(by), *run_notes(label, profile)]
     if rounds < ROUNDS_FOR_VERDICT:
         notes.append(Note(what=reason("too_few_rounds", rounds=rounds, needed=ROUNDS_FOR_VERDICT)))
     elif rounds < ROUNDS_PRELIMINARY:
         notes.append(Note(what=reason("preliminary", rounds=rounds, needed=ROUNDS_PRELIMINARY)))
-    if any(of_row.fit is not None and of_row.fit.is_computed for of_row in numbers):
-        notes.append(Note(what=reason("computed_times")))
-    if by == "step" and any(len({row.cell.batch for row in group.rows}) > 1 for group in groups):
-        notes.append(Note(what=reason("per_sample")))
-    if any(row.scaling is not None for row in rows):
-        notes.append(Note(what=reason("scaling")))
-    if any(row.scaling is not None and row.scaling.all_reduce is not None for row in rows):
-        notes.append(Note(what=reason("all_reduce")))
-    if _leaves_all_reduce_in_sight(profile, rows):
-        notes.append(Note(what=reason("all_reduce_not_hidden")))
+    has_batches = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
+    said = {
+        "computed_times": any(row.value("fit_is_computed") for row in shown),
+        "per_sample": by == "step_ns" and has_batches,
+        "scaling": bool(averaging),
+        "all_reduce": any(known.all_reduce is not None for known in averaging),
+        "all_reduce_not_hidden": _leaves_all_reduce_in_sight(profile, rows),
+    }
+    notes += [Note(what=reason(code)) for code, is_so in said.items() if is_so]
     notes += [*_images(profile), *_versions(profile), *parity_notes(profile.cells)]
     if networks and len(networks) < len(rows):
         measured = {group.key for group in groups if is_operation(group.rows[0].cell)}
         notes.append(Note(what=reason("ceilings_measured", operations=len(measured))))
-    notes += [*energy_notes(profile, [row for group in groups for row in group.rows]), *joules_notes(groups)]
-    if any(of_row.sustained_differs for of_row in numbers):
-        notes.append(Note(what=reason("sustained_differs")))
-    if any(of_row.process_shared for of_row in numbers):
-        notes.append(Note(what=reason("process_shared")))
-    if any(of_row.warm_start for of_row in numbers):
-        notes.append(Note(what=reason("warm_start")))
-    return notes
+    notes += [*energy_notes(profile, rows), *joules_notes(groups)]
+    in_letters = ("sustained_differs", "process_shared", "warm_start")
+    return [*notes, *(Note(what=reason(code)) for code in in_letters if any(row.value(code) for row in shown))]
 
 
 def _leaves_all_reduce_in_sight(profile: Profile, rows: Sequence[Row]) -> bool:
@@ -116,25 +112,26 @@ def _leaves_all_reduce_in_sight(profile: Profile, rows: Sequence[Row]) -> bool:
 
 def energy_notes(profile: Profile, rows: Sequence[Row]) -> list[Note]:
     """Return by what the joules were measured; where there are none, why this run has none."""
-    known = [row.numbers.energy for row in rows if row.numbers.energy is not None]
+    known = [row for row in rows if row.value("energy_launches")]
     if known:
-        tiers = dict.fromkeys(of.tier for of in known)
-        return [Note(what=_measured_by([of for of in known if of.tier == tier])) for tier in tiers]
+        tiers = dict.fromkeys(row.value("energy_tier") for row in known)
+        return [Note(what=_measured_by([row for row in known if row.value("energy_tier") == tier])) for tier in tiers]
     notes = [_why_no_joules(profile)]
     on_cpu = (row for row in rows if row.cell.device == "cpu" and not is_operation(row.cell))
-    if any(row.numbers.cpu_per_sample_ns is not None for row in on_cpu):
+    if any(row.value("cpu_per_sample_ns") is not None for row in on_cpu):
         notes.append(Note(what=reason("cpu_seconds")))
     return notes
 
 
-def _measured_by(energies: Sequence[EnergyNumbers]) -> Reason:
+def _measured_by(rows: Sequence[Row]) -> Reason:
     """Return sensors, block and error of joules of one tier."""
-    sensors = ", ".join(dict.fromkeys(name for of in energies for name in of.sensors))
-    block_s = median(of.block_ns for of in energies) / 1e9
-    errors = [of.error_share for of in energies if of.error_share is not None]
+    sensors = ", ".join(dict.fromkeys(name for row in rows for name in row.value("energy_sensors").split()))
+    block_s = median(row.value("energy_block_ns") for row in rows) / 1e9
+    errors = [error for row in rows if (error := row.value("energy_error_share")) is not None]
     if not errors:
         return reason("energy_tier_unknown", sensors=sensors, block_s=block_s)
-    return reason(f"energy_{energies[0].tier}", sensors=sensors, block_s=block_s, error_pct=100 * max(errors))
+    code = f"energy_{rows[0].value('energy_tier')}"
+    return reason(code, sensors=sensors, block_s=block_s, error_pct=100 * max(errors))
 
 
 def _why_no_joules(profile: Profile) -> Note:
@@ -154,9 +151,11 @@ def _why_no_joules(profile: Profile) -> Note:
     return Note(what=reason("energy_not_asked" if profile.suite.plan.energy_s == 0 else "energy_not_reached"))
 
 
-def by_notes(by: By) -> list[Note]:
+def by_notes(by: str) -> list[Note]:
     """Return what must be said where the step time is not what is judged."""
-    return [Note(what=reason("by_latency"))] if by == "latency" else []
+    if by == "step_ns":
+        return []
+    return [Note(what=reason("by_latency") if by == "latency_ns" else reason("by_metric", metric=by))]
 
 
 def run_notes(label: str, profile: Profile) -> list[Note]:
@@ -241,8 +240,8 @@ def spread_notes(groups: Sequence[GroupRows], unlike: Sequence[str]) -> list[Not
 def contention_notes(groups: Sequence[GroupRows]) -> list[Note]:
     """Return of which sides others took CPU time, at worst."""
     worst: dict[str, float] = {}
-    for row in (row for group in groups for row in group.rows if row.numbers.contention_pct):
-        worst[row.side] = max(worst.get(row.side, 0.0), row.numbers.contention_pct or 0.0)
+    for row in (row for group in groups for row in group.rows if row.value("contention_pct")):
+        worst[row.side] = max(worst.get(row.side, 0.0), row.value("contention_pct"))
     return [
         Note(what=reason("contended_side", side=side, contention_pct=taken_pct)) for side, taken_pct in worst.items()
     ]
@@ -250,7 +249,7 @@ def contention_notes(groups: Sequence[GroupRows]) -> list[Note]:
 
 def joules_notes(groups: Sequence[GroupRows]) -> list[Note]:
     """Return whose joules stand beside each other, where devices or sensors of several kinds have some."""
-    rows = [row for group in groups for row in group.rows if row.numbers.energy_per_sample_j is not None]
+    rows = [row for group in groups for row in group.rows if row.value("energy_per_sample_j") is not None]
     notes = [Note(what=reason("joules_of_the_device"))] if len({row.cell.device for row in rows}) > 1 else []
     seen = dict.fromkeys(kind for row in rows for kind in _sensor_kinds(row))
     with_tier = [source for source, tier in seen if tier]
@@ -269,9 +268,10 @@ def _sensor_kinds(row: Row) -> list[tuple[str, str]]:
 
     A tier that is not known is empty.
     """
-    energy = row.numbers.energy
-    if energy is not None:
-        return [(name.partition(".")[0], energy.tier or "") for name in energy.sensors]
+    if row.value("energy_launches"):
+        return [
+            (name.partition(".")[0], row.value("energy_tier") or "") for name in row.value("energy_sensors").split()
+        ]
     device = DEVICES.get(row.cell.device)
     return [(device.energy_source, "")] if device is not None and device.energy_source else []
 
@@ -343,3 +343,32 @@ def parity_notes(cells: Sequence[CellResult]) -> list[Note]:
     losses = next(len(launch.parity.losses) for launch in launches if launch.parity is not None)
     code = "parity_agrees" if max(known) else "parity_equal"
     return [Note(what=reason(code, losses=losses, difference=max(known)))]
+
+
+def devices_used(profile: Profile) -> list[UsedDevice]:
+    """Return a device for each kind that cells ran on, in their order."""
+    kinds = dict.fromkeys(result.cell.device for result in profile.cells)
+    return [_used(profile, kind) for kind in kinds]
+
+
+def devices_idle(identity: Identity, cells: Iterable[Cell]) -> list[tuple[str, str]]:
+    """Return kind and model of each accelerator that is here and that none of the cells is for, each once."""
+    used = {cell.device for cell in cells}
+    return list(dict.fromkeys((board.kind, board.model) for board in identity.accelerators() if board.kind not in used))
+
+
+def _used(profile: Profile, kind: str) -> UsedDevice:
+    if kind == HOST:
+        return UsedDevice(kind=kind, model=profile.identity.cpu_model, device_ids=[], used=1, present=1)
+    results = [result for result in profile.cells if result.cell.device == kind]
+    device_ids = dict.fromkeys(place for result in results for launch in result.launches for place in launch.device_ids)
+    boards = [board for board in profile.identity.accelerators() if board.kind == kind]
+    used = max((result.cell.devices for result in results), default=1)
+    here = [board for board in boards if board.device_id in device_ids] or boards[:used]
+    return UsedDevice(
+        kind=kind,
+        model=" and ".join(dict.fromkeys(board.model for board in here)) or kind,
+        device_ids=list(device_ids),
+        used=used,
+        present=len(boards),
+    )

@@ -1,19 +1,30 @@
-"""The sides of a comparison of several runs: runs of one identity and one given label, or of one platform."""
+"""The sides of a comparison of several runs: runs of one identity and one given label, or of one platform.
+
+cpu.json   mlp/torch/cpu/…   ─┐
+gpu.json   mlp/torch/gpu/…   ─┴─ mlp/torch/*/…   what was asked is the row, where it ran the column
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
 
-from kit.compare.naming import platform_names
-from kit.compare.rows import Headline, Row
-from kit.compare.runs import CellRun, Run, row_of
+from kit.compare.contrast import same_host
+from kit.compare.naming import label_members, platform_names
+from kit.compare.notes import axis_values
+from kit.compare.rows import Headline
+from kit.compare.sample import Run, Sample
 from kit.errors import KitError
-from kit.profile.cell import AXES
+from kit.profile.cell import AXES, Cell
 from kit.profile.reason import Reason, reason
 from kit.stats.runs import RunLevel, overlapping, pairs_in_turn
+
+DEVICE = ("device",)
+# A cell that a platform lacks may be there with another of these.
+TOLD_APART = ("batch", "precision", "compile_mode", "feed", "devices", "threads", "variant")
 
 
 class Side(NamedTuple):
@@ -22,20 +33,34 @@ class Side(NamedTuple):
     label: str
     runs: list[Run]
 
-    def of_cell(self, key: str) -> list[CellRun]:
+    def of_cell(self, key: str) -> list[Sample]:
         """Return the cell of every run that has it."""
-        return [run.cells[key] for run in self.runs if key in run.cells]
-
-    def row(self, key: str, name: str, *, is_baseline: bool = False) -> Row:
-        """Return the row of a cell that some of the runs have."""
-        labels = [run.label for run in self.runs if key in run.cells]
-        return row_of(name, self.of_cell(key), labels, side=self.label, is_baseline=is_baseline)
+        return [run.samples[key] for run in self.runs if key in run.samples]
 
     @property
     def names(self) -> set[str]:
-        """What may stand for it on a command line."""
+        """The names that choose it on a command line."""
         devices = [used.kind for run in self.runs for used in run.headline.devices]
         return {self.label, *(name for run in self.runs for name in (run.label, run.given_label) if name), *devices}
+
+    @property
+    def headline(self) -> Headline:
+        """What its runs have in common, and everything that any of them has."""
+        heads = [run.headline for run in self.runs]
+        return msgspec.structs.replace(
+            heads[0],
+            label=self.label,
+            profiles=len(heads),
+            suite=" and ".join(dict.fromkeys(head.suite for head in heads)),
+            axes={axis: list(dict.fromkeys(value for head in heads for value in head.axes[axis])) for axis in AXES},
+            data=list(dict.fromkeys(name for head in heads for name in head.data)),
+            rounds=min(head.rounds for head in heads),
+            rounds_max=max(head.rounds for head in heads),
+        )
+
+    def like_hardware(self, other: Side) -> bool:
+        """Whether both ran on the same hardware; of platforms, and on the same device of it."""
+        return self.runs[0].hardware == other.runs[0].hardware
 
 
 def sides_of(runs: Sequence[Run], against: Sequence[Run], baseline: str | None) -> tuple[Side, list[Side]]:
@@ -52,7 +77,11 @@ def sides_of(runs: Sequence[Run], against: Sequence[Run], baseline: str | None) 
     alike = [*_alike(runs), *_alike(against)]
     if len(alike) == 1:
         alike = [[first], *_alike([run for run in everyone if run is not first])]
-    sides = _named(alike)
+    # Sides have their given labels; where there is none, or two have it, their files.
+    given, sides = [of_side[0].given_label for of_side in alike], list[Side]()
+    for name, of_side in zip(given, alike, strict=True):
+        files = of_side[0].label + (f" and {len(of_side) - 1} more" if len(of_side) > 1 else "")
+        sides.append(Side(files if not name else name if given.count(name) == 1 else f"{name} ({files})", of_side))
     base = next(side for side in sides if any(run is first for run in side.runs))
     return base, [side for side in sides if side is not base]
 
@@ -62,16 +91,6 @@ def _alike(runs: Sequence[Run]) -> list[list[Run]]:
     for run in runs:
         sides.setdefault((run.identity, run.given_label), []).append(run)
     return list(sides.values())
-
-
-def _named(alike: Sequence[list[Run]]) -> list[Side]:
-    """Return the sides by their given labels; where there is none, or two have it, by their files."""
-    given = [runs[0].given_label for runs in alike]
-    sides = []
-    for label, runs in zip(given, alike, strict=True):
-        files = runs[0].label + (f" and {len(runs) - 1} more" if len(runs) > 1 else "")
-        sides.append(Side(files if not label else label if given.count(label) == 1 else f"{label} ({files})", runs))
-    return sides
 
 
 def platforms_of(runs: Sequence[Run], baseline: str | None) -> tuple[Side, list[Side]]:
@@ -94,19 +113,52 @@ def platforms_of(runs: Sequence[Run], baseline: str | None) -> tuple[Side, list[
     return named[0], [side for side in sides if side is not named[0]]
 
 
-def headline(side: Side) -> Headline:
-    """Return what a side's runs have in common, and everything that any of them has."""
-    heads = [run.headline for run in side.runs]
-    return msgspec.structs.replace(
-        heads[0],
-        label=side.label,
-        profiles=len(heads),
-        suite=" and ".join(dict.fromkeys(head.suite for head in heads)),
-        axes={axis: list(dict.fromkeys(value for head in heads for value in head.axes[axis])) for axis in AXES},
-        data=list(dict.fromkeys(name for head in heads for name in head.data)),
-        rounds=min(head.rounds for head in heads),
-        rounds_max=max(head.rounds for head in heads),
-    )
+def are_platforms(runs: Iterable[Run]) -> bool:
+    """Whether the runs' cells ran on more than one machine and device."""
+    return len({(run.hardware, sample.cell.device) for run in runs for sample in run.samples.values()}) > 1
+
+
+def on_platforms(runs: Iterable[Run]) -> list[Run]:
+    """Return each run once for every device of its cells; a cell's key, and its group's, is what was asked."""
+    platforms = []
+    for run in runs:
+        for device in dict.fromkeys(sample.cell.device for sample in run.samples.values()):
+            groups: dict[str, dict[str, Sample]] = {}
+            for sample in (sample for sample in run.samples.values() if sample.cell.device == device):
+                asked = sample.group.replace(f"/{device}/", "/*/", 1)
+                groups.setdefault(asked, {})[sample.cell.key_without(DEVICE)] = sample
+            platform = replace(
+                run,
+                identity=run.identity + device.encode(),
+                hardware=f"{run.hardware} {device}",
+                headline=msgspec.structs.replace(
+                    run.headline,
+                    devices=[used for used in run.headline.devices if used.kind == device],
+                    axes=axis_values(sample.cell for members in groups.values() for sample in members.values()),
+                ),
+                samples={},
+            )
+            compared = [axis for axis in run.compared if axis not in DEVICE]
+            for group, members in groups.items():
+                names = label_members({key: sample.cell for key, sample in members.items()}, compared)
+                for key, sample in members.items():
+                    platform.samples[key] = replace(sample, run=platform, key=key, group=group, name=names[key])
+            platforms.append(platform)
+    return platforms
+
+
+def why_missing(runs: Sequence[Run], cell: Cell) -> Reason:
+    """Return why a side has no such cell: its backend was skipped, it was measured otherwise, or not at all."""
+    for run in runs:
+        for note in run.notes:
+            if note.what.code == "skipped" and note.what.values.get("backend") == cell.backend:
+                return note.because or note.what
+        for axis in TOLD_APART:
+            wanted = cell.key_without((*DEVICE, axis))
+            for other in (sample.cell for sample in run.samples.values()):
+                if other.key_without((*DEVICE, axis)) == wanted:
+                    return reason("measured_otherwise", axis=axis, value=str(other.value(axis)))
+    return reason("not_measured")
 
 
 def each_once(runs: Iterable[Run], against: Iterable[Run]) -> tuple[list[Run], list[Run], list[str]]:
@@ -123,20 +175,10 @@ def each_once(runs: Iterable[Run], against: Iterable[Run]) -> tuple[list[Run], l
     return *kept, repeated
 
 
-def like_hardware(base: Side, side: Side) -> bool:
-    """Whether both ran on the same hardware; of platforms, and on the same device of it."""
-    return base.runs[0].hardware == side.runs[0].hardware
-
-
-def same_host(base: Side, side: Side) -> bool:
-    """Whether both ran on one machine; of containers, whose names are drawn anew, on like hardware."""
-    return like_hardware(base, side) and len({run.host for of in (base, side) for run in of.runs}) == 1
-
-
 def order_of(base: Side, side: Side) -> Reason:
     """Return in which order the runs of two sides on one machine were measured."""
     pair = {"base": base.label, "side": side.label}
-    if not same_host(base, side):
+    if not same_host([*base.runs, *side.runs]):
         return reason("other_host", **pair)
     a, b = ([RunLevel(0.0, begin_s=run.times.begin_s, end_s=run.times.end_s) for run in of.runs] for of in (base, side))
     if any(level.begin_s is None for level in (*a, *b)):

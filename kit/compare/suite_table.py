@@ -15,22 +15,17 @@ import msgspec
 from msgspec.structs import replace
 
 from kit.compare.ceilings import without_operations
-from kit.compare.cell_numbers import first_failure
-from kit.compare.clean_cycles import CountedCycles, count_cycles
 from kit.compare.comparability import blocking, cell_mismatches
-from kit.compare.devices_used import devices_used
-from kit.compare.explaining_facts import cell_facts
-from kit.compare.fits import epoch_ns
-from kit.compare.gains import gain_pct
-from kit.compare.rows import Mismatch, Numbers
-from kit.compare.runs import Run, reduce_run
+from kit.compare.metrics import epoch_ns, fits, value
+from kit.compare.notes import devices_used
+from kit.compare.rows import Mismatch
+from kit.compare.sample import Sample, read_run
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import AXES, Cell, Task
-from kit.profile.launch import Launch
 from kit.profile.published import FigureName
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import CellResult, Profile
-from kit.stats.metrics import metrics
+from kit.stats.scores import scores
 
 RowKey = tuple[str, ...]
 # Each with the time that it compares, a CPU's over the device's.
@@ -90,8 +85,8 @@ class _Column(NamedTuple):
     """One device of one profile."""
 
     head: TableColumn
-    profile: Profile
-    cells: dict[RowKey, list[CellResult]]
+    hardware: tuple[str, str]  # of the machine, and the device
+    samples: dict[RowKey, dict[Task, Sample]]  # measured, by task
     values: dict[RowKey, dict[FigureName, Figure]]
 
 
@@ -110,15 +105,27 @@ def suite_table(
     axes = [*axes, *_axes_left_out(given, axes)]
     rows = _rows(given, axes)
     columns = []
+    wanted = dict.fromkeys([*figures, *(GAINS[name] for name in figures if name in GAINS)])
     for label, profile in given:
-        run = reduce_run(label, profile, details=False) if profile.measured else None  # null: published
-        counted = count_cycles(profile)
+        run = read_run(label, profile) if profile.measured else None  # null: published
         for device in sorted({result.cell.device for result in profile.cells}, key=_rank):
-            results = [result for result in counted.profile.cells if result.cell.device == device]
-            cells = {row: [result for result in results if _row_key(result.cell, axes, profile) == row] for row in rows}
-            if any(cells.values()):
-                values = {row: _figures(run, counted, of_row, figures) for row, of_row in cells.items()}
-                columns.append(_Column(_head(label, device, profile, results), profile, cells, values))
+            results = [result for result in profile.cells if result.cell.device == device]
+            samples: dict[RowKey, dict[Task, Sample]] = {row: {} for row in rows}
+            values: dict[RowKey, dict[FigureName, Figure]] = {}
+            for row in rows:
+                cells = [result for result in results if _row_key(result.cell, axes, profile) == row]
+                known = {of.figure: Figure(value=of.value) for result in cells for of in result.published}
+                missing = Figure(reason=reason("not_published"))
+                if run is not None:
+                    here = [run.samples[result.key] for result in cells if result.key in run.samples]
+                    samples[row] = {sample.cell.task: sample for sample in reversed(here)}
+                    known = {name: of for sample in reversed(here) for name, of in _measured(sample).items()}
+                    failed = next((sample.failure for sample in here if sample.failure is not None), None)
+                    missing = Figure(reason=failed or reason("not_measured"))
+                values[row] = {name: known.get(name, missing) for name in wanted}
+            if any(_row_key(result.cell, axes, profile) in values for result in results):
+                head = _head(label, device, profile, results)
+                columns.append(_Column(head, (profile.identity.hardware_sha256, device), samples, values))
     for column in columns:
         # Gains are over a CPU of the same document, or measured like it.
         cpus = [other for other in columns if other.head.device == "cpu" and other.head.source == column.head.source]
@@ -144,20 +151,31 @@ def _rank(kind: str) -> tuple[bool, int, str]:
 
 
 def _rows(profiles: Sequence[tuple[str, Profile]], axes: Sequence[str]) -> list[RowKey]:
-    """Return the rows of what was measured, and those that were published of the same, whichever the framework."""
+    """Return the rows of what was measured, and those that were published of the same, whichever the framework.
+
+    They are ordered by their axes from left to right: numbers by size, names as they first appeared, `any` last.
+    """
     keys: dict[bool, dict[RowKey, None]] = {True: {}, False: {}}
     for _, profile in profiles:
         keys[profile.measured].update(dict.fromkeys(_row_key(result.cell, axes, profile) for result in profile.cells))
-    measured = list(keys[True])
 
     def is_of(published: RowKey, row: RowKey) -> bool:
         return all(
-            axis == "backend" or stated in (ANY, value)
-            for axis, stated, value in zip(axes, published, row, strict=True)
+            axis == "backend" or stated in (ANY, known)
+            for axis, stated, known in zip(axes, published, row, strict=True)
         )
 
-    published = [key for key in keys[False] if not measured or any(is_of(key, row) for row in measured)]
-    return _in_order(list(dict.fromkeys([*measured, *published])))
+    published = [key for key in keys[False] if not keys[True] or any(is_of(key, row) for row in keys[True])]
+    rows = list(dict.fromkeys([*keys[True], *published]))
+    names = [list(dict.fromkeys(values)) for values in zip(*rows, strict=True)]
+
+    def order(row: RowKey) -> list[tuple[bool, int]]:
+        return [
+            (of_axis == ANY, int(of_axis) if of_axis.isdecimal() else known.index(of_axis))
+            for of_axis, known in zip(row, names, strict=True)
+        ]
+
+    return sorted(rows, key=order)
 
 
 def _axes_left_out(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str]) -> list[str]:
@@ -191,87 +209,44 @@ def _row_key(cell: Cell, axes: Sequence[str], profile: Profile) -> RowKey:
     # A document's batch of 0, and a parameter that it lacks: it does not say.
     unstated = () if profile.measured else (0, UNKNOWN, None)
     values = (cell.value(axis) for axis in axes)
-    return tuple(ANY if value in unstated else NONE if value is None else str(value) for value in values)
+    return tuple(ANY if known in unstated else NONE if known is None else str(known) for known in values)
 
 
-def _in_order(rows: Sequence[RowKey]) -> list[RowKey]:
-    """Return the rows by their axes from left to right: numbers by size, names as they first appeared, `any` last."""
-    names = [list(dict.fromkeys(values)) for values in zip(*rows, strict=True)]
-
-    def place(row: RowKey) -> list[tuple[bool, int]]:
-        return [
-            (value == ANY, int(value) if value.isdecimal() else known.index(value))
-            for value, known in zip(row, names, strict=True)
-        ]
-
-    return sorted(rows, key=place)
-
-
-def _figures(
-    run: Run | None, counted: CountedCycles, cells: Sequence[CellResult], figures: Sequence[FigureName]
-) -> dict[FigureName, Figure]:
-    wanted = dict.fromkeys([*figures, *(GAINS[name] for name in figures if name in GAINS)])
-    if run is None:
-        known = {figure.figure: Figure(value=figure.value) for result in cells for figure in result.published}
-        missing = Figure(reason=reason("not_published"))
-    else:
-        known = _measured(cells, run, counted)
-        failed = next((why for result in cells if (why := first_failure(result.launches)) is not None), None)
-        missing = Figure(reason=failed or reason("not_measured"))
-    return {name: known.get(name, missing) for name in wanted}
-
-
-def _measured(cells: Sequence[CellResult], run: Run, counted: CountedCycles) -> dict[FigureName, Figure]:
-    """Return the figures of cells that differ in their task alone, with the numbers that `kit compare` shows."""
-    figures: dict[FigureName, Figure] = {}
-    for result in (result for result in reversed(cells) if result.key in run.cells):
-        task, shown = result.cell.task, run.cells[result.key].numbers
-        taken_pct = shown.contention_pct
-        if task == "fit":
-            figures |= _of_fit(result, counted.figure_launches(result), shown)
-        elif shown.sample_ns is not None and shown.step_ns is not None:
-            of_sample: FigureName = "infer_sample_ns" if task == "infer" else "train_sample_ns"
-            figures[of_sample] = Figure(value=shown.sample_ns, contention_pct=taken_pct)
-            if task == "train":
-                figures["step_ns"] = Figure(value=shown.step_ns, contention_pct=taken_pct)
-    return figures
-
-
-def _of_fit(result: CellResult, launches: Sequence[Launch], shown: Numbers) -> dict[FigureName, Figure]:
-    """Return the figures of a fit; `launches`: that its times come from."""
-    fits = [(launch, launch.fit) for launch in launches if launch.gave_number and launch.fit is not None]
-    numbers = shown.fit
-    if numbers is None:
+def _measured(sample: Sample) -> dict[FigureName, Figure]:
+    """Return the figures of a cell, with the numbers that `kit compare` shows."""
+    of_time, task = Figure(contention_pct=value(sample, "contention_pct")), sample.cell.task
+    if task != "fit":
+        if value(sample, "sample_ns") is None:
+            return {}
+        of_sample: FigureName = "infer_sample_ns" if task == "infer" else "train_sample_ns"
+        step = {"step_ns": replace(of_time, value=value(sample, "step_ns"))} if task == "train" else {}
+        return {of_sample: replace(of_time, value=value(sample, "sample_ns")), **step}  # type: ignore[dict-item]
+    if value(sample, "fit_total_ns") is None:
         return {}
-    epochs = [time_ns for launch, fit in fits if (time_ns := epoch_ns(launch, fit)) is not None]
-    of_time = Figure(is_computed=numbers.is_computed, contention_pct=shown.contention_pct)
+    epochs = [time_ns for launch, fit in fits(sample) if (time_ns := epoch_ns(launch, fit)) is not None]
+    of_fit = replace(of_time, is_computed=value(sample, "fit_is_computed"))
     by_name: dict[FigureName, Figure] = {
-        "train_time_s": replace(of_time, value=numbers.total_ns / 1e9),
-        "epoch_time_s": replace(of_time, value=statistics.fmean(epochs) / 1e9)
+        "train_time_s": replace(of_fit, value=value(sample, "fit_total_ns") / 1e9),
+        "epoch_time_s": replace(of_fit, value=statistics.fmean(epochs) / 1e9)
         if epochs
         else Figure(reason=reason("one_epoch")),
     }
-    if numbers.test_ns is not None:
-        by_name["test_time_s"] = replace(of_time, value=numbers.test_ns / 1e9, is_computed=False)
+    if (test_ns := value(sample, "fit_test_ns")) is not None:
+        by_name["test_time_s"] = replace(of_time, value=test_ns / 1e9)
     # Others make a fit longer; they do not change what it learns.
-    learnt = [launch.fit for launch in result.launches if launch.failure is None and launch.fit is not None]
-    scores = [metrics(fit.confusion) for fit in learnt if fit.confusion is not None]
-    if scores:
-        by_name["accuracy"] = _over_repeats([score.accuracy for score in scores])
-        by_name["precision"] = _over_repeats([score.macro_precision for score in scores])
-        by_name["recall"] = _over_repeats([score.macro_recall for score in scores])
-        by_name["f1"] = _over_repeats([score.macro_f1 for score in scores])
-    else:
-        why = next((fit.reason for _, fit in fits if fit.reason is not None), reason("no_classes"))
-        by_name |= dict.fromkeys(("accuracy", "precision", "recall", "f1"), Figure(reason=why))
+    learnt = [launch.fit for launch in sample.launches if launch.failure is None and launch.fit is not None]
+    scored = [scores(fit.confusion) for fit in learnt if fit.confusion is not None]
+    why = next((fit.reason for _, fit in fits(sample) if fit.reason is not None), reason("no_classes"))
+    names: tuple[FigureName, ...] = ("accuracy", "precision", "recall", "f1")
+    for name, of_score in zip(names, ("accuracy", "macro_precision", "macro_recall", "macro_f1"), strict=True):
+        repeats = [getattr(known, of_score) for known in scored]
+        spread = statistics.stdev(repeats) if len(repeats) > 1 else None
+        by_name[name] = Figure(value=statistics.fmean(repeats), spread=spread) if repeats else Figure(reason=why)
     return by_name
 
 
-def _over_repeats(values: Sequence[float]) -> Figure:
-    return Figure(value=statistics.fmean(values), spread=statistics.stdev(values) if len(values) > 1 else None)
-
-
 def _gain(column: _Column, base: _Column | None, row: RowKey, time: FigureName) -> Figure:
+    """Return how many times as fast the column is as its CPU: 100 is as fast, 200 twice as fast."""
     figure = column.values[row][time]
     of_base = Figure() if base is None else base.values[row][time]
     if base is column:
@@ -282,10 +257,10 @@ def _gain(column: _Column, base: _Column | None, row: RowKey, time: FigureName) 
         return Figure(reason=reason("no_cpu_to_gain_over"))
     different = _blocking(column, base, row, time)
     if different is not None:
-        of_cpu, value = (different.values[at][0] or "" for at in (0, -1))
-        return Figure(reason=reason("not_like_the_cpus", kind=different.kind, value=value, of_cpu=of_cpu))
+        of_cpu, here = (different.values[at][0] or "" for at in (0, -1))
+        return Figure(reason=reason("not_like_the_cpus", kind=different.kind, value=here, of_cpu=of_cpu))
     return Figure(
-        value=gain_pct(of_base.value, figure.value),
+        value=100 * of_base.value / figure.value,
         is_computed=figure.is_computed or of_base.is_computed,
         contention_pct=max(filter(None, (figure.contention_pct, of_base.contention_pct)), default=None),
     )
@@ -294,13 +269,13 @@ def _gain(column: _Column, base: _Column | None, row: RowKey, time: FigureName) 
 def _blocking(column: _Column, base: _Column, row: RowKey, time: FigureName) -> Mismatch | None:
     """Return why two measured times are not to be compared."""
     facts, precision = [], ""
-    for place in (base, column):
-        result = next((result for result in place.cells[row] if result.cell.task == TIMED[time]), None)
-        if result is None:
+    for side in (base, column):
+        sample = side.samples[row].get(TIMED[time])
+        if sample is None:
             return None
-        of_cell, precision = cell_facts(result.launches, place.profile), result.cell.precision
+        precision = sample.cell.precision
         # A pass over the test split takes as long after one epoch as after ten.
-        facts.append((place.head.profile, of_cell._replace(epochs="") if time == "test_time_s" else of_cell))
-    machines = [(place.profile.identity.hardware_sha256, place.head.device) for place in (base, column)]
-    like = machines[0] == machines[1]
+        of_cell = sample.facts._replace(epochs="") if time == "test_time_s" else sample.facts
+        facts.append((side.head.profile, of_cell))
+    like = column.hardware == base.hardware
     return next(iter(blocking(cell_mismatches(facts, precision, like_hardware=like))), None)

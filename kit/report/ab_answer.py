@@ -15,7 +15,7 @@ from kit.compare.rows import Comparison, Row
 from kit.report.answer import answer
 from kit.report.plain import one_line
 from kit.report.quantity import counted
-from kit.stats.verdict import ALPHA, ROUNDS_PRELIMINARY, Versus, rounds_for
+from kit.stats.estimate import ALPHA, ROUNDS_PRELIMINARY, Estimate, rounds_for
 
 # What an A/B differs in: other comparisons do not ask what got slower.
 SIDES = ("variant", "workload", "parameters")
@@ -45,7 +45,7 @@ def _answer(row: Row, baseline: str, precision_pct: float, round_s: float | None
     versus = row.versus
     if versus is None or versus.low is None or versus.high is None or versus.modes or versus.contention_pct is not None:
         return f"not known: {answer(row)}"
-    rounds = counted(versus.count, "round") + (", all disturbed by other programs" if row.numbers.is_disturbed else "")
+    rounds = counted(versus.count, "round") + (", all disturbed by other programs" if row.value("is_disturbed") else "")
     if versus.verdict in ("faster", "slower"):
         word = "yes" if versus.verdict == "slower" else "no"
         return f"{word}, {row.name} is {answer(row)} than {baseline} ({rounds})"
@@ -54,26 +54,24 @@ def _answer(row: Row, baseline: str, precision_pct: float, round_s: float | None
     is_settled = versus.verdict == "same" or versus.count >= ROUNDS_PRELIMINARY
     if is_settled and (versus.verdict == "same" or versus.high <= 1 + precision_pct / 100):
         return f"no, {row.name} is at most {most_pct:.1f} % slower than {baseline} ({rounds})"
-    known = versus.difference
-    half_pct = math.inf if known is None else 100 * math.expm1(min(10.0, known.half_width(1 - ALPHA)))
+    half_pct = 100 * math.expm1(min(10.0, versus.half_width(1 - ALPHA)))
     if is_settled and half_pct <= precision_pct:
         fast_pct = 100 * (1 / versus.low - 1)
         ends = f"between {fast_pct:.1f} % faster" if fast_pct > 0 else f"between {100 * (versus.low - 1):.1f} %"
         return f"not known: {ends} and {most_pct:.1f} % slower ({rounds})"
     shown = "more than ±100 %"
-    if known is not None and half_pct < HALF_PCT_SHOWN:
-        apart_pct = 100 * math.expm1(abs(known.mean_log))
-        direction = "slower" if known.mean_log >= 0 else "faster"
+    if half_pct < HALF_PCT_SHOWN:
+        apart_pct = 100 * math.expm1(abs(versus.mean_log))
+        direction = "slower" if versus.mean_log >= 0 else "faster"
         shown = f"{apart_pct:.1f} ± {half_pct:.{0 if half_pct >= 10 else 1}f} % {direction}"  # noqa: PLR2004
     return f"not known yet, {shown} after {rounds}; {_more_rounds(versus, precision_pct, round_s)}"
 
 
-def _more_rounds(versus: Versus, precision_pct: float, round_s: float | None) -> str:
+def _more_rounds(versus: Estimate, precision_pct: float, round_s: float | None) -> str:
     """Return ``about 14 more rounds (6 minutes) for ±3 %``."""
-    known = versus.difference
-    needed = None if known is None else rounds_for(known, math.log1p(precision_pct / 100), 1 - ALPHA)
-    if known is None or needed is None or needed > ROUNDS_SHOWN_MAX:
+    needed = rounds_for(versus, math.log1p(precision_pct / 100), 1 - ALPHA)
+    if needed is None or needed > ROUNDS_SHOWN_MAX:
         return f"±{precision_pct:g} % needs far more rounds"
-    more = max(1, needed - known.count)
+    more = max(1, needed - versus.count)
     minutes = "" if round_s is None else f" ({counted(math.ceil(more * round_s / 60), 'minute')})"
     return f"about {counted(more, 'more round')}{minutes} for ±{precision_pct:g} %"

@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import math
 
+from kit.compare.contrast import Metric
+from kit.compare.metrics import METRICS
 from kit.compare.rows import Row
 from kit.report.quantity import counted, decimals
 from kit.report.sentences import sentence
-from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, Versus
+from kit.stats.estimate import ALPHA, SMALLEST_DIFFERENCE, TIME_WORDS, Estimate
 
 # A ratio this close to 1 is read as a percentage, a larger one as "times".
 PERCENT_BELOW = 0.1
@@ -37,40 +39,35 @@ PERCENT_UNWIELDY = 30.0
 
 def answer(row: Row) -> str:
     """Return the words of a row in the last column."""
-    if row.is_baseline and row.numbers.step_ns is not None:
+    if row.is_baseline and row.has_number:
         return "baseline"
     if row.blocked and row.versus is None:
         return f"not compared: {', '.join(dict.fromkeys(mismatch.kind.replace('_', ' ') for mismatch in row.blocked))}"
-    if row.numbers.step_ns is None:
+    if not row.has_number:
         return f"failed: {sentence(row.failure)}" if row.failure is not None else "no rounds"
     if row.versus is None:
         return "no baseline to compare with"
-    words = in_words(row.versus)
+    words = in_words(row.versus, METRICS[row.metric].words)
     return f"{words} (forced)" if row.blocked else words
 
 
-def in_words(versus: Versus) -> str:
-    """Return the verdict on a difference, in words."""
-    if versus.ratio is None or versus.contention_pct is not None:
-        return "no common round" if versus.ratio is None else "unresolved (contended)"
-    if versus.modes is not None:
-        return _modes(*versus.modes)
-    if versus.low is None or versus.high is None:
-        return _too_few(versus, versus.ratio)
-    if versus.verdict in ("faster", "slower"):
-        return _changed(versus.verdict, versus.ratio, versus.low, versus.high)
-    if versus.verdict == "same":
-        return f"same ({_same(versus, versus.ratio, versus.low, versus.high)})"
-    return _unresolved(versus, versus.ratio, versus.low, versus.high)
+def with_words(known: Estimate, metric: Metric) -> str:
+    """Return a difference beside a value: ``1.80 ± 0.10 × less``, ``1.80 × more (1 round)``."""
+    if known.ratio is not None and known.low is None:
+        return f"{_Answer(known, metric.words).point()} ({counted(known.count, known.unit)})"
+    return in_words(known, metric.words)
 
 
-def less_or_more(versus: Versus) -> str:
-    """Return a difference of joules: ``1.80 ± 0.10 × less``, ``1.80 × more (1 round)``."""
-    if versus.ratio is not None and versus.low is None:
-        words = f"{_point(versus.ratio)} ({counted(versus.count, versus.unit)})"
-    else:
-        words = in_words(versus)
-    return words.replace("slower", "more").replace("faster", "less")
+def in_words(known: Estimate, words: tuple[str, str] = TIME_WORDS) -> str:
+    """Return the verdict on a difference, in words; `words` are the metric's, of less and of more."""
+    if isinstance(known.difference, float):
+        if known.low is None or known.high is None:
+            return f"unresolved ({known.difference:+.3g} in {counted(known.count, known.unit)})"
+        ends = f"{known.difference:+.3g} [{known.low:+.3g}, {known.high:+.3g}]"
+        return f"{known.verdict} ({ends})" if known.verdict in ("same", "unresolved") else f"{ends} {known.verdict}"
+    if known.ratio is None or known.contention_pct is not None:
+        return "no common round" if known.ratio is None else "unresolved (contended)"
+    return _Answer(known, words).full(known.ratio)
 
 
 def times(ratio: float) -> str:
@@ -79,32 +76,70 @@ def times(ratio: float) -> str:
     return f"{ratio:,.{places}f}"
 
 
-def _modes(fast: float, slow: float) -> str:
-    if fast > 1:
-        return f"bimodal: {times(fast)} and {times(slow)} × slower"
-    if slow < 1:
-        return f"bimodal: {times(1 / slow)} and {times(1 / fast)} × faster"
-    return f"bimodal: {times(1 / fast)} × faster, {times(slow)} × slower"
+class _Answer:
+    """The words of a ratio."""
 
+    def __init__(self, known: Estimate, words: tuple[str, str]) -> None:
+        self._known, self._words = known, words
+        self._ratio, self._low, self._high = (end or math.nan for end in (known.ratio, known.low, known.high))
 
-def _end(ratio: float) -> str:
-    return f"{times(ratio)} × slower" if ratio >= 1 else f"{times(1 / ratio)} × faster"
+    def full(self, ratio: float) -> str:  # noqa: PLR0911 - a return for each kind of answer
+        """Return the verdict with what is known of the ratio."""
+        known, low, high = self._known, self._low, self._high
+        if known.modes is not None:
+            return self._modes(*known.modes)
+        if known.low is None or known.high is None:
+            return self._too_few()
+        if known.verdict in self._words:
+            return self._changed(known.verdict, ratio, low, high)
+        if known.verdict == "same":
+            # Shown at the level of the test, whose interval is narrower than the one at hand.
+            matters = 1 + SMALLEST_DIFFERENCE
+            low, high = max(low, 1 / matters), min(high, matters)
+            is_found = (known.p_adjusted or 0.0) <= ALPHA
+            shown = self._changed(self._words[ratio > 1], ratio, low, high) if is_found else None
+            return f"same ({shown or f'within {_widest(low, high):g} %'})"
+        if low <= 1 <= high or (known.p_adjusted is not None and known.p_adjusted <= ALPHA):
+            if high / low > DISAGREEING and known.unit != "round":
+                # The interval is that wide because the spread of sessions is assumed, or because others took CPUs.
+                return self._too_few()
+            if high / low > DISAGREEING and known.count > 1:
+                return f"unresolved ({known.unit}s disagree: {self.point()})"
+            widest = _widest(low, high)
+            within = f"within ±{widest:g} %" if widest <= PERCENT_UNWIELDY else f"{self._end(low)} to {self._end(high)}"
+            return f"unresolved ({within})"
+        # An interval that leaves out 1 would contradict "unresolved": the words say what is missing instead.
+        if known.p_adjusted is None:
+            return self._too_few()
+        return f"unresolved ({self.point()}, not significant in {counted(known.comparisons, 'test')})"
 
+    def point(self) -> str:
+        """Return a difference without its interval."""
+        direction, size = (self._words[1], self._ratio) if self._ratio >= 1 else (self._words[0], 1 / self._ratio)
+        if size < 1 + PERCENT_BELOW:
+            return f"{100 * (size - 1):.1f} % {direction}"
+        return f"{size:,.{2 if size < DECIMALS_BELOW else 0}f} × {direction}"
 
-def _point(ratio: float) -> str:
-    """Return a difference without its interval."""
-    direction, size = ("slower", ratio) if ratio >= 1 else ("faster", 1 / ratio)
-    if size < 1 + PERCENT_BELOW:
-        return f"{100 * (size - 1):.1f} % {direction}"
-    return f"{size:,.{2 if size < DECIMALS_BELOW else 0}f} × {direction}"
+    def _too_few(self) -> str:
+        return f"unresolved ({self.point()} in {counted(self._known.count, self._known.unit)})"
 
+    def _modes(self, fast: float, slow: float) -> str:
+        less, more = self._words
+        if fast > 1:
+            return f"bimodal: {times(fast)} and {times(slow)} × {more}"
+        if slow < 1:
+            return f"bimodal: {times(1 / slow)} and {times(1 / fast)} × {less}"
+        return f"bimodal: {times(1 / fast)} × {less}, {times(slow)} × {more}"
 
-def _changed(verdict: str, ratio: float, low: float, high: float) -> str:
-    if verdict == "faster":
-        ratio, low, high = 1 / ratio, 1 / high, 1 / low
-    if ratio < 1 + PERCENT_BELOW:
-        return f"{_with_ends(100 * (ratio - 1), 100 * (low - 1), 100 * (high - 1), 1, nothing=0)} % {verdict}"
-    return f"{_with_ends(ratio, low, high, 2, nothing=1)} × {verdict}"
+    def _end(self, ratio: float) -> str:
+        return f"{times(ratio)} × {self._words[1]}" if ratio >= 1 else f"{times(1 / ratio)} × {self._words[0]}"
+
+    def _changed(self, verdict: str, ratio: float, low: float, high: float) -> str:
+        if verdict == self._words[0]:
+            ratio, low, high = 1 / ratio, 1 / high, 1 / low
+        if ratio < 1 + PERCENT_BELOW:
+            return f"{_with_ends(100 * (ratio - 1), 100 * (low - 1), 100 * (high - 1), 1, nothing=0)} % {verdict}"
+        return f"{_with_ends(ratio, low, high, 2, nothing=1)} × {verdict}"
 
 
 def _with_ends(point: float, low: float, high: float, places: int, *, nothing: float) -> str:
@@ -115,35 +150,6 @@ def _with_ends(point: float, low: float, high: float, places: int, *, nothing: f
     if max(halves) > min(LOPSIDED * max(min(halves), 10.0**-places), point - nothing):
         return f"{point:,.{places}f} [{low:,.{places}f}, {high:,.{places}f}]"
     return f"{point:.{places}f} ± {max(halves):.{places}f}"
-
-
-def _same(versus: Versus, ratio: float, low: float, high: float) -> str:
-    # Shown at the level of the test, whose interval is narrower than the one at hand.
-    matters = 1 + SMALLEST_DIFFERENCE
-    low, high = max(low, 1 / matters), min(high, matters)
-    if (versus.p_adjusted or 0.0) <= ALPHA:
-        return _changed("slower" if ratio > 1 else "faster", ratio, low, high)
-    return f"within {_widest(low, high):g} %"
-
-
-def _unresolved(versus: Versus, ratio: float, low: float, high: float) -> str:
-    if low <= 1 <= high or (versus.p_adjusted is not None and versus.p_adjusted <= ALPHA):
-        if high / low > DISAGREEING and versus.unit != "round":
-            # The interval is that wide because the spread of sessions is assumed, or because others took CPUs.
-            return _too_few(versus, ratio)
-        if high / low > DISAGREEING and versus.count > 1:
-            return f"unresolved ({versus.unit}s disagree: {_point(ratio)})"
-        widest = _widest(low, high)
-        within = f"within ±{widest:g} %" if widest <= PERCENT_UNWIELDY else f"{_end(low)} to {_end(high)}"
-        return f"unresolved ({within})"
-    # An interval that leaves out 1 would contradict "unresolved": the words say what is missing instead.
-    if versus.p_adjusted is None:
-        return _too_few(versus, ratio)
-    return f"unresolved ({_point(ratio)}, not significant in {counted(versus.comparisons, 'test')})"
-
-
-def _too_few(versus: Versus, ratio: float) -> str:
-    return f"unresolved ({_point(ratio)} in {counted(versus.count, versus.unit)})"
 
 
 def _widest(low: float, high: float) -> float:

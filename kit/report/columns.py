@@ -1,25 +1,27 @@
-"""The columns of a comparison's table between a row's name and its answer: title, and what a row shows there."""
+"""The columns of a comparison's table between a row's name and its answer: title, and what a row shows there.
+
+A metric's column is made from its entry in `kit.compare.metrics`; columns that show more than a metric are here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import attrgetter
-from statistics import fmean
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kit.compare.rows import Cost, EnergyNumbers, GroupRows, Row, Share
-from kit.report.answer import LOPSIDED, less_or_more
+from kit.compare.metrics import METRICS, phases_ns
+from kit.compare.rows import GroupRows, Row, Share
+from kit.report.answer import with_words
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
-from kit.stats.rounds import By
 from kit.workloads.operations import is_operation
 
 # A longer name of a row, as of a profile, is cut: CSV has it whole.
 NAME_MAX = 34
-VERDICT_STYLES = {"faster": "green", "slower": "red", "same": "", "unresolved": "yellow"}
-# A fact of a row, and the letter behind the values that it concerns; a note of the same code explains the letter.
-WARM, SHARED, SUSTAINED = ("warm_start", " w"), ("process_shared", "*"), ("sustained_differs", " †")
-DISTURBED = ("is_disturbed", " c")
+STYLES = {"faster": "green", "slower": "red", "unresolved": "yellow"}
+# Letter behind a value by the metric that is true then; a note of the same code explains it.
+LETTERS = {"warm_start": " w", "process_shared": "*", "sustained_differs": " †", "is_disturbed": " c"}
+# The default table has the letters of what makes a number mean less than it seems to.
+ALWAYS_LETTERED = ("sustained_differs", "is_disturbed")
 # CPU seconds that follow the step add nothing to it. At 2 a cell keeps two CPUs busy where its baseline keeps one.
 CPU_SAYS_MORE = 2.0
 # A user waits for a compilation of 5 s at every start; it can decide against a faster step.
@@ -33,87 +35,116 @@ MEANINGS = {
     "injected": "delay that the self-test adds",
 }
 PHASES_SHOWN = ("import", "build", "trace", "compile", "first_step")
+# By `Metric.unit`.
+WORDS: Mapping[str, Callable[[Any], str]] = {
+    "": str,
+    "count": str,
+    "ns": duration,
+    "s": seconds,
+    "b": size,
+    "j": energy,
+    "number": number,
+    "hundredths": "{:.2f}".format,
+    "digits": "{:.3g}".format,
+    "percent": "{:.0f}".format,
+    "pct": "{:.1f} %".format,
+    "gain": percent,
+    "gain_2": lambda ratio: f"{100 * (ratio - 1):+.2f} %",
+    "per_1k": lambda known: number(1000 * known),
+    "s_per_1k": lambda known_ns: number(1000 * known_ns / 1e9),
+}
+# Where a table is too wide, the columns with the smallest number are hidden first.
+HIDES = {"compile": 1, "CPU s/1k": 4, "samples/s": 5, "J/1k": 6, "step": 7}
 
 
 class Shown(NamedTuple):
     """One column, and what a row shows in it."""
 
     title: str
-    value: Callable[[Row], Any]  # null: the row has none
-    words: Callable[[Any], str] = str
-    hides: int = 0  # where the table is too wide, the columns with the smallest number are hidden first
-    flag: tuple[str, str] | None = None  # a field of the numbers, and what stands behind the value where it is true
+    words: Callable[[Row], str | None]  # null: the row has nothing
     is_wide: bool = False  # only --wide has it
+    name: str = ""  # of the metric that it shows
 
-    def show(self, row: Row) -> str:
-        """Return the words of a row, a dash where it has no value."""
-        value = self.value(row)
-        if value is None:
+    def show(self, row: Row, *, wide: bool) -> str:
+        """Return the words of a row, a dash where it has nothing, with a letter where its metric has one."""
+        words = self.words(row)
+        if words is None:
             return NONE
-        return f"{self.words(value)}{self.flag[1] if self.flag and getattr(row.numbers, self.flag[0]) else ''}"
+        mark = METRICS[self.name].mark if self.name else ""
+        return f"{words}{LETTERS[mark]}" if mark and (wide or mark in ALWAYS_LETTERED) and row.value(mark) else words
+
+
+def _metric(name: str, applies: Callable[[Row], bool] = lambda _: True, *, is_wide: bool | None = None) -> Shown:
+    """Return the column of a metric; of rows to which it does not apply a dash."""
+    metric = METRICS[name]
+
+    def words(row: Row) -> str | None:
+        known = row.value(name) if applies(row) else None
+        return None if known is None else WORDS[metric.unit](known)
+
+    return Shown(metric.title, words, metric.shown != "table" if is_wide is None else is_wide, name)
+
+
+def _is_operation(row: Row) -> bool:
+    return is_operation(row.cell)
+
+
+def _is_network(row: Row) -> bool:
+    return not is_operation(row.cell)
 
 
 def _interval(row: Row) -> str | None:
-    versus = row.versus
-    if versus is None or versus.low is None or versus.high is None or versus.contention_pct is not None:
+    known = row.versus
+    if known is None or known.low is None or known.high is None or known.contention_pct is not None:
         return None
-    return f"{versus.ratio:.3f} [{versus.low:.3f}, {versus.high:.3f}]"
+    ratio = known.ratio if known.ratio is not None else known.mean_log
+    return f"{ratio:.3f} [{known.low:.3f}, {known.high:.3f}]"
 
 
 def _observed(row: Row) -> str | None:
     shown = []
     for mark in row.marks:
-        of = f" {mark.values['launches']}/{row.numbers.launches}" if "launches" in mark.values else ""
+        of = f" {mark.values['launches']}/{row.value('launches')}" if "launches" in mark.values else ""
         words = mark.code.replace("_", " ").replace("two modes", "bimodal").replace("board", "device")
         shown.append(one_line(f"{words}{of}"))
     return ", ".join(shown) or None
 
 
 def _phase(name: str) -> Shown:
-    return Shown(f"{name.replace('_', ' ')} phase", lambda row: row.numbers.phases_ns.get(name), duration)
+    def words(row: Row) -> str | None:
+        known = phases_ns(row.samples[0].good) if len(row.samples) == 1 else {}
+        return duration(known[name]) if name in known else None
+
+    return Shown(f"{name.replace('_', ' ')} phase", words, is_wide=True)
 
 
-def _cost(cost: Cost) -> str:
-    if cost.low is None or cost.high is None:
-        return number(cost.per_million)
-    below, above = cost.per_million - cost.low, cost.high - cost.per_million
-    if max(below, above) > LOPSIDED * min(below, above):
-        return f"{number(cost.per_million)} [{number(cost.low)}, {number(cost.high)}]"
-    return f"{number(cost.per_million)} ± {number((above + below) / 2, 2)}"
-
-
-def _of_fit(name: str) -> Callable[[Row], float | None]:
-    return lambda row: None if row.numbers.fit is None else getattr(row.numbers.fit, name)
-
-
-def _score(title: str, metric: str, words: Callable[[float], str]) -> Shown:
+def _score(title: str, kind: str, words: Callable[[float], str]) -> Shown:
     """Return the column of the mean over repeats and its spread, of fits that are scored so."""
 
     def score(row: Row) -> str | None:
-        fit = row.numbers.fit
-        if fit is None or fit.score is None or fit.metric != metric:
-            return None
-        return with_sd(fit.score, fit.score_sd, words)
+        known = row.value("fit_score") if row.value("fit_metric") == kind else None
+        return None if known is None else with_sd(known, row.value("fit_score_sd"), words)
 
     return Shown(title, score)
 
 
 def _rate(row: Row) -> str | None:
-    reach = row.numbers.reach
-    return None if reach is None or reach.rate is None or reach.unit is None else rate(reach.rate, reach.unit)
+    reached, unit = row.value("reach_rate"), row.value("reach_unit")
+    return None if reached is None or unit is None else rate(reached, unit)
 
 
 def _bound(row: Row) -> str | None:
     """Return ``compute, 31 % of 182 GFLOP/s (matmul 1024, float32)``."""
-    reach = row.numbers.reach
-    if reach is None or reach.bound is None or reach.share_pct is None:
+    names = ("bound", "share_pct", "ceiling", "ceiling_unit", "operation")
+    bound, share_pct, ceiling, unit, operation = (row.value(f"reach_{name}") for name in names)
+    if bound is None or share_pct is None:
         return None
-    words = f"{reach.bound} {reach.share_pct:.{0 if reach.share_pct >= 10 else 1}f} %"  # noqa: PLR2004
-    if reach.ceiling is None or reach.ceiling_unit is None:
+    words = f"{bound} {share_pct:.{0 if share_pct >= 10 else 1}f} %"  # noqa: PLR2004
+    if ceiling is None or unit is None:
         return words
-    if reach.bound == "dispatch":
-        return f"{words}: {duration(reach.ceiling)} ({reach.operation})"
-    return f"{words} of {rate(reach.ceiling, reach.ceiling_unit)} ({reach.operation})"
+    if bound == "dispatch":
+        return f"{words}: {duration(ceiling)} ({operation})"
+    return f"{words} of {rate(ceiling, unit)} ({operation})"
 
 
 def _share(share: Share | None) -> str | None:
@@ -124,153 +155,123 @@ def _share(share: Share | None) -> str | None:
     return f"{100 * share.value:.0f} %{ends}"
 
 
-def _joules(row: Row) -> str:
+def _fit(row: Row) -> str | None:
+    known = row.value("fit_total_ns")
+    return None if known is None else f"{'≈ ' if row.value('fit_is_computed') else ''}{duration(known)}"
+
+
+def _joules(row: Row) -> str | None:
     """Return joules per 1,000 samples, and how they compare with the baseline's."""
-    versus, shown = row.energy_versus, number(1000 * (row.numbers.energy_per_sample_j or 0.0))
-    return shown if versus is None else f"{shown}, {less_or_more(versus)}"
+    known = row.value("energy_per_sample_j")
+    if known is None or row.energy_versus is None:
+        return None if known is None else number(1000 * known)
+    return f"{number(1000 * known)}, {with_words(row.energy_versus, METRICS['energy_per_sample_j'])}"
 
 
-def _utilization(row: Row) -> float | None:
-    """Return the share of the long block in which a kernel ran on the boards of the cell; no more than that."""
-    shares = [of.mean for name, of in row.numbers.sensors.items() if name.endswith(".utilization") and of.unit == "%"]
-    return fmean(shares) if shares and row.cell.device != "cpu" else None
+def _net(row: Row) -> str | None:
+    known, error = row.value("energy_net_per_sample_j"), row.value("energy_net_error_j")
+    return None if known is None or error is None else f"{number(1000 * known)} ± {number(1000 * error, 2)}"
 
 
-def _cpu_seconds(row: Row) -> float | None:
-    """Return CPU seconds per 1,000 samples."""
-    used_ns = row.numbers.cpu_per_sample_ns
-    has_samples = row.cell.device == "cpu" and not is_operation(row.cell)
-    return 1000 * used_ns / 1e9 if used_ns is not None and has_samples else None
+def _method(row: Row) -> str | None:
+    """Return by what the joules were measured."""
+    tier, method, error = (row.value(f"energy_{name}") for name in ("tier", "method", "error_share"))
+    within = "" if error is None else f"±{100 * error:.1f} %"
+    listed = ", ".join(part.replace("_", " ") for part in (tier, method, within) if part)
+    return (listed or "not recorded") if row.value("energy_launches") else None
 
 
-def _drawn(show: Callable[[EnergyNumbers], str | None]) -> Callable[[Row], str | None]:
-    return lambda row: None if row.numbers.energy is None else show(row.numbers.energy)
-
-
-def _net(of: EnergyNumbers) -> str | None:
-    if of.net_per_sample_j is None or of.net_error_j is None:
-        return None
-    return f"{number(1000 * of.net_per_sample_j)} ± {number(1000 * of.net_error_j, 2)}"
-
-
-def _known(name: str, words: Callable[[float], str]) -> Callable[[Row], str | None]:
-    return _drawn(lambda of: None if getattr(of, name) is None else words(getattr(of, name)))
-
-
-def _method(of: EnergyNumbers) -> str:
-    error = "" if of.error_share is None else f"±{100 * of.error_share:.1f} %"
-    return ", ".join(part.replace("_", " ") for part in (of.tier, of.method, error) if part) or "not recorded"
+def _is_on_cpu(row: Row) -> bool:
+    return row.cell.device == "cpu" and not is_operation(row.cell)
 
 
 STEP = (
-    Shown("step", attrgetter("numbers.step_ns"), duration, flag=DISTURBED),
+    _metric("step_ns"),
     Shown("rate", lambda row: _rate(row) if is_operation(row.cell) else None),
-    Shown(
-        "empty wait", lambda row: row.numbers.empty_wait_ns if is_operation(row.cell) else None, duration, is_wide=True
-    ),
-    Shown("time/sample", lambda row: None if is_operation(row.cell) else row.numbers.sample_ns, duration),
-    Shown("fit", attrgetter("numbers.fit"), lambda fit: f"{'≈ ' if fit.is_computed else ''}{duration(fit.total_ns)}"),
-    Shown("pipeline", _of_fit("pipeline_ratio"), percent, is_wide=True),
+    _metric("empty_wait_ns", _is_operation),
+    _metric("sample_ns", _is_network),
+    Shown("fit", _fit, name="fit_total_ns"),
+    _metric("fit_pipeline_ratio"),
     _score("accuracy %", "accuracy", hundredths),
     _score("MSE", "mean_squared_error", number),
-    Shown("test pass", _of_fit("test_ns"), duration, is_wide=True),
-    Shown("samples/s", lambda row: None if is_operation(row.cell) else row.numbers.samples_per_s, number, hides=5),
+    _metric("fit_test_ns"),
+    _metric("samples_per_s", _is_network),
 )
 SCALING = (
-    Shown("efficiency", lambda row: row.scaling and _share(row.scaling.efficiency)),
-    Shown("all-reduce", lambda row: row.scaling and _share(row.scaling.all_reduce)),
+    Shown("efficiency", lambda row: _share(row.scaling.efficiency) if row.scaling else None),
+    Shown("all-reduce", lambda row: _share(row.scaling.all_reduce) if row.scaling else None),
 )
-LATENCY = (
-    Shown("median", attrgetter("numbers.latency_ns"), duration, flag=DISTURBED),
-    Shown("p95", attrgetter("numbers.p95_ns"), duration),
-    Shown("p99", attrgetter("numbers.p99_ns"), duration),
-)
-WITH_PACKAGE = Shown(
-    "device + package",
-    lambda row: row.numbers.energy and row.numbers.energy.with_package_per_sample_j,
-    lambda joules_j: number(1000 * joules_j),
-    is_wide=True,
-)
-COST = Shown("cost/1M", attrgetter("cost"), _cost)
+LATENCY = tuple(_metric(name, is_wide=False) for name in ("latency_ns", "p95_ns", "p99_ns"))
 MAIN = (
-    Shown("injected", attrgetter("numbers.injected_ratio"), lambda ratio: f"{100 * (ratio - 1):+.2f} %"),
-    Shown("start", attrgetter("numbers.start_ns"), seconds, flag=WARM, is_wide=True),
-    Shown("compile", attrgetter("numbers.compile_ns"), seconds, hides=1, flag=WARM),
-    Shown("peak memory", attrgetter("numbers.peak_memory_b"), size, flag=SHARED, is_wide=True),
-    Shown(
-        "J/1k",
-        lambda row: None if row.numbers.energy_per_sample_j is None else row,
-        _joules,
-        hides=6,
-        flag=SUSTAINED,
-    ),
-    WITH_PACKAGE,
-    Shown("util %", _utilization, "{:.0f}".format, is_wide=True),
-    Shown("CPU s/1k", _cpu_seconds, number, hides=4),
-    COST,
+    *map(_metric, ("injected_ratio", "start_ns", "compile_ns", "peak_memory_b")),
+    Shown("J/1k", _joules, name="energy_per_sample_j"),
+    *map(_metric, ("energy_with_package_per_sample_j", "utilization_pct")),
+    _metric("cpu_per_sample_ns", _is_on_cpu),
+    _metric("cost_per_million"),
 )
-OBSERVED = Shown("observed", _observed)
-ENERGY = (
-    Shown("net J/1k", _drawn(_net)),
-    Shown("J/step", _known("per_step_j", energy)),
-    Shown("W", _known("power_w", number)),
-    Shown("peak W", _known("power_max_w", number)),
-    Shown("idle W", _known("idle_w", number)),
-    Shown("J·s/step", _known("delay_product_js", "{:.3g}".format)),
-    Shown("compile J", _known("compile_j", number)),
-    Shown("J/epoch", _known("epoch_j", number)),
-    Shown("J/fit", _known("fit_j", number)),
-    Shown("joules by", _drawn(_method)),
-)
+OBSERVED = Shown("observed", _observed, is_wide=True)
 WIDE = (
+    Shown("net J/1k", _net),
+    *(
+        _metric(f"energy_{name}")
+        for name in [
+            "per_step_j",
+            "power_w",
+            "power_max_w",
+            "idle_w",
+            "delay_product_js",
+            "compile_j",
+            "epoch_j",
+            "fit_j",
+        ]
+    ),
+    Shown("joules by", _method),
     Shown("time ÷ baseline's", _interval),
     Shown("rate", lambda row: None if is_operation(row.cell) else _rate(row)),
     Shown("bound", _bound),
-    Shown("raw step", attrgetter("numbers.raw_step_ns"), duration),
-    Shown("sustained step", attrgetter("numbers.sustained_ns"), duration),
-    Shown("drift of the machine", attrgetter("numbers.drift_pct"), "{:.1f} %".format),
-    Shown("CPUs used", attrgetter("numbers.cpus"), "{:.2f}".format),
-    Shown("launches", attrgetter("numbers.launches")),
-    Shown("cycles", attrgetter("numbers.cycles")),
+    *map(_metric, ("raw_step_ns", "sustained_ns", "drift_pct", "cpus", "launches", "cycles")),
     *map(_phase, PHASES_SHOWN),
-    OBSERVED,
 )
+PLACED = {column.name for column in (*STEP, *LATENCY, *MAIN, *WIDE)}
 
 
-def columns_of(groups: Sequence[GroupRows], *, by: By = "step", wide: bool) -> list[Shown]:
+def columns_of(groups: Sequence[GroupRows], *, by: str = "step_ns", wide: bool) -> list[Shown]:
     """Return the columns in which any row has something, what is judged first; without `wide` those that answer.
 
     Time per sample is one of them where batches differ; the step's is then hidden before names are cut.
     """
     rows = [row for group in groups for row in group.rows]
     differ = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
-    if any(row.cell.task == "fit" for row in rows):
-        by = "step"  # a fit is judged by its whole time, whatever the others are judged by
-    first, second = (STEP, LATENCY) if by == "step" else (LATENCY, STEP)
+    # A fit is judged by its whole time, whatever the others are judged by.
+    is_by_latency = by == "latency_ns" and not any(row.cell.task == "fit" for row in rows)
+    first, second = (LATENCY, STEP) if is_by_latency else (STEP, LATENCY)
     if wide:
-        columns = [*first, *second, *SCALING, *MAIN, *ENERGY, *WIDE]
+        others = [_metric(name) for name, metric in METRICS.items() if metric.title and name not in PLACED]
+        columns = [*first, *second, *SCALING, *MAIN, *WIDE, *others, OBSERVED]
     else:
         says = {
             "time/sample": differ,
-            "compile": any((row.numbers.compile_ns or 0) >= COMPILE_SHOWN_NS for row in rows),
-            "CPU s/1k": all(row.numbers.energy_per_sample_j is None for row in rows) and _cpu_says_more(groups),
+            "compile": by == "compile_ns" or any((row.value("compile_ns") or 0) >= COMPILE_SHOWN_NS for row in rows),
+            "CPU s/1k": by == "cpu_per_sample_ns"
+            or (all(row.value("energy_per_sample_j") is None for row in rows) and _cpu_says_more(groups)),
         }
         columns = [
-            column if column.flag in (DISTURBED, SUSTAINED) else column._replace(flag=None)
+            column
             for column in (*first, *SCALING, *MAIN)
-            if not column.is_wide and says.get(column.title, True)
+            if (not column.is_wide or column.name == by) and says.get(column.title, True)
         ]
-    kept = [column for column in columns if any(column.show(row) != NONE for row in rows)]
-    return [column._replace(hides=7) if differ and column.title == "step" else column for column in kept]
+        if by not in (column.name for column in columns) and not is_by_latency:
+            columns.append(_metric(by, is_wide=False))
+    return [column for column in columns if any(column.words(row) is not None for row in rows)]
 
 
 def _cpu_says_more(groups: Sequence[GroupRows]) -> bool:
     """Whether the ratio of CPU seconds to the baseline's is far from the ratio of times, in some row."""
     ratios = []
     for group in groups:
-        cpus = {id(row): (row.numbers.cpu_per_sample_ns or 0) / (row.numbers.sample_ns or 1) for row in group.rows}
+        cpus = {id(row): (row.value("cpu_per_sample_ns") or 0) / (row.value("sample_ns") or 1) for row in group.rows}
         bases = {row.member: cpus[id(row)] for row in group.rows if row.is_baseline}
         only = next(iter(bases.values())) if len(bases) == 1 else 0
-        known = [(cpus[id(row)], bases.get(row.member, only)) for row in group.rows if _cpu_seconds(row)]
+        known = [(cpus[id(row)], bases.get(row.member, only)) for row in group.rows if _is_on_cpu(row)]
         ratios += [max(cpu / base, base / cpu) for cpu, base in known if cpu and base]
     return max(ratios, default=1) > CPU_SAYS_MORE

@@ -14,19 +14,8 @@ from kit.profile.facts import FACTS, fact_of, title_of
 from kit.profile.reason import Value, reason
 from kit.report.answer import answer
 from kit.report.audit import evidence, remedy
-from kit.report.columns import (
-    DISTURBED,
-    MEANINGS,
-    NAME_MAX,
-    OBSERVED,
-    SHARED,
-    SUSTAINED,
-    VERDICT_STYLES,
-    WARM,
-    Shown,
-    columns_of,
-)
-from kit.report.comparison_records import cases, records
+from kit.report.columns import HIDES, LETTERS, MEANINGS, NAME_MAX, OBSERVED, STYLES, Shown, columns_of
+from kit.report.comparison_records import cases, document, records
 from kit.report.conclusions import group_sentences
 from kit.report.plain import one_line
 from kit.report.platforms import device_words, platform_lines, platform_tables, runs_words
@@ -60,7 +49,10 @@ NEVER_HIDDEN = (
 # A note that begins so is the legend of a column.
 COLUMNS_EXPLAINED = ("J/1k: ", "CPU s/1k: ", "cost/1M: ", "median: ", "efficiency: ", "all-reduce: ", "time/sample: ")
 # A note that explains a letter stands where the letter is shown.
-LETTERS = dict((WARM, SHARED, SUSTAINED, *((code, DISTURBED[1]) for code in ("no_clean_round", "no_round_alone"))))
+LETTERS_OF_NOTES = {
+    **{code: letter for code, letter in LETTERS.items() if code != "is_disturbed"},
+    **dict.fromkeys(("no_clean_round", "no_round_alone"), LETTERS["is_disturbed"]),
+}
 # More notes of one kind than these are a list nobody reads.
 ALIKE_MAX = 6
 # A list with more sizes is nothing to read.
@@ -108,7 +100,7 @@ def comparison_report(
         records=records(comparison),
         cases=cases(comparison, allowed_pct),
         properties={"rule": comparison.rule} | ({} if allowed_pct is None else {"allowed": f"{allowed_pct:g} %"}),
-        document=comparison,
+        document=document(comparison),
         is_wide=wide,
         rows_max=ROWS_MAX,
     )
@@ -185,9 +177,19 @@ def _of_like_tasks(comparison: Comparison, *, wide: bool) -> list[list[GroupRows
 
 def _tables(comparison: Comparison, groups: Sequence[GroupRows], titles: Titles, wide: bool) -> list[Table]:
     between = columns_of(groups, by=comparison.by, wide=wide)
+    # What is judged per sample is shown so: the step may be hidden.
+    differ = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
+    hidden = [title for title in HIDES if title != "step" or differ]
     columns = [
         Column("", right=False, width_max=NAME_MAX),
-        *(Column(column.title, right=column is not OBSERVED, hides=column.hides) for column in between),
+        *(
+            Column(
+                column.title,
+                right=column is not OBSERVED,
+                hides=0 if column.title not in hidden else HIDES[column.title],
+            )
+            for column in between
+        ),
     ]
     short = _letters(comparison)
     tables = []
@@ -198,7 +200,7 @@ def _tables(comparison: Comparison, groups: Sequence[GroupRows], titles: Titles,
             Table(
                 title=" · ".join(map(one_line, group.title)),
                 columns=[*columns, Column(against, right=False, folds=True)],
-                rows=[_cells(row, between, short, is_alone=not against) for row in group.rows],
+                rows=[_cells(row, between, short, is_alone=not against, wide=wide) for row in group.rows],
                 sentences=group_sentences(group, titles, wide=wide),
             )
         )
@@ -214,11 +216,11 @@ def _letters(comparison: Comparison) -> dict[str, str]:
     return dict(zip(labels, ascii_uppercase, strict=False))
 
 
-def _cells(row: Row, columns: Sequence[Shown], short: Mapping[str, str], *, is_alone: bool) -> list[Cell]:
-    style = "red" if row.numbers.step_ns is None else ""
-    verdict = style if row.versus is None else VERDICT_STYLES[row.versus.verdict]
+def _cells(row: Row, columns: Sequence[Shown], short: Mapping[str, str], *, is_alone: bool, wide: bool) -> list[Cell]:
+    style = "" if row.has_number else "red"
+    verdict = style if row.versus is None else STYLES.get(row.versus.verdict, "")
     name = f"{row.member} · {short[row.side]}" if row.side in short else row.name
-    words = [one_line(name), *(column.show(row) for column in columns)]
+    words = [one_line(name), *(column.show(row, wide=wide) for column in columns)]
     answered = "" if is_alone and row.is_baseline and not style else answer(row)
     return [*(Cell(shown, style) for shown in words), Cell(answered, verdict)]
 
@@ -313,16 +315,18 @@ def note_lines(comparison: Comparison, tables: Sequence[Table] = (), *, wide: bo
     """Return findings about the machine, then the notes; those that explain a column of `tables` are its legend."""
     words_shown = [*_shown(tables), *(line.rstrip(".") for table in tables for line in table.sentences)]
     letters = {
-        code: sign.strip() for code, sign in LETTERS.items() if any(words.endswith(sign) for words in words_shown)
+        code: sign.strip()
+        for code, sign in LETTERS_OF_NOTES.items()
+        if any(words.endswith(sign) for words in words_shown)
     }
     by_code: dict[str, list[str]] = {}
     for note in comparison.notes:
         code, line = note.what.code, note_line(note)
-        is_other = code not in LETTERS and not line.startswith(COLUMNS_EXPLAINED)
+        is_other = code not in LETTERS_OF_NOTES and not line.startswith(COLUMNS_EXPLAINED)
         if code in letters or code.startswith(NEVER_HIDDEN) or (wide and is_other):
             by_code.setdefault(code, []).append(f"{letters[code]}  {line}" if code in letters else line)
     # Several runs have no such notes of their own.
-    for code in sorted(letters.keys() & dict((WARM, SHARED, SUSTAINED)).keys()):
+    for code in sorted(letters.keys() & LETTERS.keys()):
         by_code.setdefault(code, [f"{letters[code]}  {sentence(reason(code))}"])
     lines = [line.evidence for line in _machine_wide(comparison)]
     for alike in by_code.values():

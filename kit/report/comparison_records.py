@@ -1,4 +1,4 @@
-"""A comparison for programs: each row is a record of CSV and a test case of a CI server.
+"""A comparison for programs: JSON, a record of CSV for each row, and a test case of a CI server for each row.
 
 slower by more than allowed       failed
 failed cell, nothing comparable   error
@@ -9,29 +9,78 @@ all others, baselines too         passed
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
-from kit.compare.fail_if_slower import limited_rows
-from kit.compare.rows import Comparison, GroupRows, Numbers, Row
+from kit.compare.conclusions import limited_rows
+from kit.compare.metrics import METRICS, details, short_name
+from kit.compare.rows import Comparison, GroupRows, Row
 from kit.profile.cell import AXES
 from kit.report.answer import answer
 from kit.report.quantity import duration
 from kit.report.sentences import sentence
 from kit.report.table import Case
-from kit.stats.runs import SlowerBy
-from kit.stats.verdict import Versus
+from kit.stats.estimate import Estimate, SlowerBy
 
-# These are more than a number: they have columns of their own, or none.
-STRUCTURES = ("phases_ns", "counters", "sensors", "modes", "fit", "reach", "step_interval_ns", "energy")
-NUMBERS = [name for name in Numbers.__struct_fields__ if name not in STRUCTURES]
-VERSUS = [name for name in Versus.__struct_fields__ if name not in STRUCTURES]
+VERSUS = [name for name in Estimate.__struct_fields__ if name not in ("modes", "difference")]
+SCORE = ("verdict", "difference", "low", "high", "level", "p_adjusted", "comparisons", "count")
+
+
+def document(comparison: Comparison) -> dict[str, object]:
+    """Return the comparison for JSON: groups with their rows, whose numbers have the names of CSV's columns."""
+    groups = []
+    for group in comparison.groups:
+        rows = [
+            {
+                "name": row.name,
+                "member": row.member,
+                "side": row.side,
+                "cell": row.cell,
+                "profiles": row.profiles,
+                "numbers": numbers(row),
+                "is_baseline": row.is_baseline,
+                "versus": row.versus,
+                "energy_versus": row.energy_versus,
+                "score_difference": row.score_difference,
+                "scaling": row.scaling,
+                "break_even": row.break_even,
+                "blocked": row.blocked,
+                "marks": row.marks,
+                "failure": row.failure,
+            }
+            for row in group.rows
+        ]
+        listed = {"key": group.key, "title": group.title, "baseline": group.baseline, "rows": rows}
+        names = ("leaders", "recommendation", "findings", "best", "missing")
+        groups.append(listed | {name: getattr(group, name) for name in names})
+    return {
+        "kind": comparison.kind,
+        "groups": groups,
+        "headlines": comparison.headlines,
+        "mismatches": comparison.mismatches,
+        "notes": comparison.notes,
+        "by": short_name(comparison.by),
+        "rule": comparison.rule,
+    }
+
+
+def numbers(row: Row) -> dict[str, Any]:
+    """Return the metrics of a row; those of a part, as a fit, where it has that part."""
+    known = {name: row.value(name) for name in METRICS}
+    parts = {metric.part for name, metric in METRICS.items() if metric.part and known[name] is not None}
+    kept = {
+        name: of
+        for name, of in known.items()
+        if of is not None or not (part := METRICS[name].part) or (part in parts and part != "rare")
+    }
+    return kept | (details(row.samples[0]) if len(row.samples) == 1 else {})
 
 
 def records(comparison: Comparison) -> list[dict[str, object]]:
-    """Return a record a row. Each phase, counter and sensor has a column."""
+    """Return a record a row."""
     return [
-        _record(group, row) | {"rule": comparison.rule, "by": comparison.by}
+        _record(group, row) | {"rule": comparison.rule, "by": short_name(comparison.by)}
         for group in comparison.groups
         for row in group.rows
     ]
@@ -45,39 +94,33 @@ def cases(comparison: Comparison, allowed_pct: float | None) -> list[Case]:
 
 
 def _record(group: GroupRows, row: Row) -> dict[str, object]:
-    numbers, versus = row.numbers, row.versus
     record: dict[str, object] = {"group": group.key, "name": row.name, "member": row.member, "side": row.side}
     record["profiles"] = " ".join(row.profiles)
     record |= {axis: row.cell.value(axis) for axis in [*row.cell.parameters, *AXES]}
-    record |= {name: getattr(numbers, name) for name in NUMBERS}
-    record["step_low_ns"], record["step_high_ns"] = numbers.step_interval_ns or (None, None)
+    known = numbers(row)
+    record |= {name: of for name, of in known.items() if name in METRICS and not METRICS[name].part}
     record |= {"baseline": group.baseline, "is_baseline": row.is_baseline}
-    record |= {name: getattr(versus, name, None) for name in VERSUS}
+    record |= {name: getattr(row.versus, name, None) for name in VERSUS}
     record |= {f"energy_{name}": getattr(row.energy_versus, name, None) for name in VERSUS}
-    if numbers.energy is not None:
-        record |= {f"energy_{name}": value for name, value in msgspec.structs.asdict(numbers.energy).items()}
-        record["energy_sensors"] = " ".join(numbers.energy.sensors)
-    record["two_modes"] = _joined(f"{ratio:.6g}" for ratio in (versus and versus.modes) or ())
+    record |= {name: of for name, of in known.items() if name in METRICS and METRICS[name].part == "energy"}
+    record["two_modes"] = _joined(f"{ratio:.6g}" for ratio in (row.versus and row.versus.modes) or ())
     record["not_compared"] = _joined(mismatch.kind for mismatch in row.blocked)
     record["marks"] = _joined(mark.code for mark in row.marks)
     record["failure"] = None if row.failure is None else sentence(row.failure)
+    record |= {
+        name: of for name, of in known.items() if name in METRICS and METRICS[name].part in ("fit", "reach", "rare")
+    }
+    if row.score_difference is not None:
+        record |= {f"score_difference_{name}": getattr(row.score_difference, name) for name in SCORE}
     parts = {
-        "fit": numbers.fit,
-        "reach": numbers.reach,
-        "score_difference": row.score_difference,
         "break_even": row.break_even,
-        "cost": row.cost,
         "efficiency": row.scaling and row.scaling.efficiency,
         "all_reduce": row.scaling and row.scaling.all_reduce,
     }
     for prefix, part in parts.items():
         if part is not None:
-            record |= {f"{prefix}_{name}": value for name, value in msgspec.structs.asdict(part).items()}
-    record |= {f"phase {name}_ns": value for name, value in numbers.phases_ns.items()}
-    record |= {f"{name} per step": value for name, value in numbers.counters.items()}
-    for name, sensor in numbers.sensors.items():
-        record |= {f"{name} mean {sensor.unit}": sensor.mean, f"{name} max {sensor.unit}": sensor.max}
-    return record
+            record |= {f"{prefix}_{name}": of for name, of in msgspec.structs.asdict(part).items()}
+    return record | {name: of for name, of in known.items() if name not in METRICS}
 
 
 def _joined(words: Iterable[str]) -> str:
@@ -86,13 +129,15 @@ def _joined(words: Iterable[str]) -> str:
 
 def _case(comparison: Comparison, group: GroupRows, row: Row, limited: SlowerBy | None) -> Case:
     """Return the case of a row; `limited`: its verdict against the limit, if there is a limit."""
-    by_latency = comparison.by == "latency" and row.cell.task != "fit"
-    time_ns = row.numbers.latency_ns if by_latency else row.numbers.step_ns
+    name = "step_ns" if row.cell.task == "fit" else comparison.by
+    metric, known = METRICS[name], row.value(name)
     case, words = Case(f"{row.name} {row.cell.key}", " · ".join(group.title)), answer(row)
-    if time_ns is not None:
-        output = f"{duration(time_ns, 4)} {'latency' if by_latency else 'a step'}"
-        case = case._replace(time_s=time_ns / 1e9, output=output if row.is_baseline else f"{output}, {words}")
-    if row.numbers.step_ns is None:
+    if known is not None:
+        output = f"{known:.4g} {metric.title}" if not metric.is_time else duration(known, 4)
+        output += {"step_ns": " a step", "latency_ns": " latency"}.get(name, "")
+        case = case._replace(output=output if row.is_baseline else f"{output}, {words}")
+        case = case._replace(time_s=known / 1e9 if name.endswith("_ns") else None)
+    if not row.has_number:
         return case._replace(outcome="error", words=words, kind="failed")
     if row.is_baseline:
         is_alone = comparison.kind != "cells" and all(
@@ -101,9 +146,9 @@ def _case(comparison: Comparison, group: GroupRows, row: Row, limited: SlowerBy 
         return case._replace(outcome="skipped", words="nothing is compared with it") if is_alone else case
     if row.versus is None:
         return case._replace(outcome="skipped", words=words)
-    shown = limited or row.versus.verdict
+    shown = limited or ("slower" if row.versus.verdict == metric.words[1] else row.versus.verdict)
     if shown == "slower":
-        return case._replace(outcome="failed", words=words, kind="slower")
+        return case._replace(outcome="failed", words=words, kind=metric.words[1])
     if shown == "unresolved":
         return case._replace(outcome="skipped", words=words if words.startswith(shown) else f"{shown}: {words}")
     return case

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import takewhile
 
+from kit.compare.metrics import score_margin
 from kit.compare.rows import GroupRows
 from kit.report.answer import PERCENT_BELOW, times
-from kit.report.columns import SHARED
+from kit.report.columns import LETTERS
 from kit.report.plain import one_line
 from kit.report.quantity import counted, number, several
 
@@ -55,7 +56,7 @@ def _broken_even(group: GroupRows, wide: bool) -> list[str]:
         else:
             point = "" if even.steps is None else f" (if so, after about {even.steps:,.0f} steps)"
             line = f"It is unresolved whether {name} pays for its compilation, compared with {other}{point}"
-        lines.append(f"{line}{SHARED[1] if wide and row.numbers.process_shared else ''}.")
+        lines.append(f"{line}{LETTERS['process_shared'] if wide and row.value('process_shared') else ''}.")
     return lines
 
 
@@ -64,22 +65,23 @@ def _scores(group: GroupRows) -> list[str]:
     base = one_line(group.baseline or "")
     lines = []
     for row in group.rows:
-        difference, fit = row.score_difference, row.numbers.fit
-        if difference is None or fit is None:
+        known = row.score_difference
+        if known is None or known.low is None or known.high is None or not isinstance(known.difference, float):
             continue
-        name, ends = one_line(row.name), (difference.difference, difference.low, difference.high)
-        if fit.metric == "accuracy":
-            margin = f"{100 * difference.margin:g} point"
-            mean, low, high = (f"{100 * value:+.2f}" for value in ends)
+        name, ends = one_line(row.name), (known.difference, known.low, known.high)
+        of_base = next(of for of in group.rows if of.is_baseline)
+        margin = score_margin(of_base.samples, [of_base.value("fit_score")])
+        if row.value("fit_metric") == "accuracy":
+            within = f"{100 * margin:g} point"
+            mean, low, high = (f"{100 * end:+.2f}" for end in ends)
         else:
-            margin = number(difference.margin)
-            mean, low, high = (f"{value:+.2g}" for value in ends)
+            within = number(margin)
+            mean, low, high = (f"{end:+.2g}" for end in ends)
         sentence = {
-            "agrees": f"{name} agrees with {base} within {margin}",
-            "differs": f"{name} differs from {base}",
+            "same": f"{name} agrees with {base} within {within}",
             "unresolved": f"whether {name} agrees with {base} is unresolved",
-        }[difference.verdict]
-        lines.append(f"Score: {sentence}: {mean} [{low}, {high}], {counted(difference.repeats, 'repeat')}.")
+        }.get(known.verdict, f"{name} differs from {base}")
+        lines.append(f"Score: {sentence}: {mean} [{low}, {high}], {counted(known.count, 'repeat')}.")
     return lines
 
 
@@ -87,13 +89,13 @@ def _injected(group: GroupRows) -> list[str]:
     """Return how many intervals contain the injected delay, and the smallest delay that was found."""
     base = next((row for row in group.rows if row.is_baseline), None)
     delays = [
-        (row.numbers.injected_ratio, row.versus)
+        (row.value("injected_ratio"), row.versus)
         for row in group.rows
-        if row.numbers.injected_ratio and row.versus is not None and row.versus.low is not None
+        if row.value("injected_ratio") and row.versus is not None and row.versus.low is not None
     ]
-    if base is None or base.numbers.injected_ratio or not delays or delays[0][1].unit != "round":
+    if base is None or base.value("injected_ratio") or not delays or delays[0][1].unit != "round":
         return []
-    inside = sum((versus.low or 0) <= ratio <= (versus.high or 0) for ratio, versus in delays)
+    inside = sum((known.low or 0) <= ratio <= (known.high or 0) for ratio, known in delays)
     lines = [f"{inside} of {len(delays)} intervals hold what was injected; at least 19 in 20 are expected."]
     # A small delay found by luck, with a larger one missed, does not count.
     by_size = sorted(delays, key=lambda item: -item[0])

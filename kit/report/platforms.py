@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from kit.compare.rows import Comparison, GroupRows, Headline, Row
 from kit.report.answer import answer, times
-from kit.report.columns import NAME_MAX, OBSERVED, STEP, VERDICT_STYLES, Shown, columns_of
+from kit.report.columns import NAME_MAX, OBSERVED, STEP, STYLES, Shown, columns_of
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import counted, moment, several
 from kit.report.sentences import sentence
@@ -83,7 +83,7 @@ def platform_tables(
         Table(
             title=" · ".join(map(one_line, group.title)),
             columns=columns,
-            rows=_rows(group, sides, shown),
+            rows=_rows(group, sides, shown, wide),
             sentences=_sentences(group, short, titles),
         )
         for group in groups
@@ -100,7 +100,7 @@ def _columns(groups: Sequence[GroupRows], side: str, comparison: Comparison, wid
     return [column for column in known if wide or column.title in ANSWERING] or [STEP[0]]
 
 
-def _rows(group: GroupRows, sides: Sequence[str], shown: Mapping[str, Sequence[Shown]]) -> list[list[Cell]]:
+def _rows(group: GroupRows, sides: Sequence[str], shown: Mapping[str, Sequence[Shown]], wide: bool) -> list[list[Cell]]:
     by_place = {(row.member, row.side): row for row in group.rows}
     why = {(missing.member, missing.side): sentence(missing.reason) for missing in group.missing}
     here = {row.side for row in group.rows}
@@ -109,22 +109,22 @@ def _rows(group: GroupRows, sides: Sequence[str], shown: Mapping[str, Sequence[S
         cells = [Cell(one_line(member))]
         for side in sides:
             because = why.get((member, side), "") if side in here else ""
-            cells += _cells(by_place.get((member, side)), shown[side], because, is_base=side == sides[0])
+            cells += _cells(by_place.get((member, side)), shown[side], because, is_base=side == sides[0], wide=wide)
         rows.append(cells)
     return rows
 
 
-def _cells(row: Row | None, columns: Sequence[Shown], why: str, *, is_base: bool) -> list[Cell]:
+def _cells(row: Row | None, columns: Sequence[Shown], why: str, *, is_base: bool, wide: bool) -> list[Cell]:
     """Return the cells below a platform; a letter where there is no number, whose reason stands below all tables."""
     answered = [] if is_base else [Cell("", is_empty=True)]
     if row is None and not why:  # nothing of the group is on this platform
         return [*(Cell("", is_empty=True) for _ in columns), *answered]
-    if row is None or row.numbers.step_ns is None:
+    if row is None or not row.has_number:
         because = why or (f"failed: {sentence(row.failure)}" if row and row.failure else "no rounds")
         return [Cell(NONE, because=because), *(Cell(NONE) for _ in columns[1:]), *answered]
     if not is_base:
-        answered = [Cell(answer(row), "" if row.versus is None else VERDICT_STYLES[row.versus.verdict])]
-    return [*(Cell(column.show(row)) for column in columns), *answered]
+        answered = [Cell(answer(row), "" if row.versus is None else STYLES.get(row.versus.verdict, ""))]
+    return [*(Cell(column.show(row, wide=wide)) for column in columns), *answered]
 
 
 def _short(sides: Sequence[str]) -> dict[str, str]:

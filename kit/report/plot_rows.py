@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
-from kit.compare.across import compare_runs
 from kit.compare.ceilings import beside, best_product, ceilings_of, named, without_operations
+from kit.compare.compare import compare_runs, compare_within
 from kit.compare.naming import axes_of
-from kit.compare.platforms import are_platforms
+from kit.compare.round_ratios import round_ratios
 from kit.compare.rows import Comparison
-from kit.compare.runs import reduce_run
-from kit.compare.within import compare_within, round_ratios
+from kit.compare.sample import read_run
+from kit.compare.sides import are_platforms
 from kit.errors import KitError
 from kit.profile.cell import DEFAULT_VARIANT, Cell
 from kit.profile.schema import Profile
@@ -26,7 +26,7 @@ from kit.report.answer import answer
 from kit.report.comparison_records import records
 from kit.report.plain import one_line
 from kit.report.quantity import rate
-from kit.stats.verdict import OTHERS_MOST
+from kit.stats.rounds import OTHERS_MOST
 from kit.workloads.operations import is_operation
 
 Row = dict[str, Any]
@@ -148,7 +148,7 @@ def _rows(comparison: Comparison, request: PlotRequest) -> list[Row]:
     for (group, row), record in zip(cells, records(comparison), strict=True):
         label = row.side or (comparison.headlines[0].label if len(request.profiles) > 1 else "")
         name, ratio = row.member or row.name, row.versus and row.versus.ratio
-        reach = row.numbers.reach
+        flops, bytes_moved = (row.value(f"reach_{name}") for name in ("flops", "bytes"))
         is_fit, title = row.cell.task == "fit", [request.titles.get(part, part) for part in group.title]
         added = {
             "cell": row.cell,
@@ -162,9 +162,9 @@ def _rows(comparison: Comparison, request: PlotRequest) -> list[Row]:
             "time_ns": record.get("fit_total_ns") if is_fit else record["step_ns"],
             "time_title": "fit" if is_fit else "step",
             "gain_pct": 100 / ratio if ratio else None,
-            "intensity": reach.flops / reach.bytes if reach and reach.flops and reach.bytes else None,
-            "disturbed": row.numbers.contention_pct is not None,
-            "taken_pct": row.numbers.contention_pct,
+            "intensity": flops / bytes_moved if flops and bytes_moved else None,
+            "disturbed": row.value("contention_pct") is not None,
+            "taken_pct": row.value("contention_pct"),
             "why": answer(row) if row.blocked else None,
         }
         rows.append(record | added)
@@ -254,7 +254,7 @@ def _scaling(request: PlotRequest) -> list[Row]:
 
 
 def _runs(request: PlotRequest) -> list[Row]:
-    runs = [reduce_run(label, without_operations(profile)) for label, profile in request.profiles]
+    runs = [read_run(label, without_operations(profile)) for label, profile in request.profiles]
     if request.kind == "platforms" and not are_platforms(runs):
         raise KitError("nothing to draw: all ran on one machine and device; give another profile, or --kind times")
     return _rows(compare_runs(runs, baseline=request.baseline, explain=True), request)
@@ -316,7 +316,7 @@ def _rounds(request: PlotRequest) -> list[Row]:
         order = {key: index for index, key in enumerate(cells)}
         rows += [row | {"ratio": None, "order": (0, 0)} for row in cells.values() if row["step_ns"] is None]
         for group in comparison.groups:
-            for name, versus, by_round, by_cycle, counting in round_ratios(networks, group):
+            for name, versus, by_round, by_cycle, counting in round_ratios(label, networks, group):
                 index = order[group.key, name]
                 cell = cells[group.key, name] | {"low": None, "high": None, "taken_pct": None}
                 for number, ratio in by_round.items():

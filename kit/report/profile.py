@@ -7,11 +7,10 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, NamedTuple, TypeVar, get_args
 
-from msgspec.structs import replace
-
-from kit.compare.cell_numbers import counters_per_step, launch_marks, numbers_of, phases_ns
 from kit.compare.launch_arrays import block_arrays, pipeline_ratio
+from kit.compare.metrics import counters_per_step, phases_ns, value
 from kit.compare.notes import deduplicated, parity_notes, run_notes
+from kit.compare.sample import launch_marks, launch_sample
 from kit.profile.launch import Fit, Launch, PhaseName, Rank, Threads
 from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy
@@ -22,7 +21,7 @@ from kit.report.plain import NONE, one_line, spreadsheet
 from kit.report.quantity import by_name, duration, energy, hundredths, known, moment, number, percent, size
 from kit.report.sentences import sentence
 from kit.report.table import Report, Table, facts_table, plain_table
-from kit.stats.metrics import metrics
+from kit.stats.scores import scores as scores_of
 
 LAUNCH_TITLES = ("cell", "round", "device", "step", "median", "p95", "p99", "blocks sd", "samples/s", "memory", "notes")
 FIT_TITLES = ("cell", "round", "epochs", "updates", "time", "pipeline", "test pass", "score")
@@ -232,14 +231,14 @@ def _launch(measured: MeasuredLaunch) -> list[str]:
         return [*measured.head, device, *[NONE] * 7, ": ".join([words, *tail.strip().splitlines()[-1:]])]
     if not launch.gave_number:
         return [*measured.head, device, *[NONE] * 7, "no blocks"]
-    numbers = numbers_of(replace(result, p50_ns=None), [launch], {}, details=False)
+    sample = launch_sample(result, launch)
     steps_ns = block_arrays(launch).times_ns("step").tolist()
     values = [
-        duration(numbers.step_ns or 0, 4),
-        *(known(value_ns, duration) for value_ns in (numbers.latency_ns, launch.p95_ns, launch.p99_ns)),
+        duration(value(sample, "step_ns") or 0, 4),
+        *(known(value_ns, duration) for value_ns in (value(sample, "latency_ns"), launch.p95_ns, launch.p99_ns)),
         f"{100 * statistics.stdev(steps_ns) / statistics.mean(steps_ns):.1f} %" if len(steps_ns) > 1 else NONE,
-        known(numbers.samples_per_s, number),
-        known(numbers.peak_memory_b, size),
+        known(value(sample, "samples_per_s"), number),
+        known(value(sample, "peak_memory_b"), size),
     ]
     return [*measured.head, device, *values, ", ".join(sentence(note) for note in launch_marks(result.cell, launch))]
 
@@ -247,14 +246,14 @@ def _launch(measured: MeasuredLaunch) -> list[str]:
 def _record(measured: MeasuredLaunch) -> dict[str, object]:
     """Return the numbers of a launch; rounds are counted from 1."""
     result, launch = measured
-    numbers = numbers_of(replace(result, p50_ns=None), [launch], {})
+    sample = launch_sample(result, launch)
     record: dict[str, object] = {"cell": result.key, "group": launch.group, "round": launch.round + 1}
-    record |= {name: getattr(numbers, name) for name in ("step_ns", "latency_ns", "samples_per_s", "peak_memory_b")}
+    record |= {name: value(sample, name) for name in ("step_ns", "latency_ns", "samples_per_s", "peak_memory_b")}
     record |= {"board": " ".join(launch.device_ids), "p95_ns": launch.p95_ns, "p99_ns": launch.p99_ns}
     record["marks"] = " ".join(note.code for note in launch_marks(result.cell, launch))
     record["failure"] = None if launch.failure is None else sentence(launch.failure.reason)
-    record |= {f"phase {name}_ns": value for name, value in numbers.phases_ns.items()}
-    return record | {f"{name} per step": value for name, value in numbers.counters.items()}
+    record |= {f"phase {name}_ns": median_ns for name, median_ns in phases_ns(sample.good).items()}
+    return record | {f"{name} per step": grown for name, grown in counters_per_step(sample.good).items()}
 
 
 def _joules(reading: Energy) -> list[str]:
@@ -277,7 +276,7 @@ def _joules(reading: Energy) -> list[str]:
 
 def _fit(measured: MeasuredLaunch, fit: Fit) -> list[str]:
     if fit.confusion is not None:
-        score = f"accuracy {hundredths(metrics(fit.confusion).accuracy)} %"
+        score = f"accuracy {hundredths(scores_of(fit.confusion).accuracy)} %"
     elif fit.mean_squared_error is not None:
         score = f"mean squared error {number(fit.mean_squared_error)}"
     else:
@@ -301,7 +300,7 @@ def _classes(profile: Profile) -> list[list[str]]:
         if confusions:
             # Repeats of one size weigh alike: their counts may be added.
             total = [[sum(cells) for cells in zip(*each, strict=True)] for each in zip(*confusions, strict=True)]
-            scores = metrics(total)
+            scores = scores_of(total)
             shares = list(zip(scores.precision, scores.recall, scores.f1, strict=True))
             shares.append((scores.macro_precision, scores.macro_recall, scores.macro_f1))
             names = [*map(str, range(len(shares) - 1)), "macro"]

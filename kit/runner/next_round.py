@@ -13,16 +13,17 @@ from itertools import combinations
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from kit.compare.clean_cycles import CYCLES_LEAST, RoundCycles, count_results
-from kit.compare.pairs import Pairs
+from kit.compare.contrast import log_ratios, series
+from kit.compare.metrics import METRICS
+from kit.compare.sample import group_samples
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.schema import CellResult, Group
 from kit.profile.unfinished import RunPlan
 from kit.runner.member import SHARED_PROCESS_ENDED
-from kit.stats.verdict import precise_enough
+from kit.stats.estimate import precise_enough
 from kit.suites.plan import SharedGroups, plan_shared_groups
 from kit.worker.rank_process import PROCESS_ENDED
 from kit.workloads.operations import is_operation
@@ -167,10 +168,11 @@ def is_precise(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> bool:
     valid = [launch for launch in launches if launch.group == group.key]
     cells_of_group = [cell for cell in plan.cells if cell.key in group.cells]
     results, _ = count_results(_results(cells_of_group, valid), plan.suite.plan.cycles)
-    cells = {result.key: result.cell for result in results}
-    pairs = Pairs([group], cells, {result.key: result.launches for result in results})
+    samples, step = group_samples(group, results), METRICS["step_ns"]
     if len(group.cells) == 1:
-        return precise_enough(np.log(list(pairs.times_ns(group.cells[0]))).tolist(), precision_pct)
+        known = [seen.value for sample in samples.values() for seen in series(step, sample).values()]
+        return precise_enough([math.log(step_ns) for step_ns in known if step_ns > 0], precision_pct)
     return all(
-        precise_enough(list(pairs.log_ratios(*pair).values()), precision_pct) for pair in combinations(group.cells, 2)
+        precise_enough(list(log_ratios(step, samples[key], samples[other]).values()), precision_pct)
+        for key, other in combinations(group.cells, 2)
     )

@@ -30,7 +30,7 @@ from kit.runner.cpus import usable_cpus
 from kit.runner.energy import planned_s
 from kit.runner.interpreters import find_backend, interpreter_for
 from kit.sensors.catalog import probe_all
-from kit.stats.verdict import ROUNDS_PRELIMINARY
+from kit.stats.estimate import ROUNDS_PRELIMINARY
 from kit.suites.plan import plan_groups
 from kit.suites.program import sources_of
 from kit.suites.suite import Suite

@@ -18,8 +18,8 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from kit.stats.estimate import ALPHA, ROUNDS_FOR_VERDICT
 from kit.stats.student import t_quantile
-from kit.stats.verdict import ALPHA, ROUNDS_FOR_VERDICT
 
 # "pays": after a number of steps that the interval bounds. "at_once": it is no dearer at the start and no slower.
 # "never": its steps are not shorter. "unresolved": the rounds do not say whether they are.
@@ -36,30 +36,30 @@ class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None = None  # upper end; null where the rounds set none
 
 
-def break_even(extra_ns: Sequence[float], saving_ns: Sequence[float]) -> BreakEven | None:
+def break_even(extra_ns: Sequence[float], saving_ns: Sequence[float], verdict: str) -> BreakEven | None:
     """Return when the program that compiles for longer has overtaken the other, or None without a common round.
 
     Args:
         extra_ns: in each round, by how much longer the first took to trace, compile and make the first step.
         saving_ns: in the same round, by how much shorter each of its steps is.
+        verdict: "faster", "slower", "same" or "unresolved", on the first one's steps. One whose steps are slower never
+            pays, and only one that is shown to be faster does.
     """
     of_baseline = sum(extra_ns) < 0
     sign = -1 if of_baseline else 1
     x, y = sign * np.asarray(extra_ns, np.float64), sign * np.asarray(saving_ns, np.float64)
-    rounds = x.size
-    if not rounds:
+    if not x.size:
         return None
+    if verdict == ("faster" if of_baseline else "slower"):
+        return BreakEven(outcome="never", of_baseline=of_baseline)
     extra, saving = float(x.mean()), float(y.mean())
     steps = 1 + extra / saving if saving > 0 and extra > 0 else None
     unresolved = BreakEven(outcome="unresolved", of_baseline=of_baseline, steps=steps)
-    if rounds < ROUNDS_FOR_VERDICT:
+    if x.size < ROUNDS_FOR_VERDICT or verdict != ("slower" if of_baseline else "faster"):
         return unresolved
-    t = t_quantile(rounds - 1, 1 - ALPHA / 2)
-    (v_x, cov), (_, v_y) = (np.cov(x, y) / rounds).tolist()
-    reach = t * math.sqrt(v_y)
-    if saving + reach <= 0:
-        return BreakEven(outcome="never", of_baseline=of_baseline)
-    if saving - reach <= 0:
+    t = t_quantile(x.size - 1, 1 - ALPHA / 2)
+    (v_x, cov), (_, v_y) = (np.cov(x, y) / x.size).tolist()
+    if saving - t * math.sqrt(v_y) <= 0:
         return unresolved
     # Both ends r of extra / saving with (extra - r saving)^2 = t^2 (v_x - 2 r cov + r^2 v_y).
     a = saving**2 - t**2 * v_y

@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from scipy.special import chdtri, stdtr
 
-from kit.stats.difference import Difference
+from kit.stats.estimate import ALPHA, SMALLEST_DIFFERENCE, TIME_WORDS, Estimate, estimate, p_equivalent
 from kit.stats.runs import RunLevel, over_runs
-from kit.stats.verdict import ALPHA, SMALLEST_DIFFERENCE, Versus, verdict_of, versus_of
 
 # Fewer do not show how much nodes differ: that is assumed then, as of two runs.
 NODES_FOR_SPREAD = 4
@@ -57,6 +56,10 @@ class _Rest:
     df: Floats
     p: Floats  # two-sided, of each alone
 
+    def estimate(self, at: int, runs: int) -> Estimate:
+        """Return that of one node, which has so many runs."""
+        return estimate(float(self.difference[at]), float(self.se[at]), float(self.df[at]), runs, "run")
+
 
 def cell_weights(logs: Floats) -> Floats:
     """Return what each cell counts: the inverse of its variance over the fleet, where enough runs show that.
@@ -71,7 +74,7 @@ def cell_weights(logs: Floats) -> Floats:
     return weights
 
 
-def judge_fleet(nodes: Sequence[Sequence[RunLevel]], comparisons: int | None = None) -> list[Versus]:
+def judge_fleet(nodes: Sequence[Sequence[RunLevel]], comparisons: int | None = None) -> list[Estimate]:
     """Return what the runs say of each node against the others; in one fleet of twenty alike a node is named by chance.
 
     Args:
@@ -85,30 +88,19 @@ def judge_fleet(nodes: Sequence[Sequence[RunLevel]], comparisons: int | None = N
     named = _standing_out(levels, count)
     core = np.setdiff1d(np.arange(len(nodes)), list(named))
     rest, level = _against_rest(levels.at(core)), 1 - ALPHA * max(1, len(named)) / count
-    judged: list[Versus] = []
-    places = {place: at for at, place in enumerate(core.tolist())}
-    for place in range(len(nodes)):
-        if place in places:
-            at, p = places[place], min(1.0, float(rest.p[places[place]]) * count * _step_factor(len(named) + 1))
+    judged: list[Estimate] = []
+    for index, runs in enumerate(nodes):
+        if index in named:
+            table, at, p = _against_rest(levels.at(np.append(core, index))), -1, named[index]
         else:
-            beside = np.append(core, place)
-            rest_of, at, p = _against_rest(levels.at(beside)), -1, named[place]
-        of = rest if place in places else rest_of
-        difference = Difference(float(of.difference[at]), float(of.se[at]), float(of.df[at]), len(nodes[place]))
-        judged.append(
-            versus_of(
-                difference,
-                verdict_of(difference, place in named and _matters(difference), SMALLEST_DIFFERENCE),
-                p,
-                comparisons=count,
-                level=level if place in named else 1 - ALPHA,
-                unit="run",
-            )
-        )
+            table, at = rest, int(np.searchsorted(core, index))
+            p = min(1.0, float(rest.p[at]) * count * _step_factor(len(named) + 1))
+        known = table.estimate(at, len(runs)).at_level(level if index in named else 1 - ALPHA)
+        judged.append(_judged(known, p, count, is_shown=index in named))
     return judged
 
 
-def said_again(nodes: Sequence[Sequence[RunLevel]], judged: Sequence[Versus]) -> list[bool | None]:
+def said_again(nodes: Sequence[Sequence[RunLevel]], judged: Sequence[Estimate]) -> list[bool | None]:
     """Return of each node whether it stands out without that run, too, by which it stands out most.
 
     A single measurement may be far off, and among many nodes one nearly always is where measurements have tails
@@ -121,45 +113,44 @@ def said_again(nodes: Sequence[Sequence[RunLevel]], judged: Sequence[Versus]) ->
     Returns:
         None where a node does not stand out or has one run.
     """
-    named = {place for place, versus in enumerate(judged) if versus.verdict in ("slower", "faster")}
-    tested = [place for place in named if len(nodes[place]) > 1]
+    named = {index for index, known in enumerate(judged) if known.verdict in TIME_WORDS}
+    tested = [index for index in named if len(nodes[index]) > 1]
     again: list[bool | None] = [None] * len(nodes)
-    for place in tested:
-        verdict = judged[place].verdict
-        runs = sorted(nodes[place], key=lambda run: run.log, reverse=verdict == "faster")[:-1]
+    for index in tested:
+        verdict = judged[index].verdict
+        runs = sorted(nodes[index], key=lambda run: run.log, reverse=verdict == "faster")[:-1]
         if len(nodes) < NODES_FOR_SPREAD:
-            others = [run for other, of_other in enumerate(nodes) if other != place for run in of_other]
-            versus = over_runs(runs, others, same_hardware=True, same_host=False)
-            difference, p = versus.difference, versus.p_adjusted or 0.0
-            assert difference is not None
+            others = [run for other, of_other in enumerate(nodes) if other != index for run in of_other]
+            known = over_runs(runs, others, same_hardware=True, same_host=False)
         else:
             core = [of_other for other, of_other in enumerate(nodes) if other not in named]
-            rest = _against_rest(_node_levels([*core, runs]))
-            difference = Difference(float(rest.difference[-1]), float(rest.se[-1]), float(rest.df[-1]), len(runs))
-            p = float(rest.p[-1])
-        is_shown = p * len(tested) <= ALPHA and _matters(difference)
-        again[place] = verdict_of(difference, is_shown, SMALLEST_DIFFERENCE) == verdict
+            known = _against_rest(_node_levels([*core, runs])).estimate(-1, len(runs))
+        p = known.p() * len(tested)
+        again[index] = _judged(known, p, len(tested), is_shown=p <= ALPHA).verdict == verdict
     return again
 
 
-def _of_few(nodes: Sequence[Sequence[RunLevel]], place: int, count: int) -> Versus:
+def _of_few(nodes: Sequence[Sequence[RunLevel]], index: int, count: int) -> Estimate:
     """Return a node of two or three against the others, by spreads that are assumed unless runs show them."""
-    others = [run for other, runs in enumerate(nodes) if other != place for run in runs]
+    others = [run for other, runs in enumerate(nodes) if other != index for run in runs]
     if not others:
-        return Versus(verdict="unresolved", count=len(nodes[place]))
-    versus = over_runs(nodes[place], others, same_hardware=True, same_host=False)
+        return Estimate(count=len(nodes[index]))
+    known = over_runs(nodes[index], others, same_hardware=True, same_host=False)
     # Of two nodes the one is as much slower as the other is faster: one comparison.
     comparisons = count - 1 if len(nodes) == count == 2 else count  # noqa: PLR2004
-    p = min(1.0, (versus.p_adjusted or 0.0) * comparisons)
-    difference = versus.difference
-    assert difference is not None
-    verdict = verdict_of(difference, p <= ALPHA and _matters(difference), SMALLEST_DIFFERENCE)
-    return msgspec.structs.replace(versus, verdict=verdict, p_adjusted=p, comparisons=comparisons)
+    p = min(1.0, known.p() * comparisons)
+    return _judged(known, p, comparisons, is_shown=p <= ALPHA)
 
 
-def _matters(difference: Difference) -> bool:
-    """Return whether a node is so far off that anybody would repair it."""
-    return abs(difference.mean_log) > math.log1p(SMALLEST_DIFFERENCE)
+def _judged(known: Estimate, p: float, comparisons: int, *, is_shown: bool) -> Estimate:
+    """Return a node's estimate with its verdict; it stands out if it is so far off that anybody would repair it."""
+    matters = math.log1p(SMALLEST_DIFFERENCE)
+    verdict = "unresolved"
+    if p_equivalent(known, matters) <= ALPHA:
+        verdict = "same"
+    elif is_shown and abs(known.mean_log) > matters:
+        verdict = TIME_WORDS[known.mean_log > 0]
+    return replace(known, verdict=verdict, p_adjusted=p, comparisons=comparisons)
 
 
 def _node_levels(nodes: Sequence[Sequence[RunLevel]]) -> _Levels:

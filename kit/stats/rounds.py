@@ -18,8 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-# What members are compared by.
+# What blocks are timed by: whole time over steps, or the median of steps that were waited for one by one.
 By = Literal["step", "latency"]
+# Others may take this fraction of the usable CPUs' time in a clean block. On quiet machines blocks show up to 6 % (99
+# of 100), which is the resolution of the kernel's ticks and the system's own work. With 5 % one quiet cycle in twenty
+# would be measured again; with 20 % intervals beside neighbors were no narrower, and less often right
+# (docs/explanation/method.md).
+OTHERS_MOST = 0.10
+# The mean over the clean cycles of a round, in which stray ticks cancel: quiet rounds had up to 4 %. A neighbor that
+# always takes 9 % was seen in no block, and would make a ratio of unlike cells wrong by 15 % (bench_clean_bias.py).
+OTHERS_MEAN_MOST = 0.05
 
 
 class BlockArrays(NamedTuple):
@@ -46,31 +54,3 @@ def mean_step_ns(blocks: BlockArrays) -> float:
     """Return the whole time of all blocks over their steps: of a fit, and what rare stalls add to; nan without any."""
     steps = float(np.sum(blocks.steps))
     return float(np.sum(blocks.duration_ns, dtype=np.float64)) / steps if steps else math.nan
-
-
-def round_log_ratio(a: BlockArrays, b: BlockArrays, *, paired: bool, by: By = "step") -> float | None:
-    """Return the natural logarithm of the time of `a` over that of `b` in one round; None without a common cycle.
-
-    Args:
-        a: the numerator: a positive logarithm says that it is slower.
-        b: the denominator.
-        paired: they took turns in blocks. Otherwise each ran alone, equal cycles are no neighbours in time, and the
-            ratio is that of the launches.
-        by: step time or latency.
-    """
-    if paired:
-        log_ratios = cycle_log_ratios(a, b, by)
-        return statistics.median(log_ratios.tolist()) if log_ratios.size else None
-    log_ratio = float(np.log(launch_time_ns(a, by) / launch_time_ns(b, by)))
-    return log_ratio if np.isfinite(log_ratio) else None
-
-
-def cycle_log_ratios(a: BlockArrays, b: BlockArrays, by: By = "step") -> NDArray[np.float64]:
-    """Return the log-ratio within each common cycle, in order of cycle; shape (cycles,)."""
-    a_ns, b_ns = a.times_ns(by), b.times_ns(by)
-    if not np.array_equal(a.cycle, b.cycle):
-        _, in_a, in_b = np.intersect1d(a.cycle, b.cycle, return_indices=True)
-        a_ns, b_ns = a_ns[in_a], b_ns[in_b]
-    timed = (a_ns > 0) & (b_ns > 0)
-    log_ratios: NDArray[np.float64] = np.log(a_ns[timed] / b_ns[timed])
-    return log_ratios

@@ -11,18 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from kit.stats.difference import Difference, over_rounds
-from kit.stats.verdict import ALPHA, SAME_LEVEL, SMALLEST_DIFFERENCE, Versus, adjusted_p, verdict_of, versus_of
+from kit.stats.estimate import Estimate, estimate, over
 
 # Sessions of one side, or pairs. Two have one degree of freedom: see ROUNDS_FOR_VERDICT.
 SESSIONS_FOR_SPREAD = 3
-DF_LEAST = SESSIONS_FOR_SPREAD - 1.0
 # Runs of a side that follow each other within an hour are one session: a machine's neighbours, heat and clocks last.
 SESSION_GAP_S = 3600.0
 # Standard deviation that is assumed of the logarithm of one machine's sessions. Frameworks measured one after the other
@@ -40,8 +37,6 @@ UNLIKE_HARDWARE = 1.5
 CONTENTION_MAX = 0.95
 # Of A B alone nothing says whether the machine changed.
 PAIRS_IN_TURN = 2
-
-SlowerBy = Literal["slower", "not_slower", "unresolved"]
 
 
 class RunLevel(NamedTuple):
@@ -64,9 +59,10 @@ def over_runs(
     *,
     same_hardware: bool,
     same_host: bool = True,
-    smallest: float = SMALLEST_DIFFERENCE,
-) -> Versus:
-    """Return what two sides of runs say of the first side; p is not yet adjusted.
+    has_known_spread: bool = True,
+    is_log: bool = True,
+) -> Estimate:
+    """Return how far two sides of runs are apart; it is not yet judged.
 
     Args:
         a: the runs of the first side; at least one.
@@ -75,26 +71,25 @@ def over_runs(
             pooled over sides of two and more. Other hardware may spread otherwise: each side needs its own three
             (Welch).
         same_host: then runs that alternate in time are paired. What one machine does is not in another's runs.
-        smallest: relative difference that matters.
+        has_known_spread: SESSIONS_SD holds of what is compared, as of times; else too few runs give no interval.
+        is_log: levels are logarithms.
     """
     pairs = pairs_in_turn(a, b) if same_hardware and same_host else []
-    is_assumed = False
     if len(pairs) >= SESSIONS_FOR_SPREAD:
-        difference = over_rounds([run_a.log - run_b.log for run_a, run_b in pairs])
-        assert difference is not None
+        known = replace(over([run_a.log - run_b.log for run_a, run_b in pairs], is_log=is_log), unit="pair")
         # What was left over of the CPUs may differ between the sides in all pairs alike.
-        contended = [_of_contention([pair[side] for pair in pairs]) for side in (0, 1)]
-        if any(parts for parts in contended):
-            parts = [(difference.se**2, difference.df), *contended[0], *contended[1]]
-            variance, df = _combined(parts)
-            difference = replace(difference, se=math.sqrt(variance), df=df)
-    else:
-        sides = [[[pair[side]] for pair in pairs] for side in (0, 1)] if pairs else [sessions_of(a), sessions_of(b)]
-        difference, is_assumed = _over_sessions(sides, same_hardware=same_hardware)
-    p = difference.p()
-    unit: Literal["pair", "session"] = "pair" if pairs else "session"
-    versus = versus_of(difference, verdict_of(difference, p <= ALPHA, smallest), p, unit=unit)
-    return msgspec.structs.replace(versus, is_spread_assumed=is_assumed)
+        contended = [part for side in (0, 1) for part in _of_contention([pair[side] for pair in pairs])]
+        if not contended:
+            return known
+        variance, df = _combined([(known.se_log**2, known.df), *contended])
+        return estimate(known.mean_log, math.sqrt(variance), df, len(pairs), "pair", is_log=is_log)
+    sides = [[[pair[side]] for pair in pairs] for side in (0, 1)] if pairs else [sessions_of(a), sessions_of(b)]
+    mean, se, df, is_assumed = _over_sessions(sides, same_hardware=same_hardware)
+    if is_assumed and not has_known_spread:
+        se = df = math.nan
+    count = min(len(side) for side in sides)
+    known = estimate(mean, se, df, count, "pair" if pairs else "session", is_log=is_log)
+    return replace(known, is_spread_assumed=is_assumed)
 
 
 def pairs_in_turn(a: Sequence[RunLevel], b: Sequence[RunLevel]) -> list[tuple[RunLevel, RunLevel]]:
@@ -136,55 +131,15 @@ def sessions_of(runs: Sequence[RunLevel]) -> list[Session]:
     return list(sessions)
 
 
-def slower_by_more_than(rows: Sequence[Versus | None], pct: float) -> list[SlowerBy]:
-    """Answer --fail-if-slower for each row: shown to be slower by more, shown not to be, or neither.
-
-    Args:
-        rows: None: nothing to judge by. Below two degrees of freedom nothing is shown.
-        pct: slower by that much is allowed.
-
-    Returns:
-        "slower" where the one-sided p against `pct`, adjusted over all rows, is at most ALPHA: of many rows that are
-        all alike, one is called slower in at most one of twenty comparisons. "not_slower" where the one-sided 95 %
-        upper bound is within `pct`: that all rows pass needs no adjustment, as each of them has to.
-    """
-    allowed = math.log1p(pct / 100)
-    differences = [_with_spread(row) for row in rows]
-    known = [difference for difference in differences if difference is not None]
-    p_values = iter(adjusted_p([_p_beyond(difference, allowed) for difference in known]))
-    answers: list[SlowerBy] = []
-    for difference in differences:
-        if difference is None:
-            answers.append("unresolved")
-        elif next(p_values) <= ALPHA:
-            answers.append("slower")
-        else:
-            _, high = difference.log_interval(SAME_LEVEL)
-            answers.append("not_slower" if high <= allowed else "unresolved")
-    return answers
-
-
-def _with_spread(row: Versus | None) -> Difference | None:
-    difference = None if row is None else row.difference
-    return difference if difference is not None and difference.df >= DF_LEAST else None
-
-
-def _p_beyond(difference: Difference, allowed: float) -> float:
-    """Return the one-sided p against a difference of at most `allowed`."""
-    p = difference.p(allowed) / 2
-    return p if difference.mean_log > allowed else 1 - p
-
-
-def _mean(runs: Session) -> float:
-    return float(np.mean([run.log for run in runs]))
-
-
-def _over_sessions(sides: Sequence[Sequence[Session]], *, same_hardware: bool) -> tuple[Difference, bool]:
-    """Return the difference of two sides of sessions, and whether their spread is assumed."""
+def _over_sessions(sides: Sequence[Sequence[Session]], *, same_hardware: bool) -> tuple[float, float, float, bool]:
+    """Return the difference of two sides of sessions, its error and degrees of freedom, and whether that is assumed."""
     means = [np.asarray([_mean(session) for session in side]) for side in sides]
     counts = [len(side) for side in sides]
     if same_hardware and max(counts) >= SESSIONS_FOR_SPREAD:
-        se, df = _pooled(means)
+        # One variance for both sides; a lone session adds nothing to it.
+        df = float(sum(side.size - 1 for side in means))
+        variance = sum(float(np.sum((side - side.mean()) ** 2)) for side in means) / df
+        se = math.sqrt(variance * sum(1 / side.size for side in means))
         few = [side for side in sides if len(side) < SESSIONS_FOR_SPREAD]
         # Rounds, or runs, of a few sessions may spread by more than other sessions do.
         for variance, df_within in map(_within_sessions, few):
@@ -193,19 +148,16 @@ def _over_sessions(sides: Sequence[Sequence[Session]], *, same_hardware: bool) -
         runs = [run for side in few for session in side for run in session]
         is_assumed = any(run.se is None or run.rounds < ROUNDS_TO_SPREAD for run in runs)
     else:
-        variance, df = _combined([_of_mean(side, same_hardware=same_hardware) for side in sides])
+        variance, df = _combined([_variance_of_mean(side, same_hardware=same_hardware) for side in sides])
         se, is_assumed = math.sqrt(variance), min(counts) < SESSIONS_FOR_SPREAD
-    return Difference(float(means[0].mean() - means[1].mean()), se, df, min(counts)), is_assumed
+    return float(means[0].mean() - means[1].mean()), se, df, is_assumed
 
 
-def _pooled(sides: Sequence[np.ndarray]) -> tuple[float, float]:
-    """Return standard error and degrees of freedom with one variance for both sides; a lone one adds nothing to it."""
-    df = float(sum(side.size - 1 for side in sides))
-    variance = sum(float(np.sum((side - side.mean()) ** 2)) for side in sides) / df
-    return math.sqrt(variance * sum(1 / side.size for side in sides)), df
+def _mean(runs: Session) -> float:
+    return float(np.mean([run.log for run in runs]))
 
 
-def _of_mean(side: Sequence[Session], *, same_hardware: bool) -> tuple[float, float]:
+def _variance_of_mean(side: Sequence[Session], *, same_hardware: bool) -> tuple[float, float]:
     """Return the variance of the mean of one side's sessions, and its degrees of freedom (Welch 1947)."""
     logs = [_mean(session) for session in side]
     spread = float(np.var(logs, ddof=1)) if len(logs) > 1 else 0.0

@@ -40,8 +40,7 @@ from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, Launch, Threads
 from kit.runner.next_round import REPEATED_ROUNDS
 from kit.runner.round import REPEATS_MOST
-from kit.stats.rounds import BlockArrays, round_log_ratio
-from kit.stats.verdict import judge_family
+from kit.stats.estimate import judge_family
 
 PLANNED = 12
 CYCLES = REPEATS_MOST * PLANNED
@@ -265,8 +264,8 @@ RULES["time ≤ 1.2 × fastest"] = by_fastest
 def log_ratio(blocks, number, cycles):
     """Return the log-ratio of a round, by these cycles."""
     steps, duration_ns = blocks.steps[:, number, cycles], blocks.duration_ns[:, number, cycles]
-    members = [BlockArrays(cycles, duration_ns[place], steps[place], duration_ns[place]) for place in range(2)]
-    return round_log_ratio(*members, paired=True)
+    mine, yours = duration_ns / steps
+    return float(np.median(np.log(mine / yours))) if mine.size else None
 
 
 def run_logs(blocks, clean, numbers, planned):

@@ -35,14 +35,14 @@ from pathlib import Path
 
 import numpy as np
 from bench_self import share, spread
+from kit.compare.runs import RunFacts, whole_groups
 from measuring import printed
 from neighbours import measure
 
 from kit.compare.clean_cycles import count_cycles
-from kit.compare.runs import RunFacts, whole_groups
 from kit.profile.store import read_profile
+from kit.stats.estimate import RULE, judge_family
 from kit.stats.runs import RunLevel, over_runs
-from kit.stats.verdict import RULE, judge_family
 
 KEPT = Path(__file__).parents[2] / "profiles/evidence/rounds.jsonl"
 FRAMEWORKS = ("torch", "jax", "tensorflow")
@@ -130,9 +130,9 @@ def reduced(name, profile):
                     for key, other in combinations(group.results, 2)
                     if f"{names[key]}/{names[other]}" in LIKE_PAIRS or names[key] == "base"
                 },
-                "injected": {names[key]: run.numbers.injected_ratio for key, run in runs.items()},
+                "injected": {names[key]: run.value("injected_ratio") for key, run in runs.items()},
                 "levels": {
-                    names[key]: [run.numbers.raw_step_ns, run.numbers.level_se, run.numbers.rounds]
+                    names[key]: [run.value("raw_step_ns"), run.value("level_se"), run.value("rounds")]
                     for key, run in runs.items()
                 },
             }

@@ -41,14 +41,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench_self import share, spread
+from kit.compare.runs import whole_groups
 from measuring import Interval, printed
 from neighbours import KINDS, Neighbour, measure, wall_path
 
 from kit.compare.clean_cycles import count_cycles
-from kit.compare.runs import whole_groups
 from kit.profile.store import read_profile
-from kit.stats.difference import over_rounds
-from kit.stats.verdict import OPPOSITE, RULE, RULE_OF_ALL_CYCLES, Versus, judge_family
+from kit.stats.estimate import OPPOSITE, RULE, RULE_OF_ALL_CYCLES, Versus, judge_family, over_rounds
 
 QUIET = "quiet"
 RULES = (RULE, RULE_OF_ALL_CYCLES)

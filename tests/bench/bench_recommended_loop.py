@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from kit.compare.pairs import Pairs
 from measuring import Interval, case_parser, chosen_cells, launches_of, name_of, printed, run_rounds
 
-from kit.compare.pairs import Pairs
 from kit.profile.cell import Variant
 from kit.profile.store import read_profile
 from kit.runner.interpreters import interpreter_for
-from kit.stats.difference import over_rounds
+from kit.stats.estimate import over_rounds
 
 NETWORKS = ["mlp", "cnn", "cnn_small", "rnn", "lstm", "autoencoder", "dblstm", "transformer"]
 LOOPS = {"tensorflow": ["tf.function"], "torch": ["quickstart"], "jax": ["nnx.jit", "functional"]}

@@ -23,16 +23,15 @@ from pathlib import Path
 
 import numpy as np
 import rival_rules
+from kit.compare.pairs import Pairs
 from measuring import Interval, case_parser, chosen_cells, launches_of, name_of, printed, run_rounds
 from msgspec.structs import replace
 from scipy import stats
 
-from kit.compare.pairs import Pairs
 from kit.profile.cell import Variant
 from kit.profile.steps import launch_id, read_steps
 from kit.profile.store import read_profile
-from kit.stats.difference import over_rounds
-from kit.stats.verdict import RULE, judge_family
+from kit.stats.estimate import RULE, judge_family, over_rounds
 
 SCALED = 1.03
 SETS = (3, 4, 5, 8)

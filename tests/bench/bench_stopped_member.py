@@ -28,7 +28,7 @@ from subprocess import Popen
 
 from measuring import Interval, case_parser, chosen_cells, held, name_of, printed, timed
 
-from kit.stats.difference import over_rounds
+from kit.stats.estimate import over_rounds
 
 BLOCK_S = 0.25
 WAYS = ("at once", "sleepers", "members")

@@ -34,14 +34,14 @@ from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
+from kit.compare.runs import whole_groups
 from measuring import Interval, name_of, printed
 from neighbours import TURNS, Children, measure, wall_path
 
 from kit.compare.clean_cycles import count_cycles
-from kit.compare.runs import whole_groups
 from kit.profile.store import read_profile
 from kit.runner.cpus import usable_cpus
-from kit.stats.difference import over_rounds
+from kit.stats.estimate import over_rounds
 
 ALONE, LOOP, TRIAD = "alone", "loop", "triad"
 ARRAY_B = 64 << 20

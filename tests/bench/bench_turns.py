@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 from measuring import Interval, case_parser, chosen_cells, held, name_of, printed, timed
 
-from kit.stats.difference import over_rounds
+from kit.stats.estimate import over_rounds
 from kit.suites.plan import MEMBERS_MAX
 
 BLOCK_S = 0.25

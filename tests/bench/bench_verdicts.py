@@ -25,13 +25,12 @@ from itertools import combinations
 
 import numpy as np
 from bench_self import share
+from kit.compare.pairs import Pairs, family_of
 from measuring import printed
 
-from kit.compare.leaders import leaders_of
-from kit.compare.pairs import Pairs, family_of
-from kit.stats.difference import over_rounds
+from kit.compare.conclusions import leaders_of
+from kit.stats.estimate import judge_family, over_rounds
 from kit.stats.runs import RunLevel, over_runs
-from kit.stats.verdict import judge_family
 
 IN_SESSION_SD = 0.023
 SESSION_SDS = (0.0, 0.026, 0.05, 0.107)

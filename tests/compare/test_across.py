@@ -2,10 +2,10 @@ import msgspec
 import profile_builder as b
 import pytest
 
-from kit.compare.across import compare_runs
 from kit.compare.comparability import NotComparableError
-from kit.compare.fail_if_slower import limit_slow_downs
-from kit.compare.runs import RunTimes, reduce_run
+from kit.compare.compare import compare_runs, reduce_run
+from kit.compare.conclusions import limit_slow_downs
+from kit.compare.sample import RunTimes
 from kit.errors import KitError
 from kit.profile.facts import FACTS, Fact, kind_of
 from kit.profile.launch import Fit
@@ -33,7 +33,7 @@ def alternating(before, after):
     """The same runs at other times: A B A B, ten minutes apart."""
     for side, runs in enumerate((before, after)):
         for number, a_run in enumerate(runs):
-            yield a_run._replace(times=RunTimes(600.0 * (2 * number + side), 600.0 * (2 * number + side) + 300, None))
+            yield b.at_times(a_run, 600.0 * (2 * number + side), 600.0 * (2 * number + side) + 300, None)
 
 
 def compared(runs, against=(), **more):
@@ -197,7 +197,8 @@ def test_runs_of_other_parameters_are_told_which_to_measure():
         for label, units in (("a", 64), ("b", 128))
     )
     with pytest.raises(NotComparableError, match="units 64 in a, 128 in b; measure b with --parameter units=64"):
-        compared([first, other._replace(id="b")])
+        other.id = "b"
+        compared([first, other])
 
 
 @pytest.mark.parametrize("kind", ["warp_core", "warp_core.*"])
@@ -265,7 +266,7 @@ def test_the_order_in_which_runs_were_measured_is_said():
     def code(times, raw_s=(None,) * 4):
         runs = [run(f"r{number}", seed=number) for number in range(4)]
         timed = [
-            a_run._replace(times=RunTimes(begin_s, None if begin_s is None else begin_s + 300, raw))
+            b.at_times(a_run, begin_s, None if begin_s is None else begin_s + 300, raw)
             for a_run, begin_s, raw in zip(runs, times, raw_s, strict=True)
         ]
         comparison = compared(timed[:2], timed[2:])
@@ -295,7 +296,7 @@ def test_two_machines_of_like_hardware_share_no_state():
     for up_days in ((100, 2), (2, 100)):
         (a, c) = (
             [
-                each._replace(times=RunTimes(day * 86_400.0, day * 86_400.0 + 300, (up + day) * 86_400.0))
+                b.at_times(each, day * 86_400.0, day * 86_400.0 + 300, (up + day) * 86_400.0)
                 for day, each in enumerate(runs)
             ]
             for runs, up in zip((here, there), up_days, strict=True)

@@ -12,11 +12,9 @@ from click.testing import CliRunner
 from kit.audit.audit import findings_of
 from kit.audit.subject import MeasuredRun
 from kit.cli.app import app
-from kit.compare.across import compare_runs
 from kit.compare.clean_cycles import DEVICE_OTHERS, count_cycles, disturbed_blocks
-from kit.compare.runs import reduce_run
+from kit.compare.compare import compare_runs, compare_within, reduce_run
 from kit.compare.suite_table import suite_table
-from kit.compare.within import compare_within
 from kit.profile.launch import Fit, Threads
 from kit.profile.reason import reason
 from kit.stats.percentile import percentile_ns
@@ -83,8 +81,8 @@ def test_a_ratio_comes_back_whatever_one_cell_suffers_in_disturbed_cycles(tmp_pa
     for launch in (launch for result in built.cells for launch in result.launches):
         del launch.blocks.counters["machine.busy_ns"]
     row, before = next(row for row in every["groups"][0]["rows"] if row["name"] == "torch"), compared(built)["torch"]
-    assert row["numbers"]["cycles"] == before.numbers.cycles == 8 * 12
-    assert row["numbers"]["step_ns"] == pytest.approx(before.numbers.step_ns)
+    assert row["numbers"]["cycles"] == before.value("cycles") == 8 * 12
+    assert row["numbers"]["step_ns"] == pytest.approx(before.value("step_ns"))
     assert row["versus"]["high"] == pytest.approx(before.versus.high)
 
 
@@ -94,8 +92,8 @@ def test_a_ratio_comes_back_whatever_one_cell_suffers_in_disturbed_cycles(tmp_pa
 def test_a_round_counts_with_three_clean_cycles_or_all(ran, disturbed, counts):
     torch = b.member("torch", 2.0, change=BESIDE(lambda number: range(disturbed) if number == 2 else ()))
     rows = compared(planted(torch, b.member("jax", 3.0), rounds=4, cycles=ran))
-    assert {row.numbers.rounds for row in rows.values()} == {4 if counts else 3}
-    assert rows["jax"].versus.count == rows["jax"].numbers.launches == (4 if counts else 3)
+    assert {row.value("rounds") for row in rows.values()} == {4 if counts else 3}
+    assert rows["jax"].versus.count == rows["jax"].value("launches") == (4 if counts else 3)
 
 
 def always_beside(launch):
@@ -110,16 +108,16 @@ def test_without_a_clean_round_figures_are_of_the_least_disturbed_one_and_marked
     built = planted(*members, rounds=4, compare=("backend", "batch"))
     rows = list(compared(built).values())
     for result, row in zip(built.cells, rows, strict=True):
-        blocks, numbers = result.launches[1].blocks, row.numbers
+        blocks, numbers = result.launches[1].blocks, b.shown(row)
         of_round_ns = float(np.median(np.divide(blocks.duration_ns, blocks.steps)))
         assert numbers.raw_step_ns == pytest.approx(of_round_ns)
         assert (numbers.launches, numbers.contention_pct) == (1, pytest.approx(30, abs=0.1))
     versus, is_like = rows[1].versus, other["backend"] == "torch"
     # A ratio that is told and the steps beside it are the same.
-    steps_ns = [row.numbers.step_ns for row in rows]
+    steps_ns = [row.value("step_ns") for row in rows]
     batches = {"batch": 128} | other
-    told_ns = [rows[0].numbers.raw_step_ns, rows[0].numbers.raw_step_ns * versus.ratio * batches["batch"] / 128]
-    assert steps_ns == pytest.approx(told_ns if is_like else [row.numbers.raw_step_ns for row in rows])
+    told_ns = [rows[0].value("raw_step_ns"), rows[0].value("raw_step_ns") * versus.ratio * batches["batch"] / 128]
+    assert steps_ns == pytest.approx(told_ns if is_like else [row.value("raw_step_ns") for row in rows])
     assert versus.count == 4
     assert (versus.verdict, versus.contention_pct is None) == ("slower" if is_like else "unresolved", is_like)
     shown = kit_compare(tmp_path, built)
@@ -163,9 +161,9 @@ def test_unlike_cells_without_a_clean_round_have_no_verdict(share, verdict):
 def test_the_least_disturbed_round_is_one_that_the_cell_has_and_of_cells_that_did_not_suffer_the_same():
     torch = b.member("torch", change=always_beside, failed_rounds={1: reason("killed", signal=9)})
     rows = compared(planted(torch, b.member("jax", change=b.beside_others(0.2)), b.member("tensorflow"), rounds=4))
-    others_pct = {name: row.numbers.contention_pct for name, row in rows.items()}
+    others_pct = {name: row.value("contention_pct") for name, row in rows.items()}
     assert others_pct == {"torch": pytest.approx(45, abs=0.1), "jax": pytest.approx(20, abs=0.1), "tensorflow": 0.0}
-    assert {row.numbers.launches for row in rows.values()} == {1}
+    assert {row.value("launches") for row in rows.values()} == {1}
 
 
 def test_a_part_of_a_group_without_a_clean_round_leaves_the_other_part_as_it_is():
@@ -174,19 +172,20 @@ def test_a_part_of_a_group_without_a_clean_round_leaves_the_other_part_as_it_is(
     of_part = [replace(member, change=b.beside_others(0.5, slow=9.0)) for member in (base, jax)]
     rows = compared(b.profile(b.group("g#1", base, torch), b.group("g#2", *of_part)))
     for name in ("tensorflow", "torch"):
-        assert rows[name].numbers.step_ns == pytest.approx(quiet[name].numbers.step_ns, rel=0.2)
-        assert rows[name].numbers.contention_pct is None
+        assert rows[name].value("step_ns") == pytest.approx(quiet[name].value("step_ns"), rel=0.2)
+        assert rows[name].value("contention_pct") is None
     assert rows["torch"].versus.verdict == "slower"
-    assert (rows["jax"].versus.verdict, rows["jax"].numbers.rounds) == ("unresolved", 1)
+    assert (rows["jax"].versus.verdict, rows["jax"].value("rounds")) == ("unresolved", 1)
 
 
 def test_a_step_and_a_median_are_the_same_in_every_view():
     jax = b.member("jax", 3.0, change=BESIDE(five_of_twelve, slow=3.0))
     built = planted(b.member("tensorflow", 2.0, noise=0.1), jax, b.member("torch", 4.0, sd=0.1))
-    views = [compared(built, baseline=name, by=by) for name in ("jax", "torch", None) for by in ("step", "latency")]
+    bys = ("step_ns", "latency_ns")
+    views = [compared(built, baseline=name, by=by) for name in ("jax", "torch", None) for by in bys]
     assert [rows["torch"].versus is None for rows in views] == [False, False, True, True, False, False]
     for name in views[0]:
-        assert len({(rows[name].numbers.step_ns, rows[name].numbers.latency_ns) for rows in views}) == 1
+        assert len({(rows[name].value("step_ns"), rows[name].value("latency_ns")) for rows in views}) == 1
 
 
 # Most blocks are slow, and few of the steps: a median over blocks would be above the 95th percentile of steps.
@@ -199,14 +198,14 @@ def test_a_percentile_is_never_below_the_median_and_of_the_cycles_that_count(sha
     assert (result.p95_ns < 4e6) == (len(cycles) < 12), "the truth that is planted"
     (row,), (every,) = compared(built).values(), compared(built, all_cycles=True).values()
     # Up to schema 2.6 percentiles are over all cycles, and the median of the steps is not recorded.
-    assert row.numbers.p95_ns == (result.p95_ns if share < 0.1 else None)
-    assert row.numbers.latency_ns <= result.p95_ns
-    assert every.numbers.latency_ns <= every.numbers.p95_ns == result.p95_ns
+    assert row.value("p95_ns") == (result.p95_ns if share < 0.1 else None)
+    assert row.value("latency_ns") <= result.p95_ns
+    assert every.value("latency_ns") <= every.value("p95_ns") == result.p95_ns
     result.p50_ns, result.p95_ns, result.p99_ns = 2_000_000, 2_100_000, None
     result.all_cycles_ns = [2_500_000, 10_000_000, 11_000_000]
     for all_cycles, expected in ((False, [2e6, 2.1e6, None]), (True, [2.5e6, 10e6, 11e6])):
         (row,) = compared(built, all_cycles=all_cycles).values()
-        assert [row.numbers.latency_ns, row.numbers.p95_ns, row.numbers.p99_ns] == expected
+        assert [row.value("latency_ns"), row.value("p95_ns"), row.value("p99_ns")] == expected
 
 
 # Blocks on two CPUs: what they and the cell used, in milliseconds; the kernel counts in ticks of 10.
@@ -236,7 +235,7 @@ def test_what_others_took_is_busy_time_that_is_not_the_cells_own(span_ms, counte
     built = planted(b.member("torch", change=change), rounds=3)
     (result,) = built.cells
     assert set(disturbed_blocks(result.cell, result.launches[0]).tolist()) == {is_disturbed}
-    assert compared(built)["torch"].numbers.rounds == (1 if is_disturbed else 3)
+    assert compared(built)["torch"].value("rounds") == (1 if is_disturbed else 3)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +283,7 @@ def test_ticks_of_short_blocks_may_stray_but_not_in_all_of_them(blocks, counts):
         launch.blocks.counters = {"machine.busy_ns": busy_ns.tolist(), "process.cpu_ns": [60 * MS] * 12}
 
     built = planted(b.member("torch", change=change), rounds=3)
-    assert compared(built)["torch"].numbers.rounds == (3 if counts else 1)
+    assert compared(built)["torch"].value("rounds") == (3 if counts else 1)
 
 
 @pytest.mark.parametrize("task", ["train", "fit"])
@@ -298,8 +297,8 @@ def test_an_accelerators_cell_needs_a_cpu_and_its_board(task, share, cpus, devic
         launch.blocks.counters[DEVICE_OTHERS] = [device_others if launch.round else 0] * 12
 
     (row,) = compared(planted(b.member("torch", device="gpu", task=task, change=change))).values()
-    assert row.numbers.rounds == (8 if counts else 1)
-    assert DEVICE_OTHERS not in row.numbers.counters
+    assert row.value("rounds") == (8 if counts else 1)
+    assert f"{DEVICE_OTHERS} per step" not in vars(b.shown(row))
 
 
 def test_unlike_cells_get_no_verdict_from_a_board_that_others_computed_on():
@@ -349,7 +348,7 @@ def test_joules_of_a_round_that_does_not_count_stand_in_only_where_no_other_has_
         b.beside_others(0.3 if launch.round else 0.5, in_rounds(*disturbed))(launch)
 
     (row,) = compared(planted(b.member("torch", change=change), rounds=3)).values()
-    assert row.numbers.energy_per_sample_j == pytest.approx(shown_j)
+    assert row.value("energy_per_sample_j") == pytest.approx(shown_j)
 
 
 def test_the_audit_sees_the_cycles_that_count_and_contention_all_that_finished():
@@ -376,5 +375,5 @@ def test_what_another_cpu_was_busy_with_takes_nothing_from_one_thread():
     profile = b.profile(b.group("g", *members))
     rows = compare_within("p", profile).groups[0].rows
     assert {row.versus.verdict for row in rows if row.versus is not None} == {"faster"}
-    assert all(row.numbers.contention_pct is None for row in rows)
+    assert all(row.value("contention_pct") is None for row in rows)
     assert not [mark for row in rows for mark in row.marks if mark.code == "contended"]

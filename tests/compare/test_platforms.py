@@ -4,9 +4,8 @@ import math
 import profile_builder as b
 import pytest
 
-from kit.compare.across import compare_runs
 from kit.compare.comparability import NotComparableError
-from kit.compare.runs import reduce_run
+from kit.compare.compare import compare_runs, reduce_run
 from kit.errors import KitError
 from kit.fingerprint.identity import hashed
 from kit.profile.identity import Accelerator

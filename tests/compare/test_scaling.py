@@ -3,7 +3,7 @@
 import profile_builder as b
 import pytest
 
-from kit.compare.within import compare_within
+from kit.compare.compare import compare_within
 from kit.environment import NO_ALL_REDUCE
 from kit.profile.cell import Variant
 from kit.profile.launch import Threads

@@ -8,8 +8,9 @@ import profile_builder as b
 import pytest
 from kit_process import kit
 
+from kit.compare import metrics
 from kit.compare.ceilings import without_operations
-from kit.compare.within import compare_within
+from kit.compare.compare import compare_within
 from kit.profile.launch import Fit
 
 EXACT = {"sd": 0.0, "noise": 0.0}
@@ -36,7 +37,7 @@ def rows(*groups, **more):
 
 
 def reach(member, *groups):
-    return rows(b.group("g", member), *groups)[member.cell.key].numbers.reach
+    return metrics.reach(rows(b.group("g", member), *groups)[member.cell.key].samples[0])
 
 
 def network(step_ms, **more):

@@ -3,16 +3,17 @@ import pytest
 
 from kit.audit.audit import findings_of as audit
 from kit.audit.finding import Finding
-from kit.compare.fail_if_slower import limit_slow_downs
-from kit.compare.leaders import leaders_of
-from kit.compare.within import compare_within, round_ratios
+from kit.compare.compare import compare_within
+from kit.compare.conclusions import leaders_of, limit_slow_downs
+from kit.compare.metrics import METRICS
+from kit.compare.round_ratios import round_ratios
 from kit.errors import KitError
 from kit.profile.launch import Fit, Phase
 from kit.profile.schema import PART
 from kit.profile.store import read_profile
 from kit.report.answer import answer
 from kit.report.conclusions import group_sentences
-from kit.stats.verdict import Versus
+from kit.stats.estimate import Estimate
 
 # Of the two pairs with the baseline one has an interval that leaves out 1, and an adjusted p above 0.05.
 NOT_SIGNIFICANT_SEED = 5
@@ -100,7 +101,7 @@ def test_a_group_in_parts_is_one_table_with_one_baseline_and_its_members_are_com
     ratios = {row.name: row.versus.ratio for row in group.rows if row.versus}
     assert ratios["batch 16"] == pytest.approx(3.0 / 16, rel=0.05)
     assert ratios["batch 8"] == pytest.approx(2.5 / 8, rel=0.05)
-    assert {row.name: row.numbers.launches for row in group.rows}["batch 1"] == 16  # of both parts
+    assert {row.name: row.value("launches") for row in group.rows}["batch 1"] == 16  # of both parts
 
 
 def swept(*steps_ms, rounds=8, **more):
@@ -112,8 +113,8 @@ def test_a_sweep_is_in_its_order_and_compared_by_time_per_sample():
     group = swept(1.0, 1.2, 1.6, 3.1)  # per sample: 1, 0.6, 0.4, 0.39
     assert [row.name for row in group.rows] == ["batch 1", "batch 2", "batch 4", "batch 8"]
     assert [row.versus and row.versus.verdict for row in group.rows] == [None, "faster", "faster", "faster"]
-    first_ns = group.rows[0].numbers.sample_ns
-    assert [row.numbers.sample_ns / first_ns for row in group.rows] == pytest.approx([1, 0.6, 0.4, 0.3875], rel=0.05)
+    first_ns = group.rows[0].value("sample_ns")
+    assert [row.value("sample_ns") / first_ns for row in group.rows] == pytest.approx([1, 0.6, 0.4, 0.3875], rel=0.05)
     assert group.leaders is None
 
 
@@ -136,15 +137,16 @@ def test_a_sweep_says_what_its_best_point_is_not_shown_to_beat():
 def test_numbers_are_what_was_measured():
     launch = {"sensors": b.sampled(clock=(2000.0, 2400.0, "MHz")), "energy": b.energy(11.0, samples=10_000)}
     torch = b.member("torch", 2.0, sd=0, noise=0, stall=0.25, launch=launch, counters={"odd": 7.0})
-    numbers = rows_of(b.profile(b.group("g", torch), drift=0))["torch"].numbers
+    numbers = rows_of(b.profile(b.group("g", torch), drift=0))["torch"]
+    numbers, details = b.shown(numbers), vars(b.shown(numbers))
     assert numbers.step_ns == pytest.approx(2e6 * 1.25)  # the stalls are in it
     assert numbers.latency_ns == pytest.approx(2e6)
     assert numbers.samples_per_s == pytest.approx(128 / (2e-3 * 1.25), rel=1e-3)
     assert numbers.compile_ns == 150e6
     assert numbers.cpus == pytest.approx(1.9, rel=1e-3)
-    assert numbers.counters["odd"] == pytest.approx(7.0, rel=0.01)
+    assert details["odd per step"] == pytest.approx(7.0, rel=0.01)
     assert numbers.energy_per_sample_j == pytest.approx(11.0 / 10 * 11 / 10_000)  # the window's power
-    assert (numbers.sensors["clock"].mean, numbers.sensors["clock"].max) == (2000.0, 2400.0)
+    assert (details["clock mean MHz"], details["clock max MHz"]) == (2000.0, 2400.0)
     assert not numbers.process_shared
     assert numbers.start_ns is None, "it was not measured"
 
@@ -155,16 +157,16 @@ def test_the_columns_of_a_row_never_disagree_and_stand_in_the_order_of_what_is_j
     shown = []
     for baseline in ("tensorflow", "jax", "torch"):
         rows = compared(b.profile(b.group("g", *members), drift=0.5), baseline=baseline).groups[0].rows
-        steps_ns = [row.numbers.step_ns for row in rows]
+        steps_ns = [row.value("step_ns") for row in rows]
         assert steps_ns == sorted(steps_ns)
         assert [row.name for row in rows] == ["jax", "tensorflow", "torch"]
-        assert [128e9 / row.numbers.samples_per_s for row in rows] == pytest.approx(steps_ns)
-        base_ns = next(row.numbers.step_ns for row in rows if row.is_baseline)
+        assert [128e9 / row.value("samples_per_s") for row in rows] == pytest.approx(steps_ns)
+        base_ns = next(row.value("step_ns") for row in rows if row.is_baseline)
         for row in rows:
             # With another baseline steps stay as they are: medians over cycles of ratios are not transitive.
             rel = 1e-6 if baseline == "tensorflow" else 0.01
-            assert row.versus is None or row.numbers.step_ns / base_ns == pytest.approx(row.versus.ratio, rel=rel)
-        shown.append({row.name: row.numbers.step_ns for row in rows})
+            assert row.versus is None or row.value("step_ns") / base_ns == pytest.approx(row.versus.ratio, rel=rel)
+        shown.append({row.name: row.value("step_ns") for row in rows})
     assert shown[0] == shown[1] == shown[2]
 
 
@@ -174,8 +176,8 @@ def test_a_row_of_fewer_rounds_is_shown_as_in_the_rounds_that_its_baseline_saw()
     slow = {"slow": 3.0, "slow_rounds": (0, 1, 2)}
     members = b.member("jax", 4.0, **slow), b.member("torch", 4.0, failed_rounds=dead)
     rows = rows_of(b.profile(b.group("g", *members), drift=0.02))
-    assert rows["torch"].numbers.step_ns / rows["jax"].numbers.step_ns == pytest.approx(1.0, rel=0.03)
-    assert rows["torch"].numbers.raw_step_ns / rows["jax"].numbers.raw_step_ns < 0.8
+    assert rows["torch"].value("step_ns") / rows["jax"].value("step_ns") == pytest.approx(1.0, rel=0.03)
+    assert rows["torch"].value("raw_step_ns") / rows["jax"].value("raw_step_ns") < 0.8
 
 
 def test_points_of_a_split_sweep_are_judged_as_they_are_shown():
@@ -184,7 +186,7 @@ def test_points_of_a_split_sweep_are_judged_as_they_are_shown():
     slower = [b.member("torch", 1.4 * ms, batch=batch) for batch, ms in ((1, 1.0), (16, 7.0), (32, 14.4))]
     parts = b.profile(b.group("k", *first), b.group("k#2", *slower), compare=["batch"], drift=0.02)
     (group,) = compared(parts).groups
-    samples_ns = {row.cell.batch: row.numbers.sample_ns for row in group.rows}
+    samples_ns = {row.cell.batch: row.value("sample_ns") for row in group.rows}
     assert samples_ns[16] / samples_ns[8] == pytest.approx(7.0 / 8.0, rel=0.03)
     assert group.recommendation.best == "batch 16"
     by_ratio = {row.cell.batch: row.versus.ratio for row in group.rows if row.versus}
@@ -193,13 +195,13 @@ def test_points_of_a_split_sweep_are_judged_as_they_are_shown():
 
 def test_latency_is_judged_when_asked_for():
     members = (b.member("tensorflow", 4.0), b.member("torch", 3.0, stall=0.6))
-    by_step, by_latency = (rows_of(b.profile(b.group("g", *members)), by=by) for by in ("step", "latency"))
+    by_step, by_latency = (rows_of(b.profile(b.group("g", *members)), by=by) for by in ("step_ns", "latency_ns"))
     assert (by_step["torch"].versus.verdict, by_latency["torch"].versus.verdict) == ("slower", "faster")
-    latency_ns = [by_latency[name].numbers.latency_ns for name in ("torch", "tensorflow")]
+    latency_ns = [by_latency[name].value("latency_ns") for name in ("torch", "tensorflow")]
     assert latency_ns[0] / latency_ns[1] == pytest.approx(by_latency["torch"].versus.ratio, rel=0.01)
     for name, row in by_step.items():
-        same = by_latency[name].numbers
-        assert (row.numbers.step_ns, row.numbers.latency_ns) == (same.step_ns, same.latency_ns)
+        same = b.shown(by_latency[name])
+        assert (row.value("step_ns"), row.value("latency_ns")) == (same.step_ns, same.latency_ns)
 
 
 def test_a_later_program_of_a_process_says_that_it_began_warm():
@@ -211,7 +213,7 @@ def test_a_later_program_of_a_process_says_that_it_began_warm():
     infer = b.member("torch", 1.0, task="infer", launch=built_at(10**10, "start", "import"))
     alone = b.member("torch", 1.0, task="fit")
     comparison = compared(b.profile(b.group("g", train), b.group("h", infer), b.group("i", alone)))
-    numbers = {row.cell.task: row.numbers for group in comparison.groups for row in group.rows}
+    numbers = {row.cell.task: b.shown(row) for group in comparison.groups for row in group.rows}
     assert [numbers[task].process_shared for task in ("train", "infer", "fit")] == [True, True, False]
     assert (numbers["train"].start_ns, numbers["train"].warm_start) == (4e9, False)
     assert (numbers["infer"].start_ns, numbers["infer"].warm_start) == (2e9, True)
@@ -224,7 +226,7 @@ def test_one_sequential_round_does_not_unpair_the_others():
 
     members = (b.member(name, 4.0, change=alone_once) for name in ("torch", "jax"))
     profile = b.profile(b.group("g", *members))
-    (ratios,) = round_ratios(profile, compared(profile).groups[0])
+    (ratios,) = round_ratios("p", profile, compared(profile).groups[0])
     assert list(ratios.by_round) == list(range(8))
     assert list(ratios.by_cycle) == [0, 1, 2, 4, 5, 6, 7]
 
@@ -243,7 +245,7 @@ def test_a_failed_launch_is_counted_with_its_reason_and_the_others_rounds_stand(
     jax = b.member("jax", 2.0, failed_rounds=dict.fromkeys(range(8), dead))
     comparison = compared(b.profile(b.group("g", b.member("tensorflow", 4.0), torch, jax)))
     rows = {row.name: row for row in comparison.groups[0].rows}
-    assert (rows["torch"].numbers.launches, rows["torch"].numbers.failed) == (7, 1)
+    assert (rows["torch"].value("launches"), rows["torch"].value("failed")) == (7, 1)
     assert rows["torch"].versus.verdict == "slower" and rows["torch"].versus.count == 7
     assert rows["jax"].versus is None and rows["jax"].failure == dead
     assert comparison.groups[0].rows[-1].name == "jax"
@@ -423,7 +425,7 @@ def fitting(backend, accuracies):
 
 @pytest.mark.parametrize(
     ("other", "verdict"),
-    [([0.901, 0.909, 0.895], "agrees"), ([0.78, 0.94, 0.85], "unresolved"), ([0.80, 0.811, 0.79], "differs")],
+    [([0.901, 0.909, 0.895], "same"), ([0.78, 0.94, 0.85], "unresolved"), ([0.80, 0.811, 0.79], "lower")],
 )
 def test_scores_agree_only_where_their_interval_says_so(other, verdict):
     profile = b.profile(b.group("g", fitting("tensorflow", [0.9, 0.91, 0.895]), fitting("torch", other)), rounds=3)
@@ -442,11 +444,11 @@ def test_a_fits_whole_time_is_ranked_and_shown_as_it_is_judged():
         )
     ]
     members[1].change = lambda launch: score(launch) if launch.failure is None else None
-    rows = compared(b.profile(b.group("g", *members), rounds=3, drift=0.0), by="latency").groups[0].rows
+    rows = compared(b.profile(b.group("g", *members), rounds=3, drift=0.0), by="latency_ns").groups[0].rows
     assert [row.name for row in rows] == ["tensorflow", "torch"]
     assert rows[1].versus.ratio == pytest.approx(1.2, rel=0.02)
-    assert rows[1].numbers.step_ns / rows[0].numbers.step_ns == pytest.approx(1.2, rel=0.02)
-    assert rows[1].numbers.fit.total_ns > rows[0].numbers.fit.total_ns
+    assert rows[1].value("step_ns") / rows[0].value("step_ns") == pytest.approx(1.2, rel=0.02)
+    assert rows[1].value("fit_total_ns") > rows[0].value("fit_total_ns")
 
 
 def test_a_launch_that_failed_before_its_first_step_makes_no_start_warm():
@@ -455,15 +457,15 @@ def test_a_launch_that_failed_before_its_first_step_makes_no_start_warm():
     dead = dict.fromkeys(range(8), b.reason("out_of_memory", signal="SIGKILL"))
     infer = b.member("torch", 1.0, task="infer", failed_rounds=dead, launch={"process": "shared", "phases": []})
     comparison = compared(b.profile(b.group("g", b.member("torch", 2.0, launch=held)), b.group("h", infer)))
-    numbers = comparison.groups[0].rows[0].numbers
+    numbers = b.shown(comparison.groups[0].rows[0])
     assert (numbers.start_ns, numbers.warm_start) == (4e9, False)
 
 
 def test_latencies_of_batches_are_not_divided_by_them():
     members = (b.member("torch", 1.0, batch=1), b.member("torch", 5.0, batch=100))
-    rows = compared(b.profile(b.group("g", *members), compare=["batch"]), by="latency").groups[0].rows
+    rows = compared(b.profile(b.group("g", *members), compare=["batch"]), by="latency_ns").groups[0].rows
     assert rows[1].versus.ratio == pytest.approx(5.0, rel=0.03)
-    assert rows[1].numbers.latency_ns / rows[0].numbers.latency_ns == pytest.approx(rows[1].versus.ratio, rel=0.01)
+    assert rows[1].value("latency_ns") / rows[0].value("latency_ns") == pytest.approx(rows[1].versus.ratio, rel=0.01)
 
 
 def beside_a_busy_program(launch):
@@ -505,9 +507,11 @@ def test_beside_a_baseline_without_a_number_the_others_are_still_one_family():
 @pytest.mark.parametrize(("contention_pct", "is_slower"), [(None, True), (45.0, False)])
 def test_a_cell_with_two_modes_that_others_disturbed_is_not_called_slower(contention_pct, is_slower):
     class Disturbed:
+        metric = METRICS["step_ns"]
+
         def versus(self, key, other):
             known = {"ratio": 1.5, "p_adjusted": 0.001, "modes": (1.2, 1.9), "contention_pct": contention_pct}
-            return Versus(verdict="unresolved", **known)
+            return Estimate(verdict="unresolved", **known)
 
     leaders = leaders_of(["a", "b"], Disturbed(), {"a": "a", "b": "b"})
     assert (leaders is not None) == is_slower

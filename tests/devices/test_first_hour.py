@@ -19,7 +19,7 @@ from kit.runner.hardware.check import until_decided
 from kit.runner.hardware.first_hour import _ranks
 from kit.runner.hardware.load import _energy, _throttled
 from kit.runner.hardware.response import Readings, Responses, response_of
-from kit.stats.difference import over_rounds
+from kit.stats.estimate import over_rounds
 
 BOARDS = """
 from kit.devices.catalog import DEVICES

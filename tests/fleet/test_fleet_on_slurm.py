@@ -13,7 +13,7 @@ from slurm_node import start_lost_nodes, state_of, waited
 
 from kit.compare.fleet import reduce_node
 from kit.profile.store import read_profile
-from kit.stats.verdict import ROUNDS_FOR_VERDICT
+from kit.stats.estimate import ROUNDS_FOR_VERDICT
 
 CPU_GROUP = Path("/sys/fs/cgroup/cpu")
 # Less than a busy neighbour leaves of a CPU.

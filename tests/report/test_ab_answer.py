@@ -6,10 +6,9 @@ import re
 import profile_builder as b
 import pytest
 
-from kit.compare.within import compare_within
+from kit.compare.compare import compare_within
 from kit.report.ab_answer import ab_answers
-from kit.stats.difference import over_rounds
-from kit.stats.verdict import rounds_for
+from kit.stats.estimate import over_rounds, rounds_for
 
 
 def answers(ratio, rounds, *, sd=0.005, precision_pct=3.0, round_s=30.0, **fields):

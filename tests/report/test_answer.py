@@ -3,11 +3,11 @@ import math
 import pytest
 
 from kit.report.answer import in_words
-from kit.stats.verdict import Versus
+from kit.stats.estimate import Estimate
 
 
 def judged(verdict, ratio, low=None, high=None, **more):
-    return Versus(verdict=verdict, ratio=ratio, low=low, high=high, count=8, **more)
+    return Estimate(verdict=verdict, ratio=ratio, low=low, high=high, count=8, **more)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,8 @@ from markdown_it import MarkdownIt
 
 from kit.audit.audit import findings_of as audit
 from kit.audit.finding import Finding
-from kit.compare.across import compare_runs
 from kit.compare.comparability import run_mismatches
-from kit.compare.runs import reduce_run
-from kit.compare.within import compare_within
+from kit.compare.compare import compare_runs, compare_within, reduce_run
 from kit.profile.facts import FACTS, Fact
 from kit.profile.launch import Phase
 from kit.profile.reason import Reason

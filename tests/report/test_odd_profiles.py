@@ -9,9 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kit.audit.audit import findings_of as audit
-from kit.compare.across import compare_runs
-from kit.compare.runs import reduce_run
-from kit.compare.within import compare_within
+from kit.compare.compare import compare_runs, compare_within, reduce_run
 from kit.errors import KitError
 from kit.profile.schema import Profile
 from kit.report.comparison import comparison_report, why_report

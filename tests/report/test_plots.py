@@ -8,7 +8,7 @@ import profile_builder as b
 import pytest
 from msgspec.structs import replace
 
-from kit.compare.within import compare_within
+from kit.compare.compare import compare_within
 from kit.errors import KitError
 from kit.profile.store import read_profile
 from kit.report.plot_figure import draw, file_of
@@ -99,10 +99,13 @@ def test_a_sweep_has_the_planted_times_of_a_sample():
 
 def test_intervals_are_those_of_the_comparison():
     profile = b.profile(b.group("g", b.member("torch", 2.0, batch=4), b.member("torch", 3.0, batch=8)), rounds=5)
-    expected = {row.cell.batch: row.numbers for row in compare_within("p", profile).groups[0].rows}
+    expected = {row.cell.batch: row for row in compare_within("p", profile).groups[0].rows}
     for kind, size in (("batch", lambda batch: batch), ("times", lambda _: 1)):
         for row in plot_data(request(kind, profile)).rows:
-            ends = [end / size(row["batch"]) for end in expected[row["batch"]].step_interval_ns]
+            ends = [
+                end / size(row["batch"])
+                for end in [expected[row["batch"]].value(f"step_{which}_ns") for which in ("low", "high")]
+            ]
             assert [row["low"], row["high"]] == pytest.approx(ends)
 
 

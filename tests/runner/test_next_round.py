@@ -11,7 +11,6 @@ from kit.profile.steps import read_steps
 from kit.profile.store import read_profile
 from kit.profile.unfinished import folder_of
 from kit.runner import next_round
-from kit.stats.rounds import round_log_ratio
 
 
 def rounds_of(profile):
@@ -26,7 +25,8 @@ def log_ratios(profile, a, b):
     by_backend = {cell.cell.backend: cell.launches for cell in profile.cells}
 
     pairs = zip(by_backend[a], by_backend[b], strict=True)
-    return [round_log_ratio(block_arrays(launch), block_arrays(other), paired=True) for launch, other in pairs]
+    times = [[block_arrays(launch).times_ns("step") for launch in pair] for pair in pairs]
+    return [float(np.median(np.log(mine / yours))) for mine, yours in times]
 
 
 def test_the_profile_on_disk_is_the_one_returned_with_every_step(conducted):

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from kit.stats.estimate import ALPHA
 from kit.stats.fleet import judge_fleet, said_again
 from kit.stats.runs import RunLevel
-from kit.stats.verdict import ALPHA
 
 SD = 0.01
 

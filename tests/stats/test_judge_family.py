@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kit.stats.verdict import ROUNDS_PRELIMINARY, adjusted_p, judge_family, precise_enough
+from kit.stats.estimate import ROUNDS_PRELIMINARY, adjusted_p, judge, over, precise_enough
 
 TRIALS = 2000
+
+
+def judge_family(logs):
+    return judge([over(of_pair) for of_pair in logs])
 
 
 def family(rng, truths, rounds, sd):
@@ -75,7 +79,7 @@ def test_corners_of_the_rule(logs, verdict):
 def test_the_smallest_difference_that_matters_is_the_users():
     logs = [0.03, 0.031, 0.029]
     assert judge_family([logs])[0].verdict == "slower"
-    assert judge_family([logs], smallest=0.05)[0].verdict == "same"
+    assert judge([over(logs)], matters=math.log1p(0.05))[0].verdict == "same"
 
 
 def test_a_pair_turned_round_is_judged_the_other_way_round():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from kit.stats.difference import over_rounds
+from kit.stats.estimate import over_rounds
 
 logs = st.lists(st.floats(-5, 5, allow_subnormal=False), min_size=3, max_size=20).filter(lambda x: np.std(x) > 1e-6)
 
@@ -20,7 +20,7 @@ def test_it_is_students_t_on_the_logarithms(values, level):
     assert difference.p() == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-12)
     assert [math.log(end) for end in difference.interval(level)] == pytest.approx([low, high])
     assert math.log(difference.ratio) == pytest.approx(np.mean(values), abs=1e-9)
-    assert difference.se == pytest.approx(stats.sem(values))
+    assert difference.se_log == pytest.approx(stats.sem(values))
 
 
 @given(st.lists(st.floats(-300, 300), min_size=2, max_size=4), st.floats(0.5, 0.9999))

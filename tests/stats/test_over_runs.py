@@ -4,15 +4,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kit.stats.runs import SESSION_GAP_S, SESSIONS_SD, RunLevel, over_runs, pairs_in_turn, slower_by_more_than
-from kit.stats.verdict import Versus
+from kit.stats.estimate import estimate, judge, slower_by_more_than
+from kit.stats.runs import SESSION_GAP_S, SESSIONS_SD, RunLevel, over_runs, pairs_in_turn
 
 LEVEL = math.log(2e6)
 DAY_S, RUN_S = 86_400.0, 300.0
 
 
 def log_difference(mean_log, se_log, df):
-    return Versus(verdict="unresolved", mean_log=mean_log, se_log=se_log, df=df)
+    return estimate(mean_log, se_log, df)
+
+
+def judged_runs(*sides, **how):
+    return judge([over_runs(*sides, **how)])[0]
 
 
 def runs(rng, count, ratio=1.0, sd=0.02, **when):
@@ -32,7 +36,7 @@ def logs(side):
 @pytest.mark.parametrize(("a", "b"), [(3, 1), (1, 3), (5, 2), (4, 4)])
 def test_on_one_kind_of_hardware_three_runs_of_a_side_are_enough_and_false_alarms_stay_nominal(a, b):
     rng = np.random.default_rng(10 * a + b)
-    judged = [over_runs(runs(rng, a), runs(rng, b), same_hardware=True) for _ in range(1500)]
+    judged = [judged_runs(runs(rng, a), runs(rng, b), same_hardware=True) for _ in range(1500)]
     assert 0.03 < np.mean([versus.p_adjusted <= 0.05 for versus in judged]) < 0.07
     assert all(versus.low is not None for versus in judged)
 
@@ -40,19 +44,19 @@ def test_on_one_kind_of_hardware_three_runs_of_a_side_are_enough_and_false_alarm
 def test_on_other_hardware_each_side_needs_its_own_spread():
     rng = np.random.default_rng(2)
     many, single = runs(rng, 9, 2.0), runs(rng, 1)
-    assert over_runs(many, single, same_hardware=True).verdict == "slower"
+    assert judged_runs(many, single, same_hardware=True).verdict == "slower"
     # Only one machine has shown its spread; the other's is assumed, and wide.
-    versus = over_runs(many, single, same_hardware=False)
-    assert versus.is_spread_assumed and not over_runs(many, single, same_hardware=True).is_spread_assumed
+    versus = judged_runs(many, single, same_hardware=False)
+    assert versus.is_spread_assumed and not judged_runs(many, single, same_hardware=True).is_spread_assumed
     assert versus.high / versus.low > 1.5
-    assert not over_runs(many, runs(rng, 3), same_hardware=False).is_spread_assumed
+    assert not judged_runs(many, runs(rng, 3), same_hardware=False).is_spread_assumed
 
 
 @pytest.mark.parametrize("rounds_se", [0.0, 0.03])
 def test_of_single_runs_that_spread_as_assumed_one_pair_in_twenty_is_called_different(rounds_se):
     rng = np.random.default_rng(5)
     sides = (LEVEL + rng.normal(0, math.hypot(SESSIONS_SD, rounds_se), (1500, 2, 1))).tolist()
-    judged = [over_runs(*(levels(side, rounds_se) for side in pair), same_hardware=True) for pair in sides]
+    judged = [judged_runs(*(levels(side, rounds_se) for side in pair), same_hardware=True) for pair in sides]
     assert 0.02 < np.mean([versus.p_adjusted <= 0.05 for versus in judged]) < 0.06
 
 
@@ -62,16 +66,16 @@ def test_of_single_runs_that_spread_as_assumed_one_pair_in_twenty_is_called_diff
      (2.0, False, "slower"), (1 / 30, False, "faster"), (1.0, True, "unresolved")],
 )  # fmt: skip
 def test_single_runs_are_told_apart_where_they_lie_beyond_what_runs_differ_by(ratio, same_hardware, verdict):
-    versus = over_runs(levels([LEVEL + math.log(ratio)], 0.02), levels([LEVEL], 0.02), same_hardware=same_hardware)
+    versus = judged_runs(levels([LEVEL + math.log(ratio)], 0.02), levels([LEVEL], 0.02), same_hardware=same_hardware)
     assert (versus.verdict, versus.count, versus.is_spread_assumed) == (verdict, 1, True)
     assert versus.low < ratio < versus.high
     # Of one round it is not known how much rounds differ.
-    alone = over_runs(levels([LEVEL + math.log(ratio)], None), levels([LEVEL], None), same_hardware=same_hardware)
+    alone = judged_runs(levels([LEVEL + math.log(ratio)], None), levels([LEVEL], None), same_hardware=same_hardware)
     assert alone.low < versus.low and versus.high < alone.high
 
 
 def test_two_runs_that_disagree_by_more_than_is_assumed_widen_their_interval():
-    near, far = (over_runs(levels([LEVEL, LEVEL + by]), levels([LEVEL]), same_hardware=True) for by in (0.01, 1.0))
+    near, far = (judged_runs(levels([LEVEL, LEVEL + by]), levels([LEVEL]), same_hardware=True) for by in (0.01, 1.0))
     assert far.se_log > 2 * near.se_log
 
 
@@ -79,17 +83,17 @@ def test_the_numbers_are_students_and_welchs():
     rng = np.random.default_rng(3)
     a, b = runs(rng, 5, 1.1, 0.05), runs(rng, 4)
     for same in (True, False):
-        versus, expected = over_runs(a, b, same_hardware=same), stats.ttest_ind(logs(a), logs(b), equal_var=same)
+        versus, expected = judged_runs(a, b, same_hardware=same), stats.ttest_ind(logs(a), logs(b), equal_var=same)
         assert (versus.p_adjusted, versus.df) == pytest.approx((expected.pvalue, expected.df))
         assert math.log(versus.low) == pytest.approx(expected.confidence_interval().low)
-    single = over_runs(a, b[:1], same_hardware=True)  # t * s * sqrt(1/5 + 1)
+    single = judged_runs(a, b[:1], same_hardware=True)  # t * s * sqrt(1/5 + 1)
     assert single.se_log == pytest.approx(np.std(logs(a), ddof=1) * math.sqrt(1.2))
 
 
 def test_verdicts_are_those_of_rounds():
     def judged(ratio, sd=0.001):
         rng = np.random.default_rng(4)
-        return over_runs(runs(rng, 4, ratio, sd), runs(rng, 4, 1.0, sd), same_hardware=True).verdict
+        return judged_runs(runs(rng, 4, ratio, sd), runs(rng, 4, 1.0, sd), same_hardware=True).verdict
 
     assert (judged(1.05), judged(0.95), judged(1.0), judged(1.02, 0.03)) == ("slower", "faster", "same", "unresolved")
     # To the last digit.
@@ -111,7 +115,7 @@ def test_verdicts_are_those_of_rounds():
 def test_slower_by_more_than_is_shown_or_shown_not_to_be_or_neither(ratio, se, pct, answer):
     assert slower_by_more_than([log_difference(math.log(ratio), se, 7)], pct) == [answer]
     # Without a spread of three runs nothing is shown.
-    few = [log_difference(math.log(ratio), None, None), log_difference(math.log(ratio), se, 1), None]
+    few = [estimate(math.log(ratio)), log_difference(math.log(ratio), se, 1), None]
     assert slower_by_more_than(few, pct) == ["unresolved"] * 3
 
 
@@ -131,22 +135,22 @@ def one(log, se=0.01, rounds=8, contention=0.0):
 def test_runs_of_one_round_or_beside_other_work_are_not_told_apart_by_what_that_may_do():
     """Two single rounds of one cell were seen to lie a factor of 4.5 apart on a busy machine."""
     by = math.log(4.5)
-    assert over_runs(one(by), one(0.0), same_hardware=True).verdict == "slower"
-    assert over_runs(one(by, None, 1), one(0.0, None, 1), same_hardware=True).verdict == "unresolved"
-    assert over_runs(one(by, 0.01, 2), one(0.0, 0.01, 2), same_hardware=True).verdict == "unresolved"
-    assert over_runs(one(by, contention=0.66), one(0.0, contention=0.66), same_hardware=True).verdict == "unresolved"
-    assert over_runs(one(math.log(30), None, 1), one(0.0, None, 1), same_hardware=False).verdict == "slower"
+    assert judged_runs(one(by), one(0.0), same_hardware=True).verdict == "slower"
+    assert judged_runs(one(by, None, 1), one(0.0, None, 1), same_hardware=True).verdict == "unresolved"
+    assert judged_runs(one(by, 0.01, 2), one(0.0, 0.01, 2), same_hardware=True).verdict == "unresolved"
+    assert judged_runs(one(by, contention=0.66), one(0.0, contention=0.66), same_hardware=True).verdict == "unresolved"
+    assert judged_runs(one(math.log(30), None, 1), one(0.0, None, 1), same_hardware=False).verdict == "slower"
 
 
 def test_two_runs_a_side_that_lie_far_apart_have_one_degree_of_freedom_each():
     far = levels([LEVEL, LEVEL + 1], 0.01), levels([LEVEL + 2, LEVEL + 3], 0.01)
-    assert over_runs(*far, same_hardware=True).verdict == "unresolved"
+    assert judged_runs(*far, same_hardware=True).verdict == "unresolved"
 
 
 def test_a_lone_noisy_run_beside_three_that_agree_is_no_better_known_by_them():
     three = levels([LEVEL, LEVEL + 0.005, LEVEL - 0.005], 0.01)
-    assert over_runs(one(0.3, 0.001), three, same_hardware=True).verdict == "slower"
-    noisy = over_runs(one(0.3, None, 1), three, same_hardware=True)
+    assert judged_runs(one(0.3, 0.001), three, same_hardware=True).verdict == "slower"
+    noisy = judged_runs(one(0.3, None, 1), three, same_hardware=True)
     assert (noisy.verdict, noisy.is_spread_assumed) == ("unresolved", True)
 
 
@@ -195,7 +199,7 @@ def rate_of_differences(order, levels_of, *, planted=0.0, trials=400):
     for _ in range(trials):
         logs = rng.normal(0, 0.023, len(order)) + levels_of(rng, len(order))
         logs += [planted * (side == "A") for side in order]
-        different += over_runs(*in_turn(order, logs), same_hardware=True).verdict in ("faster", "slower")
+        different += judged_runs(*in_turn(order, logs), same_hardware=True).verdict in ("faster", "slower")
     return different / trials
 
 
@@ -243,7 +247,7 @@ def test_runs_that_follow_each_other_are_one_session_and_three_sessions_show_the
     later = [log + 0.1 for log in base]
     for every_s, verdict, count in ((RUN_S, "unresolved", 1), (RUN_S + 2 * SESSION_GAP_S, "slower", 3)):
         sides = levels(later, 0.001, begin_s=100 * DAY_S, every_s=every_s), levels(base, 0.001, every_s=every_s)
-        versus = over_runs(*sides, same_hardware=True)
+        versus = judged_runs(*sides, same_hardware=True)
         assert (versus.verdict, versus.unit, versus.count) == (verdict, "session", count)
         assert versus.is_spread_assumed == (count == 1)
 
@@ -253,6 +257,6 @@ def test_what_others_took_widens_the_interval_of_pairs_too():
         [[run._replace(contention=contention) for run in side] for side in in_turn("ABBAABBA", [0.18, 0, 0, 0.2] * 2)]
         for contention in (0.0, 0.6)
     )
-    quiet, beside = (over_runs(*sides, same_hardware=True) for sides in (quiet, beside))
+    quiet, beside = (judged_runs(*sides, same_hardware=True) for sides in (quiet, beside))
     assert quiet.verdict == "slower" and quiet.unit == beside.unit == "pair"
     assert beside.verdict == "unresolved" and beside.high / beside.low > 2 * quiet.high / quiet.low

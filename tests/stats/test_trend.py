@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kit.stats.trend import trending
+from kit.stats.shape import trending
 
 
 def rounds(rng, count=8, cycles=12, trend=0.0, noise=0.03):

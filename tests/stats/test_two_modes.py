@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from kit.stats.modes import GAP_LEAST_PLAIN, two_modes
+from kit.stats.shape import GAP_LEAST_PLAIN, two_modes
 
 ROUNDS, CYCLES = 8, 12
 BLOCKS = ROUNDS * CYCLES

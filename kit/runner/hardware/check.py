@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from kit.profile.reason import Reason, Value, reason
-from kit.stats.difference import Difference
+from kit.stats.estimate import Estimate, estimate
 
 NO_NUMBER = reason("no_number")
 # Blocks are doubled until a check is decided: so often, and while the next look would end within so long.
@@ -42,7 +42,7 @@ def not_checked(code: str, subject: str, why: Reason) -> Check:
 
 
 def until_decided(
-    code: str, subject: str, measured: Callable[[int], Difference | None], limit_pct: float, decide_s: float = DECIDE_S
+    code: str, subject: str, measured: Callable[[int], Estimate | None], limit_pct: float, decide_s: float = DECIDE_S
 ) -> Check:
     """Return whether a ratio is shown to be within ± `limit_pct` of 1: its interval lies inside; or is shown not to be:
     it lies outside, in each of two looks at least. In between it is measured again, twice as long, until LOOKS or
@@ -55,7 +55,7 @@ def until_decided(
         limit_pct: of the ratio's distance from 1.
         decide_s: seconds.
     """
-    looks: list[Difference] = []
+    looks: list[Estimate] = []
     begin_s = time.monotonic()
     for look in range(LOOKS):
         difference = measured(1 << max(0, look - 1))
@@ -75,30 +75,30 @@ def until_decided(
     return msgspec.structs.replace(check, status="not_checked", reason=reason("not_seen_again", looks=len(looks)))
 
 
-def _is_beyond(looks: Sequence[Difference], limit_pct: float) -> bool:
+def _is_beyond(looks: Sequence[Estimate], limit_pct: float) -> bool:
     """Whether each look by itself lies beyond the limit, all on one side."""
     limit = math.log1p(limit_pct / 100)
     return all(look.mean_log > limit for look in looks) or all(look.mean_log < -limit for look in looks)
 
 
-def beside(before: Difference | None, amid: Difference | None, after: Difference | None) -> Difference | None:
+def beside(before: Estimate | None, amid: Estimate | None, after: Estimate | None) -> Estimate | None:
     """Compare a stretch with those before and after it; by how much these differ is uncertain. None: one is missing."""
     if before is None or amid is None or after is None:
         return None
-    sides_se = max(math.hypot(before.se, after.se), abs(before.mean_log - after.mean_log)) / 2
+    sides_se = max(math.hypot(before.se_log, after.se_log), abs(before.mean_log - after.mean_log)) / 2
     apart_log = amid.mean_log - (before.mean_log + after.mean_log) / 2
-    return Difference(apart_log, math.hypot(sides_se, amid.se), amid.df, amid.count)
+    return estimate(apart_log, math.hypot(sides_se, amid.se_log), amid.df, amid.count)
 
 
-def _pooled(looks: Sequence[Difference]) -> Difference:
+def _pooled(looks: Sequence[Estimate]) -> Estimate:
     """Return the mean of looks, each with the weight of its blocks."""
     count = sum(look.count for look in looks)
     mean_log = sum(look.count * look.mean_log for look in looks) / count
-    se = math.hypot(*(look.count * look.se for look in looks)) / count
-    return Difference(mean_log, se, sum(look.df for look in looks), count)
+    se = math.hypot(*(look.count * look.se_log for look in looks)) / count
+    return estimate(mean_log, se, sum(look.df for look in looks), count)
 
 
-def _of_difference(code: str, subject: str, difference: Difference, limit_pct: float, taken_s: float) -> Check:
+def _of_difference(code: str, subject: str, difference: Estimate, limit_pct: float, taken_s: float) -> Check:
     """Return the same of a difference that took so long to measure; where it decides nothing, what would."""
     low, high = difference.log_interval(LEVEL)
     limit = math.log1p(limit_pct / 100)

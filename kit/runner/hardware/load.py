@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace as replace_in
 
 from msgspec.structs import replace
 
@@ -23,7 +22,7 @@ from kit.runner.hardware.response import Response, responses
 from kit.runner.hardware.trial import Bench, Trial, step_ns_of
 from kit.sensors.protocol import Sensor
 from kit.sensors.sampler import Sampling
-from kit.stats.difference import Difference, over_rounds
+from kit.stats.estimate import Estimate, estimate, over_rounds
 from kit.workloads.operations import MATMUL
 
 # Of a matrix product: it brings an H100 to its power cap. A board of little memory takes the smaller one.
@@ -94,15 +93,15 @@ def _checks(
     return [*checks, *of_board.checks()], launch, of_board.responses
 
 
-def _bursts(trial: Trial, times: int) -> Difference | None:
+def _bursts(trial: Trial, times: int) -> Estimate | None:
     """Compare bursts before and after a long block with that."""
     before = over_rounds(trial.logs(times * BLOCKS, BURST_S))
     long_ns = step_ns_of(trial.load(LONG_S))
     after = over_rounds(trial.logs(times * BLOCKS, BURST_S))
     if before is None or long_ns is None:
         return None
-    apart = beside(before, Difference(math.log(long_ns), 0.0, before.df, before.count), after)
-    return None if apart is None else replace_in(apart, mean_log=-apart.mean_log)
+    apart = beside(before, estimate(math.log(long_ns), 0.0, before.df, before.count), after)
+    return None if apart is None else estimate(-apart.mean_log, apart.se_log, apart.df, apart.count)
 
 
 def _sampler(bench: Bench, trial: Trial, subject: str) -> Check:
@@ -110,7 +109,7 @@ def _sampler(bench: Bench, trial: Trial, subject: str) -> Check:
     if not any(report.sampled and report.status != "unavailable" for report in bench.plan.sensors):
         return not_checked("sampler_cost", subject, reason("no_sensor"))
 
-    def pairs(times: int) -> Difference | None:
+    def pairs(times: int) -> Estimate | None:
         return over_rounds([log for pair in range(times * SAMPLER_PAIRS) for log in _with_sampler(bench, trial, pair)])
 
     return until_decided("sampler_cost", subject, pairs, SAMPLER_LIMIT_PCT)

@@ -17,7 +17,7 @@ from kit.runner.hardware.check import Check, beside, judged, not_checked, until_
 from kit.runner.hardware.trial import Bench, Trial
 from kit.runner.round import GPU_SHARE
 from kit.sensors.protocol import Sensor
-from kit.stats.difference import Difference, over_rounds
+from kit.stats.estimate import Estimate, over_rounds
 from kit.stats.parity import max_relative_difference
 from kit.workloads.parity import parity_tolerance
 
@@ -45,7 +45,7 @@ def together_checks(bench: Bench, cells: Sequence[Cell], power: Sequence[Sensor]
             return [_no_room(first.backend, why)]
         idle_w[1] = _idle_w(power)
 
-        def beside_stopped(times: int) -> Difference | None:
+        def beside_stopped(times: int) -> Estimate | None:
             before = over_rounds(trial.logs(times * BLOCKS, BLOCK_S))
             with ExitStack() as stopped:
                 for other in others:
@@ -103,7 +103,7 @@ def share_checks(bench: Bench, cell: Cell) -> list[Check]:
             if (why := trial.ready()) is not None:
                 return [not_checked("memory_share", cell.backend, why)]
 
-        def in_turns(times: int) -> Difference | None:
+        def in_turns(times: int) -> Estimate | None:
             turns = [(small.logs(1, BLOCK_S), large.logs(1, BLOCK_S)) for _ in range(times * BLOCKS)]
             return over_rounds([sum(of_small) - sum(of_large) for of_small, of_large in turns if of_small and of_large])
 

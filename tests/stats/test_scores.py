@@ -2,7 +2,7 @@
 
 import pytest
 
-from kit.stats.metrics import metrics
+from kit.stats.scores import scores
 
 BY_HAND = {
     "three classes, rows are the truth": (
@@ -34,7 +34,7 @@ BY_HAND = {
 
 @pytest.mark.parametrize(("confusion", "by_hand"), BY_HAND.values(), ids=BY_HAND)
 def test_metrics_are_those_by_hand(confusion, by_hand, recwarn):
-    computed = metrics(confusion)
+    computed = scores(confusion)
     for name, value in by_hand.items():
         assert getattr(computed, name) == pytest.approx(value), name
     assert not recwarn.list
@@ -43,4 +43,4 @@ def test_metrics_are_those_by_hand(confusion, by_hand, recwarn):
 @pytest.mark.parametrize("confusion", [[[1, 2, 3], [4, 5, 6]], [1, 2], [[0, 0], [0, 0]], []])
 def test_what_counts_no_classes_is_refused(confusion):
     with pytest.raises(ValueError, match="not a square matrix"):
-        metrics(confusion)
+        scores(confusion)

@@ -1,4 +1,4 @@
-"""Accuracy, precision, recall and F1 from a confusion matrix, by scikit-learn.
+"""Accuracy, precision, recall and F1 from a confusion matrix.
 
            predicted
          a    b    c
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-class Metrics(NamedTuple):
+class Scores(NamedTuple):
     """What a confusion matrix comes to; every figure is between 0 and 1.
 
     A class that was never predicted has precision 0, one that never occurred recall 0; both have F1 0. They count in
@@ -32,27 +32,17 @@ class Metrics(NamedTuple):
     macro_f1: float
 
 
-def metrics(confusion: Sequence[Sequence[int]] | npt.NDArray[np.integer]) -> Metrics:
-    """Return the metrics of samples counted in `confusion`, shape (classes, classes), rows the true class.
+def scores(confusion: Sequence[Sequence[int]] | npt.NDArray[np.integer]) -> Scores:
+    """Return the scores of samples counted in `confusion`, shape (classes, classes), rows the true class.
 
     Raises:
         ValueError: it is not square, or counts no sample.
     """
-    # A second to import.
-    from sklearn.metrics import accuracy_score, precision_recall_fscore_support
-
     counts = np.asarray(confusion)
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or counts.sum() < 1:  # noqa: PLR2004 - rows and columns
         raise ValueError(f"not a square matrix that counts samples: shape {counts.shape}, {counts.sum()} samples")
-    # Each element stands for one sample that weighs as many as it counts, so that every class is known to the library.
-    true, predicted = np.indices(counts.shape).reshape(2, -1)
-    weights = counts.ravel()
-    each, macro = (
-        precision_recall_fscore_support(true, predicted, average=average, sample_weight=weights, zero_division=0)[:3]
-        for average in (None, "macro")
-    )
-    return Metrics(
-        float(accuracy_score(true, predicted, sample_weight=weights)),
-        *(of_classes.tolist() for of_classes in each),
-        *map(float, macro),
-    )
+    hits, predicted, true = np.diag(counts), counts.sum(axis=0), counts.sum(axis=1)
+    # A class without a prediction or a sample has no hits either: 0 / 1.
+    of_classes = [hits / np.maximum(total, 1) for total in (predicted, true, (predicted + true) / 2)]
+    accuracy, macro = float(hits.sum() / counts.sum()), [float(values.mean()) for values in of_classes]
+    return Scores(accuracy, *(values.tolist() for values in of_classes), *macro)

@@ -1,0 +1,416 @@
+"""Samples projected on fields: in each table every place against the baseline's, metric by metric, as one family.
+
+                    table     row          side                   family
+within a run        group     each cell    -                      each against the baseline, and the fastest two
+runs                group     each cell    machine and label      against the baseline's side
+platforms           group     each cell    machine and device     against the baseline's side
+asked for           --split   --rows       --columns              as within a run, or against the first column
+
+A field is one of the cell, of its parameters or of its run; any may be anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from kit.compare.comparability import (
+    NotComparableError,
+    blocking,
+    cell_mismatches,
+    merged,
+    nothing_common,
+    refusal,
+    run_mismatches,
+)
+from kit.compare.conclusions import broken_even, leaders_of, recommended, scaling_of
+from kit.compare.contrast import Family, Metric, contrast, trends
+from kit.compare.metrics import METRICS, judged_name, run_level, value
+from kit.compare.naming import axes_of, swept_axis, titles
+from kit.compare.notes import by_notes, contention_notes, deduplicated, joules_notes, notes_within, spread_notes
+from kit.compare.rows import Comparison, GroupRows, Mismatch, Missing, Note, PlatformBest, Row
+from kit.compare.sample import Run, Sample, counted_marks, read_run
+from kit.compare.sides import (
+    Side,
+    are_platforms,
+    each_once,
+    on_platforms,
+    order_of,
+    platforms_of,
+    sides_of,
+    why_missing,
+)
+from kit.errors import KitError
+from kit.profile.reason import reason
+from kit.profile.schema import Profile
+from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES, Estimate, judge
+
+if TYPE_CHECKING:
+    from kit.audit.finding import Finding
+
+STEP, ENERGY, SCORE = (METRICS[name] for name in ("step_ns", "energy_per_sample_j", "fit_score"))
+# Of many runs these are read of each, and its launches let go.
+OF_MANY_RUNS = tuple(name for name, metric in METRICS.items() if metric.runs is not None)
+# Fields of a run, beside those of its cells.
+RUN_FIELDS = ("file", "label", "host", "cpu", "created", "kit")
+
+
+def compare_within(
+    label: str,
+    profile: Profile,
+    *,
+    baseline: str | None = None,
+    findings: Sequence[Finding] = (),
+    by: str = "step_ns",
+    all_cycles: bool = False,
+) -> Comparison:
+    """Return every group of one profile with its verdicts.
+
+    Args:
+        label: of the profile.
+        profile: whole.
+        baseline: name of a row, or key of a cell, that is the baseline where a group has it; null: the groups' own.
+        findings: of the profile's audit, gravest first.
+        by: name of the metric that is compared.
+        all_cycles: cycles that others disturbed count, too.
+
+    Raises:
+        KitError: no group has such a cell.
+    """
+    run = read_run(label, profile, by, all_cycles=all_cycles)
+    keys = {key for group in run.groups for key in group.samples}
+    names = {sample.name for sample in run.samples.values()}
+    if baseline is not None and baseline not in names and baseline not in keys:
+        raise KitError(f"no baseline {baseline!r} in {label}; choose from {', '.join(sorted(names))}")
+    heads = titles([[sample.cell for sample in group.samples.values()] for group in run.groups])
+    without_all_reduce = {variant.name for variant in profile.suite.variants if not variant.all_reduces}
+    groups = []
+    for group, title in zip(run.groups, heads, strict=True):
+        rows = {key: [sample] for key, sample in group.samples.items()}
+        wanted = [key for key, sample in group.samples.items() if baseline in (sample.name, key)]
+        base = _good_baseline([*wanted[:1], group.baseline, *rows], rows)
+        marks = trends(METRICS[by], group.parts, group.samples)
+        made = _family_rows(rows, {key: sample.name for key, sample in group.samples.items()}, base, METRICS[by])
+        for row in made:
+            sample = row.samples[0]
+            row.marks += [
+                reason("stalls", share_pct=finding.values["stalled_pct"])
+                for finding in findings
+                if (finding.code, finding.cell_key, _whole(finding.group)) == ("stalls", sample.cell_key, group.key)
+            ]
+            row.marks += [marks[sample.cell_key]] if sample.cell_key in marks else []
+            modes = next((of for (_, key), of in group.modes.items() if key == sample.cell_key), None)
+            if modes is not None:
+                row.marks.append(reason("two_modes", fast_ns=modes.step_ns[0], slow_ns=modes.step_ns[1]))
+        of_group = [finding for finding in findings if _whole(finding.group) == group.key]
+        groups.append(_concluded(group.key, title, made, base, rows, run, without_all_reduce, of_group))
+    counted = run.groups[0].counted if run.groups else None
+    return Comparison(
+        kind="cells",
+        groups=groups,
+        headlines=[run.headline],
+        notes=deduplicated(
+            [
+                *notes_within(label, profile if counted is None else counted.profile, groups, by),
+                *(note for note in run.notes if note.what.code in LEFT_OUT),
+            ]
+        ),
+        by=by,
+        rule=RULE_OF_ALL_CYCLES if all_cycles else RULE,
+    )
+
+
+LEFT_OUT = ("cycles_left_out", "no_clean_round", "no_round_alone", "disturbed_cycles_count")
+
+
+def _whole(group: str) -> str:
+    return group.partition("#")[0]
+
+
+def _good_baseline(wanted: Sequence[str], rows: Mapping[str, Sequence[Sample]]) -> str:
+    """Return the first of some rows that gave a number; of a group without any, the first that it has."""
+    known = [key for key in wanted if key in rows]
+    return next((key for key in known if any(sample.good for sample in rows[key])), known[0])
+
+
+def _family_rows(rows: Mapping[str, list[Sample]], names: Mapping[str, str], base: str, metric: Metric) -> list[Row]:
+    """Return a row for each key, judged as one family against the baseline; joules and scores beside it."""
+    families = [
+        Family(of, rows, base, run_level, with_fastest=place == 0) for place, of in enumerate((metric, ENERGY, SCORE))
+    ]
+    made = []
+    for key, samples in rows.items():
+        row = Row(name=names[key], member=names[key], samples=samples, is_baseline=key == base, metric=metric.name)
+        row.marks = counted_marks(mark for sample in samples for mark in sample.marks)
+        if key != base and row.has_number:
+            row.versus, row.energy_versus = (family.versus(key, base) for family in families[:2])
+            if row.cell.task == "fit":
+                scores = families[2].versus(key, base)
+                row.score_difference = scores if scores.count > 1 else None
+            row.energy_versus = row.energy_versus if row.energy_versus.count else None
+        made.append(row)
+    return made
+
+
+def _concluded(  # noqa: PLR0917 - what a group is made of
+    key: str,
+    title: list[str],
+    made: list[Row],
+    base: str,
+    rows: Mapping[str, list[Sample]],
+    run: Run,
+    without_all_reduce: Iterable[str],
+    findings: Sequence[Finding],
+) -> GroupRows:
+    """Return the rows of a group of one run in their order, with what they come to."""
+    metric = METRICS[run.by]
+    family, keys = Family(metric, rows, base, run_level), {row.name: row.samples[0].cell_key for row in made}
+    samples = {of: listed[0] for of, listed in rows.items()}
+    without, base_sample = set(without_all_reduce), samples[base]
+    for row in made:
+        sample = row.samples[0]
+        if row.versus is None:
+            continue
+        row.break_even = broken_even(sample, base_sample, row.versus.verdict if metric is STEP else "unresolved")
+        if metric is STEP:
+            row.scaling = scaling_of(sample.cell_key, base, samples, family, without)
+    axis = swept_axis([row.cell for row in made], run.compared)
+    if axis is None:
+        made.sort(key=lambda row: row.judged or math.inf)
+    else:
+        made.sort(key=lambda row: row.cell.value(axis) or 0)
+    # One that averages nothing does not do the work.
+    names = [row.name for row in made if row.has_number and row.cell.variant not in without]
+    once: dict[tuple[str, str, str], Finding] = {}  # a baseline is measured in every part of its group
+    for finding in findings:
+        once.setdefault((finding.cell_key, finding.code, finding.about), finding)
+    return GroupRows(
+        key=key,
+        title=title,
+        baseline=base_sample.name,
+        rows=made,
+        leaders=leaders_of(names, family, keys) if axis is None else None,
+        recommendation=None if axis is None or metric is not STEP else recommended(axis, made, family, keys),
+        findings=list(once.values()),
+    )
+
+
+def reduce_run(
+    label: str, profile: Profile, by: str = "step_ns", *, details: bool = True, all_cycles: bool = False
+) -> Run:
+    """Return a run; without `details` what a comparison needs of it, so that the profile can be dropped."""
+    run = read_run(label, profile, by, all_cycles=all_cycles)
+    if details:
+        return run
+    for sample in run.samples.values():
+        for name in OF_MANY_RUNS:
+            value(sample, name)
+        sample.once("marks", list)
+        run_level(METRICS[by], sample)
+    run.drop_launches()
+    return run
+
+
+def compare_runs(
+    runs: Iterable[Run],
+    against: Iterable[Run] = (),
+    *,
+    baseline: str | None = None,
+    force: bool = False,
+    explain: bool = False,
+    by: str = "step_ns",
+    all_cycles: bool = False,
+) -> Comparison:
+    """Return each cell of later runs, or platforms, against the same cell of the baseline's.
+
+    Args:
+        runs: two and more, or one of several devices; with `against` the baseline's, one and more.
+        against: the later runs, where they were given apart.
+        baseline: label of the run whose side is the baseline, or name of a platform; null: the first.
+        force: compare what the gate would keep apart.
+        explain: return a comparison even where the gate keeps all apart: what differs is asked for.
+        by: name of the metric that is compared; the runs were read for it.
+        all_cycles: the runs were read so.
+
+    Raises:
+        KitError: no run or platform has that name, or several have.
+        NotComparableError: no cell in common, or none that may be compared.
+    """
+    runs, against, repeated = each_once(runs, against)
+    everyone = [*runs, *against]
+    of_first = {key for run in runs for key in run.samples}
+    platforms = are_platforms(everyone) and not any(key in of_first for run in against for key in run.samples)
+    if platforms:
+        runs, against = on_platforms(runs), on_platforms(against)
+    elif len(everyone) < 2:  # noqa: PLR2004 - one and another
+        raise NotComparableError(f"{everyone[0].label} was given more than once and is the only run; give another")
+    base, later = platforms_of([*runs, *against], baseline) if platforms else sides_of(runs, against, baseline)
+    differing = {
+        (side.label, key): _side_mismatches(base, side, key)
+        for side in later
+        for key in {key: None for run in side.runs for key in run.samples if base.of_cell(key)}
+    }
+    if not differing:
+        cells = [[sample.cell for run in side.runs for sample in run.samples.values()] for side in (base, later[0])]
+        raise nothing_common(base.label, cells[0], later[0].label, cells[1])
+    if not (force or explain) and all(blocking(mismatches) for mismatches in differing.values()):
+        raise refusal(blocking(next(iter(differing.values())))[0])
+    orders = {side.label: order_of(base, side) for side in later if not platforms and base.like_hardware(side)}
+    untimed = {label for label, order in orders.items() if order.code == "clock_set_back"}
+    metric = METRICS[by]
+
+    def level(of: Metric, sample: Sample) -> Any:  # noqa: ANN401 - a level, or none
+        known = run_level(of, sample)
+        is_untimed = known is not None and any(side.label in untimed and sample.run in side.runs for side in later)
+        return known._replace(begin_s=None, end_s=None) if known is not None and is_untimed else known
+
+    groups = _side_groups(base, later, differing, metric, level, force=force, platforms=platforms)
+    notes = [Note(what=reason("same_run", profiles=", ".join(repeated)))] if repeated else []
+    unlike = [side.label for side in later if not base.like_hardware(side)]
+    notes += [*spread_notes(groups, unlike), *joules_notes(groups), *contention_notes(groups)]
+    notes += [Note(what=orders[side.label]) for side in later if side.label in orders]
+    in_cells = merged(mismatch for mismatches in differing.values() for mismatch in mismatches)
+    return Comparison(
+        kind="platforms" if platforms else "runs",
+        groups=groups,
+        headlines=[side.headline for side in [base, *later]],
+        mismatches=[*in_cells, *run_mismatches([(run.label, run.facts) for run in everyone])],
+        notes=deduplicated([*by_notes(by), *notes, *(note for run in everyone for note in run.notes)]),
+        by=by,
+        rule=RULE_OF_ALL_CYCLES if all_cycles else RULE,
+    )
+
+
+def _side_mismatches(base: Side, side: Side, key: str) -> list[Mismatch]:
+    alike = base.like_hardware(side)
+    # Runs of one side ran on one machine, whatever the other's is.
+    of_sides = [[*base.runs, *side.runs]] if alike else [[*base.runs, *side.runs], base.runs, side.runs]
+    mismatches = []
+    for index, runs in enumerate(of_sides):
+        facts = [(run.label, run.samples[key].facts) for run in runs if key in run.samples]
+        precision = base.of_cell(key)[0].cell.precision
+        mismatches += cell_mismatches(facts, precision, like_hardware=alike or index > 0)
+    return merged(mismatches)
+
+
+def _side_groups(
+    base: Side,
+    later: Sequence[Side],
+    differing: Mapping[tuple[str, str], list[Mismatch]],
+    metric: Metric,
+    level: Any,  # noqa: ANN401 - as of `contrast`
+    *,
+    force: bool,
+    platforms: bool,
+) -> list[GroupRows]:
+    """Return the cells by the groups they were measured in, each cell's baseline before its later sides."""
+    members: dict[str, dict[str, Sample]] = {}
+    seen: set[str] = set()
+    for sample in (sample for side in [base, *later] for run in side.runs for sample in run.samples.values()):
+        if sample.key not in seen:
+            members.setdefault(sample.group, {})[sample.key] = sample
+            seen.add(sample.key)
+    anywhere = {"device": ""} if platforms else {}
+    heads = titles([[replace(sample.cell, **anywhere) for sample in of.values()] for of in members.values()])
+    groups = []
+    for (key, of_group), title in zip(members.items(), heads, strict=True):
+        group = GroupRows(key=key, title=title, baseline=base.label, rows=[])
+        for cell_key, first in _in_order(of_group, base, metric):
+            for side in [base, *later]:
+                if not (samples := side.of_cell(cell_key)):
+                    if platforms:
+                        why = why_missing(side.runs, first.cell)
+                        group.missing.append(Missing(member=first.name, side=side.label, reason=why))
+                    continue
+                name = f"{first.name} · {side.label}"
+                row = Row(name=name, member=first.name, side=side.label, samples=samples, metric=metric.name)
+                row.is_baseline = side is base
+                row.marks = counted_marks(mark for sample in samples for mark in sample.marks)
+                row.blocked = [] if side is base else blocking(differing.get((side.label, cell_key), []))
+                group.rows.append(row)
+        _judge_sides(group.rows, metric, level, force=force)
+        if platforms:
+            group.best = _best([base, *later], of_group, group.rows, metric, level)
+        groups.append(group)
+    # What only one platform has comes last.
+    return sorted(groups, key=lambda group: platforms and len({row.side for row in group.rows}) == 1)
+
+
+def _judge_sides(rows: Sequence[Row], metric: Metric, level: Any, *, force: bool) -> None:  # noqa: ANN401
+    """Judge each row against that of its member on the baseline's side: one group is one family."""
+    bases = {row.member: row for row in rows if row.is_baseline}
+    asked = [row for row in rows if not row.is_baseline and row.member in bases and (force or not row.blocked)]
+    known = [contrast(metric, row.samples, bases[row.member].samples, level) for row in asked]
+    for row, estimate in zip(asked, judge(known, words=metric.words), strict=True):
+        row.versus = estimate if estimate.count else None
+
+
+def _best(
+    sides: Sequence[Side],
+    members: Mapping[str, Sample],
+    rows: Sequence[Row],
+    metric: Metric,
+    level: Any,  # noqa: ANN401 - as of `contrast`
+) -> list[PlatformBest]:
+    """Return what each platform is at its best, against the baseline's, where nothing keeps these apart.
+
+    They are judged as one family; each was chosen among so many members, on either side.
+    """
+    best, known = list[PlatformBest](), dict[str, Estimate]()
+    base_row: Row | None = None
+    for side in sides:
+        timed = [(row.judged, row) for row in rows if row.side == side.label and row.judged]
+        if not timed:
+            continue
+        row = min(timed, key=lambda item: item[0] or 0)[1]
+        if side is sides[0]:
+            base_row = row
+        elif base_row is not None and not any(of.blocked for _, of in timed):
+            estimate = contrast(metric, row.samples, base_row.samples, level)
+            known |= {side.label: estimate} if estimate.count else {}
+        names = {key: sample.name for key, sample in members.items()}
+        fastest = [names[key] for key in _fastest(side.runs, row.samples[0].group, metric) if key in names]
+        best.append(PlatformBest(platform=side.label, member=row.member, fastest=fastest))
+    judged = dict(zip(known, judge(list(known.values()), chosen_among=len(members)), strict=True))
+    return [replace(each, versus=judged.get(each.platform)) for each in best]
+
+
+def _fastest(runs: Sequence[Run], group: str, metric: Metric) -> list[str]:
+    """Return the keys of the cells that are shown to be the fastest of a group, or tied with it, in any run.
+
+    None where the runs have no such cell in common.
+    """
+    of_runs = []
+    for run in runs:
+        here = {sample.cell_key: sample for sample in run.samples.values() if sample.group == group}
+        if not here:
+            continue
+        together, keys = next(iter(here.values())).together, []
+        if together is not None:
+            times = {key: value(sample, judged_name(metric.name, sample)) for key, sample in here.items()}
+            ordered = sorted((key for key, time_ns in times.items() if time_ns), key=lambda key: times[key])
+            rows = {key: [sample] for key, sample in together.samples.items()}
+            family = Family(metric, rows, together.baseline, run_level)
+            leaders = leaders_of(ordered, family, {key: key for key in ordered})
+            keys = [] if leaders is None or leaders.modes else [here[key].key for key in leaders.tied]
+        of_runs.append(keys)
+    in_all = [key for key in of_runs[0] if all(key in keys for keys in of_runs)] if of_runs else []
+    return list(dict.fromkeys(key for keys in of_runs for key in keys)) if in_all else []
+
+
+def _in_order(members: Mapping[str, Sample], base: Side, metric: Metric) -> list[tuple[str, Sample]]:
+    """Return the points of a sweep in its order, other cells by the baseline's time, fastest first."""
+    cells = [sample.cell for sample in members.values()]
+    axis = swept_axis(cells, axes_of(cells))
+
+    def order(item: tuple[str, Sample]) -> float:
+        key, sample = item
+        if axis is not None:
+            return float(sample.cell.value(axis) or 0)
+        known = [value(of, judged_name(metric.name, of)) for of in base.of_cell(key)]
+        return min((time_ns for time_ns in known if time_ns is not None), default=math.inf)
+
+    return sorted(members.items(), key=order)

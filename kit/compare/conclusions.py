@@ -1,0 +1,226 @@
+"""What estimates come to: who is the fastest, a sweep's best point, when compiling pays, how a cell scales, a limit.
+
+Each is said only where verdicts support it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from kit.compare.contrast import Family, launch_pairs, log_ratios
+from kit.compare.metrics import METRICS, compile_ns, value
+from kit.compare.rows import Comparison, Leaders, Recommendation, Row, Scaling, Share
+from kit.compare.sample import Sample
+from kit.profile.cell import DEFAULT_VARIANT
+from kit.stats.break_even import BreakEven, break_even
+from kit.stats.estimate import ALPHA, SAME_LEVEL, Estimate, SlowerBy, bounded_exp, rounds_for, slower_by_more_than
+
+# Axes on which less is cheaper: memory and latency grow with the batch, threads are taken from others.
+CHEAPER_WHEN_SMALLER = ("batch", "threads")
+# Nobody pays more for the last twentieth of a throughput.
+WITHIN_5_PCT = 1.05
+# More devices, and the batch or the variant that goes with them; whatever else differs is no question of scaling.
+WITH_DEVICES = ("devices", "batch", "threads", "variant")
+
+
+def leaders_of(names: Sequence[str], family: Family, keys: Mapping[str, str]) -> Leaders | None:
+    """Return the fastest; None where no verdict says so.
+
+    Args:
+        names: of the rows that have a number, fastest first.
+        family: of the group.
+        keys: of the rows, by name.
+    """
+    if not names or not family.metric.is_time:
+        return None
+    first, *others = names
+    against = {name: family.versus(keys[name], keys[first]) for name in others}
+    # One that changes between two modes is slower where both are slower.
+    in_both = {
+        name: known.modes
+        for name, known in against.items()
+        if known.modes and known.modes[0] > 1 and known.contention_pct is None
+    }
+    slower = [
+        (name, known.ratio if known.modes is None else None)
+        for name, known in against.items()
+        if known.verdict == "slower" or (name in in_both and (known.p_adjusted or 0.0) <= ALPHA)
+    ]
+    if not slower or any(known.verdict == "faster" for known in against.values()):
+        return None
+    modes = [(name, *ratios) for name, ratios in in_both.items() if name not in dict(slower)]
+    tied = [name for name in against if name not in dict(slower) and name not in in_both]
+    return Leaders(tied=[first, *tied], slower_than_fastest=slower, modes=modes)
+
+
+def recommended(axis: str, rows: Sequence[Row], family: Family, keys: Mapping[str, str]) -> Recommendation | None:
+    """Return the point of best throughput, and the smallest that nearly has it; null if it is shown to beat no other.
+
+    Rows are in the axis' order; `keys`: by name. Of axes on which less is not cheaper nothing is recommended.
+    """
+    rows = [row for row in rows if row.value("sample_ns") is not None]
+    if axis not in CHEAPER_WHEN_SMALLER or not any(row.is_baseline for row in rows):
+        return None
+    best = min(rows, key=lambda row: float(row.value("sample_ns")))
+    against = {row.name: family.versus(keys[row.name], keys[best.name]) for row in rows if row is not best}
+    if not any(known.verdict == "slower" for known in against.values()):
+        return None
+    smallest = next(row for row in rows if row is best or (against[row.name].high or math.inf) <= WITHIN_5_PCT)
+    known = against.get(smallest.name)
+    # That none is smaller has to be shown, too.
+    smaller = rows[: rows.index(best)] if smallest is best else []
+    is_shown = all((against[row.name].low or 0) > WITHIN_5_PCT for row in smaller)
+    return Recommendation(
+        best=best.name,
+        samples_per_s=best.value("samples_per_s"),
+        unresolved=[name for name, of_row in against.items() if of_row.verdict == "unresolved"],
+        smallest=smallest.name if is_shown else None,
+        ratio=None if known is None else known.ratio,
+        low=None if known is None else known.low,
+        high=None if known is None else known.high,
+    )
+
+
+def broken_even(sample: Sample, base: Sample, verdict: str) -> BreakEven | None:
+    """Return after how many steps the compile mode that compiles for longer has paid for it; None of other axes.
+
+    What a step saves comes from the ratio that the row shows, so that a mode whose steps are slower never pays:
+    baseline's step × (1 - ratio), with the rounds' spread around it.
+
+    Args:
+        sample: of the row.
+        base: of its baseline.
+        verdict: on the row's steps.
+    """
+    axis, step = ("compile_mode",), METRICS["step_ns"]
+    if sample.cell.key_without(axis) != base.cell.key_without(axis) or sample.cell.task == "fit":
+        return None
+    logs, base_ns = log_ratios(step, sample, base), value(base, "step_ns")
+    pairs = {a.round: (a, b) for a, b in launch_pairs(sample, base) if a.round in logs}
+    if not pairs or not base_ns:
+        return None
+    extra_ns = [(compile_ns(sample, a) or 0) - (compile_ns(base, b) or 0) for a, b in pairs.values()]
+    mean = fmean(logs[number] for number in pairs)
+    ratio = bounded_exp(mean)
+    saving_ns = [base_ns * (1 - ratio - ratio * (logs[number] - mean)) for number in pairs]
+    return break_even(extra_ns, saving_ns, verdict)
+
+
+def scaling_of(
+    key: str, baseline: str, samples: Mapping[str, Sample], family: Family, without_all_reduce: Collection[str]
+) -> Scaling | None:
+    """Return how a cell scales from its group's baseline.
+
+    Args:
+        key: of the cell.
+        baseline: key of a cell with fewer devices.
+        samples: of the group.
+        family: of the group, by step.
+        without_all_reduce: variants whose devices average nothing.
+
+    Returns:
+        None: the baseline has no fewer devices, or the two differ in more than what goes with devices.
+    """
+    cell, base = samples[key].cell, samples[baseline].cell
+    if cell.devices <= base.devices or cell.key_without(WITH_DEVICES) != base.key_without(WITH_DEVICES):
+        return None
+    more = _resources(samples[key]) / _resources(samples[baseline])
+    if cell.variant in without_all_reduce:
+        return Scaling(resources_ratio=more, efficiency=None, all_reduce=None)
+    # The fraction of a step that is gone where nothing is averaged; another variant's step differs in more than that.
+    without = next(
+        (
+            other
+            for other, sample in samples.items()
+            if cell.variant == DEFAULT_VARIANT
+            and sample.cell.variant in without_all_reduce
+            and sample.cell.key_without(("variant",)) == cell.key_without(("variant",))
+        ),
+        None,
+    )
+    left = None if without is None else _share(family.versus(without, key), 1.0)
+    if left is not None:
+        low, high = (None if end is None else 1 - end for end in (left.high, left.low))
+        left = Share(value=1 - left.value, low=low, high=high)
+    efficiency = _share(family.versus(baseline, key), more)
+    return Scaling(resources_ratio=more, efficiency=efficiency, all_reduce=left)
+
+
+def _share(known: Estimate, resources: float) -> Share | None:
+    """Return the ratio of times and its interval, over `resources`."""
+    if known.ratio is None:
+        return None
+    low, high = (None if end is None else end / resources for end in (known.low, known.high))
+    return Share(value=known.ratio / resources, low=low, high=high)
+
+
+def _resources(sample: Sample) -> float:
+    """Return what a cell computes with: its devices; on a CPU, which these divide, its threads."""
+    if sample.cell.device != "cpu":
+        return float(sample.cell.devices)
+    threads = (launch.threads.requested for launch in sample.launches if launch.threads is not None)
+    return float(next(threads, sample.cell.devices))
+
+
+class Limit(NamedTuple):
+    """What `--fail-if-slower` comes to: rows by what is shown of them, each as ``group: name``."""
+
+    slower: list[str]
+    not_slower: list[str]
+    unresolved: list[str]
+    more_rounds: dict[str, int]  # name of a row that is not resolved -> rounds like its own that would decide
+
+    @property
+    def exit_code(self) -> int:
+        """1: a row is slower by more; 5: none is, but one is not resolved; 4: nothing was compared; 0: all passed."""
+        return 1 if self.slower else 5 if self.unresolved else 0 if self.not_slower else 4
+
+
+def limited_rows(comparison: Comparison, allowed_pct: float) -> list[tuple[str, Row, SlowerBy]]:
+    """Return ``group: name`` of every row that is not a baseline, the row, and what is shown, adjusted over all.
+
+    What cannot be judged, as a cell that failed or is kept apart by the gate, is unresolved: it is not shown to be as
+    fast as it was. So is what differs between disturbed cells, or is slower by more in one of two modes only.
+    """
+    allowed, named = 1 + allowed_pct / 100, list[tuple[str, Row]]()
+    judged: list[Estimate | None] = []
+    for group in comparison.groups:
+        for row in (row for row in group.rows if not row.is_baseline):
+            known = row.versus
+            is_split = known is not None and known.modes is not None and known.modes[0] <= allowed < known.modes[1]
+            is_open = known is None or is_split or known.contention_pct is not None
+            named.append((f"{' · '.join(group.title)}: {row.name}", row))
+            judged.append(None if is_open else known)
+    shown = slower_by_more_than(judged, allowed_pct)
+    return [(name, row, answer) for (name, row), answer in zip(named, shown, strict=True)]
+
+
+def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
+    """Return the rows by what is shown of them; baselines of cells that nothing else has are unresolved."""
+    limit, allowed = Limit([], [], [], {}), math.log1p(allowed_pct / 100)
+    for name, row, shown in limited_rows(comparison, allowed_pct):
+        getattr(limit, shown).append(name)
+        # Between runs the number of runs decides, beside a neighbor that it stops.
+        known = row.versus
+        if known is None or known.unit != "round" or known.contention_pct is not None or not known.has_interval:
+            continue
+        if shown == "unresolved" and known.mean_log != allowed:
+            needed = rounds_for(known, abs(allowed - known.mean_log), SAME_LEVEL)
+            if needed is not None:
+                limit.more_rounds[name] = max(1, needed - known.count)
+    for group in comparison.groups if comparison.kind != "cells" else ():
+        compared, title = {row.member for row in group.rows if not row.is_baseline}, " · ".join(group.title)
+        limit.unresolved.extend(
+            f"{title}: {row.name}, which nothing is compared with"
+            for row in group.rows
+            if row.is_baseline and row.member not in compared
+        )
+        limit.unresolved.extend(
+            f"{title}: {missing.member} · {missing.side}, which has no such cell"
+            for missing in group.missing
+            if missing.member in compared and missing.side != group.baseline
+        )
+    return limit

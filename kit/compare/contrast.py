@@ -1,0 +1,442 @@
+"""How far two samples are apart by a metric: paired as closely as they were measured, else as runs.
+
+cycle     blocks that took turns ran within a second of each other: the machine's drift cancels in their ratio
+round     the median over its cycles; fresh processes, so that rounds are independent observations
+run       runs that alternate in time are paired with their neighbors, of others the session is the unit
+
+The family is what a table shows: each row against the baseline, and the fastest against the second.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import combinations
+from statistics import fmean
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from kit.compare.cpu_loss import TAKEN_BAD_PCT
+from kit.compare.sample import Run, Sample
+from kit.profile.launch import Launch
+from kit.profile.reason import Reason, Value, reason
+from kit.profile.schema import Group
+from kit.stats.estimate import SMALLEST_DIFFERENCE, Estimate, bounded_exp, judge, over
+from kit.stats.runs import RunLevel, over_runs
+from kit.stats.shape import trending
+
+# Axes on which cells use their threads otherwise; variants and batches of one framework meet others alike.
+UNLIKE = ("backend", "workload", "compile_mode", "threads", "devices")
+# A variant may set threads by variables, which no axis shows. Pools of equal size differ by one thread that waits.
+THREADS_UNLIKE = 2
+
+MATTERS = math.log1p(SMALLEST_DIFFERENCE)
+
+Floats = NDArray[np.float64]
+# A block's part of the group, its round, and what else has to be alike, as the kind of sensor.
+Block = tuple[str, int, object]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What is observed, how it is summed up, and how two cells are compared by it. An entry of METRICS is all it takes.
+
+    Attributes:
+        name: column of CSV, key of JSON and axis of a plot; its ending is its unit.
+        title: of its column in tables; empty: only other formats have it.
+        unit: in which tables show it, a key of `kit.report.columns.WORDS`.
+        observe: of a launch: a number; an array, a number a block; (a, b) whose sums' quotient it is; None: nothing.
+        over: sums up what the launches gave.
+        read: returns the value of a sample at once, in the place of these two; with both, `read` is what is shown.
+        runs: of the values of several runs; null: these have no such value.
+        compare: by ratio or by difference; empty: not compared.
+        words: of a value below, and above, the baseline's.
+        matters: the smallest difference that matters, given the baseline's samples and values; on the logarithm for a
+            ratio.
+        kind: what else has to be alike in two launches, as the kind of sensor.
+        is_time: others' work slows it, and the spread of sessions is known (`kit.stats.runs.SESSIONS_SD`).
+        per_sample: steps of another batch do another amount of work, so that samples are compared.
+        needs_blocks: launches without a block do not have it.
+        shown: in every table, in wide ones, or only in other formats.
+        part: of a fit, of energy or of reach: other formats have it where a row has any of these; "rare": where it has
+            this one.
+        runs_of: name of the metric whose values of several runs `runs` takes; empty: this one.
+        mark: letter behind the value, where this other value is true.
+    """
+
+    name: str
+    title: str = ""
+    unit: str = ""
+    observe: Callable[[Sample, Launch], Any] | None = None
+    over: Callable[[list[Any]], Value | None] | None = None
+    read: Callable[[Sample], Value | None] | None = None
+    runs: Callable[[list[Any]], Value | None] | None = None
+    compare: Literal["ratio", "difference", ""] = ""
+    words: tuple[str, str] = ("less", "more")
+    matters: Callable[[Sequence[Sample], Sequence[float]], float] = lambda _samples, _values: MATTERS
+    kind: Callable[[Sample, Launch], object] = lambda _sample, _launch: None
+    is_time: bool = False
+    per_sample: bool = False
+    needs_blocks: bool = True
+    shown: Literal["table", "wide", ""] = "wide"
+    part: Literal["", "fit", "energy", "reach", "rare"] = ""
+    runs_of: str = ""
+    mark: str = ""
+
+
+class Series(NamedTuple):
+    """What a launch gave of a metric."""
+
+    value: float  # of the launch: the median over its blocks; NaN: none
+    cycle: Floats  # of each block that took turns; none: it ran alone
+    blocks: Floats  # their values
+
+
+def series(metric: Metric, sample: Sample) -> dict[Block, Series]:
+    """Return what each launch of a sample gave, with all cycles that count."""
+
+    def compute() -> dict[Block, Series]:
+        found: dict[Block, Series] = {}
+        for launch in sample.measured if metric.needs_blocks else sample.launches:
+            seen = None if metric.observe is None or launch.failure is not None else metric.observe(sample, launch)
+            if seen is None:
+                continue
+            nothing = np.zeros(0)
+            known = Series(launch_value(seen), nothing, nothing)
+            if isinstance(seen, np.ndarray) and launch.turns == "blocks":
+                known = known._replace(cycle=np.asarray(launch.blocks.cycle), blocks=seen)
+            found[launch.group, launch.round, metric.kind(sample, launch)] = known
+        return found
+
+    return sample.once(("series", metric.name), compute)
+
+
+def launch_value(seen: Any) -> float:  # noqa: ANN401 - what a metric observes
+    """Return what a launch comes to: the median of its blocks, a sum over a sum, or the number itself."""
+    if isinstance(seen, tuple):
+        return float(seen[0] / seen[1])
+    if isinstance(seen, np.ndarray):
+        # Of the few blocks of a launch, statistics.median takes a tenth of the time of NumPy's.
+        known = [value for value in seen.tolist() if value > 0]
+        return statistics.median(known) if known else math.nan
+    return float(seen)
+
+
+def log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
+    """Return how far two samples of a run are apart in each common round: ln of their ratio, or their difference.
+
+    Those of different parts of a group are compared through the baseline that both parts have, as what their rows show
+    is. Those of different groups did not run together, and have nothing in common.
+    """
+    group = a.together
+    if group is None or group is not b.together:
+        return {}
+    if group.part_of(a.cell_key, b.cell_key) is not None:
+        return _between(metric, a, b)
+    through = [(sample, group.part_of(sample.cell_key)) for sample in (a, b)]
+    bases = [group.samples.get(part.baseline) if part is not None else None for _, part in through]
+    if bases[0] is None or bases[1] is None:
+        return {}
+    mine, yours = _between(metric, a, bases[0]), _between(metric, b, bases[1])
+    return {number: mine[number] - yours[number] for number in mine if number in yours}
+
+
+def _between(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
+    """Return it for two cells of one part."""
+    mine, yours, shift = series(metric, a), series(metric, b), per_sample_log(metric, a, b)
+    found: dict[int, float] = {}
+    for block in sorted(mine.keys() & yours.keys(), key=lambda block: (block[1], block[0])):
+        first, second = mine[block], yours[block]
+        if first.cycle.size and second.cycle.size:
+            apart = _cycle_ratios(metric, first, second)[1]
+            value = statistics.median(apart.tolist()) if apart.size else math.nan
+        elif metric.compare == "ratio":
+            value = math.log(first.value / second.value) if first.value > 0 and second.value > 0 else math.nan
+        else:
+            value = first.value - second.value
+        if math.isfinite(value):
+            found[block[1]] = value + shift
+    return found
+
+
+def _cycle_ratios(metric: Metric, a: Series, b: Series) -> tuple[Floats, Floats]:
+    """Return the common cycles, in order, and how far two launches are apart within each."""
+    if np.array_equal(a.cycle, b.cycle):
+        cycle, first, second = a.cycle, a.blocks, b.blocks
+    else:
+        cycle, in_a, in_b = np.intersect1d(a.cycle, b.cycle, return_indices=True)
+        first, second = a.blocks[in_a], b.blocks[in_b]
+    if metric.compare != "ratio":
+        return cycle, first - second
+    timed = (first > 0) & (second > 0)
+    return cycle[timed], np.log(first[timed] / second[timed])
+
+
+def cycle_log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, dict[int, float]]:
+    """Return, of each common round, the log-ratio within each common cycle, in order of cycle.
+
+    Cells of different parts, or of rounds in which they did not take turns, have none: no cycle has both.
+    """
+    mine, yours, shift = series(metric, a), series(metric, b), per_sample_log(metric, a, b)
+    found = {}
+    for block in sorted(mine.keys() & yours.keys(), key=lambda block: (block[1], block[0])):
+        if mine[block].cycle.size and yours[block].cycle.size:
+            cycles, logs = _cycle_ratios(metric, mine[block], yours[block])
+            found[block[1]] = dict(zip(cycles.astype(int).tolist(), (logs + shift).tolist(), strict=True))
+    return found
+
+
+def per_sample_log(metric: Metric, a: Sample, b: Sample) -> float:
+    """Return what makes a ratio of steps one of samples.
+
+    Nothing makes one of latencies: a request waits for its whole batch. A fit is known by its whole time.
+    """
+    mine, yours = a.cell.batch, b.cell.batch
+    if not (metric.per_sample or a.cell.task == "fit") or mine < 1 or yours < 1 or not metric.is_time:
+        return 0.0
+    return math.log(yours / mine)
+
+
+def adjusted(metric: Metric, sample: Sample, raw: Callable[[Sample], float | None]) -> float | None:
+    """Return the value that a table shows: that of the group's own baseline times the ratio that is judged.
+
+    That is the least-squares mean of a randomized block design: what a cell would have taken in the rounds that the
+    baseline saw. A median over blocks that its neighbors were not in would show another ratio than the one beside it.
+    Of a cell without a common round, its own. Whatever it is compared with, a cell has one value: one name, one
+    number. Only a cell that has no verdict against that baseline, as others disturbed both, has a value of its own.
+
+    Args:
+        metric: compared by ratio.
+        sample: with its launches.
+        raw: returns the own value of a sample, whatever the machine did in between.
+    """
+    base = sample.baseline
+    if (
+        base is None
+        or base is sample
+        or (metric.is_time and sample.others_pct is not None and contended(sample, base) is not None)
+    ):
+        return raw(sample)
+    base_value, logs = raw(base), list(log_ratios(metric, sample, base).values())
+    if not base_value or not logs:
+        return raw(sample)
+    return base_value * bounded_exp(fmean(logs) - per_sample_log(metric, sample, base))
+
+
+def contended(a: Sample, b: Sample) -> float | None:
+    """Return what others took of the CPUs beside two unlike cells, where their ratio is of both; None: it is not."""
+    fewer, more = sorted((a.threads, b.threads))
+    is_like = all(getattr(a.cell, axis) == getattr(b.cell, axis) for axis in UNLIKE)
+    if (is_like and (not fewer or more < THREADS_UNLIKE * fewer)) or a.together is None:
+        return None
+    part = a.together.part_of(a.cell_key, b.cell_key)
+    taken_pct = max(sample.contention_pct(None if part is None else part.key) for sample in (a, b))
+    is_disturbed = a.together.is_disturbed(a.cell_key, b.cell_key)
+    return taken_pct if is_disturbed or taken_pct >= TAKEN_BAD_PCT else None
+
+
+def two_modes(metric: Metric, a: Sample, b: Sample) -> tuple[float, float] | None:
+    """Return the ratios of a cell to another in the two modes of either; None where both have one."""
+    group = a.together
+    part = None if group is None or group is not b.together else group.part_of(a.cell_key, b.cell_key)
+    if group is None or part is None or not metric.is_time:
+        return None
+    modes = group.modes.get((part.key, a.cell_key)) or group.modes.get((part.key, b.cell_key))
+    if modes is None:
+        return None
+    logs: dict[bool, list[float]] = {False: [], True: []}
+    mine, yours, shift = series(metric, a), series(metric, b), per_sample_log(metric, a, b)
+    for block in mine.keys() & yours.keys():
+        both = (_with_cycles(metric, sample, block) for sample in (a, b))
+        times, others = (dict(zip(cycles, values, strict=True)) for cycles, values in both)
+        for cycle in times.keys() & others.keys():
+            if (block[1], cycle) in modes.is_slow:
+                logs[modes.is_slow[block[1], cycle]].append(math.log(times[cycle] / others[cycle]) + shift)
+    if not logs[False] or not logs[True]:
+        return None
+    low, high = sorted(math.exp(np.median(ratio_logs)) for ratio_logs in logs.values())
+    return low, high
+
+
+def _with_cycles(metric: Metric, sample: Sample, block: Block) -> tuple[list[int], list[float]]:
+    """Return cycles and values of a launch, whether it took turns or not."""
+    launch = next(of for of in sample.measured if (of.group, of.round) == block[:2])
+    seen = metric.observe(sample, launch) if metric.observe is not None else None
+    return (launch.blocks.cycle, seen.tolist()) if isinstance(seen, np.ndarray) else ([], [])
+
+
+def contrast(
+    metric: Metric, a: Sequence[Sample], b: Sequence[Sample], level: Callable[[Metric, Sample], RunLevel | None]
+) -> Estimate:
+    """Return how far the samples of one place are from those of another; it is not yet judged.
+
+    Samples of one run are paired: one pair over its rounds, several over their runs. Others are two sides of runs.
+
+    Args:
+        metric: by which.
+        a: one or more, of different runs.
+        b: the same of the baseline.
+        level: returns what a run adds to its side.
+    """
+    is_log, by_run = metric.compare == "ratio", {sample.run: sample for sample in b}
+    if pairs := [(sample, by_run[sample.run]) for sample in a if sample.run in by_run]:
+        rounds = [list(log_ratios(metric, *pair).values()) for pair in pairs]
+        if len(pairs) == 1:
+            return over(rounds[0], is_log=is_log)
+        return replace(over([fmean(of_run) for of_run in rounds if of_run], is_log=is_log), unit="run")
+    sides = [[known for of in side if (known := level(metric, of)) is not None] for side in (a, b)]
+    if not all(sides):
+        return Estimate(unit="session")
+    apart = over_runs(
+        *sides,
+        same_hardware=a[0].run.hardware == b[0].run.hardware,
+        same_host=same_host([sample.run for sample in (*a, *b)]),
+        has_known_spread=metric.is_time,
+        is_log=is_log,
+    )
+    # Blocks of one run meet others together; two runs do not, and without a clean cycle nothing says by how much.
+    if metric.is_time and any(sample.others_pct is not None for sample in (*a, *b)):
+        return replace(apart, contention_pct=max(sample.taken_pct or 0.0 for sample in (*a, *b)))
+    return apart
+
+
+def same_host(runs: Iterable[Run]) -> bool:
+    """Whether all ran on one machine; of containers, whose names are drawn anew, on like hardware."""
+    return len({(run.hardware, run.host) for run in runs}) == 1
+
+
+class Family:
+    """Rows of one table by one metric: what is known of any of them against another.
+
+    All pairs of ten rows would be 45 tests where nine answers are shown, and a difference of 3 % be lost in them.
+    Whoever asks for a pair beside the family has chosen it among all.
+    """
+
+    def __init__(
+        self,
+        metric: Metric,
+        rows: Mapping[str, Sequence[Sample]],
+        baseline: str,
+        level: Callable[[Metric, Sample], RunLevel | None],
+        *,
+        with_fastest: bool = True,
+    ) -> None:
+        self.metric, self._rows, self._baseline, self._level = metric, rows, baseline, level
+        self._with_fastest = with_fastest
+        self._known: dict[tuple[str, str], Estimate] = {}
+
+    def versus(self, key: str, other: str) -> Estimate:
+        """Return what is known of the row `key` against `other`."""
+        pairs = [(key, other), (other, key)]
+        judged = self._judged if any(pair in self._judged for pair in pairs) else self._all_judged
+        words = self.metric.words
+        known = judged[key, other] if (key, other) in judged else judged[other, key].inverted(words)
+        runs = {sample.run: sample for sample in self._rows[other]}
+        both = [(sample, runs[sample.run]) for sample in self._rows[key] if sample.run in runs]
+        if len(both) == 1 and (modes := two_modes(self.metric, *both[0])) is not None:
+            # A mean over two modes is of neither.
+            known = replace(known, verdict="unresolved", modes=modes)
+        taken_pct = [taken for pair in both if (taken := contended(*pair)) is not None and self.metric.is_time]
+        return replace(known, verdict="unresolved", contention_pct=max(taken_pct)) if taken_pct else known
+
+    def estimate(self, key: str, other: str) -> Estimate:
+        """Return how far two rows are apart, not judged."""
+        if (key, other) not in self._known:
+            self._known[key, other] = contrast(self.metric, self._rows[key], self._rows[other], self._level)
+        return self._known[key, other]
+
+    @cached_property
+    def _judged(self) -> dict[tuple[str, str], Estimate]:
+        if not self._with_fastest:
+            return self._judge([(key, self._baseline) for key in self._rows if key != self._baseline])
+        return self._judge(family_of(list(self._rows), self._baseline, self.estimate))
+
+    @cached_property
+    def _all_judged(self) -> dict[tuple[str, str], Estimate]:
+        return self._judge(list(combinations(self._rows, 2)))
+
+    def _judge(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Estimate]:
+        estimates = [self.estimate(*pair) for pair in pairs]
+        matters = [self.metric.matters(self._rows[pair[1]], self._common_values(*pair)) for pair in pairs]
+        return dict(zip(pairs, judge(estimates, words=self.metric.words, matters=matters), strict=True))
+
+    def _common_values(self, key: str, other: str) -> list[float]:
+        """Return the second row's values in the rounds that both have."""
+        if self.metric.compare == "ratio":
+            return []
+        mine, yours = (
+            {place: seen.value for sample in self._rows[of] for place, seen in series(self.metric, sample).items()}
+            for of in (key, other)
+        )
+        return [value for place, value in yours.items() if place in mine]
+
+
+def family_of(keys: Sequence[str], baseline: str, estimate: Callable[[str, str], Estimate]) -> list[tuple[str, str]]:
+    """Return the pairs that are tested together: each row and the baseline, and the fastest two.
+
+    Args:
+        keys: of the rows.
+        baseline: one of them; where it has no rounds, or is none of them, the first that has some stands for it.
+        estimate: of two rows.
+    """
+    known: dict[str, Estimate] = {}
+    for base in (baseline, *keys):
+        known = {key: estimate(key, base) for key in keys if key != base} if base in keys else {}
+        if any(of_key.count for of_key in known.values()):
+            break
+    speeds = {base: 0.0} | {key: of_key.mean_log for key, of_key in known.items() if of_key.count}
+    fastest = sorted(speeds, key=lambda key: speeds[key])[:2]
+    beside = [(fastest[0], fastest[1])] if len(fastest) > 1 and base not in fastest else []
+    return [*((key, base) for key in known), *beside]
+
+
+def trends(metric: Metric, parts: Sequence[Group], samples: Mapping[str, Sample]) -> dict[str, Reason]:
+    """Return the mark of the one cell of each part whose ratio to the others moves most.
+
+    The others' ratios to it move as well, the other way; of two, the one that becomes faster was warming up.
+    """
+    members = [(part, key) for part in parts for key in part.cells]
+    changes = trending([_relative(metric, part, key, samples) for part, key in members])
+    marks: dict[str, Reason] = {}
+    for part in parts:
+        moved = {
+            key: change for (of, key), change in zip(members, changes, strict=True) if of is part and change is not None
+        }
+        if moved:
+            key = min(moved, key=lambda key: (-round(abs(moved[key].mean_log), 9), moved[key].mean_log))
+            change_pct = 100 * math.expm1(moved[key].mean_log)
+            marks.setdefault(key, reason("trending", change_pct=change_pct, rounds=moved[key].count))
+    return marks
+
+
+def _relative(metric: Metric, part: Group, key: str, samples: Mapping[str, Sample]) -> list[Floats]:
+    """Return ln of a cell's time over the others' in the same cycle, (cycles,), of each round of turns."""
+    keys = [key, *(other for other in part.cells if other != key)]
+    members = [_of_part(metric, part.key, samples.get(member)) for member in keys]
+    relative = []
+    for number in sorted(set(members[0]).intersection(*members[1:])):
+        blocks = [rounds[number] for rounds in members]
+        if not all(of_member.cycle.size for of_member in blocks):
+            continue
+        cycles = reduce(np.intersect1d, (of_member.cycle for of_member in blocks))
+        places = [np.intersect1d(of_member.cycle, cycles, return_indices=True)[1] for of_member in blocks]
+        log_ns, *others = (np.log(of.blocks[place]) for of, place in zip(blocks, places, strict=True))
+        relative.append(log_ns - np.mean(others, axis=0) if others else log_ns)
+    return relative
+
+
+def _of_part(metric: Metric, part: str, sample: Sample | None) -> dict[int, Series]:
+    known = {} if sample is None else series(metric, sample)
+    return {number: seen for (group, number, _), seen in known.items() if group == part}
+
+
+def launch_pairs(a: Sample, b: Sample) -> Iterator[tuple[Launch, Launch]]:
+    """Yield the launches with a number of two cells in each part and round that both have, in order."""
+    mine, yours = ({(of.group, of.round): of for of in sample.measured} for sample in (a, b))
+    yield from ((mine[place], yours[place]) for place in sorted(mine.keys() & yours.keys()))

@@ -1,0 +1,528 @@
+"""Every metric: an entry here makes it a column of wide tables, CSV and JSON, and says how it is compared.
+
+Entries come in the order of the columns of CSV. `kit compare --metric NAME` takes the name with its unit or without.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kit.compare.ceilings import Reach, reach_of
+from kit.compare.clean_cycles import DEVICE_OTHERS
+from kit.compare.contrast import Metric, adjusted, launch_value
+from kit.compare.energy import HOST, LaunchEnergy, device_power_w, launch_energy, launch_entries
+from kit.compare.launch_arrays import SustainedStep, counted, cpus_used, pipeline_ratio, sustained_step
+from kit.compare.sample import Sample
+from kit.errors import KitError
+from kit.profile.launch import INJECTED_NS, Fit, Launch
+from kit.profile.reason import Value
+from kit.stats.estimate import TIME_WORDS, Estimate, over
+from kit.stats.rounds import mean_step_ns
+from kit.stats.runs import RunLevel
+
+COMPILE_PHASES = ("trace", "compile", "first_step")
+# Of the process, and of a program in it: from nothing to the first step done.
+PROCESS_PHASES = ("start", "import")
+START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
+# Scores agree within one point of accuracy, or 1 % of the baseline's squared error: what papers call the same result.
+SCORE_MARGIN = 0.01
+MILLION, NS_PER_HOUR, J_PER_KWH = 1_000_000, 3.6e12, 3.6e6
+UNITS = ("_ns", "_j", "_b", "_w", "_pct")
+
+
+def geometric_mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of those above zero; null where there is none."""
+    logs = [math.log(value) for value in values if value is not None and value > 0]  # nan is not
+    return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def value(sample: Sample, name: str) -> Any:  # noqa: ANN401 - a number, a text or null
+    """Return a metric's value of a cell in a run; null: it has none, or its launches were dropped."""
+    if name in sample.known:
+        return sample.known[name]
+    metric = METRICS[name]
+    return None if sample.together is None else sample.once(name, lambda: _value(metric, sample))
+
+
+def _value(metric: Metric, sample: Sample) -> Value | None:
+    if metric.read is not None:
+        return metric.read(sample)
+    if metric.observe is None or metric.over is None:
+        return None
+    seen = [known for launch in sample.good if (known := metric.observe(sample, launch)) is not None]
+    return metric.over(seen) if seen else None
+
+
+def value_of_runs(metric: Metric, samples: Sequence[Sample]) -> Any:  # noqa: ANN401 - as above
+    """Return a metric's value of several runs of a cell: as the metric sums it up, of one its own."""
+    if len(samples) == 1:
+        return value(samples[0], metric.name)
+    known = [of_run for sample in samples if (of_run := value(sample, metric.runs_of or metric.name)) is not None]
+    return metric.runs(known) if metric.runs is not None and known else None
+
+
+def details(sample: Sample) -> dict[str, Value]:
+    """Return the values of each phase, counter and sensor, by their columns of CSV."""
+    phases, sensors = defaultdict(list), defaultdict(list)
+    for launch in sample.good:
+        for phase in launch.phases:
+            phases[phase.name].append(phase.duration_ns)
+        for name, summary in launch.sensors.items():
+            sensors[name].append(summary)
+    found: dict[str, Value] = {f"phase {name}_ns": statistics.median(times_ns) for name, times_ns in phases.items()}
+    found |= {f"{name} per step": grown for name, grown in counters_per_step(sample.good).items()}
+    for name, summaries in sensors.items():
+        found[f"{name} mean {summaries[0].unit}"] = statistics.fmean(summary.mean for summary in summaries)
+        found[f"{name} max {summaries[0].unit}"] = max(summary.max for summary in summaries)
+    return found
+
+
+def phases_ns(launches: Iterable[Launch]) -> dict[str, float]:
+    """Return each phase's median duration."""
+    durations = defaultdict(list)
+    for phase in (phase for launch in launches for phase in launch.phases):
+        durations[phase.name].append(phase.duration_ns)
+    return {name: statistics.median(times_ns) for name, times_ns in durations.items()}
+
+
+def counters_per_step(launches: Sequence[Launch]) -> dict[str, float]:
+    """Return each counter's growth per step, lead-in steps included; blocks whose read failed are left out."""
+    names = dict.fromkeys(name for launch in launches for name in launch.blocks.counters if name != DEVICE_OTHERS)
+    return {name: blocks.per_step[0] for name in names if (blocks := counted(launches, name)) is not None}
+
+
+def run_level(metric: Metric, sample: Sample) -> RunLevel | None:
+    """Return what a run adds to its side when runs are compared by a metric; None without a number."""
+
+    def compute() -> RunLevel | None:
+        shown = value(sample, judged_name(metric.name, sample))
+        if shown is None or (metric.compare == "ratio" and not shown):
+            return None
+        error, is_log = level(metric, sample), metric.compare == "ratio"
+        se = error.se_log if error.has_interval else None
+        rounds = len({launch.round for launch in sample.good})
+        contention = (sample.taken_pct or 0.0) / 100 if metric.is_time else 0.0
+        log = math.log(shown) if is_log else float(shown)
+        return RunLevel(log, se, rounds, contention)
+
+    known, times = sample.once(f"level {metric.name}", compute), sample.run.times
+    return None if known is None else known._replace(begin_s=times.begin_s, end_s=times.end_s)
+
+
+def judged_name(name: str, sample: Sample) -> str:
+    """Return what cells and runs are compared by: the whole time of a fit, the time per sample where there are some."""
+    if METRICS[name].is_time and sample.cell.task == "fit":
+        return "fit_total_ns"
+    return "sample_ns" if METRICS[name].per_sample and sample.cell.batch > 0 else name
+
+
+def level(metric: Metric, sample: Sample) -> Estimate:
+    """Return a cell's own level over rounds: launches of one shared the machine's state, so their mean is one value.
+
+    A ratio of two cells of a round is free of what slowed both. A level is not: its interval holds the machine's drift
+    during the run, and says nothing of the machine's other days.
+    """
+    is_log, rounds = metric.compare == "ratio", defaultdict[int, list[float]](list)
+    for launch in sample.good:
+        seen = None if metric.observe is None else metric.observe(sample, launch)
+        known = math.nan if seen is None else launch_value(seen)
+        if math.isfinite(known) and (known > 0 or not is_log):
+            rounds[launch.round].append(math.log(known) if is_log else known)
+    return over(map(statistics.fmean, rounds.values()), is_log=is_log)
+
+
+def step_times(sample: Sample, launch: Launch) -> Any:  # noqa: ANN401 - an array or a number
+    """Return nanoseconds a step of each block; of a fit, which runs in stretches of unlike lengths, of the whole."""
+    blocks = sample.blocks(launch)
+    return mean_step_ns(blocks) if sample.cell.task == "fit" else blocks.times_ns("step")
+
+
+def latencies(sample: Sample, launch: Launch) -> Any:  # noqa: ANN401 - an array or a number
+    """Return the median of each block's steps that were waited for one by one; a fit is known by its whole time."""
+    blocks = sample.blocks(launch)
+    return mean_step_ns(blocks) if sample.cell.task == "fit" else blocks.times_ns("latency")
+
+
+def _raw_step_ns(sample: Sample) -> float | None:
+    return geometric_mean(launch_value(step_times(sample, launch)) for launch in sample.good)
+
+
+def _step_ns(sample: Sample) -> float | None:
+    return adjusted(METRICS["step_ns"], sample, lambda of: value(of, "raw_step_ns"))
+
+
+def _step_end_ns(sample: Sample, end: int) -> float | None:
+    """Return an end of the interval of a step: over rounds of its run, so that it holds the machine's drift."""
+    known, raw_ns, step_ns = level(METRICS["step_ns"], sample), value(sample, "raw_step_ns"), value(sample, "step_ns")
+    ends = (known.low, known.high)
+    return None if ends[end] is None or not raw_ns or not step_ns else (ends[end] or 0.0) * step_ns / raw_ns
+
+
+def _latency_ns(sample: Sample) -> float | None:
+    """Return the median of the steps that p95 and p99 are of, too.
+
+    Profiles up to schema 2.6 do not record it: the median of blocks' medians then, each as often as it has steps. No
+    95th percentile of the same steps lies below this one.
+    """
+    if (recorded := sample.percentiles[0]) is not None:
+        return recorded
+    waited = [
+        (median_ns, steps)
+        for blocks in (launch.blocks for launch in sample.good)
+        for median_ns, steps in zip(blocks.median_ns, blocks.waited_steps or blocks.steps, strict=True)
+        if median_ns is not None
+    ]
+    if not waited:
+        return None
+    medians_ns, steps = np.asarray(sorted(waited), np.float64).T
+    return float(medians_ns[np.searchsorted(np.cumsum(steps), steps.sum() / 2)])
+
+
+def start_ns(sample: Sample, launch: Launch) -> int | None:
+    """Return the time from the process's start to the first step done; of a later program of it, from its own data on.
+
+    Null where the start of the process was not measured, as up to schema 2.1.
+    """
+    phases: dict[str, int] = {phase.name: phase.duration_ns for phase in launch.phases}
+    if sample.is_warm(launch):
+        return sum(phases.get(name, 0) for name in START_PHASES if name not in PROCESS_PHASES)
+    return sum(phases.get(name, 0) for name in START_PHASES) if "start" in phases else None
+
+
+def compile_ns(_sample: Sample, launch: Launch) -> int | None:
+    """Return the time of trace, compilation and first step together."""
+    return sum(phase.duration_ns for phase in launch.phases if phase.name in COMPILE_PHASES) or None
+
+
+def _memory_b(sample: Sample, launch: Launch) -> int | None:
+    """Return the most memory of the cell's device that a launch held: of a CPU its process' resident set."""
+    return launch.peak_memory_b if sample.cell.device == HOST else launch.peak_device_memory_b
+
+
+def _is_shared(sample: Sample, launch: Launch) -> bool:
+    return len(sample.run.processes.get((launch.round, launch.process), ())) > 1
+
+
+def _sustained(sample: Sample) -> SustainedStep | None:
+    return sample.once(("sustained",), lambda: sustained_step(sample.good))
+
+
+def _cpu_per_sample(sample: Sample, launch: Launch) -> tuple[float, float] | None:
+    """Return CPU time, and of how many samples."""
+    used = counted([launch], "process.cpu_ns") if sample.cell.batch > 0 else None
+    return None if used is None else (used.sums[0], float(used.steps.sum()) * sample.cell.batch)
+
+
+def _injected_ratio(_sample: Sample, launch: Launch) -> float | None:
+    """Return a launch's steps over what they would have been without the delay in them: the median over its blocks."""
+    delays_ns = launch.blocks.counters.get(INJECTED_NS)
+    spans_ns = np.asarray(launch.blocks.span_ns, np.float64)
+    return None if delays_ns is None else float(np.median(spans_ns / (spans_ns - [delay or 0 for delay in delays_ns])))
+
+
+def _drift_pct(sample: Sample) -> float | None:
+    return _drift_of_runs([launch_value(step_times(sample, launch)) for launch in sample.good])
+
+
+def _drift_of_runs(steps_ns: Sequence[float]) -> float | None:
+    return 100 * float(np.std(np.log(steps_ns), ddof=1)) if len(steps_ns) > 1 else None
+
+
+def energies(sample: Sample) -> list[tuple[Launch, LaunchEnergy]]:
+    """Return what each launch of a cell's figures drew, where that is known; nothing of a cell without a number."""
+
+    def compute() -> list[tuple[Launch, LaunchEnergy]]:
+        finished = [launch for launch in sample.figures if launch.failure is None] if sample.good else []
+        drawn = [(launch, launch_energy(sample.cell, launch)) for launch in finished]
+        return [(launch, known) for launch, known in drawn if known is not None]
+
+    return sample.once(("energies",), compute)
+
+
+def _joules(sample: Sample, launch: Launch) -> float | None:
+    known = launch_energy(sample.cell, launch)
+    return None if known is None else known.per_sample_j
+
+
+def _tier(sample: Sample, launch: Launch) -> str | None:
+    """Return how much its joules can be relied on; only those of one tier are set against each other."""
+    return launch_entries(sample.cell, launch)[0].tier
+
+
+def _drawn(read: Callable[[list[LaunchEnergy], Sample], Value | None]) -> Callable[[Sample], Value | None]:
+    """Return how a value is read of what a cell's launches drew; null: nothing is known of that."""
+    return lambda sample: read([known for _, known in energies(sample)], sample) if energies(sample) else None
+
+
+def _raw_joules(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float:
+    return sum(of.joules_j for of in drawn) / sum(of.samples for of in drawn)
+
+
+def _with_package(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float | None:
+    known = [of for of in drawn if of.with_host_w is not None]
+    joules_j = sum((of.with_host_w or 0.0) * of.block_ns / 1e9 for of in known)
+    return joules_j / sum(of.samples for of in known) if known else None
+
+
+def _net(drawn: Sequence[LaunchEnergy], less: Callable[[LaunchEnergy], float]) -> float | None:
+    """Return joules a sample of a power, over the launches of which idle is known."""
+    known = [of for of in drawn if of.idle_w is not None]
+    return sum(less(of) * of.block_ns for of in known) / 1e9 / sum(of.samples for of in known) if known else None
+
+
+def _net_error(drawn: Sequence[LaunchEnergy]) -> float | None:
+    known = [of for of in drawn if of.idle_w is not None]
+    mean_w = statistics.fmean(of.net_error_w or 0.0 for of in known) if known else 0.0
+    block_ns, samples = sum(of.block_ns for of in known), sum(of.samples for of in known)
+    return mean_w * block_ns / 1e9 / samples if known else None
+
+
+def _delay_product(drawn: Sequence[LaunchEnergy], sample: Sample) -> float:
+    batch, block_ns, samples = sample.cell.batch, sum(of.block_ns for of in drawn), sum(of.samples for of in drawn)
+    return _raw_joules(drawn, sample) * batch * (block_ns / 1e9 / samples * batch)
+
+
+def _highest_w(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float | None:
+    """Return the highest power between two readings, of launches all of whose sensors show it."""
+    peaks_w = [[energy.power_max_w for energy in of.entries] for of in drawn]
+    known = [sum(filter(None, of_launch)) for of_launch in peaks_w if None not in of_launch]
+    return max(known, default=None)
+
+
+def _compile_j(_known: object, sample: Sample) -> float | None:
+    """Return the mean joules from the build to the first step done, idle included."""
+    known = []
+    for launch in (launch for launch in sample.figures if launch.failure is None):
+        entries = launch_entries(sample.cell, launch, "compile")
+        if (power_w := device_power_w(entries)) is not None:
+            known.append(power_w * entries[0].block_ns / 1e9)
+    return statistics.fmean(known) if known else None
+
+
+def _fit_j(sample: Sample, *, per_epoch: bool) -> float | None:
+    known = [launch.fit for launch, _ in energies(sample) if launch.fit is not None]
+    step_j = value(sample, "energy_per_step_j") or 0.0
+    updates = [step_j * fit.all_updates / (fit.epochs if per_epoch else 1) for fit in known]
+    return statistics.fmean(updates) if known else None
+
+
+def fits(sample: Sample) -> list[tuple[Launch, Fit]]:
+    """Return the fits that a cell's figures come from."""
+    return [(launch, launch.fit) for launch in sample.good if launch.fit is not None]
+
+
+def _fitted(read: Callable[[list[tuple[Launch, Fit]]], Value | None]) -> Callable[[Sample], Value | None]:
+    """Return how a value is read of a cell's fits; null: it has none."""
+    return lambda sample: read(known) if (known := fits(sample)) else None
+
+
+def _fit_total_ns(sample: Sample) -> float | None:
+    """Return the whole time of a fit: all of its epochs but the first step, each step as long as in its row."""
+    step_ns, known = value(sample, "step_ns"), fits(sample)
+    if step_ns is None or not known:
+        return None
+    launch, fit = known[0]
+    return float(step_ns * (fit.all_updates - 1 if fit.is_part else sum(launch.blocks.steps)))
+
+
+def _mean_of(known: Iterable[float | None]) -> float | None:
+    listed = [of_fit for of_fit in known if of_fit is not None]
+    return statistics.fmean(listed) if listed else None
+
+
+def epoch_ns(launch: Launch, fit: Fit) -> float | None:
+    """Return the mean time of an epoch, the first left out; None where there was no other; of a part computed."""
+    if fit.is_part:
+        return sum(launch.blocks.duration_ns) / sum(launch.blocks.steps) * fit.all_updates / fit.epochs
+    per_epoch = fit.updates // fit.epochs
+    # The very first step is in no block.
+    done = 1 + np.cumsum(launch.blocks.steps)
+    later = np.asarray(launch.blocks.duration_ns)[done > per_epoch]
+    return float(later.sum()) / (fit.epochs - 1) if fit.epochs > 1 else None
+
+
+def score_of(fit: Fit) -> float | None:
+    """Return the accuracy, or the mean squared error of a network that reconstructs."""
+    if fit.confusion is None:
+        return fit.mean_squared_error
+    counts = np.asarray(fit.confusion)
+    return float(np.trace(counts) / counts.sum())
+
+
+def _score(_sample: Sample, launch: Launch) -> float | None:
+    return None if launch.fit is None else score_of(launch.fit)
+
+
+def score_margin(samples: Sequence[Sample], values: Sequence[float]) -> float:
+    """Return the difference of scores that matters, given the baseline's samples and scores."""
+    known = [launch.fit for sample in samples for launch in sample.launches if launch.fit is not None]
+    reconstructs = any(fit.mean_squared_error is not None for fit in known)
+    return SCORE_MARGIN * (statistics.fmean(values) if reconstructs and values else 1)
+
+
+def reach(sample: Sample) -> Reach | None:
+    """Return what a cell reaches of the ceilings of its run."""
+
+    def compute() -> Reach | None:
+        ratio = value(sample, "fit_pipeline_ratio")
+        return reach_of(sample.cell, value(sample, "step_ns"), ratio, sample.run.ceilings)
+
+    return sample.once(("reach",), compute)
+
+
+def _reached(name: str) -> Callable[[Sample], Value | None]:
+    return lambda sample: None if (known := reach(sample)) is None else getattr(known, name)
+
+
+def _utilization_pct(sample: Sample) -> float | None:
+    """Return the fraction of the long block in which a kernel ran on the boards of the cell; no more than that."""
+    known = details(sample) if sample.cell.device != HOST else {}
+    shares = [float(of) for name, of in known.items() if name.endswith(".utilization mean %")]
+    return statistics.fmean(shares) if shares else None
+
+
+def cost_per_million(sample: Sample) -> float | None:
+    """Return what a million samples cost; none where a cell lacks what one of its prices is of."""
+    hour, kwh = sample.known.get("price of an hour"), sample.known.get("price of a kWh")
+    time_ns, joules_j = value(sample, "sample_ns"), value(sample, "energy_per_sample_j")
+    if (hour is None and kwh is None) or time_ns is None or (joules_j is None and kwh is not None):
+        return None
+    of_energy = (joules_j or 0.0) / J_PER_KWH * MILLION * (kwh or 0.0)
+    return float(time_ns / NS_PER_HOUR * MILLION * (hour or 0.0) + of_energy)
+
+
+def _per_batch(name: str, over_batch: bool) -> Callable[[Sample], float | None]:
+    def read(sample: Sample) -> float | None:
+        known, batch = value(sample, name), sample.cell.batch
+        if not known or batch < 1:
+            return None
+        return float(known / batch if over_batch else 1e9 * batch / known)
+
+    return read
+
+
+TIME: dict[str, Any] = {"compare": "ratio", "words": TIME_WORDS, "is_time": True}
+WITH_FASTER: dict[str, Any] = {"compare": "ratio", "words": TIME_WORDS, "runs": geometric_mean}
+_METRICS = [
+    Metric("launches", "launches", "count", read=lambda of: len(of.good), runs=sum),
+    Metric("failed", read=lambda of: sum(launch.failure is not None for launch in of.figures), runs=sum),
+    Metric("step_ns", "step", "ns", step_times, read=_step_ns, runs=geometric_mean, per_sample=True, shown="table",
+           mark="is_disturbed", **TIME),
+    Metric("raw_step_ns", "raw step", "ns", read=_raw_step_ns, runs=geometric_mean),
+    Metric("latency_ns", "median", "ns", latencies, read=_latency_ns, runs=geometric_mean, mark="is_disturbed", **TIME),
+    Metric("sample_ns", "time/sample", "ns", read=_per_batch("step_ns", True), runs=geometric_mean, shown="table"),
+    Metric("p95_ns", "p95", "ns", read=lambda of: of.percentiles[1], runs=geometric_mean),
+    Metric("p99_ns", "p99", "ns", read=lambda of: of.percentiles[2], runs=geometric_mean),
+    Metric("samples_per_s", "samples/s", "number", read=_per_batch("step_ns", False), runs=geometric_mean,
+           shown="table"),
+    Metric("start_ns", "start", "s", start_ns, statistics.median, mark="warm_start", **WITH_FASTER),
+    Metric("compile_ns", "compile", "s", compile_ns, statistics.median, shown="table", mark="warm_start",
+           **WITH_FASTER),
+    Metric("warm_start", read=lambda of: any(map(of.is_warm, of.good)), runs=any),
+    Metric("peak_memory_b", "peak memory", "b", _memory_b, max, runs=max, compare="ratio", mark="process_shared"),
+    Metric("process_shared", observe=_is_shared, over=any, runs=any),
+    Metric("energy_per_sample_j", "J/1k", "per_1k", _joules, runs=geometric_mean, compare="ratio", kind=_tier,
+           needs_blocks=False, shown="table", mark="sustained_differs",
+           read=lambda of: adjusted(METRICS["energy_per_sample_j"], of, lambda s: value(s, "energy_raw_per_sample_j"))),
+    Metric("sustained_ns", "sustained step", "ns", runs=geometric_mean,
+           read=lambda of: None if (known := _sustained(of)) is None else known.sustained_ns),
+    Metric("sustained_differs", runs=any,
+           read=lambda of: of.cell.device != HOST and (known := _sustained(of)) is not None and known.differs),
+    Metric("cpu_per_sample_ns", "CPU s/1k", "s_per_1k", _cpu_per_sample, runs=geometric_mean, compare="ratio",
+           shown="table",
+           over=lambda known: sum(ns for ns, _ in known) / samples if (samples := sum(n for _, n in known)) else None),
+    Metric("cpus", "CPUs used", "hundredths", read=lambda of: cpus_used(of.good), runs=geometric_mean),
+    Metric("injected_ratio", "injected", "gain_2", _injected_ratio, geometric_mean, runs=geometric_mean, shown="table"),
+    Metric("drift_pct", "drift of the machine", "pct", read=_drift_pct, runs=_drift_of_runs,
+           runs_of="step_ns"),
+    Metric("level_se", read=lambda of: None if (known := run_level(METRICS[of.run.by], of)) is None else known.se),
+    Metric("rounds", read=lambda of: len({launch.round for launch in of.good}), runs=min),
+    Metric("is_disturbed", read=lambda of: of.others_pct is not None, runs=any),
+    Metric("cycles", "cycles", "count", read=lambda of: sum(len(of_.blocks.cycle) for of_ in of.good), runs=sum),
+    Metric("contention_pct", read=lambda of: of.taken_pct, runs=max),
+    Metric("empty_wait_ns", "empty wait", "ns", lambda _, launch: launch.empty_wait_ns, statistics.median),
+    Metric("step_low_ns", read=lambda of: _step_end_ns(of, 0)),
+    Metric("step_high_ns", read=lambda of: _step_end_ns(of, 1)),
+    Metric("utilization_pct", "util %", "percent", read=_utilization_pct, part="rare"),
+    Metric("cost_per_million", "cost/1M", "number", read=cost_per_million, runs=geometric_mean, shown="table",
+           part="rare"),
+    *(
+        Metric(f"energy_{name}", title, unit, read=_drawn(read), part="energy")
+        for name, title, unit, read in (
+            ("sensors", "", "", lambda drawn, _: " ".join(energy.sensor for energy in drawn[0].entries)),
+            ("tier", "", "", lambda drawn, _: drawn[0].entries[0].tier),
+            ("method", "", "", lambda drawn, _: drawn[0].entries[0].method),
+            ("launches", "", "", lambda drawn, _: len(drawn)),
+            ("block_ns", "", "", lambda drawn, _: sum(of.block_ns for of in drawn) / len(drawn)),
+            ("error_share", "", "", lambda drawn, _: max((of.error_share for of in drawn if of.error_share is not None),
+                                                         default=None)),
+            ("align_error_ns", "", "", lambda drawn, _: drawn[0].entries[0].align_error_ns),
+            ("raw_per_sample_j", "", "", _raw_joules),
+            ("with_package_per_sample_j", "device + package", "per_1k", _with_package),
+            ("per_step_j", "J/step", "j", lambda drawn, of: _raw_joules(drawn, of) * of.cell.batch),
+            ("power_w", "W", "number", lambda drawn, _: sum(of.joules_j for of in drawn)
+             / sum(of.block_ns for of in drawn) * 1e9),
+            ("power_max_w", "peak W", "number", _highest_w),
+            ("delay_product_js", "J·s/step", "digits", _delay_product),
+            ("idle_w", "idle W", "number", lambda drawn, _: _mean_of(of.idle_w for of in drawn)),
+            ("net_per_sample_j", "", "", lambda drawn, _: _net(drawn, lambda of: of.power_w - (of.idle_w or 0.0))),
+            ("net_error_j", "", "", lambda drawn, _: _net_error(drawn)),
+            ("compile_j", "compile J", "number", _compile_j),
+            ("epoch_j", "J/epoch", "number", lambda _, of: _fit_j(of, per_epoch=True)),
+            ("fit_j", "J/fit", "number", lambda _, of: _fit_j(of, per_epoch=False)),
+        )
+    ),
+    Metric("fit_epochs", read=_fitted(lambda known: known[0][1].epochs), runs=lambda known: known[0], part="fit"),
+    Metric("fit_updates", read=_fitted(lambda known: known[0][1].updates), runs=lambda known: known[0], part="fit"),
+    Metric("fit_total_ns", "fit", "ns", read=_fit_total_ns, runs=geometric_mean, shown="table", part="fit"),
+    Metric("fit_is_computed", read=_fitted(lambda known: any(fit.is_part for _, fit in known)), runs=any, part="fit"),
+    Metric("fit_pipeline_ratio", "pipeline", "gain",
+           lambda _, launch: None if launch.fit is None else pipeline_ratio(launch, launch.fit), geometric_mean,
+           part="fit", **WITH_FASTER),
+    Metric("fit_test_ns", "test pass", "ns", lambda _, launch: None if launch.fit is None else launch.fit.test_ns,
+           statistics.fmean, part="fit", **WITH_FASTER),
+    Metric("fit_metric", runs=lambda known: known[0], part="fit",
+           read=_fitted(lambda known: "accuracy" if known[0][1].mean_squared_error is None else "mean_squared_error")),
+    Metric("fit_score", observe=_score, over=statistics.fmean, runs=statistics.fmean, compare="difference",
+           words=("lower", "higher"), matters=score_margin, needs_blocks=False, part="fit"),
+    Metric("fit_score_sd", read=_fitted(lambda known: statistics.stdev(of) if len(
+        of := [score for _, fit in known if (score := score_of(fit)) is not None]) > 1 else None),
+        runs=lambda known: math.sqrt(statistics.fmean(sd**2 for sd in known)), part="fit"),
+    Metric("fit_repeats", read=_fitted(lambda known: sum(score_of(fit) is not None for _, fit in known)), runs=sum,
+           part="fit"),
+    *(
+        Metric(f"reach_{name}", read=_reached(name), part="reach")
+        for name in ("rate", "unit", "flops", "bytes", "bound", "share_pct", "ceiling", "ceiling_unit", "operation")
+    ),
+]  # fmt: skip
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _METRICS}
+
+
+def metric_named(name: str) -> Metric:
+    """Return the metric that a user names, with its unit or without.
+
+    Raises:
+        KitError: there is none of that name, or it is not compared.
+    """
+    named = {metric.name: metric for metric in _METRICS if metric.compare}
+    short = {full.removesuffix(unit): metric for full, metric in named.items() for unit in UNITS if full.endswith(unit)}
+    if (metric := named.get(name) or short.get(name)) is not None:
+        return metric
+    near = difflib.get_close_matches(name, [*short, *named], 1)
+    known = METRICS.get(name) or next((of for of in _METRICS if of.name.removesuffix("_ns") == name), None)
+    why = f"no metric {name!r}" if known is None else f"{name!r} is derived from others and not compared by itself"
+    meant, listed = f"; did you mean {near[0]}?" if near else "", {metric.name: key for key, metric in short.items()}
+    raise KitError(f"{why}; choose from {', '.join(listed.get(full, full) for full in named)}{meant}")
+
+
+def short_name(name: str) -> str:
+    """Return a metric's name without its unit, as `--metric` takes it."""
+    unit = next((unit for unit in UNITS if name.endswith(unit)), "")
+    return name.removesuffix(unit)

@@ -1,0 +1,360 @@
+"""Samples: a cell in a run, with what its launches gave, and the groups of a run whose parts are put together.
+
+profile ─read_run─► Run ─► CellGroup ─► Sample          `kit.compare.metrics` reads values of it,
+                                                        `kit.compare.contrast` compares two
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from kit.compare.ceilings import Ceiling, ceilings_of
+from kit.compare.clean_cycles import CountedCycles, count_cycles
+from kit.compare.cpu_loss import cpu_loss
+from kit.compare.explaining_facts import CellFacts, Facts, cell_facts, facts_of
+from kit.compare.launch_arrays import block_arrays
+from kit.compare.modes import Modes, modes_of
+from kit.compare.naming import label_members
+from kit.compare.notes import headline_of, left_out_notes, run_notes
+from kit.compare.rows import Headline, Note
+from kit.printable import printable_line
+from kit.profile.canonical import canonical_json
+from kit.profile.cell import Cell
+from kit.profile.launch import Launch
+from kit.profile.reason import Reason, reason
+from kit.profile.schema import PART, CellResult, Group, Profile
+from kit.stats.rounds import BlockArrays
+
+T = TypeVar("T")
+# (round, process) -> key of each cell that it held -> when the cell's first step began; null: it had none.
+Processes = Mapping[tuple[int, str], Mapping[str, int | None]]
+
+
+class RunTimes(NamedTuple):
+    """When a run was: by the wall clock, and by a clock that nobody sets."""
+
+    begin_s: float | None  # seconds since 1970; null: the profile does not say it
+    end_s: float | None
+    raw_s: float | None  # since the machine's boot, when its first phase began; null: none was recorded
+
+    @classmethod
+    def of(cls, profile: Profile) -> RunTimes:
+        """Return those of a profile."""
+        launches = [launch for result in profile.cells for launch in result.launches if launch.phases]
+        first_round = min((launch.round for launch in launches), default=0)
+        begins_ns = [launch.phases[0].begin_ns for launch in launches if launch.round == first_round]
+        before, after = profile.state.before, profile.state.after
+        # `created` has whole seconds, and the next of two runs may begin in the second in which the first ends.
+        begins_s = [_seconds(profile.created), _seconds(before.taken)]
+        begin_s = max(begins_s, key=lambda known: known or 0.0) if None not in begins_s else begins_s[0]
+        ends_s = [begin_s, None if after is None else _seconds(after.taken)]
+        end_s = max((known for known in ends_s if known is not None), default=None)
+        return cls(begin_s, end_s, min(begins_ns) / 1e9 if begins_ns else None)
+
+
+def _seconds(moment: str) -> float | None:
+    """Return an ISO 8601 moment in seconds since 1970; None where it is none."""
+    try:
+        known = datetime.fromisoformat(moment)
+    except ValueError:
+        return None
+    return (known if known.tzinfo else known.replace(tzinfo=UTC)).timestamp()
+
+
+@dataclass(eq=False)
+class Sample:
+    """One cell in one run."""
+
+    run: Run
+    cell: Cell
+    cell_key: str
+    key: str  # the same; on platforms, of what was asked
+    group: str  # key of its whole group; on platforms, of what was asked
+    name: str  # what tells it apart in its group
+    facts: CellFacts
+    failure: Reason | None  # of the first launch that failed
+    launches: list[Launch] = field(default_factory=list)  # with the cycles that count
+    figures: list[Launch] = field(default_factory=list)  # that its figures come from, and those that failed
+    percentiles: tuple[int | None, int | None, int | None] = (None, None, None)  # p50, p95 and p99 of its steps
+    others_pct: float | None = None  # without a clean cycle: what others took during its figures
+    together: CellGroup | None = None  # that it was measured in; null: its launches were dropped
+    known: dict[object, Any] = field(default_factory=dict)  # what was computed of it
+
+    def once(self, what: object, compute: Callable[[], T]) -> T:
+        """Return what was computed before, or compute it."""
+        if what not in self.known:
+            self.known[what] = compute()
+        value: T = self.known[what]
+        return value
+
+    @cached_property
+    def good(self) -> list[Launch]:
+        """The launches with a number that its figures come from."""
+        return [launch for launch in self.figures if launch.gave_number]
+
+    @cached_property
+    def measured(self) -> list[Launch]:
+        """All launches with a number."""
+        return [launch for launch in self.launches if launch.gave_number]
+
+    @property
+    def baseline(self) -> Sample | None:
+        """The baseline of the group that it was measured in."""
+        return None if self.together is None else self.together.samples.get(self.together.baseline)
+
+    def blocks(self, launch: Launch) -> BlockArrays:
+        """Return the blocks of one of its launches as arrays."""
+        return self.once(("blocks", id(launch)), lambda: block_arrays(launch))
+
+    def contention_pct(self, part: str | None = None) -> float:
+        """Return what others took of the CPUs' time beside it in a part of its group; None: in all."""
+
+        def compute() -> float:
+            lost = cpu_loss(self.cell, [launch for launch in self.measured if part in (None, launch.group)])
+            return 0.0 if lost is None else lost.contention_pct
+
+        return self.once(("contention", part), compute)
+
+    @property
+    def taken_pct(self) -> float | None:
+        """What others took of the CPUs' time during its figures; None: no more than a system's own work does."""
+
+        def compute() -> float | None:
+            lost = cpu_loss(self.cell, self.good)
+            taken_pct = lost.contention_pct if lost is not None and lost.is_contended else None
+            return taken_pct if self.others_pct is None else max(self.others_pct, taken_pct or 0.0)
+
+        return self.once("taken_pct", compute)
+
+    @cached_property
+    def threads(self) -> int:
+        """The number of threads that computed it; 0 if no launch recorded it."""
+        known = [launch.threads for launch in self.launches if launch.threads is not None and launch.gave_number]
+        return max((threads.used or threads.reported or 0 for threads in known), default=0)
+
+    def is_warm(self, launch: Launch) -> bool:
+        """Whether its process had run another program before."""
+        begins_ns = self.run.processes.get((launch.round, launch.process), {})
+        begin_ns = begins_ns.get(launch.cell_key)
+        return begin_ns is not None and any(other is not None and other < begin_ns for other in begins_ns.values())
+
+    @property
+    def marks(self) -> list[Reason]:
+        """What the launches of its figures were marked with."""
+        return self.once("marks", lambda: [mark for of in self.figures for mark in launch_marks(self.cell, of)])
+
+
+@dataclass(eq=False)
+class CellGroup:
+    """The cells of a run that answer one question, its parts put together."""
+
+    key: str
+    parts: list[Group]  # one where it was not split; each has the baseline
+    counted: CountedCycles  # of the profile
+    samples: dict[str, Sample] = field(default_factory=dict)  # by key of the cell, each once, in the profile's order
+
+    @property
+    def baseline(self) -> str:
+        """The key of its baseline."""
+        return self.parts[0].baseline
+
+    def part_of(self, *keys: str) -> Group | None:
+        """Return the first part that these cells are in; two cells have at most one in common."""
+        return next((part for part in self.parts if all(key in part.cells for key in keys)), None)
+
+    def is_disturbed(self, *keys: str) -> bool:
+        """Whether others disturbed every round of the part of these cells, or of either's part."""
+        part = self.part_of(*keys)
+        parts = [part] if part is not None else [self.part_of(key) for key in keys]
+        return any(known is not None and self.counted.is_disturbed(known.key) for known in parts)
+
+    @cached_property
+    def modes(self) -> dict[tuple[str, str], Modes]:
+        """The two modes of each cell that has them, by part and cell."""
+        modes = {}
+        for part in self.parts:
+            finished: dict[str, dict[int, Launch]] = {}
+            for key in part.cells:
+                launches = self.samples[key].measured if key in self.samples else []
+                if of_part := {launch.round: launch for launch in launches if launch.group == part.key}:
+                    finished[key] = of_part
+            for key, of_cell in finished.items():
+                others = [of_other for other, of_other in finished.items() if other != key]
+                if (known := modes_of(self.samples[key].cell, of_cell, others)) is not None:
+                    modes[part.key, key] = known
+        return modes
+
+
+@dataclass(eq=False)
+class Run:
+    """One profile, or one device of it."""
+
+    label: str  # of its file
+    given_label: str  # the user's own; empty: none
+    id: str
+    identity: bytes  # alike in runs of the same machine and software
+    hardware: str  # hash of what no update of software changes
+    host: str  # hash of its machine's name; empty: of a container, whose name is drawn anew
+    facts: Facts
+    headline: Headline
+    times: RunTimes
+    notes: list[Note]
+    compared: list[str]  # axes that its groups compare over
+    by: str  # name of the metric that its cells are compared by
+    processes: Processes = field(default_factory=dict)
+    ceilings: list[Ceiling] = field(default_factory=list)
+    groups: list[CellGroup] = field(default_factory=list)
+    samples: dict[str, Sample] = field(default_factory=dict)  # by key
+
+    def drop_launches(self) -> None:
+        """Let go of everything but what was computed: a thousand runs fit into memory."""
+        self.processes, self.ceilings, self.groups = {}, [], []
+        for sample in self.samples.values():
+            sample.launches, sample.figures, sample.together = [], [], None
+            for name in ("good", "measured"):
+                sample.__dict__.pop(name, None)
+            sample.known = {what: value for what, value in sample.known.items() if not isinstance(what, tuple)}
+
+
+def read_run(label: str, profile: Profile, by: str = "step_ns", *, all_cycles: bool = False) -> Run:
+    """Return a profile as samples.
+
+    Args:
+        label: of the profile.
+        profile: whole.
+        by: name of the metric that its cells are compared by.
+        all_cycles: cycles that others disturbed count, too.
+    """
+    counted = count_cycles(profile, all_cycles=all_cycles)
+    run = Run(
+        label=label,
+        given_label=printable_line(profile.label),
+        id=profile.id,
+        identity=canonical_json(profile.identity.setup()),
+        hardware=profile.identity.hardware_sha256,
+        host=profile.identity.host,
+        facts=facts_of(profile),
+        headline=headline_of(label, counted.profile),
+        times=RunTimes.of(profile),
+        notes=[*run_notes(label, profile), *left_out_notes(label, counted)],
+        compared=profile.suite.compare,
+        by=by,
+        processes=processes_shared(counted.profile),
+        ceilings=ceilings_of(counted.profile),
+    )
+    run.groups = _cell_groups(run, counted)
+    run.samples = {key: sample for group in run.groups for key, sample in group.samples.items()}
+    return run
+
+
+def whole_key(group_key: str) -> str:
+    """Return the key of the group that a part, or a whole group, is of."""
+    return group_key.partition(PART)[0]
+
+
+def _cell_groups(run: Run, counted: CountedCycles) -> list[CellGroup]:
+    """Return the groups of a profile that have cells."""
+    profile, parts = counted.profile, dict[str, list[Group]]()
+    for part in profile.groups:
+        parts.setdefault(whole_key(part.key), []).append(part)
+    groups = []
+    for key, of_key in parts.items():
+        members = {cell for part in of_key for cell in part.cells}
+        results = {result.key: result for result in profile.cells if result.key in members}
+        names = label_members({member: result.cell for member, result in results.items()}, run.compared)
+        group = CellGroup(key, of_key, counted)
+        for member, result in results.items():
+            group.samples[member] = Sample(
+                run=run,
+                cell=result.cell,
+                cell_key=member,
+                key=member,
+                group=key,
+                name=names[member],
+                facts=cell_facts(result.launches, profile),
+                failure=first_failure(result.launches),
+                launches=result.launches,
+                figures=counted.figure_launches(result),
+                percentiles=(result.p50_ns, result.p95_ns, result.p99_ns),
+                others_pct=counted.others_pct(result),
+                together=group,
+            )
+        if results:
+            groups.append(group)
+    return groups
+
+
+def group_samples(group: Group, results: Iterable[CellResult]) -> dict[str, Sample]:
+    """Return the cells of one group, of a run that is not over, as samples by their keys."""
+    together = CellGroup(group.key, [group], CountedCycles(None, {}, ""))  # type: ignore[arg-type]
+    for result in results:
+        sample = Sample(None, result.cell, result.key, result.key, group.key, "", None, None)  # type: ignore[arg-type]
+        sample.launches = sample.figures = result.launches
+        sample.together = together
+        together.samples[result.key] = sample
+    return together.samples
+
+
+def launch_sample(result: CellResult, launch: Launch) -> Sample:
+    """Return one launch of a cell as a sample by itself."""
+    alone = msgspec.structs.replace(result, launches=[launch])
+    return group_samples(Group(key=launch.group, cells=[result.key], baseline=""), [alone])[result.key]
+
+
+def processes_shared(profile: Profile) -> Processes:
+    """Return which cells the processes of a profile's launches held."""
+    held: dict[tuple[int, str], dict[str, int | None]] = defaultdict(dict)
+    for result in profile.cells:
+        for launch in result.launches:
+            cells = held[launch.round, launch.process]
+            if cells.get(result.key) is None:
+                begins_ns = (phase.begin_ns for phase in launch.phases if phase.name == "first_step")
+                cells[result.key] = next(begins_ns, None)
+    return held
+
+
+def launch_marks(cell: Cell, launch: Launch) -> list[Reason]:
+    """Return what one launch was marked with when it ran, and what its counters say."""
+    if not launch.gave_number:
+        return []
+    marks = {mark.code: mark for mark in launch.notes}
+    lost, recompiles, certificate = cpu_loss(cell, [launch]), launch.recompiles, launch.certificate
+    if lost is not None and lost.is_throttled:
+        marks["throttled"] = reason("throttled", share_pct=lost.throttled_pct or 0.0)
+    elif lost is not None and lost.is_contended:
+        marks["contended"] = reason("contended", share_pct=lost.contention_pct)
+    step_ns = min((median_ns for median_ns in launch.blocks.median_ns if median_ns is not None), default=math.inf)
+    if certificate is not None and step_ns < certificate.shortest_step_ns:
+        code = "step_too_short_for_clock"
+        marks[code] = reason(code, step_ns=step_ns, shortest_ns=certificate.shortest_step_ns)
+    if recompiles is not None and recompiles.count:
+        marks.setdefault("recompiled", reason("recompiled", count=recompiles.count))
+    if recompiles is not None and recompiles.graph_breaks:
+        marks.setdefault("graph_breaks", reason("graph_breaks", count=recompiles.graph_breaks))
+    return list(marks.values())
+
+
+def counted_marks(marks: Iterable[Reason]) -> list[Reason]:
+    """Return each mark once, the gravest launch's values with it, and how many launches have it."""
+    by_code = defaultdict(list)
+    for mark in marks:
+        by_code[mark.code].append(mark)
+
+    def severity(mark: Reason) -> float:
+        return max((value for value in mark.values.values() if isinstance(value, int | float)), default=0)
+
+    worst = [(max(alike, key=severity), len(alike)) for alike in by_code.values()]
+    return [msgspec.structs.replace(mark, values={**mark.values, "launches": count}) for mark, count in worst]
+
+
+def first_failure(launches: Iterable[Launch]) -> Reason | None:
+    """Return why the first launch that failed did."""
+    return next((launch.failure.reason for launch in launches if launch.failure is not None), None)
