@@ -24,8 +24,10 @@ from kit.cli.options import (
 from kit.errors import KitError
 
 if TYPE_CHECKING:
+    from kit.compare.asked import Asked
     from kit.compare.meter import Meter
     from kit.compare.rows import Comparison
+    from kit.compare.sample import Run
     from kit.compare.suite_table import SuiteTable
     from kit.profile.schema import Profile
     from kit.report.table import Report
@@ -36,6 +38,16 @@ AGAINST = "--against"
 DETAILED_MAX = 20
 # At most this many slower rows are named.
 NAMED_MAX = 20
+
+
+class Axes(click.ParamType[tuple[str, ...]]):
+    """Names of axes, separated by commas."""
+
+    name = "axes"
+
+    def convert(self, value: object, _param: click.Parameter | None, _ctx: click.Context | None) -> tuple[str, ...]:
+        """Return the names."""
+        return value if isinstance(value, tuple) else tuple(name for name in str(value).split(",") if name)
 
 
 class CompareCommand(click.Command):
@@ -65,13 +77,12 @@ class CompareCommand(click.Command):
     metavar="PCT",
     help="Exit 0 if no row is more than PCT slower, 1 if one is, 5 if unresolved, 4 if there is nothing to compare.",
 )
-@click.option(
-    "--by",
-    type=click.Choice(["step", "latency"]),
-    default="step",
-    show_default=True,
-    help="Compare step times (whole time over steps), or the median latency of single steps.",
-)
+@click.option("--metric", metavar="NAME", help="Compare this metric: a column of CSV. Default: step.")
+@click.option("--by", type=click.Choice(["step", "latency"]), help="Same as --metric step or --metric latency.")
+@click.option("--rows", type=Axes(), default=(), metavar="A,B", help="Make a row for each value of these axes.")
+@click.option("--columns", type=Axes(), default=(), metavar="A,B", help="Compare the values of these axes in columns.")
+@click.option("--split", type=Axes(), default=(), metavar="A,B", help="Make a table for each value of these axes.")
+@click.option("--filter", "terms", metavar="TEXT", help="Keep these cells: 'backend=torch,jax batch>=64'.")
 @click.option("--all-cycles", is_flag=True, help="Also use the cycles that other programs disturbed.")
 @click.option("--table", "table_name", metavar="SUITE", help="Print the table that SUITE defines.")
 @METER
@@ -86,7 +97,12 @@ def compare(
     format_name: str,
     wide: bool,
     allowed_pct: float | None,
-    by: str,
+    metric: str | None,
+    by: str | None,
+    rows: tuple[str, ...],
+    columns: tuple[str, ...],
+    split: tuple[str, ...],
+    terms: str | None,
     all_cycles: bool,
     table_name: str | None,
     meter_file: Path | None,
@@ -99,25 +115,33 @@ def compare(
 
     Profiles of several machines or devices become columns, one for each platform. A folder stands for its profiles.
     """
+    from kit.compare.asked import Asked
     from kit.compare.meter import Meter
+    from kit.compare.metrics import metric_named
     from kit.compare.prices import Prices, priced
     from kit.report.comparison import comparison_report, why_report
     from kit.report.table import Case, Report
 
     before, after = list(profile_files(profiles)), list(profile_files(against))
-    prices, by = Prices(dict(price_hour), dict(price_kwh)), f"{by}_ns"
+    prices, judged = Prices(dict(price_hour), dict(price_kwh)), metric_named(metric or by or "step").name
+    asked, is_plain = Asked(split, rows, columns), not (metric or by or terms or split or rows or columns)
+    if metric and by:
+        raise click.UsageError("--by and --metric choose the same thing; give one")
     is_judged = bool(after or allowed_pct is not None or why)
     if table_name is not None:
-        if is_judged or any(prices) or all_cycles or meter_file is not None:
-            others = "--against, --why, --meter, prices, --all-cycles and --fail-if-slower"
+        if is_judged or any(prices) or all_cycles or meter_file is not None or not is_plain:
+            others = "--against, --why, --meter, --metric, axes, prices, --all-cycles and --fail-if-slower"
             raise click.UsageError(f"--table draws one table; leave out {others}")
         print_report(_suite_report(table_name, before), format_name)
         return 0
     try:
         meter = None if meter_file is None else Meter(meter_file)
         comparison = _compared(
-            before, after, baseline, by, force=force, explain=why, meter=meter, all_cycles=all_cycles
-        )
+            before, after, baseline, judged, force=force, explain=why, meter=meter, all_cycles=all_cycles, asked=asked,
+            terms=terms,
+        )  # fmt: skip
+        if judged != "step_ns":
+            _check_measured(comparison)
         if meter is not None:
             comparison.notes.append(meter.note())
         if any(prices):
@@ -137,7 +161,7 @@ def compare(
         report = why_report(comparison, allowed_pct)
     else:
         # With these options the next command is the same one with a further option.
-        is_plain = not (after or before[1:] or baseline or by != "step_ns" or all_cycles or meter_file or any(prices))
+        is_plain = is_plain and not (after or before[1:] or baseline or all_cycles or meter_file or any(prices))
         file = before[0] if is_plain else None
         report = comparison_report(comparison, framework_titles(), wide=wide, allowed_pct=allowed_pct, file=file)
     print_report(report, format_name)
@@ -223,11 +247,26 @@ def _compared(
     explain: bool = False,
     meter: Meter | None = None,
     all_cycles: bool = False,
+    asked: Asked | None = None,
+    terms: str | None = None,
 ) -> Comparison:
+    from kit.compare.asked import compare_asked, filter_runs
     from kit.compare.compare import compare_runs, compare_within, reduce_run
 
     paths = [*before, *after]
     labels = labels_of(paths)
+
+    def keep(runs: Sequence[Run]) -> None:
+        if terms is not None:
+            filter_runs(runs, terms)
+
+    if asked is not None and any(asked):
+        if after:
+            raise click.UsageError("--against makes sides of its own; with --rows, --columns or --split leave it out")
+        read = [(label, _measured(label, path, meter)) for label, path in zip(labels, paths, strict=True)]
+        asked_runs = [reduce_run(label, profile, by, all_cycles=all_cycles) for label, profile in read]
+        keep(asked_runs)
+        return compare_asked(asked_runs, asked, by=by, baseline=baseline, force=force)
     if len(paths) == 1:
         from kit.audit.audit import findings_of
 
@@ -237,9 +276,10 @@ def _compared(
         if len(devices) == 1 or "device" in profile.suite.compare:
             findings = findings_of(profile, all_cycles=all_cycles)
             return compare_within(
-                labels[0], profile, baseline=baseline, findings=findings, by=by, all_cycles=all_cycles
+                labels[0], profile, baseline=baseline, findings=findings, by=by, all_cycles=all_cycles, keep=keep
             )
         run = reduce_run(labels[0], profile, by, all_cycles=all_cycles)
+        keep([run])
         return compare_runs([run], baseline=baseline, force=force, by=by, all_cycles=all_cycles)
 
     # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
@@ -249,8 +289,21 @@ def _compared(
         reduce_run(label, _measured(label, path, meter), by, details=details, all_cycles=all_cycles)
         for label, path in zip(labels, paths, strict=True)
     ]
+    keep(runs)
     first, later = runs[: len(before)], runs[len(before) :]
     return compare_runs(first, later, baseline=baseline, force=force, explain=explain, by=by, all_cycles=all_cycles)
+
+
+def _check_measured(comparison: Comparison) -> None:
+    """Raise KitError where nothing has the metric that was asked for, with the reason that is known."""
+    from kit.compare.metrics import short_name
+    from kit.report.comparison import note_line
+
+    if any(row.judged is not None for row in comparison.rows):
+        return
+    of_energy = [note for note in comparison.notes if note.what.code.startswith("energy_")]
+    why = note_line(of_energy[0]) if of_energy and "energy" in comparison.by else "no launch recorded it"
+    raise KitError(f"{short_name(comparison.by)} was not measured: {why}")
 
 
 def _measured(label: str, path: Path, meter: Meter | None) -> Profile:

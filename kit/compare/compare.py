@@ -12,7 +12,7 @@ A field is one of the cell, of its parameters or of its run; any may be anywhere
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -66,6 +66,7 @@ def compare_within(
     findings: Sequence[Finding] = (),
     by: str = "step_ns",
     all_cycles: bool = False,
+    keep: Callable[[Sequence[Run]], None] | None = None,
 ) -> Comparison:
     """Return every group of one profile with its verdicts.
 
@@ -76,24 +77,29 @@ def compare_within(
         findings: of the profile's audit, gravest first.
         by: name of the metric that is compared.
         all_cycles: cycles that others disturbed count, too.
+        keep: leaves cells out of a run.
 
     Raises:
         KitError: no group has such a cell.
     """
     run = read_run(label, profile, by, all_cycles=all_cycles)
-    keys = {key for group in run.groups for key in group.samples}
+    if keep is not None:
+        keep([run])
+    keys = run.samples.keys()
     names = {sample.name for sample in run.samples.values()}
     if baseline is not None and baseline not in names and baseline not in keys:
         raise KitError(f"no baseline {baseline!r} in {label}; choose from {', '.join(sorted(names))}")
-    heads = titles([[sample.cell for sample in group.samples.values()] for group in run.groups])
+    kept = [group for group in run.groups if run.samples.keys() & group.samples.keys()]
+    heads = titles([[of.cell for key, of in group.samples.items() if key in run.samples] for group in kept])
     without_all_reduce = {variant.name for variant in profile.suite.variants if not variant.all_reduces}
     groups = []
-    for group, title in zip(run.groups, heads, strict=True):
-        rows = {key: [sample] for key, sample in group.samples.items()}
+    for group, title in zip(kept, heads, strict=True):
+        # A filter leaves some of them out; the group's own baseline stays what steps are adjusted to.
+        rows = {key: [sample] for key, sample in group.samples.items() if key in run.samples}
         wanted = [key for key, sample in group.samples.items() if baseline in (sample.name, key)]
-        base = _good_baseline([*wanted[:1], group.baseline, *rows], rows)
+        base = good_baseline([*wanted[:1], group.baseline, *rows], rows)
         marks = trends(METRICS[by], group.parts, group.samples)
-        made = _family_rows(rows, {key: sample.name for key, sample in group.samples.items()}, base, METRICS[by])
+        made = family_rows(rows, {key: sample.name for key, sample in group.samples.items()}, base, METRICS[by])
         for row in made:
             sample = row.samples[0]
             row.marks += [
@@ -130,16 +136,18 @@ def _whole(group: str) -> str:
     return group.partition("#")[0]
 
 
-def _good_baseline(wanted: Sequence[str], rows: Mapping[str, Sequence[Sample]]) -> str:
+def good_baseline(wanted: Sequence[str], rows: Mapping[str, Sequence[Sample]]) -> str:
     """Return the first of some rows that gave a number; of a group without any, the first that it has."""
     known = [key for key in wanted if key in rows]
     return next((key for key in known if any(sample.good for sample in rows[key])), known[0])
 
 
-def _family_rows(rows: Mapping[str, list[Sample]], names: Mapping[str, str], base: str, metric: Metric) -> list[Row]:
+def family_rows(rows: Mapping[str, list[Sample]], names: Mapping[str, str], base: str, metric: Metric) -> list[Row]:
     """Return a row for each key, judged as one family against the baseline; joules and scores beside it."""
+    against = [(key, base) for key in rows if key != base]
     families = [
-        Family(of, rows, base, run_level, with_fastest=place == 0) for place, of in enumerate((metric, ENERGY, SCORE))
+        Family(metric, rows, base, run_level),
+        *(Family(of, rows, base, run_level, pairs=against) for of in (ENERGY, SCORE)),
     ]
     made = []
     for key, samples in rows.items():
@@ -325,10 +333,7 @@ def _side_groups(
                         why = why_missing(side.runs, first.cell)
                         group.missing.append(Missing(member=first.name, side=side.label, reason=why))
                     continue
-                name = f"{first.name} · {side.label}"
-                row = Row(name=name, member=first.name, side=side.label, samples=samples, metric=metric.name)
-                row.is_baseline = side is base
-                row.marks = counted_marks(mark for sample in samples for mark in sample.marks)
+                row = side_row(first.name, side.label, samples, metric, is_baseline=side is base)
                 row.blocked = [] if side is base else blocking(differing.get((side.label, cell_key), []))
                 group.rows.append(row)
         _judge_sides(group.rows, metric, level, force=force)
@@ -337,6 +342,14 @@ def _side_groups(
         groups.append(group)
     # What only one platform has comes last.
     return sorted(groups, key=lambda group: platforms and len({row.side for row in group.rows}) == 1)
+
+
+def side_row(member: str, side: str, samples: list[Sample], metric: Metric, *, is_baseline: bool) -> Row:
+    """Return the row of a member on one side, not yet judged."""
+    row = Row(name=f"{member} · {side}", member=member, side=side, samples=samples, metric=metric.name)
+    row.is_baseline = is_baseline
+    row.marks = counted_marks(mark for sample in samples for mark in sample.marks)
+    return row
 
 
 def _judge_sides(rows: Sequence[Row], metric: Metric, level: Any, *, force: bool) -> None:  # noqa: ANN401

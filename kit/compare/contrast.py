@@ -102,7 +102,7 @@ def series(metric: Metric, sample: Sample) -> dict[Block, Series]:
     """Return what each launch of a sample gave, with all cycles that count."""
 
     def compute() -> dict[Block, Series]:
-        found: dict[Block, Series] = {}
+        launches: dict[Block, Series] = {}
         for launch in sample.measured if metric.needs_blocks else sample.launches:
             seen = None if metric.observe is None or launch.failure is not None else metric.observe(sample, launch)
             if seen is None:
@@ -111,8 +111,8 @@ def series(metric: Metric, sample: Sample) -> dict[Block, Series]:
             known = Series(launch_value(seen), nothing, nothing)
             if isinstance(seen, np.ndarray) and launch.turns == "blocks":
                 known = known._replace(cycle=np.asarray(launch.blocks.cycle), blocks=seen)
-            found[launch.group, launch.round, metric.kind(sample, launch)] = known
-        return found
+            launches[launch.group, launch.round, metric.kind(sample, launch)] = known
+        return launches
 
     return sample.once(("series", metric.name), compute)
 
@@ -150,7 +150,7 @@ def log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
 def _between(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
     """Return it for two cells of one part."""
     mine, yours, shift = series(metric, a), series(metric, b), per_sample_log(metric, a, b)
-    found: dict[int, float] = {}
+    by_round: dict[int, float] = {}
     for block in sorted(mine.keys() & yours.keys(), key=lambda block: (block[1], block[0])):
         first, second = mine[block], yours[block]
         if first.cycle.size and second.cycle.size:
@@ -161,8 +161,8 @@ def _between(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
         else:
             value = first.value - second.value
         if math.isfinite(value):
-            found[block[1]] = value + shift
-    return found
+            by_round[block[1]] = value + shift
+    return by_round
 
 
 def _cycle_ratios(metric: Metric, a: Series, b: Series) -> tuple[Floats, Floats]:
@@ -184,12 +184,12 @@ def cycle_log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, dict[int
     Cells of different parts, or of rounds in which they did not take turns, have none: no cycle has both.
     """
     mine, yours, shift = series(metric, a), series(metric, b), per_sample_log(metric, a, b)
-    found = {}
+    by_round = {}
     for block in sorted(mine.keys() & yours.keys(), key=lambda block: (block[1], block[0])):
         if mine[block].cycle.size and yours[block].cycle.size:
             cycles, logs = _cycle_ratios(metric, mine[block], yours[block])
-            found[block[1]] = dict(zip(cycles.astype(int).tolist(), (logs + shift).tolist(), strict=True))
-    return found
+            by_round[block[1]] = dict(zip(cycles.astype(int).tolist(), (logs + shift).tolist(), strict=True))
+    return by_round
 
 
 def per_sample_log(metric: Metric, a: Sample, b: Sample) -> float:
@@ -325,10 +325,10 @@ class Family:
         baseline: str,
         level: Callable[[Metric, Sample], RunLevel | None],
         *,
-        with_fastest: bool = True,
+        pairs: Sequence[tuple[str, str]] | None = None,
     ) -> None:
         self.metric, self._rows, self._baseline, self._level = metric, rows, baseline, level
-        self._with_fastest = with_fastest
+        self._pairs = pairs
         self._known: dict[tuple[str, str], Estimate] = {}
 
     def versus(self, key: str, other: str) -> Estimate:
@@ -353,9 +353,8 @@ class Family:
 
     @cached_property
     def _judged(self) -> dict[tuple[str, str], Estimate]:
-        if not self._with_fastest:
-            return self._judge([(key, self._baseline) for key in self._rows if key != self._baseline])
-        return self._judge(family_of(list(self._rows), self._baseline, self.estimate))
+        pairs = family_of(list(self._rows), self._baseline, self.estimate) if self._pairs is None else self._pairs
+        return self._judge(pairs)
 
     @cached_property
     def _all_judged(self) -> dict[tuple[str, str], Estimate]:

@@ -76,12 +76,12 @@ def details(sample: Sample) -> dict[str, Value]:
             phases[phase.name].append(phase.duration_ns)
         for name, summary in launch.sensors.items():
             sensors[name].append(summary)
-    found: dict[str, Value] = {f"phase {name}_ns": statistics.median(times_ns) for name, times_ns in phases.items()}
-    found |= {f"{name} per step": grown for name, grown in counters_per_step(sample.good).items()}
+    columns: dict[str, Value] = {f"phase {name}_ns": statistics.median(times_ns) for name, times_ns in phases.items()}
+    columns |= {f"{name} per step": grown for name, grown in counters_per_step(sample.good).items()}
     for name, summaries in sensors.items():
-        found[f"{name} mean {summaries[0].unit}"] = statistics.fmean(summary.mean for summary in summaries)
-        found[f"{name} max {summaries[0].unit}"] = max(summary.max for summary in summaries)
-    return found
+        columns[f"{name} mean {summaries[0].unit}"] = statistics.fmean(summary.mean for summary in summaries)
+        columns[f"{name} max {summaries[0].unit}"] = max(summary.max for summary in summaries)
+    return columns
 
 
 def phases_ns(launches: Iterable[Launch]) -> dict[str, float]:

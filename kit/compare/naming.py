@@ -26,11 +26,11 @@ def label_members(by_key: Mapping[str, Cell], compared: Sequence[str]) -> dict[s
         compared = ["backend"]
     axes = [axis for axis in compared if axis in known] or ["backend"]
     for axis in known:
-        if len({_name(cell, axes) for cell in cells}) == len(cells):
+        if len({name_of(cell, axes) for cell in cells}) == len(cells):
             break
         if axis not in axes and _differ_in(cells, axis):
             axes.append(axis)
-    return {key: _name(cell, axes) for key, cell in by_key.items()}
+    return {key: name_of(cell, axes) for key, cell in by_key.items()}
 
 
 def cell_names(cells: Sequence[Cell]) -> dict[str, str]:
@@ -91,7 +91,7 @@ def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
             for axis in (*parameters, *TITLED)
             if axis in shared and axis in titled and group[0].value(axis) is not None
         ]
-        all_titles.append([head, *(_name(group[0], [axis]) for axis in named)])
+        all_titles.append([head, *(name_of(group[0], [axis]) for axis in named)])
     return all_titles
 
 
@@ -124,7 +124,7 @@ def _differ_in(cells: Sequence[Cell], axis: str) -> bool:
     return len({cell.value(axis) for cell in cells}) > 1
 
 
-def _name(cell: Cell, axes: Sequence[str]) -> str:
+def name_of(cell: Cell, axes: Sequence[str]) -> str:
     """Return the values on these axes; of the default variant nothing, where another axis says something."""
     known = [axis for axis in axes if cell.value(axis) is not None or axis == axes[0]]
     if len(known) > 1 and cell.variant == DEFAULT_VARIANT:

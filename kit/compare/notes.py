@@ -82,14 +82,14 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
     elif rounds < ROUNDS_PRELIMINARY:
         notes.append(Note(what=reason("preliminary", rounds=rounds, needed=ROUNDS_PRELIMINARY)))
     has_batches = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
-    said = {
+    applies = {
         "computed_times": any(row.value("fit_is_computed") for row in shown),
         "per_sample": by == "step_ns" and has_batches,
         "scaling": bool(averaging),
         "all_reduce": any(known.all_reduce is not None for known in averaging),
         "all_reduce_not_hidden": _leaves_all_reduce_in_sight(profile, rows),
     }
-    notes += [Note(what=reason(code)) for code, is_so in said.items() if is_so]
+    notes += [Note(what=reason(code)) for code, is_so in applies.items() if is_so]
     notes += [*_images(profile), *_versions(profile), *parity_notes(profile.cells)]
     if networks and len(networks) < len(rows):
         measured = {group.key for group in groups if is_operation(group.rows[0].cell)}

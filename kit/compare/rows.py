@@ -210,7 +210,7 @@ class Comparison:
     notes: list[Note] = field(default_factory=list)
     by: str = "step_ns"  # name of the metric that was compared
     rule: str = RULE  # by which cycles counted and verdicts were reached
-    is_asked: bool = False  # a user chose rows, columns or tables
+    sides: list[str] = field(default_factory=list)  # that stand side by side; empty: those of the headlines
 
     @property
     def rows(self) -> list[Row]:

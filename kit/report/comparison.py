@@ -228,7 +228,7 @@ def _cells(row: Row, columns: Sequence[Shown], short: Mapping[str, str], *, is_a
 def headline(comparison: Comparison, titles: Titles, *, wide: bool = False) -> list[str]:
     """Return what was compared: two lines for one run, a line a side for several; with `wide` the rule, too."""
     rule = f" (rule {comparison.rule})" if wide else ""
-    if comparison.kind == "runs":
+    if comparison.kind == "runs" or (comparison.sides and len(comparison.headlines) > 1):
         short = _letters(comparison)
         return [f"{_run_line(head, short)}{rule}" for head in comparison.headlines[:SIZES_MAX]]
     head, *others = comparison.headlines

@@ -68,7 +68,7 @@ def platform_tables(
     comparison: Comparison, groups: Sequence[GroupRows], titles: Mapping[str, str], wide: bool
 ) -> list[Table]:
     """Return a table for each group; all have the same columns."""
-    sides = [head.label for head in comparison.headlines]
+    sides = comparison.sides or [head.label for head in comparison.headlines]
     short = _short(sides)
     shown = {side: _columns(groups, side, comparison, wide) for side in sides}
     columns = [Column("", right=False, width_max=NAME_MAX)]
@@ -97,7 +97,8 @@ def _columns(groups: Sequence[GroupRows], side: str, comparison: Comparison, wid
         for group in groups
     ]
     known = columns_of([group for group in of_side if group.rows], by=comparison.by, wide=wide)
-    return [column for column in known if wide or column.title in ANSWERING] or [STEP[0]]
+    answering = (column for column in known if wide or column.title in ANSWERING or column.name == comparison.by)
+    return list(answering) or [STEP[0]]
 
 
 def _rows(group: GroupRows, sides: Sequence[str], shown: Mapping[str, Sequence[Shown]], wide: bool) -> list[list[Cell]]:

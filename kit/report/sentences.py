@@ -177,6 +177,9 @@ REASONS: Templates = {
     "sustained_differs": "joules come from the long energy block, samples/s from short blocks: the steps differ",
     "process_shared": "peak of a process that several cells shared",
     "warm_start": "warm process: start-up and import are excluded",
+    "by_metric": "verdicts compare {metric}",
+    "not_together": "{rows} rows have no verdict, as their cells did not take turns with the baseline's; to compare "
+    "them, measure them in one group: kit run --compare {axes}",
     "by_latency": "median: latency of single steps; verdicts compare it (for fits: the whole time)",
     "spread_assumed": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD); to "
     "measure this spread, alternate {needed} or more runs of each side, or measure both sides as variants of one run "

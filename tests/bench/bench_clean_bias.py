@@ -40,7 +40,7 @@ from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, Launch, Threads
 from kit.runner.next_round import REPEATED_ROUNDS
 from kit.runner.round import REPEATS_MOST
-from kit.stats.estimate import judge_family
+from kit.stats.estimate import judge, over
 
 PLANNED = 12
 CYCLES = REPEATS_MOST * PLANNED
@@ -300,7 +300,7 @@ def rows_of(neighbour, ratio, runs, planned, rng):
         clean = rule(blocks, measured)
         of_runs = [run_logs(blocks, clean, range(run * each, (run + 1) * each), planned) for run in range(runs)]
         means = np.array([np.mean(logs) for logs, _, _ in of_runs]) - math.log(ratio)
-        judged = [judge_family([logs])[0] for logs, _, _ in of_runs]
+        judged = [judge([over(logs)])[0] for logs, _, _ in of_runs]
         intervals = [versus.difference.log_interval() for versus in judged if versus.difference is not None]
         holds = np.mean([low <= math.log(ratio) <= high for low, high in intervals])
         differs = np.mean([versus.verdict in ("faster", "slower") for versus in judged])

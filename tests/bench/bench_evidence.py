@@ -35,14 +35,17 @@ from pathlib import Path
 
 import numpy as np
 from bench_self import share, spread
-from kit.compare.runs import RunFacts, whole_groups
 from measuring import printed
 from neighbours import measure
 
-from kit.compare.clean_cycles import count_cycles
+from kit.compare.contrast import log_ratios
+from kit.compare.metrics import METRICS, value
+from kit.compare.sample import read_run
 from kit.profile.store import read_profile
-from kit.stats.estimate import RULE, judge_family
+from kit.stats.estimate import RULE, judge, over
 from kit.stats.runs import RunLevel, over_runs
+
+STEP = METRICS["step_ns"]
 
 KEPT = Path(__file__).parents[2] / "profiles/evidence/rounds.jsonl"
 FRAMEWORKS = ("torch", "jax", "tensorflow")
@@ -111,13 +114,11 @@ def measure_pieces(folder, minutes):
 
 def reduced(name, profile):
     """Return what verdicts on a piece are made of: log-ratios of each group's pairs, and levels of its cells."""
-    counted = count_cycles(profile)
-    facts, groups = RunFacts.of(counted.profile), []
-    for group in whole_groups(counted):
-        pairs = group.pairs()
-        runs = {key: group.cell_run(key, pairs, facts, "step") for key in group.results}
-        names = {key: run.name.removeprefix("variant ") for key, run in runs.items()}
-        cell = next(iter(group.results.values())).cell
+    groups = []
+    for group in read_run(name, profile).groups:
+        runs, counted = group.samples, group.counted
+        names = {key: sample.name.removeprefix("variant ") for key, sample in runs.items()}
+        cell = next(iter(runs.values())).cell
         known = [known for part in group.parts for known in counted.rounds.get(part.key, {}).values()]
         groups.append(
             {
@@ -126,13 +127,13 @@ def reduced(name, profile):
                 "disturbed": any(counted.is_disturbed(part.key) for part in group.parts),
                 "cycles": [sum(of_round.clean for of_round in known), sum(of_round.ran for of_round in known)],
                 "pairs": {
-                    f"{names[key]}/{names[other]}": rounded(pairs.log_ratios(key, other).values())
-                    for key, other in combinations(group.results, 2)
+                    f"{names[key]}/{names[other]}": rounded(log_ratios(STEP, runs[key], runs[other]).values())
+                    for key, other in combinations(runs, 2)
                     if f"{names[key]}/{names[other]}" in LIKE_PAIRS or names[key] == "base"
                 },
-                "injected": {names[key]: run.value("injected_ratio") for key, run in runs.items()},
+                "injected": {names[key]: value(run, "injected_ratio") for key, run in runs.items()},
                 "levels": {
-                    names[key]: [run.value("raw_step_ns"), run.value("level_se"), run.value("rounds")]
+                    names[key]: [value(run, "raw_step_ns"), value(run, "level_se"), value(run, "rounds")]
                     for key, run in runs.items()
                 },
             }
@@ -170,7 +171,7 @@ def disjoint(logs, k):
 
 
 def judged(logs):
-    return judge_family([logs])[0]
+    return judge([over(logs)])[0]
 
 
 def holds(versus, truth_log=0.0):
@@ -259,7 +260,7 @@ def print_sessions(lines):
         begun = [datetime.fromisoformat(created) for created, _ in runs]
         levels = [RunLevel(math.log(step_ns), se, rounds) for _, (step_ns, se, rounds) in runs]
         differ = [
-            over_runs([first], [second], same_hardware=True).verdict in ("faster", "slower")
+            judge([over_runs([first], [second], same_hardware=True)])[0].verdict in ("faster", "slower")
             for first, second in combinations(levels, 2)
         ]
         hours = (max(begun) - min(begun)).total_seconds() / 3600

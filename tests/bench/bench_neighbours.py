@@ -41,13 +41,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench_self import share, spread
-from kit.compare.runs import whole_groups
 from measuring import Interval, printed
 from neighbours import KINDS, Neighbour, measure, wall_path
 
 from kit.compare.clean_cycles import count_cycles
+from kit.compare.contrast import Family, log_ratios
+from kit.compare.metrics import METRICS, run_level
+from kit.compare.sample import read_run as run_of
 from kit.profile.store import read_profile
-from kit.stats.estimate import OPPOSITE, RULE, RULE_OF_ALL_CYCLES, Versus, judge_family, over_rounds
+from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES, Estimate, judge, over, over_rounds
+
+STEP = METRICS["step_ns"]
 
 QUIET = "quiet"
 RULES = (RULE, RULE_OF_ALL_CYCLES)
@@ -74,7 +78,7 @@ class PairResult(NamedTuple):
     """What a rule says of one pair of cells in one run."""
 
     logs: list[float]  # log-ratio of each round that counts
-    versus: Versus
+    versus: Estimate
     counted: int  # cycles
     ran: int
 
@@ -98,21 +102,21 @@ def read_runs(folder, *, is_aa):
 
 def pair_results(profile, rule):
     """Return what a rule says of each pair: group's key -> title of the pair -> result."""
-    counted = count_cycles(profile, all_cycles=rule == RULE_OF_ALL_CYCLES)
     rounds = count_cycles(profile).rounds
     results = {}
-    for group in whole_groups(counted):
+    for group in run_of("", profile, all_cycles=rule == RULE_OF_ALL_CYCLES).groups:
+        counted = group.counted
         known = [of_round for part in group.parts for of_round in rounds.get(part.key, {}).values()]
         ran = sum(of_round.ran for of_round in known)
         clean = sum(of_round.clean for of_round in known if of_round.counts)
         # Where no round counts the kit shows all cycles: they are no clean ones.
         is_lost = any(counted.is_disturbed(part.key) for part in group.parts)
-        pairs, of_group = group.pairs(), results.setdefault(group.key, {})
-        for key, other in combinations(group.results, 2):
-            cell = group.results[key].cell
-            title = f"{cell.workload} {cell.task} {group.names[key]} ÷ {group.names[other]}"
-            logs = [] if is_lost else list(pairs.log_ratios(key, other).values())
-            of_group[title] = PairResult(logs, pairs.versus(key, other), ran if counted.rule != RULE else clean, ran)
+        samples, of_group = group.samples, results.setdefault(group.key, {})
+        family = Family(STEP, {key: [sample] for key, sample in samples.items()}, group.baseline, run_level)
+        for (key, sample), (other, of_other) in combinations(samples.items(), 2):
+            title = f"{sample.cell.workload} {sample.cell.task} {sample.name} ÷ {of_other.name}"
+            logs = [] if is_lost else list(log_ratios(STEP, sample, of_other).values())
+            of_group[title] = PairResult(logs, family.versus(key, other), ran if counted.rule != RULE else clean, ran)
     return results
 
 
@@ -152,7 +156,7 @@ def references(quiet_results):
     """Return the pairs that quiet rounds call different by more than 10 %: (group's key, title) -> what they say."""
     known = {}
     for key, of_group in together(quiet_results).items():
-        family = judge_family([logs for logs, _, _ in of_group.values()])
+        family = judge([over(logs) for logs, _, _ in of_group.values()])
         for title, versus in zip(of_group, family, strict=True):
             if versus.verdict in ("faster", "slower") and abs(versus.mean_log) > DIFFERENT:
                 known[key, title] = versus
@@ -196,7 +200,10 @@ def agreements(by_kind, kind, rule):
 def agreement_row(*labels, entries):
     """Return a row of the second table."""
     same = share(sum(entry.verdict == entry.expected for entry in entries), len(entries))
-    opposite = sum(entry.verdict == OPPOSITE[entry.expected] for entry in entries)
+    opposite = sum(
+        entry.verdict == {"faster": "slower", "slower": "faster"}.get(entry.expected, entry.expected)
+        for entry in entries
+    )
     holds = share(sum(entry.holds for entry in entries), len(entries))
     return *labels, same, opposite, holds, *at_most([entry.width for entry in entries], WIDER_MOST)
 
@@ -240,13 +247,12 @@ def print_durations(runs):
 
 def decisions(profile, rule):
     """Yield the log-ratios of each decision between like variants."""
-    counted = count_cycles(profile, all_cycles=rule == RULE_OF_ALL_CYCLES)
-    for group in whole_groups(counted):
-        if any(counted.is_disturbed(part.key) for part in group.parts):
+    for group in run_of("", profile, all_cycles=rule == RULE_OF_ALL_CYCLES).groups:
+        if any(group.counted.is_disturbed(part.key) for part in group.parts):
             continue
-        pairs, keys = group.pairs(), list(group.results)
-        for key, other in zip(keys[::2], keys[1::2], strict=False):
-            logs = list(pairs.log_ratios(key, other).values())
+        samples = list(group.samples.values())
+        for sample, other in zip(samples[::2], samples[1::2], strict=False):
+            logs = list(log_ratios(STEP, sample, other).values())
             for at in range(0, len(logs) - DECISION_ROUNDS + 1, DECISION_ROUNDS):
                 yield logs[at : at + DECISION_ROUNDS]
 
@@ -258,7 +264,7 @@ def print_false_alarms(runs):
     for kinds_taken in ([[kind] for kind in kinds] + [kinds]) if len(kinds) > 1 else [kinds]:
         of_kind = [run for run in runs if run.kind in kinds_taken]
         for rule in RULES:
-            judged = [judge_family([logs])[0] for run in of_kind for logs in decisions(run.profile, rule)]
+            judged = [judge([over(logs)])[0] for run in of_kind for logs in decisions(run.profile, rule)]
             alarms = share(sum(versus.verdict in ("faster", "slower") for versus in judged), len(judged))
             holds = share(sum(versus.low <= 1 <= versus.high for versus in judged), len(judged))
             rows.append((" or ".join(kinds_taken), rule, len(of_kind), alarms, holds))

@@ -24,9 +24,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from kit.compare.pairs import Pairs
-from measuring import Interval, case_parser, chosen_cells, launches_of, name_of, printed, run_rounds
+from measuring import Interval, case_parser, chosen_cells, name_of, printed, run_rounds
 
+from kit.compare.contrast import log_ratios
+from kit.compare.metrics import METRICS
+from kit.compare.sample import group_samples
 from kit.profile.cell import Variant
 from kit.profile.store import read_profile
 from kit.runner.interpreters import interpreter_for
@@ -74,12 +76,11 @@ class Judged(NamedTuple):
 
 def judge(profile, group):
     """Return what the rounds say of one cell."""
-    cells = {result.key: result.cell for result in profile.cells}
-    pairs = Pairs([group], cells, launches_of(profile, group))
+    samples = group_samples(group, [result for result in profile.cells if result.key in group.cells])
     kit_cell, *loops = group.cells
     rows, ratios, highs = [], [], []
     for loop in loops:
-        logs = list(pairs.log_ratios(kit_cell, loop).values())
+        logs = list(log_ratios(METRICS["step_ns"], samples[kit_cell], samples[loop]).values())
         difference = over_rounds(logs)
         ratios.append(math.exp(statistics.fmean(logs)) if logs else math.inf)
         highs.append(difference.high if difference else math.inf)
@@ -88,7 +89,7 @@ def judge(profile, group):
             if difference
             else (f"{ratios[-1]:.4f}", "–")
         )
-        rows.append((name_of(cells[kit_cell]), cells[loop].variant, shown[0], len(logs), shown[1]))
+        rows.append((name_of(samples[kit_cell].cell), samples[loop].cell.variant, shown[0], len(logs), shown[1]))
     return Judged(rows, max(ratios), max(highs))
 
 

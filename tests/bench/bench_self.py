@@ -23,15 +23,17 @@ from pathlib import Path
 
 import numpy as np
 import rival_rules
-from kit.compare.pairs import Pairs
 from measuring import Interval, case_parser, chosen_cells, launches_of, name_of, printed, run_rounds
 from msgspec.structs import replace
 from scipy import stats
 
+from kit.compare.contrast import log_ratios
+from kit.compare.metrics import METRICS
+from kit.compare.sample import group_samples
 from kit.profile.cell import Variant
 from kit.profile.steps import launch_id, read_steps
 from kit.profile.store import read_profile
-from kit.stats.estimate import RULE, judge_family, over_rounds
+from kit.stats.estimate import RULE, judge, over, over_rounds
 
 SCALED = 1.03
 SETS = (3, 4, 5, 8)
@@ -53,13 +55,12 @@ class SelfCell:
     def __init__(self, profile, steps, group):
         launches = launches_of(profile, group)
         a, b = ({launch.round: launch for launch in launches[key] if launch.gave_number} for key in group.cells)
-        log_ratios = Pairs([group], {result.key: result.cell for result in profile.cells}, launches).log_ratios(
-            *group.cells
-        )
+        samples = group_samples(group, [result for result in profile.cells if result.key in group.cells])
+        ratios = log_ratios(METRICS["step_ns"], *(samples[key] for key in group.cells))
         self.name = name_of(next(result.cell for result in profile.cells if result.key == group.cells[0]))
-        self.logs = list(log_ratios.values())
-        self.steps = [tuple(timed_steps(launch, steps) for launch in (a[number], b[number])) for number in log_ratios]
-        self.seconds = [round_s(a[number], b[number]) for number in log_ratios]
+        self.logs = list(ratios.values())
+        self.steps = [tuple(timed_steps(launch, steps) for launch in (a[number], b[number])) for number in ratios]
+        self.seconds = [round_s(a[number], b[number]) for number in ratios]
 
     def disjoint(self, k):
         """Return the rounds, k by k; what is left over is in none."""
@@ -88,7 +89,7 @@ def round_s(*launches):
 
 def says(logs):
     """Return the kit's verdict of rounds."""
-    return judge_family([list(logs)])[0].verdict
+    return judge([over(logs)])[0].verdict
 
 
 def share(hits, trials):

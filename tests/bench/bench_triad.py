@@ -34,11 +34,13 @@ from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
-from kit.compare.runs import whole_groups
 from measuring import Interval, name_of, printed
 from neighbours import TURNS, Children, measure, wall_path
 
 from kit.compare.clean_cycles import count_cycles
+from kit.compare.contrast import log_ratios
+from kit.compare.metrics import METRICS, value
+from kit.compare.sample import read_run
 from kit.profile.store import read_profile
 from kit.runner.cpus import usable_cpus
 from kit.stats.estimate import over_rounds
@@ -92,12 +94,12 @@ def read_result(path):
     profile = read_profile(path)
     counted = count_cycles(profile)
     steps, ratios = {}, {}
-    for group in whole_groups(counted):
-        pairs, names = group.pairs(), {key: name_of(result.cell) for key, result in group.results.items()}
-        steps |= {names[key]: math.log(step_ns) for key in group.results if (step_ns := pairs.raw_ns(key))}
-        for key, other in combinations(group.results, 2):
-            if logs := list(pairs.log_ratios(key, other).values()):
-                ratios[f"{names[key]} ÷ {group.results[other].cell.backend}"] = logs
+    for group in read_run("", profile).groups:
+        samples = list(group.samples.values())
+        steps |= {name_of(of.cell): math.log(step_ns) for of in samples if (step_ns := value(of, "raw_step_ns"))}
+        for sample, other in combinations(samples, 2):
+            if logs := list(log_ratios(METRICS["step_ns"], sample, other).values()):
+                ratios[f"{name_of(sample.cell)} ÷ {other.cell.backend}"] = logs
     rounds = [of_round for of_group in counted.rounds.values() for of_round in of_group.values()]
     others = fmean(share for of_round in rounds for share in of_round.others.values())
     noted = json.loads(wall_path(path).read_text()) if wall_path(path).exists() else {}

@@ -25,11 +25,12 @@ from itertools import combinations
 
 import numpy as np
 from bench_self import share
-from kit.compare.pairs import Pairs, family_of
 from measuring import printed
 
 from kit.compare.conclusions import leaders_of
-from kit.stats.estimate import judge_family, over_rounds
+from kit.compare.contrast import Family, family_of
+from kit.compare.metrics import METRICS
+from kit.stats.estimate import judge, over, over_rounds
 from kit.stats.runs import RunLevel, over_runs
 
 IN_SESSION_SD = 0.023
@@ -79,7 +80,7 @@ def drift(trials):
                 for _ in range(trials):
                     levels = per_run * np.arange(count) + rng.normal(0, 0.005, count)
                     sides = sides_in_time((turns * count)[:count], levels, 0.0, RUN_S)
-                    different += over_runs(*sides, same_hardware=True).verdict in TOLD
+                    different += judge([over_runs(*sides, same_hardware=True)])[0].verdict in TOLD
                 yield f"{100 * per_run:.1f} %", count, order, share(different, trials)
 
 
@@ -95,7 +96,7 @@ def sessions(trials):
                 for planted in (0.0, math.log(1.1)):
                     rng = np.random.default_rng(7)
                     judged = [
-                        over_runs(*sides_of(rng, counts, session_sd, planted, order), same_hardware=True)
+                        judge([over_runs(*sides_of(rng, counts, session_sd, planted, order), same_hardware=True)])[0]
                         for _ in range(trials)
                     ]
                     hits = TOLD if planted == 0 else ("slower",)
@@ -111,7 +112,7 @@ def same(trials):
         false = 0
         for _ in range(trials):
             logs = math.log(1.01) + rng.normal(0, 0.006, (pairs, 8))
-            false += any(versus.verdict == "same" for versus in judge_family(logs.tolist()))
+            false += any(versus.verdict == "same" for versus in judge([over(of_pair) for of_pair in logs]))
         yield pairs, share(false, trials)
 
 
@@ -122,7 +123,7 @@ def small(trials):
         for rounds, sd in ((8, 0.012), (40, 0.023), (90, 0.023)):
             rng = np.random.default_rng(rounds)
             truth = math.log1p(true_pct / 100)
-            judged = [judge_family([rng.normal(truth, sd, rounds).tolist()])[0] for _ in range(trials)]
+            judged = [judge([over(rng.normal(truth, sd, rounds))])[0] for _ in range(trials)]
             counts = [sum(versus.verdict == verdict for versus in judged) for verdict in ("slower", "faster", "same")]
             held = sum(math.log(versus.low) <= truth <= math.log(versus.high) for versus in judged)
             yield f"{true_pct:g} %", f"{rounds}, {100 * sd:.1f} %", *(share(n, trials) for n in (*counts, held))
@@ -140,8 +141,8 @@ def families(trials):
                 logs[-1] += math.log(1.03)
                 names = list(range(cells))
                 pairs = list(combinations(names, 2)) if judged_pairs == "all pairs" else None
-                pairs = pairs or family_of(names, 0, lambda name, base, logs=logs: logs[name] - logs[base])
-                judged = dict(zip(pairs, judge_family([(logs[a] - logs[b]).tolist() for a, b in pairs]), strict=True))
+                pairs = pairs or family_of(names, 0, lambda name, base, logs=logs: over(logs[name] - logs[base]))
+                judged = dict(zip(pairs, judge([over(logs[a] - logs[b]) for a, b in pairs]), strict=True))
                 planted = judged.get((0, cells - 1)) or judged[cells - 1, 0].inverted()
                 hits += planted.verdict == "faster"
                 alarmed += any(versus.verdict in TOLD for (a, b), versus in judged.items() if cells - 1 not in (a, b))
@@ -156,26 +157,21 @@ def fastest(trials):
         named = 0
         for _ in range(trials):
             logs = dict(enumerate(rng.normal(0, 0.023 / math.sqrt(2), (count, 8))))
-            pairs = SimulatedPairs(logs)
+            pairs = SimulatedFamily(logs)
             names = sorted(logs, key=lambda name, logs=logs: logs[name].mean())
             named += leaders_of(names, pairs, {name: name for name in names}) is not None
         yield count, share(named, trials)
 
 
-class SimulatedPairs(Pairs):
-    """Pairs of cells whose rounds are given."""
+class SimulatedFamily(Family):
+    """Cells whose rounds are given."""
 
     def __init__(self, logs):
-        self._keys, self._baseline, self._parts, self._logs = list(logs), 0, [], logs
+        super().__init__(METRICS["step_ns"], dict.fromkeys(logs, ()), 0, None)
+        self._logs = logs
 
-    def log_ratios(self, key, other):
-        return dict(enumerate(self._logs[key] - self._logs[other]))
-
-    def modes(self, key, other):
-        return None
-
-    def is_contended(self, key, other):
-        return False
+    def estimate(self, key, other):
+        return over(self._logs[key] - self._logs[other])
 
 
 def levels(trials):
