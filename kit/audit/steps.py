@@ -16,9 +16,8 @@ from kit.compare.modes import modes_of
 from kit.profile.cell import OWN
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
-from kit.stats.difference import over_rounds
+from kit.stats.estimate import ROUNDS_FOR_VERDICT, over_rounds
 from kit.stats.rounds import By, launch_time_ns, mean_step_ns
-from kit.stats.verdict import ROUNDS_FOR_VERDICT
 from kit.workloads.operations import is_operation
 
 # Settings under which a framework logs why it compiles. TensorFlow warns of retracing by itself.
@@ -62,7 +61,7 @@ def stalls(cell: MeasuredCell) -> Found | None:
     if not known:
         return None
     least = min(known, key=lambda difference: difference.interval()[0])
-    stalled_pct, low_pct = 100 * (1 - 1 / least.ratio), 100 * (least.interval()[0] - 1)
+    stalled_pct, low_pct = 100 * (1 - 1 / (least.ratio or 1.0)), 100 * (least.interval()[0] - 1)
     return Found({"stalled_pct": stalled_pct, "rounds": least.count}, stalled_pct, value=low_pct)
 
 
