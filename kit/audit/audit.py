@@ -73,7 +73,7 @@ def _subjects(rule: Rule, run: MeasuredRun) -> Iterator[Subject]:
     for group in run.groups if rule.scope in ("cell", "group") else ():
         cells = [cell for cell in group if rule.applies(cell.cell.device)]
         if rule.scope == "cell":
-            yield from (Subject(cell, cell.group, cell.cell.key) for cell in cells)
+            yield from (Subject(cell, cell.group, cell.key) for cell in cells)
         elif len(cells) > 1:
             yield Subject(cells, cells[0].group)
 

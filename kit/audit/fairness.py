@@ -86,7 +86,7 @@ def _binds(name: str, value: str, bound: Sequence[MeasuredCell], free: Sequence[
         severity="warning" if held_back else "note",
         remedy=remedies.SET_FOR_ALL.given(name=name),
         explains=None if held_back else (),
-        cell_key=bound[0].cell.key,
+        cell_key=bound[0].key,
     )
 
 
@@ -136,7 +136,7 @@ def threads_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
                 100 * (1 - min(counts) / max(counts)),
                 severity="note" if is_note else "warning",
                 remedy=None if is_note else remedies.EQUAL_THREADS.given(),
-                cell_key=alike[counts.index(min(counts))].cell.key,
+                cell_key=alike[counts.index(min(counts))].key,
             )
     yield missing
 
@@ -159,7 +159,7 @@ def precision_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
         ]
         if len(set(full)) > 1:
             values = {"settings": _listed(alike, [value for _, value in switches])}
-            yield Found(values, 100.0, cell_key=alike[full.index(False)].cell.key)
+            yield Found(values, 100.0, cell_key=alike[full.index(False)].key)
     yield missing
 
 
@@ -188,4 +188,4 @@ def allocator_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
             others = ", ".join(other for other in settings if other != backend)
             first = next(cell for cell in group if cell.cell.backend == backend)
             values = {"settings": ", ".join(sorted(of_backend - common)), "others": others}
-            yield Found(values, cell_key=first.cell.key)
+            yield Found(values, cell_key=first.key)

@@ -192,7 +192,7 @@ def clocks_differ(group: Sequence[MeasuredCell]) -> Found:
     slowest, fastest = min(means_mhz), max(means_mhz)
     values = {"clock_mhz": slowest, "fastest_mhz": fastest, "rounds": len(shared)}
     slow = group[means_mhz.index(slowest)]
-    return Found(values, 100 * (fastest / slowest - 1), cell_key=slow.cell.key)
+    return Found(values, 100 * (fastest / slowest - 1), cell_key=slow.key)
 
 
 @rule("warning", remedies.RESEAT_BOARD, on="accelerator")

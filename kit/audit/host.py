@@ -7,7 +7,7 @@ from contextlib import suppress
 from kit.audit import limits, remedies
 from kit.audit.rule import Found, also, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError, not_recorded
-from kit.compare.cpu_loss import TAKEN_BAD_PCT, TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT, cpu_loss
+from kit.compare.cpu_loss import TAKEN_BAD_PCT, TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT
 from kit.compare.launch_arrays import cpus_used
 from kit.compare.modes import FAULTS_LEAST_PER_CPU_MS
 from kit.profile.reason import Value, reason
@@ -22,7 +22,7 @@ from kit.profile.reason import Value, reason
 @says("{who}: a cgroup quota stopped the CPUs up to {throttled_pct:.0f} % of the time.")
 def throttled(cell: MeasuredCell) -> Found | None:
     """Find cells whose CPUs were stopped by a cgroup quota."""
-    lost = cpu_loss(cell.cell, cell.launches.values())
+    lost = cell.lost_in_clean_cycles
     if lost is None or lost.throttled_pct is None:
         unread = cell.unread("cgroup.throttled_ns")
         if unread.reason.code == "no_throttling_count":

@@ -46,7 +46,8 @@ class MeasuredCell:
     """A cell in one group, with what was measured of it and of the group's other cells."""
 
     cell: Cell
-    group: str  # its key
+    key: str  # the cell's
+    group: str  # the group's key
     launches: dict[int, Launch]  # that finished, with the cycles that count, by round; at least one
     others: list[dict[int, Launch]]  # the same of each other cell of the group that has any
     profile: Profile
@@ -70,7 +71,7 @@ class MeasuredCell:
 
     def counted(self, *names: str) -> Counted:
         """Return the blocks of all launches with the differences of these counters."""
-        blocks = self.once((self.cell.key, names), lambda: counted(self.launches.values(), *names))
+        blocks = self.once((self.key, names), lambda: counted(self.launches.values(), *names))
         if blocks is None:
             raise self.unread(*names)
         return blocks
@@ -93,8 +94,14 @@ class MeasuredCell:
 
     @cached_property
     def lost(self) -> CpuLoss | None:
-        """What others took of its CPUs over all cycles; None: its CPUs are not known."""
+        """What it lost of its CPUs' time over all cycles; None: its CPUs are not known."""
         return cpu_loss(self.cell, self.all_launches.values())
+
+    @cached_property
+    def lost_in_clean_cycles(self) -> CpuLoss | None:
+        """The same over the cycles that count."""
+        is_whole = [*map(id, self.launches.values())] == [*map(id, self.all_launches.values())]
+        return self.lost if is_whole else cpu_loss(self.cell, self.launches.values())
 
 
 @dataclass(frozen=True)
@@ -196,6 +203,7 @@ def _groups(profile: Profile, clean: CountedCycles) -> Iterator[list[MeasuredCel
         yield [
             MeasuredCell(
                 cell=results[key].cell,
+                key=key,
                 group=group.key,
                 launches=launches,
                 others=[of_other for other, of_other in finished.items() if other != key],

@@ -11,7 +11,7 @@ to be fast: docs/explanation/method.md has the argument, its simulation and meas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -109,6 +109,38 @@ class CountedCycles(NamedTuple):
         return min(launches, key=disturbance)
 
 
+class _Taken(NamedTuple):
+    """What others took from a cell in the blocks of a launch, each (blocks,); nan: it was not counted."""
+
+    others_ns: Floats  # CPU time of others; ticks that a block misses count in the next: it may be below 0
+    stolen_ns: Floats  # by the hypervisor
+    capacity_ns: Floats  # of the cell's CPUs
+
+    @property
+    def fraction(self) -> Floats:
+        """Which fraction of the CPUs' time others took in each block."""
+        return np.minimum(1.0, (np.maximum(0.0, self.others_ns) + self.stolen_ns) / self.capacity_ns)
+
+    @property
+    def lacked_cpus(self) -> Flags:
+        """Whether others took more of each block than a clean one may show; what is not known is not disturbed."""
+        return self.fraction > np.maximum(OTHERS_MOST, TICKS_BY_CHANCE * TICK_NS / self.capacity_ns)
+
+    def together(self, keep: Flags | None = None) -> tuple[float, float]:
+        """Return which fraction they took of some blocks together, and which one ticks may show by chance.
+
+        Both are 0 if nothing was counted. Over several blocks what ticks miss in one and count twice in the next
+        cancels.
+        """
+        known = np.isfinite(self.others_ns) & np.isfinite(self.capacity_ns)
+        known = known if keep is None else known & keep
+        if not known.any():
+            return 0.0, 0.0
+        capacity_ns = float(self.capacity_ns[known].sum())
+        taken_ns = max(0.0, float(self.others_ns[known].sum())) + float(self.stolen_ns[known].sum())
+        return min(1.0, taken_ns / capacity_ns), TICKS_BY_CHANCE * TICK_NS / capacity_ns
+
+
 def taken_fraction(cell: Cell, launch: Launch, blocks: Blocks) -> Floats:
     """Return which fraction of its CPUs' time others took from a cell in each block; nan where it was not counted.
 
@@ -120,8 +152,7 @@ def taken_fraction(cell: Cell, launch: Launch, blocks: Blocks) -> Floats:
         launch: of it.
         blocks: of the launch; they need not be in it yet.
     """
-    others_ns, stolen_ns, capacity_ns = _taken_ns(cell, launch, blocks)
-    return np.minimum(1.0, (np.maximum(0.0, others_ns) + stolen_ns) / capacity_ns)
+    return _taken(cell, launch, blocks).fraction
 
 
 def disturbed_blocks(cell: Cell, launch: Launch, blocks: Blocks | None = None) -> Flags:
@@ -130,7 +161,7 @@ def disturbed_blocks(cell: Cell, launch: Launch, blocks: Blocks | None = None) -
     Arguments as of `taken_fraction`; None: all blocks.
     """
     blocks = launch.blocks if blocks is None else blocks
-    return _lacked_cpus(cell, launch, blocks) | _has_device_others(blocks)
+    return _taken(cell, launch, blocks).lacked_cpus | _has_device_others(blocks)
 
 
 def count_cycles(profile: Profile, *, all_cycles: bool = False) -> CountedCycles:
@@ -194,26 +225,31 @@ def cycles_of(measured: Sequence[tuple[Cell, Launch]], planned: int) -> tuple[Ro
         measured: cell and launch of each member of the group; those that gave a number.
         planned: cycles of a round.
     """
-    disturbed = [disturbed_blocks(cell, launch) for cell, launch in measured]
-    others = {cell.key: _taken_together(cell, launch)[0] for cell, launch in measured}
-    shared = [float(_has_device_others(launch.blocks).mean()) for _, launch in measured]
+    taken = [_taken(cell, launch, launch.blocks) for cell, launch in measured]
+    on_device = [_has_device_others(launch.blocks) for _, launch in measured]
+    lacked = [each.lacked_cpus for each in taken]
+    others = {launch.cell_key: each.together()[0] for (_, launch), each in zip(measured, taken, strict=True)}
     if any(cell.task == "fit" for cell, _ in measured):
         lacked_cpus = max(others.values()) > OTHERS_MOST
-        is_clean = not lacked_cpus and max(shared) <= OTHERS_MOST
-        flags = [np.full(of_launch.shape, is_clean) for of_launch in disturbed]
+        is_clean = not lacked_cpus and max(float(flag.mean()) for flag in on_device) <= OTHERS_MOST
+        flags = [np.full(flag.shape, is_clean) for flag in lacked]
         return RoundCycles(1, int(is_clean), 1, lacked_cpus, others), flags
-    together = {
+    in_turn = [launch.turns == "blocks" for _, launch in measured]
+    cycles = [np.asarray(launch.blocks.cycle) for _, launch in measured]
+    flags = [~(by_cpus | by_device) for by_cpus, by_device in zip(lacked, on_device, strict=True)]
+    disturbed = {
         cycle
-        for (_, launch), of_launch in zip(measured, disturbed, strict=True)
-        if launch.turns == "blocks"
-        for cycle in np.asarray(launch.blocks.cycle)[of_launch].tolist()
+        for of_launch, flag, turns in zip(cycles, flags, in_turn, strict=True)
+        if turns
+        for cycle in of_launch[~flag].tolist()
     }
-    flags = [
-        ~np.isin(launch.blocks.cycle, list(together)) if launch.turns == "blocks" else ~of_launch
-        for (_, launch), of_launch in zip(measured, disturbed, strict=True)
-    ]
-    left = _without_worst(measured, flags)
-    lacked_cpus = any(_lacked_cpus(cell, launch, launch.blocks).any() for cell, launch in measured) or any(
+    if disturbed:
+        flags = [
+            ~np.isin(of_launch, list(disturbed)) if turns else flag
+            for of_launch, flag, turns in zip(cycles, flags, in_turn, strict=True)
+        ]
+    left = _without_worst(taken, cycles, in_turn, flags)
+    lacked_cpus = any(flag.any() for flag in lacked) or any(
         (flag != still).any() for flag, still in zip(flags, left, strict=True)
     )
     ran = len({cycle for _, launch in measured for cycle in launch.blocks.cycle})
@@ -221,19 +257,20 @@ def cycles_of(measured: Sequence[tuple[Cell, Launch]], planned: int) -> tuple[Ro
     return RoundCycles(ran, clean, min(CYCLES_LEAST, planned, ran), lacked_cpus, others), left
 
 
-def _without_worst(measured: Sequence[tuple[Cell, Launch]], flags: list[Flags]) -> list[Flags]:
+def _without_worst(
+    taken: Sequence[_Taken], cycles: Sequence[NDArray[np.int64]], in_turn: Sequence[bool], flags: list[Flags]
+) -> list[Flags]:
     """Return the flags without the cycles in which others took most, until they took little of all that are left."""
-    taken = [np.nan_to_num(taken_fraction(cell, launch, launch.blocks)) for cell, launch in measured]
     while True:
-        together = (_taken_together(*known, flag) for known, flag in zip(measured, flags, strict=True))
+        together = [each.together(flag) for each, flag in zip(taken, flags, strict=True)]
         if all(fraction <= max(OTHERS_MEAN_MOST, chance) for fraction, chance in together):
             return flags
-        most = [float(known[flag].max(initial=0.0)) for known, flag in zip(taken, flags, strict=True)]
-        member = int(np.argmax(most))
-        worst = measured[member][1].blocks.cycle[int(np.argmax(np.where(flags[member], taken[member], -1.0)))]
+        left = [np.where(flag, np.nan_to_num(each.fraction), -1.0) for each, flag in zip(taken, flags, strict=True)]
+        member = int(np.argmax([float(known.max(initial=0.0)) for known in left]))
+        worst = cycles[member][int(np.argmax(left[member]))]
         flags = [
-            flag & (np.asarray(launch.blocks.cycle) != worst) if launch.turns == "blocks" or index == member else flag
-            for index, ((_, launch), flag) in enumerate(zip(measured, flags, strict=True))
+            flag & (cycles[index] != worst) if in_turn[index] or index == member else flag
+            for index, flag in enumerate(flags)
         ]
 
 
@@ -278,58 +315,30 @@ def threads_of(cell: Cell, launch: Launch) -> int:
     return 1 if cell.device != "cpu" else min(cpus, cpus if launch.threads is None else launch.threads.requested)
 
 
-def _taken_ns(cell: Cell, launch: Launch, blocks: Blocks) -> tuple[Floats, Floats, Floats]:
-    """Return CPU time of others, time that the hypervisor took, and the CPUs' time, of each block; nan: not counted.
-
-    Ticks may miss a process' own time in one block and count it twice in the next: others' time may be below 0.
-    """
-    busy_ns, own_ns, steal_ns = (
-        _counter(blocks, name) for name in ("machine.busy_ns", "process.cpu_ns", "machine.steal_ns")
-    )
-    others_ns = busy_ns - own_ns - np.nan_to_num(_counter(blocks, CHILDREN))
-    stolen_ns = np.maximum(0.0, np.nan_to_num(steal_ns))
-    capacity_ns = np.asarray(blocks.span_ns, np.float64) * (usable_cpus(launch) or np.nan)
+def _taken(cell: Cell, launch: Launch, blocks: Blocks) -> _Taken:
+    """Return what others took in each block."""
+    busy_ns, own_ns = _counter(blocks, "machine.busy_ns", np.nan), _counter(blocks, "process.cpu_ns", np.nan)
+    others_ns = busy_ns - own_ns - _counter(blocks, CHILDREN, 0.0)
+    stolen_ns = np.maximum(0.0, _counter(blocks, "machine.steal_ns", 0.0))
     cpus, threads = usable_cpus(launch), threads_of(cell, launch)
+    capacity_ns = np.asarray(blocks.span_ns, np.float64) * (cpus or np.nan)
     if threads < cpus:
         # Its own time and the idle time together are what it could have had.
         could_have_ns = capacity_ns - others_ns - stolen_ns
         had_all = could_have_ns >= (1 - IDLE_MOST) * capacity_ns * threads / cpus
-        others_ns, stolen_ns = (np.where(had_all, 0.0, taken_ns) for taken_ns in (others_ns, stolen_ns))
-    return others_ns, stolen_ns, capacity_ns
-
-
-def _taken_together(cell: Cell, launch: Launch, keep: Flags | None = None) -> tuple[float, float]:
-    """Return which fraction others took of some blocks together, and which one ticks may show by chance; 0: not known.
-
-    Over several blocks what ticks miss in one and count twice in the next cancels.
-    """
-    others_ns, stolen_ns, capacity_ns = _taken_ns(cell, launch, launch.blocks)
-    known = np.isfinite(others_ns) & np.isfinite(capacity_ns)
-    known = known if keep is None else known & keep
-    if not known.any():
-        return 0.0, 0.0
-    capacity = float(capacity_ns[known].sum())
-    taken = max(0.0, float(others_ns[known].sum())) + float(stolen_ns[known].sum())
-    return min(1.0, taken / capacity), float(_chance(capacity))
-
-
-def _chance(capacity_ns: Floats | float) -> Floats:
-    """Return which fraction of so much CPU time ticks may show by chance."""
-    return np.asarray(TICKS_BY_CHANCE * TICK_NS / np.asarray(capacity_ns))
-
-
-def _lacked_cpus(cell: Cell, launch: Launch, blocks: Blocks) -> Flags:
-    """Return whether others took more CPU time from each block than a clean one may show."""
-    most = np.maximum(OTHERS_MOST, _chance(_taken_ns(cell, launch, blocks)[2]))
-    return taken_fraction(cell, launch, blocks) > most
+        others_ns, stolen_ns = np.where(had_all, 0.0, others_ns), np.where(had_all, 0.0, stolen_ns)
+    return _Taken(others_ns, stolen_ns, capacity_ns)
 
 
 def _has_device_others(blocks: Blocks) -> Flags:
     """Return whether processes of others computed on the cell's accelerators when each block ended."""
-    return np.nan_to_num(_counter(blocks, DEVICE_OTHERS)) > 0
+    return _counter(blocks, DEVICE_OTHERS, 0.0) > 0
 
 
-def _counter(blocks: Blocks, name: str) -> Floats:
-    """Return a counter of each block, nan where it was not read."""
-    nothing: Iterable[int | None] = [None] * len(blocks.steps)
-    return np.asarray(blocks.counters.get(name, nothing), np.float64)
+def _counter(blocks: Blocks, name: str, missing: float) -> Floats:
+    """Return a counter of each block, `missing` where it was not read."""
+    values = blocks.counters.get(name)
+    if values is None:
+        return np.full(len(blocks.steps), missing)
+    counter = np.asarray(values, np.float64)
+    return counter if np.isnan(missing) else np.where(np.isnan(counter), missing, counter)

@@ -44,23 +44,22 @@ def counted(launches: Iterable[Launch], *names: str, within: Collection[Place] |
         names: of counters.
         within: these blocks alone; None: all.
     """
-    rows = [
-        (steps, span_ns, *values)
-        for launch in launches
-        if all(name in launch.blocks.counters for name in names)
-        for cycle, steps, span_ns, *values in zip(
-            launch.blocks.cycle,
-            launch.blocks.all_steps(),
-            launch.blocks.span_ns,
-            *(launch.blocks.counters[name] for name in names),
-            strict=True,
-        )
-        if None not in values and (within is None or (launch.round, cycle) in within)
-    ]
-    if not rows:
+    read = [launch for launch in launches if all(name in launch.blocks.counters for name in names)]
+    if not read:
         return None
-    steps, span_ns, *values = np.asarray(rows, np.float64).T
-    return Counted(steps, span_ns, values)
+    tables = [
+        np.asarray([blocks.all_steps(), blocks.span_ns, *(blocks.counters[name] for name in names)], np.float64)
+        for blocks in (launch.blocks for launch in read)
+    ]
+    table = np.concatenate(tables, axis=1)
+    keep = np.asarray(~np.isnan(table).any(axis=0))
+    if within is not None:
+        places = ((launch.round, cycle) for launch in read for cycle in launch.blocks.cycle)
+        keep &= np.asarray([place in within for place in places], np.bool_)
+    if not keep.any():
+        return None
+    steps, span_ns, *counter_values = table if keep.all() else table[:, keep]
+    return Counted(steps, span_ns, counter_values)
 
 
 def cpus_used(launches: Iterable[Launch]) -> float | None:
