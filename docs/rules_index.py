@@ -118,7 +118,7 @@ def rules_page() -> str:
 def _hidden(rules: Iterable[Rule], pages: dict[str, str]) -> Iterator[str]:
     """Yield a line for each finding that hides others."""
     for rule in rules:
-        for code, explains in ((rule.name, rule.explains), *((also.code, also.explains) for also in rule.also)):
+        for code, explains in rule.explains.items():
             if explains:
                 yield f"| {_link(code, pages)} | {', '.join(_link(each, pages) for each in explains)} |\n"
 
@@ -135,8 +135,8 @@ def _anchor(words: str) -> str:
 
 def _line(rule: Rule, pages: dict[str, str]) -> str:
     words = (rule.check.__doc__ or "").splitlines()[0].removeprefix("Find ").rstrip(".")
-    for also in rule.also:
-        words += f" (also: {_link(also.code, pages)})"
+    for code in rule.explains:
+        words += f" (also: {_link(code, pages)})" if code != rule.name else ""
     return f"| {_link(rule.name, pages)} | {rule.severity} | {SCOPES[rule.scope]}{DEVICES[rule.on]} | {words} |\n"
 
 

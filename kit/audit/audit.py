@@ -79,7 +79,7 @@ def _subjects(rule: Rule, run: MeasuredRun) -> Iterator[Subject]:
 
 
 def _concerns(rule: Rule, run: MeasuredRun) -> bool:
-    return rule.on == "any" or any(rule.applies(result.cell.device) for result in run.results)
+    return rule.on == "any" or any(rule.applies(result.cell.device) for result in run.profile.cells)
 
 
 def _ask(asked: Asked, rule: Rule, label: str, subjects: Iterator[Subject] | Sequence[Subject]) -> None:

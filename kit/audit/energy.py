@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kit.audit import limits, remedies
-from kit.audit.rule import Found, also, rule, says
+from kit.audit import limits
+from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
 from kit.compare.launch_arrays import SUSTAINED_LEAST_PCT, sustained_step
 from kit.devices.catalog import DEVICES
@@ -94,7 +94,7 @@ def no_joules(cell: MeasuredCell) -> Found | None:
     raise cell.unread(*sensors)
 
 
-@rule("warning", remedies.LONGER_ENERGY)
+@rule("warning", "longer_energy")
 @says("{who}: the joules rest on {updates} fresh values of {sensor}; an error of 1 % needs {needed}.")
 def few_updates(cell: MeasuredCell) -> Found | None:
     """Find joules that rest on too few fresh values of their sensor."""
@@ -113,7 +113,7 @@ def few_updates(cell: MeasuredCell) -> Found | None:
     return Found(values) if updates < limits.UPDATES_NEEDED else None
 
 
-@rule("warning", remedies.OTHER_SENSOR)
+@rule("warning", "other_sensor")
 @says("{who}: {sensor} gave no usable value (launches: {launches}): {how}.")
 def sensor_broken(cell: MeasuredCell) -> Found | None:
     """Find energy and power sensors that report zero, a constant, a negative value, or no number."""
@@ -124,7 +124,7 @@ def sensor_broken(cell: MeasuredCell) -> Found | None:
     return Found({"sensor": sensor, "how": code.replace("_", " "), "launches": len(refused)})
 
 
-@rule("warning", remedies.MEASURE_AGAIN)
+@rule("warning", "measure_again")
 @says("{who}: {sensor} was reset during a block (launches: {launches}), so those joules are lost.")
 def counter_reset(cell: MeasuredCell) -> Found | None:
     """Find energy counters that were reset during a block."""
@@ -132,7 +132,7 @@ def counter_reset(cell: MeasuredCell) -> Found | None:
     return Found({"sensor": resets[0][0], "launches": len(resets)}) if resets else None
 
 
-@rule("warning", remedies.LONGER_BLOCKS, on="accelerator", at_least=SUSTAINED_LEAST_PCT)
+@rule("warning", "longer_blocks", on="accelerator", at_least=SUSTAINED_LEAST_PCT)
 @says(
     "{who}: step time is {burst_ns} in short blocks (samples/s) and {sustained_ns} in the long energy block "
     "(joules): {difference_pct:+.1f} %."
@@ -146,7 +146,7 @@ def sustained_differs(cell: MeasuredCell) -> Found:
     return Found({"difference_pct": steps.difference_pct, **steps._asdict()}, abs(steps.difference_pct))
 
 
-@rule("warning", remedies.EXTERNAL_METER, on="accelerator", at_least=limits.TIERS_APART_PCT)
+@rule("warning", "external_meter", on="accelerator", at_least=limits.TIERS_APART_PCT)
 @says("{who}: the energy counter and integrated power differ by {difference_pct:+.1f} %.")
 def counter_against_integral(cell: MeasuredCell) -> Found:
     """Find GPUs whose energy counter disagrees with their integrated power."""
@@ -163,7 +163,7 @@ def counter_against_integral(cell: MeasuredCell) -> Found:
     return Found({"difference_pct": worst, "launches": len(both)}, value=abs(worst))
 
 
-@rule("bad", remedies.OTHER_SENSOR, at_least=limits.PARTS_OVER_WHOLE)
+@rule("bad", "other_sensor", at_least=limits.PARTS_OVER_WHOLE)
 @says("{who}: the parts drew {parts_w}, more than the {whole_w} of the whole ({whole}), so a sensor is wrong.")
 def part_larger_than_whole(cell: MeasuredCell) -> Found:
     """Find machines whose parts drew more power than the whole, according to their sensors."""
@@ -196,7 +196,7 @@ def no_idle(cell: MeasuredCell) -> Found | None:
     return Found({"sensor": lacking[0].sensor, "blocks": len(lacking), "of_blocks": len(entries)})
 
 
-@rule("warning", remedies.QUIET_MACHINE, at_least=limits.IDLE_MOVED_PCT)
+@rule("warning", "quiet_machine", at_least=limits.IDLE_MOVED_PCT)
 @says(
     "{who}: idle power was {before_w} before the round and {after_w} after it ({sensor}; {gross_w} under load), so "
     "net joules are uncertain."
@@ -224,7 +224,7 @@ def idle_not_idle(cell: MeasuredCell) -> Found | None:
     return Found(values, moved_pct)
 
 
-@rule("warning", remedies.LONGER_ENERGY_WARMUP, on="accelerator", at_least=limits.WARMING_C_PER_S)
+@rule("warning", "longer_energy_warmup", on="accelerator", at_least=limits.WARMING_C_PER_S)
 @says(
     "{who}: the device's temperature changed by {slope_c_per_s:+.2f} °C per second while joules were measured "
     "({moved_c:.1f} °C in {block_s})."
@@ -241,15 +241,14 @@ def device_still_warming(cell: MeasuredCell) -> Found | None:
     return Found(values, value=abs(slope)) if values["moved_c"] > limits.WARMING_C else None
 
 
-@rule("warning", remedies.WHOLE_MACHINE)
+@rule("warning", "whole_machine")
 @says(
     "{who}: the joules are the whole {scope}'s, but the worker had {cpus} of {of_cpus} CPUs; other programs took "
     "{contention_pct:.0f} % of all."
 )
-@also(
-    "scope_shared",
-    "warning",
+@says(
     "{who}: the joules include other programs, which took {contention_pct:.0f} % of the CPUs.",
+    code="scope_shared",
 )
 def scope_larger_than_worker(cell: MeasuredCell) -> Found | None:
     """Find joules that include CPUs which the worker did not have, or work of other programs."""
@@ -265,7 +264,7 @@ def scope_larger_than_worker(cell: MeasuredCell) -> Found | None:
         values = {"cpus": len(threads.cpus), "of_cpus": of_cpus, **values, "scope": scope}
         return Found(values, lost.contention_pct)
     if lost.is_contended:
-        return Found(values, lost.contention_pct, code="scope_shared", remedy=remedies.QUIET_MACHINE.given())
+        return Found(values, lost.contention_pct, code="scope_shared", remedy=reason("quiet_machine"))
     return None
 
 

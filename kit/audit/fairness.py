@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 
-from kit.audit import limits, remedies
+from kit.audit import limits
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, NotMeasuredError, not_recorded
 from kit.profile.cell import FRAMEWORKS_OWN
@@ -47,7 +47,7 @@ def _is_any(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatch(name, pattern) for pattern in patterns)
 
 
-@rule("warning", remedies.SET_FOR_ALL, explains=("threads_differ", "cpus_idle"))
+@rule("warning", "set_for_all", explains=("threads_differ", "cpus_idle"))
 @says("{variable}={value} (set by: {set_by}) affects {obeys}, not {ignores}; threads used: {threads}.")
 def variable_binds_one(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find environment variables that one framework of a group obeys and another does not read."""
@@ -84,7 +84,7 @@ def _binds(name: str, value: str, bound: Sequence[MeasuredCell], free: Sequence[
         values,
         100 * (1 - of_bound / of_free) if held_back else 0.0,
         severity="warning" if held_back else "note",
-        remedy=remedies.SET_FOR_ALL.given(name=name),
+        remedy=reason("set_for_all", name=name),
         explains=None if held_back else (),
         cell_key=bound[0].key,
     )
@@ -109,7 +109,7 @@ def _listed(cells: Sequence[MeasuredCell], values: Sequence[object]) -> str:
     return ", ".join(f"{cell.cell.backend} {value}" for cell, value in zip(cells, values, strict=True))
 
 
-@rule("warning", remedies.EQUAL_THREADS, on="cpu")
+@rule("warning", "equal_threads", on="cpu")
 @says("{who}: the compared cells use different numbers of threads: {threads}.")
 def threads_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups whose cells computed with different numbers of threads."""
@@ -135,13 +135,13 @@ def threads_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
                 {"threads": _listed(alike, counts)},
                 100 * (1 - min(counts) / max(counts)),
                 severity="note" if is_note else "warning",
-                remedy=None if is_note else remedies.EQUAL_THREADS.given(),
+                remedy=None if is_note else reason("equal_threads"),
                 cell_key=alike[counts.index(min(counts))].key,
             )
     yield missing
 
 
-@rule("warning", remedies.SAME_PRECISION, on="accelerator")
+@rule("warning", "same_precision", on="accelerator")
 @says("{who}: the compared cells multiply float32 at different precision: {settings}.")
 def precision_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups in which one framework multiplies float32 at full precision and another does not."""
@@ -169,7 +169,7 @@ def _switch(cell: MeasuredCell) -> list[tuple[str, str]]:
     return [(name, settings[name]) for name in FULL_FLOAT32 if name in settings][:1]
 
 
-@rule("warning", remedies.SAME_ALLOCATOR)
+@rule("warning", "same_allocator")
 @says("{who}: the allocator differs: {settings} here, but not for {others}.")
 def allocator_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups in which one framework runs with allocator settings that another lacks."""

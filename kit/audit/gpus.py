@@ -6,12 +6,12 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kit.audit import limits, remedies
+from kit.audit import limits
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError, not_recorded
 from kit.devices.limits import CAP_SHARE, SLOWED_LEAST_PCT, is_capped, reaches_cap
 from kit.profile.launch import Launch
-from kit.profile.reason import Reason, Value
+from kit.profile.reason import Reason, Value, reason
 
 # Beginnings of the names of accelerators' sensors.
 ACCELERATOR_SENSORS = ("nvml.", "tpu.")
@@ -54,7 +54,7 @@ def _no_gauge(cell: MeasuredCell, sensor: str) -> NotMeasuredError:
     return cell.unread(*names) if names else not_recorded(sensor)
 
 
-@rule("bad", remedies.COOL_BOARD, on="accelerator", explains=("device_throttled",))
+@rule("bad", "cool_board", on="accelerator", explains=("device_throttled",))
 @says("{who}: the hardware slowed the GPU down in {share_pct:.1f} % of the readings: {causes}.")
 def hardware_slowdown(cell: MeasuredCell) -> Found | None:
     """Find cells whose GPU was slowed down by its own hardware, because of heat or power."""
@@ -65,14 +65,14 @@ def hardware_slowdown(cell: MeasuredCell) -> Found | None:
     return Found({"share_pct": share_pct, "causes": causes}, share_pct) if share_pct else None
 
 
-@rule("warning", remedies.COOL_BOARD, on="accelerator")
+@rule("warning", "cool_board", on="accelerator")
 @says("{who}: the device was throttled up to {share_pct:.0f} % of the time: {causes}.")
 def device_throttled(cell: MeasuredCell) -> Found | None:
     """Find cells whose device was throttled, and the cause."""
     marks = [mark for launch in cell.launches.values() for mark in launch.notes]
     if slowed := [mark for mark in marks if mark.code == "device_throttled"]:
         worst, capped = max(slowed, key=_share_pct), [mark for mark in marks if mark.code == "power_capped"]
-        remedy = remedies.RAISE_POWER_CAP.given(**capped[0].values) if capped else remedies.COOL_BOARD.given()
+        remedy = reason("raise_power_cap", **capped[0].values) if capped else reason("cool_board")
         return Found(worst.values, _share_pct(worst), remedy=remedy)
     heat_pct = _over_launches(cell, "thermal_violation")
     if heat_pct is None:
@@ -98,7 +98,7 @@ class _HeldBack(NamedTuple):
     rated_mhz: float
 
 
-@rule("bad", remedies.AT_CAP, on="accelerator", explains=("device_throttled",))
+@rule("bad", "at_cap", on="accelerator", explains=("device_throttled",))
 @says(
     "{who}: the power cap limited the GPU {share_pct:.0f} % of the time: it drew {power_w} of {cap_w} (at most "
     "{power_max_w}) at {clock_mhz} of {rated_mhz}."
@@ -126,7 +126,7 @@ def power_capped(cell: MeasuredCell) -> Found | None:
         return None
     worst = min(below or at_cap, key=lambda board: board.clock_mhz / board.rated_mhz)
     if below:
-        return Found(worst._asdict(), worst.share_pct, remedy=remedies.LOOK_AT_SUPPLY.given())
+        return Found(worst._asdict(), worst.share_pct, remedy=reason("look_at_supply"))
     return Found(worst._asdict(), worst.share_pct, severity="note")
 
 
@@ -147,7 +147,7 @@ def _held_back(cell: MeasuredCell, launch: Launch) -> Iterator[_HeldBack]:
             yield _HeldBack(share_pct, power.mean, power.max, cap_w, clock.mean, rated_mhz)
 
 
-@rule("warning", remedies.RAISE_POWER_CAP, on="accelerator")
+@rule("warning", "raise_power_cap", on="accelerator")
 @says("{board}: the power cap is {cap_w}; the default is {default_w}.")
 def cap_below_default(run: MeasuredRun) -> Iterator[Outcome]:
     """Find GPUs whose power cap is below the default."""
@@ -156,10 +156,10 @@ def cap_below_default(run: MeasuredRun) -> Iterator[Outcome]:
             yield not_recorded("power_cap_default_w")
         elif is_below:
             caps = {"cap_w": board.power_cap_w or 0.0, "default_w": board.power_cap_default_w or 0.0}
-            yield Found({"board": board.name, **caps}, remedy=remedies.RAISE_POWER_CAP.given(**caps))
+            yield Found({"board": board.name, **caps}, remedy=reason("raise_power_cap", **caps))
 
 
-@rule("warning", remedies.SAME_CAPS, on="accelerator")
+@rule("warning", "same_caps", on="accelerator")
 @says("{board} ({model}): the power cap is {cap_w}; most of {boards} GPUs have {usual_w}.")
 def caps_differ(runs: Sequence[MeasuredRun]) -> Iterator[Outcome]:
     """Find GPUs whose power cap differs from that of most GPUs of the same model."""
@@ -180,7 +180,7 @@ def caps_differ(runs: Sequence[MeasuredRun]) -> Iterator[Outcome]:
                 yield Found(values | {"boards": len(by_board), "board": name}, profile=label)
 
 
-@rule("warning", remedies.LOCK_CLOCKS, on="accelerator", at_least=limits.CLOCKS_APART_PCT)
+@rule("warning", "lock_clocks", on="accelerator", at_least=limits.CLOCKS_APART_PCT)
 @says("{who}: the clock was {clock_mhz}; the group's fastest cell had {fastest_mhz} (rounds: {rounds}).")
 def clocks_differ(group: Sequence[MeasuredCell]) -> Found:
     """Find groups whose cells ran at different clocks in the same rounds."""
@@ -195,7 +195,7 @@ def clocks_differ(group: Sequence[MeasuredCell]) -> Found:
     return Found(values, 100 * (fastest / slowest - 1), cell_key=slow.key)
 
 
-@rule("warning", remedies.RESEAT_BOARD, on="accelerator")
+@rule("warning", "reseat_board", on="accelerator")
 @says("{board}: {lanes} of {of_lanes} PCIe lanes are in use.")
 def pcie_narrow(run: MeasuredRun) -> Iterator[Outcome]:
     """Find GPUs that use fewer PCIe lanes than they and their slot have."""
@@ -206,7 +206,7 @@ def pcie_narrow(run: MeasuredRun) -> Iterator[Outcome]:
             yield Found({"board": board.name, "lanes": board.pcie_width, "of_lanes": board.pcie_width_max})
 
 
-@rule("bad", remedies.RESET_BOARD, on="accelerator")
+@rule("bad", "reset_board", on="accelerator")
 @says("{board}: the memory had uncorrectable errors ({errors}), so results may be wrong.")
 def ecc(run: MeasuredRun) -> Iterator[Outcome]:
     """Find GPUs with uncorrectable memory errors since the driver was loaded."""
@@ -217,7 +217,7 @@ def ecc(run: MeasuredRun) -> Iterator[Outcome]:
             yield not_recorded("ecc_uncorrected")
 
 
-@rule("note", remedies.WHOLE_BOARD, on="accelerator")
+@rule("note", "whole_board", on="accelerator")
 @says("{board}: MIG is on, so only a slice of the GPU was measured.")
 def mig(run: MeasuredRun) -> Iterator[Outcome]:
     """Find GPUs that are split into MIG slices."""
@@ -228,7 +228,7 @@ def mig(run: MeasuredRun) -> Iterator[Outcome]:
             yield Found({"board": board.name})
 
 
-@rule("bad", remedies.FREE_BOARD, on="accelerator")
+@rule("bad", "free_board", on="accelerator")
 @says(
     "{who}: processes of other programs ran on the device (up to {processes}), in {launches} of {of_launches} launches."
 )
@@ -241,7 +241,7 @@ def device_shared(cell: MeasuredCell) -> Found | None:
     return Found(values, 100 * len(marks) / len(launches)) if marks else None
 
 
-@rule("bad", remedies.SEE_WHERE_IT_RAN, on="accelerator")
+@rule("bad", "see_where_it_ran", on="accelerator")
 @says(
     "{who}: the GPU reported {utilization_pct:.0f} % utilization but hardly computed: tensor cores "
     "{tensor_pct:.1f} %, float32 {fp32_pct:.1f} %, memory {dram_pct:.1f} %."
@@ -263,7 +263,7 @@ def gpu_full_but_not_computing(cell: MeasuredCell) -> Found | None:
     return Found({"utilization_pct": full_pct, **named}, 100.0)
 
 
-@rule("bad", remedies.SEE_WHERE_IT_RAN, on="accelerator")
+@rule("bad", "see_where_it_ran", on="accelerator")
 @says("{who}: the {device} showed no activity ({utilization_pct:.1f} % utilization).")
 def device_declared_not_used(cell: MeasuredCell) -> Found | None:
     """Find cells whose device showed no activity during the blocks."""

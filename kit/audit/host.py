@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from kit.audit import limits, remedies
-from kit.audit.rule import Found, also, rule, says
+from kit.audit import limits
+from kit.audit.remedies import other_allocator
+from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError, not_recorded
 from kit.compare.cpu_loss import TAKEN_BAD_PCT, TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT
 from kit.compare.launch_arrays import cpus_used
@@ -15,7 +16,7 @@ from kit.profile.reason import Value, reason
 
 @rule(
     "warning",
-    remedies.RAISE_QUOTA,
+    "raise_quota",
     at_least=THROTTLED_LEAST_PCT,
     explains=("cpus_idle", "stalls", "contention", "cpu_pressure"),
 )
@@ -31,16 +32,15 @@ def throttled(cell: MeasuredCell) -> Found | None:
     return Found({"throttled_pct": lost.throttled_pct, "cpus": lost.cpus}, lost.throttled_pct)
 
 
-@rule("bad", remedies.QUIET_MACHINE, at_least=TAKEN_LEAST_PCT, explains=("cpus_idle", "cpu_pressure"))
+@rule("bad", "quiet_machine", at_least=TAKEN_LEAST_PCT, explains=("cpus_idle", "cpu_pressure"))
 @says(
     "{who}: other programs took up to {contention_pct:.0f} % of the {cpus} CPUs ({steal_pct:.0f} % by the "
     "hypervisor); this inflates the times by an unknown amount."
 )
-@also(
-    "cycles_left_out",
-    "note",
+@says(
     "{who}: other programs took {contention_pct:.0f} % of the {cpus} CPUs ({steal_pct:.0f} % by the hypervisor); "
     "{left_out} of {cycles} cycles are left out.",
+    code="cycles_left_out",
 )
 def contention(cell: MeasuredCell) -> Found | None:
     """Find cells that lost CPU time to other programs or to the hypervisor."""
@@ -54,10 +54,10 @@ def contention(cell: MeasuredCell) -> Found | None:
     cycles = sum(of_round.ran for of_round in rounds)
     left_out = cycles - sum(of_round.clean for of_round in rounds if of_round.counts)
     values |= {"cycles": cycles, "left_out": left_out}
-    return Found(values, taken_pct, code="cycles_left_out") if left_out else None
+    return Found(values, taken_pct, code="cycles_left_out", severity="note") if left_out else None
 
 
-@rule("note", remedies.LARGER_BATCH, on="cpu")
+@rule("note", "larger_batch", on="cpu")
 @says("{who}: {threads} threads keep only {cpus_used:.1f} CPUs busy.")
 def cpus_idle(cell: MeasuredCell) -> Found | None:
     """Find cells that use far fewer CPUs than they have threads."""
@@ -67,7 +67,7 @@ def cpus_idle(cell: MeasuredCell) -> Found | None:
     return Found({"cpus_used": used, "threads": threads}, limits.IDLE_URGENCY * 100 * (1 - used / threads))
 
 
-@rule("warning", remedies.EQUAL_THREADS, on="cpu", at_least=limits.CPUS_BEYOND_PCT)
+@rule("warning", "equal_threads", on="cpu", at_least=limits.CPUS_BEYOND_PCT)
 @says("{who}: {cpus_used:.1f} CPUs are busy, although {threads} threads were requested.")
 def cpus_beyond(cell: MeasuredCell) -> Found:
     """Find cells that use more CPUs than they were given threads."""
@@ -82,7 +82,7 @@ def _cpus_and_threads(cell: MeasuredCell) -> tuple[float, int]:
     return used, threads.requested
 
 
-@rule("warning", remedies.MORE_MEMORY, at_least=limits.SWAPPED_B_PER_S, explains=("memory_pressure", "stalls"))
+@rule("warning", "more_memory", at_least=limits.SWAPPED_B_PER_S, explains=("memory_pressure", "stalls"))
 @says("{who}: the machine swapped {in_b} in and {out_b} out during {blocks_s} of blocks.")
 def swapped(cell: MeasuredCell) -> Found:
     """Find cells during whose blocks the machine swapped memory in or out."""
@@ -94,7 +94,7 @@ def swapped(cell: MeasuredCell) -> Found:
     return Found(values, 100.0, value=(in_b + out_b) / seconds)
 
 
-@rule("warning", remedies.MORE_MEMORY, at_least=limits.MEMORY_PRESSURE_PCT)
+@rule("warning", "more_memory", at_least=limits.MEMORY_PRESSURE_PCT)
 @says("{who}: some task waited for memory {some_pct:.1f} % of the time, all tasks {full_pct:.1f} %.")
 def memory_pressure(cell: MeasuredCell) -> Found:
     """Find cells during whose blocks tasks of the machine waited for memory."""
@@ -102,7 +102,7 @@ def memory_pressure(cell: MeasuredCell) -> Found:
     return Found({"some_pct": some_pct, "full_pct": full_pct}, some_pct)
 
 
-@rule("note", remedies.QUIET_MACHINE, on="cpu", at_least=limits.CPU_PRESSURE_PCT)
+@rule("note", "quiet_machine", on="cpu", at_least=limits.CPU_PRESSURE_PCT)
 @says("{who}: some task waited for a CPU {some_pct:.0f} % of the time.")
 def cpu_pressure(cell: MeasuredCell) -> Found:
     """Find cells during whose blocks some task waited for a CPU most of the time."""
@@ -110,7 +110,7 @@ def cpu_pressure(cell: MeasuredCell) -> Found:
     return Found({"some_pct": some_pct}, some_pct / 10, value=some_pct)
 
 
-@rule("warning", remedies.RAISE_QUOTA)
+@rule("warning", "raise_quota")
 @says("{threads} threads share a quota of {cpu_limit:g} CPUs, and wait when it is used up.")
 def quota_below_threads(run: MeasuredRun) -> Found | None:
     """Find runs with more threads than their CPU quota can keep running."""
@@ -123,7 +123,7 @@ def quota_below_threads(run: MeasuredRun) -> Found | None:
     return Found({"threads": most, "cpu_limit": limit}) if most > limit else None
 
 
-@rule("warning", remedies.ONE_NODE)
+@rule("warning", "one_node")
 @says("the run used {nodes} of {of_nodes} NUMA nodes; {pages:,} pages came from a non-preferred node.")
 def numa_remote(run: MeasuredRun) -> Found | None:
     """Find runs that used several NUMA nodes, or whose memory was allocated on a non-preferred node."""
@@ -140,7 +140,7 @@ def numa_remote(run: MeasuredRun) -> Found | None:
     return Found(values, severity="warning" if is_remote else "note")
 
 
-@rule("note", remedies.WHOLE_CORES, on="cpu")
+@rule("note", "whole_cores", on="cpu")
 @says(
     "CPU cores are shared (threads: {threads}, CPUs: {cpus}, cores: {cores}, CPUs of these cores that other "
     "programs may use: {others_cpus})."
@@ -156,7 +156,7 @@ def smt_shared(run: MeasuredRun) -> Found | None:
     return Found({"threads": most, "cores": len(cores), "cpus": len(cpus), "others_cpus": elsewhere})
 
 
-@rule("warning", remedies.COOL_MACHINE)
+@rule("warning", "cool_machine")
 @says("heat throttled the CPU during the run (cores: {cores:,} ×, packages: {packages:,} ×).")
 def cpu_throttled(run: MeasuredRun) -> Found | None:
     """Find runs during which heat throttled the CPU."""
@@ -164,14 +164,14 @@ def cpu_throttled(run: MeasuredRun) -> Found | None:
     return Found(values) if any(values.values()) else None
 
 
-@rule("note", remedies.SYNCHRONIZE_CLOCK)
+@rule("note", "synchronize_clock")
 @says("the machine's wall clock is not synchronized; step times do not depend on it.")
 def clock_not_synchronized(run: MeasuredRun) -> Found | None:
     """Find runs on machines whose wall clock was not synchronized."""
     return None if run.was("clock_synchronized") else Found({})
 
 
-@rule("note", remedies.TRY_VARIANT, at_least=limits.KERNEL_PCT, explains=("kernel_share",))
+@rule("note", "try_variant", at_least=limits.KERNEL_PCT, explains=("kernel_share",))
 @says(
     "{who}: {kernel_share_pct:.0f} % of the CPU time goes to the kernel, with {faults_per_step:,.0f} page faults "
     "per step."
@@ -184,10 +184,10 @@ def page_faults(cell: MeasuredCell) -> Found | None:
     if not faults >= FAULTS_LEAST_PER_CPU_MS * cpu_ns / 1e6 > 0:
         return None
     values = {"kernel_share_pct": kernel_pct, "faults_per_step": blocks.per_step[1]}
-    return Found(values, kernel_pct, remedy=remedies.other_allocator(cell.variant))
+    return Found(values, kernel_pct, remedy=other_allocator(cell.variant))
 
 
-@rule("note", remedies.COUNT_SYSTEM_CALLS, at_least=limits.KERNEL_PCT)
+@rule("note", "count_system_calls", at_least=limits.KERNEL_PCT)
 @says(
     "{who}: {kernel_share_pct:.0f} % of the CPU time goes to the kernel ({kernel_per_step_ns} per step), and page "
     "faults are not the reason."

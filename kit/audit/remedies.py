@@ -1,82 +1,57 @@
-"""What the rules recommend."""
+"""What the rules recommend: the words of each remedy, by its code; templates of the values that come with it."""
 
 from __future__ import annotations
 
-from kit.audit.rule import Remedy
 from kit.profile.cell import Variant
-from kit.profile.reason import Reason
+from kit.profile.reason import Reason, reason
 
-QUIET_MACHINE = Remedy(
-    "quiet_machine",
-    "Stop other programs, wait for them (kit run --wait-for-quiet 300), or leave them CPUs (--threads, taskset)",
-)
-MORE_MEMORY = Remedy(
-    "more_memory", "Free memory, raise the limit (docker run --memory), or measure one framework at a time (--backend)"
-)
-RAISE_QUOTA = Remedy("raise_quota", "Raise the quota (docker run --cpus), or give whole CPUs (--cpuset-cpus)")
-EQUAL_THREADS = Remedy("equal_threads", "Give all cells the same number of threads; kit show lists them")
-LARGER_BATCH = Remedy("larger_batch", "Try a larger --batch, or fewer CPUs (taskset)")
-MEASURE_AGAIN = Remedy("measure_again", "Measure again; kit run reports what fails")
-SEE_WHAT_RUNS = Remedy(
-    "see_what_runs", "Check that a step runs the model on the measured device and returns what it computes"
-)
-SEE_WHERE_IT_RAN = Remedy(
-    "see_where_it_ran", "Check with kit show where the work ran: it may wait, spin or stay on the host"
-)
-COOL_BOARD = Remedy(
-    "cool_board", "Check temperature and power with kit show; this clock may be all that the device can hold"
-)
-RAISE_POWER_CAP = Remedy("raise_power_cap", "Raise the power cap, now {cap_w} of {default_w}: nvidia-smi -pl")
-OTHER_SENSOR = Remedy("other_sensor", "Use another sensor of the device, or an external meter (--meter)")
-TRY_VARIANT = Remedy("try_variant", "Try another allocator: --variant {variant} (apt: {package})")
-COUNT_SYSTEM_CALLS = Remedy("count_system_calls", "Count the system calls: strace -c -f -p PID, or perf top")
-SYNCHRONIZE_CLOCK = Remedy(
-    "synchronize_clock", "Synchronize it before you use an external meter: timedatectl set-ntp true"
-)
-COOL_MACHINE = Remedy("cool_machine", "Check the cooling, or fix a lower clock: cpupower frequency-set")
-WHOLE_CORES = Remedy("whole_cores", "Pin to one CPU of each core (taskset -c); kit doctor names them")
-ONE_NODE = Remedy("one_node", "Keep the run on one node: numactl --cpunodebind=0 --membind=0")
-LOG_RECOMPILES = Remedy("log_recompiles", "Set {setting} to log the reason")
-RESIDENT_BATCHES = Remedy(
-    "resident_batches", "Prepare batches ahead of time, or keep them on the device (--feed device shows the gain)"
-)
-SEE_LATENCY = Remedy("see_latency", "Compare median, p95 and p99 (--wide), or judge by the median step (--by latency)")
-RESUME_OR_FIX = Remedy("resume_or_fix", "Fix the failure that kit show reports, then measure again (kit run --resume)")
-LOWER_RATE = Remedy("lower_rate", "Lower the learning rate, or find out where the loss diverges")
-SAME_ARITHMETIC = Remedy("same_arithmetic", "Do not compare its times; kit show has its losses")
-FREE_A_CPU = Remedy("free_a_cpu", "Leave a CPU to the sampler, or stop other programs")
-SET_FOR_ALL = Remedy("set_for_all", "Leave {name} out, so that all frameworks get the same number of threads")
-SAME_ALLOCATOR = Remedy(
-    "same_allocator", "Use one allocator for all, as a variant: --variant NAME:env=LD_PRELOAD=LIBRARY"
-)
-SAME_PRECISION = Remedy("same_precision", "Use --dtype float32 or tf32, which all frameworks multiply alike")
-LOOK_AT_SUPPLY = Remedy(
-    "look_at_supply",
-    "Check power supply and cables, as the GPU is slow and far below its cap: nvidia-smi -q -d PERFORMANCE",
-)
-AT_CAP = Remedy("at_cap", "Raise the cap for more speed: nvidia-smi -pl")
-FREE_BOARD = Remedy(
-    "free_board", "End the other processes (nvidia-smi lists them), or choose a device with CUDA_VISIBLE_DEVICES"
-)
-WHOLE_BOARD = Remedy("whole_board", "Turn MIG off to measure the whole GPU: nvidia-smi -mig 0")
-RESET_BOARD = Remedy(
-    "reset_board", "Distrust its results; reset it (nvidia-smi --gpu-reset), and see nvidia-smi -q -d ECC,ROW_REMAPPER"
-)
-RESEAT_BOARD = Remedy("reseat_board", "Check slot, riser and other cards on these lanes: nvidia-smi -q shows the link")
-LOCK_CLOCKS = Remedy("lock_clocks", "Lock the clock to one that all cells can hold: nvidia-smi -lgc")
-SAME_CAPS = Remedy("same_caps", "Set the same cap on all GPUs (nvidia-smi -pl), or compare these machines separately")
-WHOLE_MACHINE = Remedy("whole_machine", "Give the run all CPUs of the package, and stop other programs")
-LONGER_ENERGY_WARMUP = Remedy(
-    "longer_energy_warmup", "Load the device for longer: kit run --energy S, or warmup_s in the suite"
-)
-EXTERNAL_METER = Remedy("external_meter", "Decide with an external meter (--meter)")
-LONGER_BLOCKS = Remedy(
-    "longer_blocks", "Use longer blocks (block_s in the suite), so that the step is nearer to that of the energy block"
-)
-LONGER_ENERGY = Remedy("longer_energy", "Measure energy for longer: kit run --energy S")
+REMEDIES = {
+    "quiet_machine": "Stop other programs, wait for them (kit run --wait-for-quiet 300), or leave them CPUs "
+    "(--threads, taskset)",
+    "more_memory": "Free memory, raise the limit (docker run --memory), or measure one framework at a time (--backend)",
+    "raise_quota": "Raise the quota (docker run --cpus), or give whole CPUs (--cpuset-cpus)",
+    "equal_threads": "Give all cells the same number of threads; kit show lists them",
+    "larger_batch": "Try a larger --batch, or fewer CPUs (taskset)",
+    "measure_again": "Measure again; kit run reports what fails",
+    "see_what_runs": "Check that a step runs the model on the measured device and returns what it computes",
+    "see_where_it_ran": "Check with kit show where the work ran: it may wait, spin or stay on the host",
+    "cool_board": "Check temperature and power with kit show; this clock may be all that the device can hold",
+    "raise_power_cap": "Raise the power cap, now {cap_w} of {default_w}: nvidia-smi -pl",
+    "other_sensor": "Use another sensor of the device, or an external meter (--meter)",
+    "try_variant": "Try another allocator: --variant {variant} (apt: {package})",
+    "count_system_calls": "Count the system calls: strace -c -f -p PID, or perf top",
+    "synchronize_clock": "Synchronize it before you use an external meter: timedatectl set-ntp true",
+    "cool_machine": "Check the cooling, or fix a lower clock: cpupower frequency-set",
+    "whole_cores": "Pin to one CPU of each core (taskset -c); kit doctor names them",
+    "one_node": "Keep the run on one node: numactl --cpunodebind=0 --membind=0",
+    "log_recompiles": "Set {setting} to log the reason",
+    "resident_batches": "Prepare batches ahead of time, or keep them on the device (--feed device shows the gain)",
+    "see_latency": "Compare median, p95 and p99 (--wide), or judge by the median step (--by latency)",
+    "resume_or_fix": "Fix the failure that kit show reports, then measure again (kit run --resume)",
+    "lower_rate": "Lower the learning rate, or find out where the loss diverges",
+    "same_arithmetic": "Do not compare its times; kit show has its losses",
+    "free_a_cpu": "Leave a CPU to the sampler, or stop other programs",
+    "set_for_all": "Leave {name} out, so that all frameworks get the same number of threads",
+    "same_allocator": "Use one allocator for all, as a variant: --variant NAME:env=LD_PRELOAD=LIBRARY",
+    "same_precision": "Use --dtype float32 or tf32, which all frameworks multiply alike",
+    "look_at_supply": "Check power supply and cables, as the GPU is slow and far below its cap: nvidia-smi -q -d "
+    "PERFORMANCE",
+    "at_cap": "Raise the cap for more speed: nvidia-smi -pl",
+    "free_board": "End the other processes (nvidia-smi lists them), or choose a device with CUDA_VISIBLE_DEVICES",
+    "whole_board": "Turn MIG off to measure the whole GPU: nvidia-smi -mig 0",
+    "reset_board": "Distrust its results; reset it (nvidia-smi --gpu-reset), and see nvidia-smi -q -d ECC,ROW_REMAPPER",
+    "reseat_board": "Check slot, riser and other cards on these lanes: nvidia-smi -q shows the link",
+    "lock_clocks": "Lock the clock to one that all cells can hold: nvidia-smi -lgc",
+    "same_caps": "Set the same cap on all GPUs (nvidia-smi -pl), or compare these machines separately",
+    "whole_machine": "Give the run all CPUs of the package, and stop other programs",
+    "longer_energy_warmup": "Load the device for longer: kit run --energy S, or warmup_s in the suite",
+    "external_meter": "Decide with an external meter (--meter)",
+    "longer_blocks": "Use longer blocks (block_s in the suite), so that the step is nearer to that of the energy block",
+    "longer_energy": "Measure energy for longer: kit run --energy S",
+}
 TCMALLOC = {"variant": "tcmalloc:env=LD_PRELOAD=libtcmalloc_minimal.so.4", "package": "libtcmalloc-minimal4"}
 
 
 def other_allocator(variant: Variant | None) -> Reason | None:
     """Return the remedy, unless the cell already runs with an allocator of its own."""
-    return None if variant is not None and "LD_PRELOAD" in variant.env else TRY_VARIANT.given(**TCMALLOC)
+    return None if variant is not None and "LD_PRELOAD" in variant.env else reason("try_variant", **TCMALLOC)

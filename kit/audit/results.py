@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from kit.audit import remedies
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError
 from kit.compare.parity import agreements
@@ -20,7 +19,7 @@ from kit.workloads.operations import is_operation
 GAPS = ("energy_low_coverage", "energy_gap", "sampler_failed")
 
 
-@rule("warning", remedies.FREE_A_CPU)
+@rule("warning", "free_a_cpu")
 @says("{who}: sensor readings are missing in {launches} of {of_launches} launches.")
 def sampling_gaps(cell: MeasuredCell) -> Found | None:
     """Find cells for which readings of sensors are missing."""
@@ -39,37 +38,37 @@ def sampling_gaps(cell: MeasuredCell) -> Found | None:
     return Found({"launches": max(ended, gaps), "of_launches": len(launches)}) if ended or gaps else None
 
 
-@rule("bad", remedies.SAME_ARITHMETIC)
+@rule("bad", "same_arithmetic")
 @says("{who}: the losses differ from the other cells' (relative: {difference:.0e}), so it does other work.")
 def parity(run: MeasuredRun) -> Iterator[Outcome]:
     """Find cells whose losses differ from those of other cells with the same weights and batches."""
-    judged = agreements(run.results)
+    judged = agreements(run.profile.cells)
     for key, agreement in judged.items():
         if agreement.agrees is False:
             yield Found({"difference": agreement.max_relative_difference or math.inf}, 100.0, cell_key=key)
     proved = {key for key, agreement in judged.items() if agreement.agrees is not None}
-    unproved = [result for result in run.results if result.key not in proved and not is_operation(result.cell)]
+    unproved = [result for result in run.profile.cells if result.key not in proved and not is_operation(result.cell)]
     if unproved:
         programs = any(result.cell.precision == OWN for result in unproved)
         yield NotMeasuredError(reason("own_programs_unproved" if programs else "no_parity"))
 
 
-@rule("bad", remedies.LOWER_RATE)
+@rule("bad", "lower_rate")
 @says("{who}: the loss or an output was not finite in {launches} of {of_launches} launches.")
 def loss_not_finite(run: MeasuredRun) -> Iterator[Outcome]:
     """Find cells whose loss or output stopped being finite."""
-    for result in run.results:
+    for result in run.profile.cells:
         failures = [launch.failure for launch in result.launches if launch.failure is not None]
         count = sum(failure.reason.code == "output_not_finite" for failure in failures)
         if count:
             yield Found({"launches": count, "of_launches": len(result.launches)}, 100.0, cell_key=result.key)
 
 
-@rule("warning", remedies.RESUME_OR_FIX)
+@rule("warning", "resume_or_fix")
 @says("{who}: the cell was planned but has no result: {because}.")
 def missing_cell(run: MeasuredRun) -> Iterator[Outcome]:
     """Find cells that were planned but have no result."""
-    launches = {result.key: result.launches for result in run.results}
+    launches = {result.key: result.launches for result in run.profile.cells}
     for key in dict.fromkeys(key for group in run.profile.groups for key in group.cells):
         tried = launches.get(key, [])
         if not any(launch.gave_number for launch in tried):
@@ -79,9 +78,9 @@ def missing_cell(run: MeasuredRun) -> Iterator[Outcome]:
             yield Found(values, 100.0, because=because, cell_key=key)
 
 
-@rule("bad", remedies.MEASURE_AGAIN)
+@rule("bad", "measure_again")
 @says("the profile has no measurement (cells: {cells}, launches: {launches}).")
 def empty_input(run: MeasuredRun) -> Found | None:
     """Find profiles without a single measurement."""
-    values = {"cells": len(run.results), "launches": len(run.launches)}
+    values = {"cells": len(run.profile.cells), "launches": len(run.launches)}
     return None if any(launch.gave_number for launch in run.launches) else Found(values, 100.0)

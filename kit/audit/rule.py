@@ -1,6 +1,6 @@
-"""A rule: a function that returns what it found, under decorators with its severity, limit, remedy and sentence.
+"""A rule: a function that returns what it found, under decorators with its severity, remedy, limit and sentence.
 
-    @rule("warning", remedies.MORE_MEMORY, at_least=limits.MEMORY_PRESSURE_PCT)
+    @rule("warning", "more_memory", at_least=limits.MEMORY_PRESSURE_PCT)
     @says("{who}: some task waited for memory {some_pct:.1f} % of the time.")
     def memory_pressure(cell: MeasuredCell) -> Found:
         ...
@@ -27,6 +27,7 @@ from kit.profile.reason import Reason, Value
 
 Scope = Literal["cell", "group", "run", "runs"]
 Devices = Literal["any", "cpu", "accelerator"]
+Codes = tuple[str, ...]
 SCOPES: dict[object, Scope] = {
     MeasuredCell: "cell",
     Sequence[MeasuredCell]: "group",
@@ -37,22 +38,6 @@ USUAL = Reason(code="usual")  # stands for the rule's own remedy
 
 
 @dataclass(frozen=True)
-class Remedy:
-    """What to try: a code, and a template of the values that are given with it."""
-
-    code: str
-    words: str
-
-    def __post_init__(self) -> None:
-        """Register the words."""
-        _REMEDIES[self.code] = self.words
-
-    def given(self, **values: Value) -> Reason:
-        """Return the remedy with its values."""
-        return Reason(code=self.code, values=values)
-
-
-@dataclass(frozen=True)
 class Found:
     """What a rule found of its subject. The rule's limit decides whether it becomes a finding."""
 
@@ -60,10 +45,10 @@ class Found:
     rank: float = 0.0  # percent of the time that it concerns
     _: KW_ONLY
     value: float | None = None  # what the limit is for; None: the rank
-    code: str = ""  # of the rule's `also`; empty: the rule's name
+    code: str = ""  # of a further sentence of the rule; empty: the rule's name
     severity: Severity | None = None  # None: the rule's
     remedy: Reason | None = USUAL
-    explains: tuple[str, ...] | None = None  # None: the rule's
+    explains: Codes | None = None  # None: the rule's
     because: Reason | None = None  # what the profile has as the cause
     profile: str = ""  # label, where the subject is several runs
     cell_key: str = ""  # where the subject is more than a cell
@@ -73,25 +58,16 @@ Outcome = Found | NotMeasuredError | None
 Check = TypeVar("Check", bound=Callable[[Any], Outcome | Iterator[Outcome]])
 
 
-class Also(NamedTuple):
-    """A finding of a rule that has another name than the rule."""
-
-    code: str
-    severity: Severity
-    explains: tuple[str, ...]
-
-
 class Rule(NamedTuple):
-    """One rule with what its decorator says."""
+    """One rule with what its decorators say."""
 
     name: str
     severity: Severity  # the worst that it may find
     scope: Scope
     on: Devices
     at_least: float | None
-    remedy: Remedy | None
-    explains: tuple[str, ...]
-    also: list[Also]
+    remedy: str | None  # code
+    explains: Mapping[str, Codes]  # code of each of its findings -> codes that say less about the same
     check: Callable[[Any], Outcome | Iterator[Outcome]]
 
     def applies(self, device: str) -> bool:
@@ -100,18 +76,18 @@ class Rule(NamedTuple):
 
     def finding(self, evidence: Found, *, profile: str, group: str, cell_key: str) -> Finding | None:
         """Return the finding about this subject; None where it is within the limit."""
-        if self.at_least is not None and (evidence.rank if evidence.value is None else evidence.value) < self.at_least:
+        value = evidence.rank if evidence.value is None else evidence.value
+        if self.at_least is not None and value < self.at_least:
             return None
-        named = next((also for also in self.also if also.code == evidence.code), self)
-        usual = None if self.remedy is None else self.remedy.given()
+        code, usual = evidence.code or self.name, None if self.remedy is None else Reason(code=self.remedy)
         return Finding(
-            code=evidence.code or self.name,
-            severity=evidence.severity or named.severity,
+            code=code,
+            severity=evidence.severity or self.severity,
             values=dict(evidence.values),
             rank=evidence.rank,
             because=evidence.because,
             remedy=usual if evidence.remedy is USUAL else evidence.remedy,
-            explains=named.explains if evidence.explains is None else evidence.explains,
+            explains=self.explains[code] if evidence.explains is None else evidence.explains,
             profile=evidence.profile or profile,
             group=group,
             cell_key=evidence.cell_key or cell_key,
@@ -120,54 +96,47 @@ class Rule(NamedTuple):
 
 
 _RULES: list[Rule] = []
-_ALSO: defaultdict[str, list[Also]] = defaultdict(list)
 _SENTENCES: dict[str, str] = {}
-_REMEDIES: dict[str, str] = {}
+_FURTHER: defaultdict[str, dict[str, Codes]] = defaultdict(dict)  # name of a rule -> its further codes
 
 
 def rule(
     severity: Severity,
-    remedy: Remedy | None = None,
+    remedy: str | None = None,
     *,
     on: Devices = "any",
     at_least: float | None = None,
-    explains: tuple[str, ...] = (),
+    explains: Codes = (),
 ) -> Callable[[Check], Check]:
     """Make a function a rule of its own name.
 
     Args:
         severity: the worst that it may find.
-        remedy: what to try, unless `Found` has another remedy.
+        remedy: code of what to try, unless `Found` has another remedy; its words are in `kit.audit.remedies`.
         on: kind of device that it is for.
         at_least: limit of `Found.value`, or else of its rank; None: the function decides.
         explains: codes that say less about the same and are left out beside its finding.
     """
 
     def register(check: Check) -> Check:
-        name, hints = check.__name__, get_type_hints(check)
-        scope = SCOPES[next(iter(hints.values()))]
-        _RULES.append(Rule(name, severity, scope, on, at_least, remedy, explains, _ALSO[name], check))
+        name, argument = check.__name__, next(iter(get_type_hints(check).values()))
+        codes = {name: explains, **_FURTHER[name]}
+        _RULES.append(Rule(name, severity, SCOPES[argument], on, at_least, remedy, codes, check))
         return check
 
     return register
 
 
-def says(sentence: str) -> Callable[[Check], Check]:
-    """Give a rule its sentence: a template of the evidence, `{who}` (its cell or group) and `{because}`."""
+def says(sentence: str, *, code: str = "", explains: Codes = ()) -> Callable[[Check], Check]:
+    """Give a rule its sentence: a template of the evidence, `{who}` (its cell or group) and `{because}`.
+
+    With `code` it is the sentence of a further finding, which has that name and `explains` others.
+    """
 
     def register(check: Check) -> Check:
-        _SENTENCES[check.__name__] = sentence
-        return check
-
-    return register
-
-
-def also(code: str, severity: Severity, sentence: str, explains: tuple[str, ...] = ()) -> Callable[[Check], Check]:
-    """Give a rule a further finding with a name, a severity and a sentence of its own."""
-
-    def register(check: Check) -> Check:
-        _SENTENCES[code] = sentence
-        _ALSO[check.__name__].append(Also(code, severity, explains))
+        _SENTENCES[code or check.__name__] = sentence
+        if code:
+            _FURTHER[check.__name__][code] = explains
         return check
 
     return register
@@ -186,9 +155,3 @@ def sentences() -> dict[str, str]:
     """Return the template of every finding by its code."""
     all_rules()
     return _SENTENCES
-
-
-def remedies() -> dict[str, str]:
-    """Return the template of every remedy by its code."""
-    all_rules()
-    return _REMEDIES

@@ -7,8 +7,9 @@ import statistics
 
 import numpy as np
 
-from kit.audit import limits, remedies
-from kit.audit.rule import Found, also, rule, says
+from kit.audit import limits
+from kit.audit.remedies import other_allocator
+from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
 from kit.compare.ceilings import beside, best_product, ceilings_of, cost, named, step_ns_of
 from kit.compare.launch_arrays import block_arrays, pipeline_ratio
@@ -24,7 +25,7 @@ from kit.workloads.operations import is_operation
 LOG_SETTINGS = {"torch": "TORCH_LOGS=recompiles", "jax": "JAX_EXPLAIN_CACHE_MISSES=1"}
 
 
-@rule("warning", remedies.LOG_RECOMPILES)
+@rule("warning", "log_recompiles")
 @says("{who}: the framework recompiled {recompiles} × after the first step, in {launches} of {of_launches} launches.")
 def recompiles(cell: MeasuredCell) -> Found | None:
     """Find cells that their framework compiled again after the first step."""
@@ -40,11 +41,11 @@ def recompiles(cell: MeasuredCell) -> Found | None:
     return Found(
         {"recompiles": sum(affected), "launches": len(affected), "of_launches": len(counts)},
         100 * len(affected) / len(counts),
-        remedy=None if setting is None else remedies.LOG_RECOMPILES.given(setting=setting),
+        remedy=None if setting is None else reason("log_recompiles", setting=setting),
     )
 
 
-@rule("warning", remedies.SEE_LATENCY, at_least=limits.STALLED_PCT)
+@rule("warning", "see_latency", at_least=limits.STALLED_PCT)
 @says("{who}: occasional slow steps take {stalled_pct:.0f} % of the time; the median hides them.")
 def stalls(cell: MeasuredCell) -> Found | None:
     """Find cells in which occasional slow steps take a noticeable part of the time."""
@@ -86,13 +87,12 @@ def _excess_log(cell: MeasuredCell, launch: Launch) -> float:
     return excess
 
 
-@rule("warning", remedies.TRY_VARIANT, explains=("stalls",))
+@rule("warning", "try_variant", explains=("stalls",))
 @says("{who}: step time is bimodal, {fast_step_ns} or {slow_step_ns}; {slow_share_pct:.0f} % of the blocks are slow.")
-@also(
-    "bimodal_page_faults",
-    "warning",
+@says(
     "{who}: step time is bimodal, and page faults differ with it: {slow_faults_per_step:,.0f} per step in the slow "
     "mode, {fast_faults_per_step:,.0f} in the fast mode.",
+    code="bimodal_page_faults",
     explains=("stalls", "page_faults", "kernel_share"),
 )
 def bimodal(cell: MeasuredCell) -> Found | None:
@@ -107,18 +107,17 @@ def bimodal(cell: MeasuredCell) -> Found | None:
         return Found(values, rank, remedy=None)
     fast, slow = modes.faults_per_step
     values |= {"fast_faults_per_step": fast, "slow_faults_per_step": slow}
-    return Found(values, rank, code="bimodal_page_faults", remedy=remedies.other_allocator(cell.variant))
+    return Found(values, rank, code="bimodal_page_faults", remedy=other_allocator(cell.variant))
 
 
-@rule("bad", remedies.SEE_WHAT_RUNS, explains=("cpus_idle",))
+@rule("bad", "see_what_runs", explains=("cpus_idle",))
 @says(
     "{who}: the step would have to reach {reached_gflop_s:,.0f} GFLOP/s, but the fastest matrix product measured "
     "here reaches {ceiling_gflop_s:,.0f} ({operation}): the step cannot have done its work."
 )
-@also(
-    "shorter_than_dispatch",
-    "bad",
+@says(
     "{who}: a step takes {step_ns}, less than an empty dispatch of a framework ({empty_ns}).",
+    code="shorter_than_dispatch",
     explains=("cpus_idle",),
 )
 def above_ceiling(cell: MeasuredCell) -> Found | None:
@@ -156,7 +155,7 @@ def above_ceiling(cell: MeasuredCell) -> Found | None:
     )
 
 
-@rule("warning", remedies.RESIDENT_BATCHES, at_least=limits.INPUT_PCT)
+@rule("warning", "resident_batches", at_least=limits.INPUT_PCT)
 @says("{who}: the fit waits for its input {input_pct:.0f} % of the time.")
 def input_bound(cell: MeasuredCell) -> Found:
     """Find fits that wait for their input."""
@@ -172,11 +171,11 @@ def input_bound(cell: MeasuredCell) -> Found:
         {"input_pct": input_pct, "fits": len(ratios)},
         input_pct,
         severity="warning" if is_sure else "note",
-        remedy=remedies.RESIDENT_BATCHES.given() if cell.cell.feed == "host" else None,
+        remedy=reason("resident_batches") if cell.cell.feed == "host" else None,
     )
 
 
-@rule("warning", remedies.LARGER_BATCH)
+@rule("warning", "larger_batch")
 @says("{who}: a step takes {step_ns}, too short to time individually; the minimum is {shortest_ns}.")
 def step_too_short(cell: MeasuredCell) -> Found | None:
     """Find cells whose steps are too short to time individually."""

@@ -5,6 +5,7 @@ Everything that the audit reads of a machine's identity and state goes through `
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +20,7 @@ from kit.profile.cell import Cell, Variant
 from kit.profile.identity import AcceleratorState
 from kit.profile.launch import Launch, Threads
 from kit.profile.reason import Reason, reason
-from kit.profile.schema import CellResult, Profile
+from kit.profile.schema import Profile
 
 T = TypeVar("T")
 
@@ -118,14 +119,9 @@ class MeasuredRun:
         return list(_groups(self.profile, count_cycles(self.profile, all_cycles=self.all_cycles)))
 
     @property
-    def results(self) -> list[CellResult]:
-        """All cells with everything that was measured of them."""
-        return self.profile.cells
-
-    @property
     def launches(self) -> list[Launch]:
         """All launches, failed ones too."""
-        return [launch for result in self.results for launch in result.launches]
+        return [launch for result in self.profile.cells for launch in result.launches]
 
     @property
     def threads(self) -> list[Threads]:
@@ -134,7 +130,7 @@ class MeasuredRun:
 
     def without_launches(self) -> MeasuredRun:
         """Return what rules on several runs and reports take: as small as a thousand of them need to be."""
-        cells = [replace(result, launches=[]) for result in self.results]
+        cells = [replace(result, launches=[]) for result in self.profile.cells]
         return MeasuredRun(self.label, replace(self.profile, cells=cells))
 
     @property
@@ -184,38 +180,40 @@ class MeasuredRun:
         return used
 
 
-def _groups(profile: Profile, clean: CountedCycles) -> Iterator[list[MeasuredCell]]:
-    """Yield the cells of each group that have a finished launch in it, with the cycles that count."""
-    results = {result.key: result for result in clean.profile.cells}
-    variants = {variant.name: variant for variant in profile.suite.variants}
-    measured: dict[tuple[str, str], dict[int, Launch]] = {}  # all cycles, by group and cell
+def _by_group(profile: Profile) -> Mapping[str, Mapping[str, dict[int, Launch]]]:
+    """Return the launches that gave a number, by group, cell and round."""
+    launches: dict[str, dict[str, dict[int, Launch]]] = defaultdict(lambda: defaultdict(dict))
     for result in profile.cells:
         for launch in result.launches:
             if launch.gave_number:
-                measured.setdefault((launch.group, result.key), {})[launch.round] = launch
+                launches[launch.group][result.key][launch.round] = launch
+    return launches
+
+
+def _groups(profile: Profile, clean: CountedCycles) -> Iterator[list[MeasuredCell]]:
+    """Yield the cells of each group that have a launch with cycles that count."""
+    variants = {variant.name: variant for variant in profile.suite.variants}
+    cells = {result.key: result.cell for result in profile.cells}
+    counting, measured = _by_group(clean.profile), _by_group(profile)
     for group in profile.groups:
+        launches = {key: counting[group.key][key] for key in group.cells if counting[group.key][key]}
         rounds, known = clean.rounds.get(group.key, {}), dict[object, Any]()
-        finished: dict[str, dict[int, Launch]] = {}
-        for key in group.cells:
-            for launch in results[key].launches if key in results else ():
-                if launch.group == group.key and launch.gave_number:
-                    finished.setdefault(key, {})[launch.round] = launch
         yield [
             MeasuredCell(
-                cell=results[key].cell,
+                cell=cells[key],
                 key=key,
                 group=group.key,
-                launches=launches,
-                others=[of_other for other, of_other in finished.items() if other != key],
+                launches=of_cell,
+                others=[of_other for other, of_other in launches.items() if other != key],
                 profile=clean.profile,
-                variant=variants.get(results[key].cell.variant),
+                variant=variants.get(cells[key].variant),
                 all_launches={
-                    number: measured[group.key, key][number]
-                    for number in rounds or launches
-                    if number in measured.get((group.key, key), {})
+                    number: launch
+                    for number in rounds or of_cell
+                    if (launch := measured[group.key][key].get(number)) is not None
                 },
                 rounds=rounds,
                 known=known,
             )
-            for key, launches in finished.items()
+            for key, of_cell in launches.items()
         ]

@@ -15,7 +15,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from kit.audit.finding import SEVERITIES, Audit, Finding, NotChecked, Severity, at_least
-from kit.audit.rule import remedies, sentences
+from kit.audit.remedies import REMEDIES
+from kit.audit.rule import sentences
 from kit.audit.subject import MeasuredRun
 from kit.compare.naming import cell_names, titles
 from kit.report.plain import one_line
@@ -42,13 +43,13 @@ def evidence(finding: Finding, who: str) -> str:
 def remedy(finding: Finding) -> str | None:
     """Return what to try against a finding, without a full stop."""
     what = finding.remedy
-    return None if what is None else filled(remedies(), what.code, what.values)
+    return None if what is None else filled(REMEDIES, what.code, what.values)
 
 
 def audit_report(audit: Audit, runs: Sequence[MeasuredRun], fail_on: Severity, command: str) -> Report:
     """Return the report; findings as severe as `fail_on` are its failures, and `command` is what was run."""
     names = {(run.label, key): name for run in runs for key, name in _names(run).items()}
-    cells = {run.label: len(run.results) for run in runs}
+    cells = {run.label: len(run.profile.cells) for run in runs}
     lines: dict[object, list[Finding]] = defaultdict(list)  # that say the same of several cells; the worst is first
     for finding in audit.findings:
         cause = finding.because and finding.because.code
@@ -75,7 +76,7 @@ def audit_report(audit: Audit, runs: Sequence[MeasuredRun], fail_on: Severity, c
 
 def _names(run: MeasuredRun) -> dict[str, str]:
     """Return the name of each cell and each group of a profile by its key."""
-    by_key = {result.key: result.cell for result in run.results}
+    by_key = {result.key: result.cell for result in run.profile.cells}
     groups = [group for group in run.profile.groups if all(key in by_key for key in group.cells)]
     heads = titles([[by_key[key] for key in group.cells] for group in groups]) if groups else []
     of_groups = {group.key: " · ".join(title) for group, title in zip(groups, heads, strict=True)}

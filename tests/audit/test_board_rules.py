@@ -10,7 +10,8 @@ import profile_builder as b
 import pytest
 
 from kit.audit.audit import audit
-from kit.audit.rule import all_rules, remedies
+from kit.audit.remedies import REMEDIES
+from kit.audit.rule import all_rules
 from kit.audit.subject import MeasuredRun
 from kit.profile.identity import Accelerator, AcceleratorState, device_facts
 from kit.profile.reason import reason
@@ -125,7 +126,7 @@ def worded(finding):
     words = evidence(finding, "torch")
     assert "{" not in words
     assert finding.code.replace("_", " ") != words.partition(" (")[0]
-    assert finding.remedy is None or finding.remedy.code in remedies()
+    assert finding.remedy is None or finding.remedy.code in REMEDIES
 
 
 def test_evidence_is_what_was_planted(on):

@@ -5,7 +5,8 @@ import pytest
 from msgspec.structs import replace
 
 from kit.audit.audit import audit
-from kit.audit.rule import all_rules, remedies
+from kit.audit.remedies import REMEDIES
+from kit.audit.rule import all_rules
 from kit.audit.subject import MeasuredRun
 from kit.profile.schema import StateSpan
 from kit.report.audit import evidence
@@ -61,7 +62,7 @@ def test_a_plant_is_found_and_nothing_without_it(rule, severity, plant):
     assert finding.severity == severity
     assert "{" not in evidence(finding, "torch")
     assert finding.code.replace("_", " ") != evidence(finding, "torch").partition(" (")[0]  # it has its words
-    assert finding.remedy.code in remedies()
+    assert finding.remedy.code in REMEDIES
 
 
 @pytest.mark.parametrize("rule", dict.fromkeys(rule for rule, *_ in PLANTS))
