@@ -55,15 +55,15 @@ def stalls(cell: MeasuredCell) -> Found | None:
         [log - _excess_log(cell, other[number]) for number, log in excess.items() if number in other]
         for other in cell.others
     ]
-    differences = [over_rounds(logs) for logs in beyond or [[*excess.values()]] if len(logs) >= ROUNDS_FOR_VERDICT]
-    if not differences:
+    estimates = [over_rounds(logs) for logs in beyond or [[*excess.values()]] if len(logs) >= ROUNDS_FOR_VERDICT]
+    if not estimates:
         raise NotMeasuredError(reason("too_few_rounds", rounds=len(cell.launches), needed=ROUNDS_FOR_VERDICT))
-    known = [difference for difference in differences if difference is not None]
-    if not known:
+    lows = [(estimate.interval()[0], estimate) for estimate in estimates if estimate is not None]
+    if not lows:
         return None
-    least = min(known, key=lambda difference: difference.interval()[0])
-    stalled_pct, low_pct = 100 * (1 - 1 / (least.ratio or 1.0)), 100 * (least.interval()[0] - 1)
-    return Found({"stalled_pct": stalled_pct, "rounds": least.count}, stalled_pct, value=low_pct)
+    low, least = min(lows, key=lambda known: known[0])
+    stalled_pct = 100 * (1 - 1 / (least.ratio or 1.0))
+    return Found({"stalled_pct": stalled_pct, "rounds": least.count}, stalled_pct, value=100 * (low - 1))
 
 
 def _excess_log(cell: MeasuredCell, launch: Launch) -> float:
@@ -71,7 +71,6 @@ def _excess_log(cell: MeasuredCell, launch: Launch) -> float:
 
     On an accelerator a step that is waited for by itself is longer than the others: there a block's step is usual.
     """
-
     by_block: By = "step"
     by_step: By = "latency"
 

@@ -69,6 +69,8 @@ def two_modes(
     if values.size < 2 * least or not np.all(np.isfinite(values)):
         return None
     ordered = np.sort(values)
+    if ordered[-1] - ordered[0] < gap_least:
+        return None
     below = np.arange(least, values.size - least + 1)
     sums = np.cumsum(ordered)
     means_below, means_above = sums[below - 1] / below, (sums[-1] - sums[below - 1]) / (values.size - below)
