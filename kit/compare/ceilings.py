@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
@@ -22,9 +22,10 @@ from kit.profile.cell import OWN, Cell
 from kit.profile.launch import Launch
 from kit.profile.schema import Profile
 from kit.stats.rounds import launch_time_ns, mean_step_ns
-from kit.workloads.catalog import WORKLOADS, workload
-from kit.workloads.cost import FLOAT32_B, Cost, cost_of
 from kit.workloads.operations import MIB, OPERATIONS, is_operation, work_of
+
+if TYPE_CHECKING:
+    from kit.workloads.cost import Cost
 
 Bound = Literal["compute", "memory", "dispatch", "input"]
 
@@ -115,13 +116,19 @@ def named(name: str, ceilings: Iterable[Ceiling]) -> list[Ceiling]:
 
 def cost(cell: Cell) -> Cost | None:
     """Return what a step of a network's cell computes and moves; None of a program, or a network that is not here."""
-    if cell.precision == OWN or cell.workload not in WORKLOADS or cell.batch < 1:
+    if cell.precision == OWN or cell.batch < 1:
         return None
     return _cost(cell.workload, tuple(cell.parameters.items()), cell.task, cell.batch, cell.precision)
 
 
 @lru_cache(maxsize=1024)
 def _cost(name: str, parameters: tuple[tuple[str, int], ...], *of_step: object) -> Cost | None:
+    # The catalog of networks takes a tenth of a second to import; most tables do not need it.
+    from kit.workloads.catalog import WORKLOADS, workload
+    from kit.workloads.cost import cost_of
+
+    if name not in WORKLOADS:
+        return None
     task, batch, precision = of_step
     try:
         return cost_of(workload(name, dict(parameters)), task, batch, precision)  # type: ignore[arg-type]
@@ -178,6 +185,9 @@ def _bounds(cell: Cell, of_step: Cost, ceilings: Sequence[Ceiling]) -> dict[Boun
         bounds["dispatch"] = empty[0].step_ns, empty[0]
     copies = named("copy_in", ceilings)
     if copies and cell.feed == "host" and cell.device != "cpu":
+        from kit.workloads.catalog import workload
+        from kit.workloads.cost import FLOAT32_B
+
         of = workload(cell.workload, cell.parameters)
         bounds["input"] = 1e9 * cell.batch * math.prod(of.input_shape) * FLOAT32_B / copies[0].rate, copies[0]
     return bounds

@@ -21,7 +21,7 @@ from kit.report.plain import one_line
 from kit.report.platforms import device_words, platform_lines, platform_tables, runs_words
 from kit.report.quantity import by_name, counted, moment, several
 from kit.report.sentences import sentence
-from kit.report.table import Cell, Column, Report, Table, plain_table
+from kit.report.table import Cell, Column, Later, Report, Table, plain_table
 from kit.workloads.operations import OPERATIONS, is_operation
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ NEVER_HIDDEN = (
     "interrupted", "launches_failed", "skipped", "images_same", "energy_modelled", "energy_refused", "float32_on_tpu",
     "device_idle", "other_host", "same_run", "runs_", "clock_set_back", "sequential", "own_programs",
     "joules_of_the_device", "energy_not_reached", "spread_assumed", "joules_of_boards", "joules_of_several",
-    "computed_times",
+    "computed_times", "not_together",
 )
 # fmt: on
 # A note that begins so is the legend of a column.
@@ -97,10 +97,10 @@ def comparison_report(
         tables=tables,
         notes=[*lines, *_legend(comparison, tables)],
         hint=_hint(comparison, "" if file is None else shlex.quote(str(file)), wide=wide),
-        records=records(comparison),
-        cases=cases(comparison, allowed_pct),
+        records=Later(lambda: records(comparison)),
+        cases=Later(lambda: cases(comparison, allowed_pct)),
         properties={"rule": comparison.rule} | ({} if allowed_pct is None else {"allowed": f"{allowed_pct:g} %"}),
-        document=document(comparison),
+        document=lambda: document(comparison),
         is_wide=wide,
         rows_max=ROWS_MAX,
     )

@@ -6,12 +6,15 @@ Builders: comparison, why, suite, profile, machine, plan. To add a format, write
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from string import ascii_lowercase
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from kit.report.plain import one_line
+
+T = TypeVar("T")
 
 
 class Cell(NamedTuple):
@@ -84,6 +87,23 @@ class Case(NamedTuple):
     time_s: float | None = None
 
 
+class Later(Sequence[T]):
+    """What is computed when a format asks for it."""
+
+    def __init__(self, compute: Callable[[], Sequence[T]]) -> None:
+        self._compute = compute
+
+    @cached_property
+    def _known(self) -> Sequence[T]:
+        return self._compute()
+
+    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - as of any sequence
+        return self._known[index]
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
 class Report(NamedTuple):
     """Everything that a format may write; each takes what it can show."""
 
@@ -96,7 +116,7 @@ class Report(NamedTuple):
     labels: Sequence[str] = ()  # of Prometheus: the records' words that tell series apart; none: all words
     cases: Sequence[Case] = ()  # of JUnit
     properties: Mapping[str, str] = MappingProxyType({})  # of JUnit
-    document: object = None  # of JSON
+    document: object = None  # of JSON; a function returns it
     is_wide: bool = False  # as wide as it needs to be
     rows_max: int | None = None  # a table with more rows is not read on a terminal; other formats have all
 

@@ -12,5 +12,6 @@ from kit.report.table import Report
 
 def write(report: Report, _stream: IO[str]) -> str:
     """Return indented JSON in printable ASCII: names come back exactly when read, and cannot steer a terminal."""
-    plain = json.loads(msgspec.json.encode(report.document))
+    document = report.document() if callable(report.document) else report.document
+    plain = json.loads(msgspec.json.encode(document))
     return json.dumps(plain, indent=2).replace("\x7f", "\\u007f") + "\n"

@@ -1,0 +1,127 @@
+"""What a user asks `kit compare` for: another metric, rows, columns, tables and a filter."""
+
+import csv
+import io
+import json
+
+import profile_builder as b
+import pytest
+from click.testing import CliRunner
+
+from kit.cli.app import app
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A sweep of batches in two frameworks that took turns, on two hosts; jax is faster at batch 64 alone."""
+    made = tmp_path_factory.mktemp("asked")
+    for host in ("a", "b"):
+        members = [
+            b.member(backend, 2.0 * batch / 32 / speed, batch=batch, sd=0.004, noise=0.004)
+            for backend, batch, speed in (("torch", 32, 1), ("torch", 64, 1), ("jax", 32, 1), ("jax", 64, 1.5))
+        ]
+        more = {"compare": ["batch", "backend"], "label": f"on {host}", "id": host, "seed": ord(host)}
+        identity = b.identity(hostname_sha256=host * 64)
+        b.write(made / f"{host}.json", b.profile(b.group("g", *members), identity=identity, drift=0.0, **more))
+    apart = [b.group(f"g{batch}", b.member("torch", 2.0, batch=batch)) for batch in (32, 64)]
+    b.write(made / "apart.json", b.profile(*apart, id="apart"))
+    return made
+
+
+def kit(folder, *words):
+    names = [str(folder / word) if word.endswith(".json") else word for word in words]
+    return CliRunner().invoke(app, ["compare", *names], standalone_mode=False)
+
+
+def records(folder, *words):
+    result = kit(folder, *words, "--format", "csv")
+    assert result.exception is None, result.exception
+    return list(csv.DictReader(io.StringIO(result.stdout)))
+
+
+def error(folder, *words):
+    return str(kit(folder, *words).exception)
+
+
+def test_frameworks_stand_side_by_side_with_a_row_for_each_batch(folder):
+    rows = {
+        (row["member"], row["side"]): row
+        for row in records(folder, "a.json", "--rows", "batch", "--columns", "backend")
+    }
+    assert list(rows) == [("batch 32", "torch"), ("batch 32", "jax"), ("batch 64", "torch"), ("batch 64", "jax")]
+    fast, same = rows["batch 64", "jax"], rows["batch 32", "jax"]
+    assert fast["verdict"] == "faster" and float(fast["ratio"]) == pytest.approx(1 / 1.5, rel=0.02)
+    assert same["verdict"] != "faster" and int(same["comparisons"]) == 2
+    turned = records(folder, "a.json", "--rows", "batch", "--columns", "backend", "--baseline", "jax")
+    assert [row["verdict"] for row in turned if row["name"] == "batch 64 · torch"] == ["slower"]
+
+
+def test_hosts_are_rows_and_runs_of_one_place_are_counted_together(folder):
+    rows = records(folder, "a.json", "b.json", "--rows", "label", "--columns", "backend", "--filter", "batch=64")
+    assert {row["member"] for row in rows} == {"on a", "on b"}
+    assert [row["verdict"] for row in rows if row["side"] == "jax"] == ["faster"] * 2
+    both = records(folder, "a.json", "b.json", "--columns", "backend", "--rows", "batch", "--split", "suite")
+    (fast,) = [row for row in both if row["name"] == "batch 64 · jax"]
+    assert (fast["unit"], fast["profiles"]) == ("run", "a b")
+
+
+def test_rows_without_columns_are_compared_with_the_first(folder):
+    rows = records(folder, "a.json", "--rows", "backend", "--split", "batch")
+    assert [row["group"].rpartition("batch ")[2] for row in rows] == ["32", "32", "64", "64"]
+    assert {row["baseline"] for row in rows} == {"torch"}
+
+
+def test_cells_that_did_not_take_turns_have_no_verdict_and_the_remedy(folder):
+    shown = kit(folder, "apart.json", "--rows", "batch").stdout
+    assert "no common round" in shown and "kit run --compare batch" in " ".join(shown.split())
+
+
+def test_a_filter_keeps_cells_and_their_numbers(folder):
+    kept = records(folder, "a.json", "--filter", "backend=jax batch>=64")
+    whole = [row for row in records(folder, "a.json") if row["backend"] == "jax" and row["batch"] == "64"]
+    assert [row["step_ns"] for row in kept] == [row["step_ns"] for row in whole] and len(kept) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--filter", "backend=torhc"], "did you mean torch?"),
+        (["--filter", "batch>=100"], "batch is 64 at the nearest"),
+        (["--filter", "batch"], "no condition"),
+        (["--filter", "batch>=many"], "compares with a number"),
+        (["--rows", "batsh"], "no profile has the axis 'batsh'; did you mean batch?"),
+        (["--rows", "color"], "the cells differ in backend, batch"),
+        (["--columns", "backend", "--baseline", "keras"], "no column 'keras'; choose from torch, jax"),
+        (["--metric", "memory"], "did you mean peak_memory?"),
+        (["--metric", "samples_per_s"], "derived from others"),
+        (["--metric", "energy_per_sample"], "energy_per_sample was not measured: energy"),
+        (["--metric", "step", "--by", "latency"], "give one"),
+        (["--table", "five-nets", "--rows", "batch"], "leave out"),
+    ],
+)
+def test_what_no_profile_has_is_named_with_what_there_is(folder, words, says):
+    assert says in error(folder, "a.json", *words)
+
+
+@pytest.mark.parametrize(("metric", "column"), [("compile", "compile_ns"), ("peak_memory_b", "peak_memory_b")])
+def test_any_metric_that_was_measured_has_a_verdict(tmp_path, metric, column):
+    dear = {"peak_memory_b": 3 * 10**9}
+    members = [b.member("torch", 2.0, launch={"peak_memory_b": 10**9}), b.member("jax", 2.0, launch=dear)]
+    for member, ns in zip(members, (10**8, 4 * 10**8), strict=True):
+        phases = [b.Phase(name="compile", begin_ns=0, duration_ns=ns)]
+        member.change = lambda launch, phases=phases: setattr(launch, "phases", phases)
+    b.write(tmp_path / "run.json", b.profile(b.group("g", *members)))
+    (jax,) = [row for row in records(tmp_path, "run.json", "--metric", metric) if row["name"] == "jax"]
+    base = next(row for row in records(tmp_path, "run.json") if row["name"] == "torch")
+    assert float(jax["ratio"]) == pytest.approx(float(jax[column]) / float(base[column]))
+    assert jax["verdict"] == ("slower" if metric == "compile" else "more")
+
+
+def test_beside_a_failed_baseline_the_next_row_with_a_number_is_the_baseline(tmp_path):
+    dead = dict.fromkeys(range(8), b.reason("out_of_memory", signal="SIGKILL"))
+    members = [b.member("tensorflow", failed_rounds=dead), b.member("torch", 2.0), b.member("jax", 1.0)]
+    b.write(tmp_path / "run.json", b.profile(b.group("g", *members)))
+    document = json.loads(kit(tmp_path, "run.json", "--json").stdout)
+    rows = {row["name"]: row for row in document["groups"][0]["rows"]}
+    assert document["groups"][0]["baseline"] == "torch" and rows["jax"]["versus"]["verdict"] == "faster"
+    assert rows["tensorflow"]["failure"]["code"] == "out_of_memory"
