@@ -38,11 +38,11 @@ def leaders_of(names: Sequence[str], family: Family, keys: Mapping[str, str]) ->
         return None
     first, *others = names
     against = {name: family.versus(keys[name], keys[first]) for name in others}
-    # One that changes between two modes is slower where both are slower.
+    # Of a bimodal pair the mean says nothing: each mode has to be shown to be slower.
     in_both = {
         name: known.modes
         for name, known in against.items()
-        if known.modes and known.modes[0] > 1 and known.contention_pct is None
+        if known.modes and known.contention_pct is None and family.is_slower_in_both_modes(keys[name], keys[first])
     }
     slower = [
         (name, known.ratio if known.modes is None else None)
@@ -203,9 +203,11 @@ def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
     limit, allowed = Limit([], [], [], {}), math.log1p(allowed_pct / 100)
     for name, row, shown in limited_rows(comparison, allowed_pct):
         getattr(limit, shown).append(name)
-        # Between runs the number of runs decides, beside a neighbor that it stops.
+        # Between runs the number of runs decides, beside a neighbor that it stops; no round unites two modes.
         known = row.versus
-        if known is None or known.unit != "round" or known.contention_pct is not None or not known.has_interval:
+        if known is None or known.unit != "round" or known.modes is not None or not known.has_interval:
+            continue
+        if known.contention_pct is not None:
             continue
         if shown == "unresolved" and known.mean_log != allowed:
             needed = rounds_for(known, abs(allowed - known.mean_log), SAME_LEVEL)

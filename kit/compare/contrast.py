@@ -29,7 +29,7 @@ from kit.profile.reason import Reason, Value, reason
 from kit.profile.schema import Group
 from kit.stats.estimate import SMALLEST_DIFFERENCE, Estimate, bounded_exp, judge, over
 from kit.stats.runs import RunLevel, over_runs
-from kit.stats.shape import trending
+from kit.stats.shape import slower_in_both, trending
 
 # Axes on which cells use their threads otherwise; variants and batches of one framework meet others alike.
 UNLIKE = ("backend", "workload", "compile_mode", "threads", "devices")
@@ -241,27 +241,28 @@ def contended(a: Sample, b: Sample) -> float | None:
     return taken_pct if is_disturbed or taken_pct >= TAKEN_BAD_PCT else None
 
 
-def two_modes(metric: Metric, a: Sample, b: Sample) -> tuple[float, float] | None:
-    """Return the ratios of a cell to another in the two modes of either; None where both have one."""
+def logs_by_mode(metric: Metric, a: Sample, b: Sample) -> tuple[list[list[float]], ...]:
+    """Return the log-ratios of a cell to another in the fast and in the slow mode of either, by round.
+
+    Empty where neither is bimodal, or where a mode has no cycle that both cells ran.
+    """
     group = a.together
     part = None if group is None or group is not b.together else group.part_of(a.cell_key, b.cell_key)
     if group is None or part is None or not metric.is_time:
-        return None
+        return ()
     modes = group.modes.get((part.key, a.cell_key)) or group.modes.get((part.key, b.cell_key))
     if modes is None:
-        return None
-    logs: dict[bool, list[float]] = {False: [], True: []}
+        return ()
+    rounds: dict[bool, dict[int, list[float]]] = {False: {}, True: {}}
     mine, yours, shift = series(metric, a), series(metric, b), per_sample_log(metric, a, b)
     for block in mine.keys() & yours.keys():
         both = (_with_cycles(metric, sample, block) for sample in (a, b))
         times, others = (dict(zip(cycles, values, strict=True)) for cycles, values in both)
         for cycle in times.keys() & others.keys():
             if (block[1], cycle) in modes.is_slow:
-                logs[modes.is_slow[block[1], cycle]].append(math.log(times[cycle] / others[cycle]) + shift)
-    if not logs[False] or not logs[True]:
-        return None
-    low, high = sorted(math.exp(np.median(ratio_logs)) for ratio_logs in logs.values())
-    return low, high
+                log = math.log(times[cycle] / others[cycle]) + shift
+                rounds[modes.is_slow[block[1], cycle]].setdefault(block[1], []).append(log)
+    return tuple(list(logs.values()) for logs in rounds.values()) if rounds[False] and rounds[True] else ()
 
 
 def _with_cycles(metric: Metric, sample: Sample, block: Block) -> tuple[list[int], list[float]]:
@@ -339,11 +340,19 @@ class Family:
         known = judged[key, other] if (key, other) in judged else judged[other, key].inverted(words)
         runs = {sample.run: sample for sample in self._rows[other]}
         both = [(sample, runs[sample.run]) for sample in self._rows[key] if sample.run in runs]
-        if len(both) == 1 and (modes := two_modes(self.metric, *both[0])) is not None:
+        if len(both) == 1 and (modes := logs_by_mode(self.metric, *both[0])):
             # A mean over two modes is of neither.
-            known = replace(known, verdict="unresolved", modes=modes)
+            low, high = sorted(math.exp(np.median(np.concatenate(rounds))) for rounds in modes)
+            known = replace(known, verdict="unresolved", modes=(low, high))
         taken_pct = [taken for pair in both if (taken := contended(*pair)) is not None and self.metric.is_time]
         return replace(known, verdict="unresolved", contention_pct=max(taken_pct)) if taken_pct else known
+
+    def is_slower_in_both_modes(self, key: str, other: str) -> bool:
+        """Return whether one row of a bimodal pair is shown to be slower than the other in each of the two modes."""
+        runs = {sample.run: sample for sample in self._rows[other]}
+        both = [(sample, runs[sample.run]) for sample in self._rows[key] if sample.run in runs]
+        modes = logs_by_mode(self.metric, *both[0]) if len(both) == 1 else ()
+        return bool(modes) and slower_in_both(modes, self.versus(key, other).comparisons)
 
     def estimate(self, key: str, other: str) -> Estimate:
         """Return how far two rows are apart, not judged."""

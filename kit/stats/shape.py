@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.stats.estimate import ALPHA, ROUNDS_FOR_VERDICT, SMALLEST_DIFFERENCE, Estimate, adjusted_p, over
+from kit.stats.estimate import ALPHA, ROUNDS_FOR_VERDICT, SMALLEST_DIFFERENCE, Estimate, adjusted_p, estimate, over
 
 # Modes that are 25 % apart and noisy are found to be a little less apart at times.
 GAP_LEAST_RELATIVE = math.log(1.2)
@@ -109,6 +109,26 @@ def modes_by_cause(log_values: Floats, cause: Floats) -> TwoModes | None:
         return None
     fast_log, slow_log = float(np.median(log_values[fast])), float(np.median(log_values[slow]))
     return None if slow_log - fast_log < GAP_LEAST_RELATIVE else TwoModes(fast_log, slow_log, slow)
+
+
+def slower_in_both(modes: Sequence[Sequence[Sequence[float]]], comparisons: int = 1) -> bool:
+    """Return whether a ratio of times is shown to be above 1 in each of two modes.
+
+    A round's cycles share the luck of its processes, so the median of a mode's cycles in a round is one observation.
+    Both modes share one variance between rounds: a mode that is seen in two rounds does not show its own.
+
+    Args:
+        modes: of each mode, the log-ratios of its cycles by round.
+        comparisons: pairs that are tested together. The level is split over them and over both modes (Bonferroni).
+    """
+    rounds = [np.asarray([np.median(logs) for logs in mode]) for mode in modes]
+    df = sum(logs.size - 1.0 for logs in rounds)
+    if df < ROUNDS_FOR_VERDICT - 1:
+        return False
+    variance = sum(float(np.square(logs - logs.mean()).sum()) for logs in rounds) / df
+    level = 1 - ALPHA / (len(rounds) * max(1, comparisons))
+    means = (estimate(float(logs.mean()), math.sqrt(variance / logs.size), df) for logs in rounds)
+    return all(mean.log_interval(level)[0] > 0 for mean in means)
 
 
 def _levels(values: Floats, slow: NDArray[np.bool_]) -> tuple[float, float]:

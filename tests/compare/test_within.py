@@ -67,12 +67,36 @@ def test_who_has_two_modes_and_is_not_shown_to_be_slower_is_not_told_apart():
     (group,) = compared(b.profile(b.group("g", *members), drift=0.02)).groups
     assert set(group.leaders.tied) == {"torch", "jax"}
     assert [name for name, _ in group.leaders.slower_than_fastest] == ["tensorflow"]
-    # Slower in both modes, by so much more in one that three rounds give no verdict: neither beaten nor level.
-    torch = b.member("torch", 4.0, slow=3.0, slow_rounds=[1])
+    # Slower in both modes, by so much more in one that the mean is not shown to be slower: neither beaten nor level.
+    torch = b.member("torch", 4.0, slow=9.0, slow_rounds=[1])
     members = (b.member("tensorflow", 4.5), torch, b.member("jax", 3.0, sd=0.002))
-    (group,) = compared(b.profile(b.group("g", *members), drift=0.02, rounds=3)).groups
+    (group,) = compared(b.profile(b.group("g", *members), drift=0.02, rounds=5)).groups
     assert group.leaders.tied == ["jax"] and [name for name, _ in group.leaders.slower_than_fastest] == ["tensorflow"]
     assert [name for name, *_ in group.leaders.modes] == ["torch"]
+
+
+def bimodal(fast_ratio, seed=0, **more):
+    moody = b.member("torch", 4.0 * fast_ratio, slow=1.8, slow_rounds=[1, 3, 4, 6, 7])
+    return compared(b.profile(b.group("g", b.member("jax", 4.0), moody), drift=0.02, seed=seed, **more))
+
+
+@pytest.mark.parametrize(("fast_ratio", "least", "most"), [(1.0, 0, 3), (1.1, 48, 60)])
+def test_a_bimodal_cell_is_called_slower_only_where_its_fast_mode_is(fast_ratio, least, most):
+    compared_60 = [bimodal(fast_ratio, seed).groups[0] for seed in range(60)]
+    assert all(row.versus.modes for group in compared_60 for row in group.rows if row.versus is not None)
+    assert least <= sum(group.leaders is not None for group in compared_60) <= most
+
+
+def test_the_mean_of_a_bimodal_cell_has_no_verdict():
+    (row,) = (row for row in bimodal(2.0).groups[0].rows if row.versus is not None)
+    assert row.versus.low > 1 and row.versus.modes == pytest.approx((2.0, 3.6), rel=0.06)
+    assert row.versus.verdict == "unresolved"
+
+
+@pytest.mark.parametrize("rounds", [8, 24])
+def test_no_number_of_rounds_is_said_to_decide_a_bimodal_cell(rounds):
+    limit = limit_slow_downs(bimodal(1.0, rounds=rounds), 3)
+    assert limit.unresolved and not limit.more_rounds
 
 
 def test_modes_of_one_part_say_nothing_of_another():
@@ -512,6 +536,9 @@ def test_a_cell_with_two_modes_that_others_disturbed_is_not_called_slower(conten
         def versus(self, key, other):
             known = {"ratio": 1.5, "p_adjusted": 0.001, "modes": (1.2, 1.9), "contention_pct": contention_pct}
             return Estimate(verdict="unresolved", **known)
+
+        def is_slower_in_both_modes(self, key, other):
+            return True
 
     leaders = leaders_of(["a", "b"], Disturbed(), {"a": "a", "b": "b"})
     assert (leaders is not None) == is_slower
