@@ -138,7 +138,7 @@ def compare(
         meter = None if meter_file is None else Meter(meter_file)
         comparison = _compared(
             before, after, baseline, judged, force=force, explain=why, meter=meter, all_cycles=all_cycles, asked=asked,
-            terms=terms,
+            terms=terms, is_table=format_name in ("text", "markdown") and not wide and not prices.kwh,
         )  # fmt: skip
         if judged != "step_ns":
             _check_measured(comparison)
@@ -249,9 +249,10 @@ def _compared(
     all_cycles: bool = False,
     asked: Asked | None = None,
     terms: str | None = None,
+    is_table: bool = False,
 ) -> Comparison:
     from kit.compare.asked import compare_asked, filter_runs
-    from kit.compare.compare import compare_runs, compare_within, reduce_run
+    from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, compare_runs, compare_within, reduce_run
 
     paths = [*before, *after]
     labels = labels_of(paths)
@@ -284,9 +285,9 @@ def _compared(
 
     # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
     gc.disable()
-    details = len(paths) <= DETAILED_MAX
+    details, names = len(paths) <= DETAILED_MAX, OF_A_TABLE if is_table else OF_MANY_RUNS
     runs = [
-        reduce_run(label, _measured(label, path, meter), by, details=details, all_cycles=all_cycles)
+        reduce_run(label, _measured(label, path, meter), by, details=details, all_cycles=all_cycles, names=names)
         for label, path in zip(labels, paths, strict=True)
     ]
     keep(runs)

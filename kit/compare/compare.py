@@ -52,10 +52,14 @@ if TYPE_CHECKING:
     from kit.audit.finding import Finding
 
 STEP, ENERGY, SCORE = (METRICS[name] for name in ("step_ns", "energy_per_sample_j", "fit_score"))
-# Of many runs these are read of each, and its launches let go.
+# Of many runs these are read of each, and its launches let go: what any format shows, or the table alone.
 OF_MANY_RUNS = tuple(name for name, metric in METRICS.items() if metric.runs is not None)
-# Fields of a run, beside those of its cells.
-RUN_FIELDS = ("file", "label", "host", "cpu", "created", "kit")
+OF_A_TABLE = (
+    *(name for name in OF_MANY_RUNS if METRICS[name].shown == "table" or METRICS[name].part == "fit"),
+    *("launches", "is_disturbed", "contention_pct", "sustained_differs"),
+)
+# Notes on the cycles of a run, which count or not.
+LEFT_OUT = ("cycles_left_out", "no_clean_round", "no_round_alone", "disturbed_cycles_count")
 
 
 def compare_within(
@@ -127,9 +131,6 @@ def compare_within(
         by=by,
         rule=RULE_OF_ALL_CYCLES if all_cycles else RULE,
     )
-
-
-LEFT_OUT = ("cycles_left_out", "no_clean_round", "no_round_alone", "disturbed_cycles_count")
 
 
 def _whole(group: str) -> str:
@@ -207,14 +208,23 @@ def _concluded(  # noqa: PLR0917 - what a group is made of
 
 
 def reduce_run(
-    label: str, profile: Profile, by: str = "step_ns", *, details: bool = True, all_cycles: bool = False
+    label: str,
+    profile: Profile,
+    by: str = "step_ns",
+    *,
+    details: bool = True,
+    all_cycles: bool = False,
+    names: Sequence[str] = OF_MANY_RUNS,
 ) -> Run:
-    """Return a run; without `details` what a comparison needs of it, so that the profile can be dropped."""
+    """Return a run; without `details` what a comparison needs of it, so that the profile can be dropped.
+
+    `names`: of the metrics that are then kept.
+    """
     run = read_run(label, profile, by, all_cycles=all_cycles)
     if details:
         return run
     for sample in run.samples.values():
-        for name in OF_MANY_RUNS:
+        for name in (*names, judged_name(by, sample)):
             value(sample, name)
         sample.once("marks", list)
         run_level(METRICS[by], sample)

@@ -108,13 +108,23 @@ def series(metric: Metric, sample: Sample) -> dict[Block, Series]:
             if seen is None:
                 continue
             nothing = np.zeros(0)
-            known = Series(launch_value(seen), nothing, nothing)
+            known = Series(value_of_launch(metric, sample, launch), nothing, nothing)
             if isinstance(seen, np.ndarray) and launch.turns == "blocks":
                 known = known._replace(cycle=np.asarray(launch.blocks.cycle), blocks=seen)
             launches[launch.group, launch.round, metric.kind(sample, launch)] = known
         return launches
 
     return sample.once(("series", metric.name), compute)
+
+
+def value_of_launch(metric: Metric, sample: Sample, launch: Launch) -> float:
+    """Return what a launch comes to by a metric; NaN: it has nothing."""
+
+    def compute() -> float:
+        seen = None if metric.observe is None else metric.observe(sample, launch)
+        return math.nan if seen is None else launch_value(seen)
+
+    return sample.once((metric.name, id(launch)), compute)
 
 
 def launch_value(seen: Any) -> float:  # noqa: ANN401 - what a metric observes

@@ -78,7 +78,7 @@ def launch_entries(cell: Cell, launch: Launch, of: EnergyKind | None = None) -> 
 
 def launch_energy(cell: Cell, launch: Launch) -> LaunchEnergy | None:
     """Return what a launch's device drew in its long block, or in a fit's own; null where that is not known."""
-    entries = launch_entries(cell, launch)
+    entries = launch_entries(cell, launch) if launch.energy else []
     power_w = device_power_w(entries)
     if power_w is None or entries[0].samples <= 0 or entries[0].block_ns <= 0:
         return None

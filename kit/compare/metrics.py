@@ -16,7 +16,7 @@ import numpy as np
 
 from kit.compare.ceilings import Reach, reach_of
 from kit.compare.clean_cycles import DEVICE_OTHERS
-from kit.compare.contrast import Metric, adjusted, launch_value
+from kit.compare.contrast import Metric, adjusted, value_of_launch
 from kit.compare.energy import HOST, LaunchEnergy, device_power_w, launch_energy, launch_entries
 from kit.compare.launch_arrays import SustainedStep, counted, cpus_used, pipeline_ratio, sustained_step
 from kit.compare.sample import Sample
@@ -131,8 +131,7 @@ def level(metric: Metric, sample: Sample) -> Estimate:
     """
     is_log, rounds = metric.compare == "ratio", defaultdict[int, list[float]](list)
     for launch in sample.good:
-        seen = None if metric.observe is None else metric.observe(sample, launch)
-        known = math.nan if seen is None else launch_value(seen)
+        known = value_of_launch(metric, sample, launch)
         if math.isfinite(known) and (known > 0 or not is_log):
             rounds[launch.round].append(math.log(known) if is_log else known)
     return over(map(statistics.fmean, rounds.values()), is_log=is_log)
@@ -151,7 +150,7 @@ def latencies(sample: Sample, launch: Launch) -> Any:  # noqa: ANN401 - an array
 
 
 def _raw_step_ns(sample: Sample) -> float | None:
-    return geometric_mean(launch_value(step_times(sample, launch)) for launch in sample.good)
+    return geometric_mean(value_of_launch(METRICS["step_ns"], sample, launch) for launch in sample.good)
 
 
 def _step_ns(sample: Sample) -> float | None:
@@ -228,7 +227,7 @@ def _injected_ratio(_sample: Sample, launch: Launch) -> float | None:
 
 
 def _drift_pct(sample: Sample) -> float | None:
-    return _drift_of_runs([launch_value(step_times(sample, launch)) for launch in sample.good])
+    return _drift_of_runs([value_of_launch(METRICS["step_ns"], sample, launch) for launch in sample.good])
 
 
 def _drift_of_runs(steps_ns: Sequence[float]) -> float | None:
