@@ -41,7 +41,7 @@ def audit(runs: Sequence[MeasuredRun], rules: Sequence[Rule] | None = None) -> A
 
 
 def findings_of(profile: Profile, *, all_cycles: bool = False) -> list[Finding]:
-    """Return the findings on one profile's groups and cells, group by group in its order, gravest first."""
+    """Return the findings on one profile's groups and cells, group by group in its order, the worst first."""
     order = {group.key: index for index, group in enumerate(profile.groups)}
     rules = [rule for rule in all_rules() if rule.scope in ("cell", "group")]
     findings = audit([MeasuredRun("", profile, all_cycles)], rules).findings

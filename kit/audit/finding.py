@@ -24,8 +24,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     code: str  # of its sentence, and with hyphens of its section in docs/reference/audit
     severity: Severity
     values: dict[str, Value] = {}  # the evidence, units in their names
-    rank: float = 0.0  # percent of the time that it concerns: of like severity, the larger is told first
-    because: Reason | None = None  # what the profile has as the cause; null: the evidence says all
+    rank: float = 0.0  # percent of the time that it concerns; orders findings of one severity
+    because: Reason | None = None  # what the profile has as the cause; null: the evidence is all
     remedy: Reason | None = None  # what to try; null: nothing that is known to help
     explains: tuple[str, ...] = ()  # codes that say less about the same and are left out beside this one
     profile: str = ""  # label; of several, which one stands out
@@ -48,7 +48,7 @@ class NotChecked(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that lacked what it needs, in one profile."""
 
     rule: str
-    severity: Severity  # the gravest that it may find
+    severity: Severity  # the worst that it may find
     profile: str
     reason: Reason  # what is missing
     cells: int  # for which
@@ -72,7 +72,7 @@ class AuditedProfile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """What all rules say of some profiles; findings gravest first."""
+    """What all rules say of some profiles; the worst findings first."""
 
     schema: str = AUDIT_SCHEMA
     profiles: list[AuditedProfile]
@@ -82,12 +82,12 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def at_least(severity: Severity) -> tuple[Severity, ...]:
-    """Return this severity and all that are graver."""
+    """Return this severity and all that are worse."""
     return SEVERITIES[SEVERITIES.index(severity) :]
 
 
 def exit_code(audit: Audit, fail_on: Severity) -> int:
-    """Return 1 for a finding as grave as `fail_on`, 5 where one might have been missed, 0 for neither."""
+    """Return 1 for a finding as severe as `fail_on`, 5 where one might have been missed, 0 for neither."""
     counted = at_least(fail_on)
     if any(finding.severity in counted for finding in audit.findings):
         return 1

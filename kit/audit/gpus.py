@@ -112,19 +112,15 @@ def power_capped(cell: MeasuredCell) -> Found | None:
         _needed(cell, "throttled")
     if max(violation_pct or 0.0, capped_pct or 0.0) < SLOWED_LEAST_PCT:
         return None
-    held_back = [board for launch in cell.launches.values() for board in _held_back(cell, launch)]
+    held_back = [gpu for launch in cell.launches.values() for gpu in _held_back(cell, launch)]
     if not held_back:
         raise not_recorded("power, frequency, power_cap_w")
     # Below its cap a GPU has another reason to be slow; the slowest of those is shown before any that is at its cap.
-    at_cap = [board for board in held_back if reaches_cap(board.power_max_w, board.cap_w)]
-    below = [
-        board
-        for board in held_back
-        if board not in at_cap and board.clock_mhz < limits.RATED_FRACTION * board.rated_mhz
-    ]
+    at_cap = [gpu for gpu in held_back if reaches_cap(gpu.power_max_w, gpu.cap_w)]
+    below = [gpu for gpu in held_back if gpu not in at_cap and gpu.clock_mhz < limits.RATED_FRACTION * gpu.rated_mhz]
     if not below and not at_cap:
         return None
-    worst = min(below or at_cap, key=lambda board: board.clock_mhz / board.rated_mhz)
+    worst = min(below or at_cap, key=lambda gpu: gpu.clock_mhz / gpu.rated_mhz)
     if below:
         return Found(worst._asdict(), worst.share_pct, remedy=reason("look_at_supply"))
     return Found(worst._asdict(), worst.share_pct, severity="note")
@@ -134,15 +130,15 @@ def _held_back(cell: MeasuredCell, launch: Launch) -> Iterator[_HeldBack]:
     """Yield each GPU of a launch that its cap held back for long enough, by its own readings."""
     used = {device_id for each in cell.launches.values() for device_id in each.device_ids}
     names = {sensor.name: sensor.device_id for sensor in cell.profile.sensors if sensor.device_id}
-    for board in cell.profile.state.before.accelerators():
-        if board.device_id not in used:
+    for gpu in cell.profile.state.before.accelerators():
+        if gpu.device_id not in used:
             continue
-        prefixes = tuple(name for name, device_id in names.items() if device_id == board.device_id)
+        prefixes = tuple(name for name, device_id in names.items() if device_id == gpu.device_id)
         shown = {name.split(".", 2)[-1]: of for name, of in launch.sensors.items() if name.startswith(prefixes)}
         capped = (shown.get(name) for name in ("power_violation", "throttled.software_power_cap"))
         share_pct = max((summary.mean for summary in capped if summary is not None), default=0.0)
-        power, clock, cap_w = shown.get("power"), shown.get("frequency"), board.power_cap_w
-        rated_mhz = board.clock_limit_mhz or board.clock_max_mhz
+        power, clock, cap_w = shown.get("power"), shown.get("frequency"), gpu.power_cap_w
+        rated_mhz = gpu.clock_limit_mhz or gpu.clock_max_mhz
         if share_pct >= SLOWED_LEAST_PCT and power and clock and clock.mean and cap_w and rated_mhz:
             yield _HeldBack(share_pct, power.mean, power.max, cap_w, clock.mean, rated_mhz)
 
@@ -151,12 +147,12 @@ def _held_back(cell: MeasuredCell, launch: Launch) -> Iterator[_HeldBack]:
 @says("{board}: the power cap is {cap_w}; the default is {default_w}.")
 def cap_below_default(run: MeasuredRun) -> Iterator[Outcome]:
     """Find GPUs whose power cap is below the default."""
-    for board in run.boards():
-        if (is_below := is_capped(board)) is None:
+    for gpu in run.gpus():
+        if (is_below := is_capped(gpu)) is None:
             yield not_recorded("power_cap_default_w")
         elif is_below:
-            caps = {"cap_w": board.power_cap_w or 0.0, "default_w": board.power_cap_default_w or 0.0}
-            yield Found({"board": board.name, **caps}, remedy=reason("raise_power_cap", **caps))
+            caps = {"cap_w": gpu.power_cap_w or 0.0, "default_w": gpu.power_cap_default_w or 0.0}
+            yield Found({"board": gpu.name, **caps}, remedy=reason("raise_power_cap", **caps))
 
 
 @rule("warning", "same_caps", on="accelerator")
@@ -165,19 +161,19 @@ def caps_differ(runs: Sequence[MeasuredRun]) -> Iterator[Outcome]:
     """Find GPUs whose power cap differs from that of most GPUs of the same model."""
     caps_w: dict[str, dict[tuple[str, str], float]] = {}  # model -> label and GPU -> its cap
     for run in runs:
-        models = {board.device_id: board.model for board in run.profile.identity.accelerators()}
-        for board in run.profile.state.before.accelerators():
-            if board.power_cap_w is not None and board.device_id in models:
-                caps_w.setdefault(models[board.device_id], {})[run.label, board.name] = board.power_cap_w
-    alike = {model: by_board for model, by_board in caps_w.items() if len(by_board) > 1}
+        models = {gpu.device_id: gpu.model for gpu in run.profile.identity.accelerators()}
+        for gpu in run.profile.state.before.accelerators():
+            if gpu.power_cap_w is not None and gpu.device_id in models:
+                caps_w.setdefault(models[gpu.device_id], {})[run.label, gpu.name] = gpu.power_cap_w
+    alike = {model: by_gpu for model, by_gpu in caps_w.items() if len(by_gpu) > 1}
     if not alike:
         raise not_recorded("power_cap_w")
-    for model, by_board in alike.items():
-        usual_w = statistics.median_high(by_board.values())
-        for (label, name), cap_w in by_board.items():
+    for model, by_gpu in alike.items():
+        usual_w = statistics.median_high(by_gpu.values())
+        for (label, name), cap_w in by_gpu.items():
             if abs(cap_w / usual_w - 1) > 1 - CAP_SHARE:
                 values: dict[str, Value] = {"model": model, "cap_w": cap_w, "usual_w": usual_w}
-                yield Found(values | {"boards": len(by_board), "board": name}, profile=label)
+                yield Found(values | {"boards": len(by_gpu), "board": name}, profile=label)
 
 
 @rule("warning", "lock_clocks", on="accelerator", at_least=limits.CLOCKS_APART_PCT)
@@ -199,21 +195,21 @@ def clocks_differ(group: Sequence[MeasuredCell]) -> Found:
 @says("{board}: {lanes} of {of_lanes} PCIe lanes are in use.")
 def pcie_narrow(run: MeasuredRun) -> Iterator[Outcome]:
     """Find GPUs that use fewer PCIe lanes than they and their slot have."""
-    for board in run.boards():
-        if board.pcie_width is None or board.pcie_width_max is None:
+    for gpu in run.gpus():
+        if gpu.pcie_width is None or gpu.pcie_width_max is None:
             yield not_recorded("pcie_width")
-        elif board.pcie_width < board.pcie_width_max:
-            yield Found({"board": board.name, "lanes": board.pcie_width, "of_lanes": board.pcie_width_max})
+        elif gpu.pcie_width < gpu.pcie_width_max:
+            yield Found({"board": gpu.name, "lanes": gpu.pcie_width, "of_lanes": gpu.pcie_width_max})
 
 
 @rule("bad", "reset_board", on="accelerator")
 @says("{board}: the memory had uncorrectable errors ({errors}), so results may be wrong.")
 def ecc(run: MeasuredRun) -> Iterator[Outcome]:
     """Find GPUs with uncorrectable memory errors since the driver was loaded."""
-    for board in run.boards():
-        if board.ecc_uncorrected:
-            yield Found({"board": board.name, "errors": board.ecc_uncorrected})
-        elif board.ecc_uncorrected is None and board.ecc is not False:
+    for gpu in run.gpus():
+        if gpu.ecc_uncorrected:
+            yield Found({"board": gpu.name, "errors": gpu.ecc_uncorrected})
+        elif gpu.ecc_uncorrected is None and gpu.ecc is not False:
             yield not_recorded("ecc_uncorrected")
 
 
@@ -221,11 +217,11 @@ def ecc(run: MeasuredRun) -> Iterator[Outcome]:
 @says("{board}: MIG is on, so only a slice of the GPU was measured.")
 def mig(run: MeasuredRun) -> Iterator[Outcome]:
     """Find GPUs that are split into MIG slices."""
-    for board in run.boards():
-        if board.mig is None:
+    for gpu in run.gpus():
+        if gpu.mig is None:
             yield not_recorded("mig")
-        elif board.mig:
-            yield Found({"board": board.name})
+        elif gpu.mig:
+            yield Found({"board": gpu.name})
 
 
 @rule("bad", "free_board", on="accelerator")

@@ -169,12 +169,12 @@ class MeasuredRun:
         reasons = span.before.reasons | (span.after.reasons if span.after is not None else {})
         return NotMeasuredError(reasons[name]) if name in reasons else not_recorded(name)
 
-    def boards(self) -> list[AcceleratorState]:
+    def gpus(self) -> list[AcceleratorState]:
         """Return every GPU that a launch used, as it was before and as it was after the run."""
         ids = {device_id for launch in self.launches for device_id in launch.device_ids}
         span = self.profile.state
         states = [*span.before.accelerators(), *(span.after.accelerators() if span.after is not None else ())]
-        used = [board for board in states if board.device_id in ids]
+        used = [gpu for gpu in states if gpu.device_id in ids]
         if not used:
             raise NotMeasuredError(self.profile.identity.why_unknown("gpu"))
         return used

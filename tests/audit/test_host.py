@@ -2,16 +2,11 @@
 
 import profile_builder as b
 import pytest
+from asking import outcomes
 from msgspec.structs import replace
 
-from kit.audit.audit import audit
-from kit.audit.remedies import REMEDIES
-from kit.audit.rule import all_rules
-from kit.audit.subject import MeasuredRun
 from kit.profile.schema import StateSpan
-from kit.report.audit import evidence
 
-RULES = {rule.name: rule for rule in all_rules()}
 # Per step of 2 ms.
 CALM = {
     "machine.swapped_in_b": 0,
@@ -35,12 +30,6 @@ def machine(counters=(), *, cpu=(), limit=None, before=(), after=()):
     return built
 
 
-def outcomes(rule, built):
-    audited = [MeasuredRun("run", built)]
-    result = audit(audited, [RULES[rule]])
-    return result.findings, [missing.reason.code for missing in result.not_checked]
-
-
 PLANTS = [
     ("swapped", "warning", {"counters": {"machine.swapped_in_b": 1 << 14, "process.major_faults": 4}}),
     ("memory_pressure", "warning", {"counters": {"pressure.memory_some_ns": 0.1e6}}),
@@ -60,9 +49,6 @@ def test_a_plant_is_found_and_nothing_without_it(rule, severity, plant):
     assert outcomes(rule, machine()) == ([], [])
     (finding,), _ = outcomes(rule, machine(**plant))
     assert finding.severity == severity
-    assert "{" not in evidence(finding, "torch")
-    assert finding.code.replace("_", " ") != evidence(finding, "torch").partition(" (")[0]  # it has its words
-    assert finding.remedy.code in REMEDIES
 
 
 @pytest.mark.parametrize("rule", dict.fromkeys(rule for rule, *_ in PLANTS))

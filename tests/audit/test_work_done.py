@@ -3,14 +3,12 @@
 import numpy as np
 import profile_builder as b
 import pytest
+from asking import asked
 from msgspec.structs import replace
 
-from kit.audit.audit import audit
-from kit.audit.rule import all_rules
-from kit.audit.subject import MeasuredRun
 from kit.profile.launch import Fit
 
-RULES = [rule for rule in all_rules() if rule.name in ("above_ceiling", "input_bound")]
+RULES = ("above_ceiling", "input_bound")
 # At 128 samples: 2 x 128 x 668,672 multiply-adds forward, 411 MFLOP of training.
 MLP_FLOPS = 3 * 2 * 128 * (784 * 512 + 512 * 512 + 512 * 10) - 2 * 128 * 784 * 512
 
@@ -33,7 +31,7 @@ def empty(step_ms, backend="torch"):
 
 
 def outcome(*groups, **more):
-    audited = audit([MeasuredRun("p", b.profile(*groups, rounds=3, cycles=3, drift=0.0, **more))], RULES)
+    audited = asked(RULES, b.profile(*groups, rounds=3, cycles=3, drift=0.0, **more))
     codes = [(finding.code, finding.severity, finding.cell_key.split("/")[0]) for finding in audited.findings]
     return codes, [missing.reason.code for missing in audited.not_checked], audited.findings
 
@@ -100,7 +98,7 @@ def fits(ratio, rounds):
         launch.fit = Fit(epochs=1, updates=100, reference_ns=references, test_ns=None)
 
     plan = b.group("g", b.member("torch", 3.0, task="fit", feed="host", noise=0.0, change=waits))
-    return audit([MeasuredRun("p", b.profile(plan, rounds=rounds, cycles=3, drift=0.0))], RULES).findings
+    return asked(RULES, b.profile(plan, rounds=rounds, cycles=3, drift=0.0)).findings
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from kit.audit.audit import findings_of as audit
 from kit.profile.cell import Variant
 from kit.profile.launch import Compilations, Threads
 from kit.profile.reason import reason
-from kit.report.comparison import explanation
 
 TCMALLOC = Variant(name="tcmalloc", env={"LD_PRELOAD": "libtcmalloc_minimal.so.4"})
 # Per step of 20 ms, two CPUs in use.
@@ -207,27 +206,3 @@ def test_a_throttled_device_names_its_cap_where_it_has_one():
     }
     # A cap that slowed nothing is recorded, and is no finding.
     assert found(planted("jax", device="gpu", launch={"notes": [capped]})) == []
-
-
-EXAMPLES = {
-    "page_faults": planted("jax", FAULTS),
-    "kernel_share": planted("jax", FAULTS | {"process.minor_faults": 20}),
-    "bimodal": planted("jax", slow=1.9, slow_rounds=(1, 4, 6)),
-    "stalls": planted("jax", stall=0.15),
-    "cpus_idle": planted("jax", {"process.cpu_ns": 10e6, "machine.busy_ns": 12e6}),
-    "cpus_beyond": planted("jax", {"process.cpu_ns": 80e6}),
-    "recompiles": planted("jax", launch={"recompiles": Compilations(count=2)}),
-    "throttled": planted("jax", {"cgroup.throttled_ns": 9e6}),
-    "device_throttled": planted("jax", device="gpu", launch={"notes": [SLOWED]}),
-    "device_shared": planted("jax", device="gpu", launch={"notes": [reason("device_shared", processes=2)]}),
-    "contention": planted("jax", change=shares(busy=1.0, cell=0.55)),
-    "cycles_left_out": planted("jax", change=shares(busy=1.0, cell=0.5, blocks=slice(0, 6))),
-}
-
-
-@pytest.mark.parametrize("code", EXAMPLES)
-def test_every_finding_has_its_line(code):
-    (finding,) = found(EXAMPLES[code])
-    line = explanation(finding, "jax")
-    assert (finding.code, "jax" in line.evidence) == (code, True)
-    assert len(line.evidence) <= 120 and (finding.remedy is None or line.remedy)

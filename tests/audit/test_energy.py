@@ -2,15 +2,12 @@
 
 import profile_builder as b
 import pytest
+from asking import asked, outcomes
 
-from kit.audit.audit import audit
-from kit.audit.rule import all_rules
-from kit.audit.subject import MeasuredRun
 from kit.profile.reason import reason
 from kit.profile.sensor import Energy
 
 S = 1_000_000_000
-BY_NAME = {rule.name: rule for rule in all_rules()}
 SOUND = {
     "sensor": "rapl.package-0",
     "joules_j": 950.0,
@@ -36,8 +33,8 @@ def findings(rule, *entries, device="cpu", rounds=3, **launch):
     exact = {"sd": 0.0, "noise": 0.0, "device": device, "launch": {"energy": list(entries), **launch}}
     planted, other = b.member("torch", **exact), b.member("jax", **exact)
     built = b.profile(b.group("mlp train", planted, other), rounds=rounds, cycles=3, drift=0.0)
-    result = audit([MeasuredRun("x", built)], [BY_NAME[rule]])
-    return [finding.severity for finding in result.findings], [of.reason.code for of in result.not_checked]
+    reported, missing = outcomes(rule, built)
+    return [finding.severity for finding in reported], missing
 
 
 BOARD = {"sensor": "nvml.0.energy", "device_id": "0000:01:00.0"}
@@ -141,7 +138,7 @@ def test_joules_that_nobody_claims_need_not_be_held_to(rule):
     refused = entry(joules_j=None, window_ns=None, reason=reason("energy_gap", gap_s=3.0, most_s=1.0))
     for entries in ([], [refused]):
         built = b.profile(b.group("g", *(b.member(name, launch={"energy": entries}) for name in ("torch", "jax"))))
-        (outcome,) = audit([MeasuredRun("x", built)], [BY_NAME[rule]]).rules
+        (outcome,) = asked([rule], built).rules
         assert outcome.outcome == "not_applicable"
 
 
@@ -151,7 +148,7 @@ def test_no_rule_breaks_on_odd_joules(odd, device):
     name = "nvml.0.energy" if device == "gpu" else "rapl.package-0"
     members = [b.member(of, device=device, launch={"energy": [entry(sensor=name, **odd)]}) for of in ("torch", "jax")]
     built = b.profile(b.group("mlp train", *members), rounds=8, cycles=3)
-    audit([MeasuredRun("x", built)], list(BY_NAME.values()))
+    asked(None, built)
 
 
 def test_a_board_whose_temperature_nobody_told_is_not_checked_and_a_cpu_need_not_be():
@@ -171,15 +168,14 @@ def test_the_fewest_updates_count_of_the_sensors_that_the_figure_is_of():
     built = b.profile(b.group("g", member), rounds=3)
     first = built.cells[0].launches[0]
     first.energy = [entry(**board, updates=51), entry(sensor="nvml.0.power", updates=5)]
-    reported = audit([MeasuredRun("x", built)], [BY_NAME["few_updates"]]).findings
+    reported, _ = outcomes("few_updates", built)
     assert [finding.values["updates"] for finding in reported] == [51]
 
 
 def test_the_scope_of_a_package_is_more_than_a_member_with_some_of_its_cpus():
     assert findings("scope_larger_than_worker", entry())[1] == []
     built = b.profile(b.group("mlp train", b.member("torch", launch={"energy": [entry()]})))
-    rule = [BY_NAME["scope_larger_than_worker"]]
     cpus = built.identity.integer("cpu.cores_logical")
     for launch in built.cells[0].launches:
         launch.threads.cpus[:] = [0]
-    assert [finding.values["of_cpus"] for finding in audit([MeasuredRun("x", built)], rule).findings] == [cpus]
+    assert [finding.values["of_cpus"] for finding in outcomes("scope_larger_than_worker", built)[0]] == [cpus]

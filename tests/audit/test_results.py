@@ -2,21 +2,10 @@
 
 import profile_builder as b
 import pytest
+from asking import outcomes
 
-from kit.audit.audit import audit
-from kit.audit.rule import all_rules
-from kit.audit.subject import MeasuredRun
 from kit.profile.launch import Failure, Parity
 from kit.profile.reason import reason
-
-BY_NAME = {rule.name: rule for rule in all_rules()}
-
-
-def findings(*profiles, rule):
-    """What one rule finds, and what it lacked."""
-    labelled = [MeasuredRun(f"host{place}", built) for place, built in enumerate(profiles)]
-    result = audit(labelled, [BY_NAME[rule]])
-    return result.findings, [missing.reason.code for missing in result.not_checked]
 
 
 def launches(built):
@@ -33,15 +22,15 @@ def with_losses(*, odd=0.0):
 
 
 def test_parity_names_the_odd_cell_and_is_no_pass_without_losses():
-    assert findings(with_losses(), rule="parity") == ([], [])
-    ((finding,), _) = findings(with_losses(odd=1e-3), rule="parity")
+    assert outcomes("parity", with_losses()) == ([], [])
+    ((finding,), _) = outcomes("parity", with_losses(odd=1e-3))
     assert (finding.severity, "/jax/" in finding.cell_key) == ("bad", True)
     partly = with_losses()
     partly.cells.append(b.profile(b.group("g", b.member("torch", workload="cnn"))).cells[0])
     partly.cells[-1].launches[0].parity = None
-    assert findings(partly, rule="parity") == ([], ["no_parity"])
+    assert outcomes("parity", partly) == ([], ["no_parity"])
     unproved = b.profile(b.group("mlp train", b.member("torch")))
-    assert findings(unproved, rule="parity") == ([], ["no_parity"])
+    assert outcomes("parity", unproved) == ([], ["no_parity"])
 
 
 def diverged(built):
@@ -71,7 +60,7 @@ def lost_its_sampler(built):
     ],
 )
 def test_a_plant_is_found_and_nothing_without_it(rule, plant, severity):
-    assert findings(b.profile(), rule=rule)[0] == []
+    assert outcomes(rule, b.profile())[0] == []
     planted = b.profile()
     plant(planted)
-    assert [finding.severity for finding in findings(planted, rule=rule)[0]] == [severity]
+    assert [finding.severity for finding in outcomes(rule, planted)[0]] == [severity]
