@@ -8,7 +8,7 @@ from kit.audit import limits
 from kit.audit.remedies import other_allocator
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError, not_recorded
-from kit.compare.cpu_loss import TAKEN_BAD_PCT, TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT
+from kit.compare.clean_cycles import TAKEN_BAD_PCT, TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT
 from kit.compare.launch_arrays import cpus_used
 from kit.compare.modes import FAULTS_LEAST_PER_CPU_MS
 from kit.profile.reason import Value, reason

@@ -1,6 +1,6 @@
 """Limits of the audit's rules, each with its reason.
 
-Limits that verdicts share stay with what measures them: `kit.compare.cpu_loss`, `kit.compare.modes`,
+Limits that verdicts share stay with what measures them: `kit.compare.clean_cycles`, `kit.compare.modes`,
 `kit.compare.launch_arrays` and, for those that a run's runner uses, `kit.devices.limits`.
 """
 

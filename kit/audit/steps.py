@@ -12,13 +12,12 @@ from kit.audit.remedies import other_allocator
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
 from kit.compare.ceilings import beside, best_product, ceilings_of, cost, named, step_ns_of
-from kit.compare.launch_arrays import block_arrays, pipeline_ratio
+from kit.compare.launch_arrays import By, block_arrays, launch_time_ns, mean_step_ns, pipeline_ratio
 from kit.compare.modes import modes_of
 from kit.profile.cell import OWN
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, over_rounds
-from kit.stats.rounds import By, launch_time_ns, mean_step_ns
 from kit.workloads.operations import is_operation
 
 # Settings under which a framework logs why it compiles. TensorFlow warns of retracing by itself.

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from kit.compare.clean_cycles import CountedCycles, RoundCycles, count_cycles
-from kit.compare.cpu_loss import CpuLoss, cpu_loss
+from kit.compare.clean_cycles import CountedCycles, CpuLoss, RoundCycles, count_cycles, cpu_loss
 from kit.compare.launch_arrays import Counted, counted
 from kit.profile.cell import Cell, Variant
 from kit.profile.identity import AcceleratorState

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from kit.compare.launch_arrays import block_arrays
+from kit.compare.launch_arrays import block_arrays, launch_time_ns, mean_step_ns
 from kit.profile.cell import OWN, Cell
 from kit.profile.launch import Launch
 from kit.profile.schema import Profile
-from kit.stats.rounds import launch_time_ns, mean_step_ns
 from kit.workloads.operations import MIB, OPERATIONS, is_operation, work_of
 
 if TYPE_CHECKING:

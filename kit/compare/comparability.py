@@ -15,12 +15,12 @@ from itertools import combinations
 
 from kit.compare.explaining_facts import NONE, CellFacts, Facts
 from kit.compare.naming import axes_of
+from kit.compare.parity import max_relative_difference
 from kit.compare.rows import Mismatch
 from kit.errors import KitError
 from kit.profile.cell import AXES, Cell
 from kit.profile.facts import FACTS, Grade, fact_of, kind_of, title_of
 from kit.profile.reason import Value
-from kit.stats.parity import max_relative_difference
 from kit.workloads.parity import parity_tolerance
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kit.compare.cpu_loss import TAKEN_BAD_PCT
+from kit.compare.clean_cycles import TAKEN_BAD_PCT
 from kit.compare.sample import Run, Sample
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, Value, reason

@@ -16,7 +16,7 @@ import numpy as np
 
 from kit.compare.clean_cycles import count_cycles
 from kit.compare.explaining_facts import Facts, facts_of
-from kit.compare.launch_arrays import block_arrays
+from kit.compare.launch_arrays import block_arrays, launch_time_ns
 from kit.compare.rows import Mismatch
 from kit.compare.sample import RunTimes, first_failure
 from kit.printable import printable_line
@@ -25,7 +25,6 @@ from kit.profile.reason import Reason, Value
 from kit.profile.schema import Profile
 from kit.stats.estimate import TIME_WORDS, Estimate, over
 from kit.stats.fleet import Floats, cell_weights, judge_fleet, said_again
-from kit.stats.rounds import launch_time_ns
 from kit.stats.runs import RunLevel
 
 if TYPE_CHECKING:

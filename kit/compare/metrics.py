@@ -18,13 +18,12 @@ from kit.compare.ceilings import Reach, reach_of
 from kit.compare.clean_cycles import DEVICE_OTHERS
 from kit.compare.contrast import Metric, adjusted, value_of_launch
 from kit.compare.energy import HOST, LaunchEnergy, device_power_w, launch_energy, launch_entries
-from kit.compare.launch_arrays import SustainedStep, counted, cpus_used, pipeline_ratio, sustained_step
+from kit.compare.launch_arrays import SustainedStep, counted, cpus_used, mean_step_ns, pipeline_ratio, sustained_step
 from kit.compare.sample import Sample
 from kit.errors import KitError
 from kit.profile.launch import INJECTED_NS, Fit, Launch
 from kit.profile.reason import Value
 from kit.stats.estimate import TIME_WORDS, Estimate, over
-from kit.stats.rounds import mean_step_ns
 from kit.stats.runs import RunLevel
 
 COMPILE_PHASES = ("trace", "compile", "first_step")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kit.compare.cpu_loss import cpu_loss
+from kit.compare.clean_cycles import cpu_loss
 from kit.compare.launch_arrays import Place
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch

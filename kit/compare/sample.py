@@ -17,10 +17,9 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from kit.compare.ceilings import Ceiling, ceilings_of
-from kit.compare.clean_cycles import CountedCycles, count_cycles
-from kit.compare.cpu_loss import cpu_loss
+from kit.compare.clean_cycles import CountedCycles, count_cycles, cpu_loss
 from kit.compare.explaining_facts import CellFacts, Facts, cell_facts, facts_of
-from kit.compare.launch_arrays import block_arrays
+from kit.compare.launch_arrays import BlockArrays, block_arrays
 from kit.compare.modes import Modes, modes_of
 from kit.compare.naming import label_members
 from kit.compare.notes import headline_of, left_out_notes, run_notes
@@ -31,7 +30,6 @@ from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import PART, CellResult, Group, Profile
-from kit.stats.rounds import BlockArrays
 
 T = TypeVar("T")
 # (round, process) -> key of each cell that it held -> when the cell's first step began; null: it had none.

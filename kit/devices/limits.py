@@ -1,9 +1,14 @@
-"""What a board's limits hold it to, told alike by those who run and by those who judge."""
+"""Limits that a run keeps to and its comparison and audit judge by: of other programs, and of a device's power."""
 
 from __future__ import annotations
 
 from kit.profile.identity import AcceleratorState
 
+# Others may take this fraction of the usable CPUs' time in a clean block. On quiet machines blocks show up to 6 % (99
+# of 100), which is the resolution of the kernel's ticks and the system's own work. With 5 % one quiet cycle in twenty
+# would be measured again; with 20 % intervals beside neighbors were no narrower, and less often right
+# (docs/explanation/method.md).
+OTHERS_MOST = 0.10
 # NVML's limits are rounded to some milliwatts; nobody caps a board by less than a hundredth.
 CAP_SHARE = 0.99
 # A board that is held back by its power draws nearly what it may; NVML's readings scatter by some percent.

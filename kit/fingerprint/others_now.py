@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import psutil
 
+from kit.devices.limits import OTHERS_MOST
 from kit.printable import printable_line
 from kit.profile.reason import Reason, reason
 from kit.sensors.machine_cpu import PROC, times_parser
 from kit.sensors.protocol import FAILURES, now_ns
-from kit.stats.rounds import OTHERS_MOST
 
 # Thirty ticks of the kernel on each CPU: one of them is 3 % of one CPU.
 LOOK_S = 0.3

@@ -19,6 +19,7 @@ from kit.compare.round_ratios import round_ratios
 from kit.compare.rows import Comparison
 from kit.compare.sample import read_run
 from kit.compare.sides import are_platforms
+from kit.devices.limits import OTHERS_MOST
 from kit.errors import KitError
 from kit.profile.cell import DEFAULT_VARIANT, Cell
 from kit.profile.schema import Profile
@@ -26,7 +27,6 @@ from kit.report.answer import answer
 from kit.report.comparison_records import records
 from kit.report.plain import one_line
 from kit.report.quantity import rate
-from kit.stats.rounds import OTHERS_MOST
 from kit.workloads.operations import is_operation
 
 Row = dict[str, Any]

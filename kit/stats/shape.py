@@ -1,4 +1,4 @@
-"""What a mean does not say of a cell: that it has two modes, or was still warming up while it was measured.
+"""What a mean does not say of a cell: that it has two modes or was still warming up, and its slowest steps.
 
                  ▂█▅               ▃█▂
                 ▂███▁   valley    ▁███▁       two modes: two levels far apart, each narrow, hardly anything in between
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ MUCH, NEXT_TO_NONE = 0.5, 0.05
 MAD_TO_SD = 1.4826  # of a normal distribution
 # A third is then two cycles.
 CYCLES_LEAST = 6
+PERCENT = 100
 
 Floats = NDArray[np.float64]
 
@@ -160,3 +161,14 @@ def trending(cells: Sequence[Sequence[Floats]], smallest: float = SMALLEST_DIFFE
         change if is_tested and next(p_values) <= ALPHA and abs(change.mean_log) > math.log1p(smallest) else None
         for change, is_tested in zip(changes, tested, strict=True)
     ]
+
+
+def percentile_ns(step_ns: NDArray[np.integer[Any]], percent: int) -> int | None:
+    """Return a percentile of step times; null where less than one whole step would lie above it.
+
+    Definition 8 of Hyndman and Fan, "Sample quantiles in statistical packages", Am. Stat. 50 (1996): of few steps the
+    usual one lies too low.
+    """
+    if step_ns.size * (PERCENT - percent) < PERCENT:
+        return None
+    return round(float(np.percentile(step_ns, percent, method="median_unbiased")))

@@ -1,6 +1,6 @@
 """The parity losses: the first steps from the seed's weights and batches, dropout off.
 
-Two cells whose losses agree ran the same arithmetic; the comparison itself is `kit.stats.parity`.
+Two cells whose losses agree ran the same arithmetic; the comparison itself is `kit.compare.parity`.
 """
 
 from __future__ import annotations

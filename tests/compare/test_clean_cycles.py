@@ -17,7 +17,7 @@ from kit.compare.compare import compare_runs, compare_within, reduce_run
 from kit.compare.suite_table import suite_table
 from kit.profile.launch import Fit, Threads
 from kit.profile.reason import reason
-from kit.stats.percentile import percentile_ns
+from kit.stats.shape import percentile_ns
 
 MS, BESIDE = b.MS, partial(b.beside_others, 0.5)
 THREADS = partial(Threads, requested=2, reported=None, reason=None, cpus=[0, 1])

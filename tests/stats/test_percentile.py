@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kit.stats.percentile import percentile_ns
+from kit.stats.shape import percentile_ns
 
 
 @pytest.mark.parametrize(("percent", "needed"), [(95, 20), (99, 100)])

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 from msgspec.structs import replace
 
+from kit.compare.parity import max_relative_difference
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
@@ -18,7 +19,6 @@ from kit.runner.hardware.trial import Bench, Trial
 from kit.runner.round import GPU_SHARE
 from kit.sensors.protocol import Sensor
 from kit.stats.estimate import Estimate, over_rounds
-from kit.stats.parity import max_relative_difference
 from kit.workloads.parity import parity_tolerance
 
 # As many as a group has, but for its largest.
