@@ -94,8 +94,9 @@ class Series(NamedTuple):
     """What a launch gave of a metric."""
 
     value: float  # of the launch: the median over its blocks; NaN: none
-    cycle: Floats  # of each block that took turns; none: it ran alone
+    cycle: Floats  # of each block; none: the launch has one value
     blocks: Floats  # their values
+    took_turns: bool  # whether blocks of one cycle ran within a second of each other
 
 
 def series(metric: Metric, sample: Sample) -> dict[Block, Series]:
@@ -107,10 +108,9 @@ def series(metric: Metric, sample: Sample) -> dict[Block, Series]:
             seen = None if metric.observe is None or launch.failure is not None else metric.observe(sample, launch)
             if seen is None:
                 continue
-            nothing = np.zeros(0)
-            known = Series(value_of_launch(metric, sample, launch), nothing, nothing)
-            if isinstance(seen, np.ndarray) and launch.turns == "blocks":
-                known = known._replace(cycle=np.asarray(launch.blocks.cycle), blocks=seen)
+            blocks = seen if isinstance(seen, np.ndarray) else np.zeros(0)
+            cycle = np.asarray(launch.blocks.cycle if blocks.size else [])
+            known = Series(value_of_launch(metric, sample, launch), cycle, blocks, launch.turns == "blocks")
             launches[launch.group, launch.round, metric.kind(sample, launch)] = known
         return launches
 
@@ -163,7 +163,7 @@ def _between(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
     by_round: dict[int, float] = {}
     for block in sorted(mine.keys() & yours.keys(), key=lambda block: (block[1], block[0])):
         first, second = mine[block], yours[block]
-        if first.cycle.size and second.cycle.size:
+        if _are_paired(first, second):
             apart = _cycle_ratios(metric, first, second)[1]
             value = statistics.median(apart.tolist()) if apart.size else math.nan
         elif metric.compare == "ratio":
@@ -173,6 +173,11 @@ def _between(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
         if math.isfinite(value):
             by_round[block[1]] = value + shift
     return by_round
+
+
+def _are_paired(*launches: Series) -> bool:
+    """Whether launches took turns, so that equal cycles are neighbors in time."""
+    return all(launch.took_turns and launch.cycle.size for launch in launches)
 
 
 def _cycle_ratios(metric: Metric, a: Series, b: Series) -> tuple[Floats, Floats]:
@@ -196,7 +201,7 @@ def cycle_log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, dict[int
     mine, yours, shift = series(metric, a), series(metric, b), per_sample_log(metric, a, b)
     by_round = {}
     for block in sorted(mine.keys() & yours.keys(), key=lambda block: (block[1], block[0])):
-        if mine[block].cycle.size and yours[block].cycle.size:
+        if _are_paired(mine[block], yours[block]):
             cycles, logs = _cycle_ratios(metric, mine[block], yours[block])
             by_round[block[1]] = dict(zip(cycles.astype(int).tolist(), (logs + shift).tolist(), strict=True))
     return by_round
@@ -266,20 +271,13 @@ def logs_by_mode(metric: Metric, a: Sample, b: Sample) -> tuple[list[list[float]
     rounds: dict[bool, dict[int, list[float]]] = {False: {}, True: {}}
     mine, yours, shift = series(metric, a), series(metric, b), per_sample_log(metric, a, b)
     for block in mine.keys() & yours.keys():
-        both = (_with_cycles(metric, sample, block) for sample in (a, b))
-        times, others = (dict(zip(cycles, values, strict=True)) for cycles, values in both)
+        both = (of[block] for of in (mine, yours))
+        times, others = (dict(zip(of.cycle.tolist(), of.blocks.tolist(), strict=True)) for of in both)
         for cycle in times.keys() & others.keys():
             if (block[1], cycle) in modes.is_slow:
                 log = math.log(times[cycle] / others[cycle]) + shift
                 rounds[modes.is_slow[block[1], cycle]].setdefault(block[1], []).append(log)
     return tuple(list(logs.values()) for logs in rounds.values()) if rounds[False] and rounds[True] else ()
-
-
-def _with_cycles(metric: Metric, sample: Sample, block: Block) -> tuple[list[int], list[float]]:
-    """Return cycles and values of a launch, whether it took turns or not."""
-    launch = next(of for of in sample.measured if (of.group, of.round) == block[:2])
-    seen = metric.observe(sample, launch) if metric.observe is not None else None
-    return (launch.blocks.cycle, seen.tolist()) if isinstance(seen, np.ndarray) else ([], [])
 
 
 def contrast(
@@ -440,7 +438,7 @@ def _relative(metric: Metric, part: Group, key: str, samples: Mapping[str, Sampl
     relative = []
     for number in sorted(set(members[0]).intersection(*members[1:])):
         blocks = [rounds[number] for rounds in members]
-        if not all(of_member.cycle.size for of_member in blocks):
+        if not _are_paired(*blocks):
             continue
         cycles = reduce(np.intersect1d, (of_member.cycle for of_member in blocks))
         places = [np.intersect1d(of_member.cycle, cycles, return_indices=True)[1] for of_member in blocks]
