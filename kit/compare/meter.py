@@ -1,5 +1,9 @@
 """Joules of the whole machine, from an external meter's file over the blocks of a run.
 
+    time,power_w                               or time,energy_j
+    2026-01-01T12:00:00.000+01:00,412.5        ISO 8601 with its zone, or Unix seconds
+    2026-01-01T12:00:01.000+01:00,             nothing was read: a gap
+
 The meter tells UTC, and blocks are on CLOCK_MONOTONIC_RAW. Both states of a run have both clocks:
 
     UTC       taken ├───────── readings of the meter ─────────┤ taken        of the states before and after
@@ -7,11 +11,13 @@ The meter tells UTC, and blocks are on CLOCK_MONOTONIC_RAW. Both states of a run
 
 Between both states, UTC is taken to run evenly. The error of that is at most the drift between the two clocks; the
 widths of both states' readings and half of the time between two readings of the meter are added to it. The meter's own
-clock is the user's to set.
+clock is the user's to set. A million lines take about two seconds.
 """
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,35 +31,121 @@ from kit.compare.rows import Note
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
-from kit.profile.meter_file import read_meter
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Profile, StateSpan
 from kit.profile.sensor import NO_SENSOR, Energy, EnergyKind, SensorReport
 from kit.stats.energy import ERROR_SHARE_MAX, Refusal, Window, counter_energy, parts_energy, power_energy
 
 SENSOR = "meter"
+# Header -> whether its values add up.
+HEADERS = {"time,power_w": False, "time,energy_j": True}
+RIGHT_HEADER = "begin it with time,power_w or time,energy_j"
 # Quartz is off by at most about this, and UTC is not; its rate changes with temperature by a few ppm.
 CRYSTAL_PPM, RATE_CHANGE_PPM = 100.0, 5.0
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 # The resolution of a state's `taken`
 TAKEN_NS = 1_000
+# 64 bits of nanoseconds end in 2262; a larger number is in milliseconds.
+SECONDS_MAX = 9.2e9
+# Longer cells are neither a time nor a number, and a message shows no more of them.
+CELL_MAX = 48
 
 
-class _Series(NamedTuple):
-    """Readings within a run, on its clock."""
+class MeterFileError(KitError):
+    """A file that cannot be read as a meter's."""
 
-    at_ns: NDArray[np.int64]
+
+class MeterReadings(NamedTuple):
+    """What a meter read, by time; lines without a reading are left out."""
+
+    at_ns: NDArray[np.int64]  # UTC, of a run its raw clock
     values: NDArray[np.float64]  # watts; of a counter joules
-    spacing_ns: int
-    error_ns: int  # of `at_ns`
     is_counter: bool
+    spacing_ns: int  # the usual time between two readings
+    error_ns: int = 0  # of `at_ns`
+
+
+def read_meter(file: Path) -> MeterReadings:
+    """Read a meter's file.
+
+    Raises:
+        MeterFileError: it is none; the line says where and what would be right.
+    """
+    times_ns, values, last_ns = array("q"), array("d"), -1
+    try:
+        with file.open(encoding="utf-8-sig", errors="replace") as lines:
+            header = next(lines, "").strip()
+            if not header:
+                raise MeterFileError(f"{file}: the file is empty; {RIGHT_HEADER}")
+            if header not in HEADERS:
+                raise MeterFileError(f"{file}: the header is {header[:CELL_MAX]!r}; {RIGHT_HEADER}")
+            for number, line in enumerate(lines, 2):
+                if line.isspace():
+                    continue
+                try:
+                    at_ns, value = _reading(line.strip().split(","), last_ns)
+                except ValueError as error:
+                    raise MeterFileError(f"{file}: line {number}: {error}") from None
+                last_ns = at_ns
+                if value is not None:
+                    times_ns.append(at_ns)
+                    values.append(value)
+    except OSError as error:
+        raise MeterFileError(f"{file} cannot be read: {error.strerror}") from None
+    if len(values) < 2:  # noqa: PLR2004 - energy is of the time between two
+        raise MeterFileError(f"{file}: fewer than two readings; the file needs a header, and a line for each reading")
+    utc_ns = np.array(times_ns, np.int64)
+    return MeterReadings(utc_ns, np.array(values, np.float64), HEADERS[header], int(np.median(np.diff(utc_ns))))
+
+
+def _reading(cells: list[str], last_ns: int) -> tuple[int, float | None]:
+    """Return the time of a line, after `last_ns`, and its value; None where nothing was read.
+
+    Raises:
+        ValueError: what is wrong with the line.
+    """
+    if len(cells) != 2:  # noqa: PLR2004 - time and value
+        raise ValueError(f"it has {len(cells)} columns, and two are needed")
+    at_ns = _utc_ns(cells[0].strip())
+    if at_ns <= last_ns:
+        raise ValueError("its time is not later than that of the previous line; sort by time, each time once")
+    text = cells[1].strip()
+    try:
+        value = float(text) if text else math.nan
+    except ValueError:
+        raise ValueError(f"{text[:CELL_MAX]!r} is not a number") from None
+    if value < 0 or math.isinf(value):
+        raise ValueError(f"{text[:CELL_MAX]!r} is not possible; leave out what the meter did not read")
+    return at_ns, None if math.isnan(value) else value
+
+
+def _utc_ns(text: str) -> int:
+    """Return nanoseconds since 1970 of ISO 8601 with a zone, or of Unix seconds.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    shown = repr(text[:CELL_MAX])
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            at = datetime.fromisoformat(text)
+        except ValueError:
+            raise ValueError(f"{shown} is not a time in ISO 8601, such as 2026-01-01T12:00:00+01:00") from None
+        if at.tzinfo is None:
+            raise ValueError(f"{shown} has no zone; write it as 2026-01-01T12:00:00+01:00, or with Z for UTC") from None
+        return (at - EPOCH) // MICROSECOND * 1_000
+    if not 0 <= seconds <= SECONDS_MAX:
+        raise ValueError(f"{shown} is not a time in Unix seconds; milliseconds have to be divided by 1000")
+    return round(seconds * 1e9)
 
 
 class Meter:
     """A meter's file, and what has to be said about it below the tables.
 
     Args:
-        file: as `kit.profile.meter_file` describes it.
+        file: as above.
 
     Raises:
         MeterFileError: it is none.
@@ -78,10 +170,7 @@ class Meter:
             known = [energy for launch in result.launches for energy in launch.energy]
             has_long = any(energy.kind == "steady" and energy.begin_ns is not None for energy in known)
             for launch in result.launches:
-                entries = [
-                    *_long_blocks(launch, series),
-                    *([] if has_long else _all_blocks(result.cell, launch, series)),
-                ]
+                entries = _entries(result.cell, launch, series, has_long=has_long)
                 launch.energy = [*(energy for energy in launch.energy if energy.sensor != NO_SENSOR), *entries]
         # A profile that could not be aligned does not say which machine the readings are from.
         self._hardware = hardware
@@ -102,35 +191,39 @@ class Meter:
         values = {"spacing_s": self._readings.spacing_ns / 1e9, "align_s": self._error_ns / 1e9}
         return Note(what=reason("meter", file=self._file.name, readings=self._used, **values))
 
-    def _series(self, label: str, span: StateSpan) -> _Series:
+    def _series(self, label: str, span: StateSpan) -> MeterReadings:
         """Return the readings of a run on its own clock, with one reading before it and one after it."""
         (utc_begin, utc_end), (raw_begin, raw_end), clock_error_ns = _clocks(label, span)
         readings = self._readings
-        first, last = np.searchsorted(readings.utc_ns, (utc_begin, utc_end))
+        first, last = np.searchsorted(readings.at_ns, (utc_begin, utc_end))
         if first == last:
-            covered = _span(int(readings.utc_ns[0]), int(readings.utc_ns[-1]))
+            covered = _span(int(readings.at_ns[0]), int(readings.at_ns[-1]))
             raise KitError(
                 f"{self._file} has no reading during {label}: the run took {_span(utc_begin, utc_end)}, "
                 f"the file covers {covered}"
             )
         inside = slice(max(0, int(first) - 1), int(last) + 1)
-        since_ns = (readings.utc_ns[inside] - utc_begin) * ((raw_end - raw_begin) / (utc_end - utc_begin))
+        since_ns = (readings.at_ns[inside] - utc_begin) * ((raw_end - raw_begin) / (utc_end - utc_begin))
         at_ns: NDArray[np.int64] = raw_begin + np.rint(since_ns).astype(np.int64)
         error_ns = clock_error_ns + readings.spacing_ns // 2
         self._used, self._error_ns = self._used + int(last - first), max(self._error_ns, error_ns)
-        return _Series(at_ns, readings.values[inside], readings.spacing_ns, error_ns, readings.is_counter)
+        return readings._replace(at_ns=at_ns, values=readings.values[inside], error_ns=error_ns)
 
 
 def _clocks(label: str, span: StateSpan) -> tuple[tuple[int, int], tuple[int, int], int]:
     """Return UTC and the raw clock at both ends of a run, and how far one may be off the other in between."""
     before, after = span.before, span.after or span.before
     raw_begin, raw_end = before.raw_ns, after.raw_ns
-    ends = [_utc_ns(state.taken) for state in (before, after)]
-    if span.after is None or raw_begin is None or raw_end is None or None in ends:
+    try:
+        utc_begin, utc_end = (
+            (datetime.fromisoformat(state.taken) - EPOCH) // MICROSECOND * 1_000 for state in (before, after)
+        )
+    except (ValueError, TypeError):
+        raw_begin = None
+    if span.after is None or raw_begin is None or raw_end is None:
         raise KitError(
             f"{label}: --meter needs the time of the run's clock at both ends, which it does not have; measure it again"
         )
-    utc_begin, utc_end = (end or 0 for end in ends)
     drift_ns = abs((utc_end - utc_begin) - (raw_end - raw_begin))
     # A constant rate is corrected between both ends; a larger drift is a clock that was set, or a machine that slept.
     is_rate = drift_ns <= CRYSTAL_PPM / 1e6 * (raw_end - raw_begin)
@@ -139,54 +232,45 @@ def _clocks(label: str, span: StateSpan) -> tuple[tuple[int, int], tuple[int, in
     return (utc_begin, max(utc_end, utc_begin + 1)), (raw_begin, raw_end), widths_ns + unknown_ns
 
 
-def _utc_ns(taken: str) -> int | None:
-    """Return a moment of ISO 8601 with its zone in nanoseconds since 1970; None where it is none."""
-    try:
-        return (datetime.fromisoformat(taken) - EPOCH) // timedelta(microseconds=1) * 1000
-    except (ValueError, TypeError):
-        return None
-
-
 def _span(begin_ns: int, end_ns: int) -> str:
-    begin, end = (EPOCH + timedelta(microseconds=ns // 1000) for ns in (begin_ns, end_ns))
+    begin, end = (EPOCH + ns // 1_000 * MICROSECOND for ns in (begin_ns, end_ns))
     return f"{begin:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _long_blocks(launch: Launch, series: _Series) -> list[Energy]:
-    """Return the meter's entries for the blocks that sensors have entries for, or that were measured for the meter."""
+def _entries(cell: Cell, launch: Launch, series: MeterReadings, *, has_long: bool) -> list[Energy]:
+    """Return the meter's entries of a launch.
+
+    They are for the blocks that sensors have entries for, or that were measured for the meter; without a long block
+    also for all blocks together.
+    """
     known = {(energy.kind, energy.begin_ns): energy for energy in launch.energy if energy.kind != "fit"}
-    return [
-        _entry(
-            series,
-            [(begin_ns, begin_ns + energy.block_ns)],
-            kind,
-            energy.samples,
-            energy.steps or 0,
-            is_one_block=kind == "steady",
-        )
+    entries = [
+        _entry(series, [(begin_ns, begin_ns + energy.block_ns)], kind, energy.samples, energy.steps or 0)
         for (kind, begin_ns), energy in known.items()
         if begin_ns is not None
     ]
-
-
-def _all_blocks(cell: Cell, launch: Launch, series: _Series) -> list[Energy]:
-    """Return the meter's entry for all blocks of a launch together."""
     blocks, steps = launch.blocks, sum(launch.blocks.all_steps())
     windows = [(begin, begin + span) for begin, span in zip(blocks.begin_ns, blocks.span_ns, strict=True)]
-    kind: EnergyKind = "fit" if cell.task == "fit" else "steady"
-    return [_entry(series, windows, kind, steps * cell.batch, steps, is_one_block=False)] if windows else []
+    if windows and not has_long:
+        kind: EnergyKind = "fit" if cell.task == "fit" else "steady"
+        entries.append(_entry(series, windows, kind, steps * cell.batch, steps, is_parts=True))
+    return entries
 
 
 def _entry(
-    series: _Series,
+    series: MeterReadings,
     windows: Sequence[Window],
     kind: EnergyKind,
     samples: int,
     steps: int,
     *,
-    is_one_block: bool,
+    is_parts: bool = False,
 ) -> Energy:
-    """Return joules over windows with the error of the alignment, or why there are none."""
+    """Return joules over windows with the error of the alignment, or why there are none.
+
+    A long block is one window. Windows of parts, as of a compilation, are interpolated between readings.
+    """
+    is_parts = is_parts or kind != "steady"
     window_ns = sum(end_ns - begin_ns for begin_ns, end_ns in windows)
     method = "counter_between_updates" if series.is_counter else "power_trapezoids"
     entry = Energy(
@@ -197,7 +281,7 @@ def _entry(
         block_ns=window_ns,
         kind=kind,
         tier="external_meter",
-        method=method if is_one_block else "between_readings",
+        method="between_readings" if is_parts else method,
         begin_ns=windows[0][0],
         steps=steps,
         align_error_ns=series.error_ns,
@@ -211,7 +295,7 @@ def _entry(
         return replace(entry, reason=reason("meter_misaligned", error_s=series.error_ns / 1e9, most_s=most_ns / 1e9))
     if not at_ns:
         return replace(entry, reason=reason("energy_low_coverage", coverage_pct=0.0, needed_pct=100.0))
-    if not is_one_block:
+    if is_parts:
         energy = parts_energy(at_ns, values, windows, series.spacing_ns, is_counter=series.is_counter)
     elif series.is_counter:
         energy = counter_energy(at_ns, values, *windows[0], series.spacing_ns)

@@ -136,9 +136,9 @@ def test_clocks_that_went_apart_are_told_and_not_believed(tmp_path):
 def test_a_million_readings_are_aligned_whatever_lies_around_the_run(tmp_path):
     meter = Meter(write_meter(tmp_path / "m.csv"))
     around = np.arange(1, 1_000_000) * S
-    utc_ns, values = meter._readings.utc_ns, meter._readings.values
+    at_ns, values = meter._readings.at_ns, meter._readings.values
     meter._readings = meter._readings._replace(
-        utc_ns=np.concatenate([utc_ns[0] - around[::-1], utc_ns, utc_ns[-1] + around]),
+        at_ns=np.concatenate([at_ns[0] - around[::-1], at_ns, at_ns[-1] + around]),
         values=np.concatenate([around * 0.0 + 7, values, around * 0.0 + 7]),
     )
     assert drawn(meter.added_to("run", profile()))[0]["jax"] == [pytest.approx(180.0, rel=0.02)] * 3

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 import pytest
 
-from kit.profile.meter_file import HEADERS, MeterFileError, read_meter
+from kit.compare.meter import HEADERS, MeterFileError, read_meter
 
 BEGIN = datetime(2026, 1, 1, 12, 0, 0, 250_000, UTC)
 BEGIN_NS = 1_767_268_800_250_000_000
@@ -33,7 +33,7 @@ def test_every_way_of_writing_a_time_gives_the_same_instants(tmp_path, way, head
     file = tmp_path / "meter.csv"
     file.write_text("\n".join([header, *rows, ""]), encoding="utf-8-sig")
     readings = read_meter(file)
-    assert readings.utc_ns.tolist() == pytest.approx([BEGIN_NS + n * 10**9 for n in range(3)], abs=1000)
+    assert readings.at_ns.tolist() == pytest.approx([BEGIN_NS + n * 10**9 for n in range(3)], abs=1000)
     assert (readings.values.tolist(), readings.is_counter) == ([400, 401, 402], header == "time,energy_j")
 
 
@@ -41,7 +41,7 @@ def test_lines_without_a_reading_are_gaps(tmp_path):
     file = tmp_path / "meter.csv"
     file.write_text("time,power_w\r\n100,1.5\r\n101,\r\n\r\n102,nan\r\n103,2.5\r\n\r\n")
     readings = read_meter(file)
-    assert readings.utc_ns.tolist() == [100 * 10**9, 103 * 10**9]
+    assert readings.at_ns.tolist() == [100 * 10**9, 103 * 10**9]
     assert readings.values.tolist() == [1.5, 2.5]
 
 
