@@ -345,23 +345,17 @@ def _integral(at: Array, power_w: Array) -> Array:
 
 
 def _joules_of(at: Array, value: Array, windows: Sequence[Window], lag_ns: int, *, is_counter: bool) -> float:
-    """Return the joules over windows, of a sensor that shows them so much later."""
+    """Return the joules over windows, of a sensor that shows them so much later.
+
+    Beyond the readings the power of the last two of a counter, or the last of a power, goes on.
+    """
     total_j = value if is_counter else _integral(at, value)
-    edges = (
-        [_joules_at(at, value, total_j, edge_ns + lag_ns, is_counter=is_counter) for edge_ns in window]
-        for window in windows
-    )
-    return sum(there_j - here_j for here_j, there_j in edges)
-
-
-def _joules_at(at: Array, value: Array, total_j: Array, edge_ns: int, *, is_counter: bool) -> float:
-    """Return the joules at an edge; beyond the readings the power of the last two, or the last, goes on."""
-    if edge_ns < at[0] or edge_ns > at[-1]:
-        near, other = (0, 1) if edge_ns < at[0] else (-1, -2)
-        power = (total_j[near] - total_j[other]) / (at[near] - at[other]) * 1e9 if is_counter else value[near]
-        return float(total_j[near] + power * (edge_ns - at[near]) / 1e9)
+    edges_ns = np.asarray(windows, np.float64) + lag_ns
+    after = np.clip(np.searchsorted(at, edges_ns), 1, at.size - is_counter)
+    before = after - 1
     if is_counter:
-        return float(np.interp(edge_ns, at, total_j))
-    place = max(1, int(np.searchsorted(at, edge_ns)))
-    power = float(np.interp(edge_ns, at, value))
-    return float(total_j[place - 1] + (value[place - 1] + power) / 2 * (edge_ns - at[place - 1]) / 1e9)
+        power_w = (total_j[after] - total_j[before]) / (at[after] - at[before]) * 1e9
+    else:
+        power_w = (value[before] + np.interp(edges_ns, at, value)) / 2
+    edges_j = total_j[before] + power_w * (edges_ns - at[before]) / 1e9
+    return float(np.sum(edges_j[:, 1] - edges_j[:, 0]))

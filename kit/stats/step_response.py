@@ -97,21 +97,26 @@ def step_response(
     seen = [int(np.count_nonzero((fresh_s >= begin) & (fresh_s <= end))) for begin, end in loads_s]
     if min(seen) < FRESH_LEAST:
         return Refusal("sensor_slower_than_load", {"period_s": period_s, "load_s": longest_s})
-    fitted = _Fit(fresh_s, fresh, loads_s, is_counter=is_counter)
-    if max(fitted.window_s, fitted.lag_s) > RESPONSE_SHARE_MAX * longest_s:
-        return Refusal("sensor_slower_than_load", {"period_s": fitted.window_s, "load_s": longest_s})
-    if fitted.explained < EXPLAINED_LEAST:
-        return Refusal("no_step", {"explained_pct": 100 * max(0.0, fitted.explained)})
-    lags_s = [_lag_of_one_s(fresh_s, fresh, loads_s, number, is_counter=is_counter) for number in range(len(loads))]
-    before, load, after = fitted.levels()
-    return StepResponse(
-        _ns(fitted.lag_s - fitted.window_s / 2), _ns(fitted.window_s), _ns(fitted.lag_s),
-        min(map(_ns, lags_s)), max(map(_ns, lags_s)), _ns(period_s), _ns(spacing_s), before, load, after,
-    )  # fmt: skip
-
-
-def _ns(seconds: float) -> int:
-    return round(seconds * 1e9)
+    whole = _fit(fresh_s, fresh, loads_s, is_counter=is_counter)
+    if max(whole.window_s, whole.lag_s) > RESPONSE_SHARE_MAX * longest_s:
+        return Refusal("sensor_slower_than_load", {"period_s": whole.window_s, "load_s": longest_s})
+    if whole.explained < EXPLAINED_LEAST:
+        return Refusal("no_step", {"explained_pct": 100 * max(0.0, whole.explained)})
+    lags_s = []
+    for number, load in enumerate(loads_s):
+        # Each load by itself, with the idle on both of its sides; the response to the load before has to be over.
+        begin = (loads_s[number - 1][1] + load[0]) / 2 if number else -math.inf
+        end = loads_s[number + 1][0] if number + 1 < len(loads_s) else math.inf
+        inside = (fresh_s >= begin) & (fresh_s <= end)
+        lags_s.append(_fit(fresh_s[inside], fresh[inside], [load], is_counter=is_counter).lag_s)
+    times_s = (whole.lag_s - whole.window_s / 2, whole.window_s, whole.lag_s, min(lags_s), max(lags_s))
+    times_ns = (round(seconds * 1e9) for seconds in (*times_s, period_s, spacing_s))
+    before, *edges = whole.levels.tolist()
+    ramp, level, in_loads = edges[2 * len(loads)], before, []
+    for (begin, end), up, down in zip(loads_s, edges[: 2 * len(loads) : 2], edges[1 : 2 * len(loads) : 2], strict=True):
+        in_loads.append(level + up + ramp * (end - begin) / 2)
+        level += up + down + ramp * (end - begin)  # a ramp stays where it ends; the step down takes it back
+    return StepResponse._make([*times_ns, before, float(np.mean(in_loads)), level])
 
 
 def _fresh(
@@ -141,89 +146,57 @@ def _shortest_stretch_s(at_s: Array, loads_s: Sequence[tuple[float, float]]) -> 
     return max(0.0, min(later - earlier for earlier, later in pairwise(edges)))
 
 
-def _lag_of_one_s(
-    fresh_s: Array, fresh: Array, loads_s: Sequence[tuple[float, float]], number: int, *, is_counter: bool
-) -> float:
-    """Return the lag that one load shows by itself, with the idle on both of its sides."""
-    begin = loads_s[number - 1][1] if number else -math.inf
-    end = loads_s[number + 1][0] if number + 1 < len(loads_s) else math.inf
-    # The response to the load before has to be over.
-    begin += (loads_s[number][0] - begin) / 2 if number else 0.0
-    inside = (fresh_s >= begin) & (fresh_s <= end)
-    return _Fit(fresh_s[inside], fresh[inside], [loads_s[number]], is_counter=is_counter).lag_s
-
-
-class _Fit:
+class _Fit(NamedTuple):
     """The lag and window whose steps come nearest to the readings."""
 
-    def __init__(self, at_s: Array, value: Array, loads_s: Sequence[tuple[float, float]], *, is_counter: bool) -> None:
-        self._at_s, self._loads_s = at_s, loads_s
-        # A counter may have counted for years.
-        self._value = value - value[0] if is_counter else value
-        self._is_counter = is_counter
-        longest_s = _shortest_stretch_s(at_s, loads_s)
-        lag_s, window_s = (EARLIEST_S + longest_s) / 2, longest_s / 2
-        lag_step_s, window_step_s = (longest_s - EARLIEST_S) / (COARSE - 1), longest_s / (COARSE - 1)
-        points = COARSE
-        for _ in range(HALVINGS + 1):
-            around = np.arange(points) - points // 2
-            candidates = [
-                (lag, window)
-                for lag in lag_s + lag_step_s * around
-                for window in window_s + window_step_s * around
-                if WINDOW_MIN_S <= window <= longest_s and lag - window / 2 >= EARLIEST_S
-            ]
-            candidates += [(lag, WINDOW_MIN_S) for lag in lag_s + lag_step_s * around]
-            lag_s, window_s = min(candidates, key=lambda candidate: self._residual(*candidate))
-            points, lag_step_s, window_step_s = FINE, lag_step_s / 2, window_step_s / 2
-        self.lag_s, self.window_s = float(lag_s), float(window_s)
+    lag_s: float
+    window_s: float
+    explained: float  # share of the variance that the steps explain; of a counter, beyond a straight line
+    levels: Array  # before the first load, what each edge of a load adds, what a load adds a second, a counter's start
 
-    def _columns(self, lag_s: float, window_s: float) -> Array:
-        """Return what each level adds to a reading: (readings, levels); a counter has its start, too."""
-        late, early = self._at_s - lag_s + window_s / 2, self._at_s - lag_s - window_s / 2
-        power = 2 if self._is_counter else 1
+
+def _fit(at_s: Array, value: Array, loads_s: Sequence[tuple[float, float]], *, is_counter: bool) -> _Fit:
+    """Return the best of a grid of lags and windows that is halved again and again around its best."""
+    value = value - value[0] if is_counter else value  # a counter may have counted for years
+    level = [at_s, np.ones_like(at_s)] if is_counter else [np.ones_like(at_s)]
+
+    def solved(lag_s: float, window_s: float) -> tuple[Array, float]:
+        """Return the best levels for a lag and a window, and the sum of the squares that they leave over."""
+        late, early = at_s - lag_s + window_s / 2, at_s - lag_s - window_s / 2
 
         def mean(edge_s: float, order: int) -> Array:
             """Integrate a step (order 0) or a ramp (1) from an edge on over the window; of a counter, over time."""
-            exponent = order + power
+            exponent = order + (2 if is_counter else 1)
             area: Array = np.maximum(late - edge_s, 0) ** exponent - np.maximum(early - edge_s, 0) ** exponent
             area /= window_s * math.factorial(exponent)
             return area
 
-        level = self._at_s if self._is_counter else np.ones_like(self._at_s)
         # A load may draw more as its board warms.
-        ramp = sum(mean(begin, 1) - mean(end, 1) for begin, end in self._loads_s)
-        steps = [mean(edge, 0) for load in self._loads_s for edge in load]
-        start = [np.ones_like(self._at_s)] if self._is_counter else []
-        return np.column_stack([level, *steps, ramp, *start])
+        ramp = sum(mean(begin, 1) - mean(end, 1) for begin, end in loads_s)
+        steps = [mean(edge, 0) for load in loads_s for edge in load]
+        columns = np.column_stack([level[0], *steps, ramp, *level[1:]])
+        # By the normal equations: a decomposition of so many rows takes twenty times as long.
+        lengths = np.linalg.norm(columns, axis=0) + TINY
+        scaled = columns / lengths
+        gram = scaled.T @ scaled + TINY * np.eye(columns.shape[1])
+        levels: Array = np.linalg.solve(gram, scaled.T @ value) / lengths
+        return levels, float(np.square(value - columns @ levels).sum())
 
-    def _residual(self, lag_s: float, window_s: float) -> float:
-        """Return the sum of the squares that the best levels leave over."""
-        columns = self._columns(lag_s, window_s)
-        return float(np.square(self._value - columns @ _least_squares(columns, self._value)).sum())
-
-    @property
-    def explained(self) -> float:
-        """The share of the variance that the steps explain; of a counter, beyond a straight line."""
-        line = np.polynomial.Polynomial.fit(self._at_s, self._value, int(self._is_counter))
-        total = float(np.square(self._value - line(self._at_s)).sum())
-        return 1 - self._residual(self.lag_s, self.window_s) / total if total else 0.0
-
-    def levels(self) -> tuple[float, float, float]:
-        """Return the levels before the first load, in the mean of all, and after the last."""
-        before, *steps = _least_squares(self._columns(self.lag_s, self.window_s), self._value)
-        steps, ramp = steps[: 2 * len(self._loads_s)], steps[2 * len(self._loads_s)]
-        level, loads = before, []
-        for (begin, end), up, down in zip(self._loads_s, steps[::2], steps[1::2], strict=True):
-            loads.append(level + up + ramp * (end - begin) / 2)
-            level += up + down + ramp * (end - begin)  # a ramp stays where it ends; the step down takes it back
-        return float(before), float(np.mean(loads)), float(level)
-
-
-def _least_squares(columns: Array, value: Array) -> Array:
-    """Return the levels, by the normal equations: a decomposition of so many rows takes twenty times as long."""
-    lengths = np.linalg.norm(columns, axis=0) + TINY
-    columns = columns / lengths
-    gram = columns.T @ columns + TINY * np.eye(columns.shape[1])
-    levels: Array = np.linalg.solve(gram, columns.T @ value) / lengths
-    return levels
+    longest_s = _shortest_stretch_s(at_s, loads_s)
+    lag_s, window_s = (EARLIEST_S + longest_s) / 2, longest_s / 2
+    lag_step_s, window_step_s = (longest_s - EARLIEST_S) / (COARSE - 1), longest_s / (COARSE - 1)
+    for points in (COARSE, *[FINE] * HALVINGS):
+        around = np.arange(points) - points // 2
+        candidates = [
+            (lag, window)
+            for lag in lag_s + lag_step_s * around
+            for window in window_s + window_step_s * around
+            if WINDOW_MIN_S <= window <= longest_s and lag - window / 2 >= EARLIEST_S
+        ]
+        candidates += [(lag, WINDOW_MIN_S) for lag in lag_s + lag_step_s * around]
+        lag_s, window_s = min(candidates, key=lambda candidate: solved(*candidate)[1])
+        lag_step_s, window_step_s = lag_step_s / 2, window_step_s / 2
+    levels, left = solved(lag_s, window_s)
+    line = np.polynomial.Polynomial.fit(at_s, value, int(is_counter))
+    total = float(np.square(value - line(at_s)).sum())
+    return _Fit(float(lag_s), float(window_s), 1 - left / total if total else 0.0, levels)
