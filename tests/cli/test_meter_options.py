@@ -110,7 +110,7 @@ def test_the_price_of_a_kwh_is_of_the_metered_joules(folder):
     assert "needs joules" in str(kit(folder, "compare", "run.json", "--price-kwh", "0.3").exception)
     torch = rows(folder, "run.json", "--meter", "meter.csv", "--price-kwh", "0.3")["torch"]
     planted = 1e6 * DRAWN_W["torch"] * BLOCK_S / (STEPS * 128) / 3.6e6 * 0.3
-    assert float(torch["cost_low"]) < planted < float(torch["cost_high"])
+    assert float(torch["cost_per_million"]) == pytest.approx(planted, rel=0.05)
 
 
 def test_the_audit_sees_the_meter_and_names_profiles_that_it_cannot_be_aligned_to(folder):
