@@ -32,7 +32,7 @@ from kit.compare.metrics import METRICS, judged_name, run_level, value
 from kit.compare.naming import axes_of, swept_axis, titles
 from kit.compare.notes import by_notes, contention_notes, deduplicated, joules_notes, notes_within, spread_notes
 from kit.compare.rows import Comparison, GroupRows, Mismatch, Missing, Note, PlatformBest, Row
-from kit.compare.sample import Run, Sample, counted_marks, read_run
+from kit.compare.sample import Run, Sample, counted_marks, read_run, whole_key
 from kit.compare.sides import (
     Side,
     are_platforms,
@@ -104,19 +104,48 @@ def compare_within(
         base = good_baseline([*wanted[:1], group.baseline, *rows], rows)
         marks = trends(METRICS[by], group.parts, group.samples)
         made = family_rows(rows, {key: sample.name for key, sample in group.samples.items()}, base, METRICS[by])
+        # The group's family: what each row is beside the baseline, which are fastest, and what steps come to.
+        family = Family(METRICS[by], rows, base, run_level)
+        steps = family if METRICS[by] is STEP else Family(STEP, rows, base, run_level)
+        samples = {key: listed[0] for key, listed in rows.items()}
         for row in made:
             sample = row.samples[0]
             row.marks += [
                 reason("stalls", share_pct=finding.values["stalled_pct"])
                 for finding in findings
-                if (finding.code, finding.cell_key, _whole(finding.group)) == ("stalls", sample.cell_key, group.key)
+                if (finding.code, finding.cell_key, whole_key(finding.group)) == ("stalls", sample.cell_key, group.key)
             ]
             row.marks += [marks[sample.cell_key]] if sample.cell_key in marks else []
             modes = next((of for (_, key), of in group.modes.items() if key == sample.cell_key), None)
             if modes is not None:
                 row.marks.append(reason("two_modes", fast_ns=modes.step_ns[0], slow_ns=modes.step_ns[1]))
-        of_group = [finding for finding in findings if _whole(finding.group) == group.key]
-        groups.append(_concluded(group.key, title, made, base, rows, run, without_all_reduce, of_group))
+            if row.versus is not None:
+                row.break_even = broken_even(sample, samples[base], steps)
+                if by == STEP.name:
+                    row.scaling = scaling_of(sample.cell_key, base, samples, family, without_all_reduce)
+        axis = swept_axis([row.cell for row in made], run.compared)
+        if axis is None:
+            made.sort(key=lambda row: row.judged or math.inf)
+        else:
+            made.sort(key=lambda row: row.cell.value(axis) or 0)
+        cell_keys = {row.name: row.samples[0].cell_key for row in made}
+        # One that averages nothing does not do the work.
+        fastest_first = [row.name for row in made if row.has_number and row.cell.variant not in without_all_reduce]
+        once: dict[tuple[str, str, str], Finding] = {}  # a baseline is measured in every part of its group
+        for finding in findings:
+            if whole_key(finding.group) == group.key:
+                once.setdefault((finding.cell_key, finding.code, finding.about), finding)
+        groups.append(
+            GroupRows(
+                key=group.key,
+                title=title,
+                baseline=samples[base].name,
+                rows=made,
+                leaders=leaders_of(fastest_first, family, cell_keys) if axis is None else None,
+                recommendation=None if axis is None or by != STEP.name else recommended(axis, made, family, cell_keys),
+                findings=list(once.values()),
+            )
+        )
     counted = run.groups[0].counted if run.groups else None
     return Comparison(
         kind="cells",
@@ -131,10 +160,6 @@ def compare_within(
         by=by,
         rule=RULE_OF_ALL_CYCLES if all_cycles else RULE,
     )
-
-
-def _whole(group: str) -> str:
-    return group.partition("#")[0]
 
 
 def good_baseline(wanted: Sequence[str], rows: Mapping[str, Sequence[Sample]]) -> str:
@@ -162,49 +187,6 @@ def family_rows(rows: Mapping[str, list[Sample]], names: Mapping[str, str], base
             row.energy_versus = row.energy_versus if row.energy_versus.count else None
         made.append(row)
     return made
-
-
-def _concluded(  # noqa: PLR0917 - what a group is made of
-    key: str,
-    title: list[str],
-    made: list[Row],
-    base: str,
-    rows: Mapping[str, list[Sample]],
-    run: Run,
-    without_all_reduce: Iterable[str],
-    findings: Sequence[Finding],
-) -> GroupRows:
-    """Return the rows of a group of one run in their order, with what they come to."""
-    metric = METRICS[run.by]
-    family, keys = Family(metric, rows, base, run_level), {row.name: row.samples[0].cell_key for row in made}
-    samples = {of: listed[0] for of, listed in rows.items()}
-    without, base_sample = set(without_all_reduce), samples[base]
-    for row in made:
-        sample = row.samples[0]
-        if row.versus is None:
-            continue
-        row.break_even = broken_even(sample, base_sample, row.versus.verdict if metric is STEP else "unresolved")
-        if metric is STEP:
-            row.scaling = scaling_of(sample.cell_key, base, samples, family, without)
-    axis = swept_axis([row.cell for row in made], run.compared)
-    if axis is None:
-        made.sort(key=lambda row: row.judged or math.inf)
-    else:
-        made.sort(key=lambda row: row.cell.value(axis) or 0)
-    # One that averages nothing does not do the work.
-    names = [row.name for row in made if row.has_number and row.cell.variant not in without]
-    once: dict[tuple[str, str, str], Finding] = {}  # a baseline is measured in every part of its group
-    for finding in findings:
-        once.setdefault((finding.cell_key, finding.code, finding.about), finding)
-    return GroupRows(
-        key=key,
-        title=title,
-        baseline=base_sample.name,
-        rows=made,
-        leaders=leaders_of(names, family, keys) if axis is None else None,
-        recommendation=None if axis is None or metric is not STEP else recommended(axis, made, family, keys),
-        findings=list(once.values()),
-    )
 
 
 def reduce_run(

@@ -84,7 +84,7 @@ def recommended(axis: str, rows: Sequence[Row], family: Family, keys: Mapping[st
     )
 
 
-def broken_even(sample: Sample, base: Sample, verdict: str) -> BreakEven | None:
+def broken_even(sample: Sample, base: Sample, steps: Family) -> BreakEven | None:
     """Return after how many steps the compile mode that compiles for longer has paid for it; None of other axes.
 
     What a step saves comes from the ratio that the row shows, so that a mode whose steps are slower never pays:
@@ -93,7 +93,7 @@ def broken_even(sample: Sample, base: Sample, verdict: str) -> BreakEven | None:
     Args:
         sample: of the row.
         base: of its baseline.
-        verdict: on the row's steps.
+        steps: family of the group by step, whose verdict says whether any are saved.
     """
     axis, step = ("compile_mode",), METRICS["step_ns"]
     if sample.cell.key_without(axis) != base.cell.key_without(axis) or sample.cell.task == "fit":
@@ -106,7 +106,7 @@ def broken_even(sample: Sample, base: Sample, verdict: str) -> BreakEven | None:
     mean = fmean(logs[number] for number in pairs)
     ratio = bounded_exp(mean)
     saving_ns = [base_ns * (1 - ratio - ratio * (logs[number] - mean)) for number in pairs]
-    return break_even(extra_ns, saving_ns, verdict)
+    return break_even(extra_ns, saving_ns, steps.versus(sample.cell_key, base.cell_key).verdict)
 
 
 def scaling_of(
