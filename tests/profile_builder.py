@@ -19,7 +19,6 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from kit.profile.canonical import canonical_json, profile_digest
 from kit.profile.cell import Cell, Variant
 from kit.profile.clock import Certificate, Distribution
 from kit.profile.identity import Accelerator, Facts, FactValue, Identity, State, device_facts
@@ -27,6 +26,7 @@ from kit.profile.launch import Blocks, Compilations, DataUsed, Energy, Failure, 
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import SCHEMA, CellResult, Group, Kit, Profile, StateSpan, SuiteUsed
 from kit.profile.sensor import SensorReport, SensorSummary
+from kit.profile.store import canonical_json, profile_digest
 from kit.profile.unfinished import RunPlan
 
 AnyFacts = TypeVar("AnyFacts", bound=Facts)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kit.compare.clean_cycles import CountedCycles, CpuLoss, RoundCycles, count_cycles, cpu_loss
 from kit.compare.launch_arrays import Counted, counted
 from kit.profile.cell import Cell, Variant
-from kit.profile.identity import AcceleratorState
+from kit.profile.identity import Accelerator
 from kit.profile.launch import Launch, Threads
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Profile
@@ -148,8 +148,8 @@ class MeasuredRun:
 
     def was(self, flag: str) -> bool:
         """Return a flag of the machine's state before the run."""
-        value = self.profile.state.before.flag(flag)
-        if value is None:
+        value = self.profile.state.before.facts.get(flag)
+        if not isinstance(value, bool):
             raise self._no_state(flag)
         return value
 
@@ -168,7 +168,7 @@ class MeasuredRun:
         reasons = span.before.reasons | (span.after.reasons if span.after is not None else {})
         return NotMeasuredError(reasons[name]) if name in reasons else not_recorded(name)
 
-    def gpus(self) -> list[AcceleratorState]:
+    def gpus(self) -> list[Accelerator]:
         """Return every GPU that a launch used, as it was before and as it was after the run."""
         ids = {device_id for launch in self.launches for device_id in launch.device_ids}
         span = self.profile.state

@@ -72,8 +72,7 @@ def plot(
     if out is not None:
         _check_out(out, force=force)
     from kit.cli.compare import framework_titles
-    from kit.profile.atomic import write_atomically
-    from kit.profile.store import read_profile
+    from kit.profile.store import read_profile, write_atomically
     from kit.report.plain import one_line
     from kit.report.plot_rows import PlotRequest, usual_kind
 

@@ -75,7 +75,7 @@ def _first_hour(device: str, backend: str | None, data: str, out: str | None, fo
     """Check a kind of device; return 0, 1 where a check failed, 130 where it was interrupted."""
     import msgspec
 
-    from kit.profile.atomic import write_atomically
+    from kit.profile.store import write_atomically
     from kit.report.hardware import hardware_report
     from kit.runner.hardware.first_hour import FirstHour, first_hour
     from kit.runner.hardware.trial import Bench

@@ -25,11 +25,11 @@ from kit.compare.naming import label_members
 from kit.compare.notes import headline_of, left_out_notes, run_notes
 from kit.compare.rows import Headline, Note
 from kit.printable import printable_line
-from kit.profile.canonical import canonical_json
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import PART, CellResult, Group, Profile
+from kit.profile.store import canonical_json
 
 T = TypeVar("T")
 # (round, process) -> key of each cell that it held -> when the cell's first step began; null: it had none.

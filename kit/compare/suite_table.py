@@ -22,9 +22,8 @@ from kit.compare.rows import Mismatch
 from kit.compare.sample import Sample, read_run
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import AXES, Cell, Task
-from kit.profile.published import FigureName
 from kit.profile.reason import Reason, reason
-from kit.profile.schema import CellResult, Profile
+from kit.profile.schema import CellResult, FigureName, Profile
 from kit.stats.scores import scores
 
 RowKey = tuple[str, ...]

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from kit.profile.identity import Accelerator, AcceleratorState
+from kit.profile.identity import Accelerator
 from kit.profile.reason import Reason, reason
 
 DEV = Path("/dev")
@@ -60,7 +60,7 @@ class Device:
         """Return those of this machine, as its identity has them; or what keeps them from being listed."""
         return []
 
-    def states(self) -> list[AcceleratorState]:
+    def states(self) -> list[Accelerator]:
         """Return how each of them is at this moment."""
         return []
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kit.devices.device import DEV, Condition, Device, InContainer
 from kit.errors import KitError
-from kit.profile.identity import Accelerator, AcceleratorState
+from kit.profile.identity import Accelerator
 from kit.profile.reason import Reason, reason
 from kit.sensors import cuda, nvml
 
@@ -57,7 +57,7 @@ class Gpu(Device):
         boards = nvml.open_boards()
         return boards if isinstance(boards, Reason) else [self._identity(board) for board in boards]
 
-    def states(self) -> list[AcceleratorState]:
+    def states(self) -> list[Accelerator]:
         """Return caps and clocks of every board: a forgotten power cap explains a slow run."""
         return [self._state(board) for board in _boards()]
 
@@ -141,7 +141,7 @@ class Gpu(Device):
         with suppress(board.nvml.NVMLError):
             driver = board.nvml.nvmlSystemGetDriverVersion()
         return Accelerator(
-            kind=self.kind,
+            name=f"{self.kind} {board.place}",
             model=board.ask("nvmlDeviceGetName") or "unnamed",
             memory_b=memory and int(memory.total),
             driver=driver,
@@ -149,7 +149,7 @@ class Gpu(Device):
             device_id=board.bus_id(),
         )
 
-    def _state(self, board: nvml.Board) -> AcceleratorState:
+    def _state(self, board: nvml.Board) -> Accelerator:
         def number(call: str, *arguments: object, per_unit: int = 1) -> float | None:
             answer = board.ask(call, *arguments)
             return None if answer is None else answer / per_unit
@@ -163,7 +163,7 @@ class Gpu(Device):
         mode, mig, ecc = (board.ask(f"nvmlDeviceGet{what}Mode") for what in ("Compute", "Mig", "Ecc"))
         uncorrected = nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
         remapped = board.ask("nvmlDeviceGetRemappedRows")  # corrected, uncorrected, pending, failed
-        return AcceleratorState(
+        return Accelerator(
             name=f"{self.kind} {board.place}",
             power_cap_w=number("nvmlDeviceGetEnforcedPowerLimit", per_unit=1000),
             power_cap_default_w=number("nvmlDeviceGetPowerManagementDefaultLimit", per_unit=1000),

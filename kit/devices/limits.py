@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.profile.identity import AcceleratorState
+from kit.profile.identity import Accelerator
 
 # Others may take this fraction of the usable CPUs' time in a clean block. On quiet machines blocks show up to 6 % (99
 # of 100), which is the resolution of the kernel's ticks and the system's own work. With 5 % one quiet cycle in twenty
@@ -17,7 +17,7 @@ NEAR_CAP = 0.9
 SLOWED_LEAST_PCT = 5.0
 
 
-def is_capped(board: AcceleratorState) -> bool | None:
+def is_capped(board: Accelerator) -> bool | None:
     """Whether a board may draw less than it may after a reboot; None: it does not tell."""
     if board.power_cap_w is None or board.power_cap_default_w is None:
         return None

@@ -35,7 +35,10 @@ class Tpu(Device):
 
     def listed(self) -> list[Accelerator]:
         """Return a TPU for each device file and PCI address."""
-        return [Accelerator(kind=self.kind, model=f"TPU at {place}") for place in tpu.devices()]
+        return [
+            Accelerator(name=f"{self.kind} {index}", model=f"TPU at {place}")
+            for index, place in enumerate(tpu.devices())
+        ]
 
     def is_exclusive(self, count: int) -> bool:
         """Always: libtpu lets one process in."""

@@ -13,10 +13,10 @@ from kit.devices.catalog import DEVICES
 from kit.fingerprint.container import container
 from kit.fingerprint.processor import hypervisor, processor
 from kit.fingerprint.software import software
-from kit.profile.canonical import sha256_of
 from kit.profile.facts import FINGERPRINT_B, fact_of
 from kit.profile.identity import Accelerator, Identity, device_facts
 from kit.profile.reason import Reason
+from kit.profile.store import sha256_of
 
 
 def identity(pythons: Iterable[str] = (), *, packages: Iterable[str] = (), prefixes: Iterable[str] = ()) -> Identity:

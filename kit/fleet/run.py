@@ -20,8 +20,8 @@ from kit.environment import FLEET_PLAN
 from kit.errors import KitError
 from kit.fleet.plan import FleetPlan, read_plan
 from kit.fleet.site import SYSTEM, site_settings
-from kit.profile.atomic import write_atomically
 from kit.profile.reason import Reason, reason
+from kit.profile.store import write_atomically
 
 CHECK = Path(__file__).with_name("check.py")
 START = "import sys; from reframe.frontend.cli import main; sys.exit(main())"

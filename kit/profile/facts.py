@@ -28,7 +28,6 @@ class Fact(NamedTuple):
 
     grade: Grade | None
     title: str
-    effect: str = ""  # what a difference may do to the numbers, where it does not explain itself
     negligible: float = 0  # by how much two profiles may differ before it is called a difference
     is_optional: bool = False  # known on some machines only: if one machine does not know it, nothing is said
     option: str = ""  # of `kit run`, that would make two runs alike
@@ -38,10 +37,10 @@ class Fact(NamedTuple):
     is_hardware: bool = False  # hashed in the hardware fingerprint, which no update of software may change
 
 
-def _device(title: str, effect: str = "", grade: Grade | None = "warns", form: Form = "setting") -> Fact:
+def _device(title: str, grade: Grade | None = None, form: Form = "setting") -> Fact:
     """Return a fact about the state of an accelerator, which the accelerator may not offer."""
     row = "" if form == "counter" else "{}"
-    return Fact(grade, f"{title} of {{}}", effect, is_optional=True, row=row, shown=f"{title} {{value}}", form=form)
+    return Fact(grade, f"{title} of {{}}", is_optional=True, row=row, shown=f"{title} {{value}}", form=form)
 
 
 # Distributions that no measured step runs through: the kit's profiles, sensors and statistics need them.
@@ -50,24 +49,12 @@ OF_THE_KIT = ("cffi", "msgspec", "psutil", "scipy", "nvidia-ml-py")
 # In the order in which differences and lines are listed. A name ends in its unit.
 FACTS: dict[str, Fact] = {
     # Facts of a cell
-    "data": Fact(
-        "incompatible",
-        "data",
-        "Steps used other samples, so accuracy and losses are not comparable.",
-        option="one --data, and one --seed",
-    ),
-    "arithmetic": Fact(
-        "incompatible",
-        "arithmetic",
-        "From the same weights and batches they compute different losses, so they are different programs.",
-    ),
+    "data": Fact("incompatible", "data", option="one --data, and one --seed"),
+    "arithmetic": Fact("incompatible", "arithmetic"),
     "threads": Fact(
-        "incompatible",
-        "threads",
-        "Another number of threads divides the work differently.",
-        option="--threads {value} (in a container: on as many CPUs, kit launch --cpus)",
+        "incompatible", "threads", option="--threads {value} (in a container: on as many CPUs, kit launch --cpus)"
     ),
-    "epochs": Fact("incompatible", "epochs", "A fit takes as long as its epochs.", option="one suite, --quick or not"),
+    "epochs": Fact("incompatible", "epochs", option="one suite, --quick or not"),
     # The machine
     "cpu.model": Fact("warns", "CPU", is_hardware=True),
     "cpu.cores_logical": Fact("warns", "logical CPUs", row="CPU", shown="{value} CPUs", is_hardware=True),
@@ -81,138 +68,60 @@ FACTS: dict[str, Fact] = {
     "device.device_id": Fact(None, "bus of {}", row="{}", shown="bus {value}"),
     "device.memory_b": Fact(None, "memory of {}", row="", is_hardware=True),
     "device.uuid_sha256": Fact(None, "UUID of {}", row="", is_hardware=True),
-    "memory_b": Fact(
-        "warns",
-        "memory",
-        "A different size usually means different modules or channels, and so a different bandwidth.",
-        negligible=FINGERPRINT_B / 2,
-        is_optional=True,
-        is_hardware=True,
-    ),
-    "hypervisor": Fact(
-        "warns",
-        "hypervisor",
-        "A hypervisor takes time for itself and other guests, and hides clocks and power.",
-        is_hardware=True,
-    ),
-    "cpu.flags": Fact("warns", "CPU features", "Libraries choose kernels by the instructions they find.", row=""),
-    "cpu.microcode": Fact("warns", "microcode", "Microcode brings mitigations, some of which cost time.", row=""),
-    "container.engine": Fact(
-        "warns", "container", "Another engine may mean other limits, file systems and security filters."
-    ),
-    "container.cpu_limit": Fact(
-        "warns",
-        "CPU limit",
-        "The kernel throttles a process beyond its quota, so steps get longer and vary more.",
-        row="container",
-        shown="at most {value} CPUs",
-    ),
-    "container.memory_limit_b": Fact(
-        "warns",
-        "memory limit",
-        "Near its limit a container reclaims page cache, or the kernel kills it.",
-        row="container",
-        shown="at most {value} of memory",
-    ),
-    "hosts": Fact("warns", "hosts", "Gradients cross a network between hosts."),
+    "memory_b": Fact("warns", "memory", negligible=FINGERPRINT_B / 2, is_optional=True, is_hardware=True),
+    "hypervisor": Fact("warns", "hypervisor", is_hardware=True),
+    "cpu.flags": Fact("warns", "CPU features", row=""),
+    "cpu.microcode": Fact("warns", "microcode", row=""),
+    "container.engine": Fact("warns", "container"),
+    "container.cpu_limit": Fact("warns", "CPU limit", row="container", shown="at most {value} CPUs"),
+    "container.memory_limit_b": Fact("warns", "memory limit", row="container", shown="at most {value} of memory"),
+    "hosts": Fact("warns", "hosts"),
     # The software
-    "kernel": Fact(
-        "warns",
-        "kernel",
-        "The kernel decides scheduling, memory management and mitigations.",
-        row="system",
-        shown="kernel {value}",
-    ),
+    "kernel": Fact("warns", "kernel", row="system", shown="kernel {value}"),
     "device.driver": Fact("warns", "driver of {}", is_optional=True, row="{}", shown="driver {value}"),
-    "software.package.*": Fact(
-        "warns",
-        "{}",
-        "It is the measured framework, or a library that it computes with.",
-        row="software",
-        shown="{} {value}",
-    ),
+    "software.package.*": Fact("warns", "{}", row="software", shown="{} {value}"),
     **{f"software.package.{name}": Fact(None, name, row="software", shown=f"{name} {{value}}") for name in OF_THE_KIT},
-    "python": Fact(
-        "warns",
-        "python",
-        "A framework's work between kernels runs in Python, which matters most for short steps.",
-        row="software",
-        shown="Python {value}",
-    ),
-    "environment.*": Fact(
-        "warns",
-        "{}",
-        "Libraries read it to choose kernels, threads or allocators.",
-        row="environment",
-        shown="{}={value}",
-    ),
+    "python": Fact("warns", "python", row="software", shown="Python {value}"),
+    "environment.*": Fact("warns", "{}", row="environment", shown="{}={value}"),
     "environment_set_by.*": Fact(None, "who set {}", row=""),
     # The run
-    "program.*": Fact("warns", "program {}", "The file of the user program differs, so it may compute something else."),
+    "program.*": Fact("warns", "program {}"),
     "kit": Fact("warns", "kit", row=""),
-    "plan": Fact("warns", "step plan", "Shorter rounds vary more, and a shorter warm-up may not be enough."),
+    "plan": Fact("warns", "step plan"),
     # The state
-    "cpu.governor": Fact(
-        "warns", "frequency governor", "It decides how fast clocks rise and how high.", is_optional=True
-    ),
-    "cpu.turbo": Fact("warns", "turbo", "With turbo, clocks follow temperature and load.", is_optional=True),
-    "device.power_cap_w": _device("power cap", "A lower cap lowers the clocks as soon as the load reaches it."),
-    "device.power_cap_default_w": _device("default power cap", grade=None),
-    "device.clock_limit_mhz": _device("clock limit"),
-    "device.clock_max_mhz": _device("maximum clock", grade=None),
-    "device.clock_mhz": _device("clock", grade=None, form="gauge"),
-    "device.temperature_c": _device("temperature", grade=None, form="gauge"),
-    "device.compute_mode": _device("compute mode"),
-    "device.mig": _device("MIG", "A slice has only a part of the GPU's processors and memory."),
-    "device.mps": _device("MPS", grade=None),
-    "device.ecc": _device("ECC"),
-    "device.processes": _device("processes", grade=None, form="gauge"),
-    "device.power_violation_ns": _device("time held back by power", grade=None, form="counter"),
-    "device.thermal_violation_ns": _device("time held back by heat", grade=None, form="counter"),
-    "device.pcie_width": _device("PCIe lanes", grade=None),
-    "device.pcie_width_max": _device("possible PCIe lanes", grade=None),
-    "device.pcie_generation": _device("PCIe generation", grade=None, form="gauge"),
-    "device.pcie_generation_max": _device("possible PCIe generation", grade=None),
-    "device.ecc_uncorrected": _device("uncorrected memory errors", grade=None),
-    "device.remapped_rows": _device("remapped rows", grade=None),
-    "device.remap_pending": _device("pending remap", grade=None),
-    "device.remap_failed": _device("failed remap", grade=None),
+    "cpu.governor": Fact("warns", "frequency governor", is_optional=True),
+    "cpu.turbo": Fact("warns", "turbo", is_optional=True),
+    "device.power_cap_w": _device("power cap", "warns"),
+    "device.power_cap_default_w": _device("default power cap"),
+    "device.clock_limit_mhz": _device("clock limit", "warns"),
+    "device.clock_max_mhz": _device("maximum clock"),
+    "device.clock_mhz": _device("clock", form="gauge"),
+    "device.temperature_c": _device("temperature", form="gauge"),
+    "device.compute_mode": _device("compute mode", "warns"),
+    "device.mig": _device("MIG", "warns"),
+    "device.mps": _device("MPS"),
+    "device.ecc": _device("ECC", "warns"),
+    "device.processes": _device("processes", form="gauge"),
+    "device.power_violation_ns": _device("time held back by power", form="counter"),
+    "device.thermal_violation_ns": _device("time held back by heat", form="counter"),
+    "device.pcie_width": _device("PCIe lanes"),
+    "device.pcie_width_max": _device("possible PCIe lanes"),
+    "device.pcie_generation": _device("PCIe generation", form="gauge"),
+    "device.pcie_generation_max": _device("possible PCIe generation"),
+    "device.ecc_uncorrected": _device("uncorrected memory errors"),
+    "device.remapped_rows": _device("remapped rows"),
+    "device.remap_pending": _device("pending remap"),
+    "device.remap_failed": _device("failed remap"),
     # Half a busy CPU is what a quiet desktop or a finishing build shows.
-    "load_1min": Fact(
-        "warns",
-        "load",
-        "Other programs took CPUs, caches and memory bandwidth.",
-        negligible=0.5,
-        is_optional=True,
-        form="gauge",
-    ),
+    "load_1min": Fact("warns", "load", negligible=0.5, is_optional=True, form="gauge"),
     # One step of most processors' clocks
     "cpu.frequency_mhz": Fact("warns", "CPU frequency", negligible=100.0, is_optional=True, form="gauge"),
     # Two rooms differ by less.
-    "cpu.temperature_c": Fact(
-        "warns",
-        "temperature",
-        "A warm processor reaches its thermal limit sooner.",
-        negligible=10.0,
-        is_optional=True,
-        form="gauge",
-    ),
+    "cpu.temperature_c": Fact("warns", "temperature", negligible=10.0, is_optional=True, form="gauge"),
     # Of all CPU time: the host's own housekeeping stays below.
-    "stolen_pct": Fact(
-        "warns",
-        "CPU time stolen by the hypervisor",
-        "The hypervisor gave that time to other guests.",
-        negligible=1.0,
-        is_optional=True,
-    ),
+    "stolen_pct": Fact("warns", "CPU time stolen by the hypervisor", negligible=1.0, is_optional=True),
     # Of the time: a run's own threads make some.
-    "waiting_pct": Fact(
-        "warns",
-        "time in which a task waited for a CPU",
-        "Tasks were ready and found no free CPU.",
-        negligible=10.0,
-        is_optional=True,
-    ),
+    "waiting_pct": Fact("warns", "time in which a task waited for a CPU", negligible=10.0, is_optional=True),
     "memory_available_b": Fact(None, "available memory", form="gauge"),
     "clock_synchronized": Fact(None, "synchronized clock", form="gauge"),
     "context_switches": Fact(None, "context switches", form="counter"),
@@ -235,6 +144,35 @@ FACTS: dict[str, Fact] = {
     "suite": Fact("noted", "suite"),
     "rounds": Fact("noted", "requested rounds"),
     "schema": Fact("noted", "schema"),
+}
+# What a difference may do to the numbers, where it does not explain itself.
+EFFECTS = {
+    "data": "Steps used other samples, so accuracy and losses are not comparable.",
+    "arithmetic": "From the same weights and batches they compute different losses, so they are different programs.",
+    "threads": "Another number of threads divides the work differently.",
+    "epochs": "A fit takes as long as its epochs.",
+    "memory_b": "A different size usually means different modules or channels, and so a different bandwidth.",
+    "hypervisor": "A hypervisor takes time for itself and other guests, and hides clocks and power.",
+    "cpu.flags": "Libraries choose kernels by the instructions they find.",
+    "cpu.microcode": "Microcode brings mitigations, some of which cost time.",
+    "container.engine": "Another engine may mean other limits, file systems and security filters.",
+    "container.cpu_limit": "The kernel throttles a process beyond its quota, so steps get longer and vary more.",
+    "container.memory_limit_b": "Near its limit a container reclaims page cache, or the kernel kills it.",
+    "hosts": "Gradients cross a network between hosts.",
+    "kernel": "The kernel decides scheduling, memory management and mitigations.",
+    "software.package.*": "It is the measured framework, or a library that it computes with.",
+    "python": "A framework's work between kernels runs in Python, which matters most for short steps.",
+    "environment.*": "Libraries read it to choose kernels, threads or allocators.",
+    "program.*": "The file of the user program differs, so it may compute something else.",
+    "plan": "Shorter rounds vary more, and a shorter warm-up may not be enough.",
+    "cpu.governor": "It decides how fast clocks rise and how high.",
+    "cpu.turbo": "With turbo, clocks follow temperature and load.",
+    "device.power_cap_w": "A lower cap lowers the clocks as soon as the load reaches it.",
+    "device.mig": "A slice has only a part of the GPU's processors and memory.",
+    "load_1min": "Other programs took CPUs, caches and memory bandwidth.",
+    "cpu.temperature_c": "A warm processor reaches its thermal limit sooner.",
+    "stolen_pct": "The hypervisor gave that time to other guests.",
+    "waiting_pct": "Tasks were ready and found no free CPU.",
 }
 # A newer kit may record what this one does not know.
 UNKNOWN = Fact("noted", "{}")

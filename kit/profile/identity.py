@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TypeVar
 
 import msgspec
 
 from kit.profile.cell import Int64
+from kit.profile.facts import DEVICE
 from kit.profile.reason import Reason, reason
 
 # Linux numbers at most 8,192 CPUs; a larger list in a file would fill the memory.
@@ -15,30 +16,22 @@ CPU_MAX = 1 << 16
 
 FactValue = bool | Int64 | float | str
 Values = dict[str, FactValue | None]  # dotted name -> value, as `kit.profile.facts.FACTS` lists them
-Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU or TPU: the facts `gpu.0.model` and so on."""
+    """One GPU or TPU, the facts ``gpu.0.…``: what it is in an identity, and how it was in a state; null: not known."""
 
-    kind: str
-    model: str
+    name: str  # "gpu 0": kind, and index in the identity's list
+    model: str = ""  # empty in a state
     memory_b: Int64 | None = None
     driver: str | None = None
     uuid_sha256: str | None = None
     device_id: str | None = None  # PCI address of a GPU, as launches and sensors name it
-
-
-class AcceleratorState(msgspec.Struct, frozen=True, kw_only=True):
-    """What one GPU was allowed and how it was, at one moment. Null: it does not offer it."""
-
-    name: str  # "gpu 0": kind, and index in the identity's list
     power_cap_w: float | None = None  # that is enforced now
     power_cap_default_w: float | None = None  # after a reboot
     clock_limit_mhz: float | None = None  # application clock: its processors run no faster
     clock_mhz: float | None = None
     temperature_c: float | None = None
-    device_id: str | None = None  # PCI bus id
     clock_max_mhz: float | None = None  # the highest that the GPU has
     compute_mode: str | None = None  # "default": any process may use it; "exclusive_process": one at a time
     mig: bool | None = None  # it is split into slices
@@ -56,12 +49,20 @@ class AcceleratorState(msgspec.Struct, frozen=True, kw_only=True):
     remap_pending: bool | None = None  # a reset is needed before a row is replaced
     remap_failed: bool | None = None  # a bank has no spare row left
 
+    @property
+    def kind(self) -> str:
+        """The kind of device, as cells name it."""
+        return self.name.partition(" ")[0]
+
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts by their dotted names. Null without a reason: there is none; null with one: it cannot be read here."""
 
     facts: Values
     reasons: dict[str, Reason] = {}
+
+    def __post_init__(self) -> None:
+        self.accelerators()  # a wrong type in a file is refused when it is read
 
     def text(self, name: str) -> str | None:
         """Return a fact that is text; null where it is unknown."""
@@ -77,11 +78,6 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         """Return a fact that is a whole number, such as a counter; null where it is unknown."""
         value = self.number(name)
         return value if isinstance(value, int) else None
-
-    def flag(self, name: str) -> bool | None:
-        """Return a fact that is on or off; null where it is unknown."""
-        value = self.facts.get(name)
-        return value if isinstance(value, bool) else None
 
     def below(self, prefix: str) -> dict[str, str]:
         """Return the texts whose names begin with the prefix, by the rest of their names."""
@@ -103,16 +99,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         """Return why a fact is null."""
         return self.reasons.get(name, reason("not_recorded", what=name))
 
-    def _devices(self, form: type[Struct], name_field: str) -> list[Struct]:
-        """Return the facts ``gpu.0.…`` as structures, in the order of their kinds and numbers."""
+    def accelerators(self) -> list[Accelerator]:
+        """Return the GPUs and TPUs, in the order of their kinds and numbers."""
         by_device: dict[tuple[str, int], Values] = {}
         for name, value in self.facts.items():
-            kind, _, rest = name.partition(".")
-            index, _, field = rest.partition(".")
-            if index.isdecimal() and field in form.__struct_fields__:
-                by_device.setdefault((kind, int(index)), {})[field] = value
+            if (match := DEVICE.fullmatch(name)) is not None and match[3] in Accelerator.__struct_fields__:
+                by_device.setdefault((match[1], int(match[2])), {})[match[3]] = value
         return [
-            msgspec.convert({**fields, name_field: kind if name_field == "kind" else f"{kind} {index}"}, form)
+            msgspec.convert({**fields, "name": f"{kind} {index}"}, Accelerator)
             for (kind, index), fields in sorted(by_device.items())
         ]
 
@@ -122,13 +116,6 @@ class Identity(Facts, frozen=True, kw_only=True):
 
     hardware_sha256: str = ""  # over what an update of software leaves as it is
     sha256: str = ""  # over everything else in this structure
-
-    def __post_init__(self) -> None:
-        self.accelerators()  # a wrong type in a file is refused when it is read
-
-    def accelerators(self) -> list[Accelerator]:
-        """Return the GPUs and TPUs."""
-        return self._devices(Accelerator, "kind")
 
     @property
     def cpu_model(self) -> str:
@@ -159,27 +146,15 @@ class State(Facts, frozen=True, kw_only=True):
     raw_ns: Int64 | None = None
     raw_width_ns: Int64 | None = None
 
-    def __post_init__(self) -> None:
-        self.accelerators()
 
-    def accelerators(self) -> list[AcceleratorState]:
-        """Return how each GPU was."""
-        return self._devices(AcceleratorState, "name")
-
-
-def device_facts(devices: list[Accelerator] | list[AcceleratorState]) -> Values:
+def device_facts(devices: Iterable[Accelerator]) -> Values:
     """Return the facts of accelerators; what a device does not offer is left out."""
-    facts: Values = {}
-    seen: dict[str, int] = {}
-    for device in devices:
-        if isinstance(device, Accelerator):
-            prefix = f"{device.kind}.{seen.setdefault(device.kind, 0)}"
-            seen[device.kind] += 1
-        else:
-            prefix = device.name.replace(" ", ".")
-        known = {name: getattr(device, name) for name in device.__struct_fields__ if name not in ("kind", "name")}
-        facts |= {f"{prefix}.{name}": value for name, value in known.items() if value is not None}
-    return facts
+    return {
+        f"{device.name.replace(' ', '.')}.{field}": value
+        for device in devices
+        for field in Accelerator.__struct_fields__
+        if field != "name" and (value := getattr(device, field)) not in (None, "")
+    }
 
 
 def cpus_listed(text: str) -> list[int]:

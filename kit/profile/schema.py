@@ -6,14 +6,16 @@ Schema version: MAJOR.MINOR; a reader accepts a newer minor version and refuses 
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
+from typing import Literal
+
 import msgspec
 
 from kit.profile.cell import Cell, Int64, Variant
 from kit.profile.clock import Certificate
 from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch, StepPlan
-from kit.profile.program import ProgramSource
-from kit.profile.published import Published
 from kit.profile.reason import Reason
 from kit.profile.sensor import SensorReport
 
@@ -21,6 +23,23 @@ SCHEMA_NAME = "steadykit.profile"
 SCHEMA_MAJOR = 3
 SCHEMA_MINOR = 0
 SCHEMA = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.{SCHEMA_MINOR}"
+
+FigureName = Literal[
+    "train_time_s",  # of a fit: all epochs
+    "test_time_s",  # one pass over the test split
+    "epoch_time_s",  # of a fit, its first epoch left out
+    "step_ns",  # of training
+    "train_sample_ns",
+    "infer_sample_ns",
+    "accuracy",
+    "precision",  # macro, as the two that follow
+    "recall",
+    "f1",
+    "train_gain_pct",  # the CPU's time over this device's, as a percentage: 100 is as fast
+    "test_gain_pct",
+    "train_sample_gain_pct",
+    "infer_sample_gain_pct",
+]
 
 # Between a group's key and the number of its part, where a group of more than four cells was split.
 PART = "#"
@@ -38,6 +57,24 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
 
     backend: str
     reason: Reason
+
+
+class ProgramSource(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the function is that makes a network of the user's own, and what its file held."""
+
+    path: str  # of the file
+    function: str
+    module: str | None = None  # under which it is imported; null: the file is run by its path
+    takes_task: bool  # it takes the task as an argument; otherwise it has one task
+    sha256: str  # of the file; what it imports is not in it
+
+
+def file_sha256(path: str | Path) -> str | None:
+    """Return the SHA-256 of a file's bytes; null where it cannot be read."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return None
 
 
 class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +109,13 @@ class StateSpan(msgspec.Struct, frozen=True, kw_only=True):
 
     before: State
     after: State | None
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure that a document gives of a cell. Nobody here has measured it."""
+
+    figure: FigureName
+    value: float
 
 
 class CellResult(msgspec.Struct, kw_only=True):

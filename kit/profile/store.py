@@ -1,24 +1,44 @@
-"""Profiles on disk: written atomically with their digest, read strictly with one-line errors."""
+"""Profiles on disk: canonical JSON with its digest, written atomically, and raw step times in an archive beside it.
+
+Canonical: UTF-8, object keys sorted by code point, no white space, integers as they are, floats in the shortest form
+that reads back the same. (RFC 8785 is not used: it cannot hold integers above 2^53, which nanosecond stamps pass.)
+
+The NumPy archive has an array for each launch: the first step, the warm-up steps, then each block's lead-in and timed
+steps, in order. The profile carries its SHA-256.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import os
 import re
-from collections.abc import Mapping
+import uuid
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from kit.errors import KitError
 from kit.printable import printable_line
-from kit.profile.atomic import write_atomically
-from kit.profile.canonical import canonical_json, is_intact, profile_digest
-from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile
+from kit.profile.launch import Launch
+from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile, Sidecar
 
 # A profile takes about 3 kB a launch. A file larger than this is something else, and decoding it would fill the memory.
 FILE_MAX_B = 64 << 20
 SCHEMA_PATTERN = re.compile(rf"{re.escape(SCHEMA_NAME)}/(\d{{1,6}})\.(\d{{1,6}})")
+# What NumPy raises for bytes that are no archive of arrays, or are one that was cut or altered.
+NO_ARCHIVE = (OSError, EOFError, ValueError, TypeError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+
+Steps = NDArray[np.int64]
+# "step": timed, and waited for individually.
+StepKind = Literal["first", "warmup", "lead_in", "step"]
 
 
 class ProfileError(KitError):
@@ -32,29 +52,69 @@ class _Head(msgspec.Struct):
     kit: Any = None
 
 
-def write_profile(path: Path, profile: Profile, steps: Mapping[str, Any] | None = None) -> None:
+def canonical_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
+    """Encode a JSON value or a structure of ours."""
+    return msgspec.json.encode(value, order="sorted")
+
+
+def sha256_of(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    """Return the SHA-256 over the canonical JSON, in hexadecimal."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def profile_digest(profile: dict[str, Any]) -> str:
+    """Return the digest of a decoded profile: over everything but its own `digest` field."""
+    return sha256_of({name: value for name, value in profile.items() if name != "digest"})
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that a reader, or a power cut, finds the old one or the new one and never a part.
+
+    Raises:
+        OSError: the disk is full, or the folder is gone; nothing is left behind.
+    """
+    temporary = path.with_name(f".kit-{uuid.uuid4().hex}.part")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    # The folder's own entries, so that the rename survives a power cut.
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_profile(path: Path, profile: Profile, steps: Mapping[str, Steps] | None = None) -> None:
     """Write `profile` to `path` and its raw steps next to it; sets `sidecar` and `digest`.
 
     Args:
         path: of the profile.
         profile: to be written; every number in it is finite.
-        steps: int64 array of each launch by its `kit.profile.steps.launch_id`.
+        steps: int64 array of each launch by its `launch_id`.
 
     Raises:
         OSError: the disk is full, or the folder is gone.
     """
-    previous = _sidecar_of(path)
+    replaced = None
+    with suppress(KitError):
+        replaced = read_profile(path).sidecar
     if steps:
-        from kit.profile.steps import pack_steps
-
         profile.sidecar, data = pack_steps(path, steps)
         write_atomically(path.with_name(profile.sidecar.file), data)
     plain = msgspec.to_builtins(profile)
     profile.digest = plain["digest"] = profile_digest(plain)
     write_atomically(path, canonical_json(plain) + b"\n")
-    if previous is not None and (profile.sidecar is None or previous != profile.sidecar.file):
+    if replaced is not None and (profile.sidecar is None or replaced.file != profile.sidecar.file):
         with suppress(OSError):
-            path.with_name(previous).unlink()
+            path.with_name(Path(replaced.file).name).unlink()
 
 
 def read_profile(path: Path) -> Profile:
@@ -63,11 +123,19 @@ def read_profile(path: Path) -> Profile:
     Raises:
         ProfileError: not readable, not JSON, truncated, of another schema, edited since it was written.
     """
-    data = _read(path)
+    try:
+        if (size_b := path.stat().st_size) > FILE_MAX_B:
+            raise ProfileError(f"{path} has {size_b:,} bytes, more than any profile ({FILE_MAX_B:,}); give a profile")
+        data = path.read_bytes()
+    except OSError as error:
+        raise ProfileError(f"{path} cannot be read: {error.strerror}; give a profile written by `kit run`") from None
     try:
         _check_schema(path, msgspec.json.decode(data, type=_Head))
         profile = msgspec.json.decode(data, type=Profile)
-        intact = is_intact(data, profile.digest)
+        # A file as it was written is canonical: without its digest it is what was hashed. Others are hashed anew.
+        rest = data.removesuffix(b"\n").replace(b'"digest":"%b",' % profile.digest.encode(), b"", 1)
+        is_intact = hashlib.sha256(rest).hexdigest() == profile.digest
+        is_intact = is_intact or profile_digest(msgspec.json.decode(data)) == profile.digest
     except msgspec.ValidationError as error:
         raise ProfileError(f"{path} is not a valid profile: {error}; write a new one with `kit run`") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -76,21 +144,11 @@ def read_profile(path: Path) -> Profile:
                 f"{path} is truncated: the JSON ends after {len(data)} bytes; copy the file again, or use the original"
             ) from None
         raise ProfileError(f"{path} is not JSON: {error}; give a profile written by `kit run`") from None
-    if not intact:
+    if not is_intact:
         raise ProfileError(
             f"{path}: the digest does not match the content, so the file was edited or damaged; use the original file"
         )
     return profile
-
-
-def _read(path: Path) -> bytes:
-    try:
-        size_b = path.stat().st_size
-        if size_b > FILE_MAX_B:
-            raise ProfileError(f"{path} has {size_b:,} bytes, more than any profile ({FILE_MAX_B:,}); give a profile")
-        return path.read_bytes()
-    except OSError as error:
-        raise ProfileError(f"{path} cannot be read: {error.strerror}; give a profile written by `kit run`") from None
 
 
 def _check_schema(path: Path, head: _Head) -> None:
@@ -108,9 +166,67 @@ def _check_schema(path: Path, head: _Head) -> None:
         )
 
 
-def _sidecar_of(path: Path) -> str | None:
-    """Return the sidecar's name of the profile that is about to be replaced, if there is one."""
-    with suppress(KitError, AttributeError):
-        previous = read_profile(path).sidecar
-        return None if previous is None else Path(previous.file).name
-    return None
+def launch_id(launch: Launch) -> str:
+    """Return the name of a launch within its profile: ``r3 cnn/jax/… in cnn/train/…``."""
+    return f"r{launch.round} {launch.cell_key} in {launch.group}"
+
+
+def labeled_steps(launch: Launch, steps: Steps) -> Iterator[tuple[int | None, StepKind, Steps]]:
+    """Yield a launch's steps in the order in which they ran, with the cycle of their block (null: before the first)."""
+    sizes = launch.blocks.raw_steps()
+    before, *blocks = np.split(steps, np.cumsum([steps.size - sum(sizes), *sizes])[:-1])
+    yield None, "first", before[:1]
+    yield None, "warmup", before[1:]
+    for block, lead_in, cycle in zip(blocks, launch.blocks.lead_in, launch.blocks.cycle, strict=True):
+        yield cycle, "lead_in", block[:lead_in]
+        yield cycle, "step", block[lead_in:]
+
+
+def timed_steps(launch: Launch, steps: Steps, cycles: Collection[int] | None = None) -> Steps:
+    """Return the steps that a launch's blocks timed individually, without lead-ins; with `cycles`, those of these."""
+    parts = labeled_steps(launch, steps)
+    timed = [part for cycle, kind, part in parts if kind == "step" and (cycles is None or cycle in cycles)]
+    return np.concatenate([*timed, np.array([], np.int64)])
+
+
+def pack_steps(profile_path: Path, steps: Mapping[str, Steps]) -> tuple[Sidecar, bytes]:
+    """Return the sidecar's entry in the profile, and its bytes."""
+    packed = io.BytesIO()
+    # Names of launches are no file names: they go into an array of their own.
+    names = sorted(steps)
+    arrays = {f"a{index}": np.asarray(steps[name], np.int64) for index, name in enumerate(names)}
+    np.savez_compressed(packed, names=np.array(names, dtype=np.str_), **arrays)  # type: ignore[arg-type]
+    data = packed.getvalue()
+    sha256 = hashlib.sha256(data).hexdigest()
+    # With a part of the SHA-256 in the name: a profile that is written anew gets another sidecar.
+    name = f"{profile_path.name}.{sha256[:8]}.steps.npz"
+    return Sidecar(file=name, sha256=sha256, steps=sum(array.size for array in arrays.values())), data
+
+
+def read_steps(profile_path: Path, profile: Profile) -> dict[str, Steps]:
+    """Return the raw steps of each launch by its `launch_id`; empty where the profile has no sidecar.
+
+    Raises:
+        ProfileError: the sidecar is missing, its SHA-256 is not the profile's, or it is no archive of steps.
+    """
+    if profile.sidecar is None:
+        return {}
+    # The name comes from a file that may be hostile: only a bare name in the profile's folder is opened.
+    path = profile_path.parent / Path(profile.sidecar.file).name
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ProfileError(f"{path} cannot be read: {why}; keep it next to its profile") from None
+    if hashlib.sha256(data).hexdigest() != profile.sidecar.sha256:
+        raise ProfileError(f"{path}: its SHA-256 differs from the one in {profile_path.name}; use the original file")
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            by_launch = {str(name): arrays[f"a{index}"] for index, name in enumerate(arrays["names"])}
+        if any(steps.ndim != 1 or steps.dtype != np.int64 for steps in by_launch.values()):
+            raise ValueError("an array is not of integers in a row")
+    except NO_ARCHIVE as error:
+        raise ProfileError(
+            f"{path}: not a NumPy archive of steps ({error}); use the file that `kit run` wrote"
+        ) from None
+    return by_launch

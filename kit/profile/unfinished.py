@@ -21,15 +21,13 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from kit.profile.atomic import write_atomically
 from kit.profile.cell import Cell
 from kit.profile.clock import ClockChoice
 from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch
 from kit.profile.schema import Group, Kit, SuiteUsed
 from kit.profile.sensor import SensorReport
-from kit.profile.steps import Steps, launch_id
-from kit.profile.store import ProfileError
+from kit.profile.store import ProfileError, Steps, launch_id, write_atomically
 from kit.resume_command import resuming
 
 SUFFIX = ".rounds"
@@ -55,7 +53,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SavedLaunch(msgspec.Struct, frozen=True, kw_only=True):
-    """A finished launch, and every step it made (`kit.profile.steps`)."""
+    """A finished launch, and every step it made (`kit.profile.store`)."""
 
     launch: Launch
     step_ns: bytes  # 64-bit integers

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kit.compare.rows import Comparison, GroupRows, Headline, Mismatch, Note, Row
 from kit.profile.cell import OWN
-from kit.profile.facts import FACTS, fact_of, title_of
+from kit.profile.facts import EFFECTS, fact_of, title_of
 from kit.profile.reason import Value, reason
 from kit.report.answer import answer
 from kit.report.audit import evidence, remedy
@@ -152,7 +152,7 @@ def _differences(comparison: Comparison) -> tuple[list[Table], list[dict[str, ob
     rows = [
         row
         for mismatch in comparison.mismatches
-        for row in _rows(mismatch.grade, mismatch_words(mismatch), getattr(FACTS.get(mismatch.kind), "effect", None))
+        for row in _rows(mismatch.grade, mismatch_words(mismatch), EFFECTS.get(mismatch.kind))
     ]
     alike = [] if rows else ["No recorded fact of machine, software or settings differs."]
     records = [

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from kit.compare.naming import platform_names
 from kit.compare.suite_table import ANY, GAINS, Figure, SuiteTable
 from kit.profile.launch import SYNTHETIC
-from kit.profile.published import FigureName
 from kit.profile.reason import reason
+from kit.profile.schema import FigureName
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import duration, hundredths, number, with_sd
 from kit.report.sentences import sentence

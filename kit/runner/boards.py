@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kit.devices.catalog import DEVICES
 from kit.devices.limits import SLOWED_LEAST_PCT, is_capped
 from kit.profile.cell import Cell
-from kit.profile.identity import AcceleratorState
+from kit.profile.identity import Accelerator
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorSummary
@@ -18,17 +18,17 @@ from kit.profile.sensor import SensorSummary
 # Of a sensor of what slows a board; each reason has a name below it.
 THROTTLED = ".throttled"
 
-Boards = Mapping[str, Sequence[AcceleratorState]]  # by PCI bus id: as each was at the looks
+Boards = Mapping[str, Sequence[Accelerator]]  # by PCI bus id: as each was at the looks
 
 
-def look(cells: Iterable[Cell]) -> list[AcceleratorState]:
+def look(cells: Iterable[Cell]) -> list[Accelerator]:
     """Return how the boards of the kinds of device of these cells are now."""
     return [state for kind in dict.fromkeys(cell.device for cell in cells) for state in DEVICES[kind].states()]
 
 
-def boards_seen(*looks: Sequence[AcceleratorState]) -> Boards:
+def boards_seen(*looks: Sequence[Accelerator]) -> Boards:
     """Return what some looks saw of each board."""
-    seen: dict[str, list[AcceleratorState]] = {}
+    seen: dict[str, list[Accelerator]] = {}
     for state in (state for states in looks for state in states if state.device_id is not None):
         seen.setdefault(str(state.device_id), []).append(state)
     return seen
@@ -40,7 +40,7 @@ def board_marks(launch: Launch, boards: Boards) -> list[Reason]:
     return [*_throttled(launch.sensors), *_capped(states), *_shared(states)]
 
 
-def why_not_its_joules(states: Sequence[AcceleratorState]) -> Reason | None:
+def why_not_its_joules(states: Sequence[Accelerator]) -> Reason | None:
     """Return why what a board drew is not a member's alone; None where it is."""
     if any(state.mig for state in states):
         return reason("gpu_in_slices")
@@ -57,12 +57,12 @@ def _throttled(sensors: Mapping[str, SensorSummary]) -> list[Reason]:
     return [reason("device_throttled", share_pct=shares[worst], causes=listed)]
 
 
-def _capped(states: Iterable[AcceleratorState]) -> list[Reason]:
+def _capped(states: Iterable[Accelerator]) -> list[Reason]:
     caps = [(state.power_cap_w or 0.0, state.power_cap_default_w or 0.0) for state in states if is_capped(state)]
     cap_w, default_w = min(caps, default=(0.0, 0.0))
     return [reason("power_capped", cap_w=cap_w, default_w=default_w)] if caps else []
 
 
-def _shared(states: Iterable[AcceleratorState]) -> list[Reason]:
+def _shared(states: Iterable[Accelerator]) -> list[Reason]:
     processes = max((state.processes or 0 for state in states), default=0)
     return [reason("device_shared", processes=processes)] if processes else []

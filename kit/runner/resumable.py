@@ -11,9 +11,8 @@ from kit.fingerprint.software import kit_revision
 from kit.profile.cell import Variant
 from kit.profile.facts import fact_of
 from kit.profile.identity import Identity
-from kit.profile.program import ProgramSource, file_sha256
 from kit.profile.reason import reason
-from kit.profile.schema import Kit
+from kit.profile.schema import Kit, ProgramSource, file_sha256
 from kit.profile.unfinished import RunPlan
 from kit.runner.prepare import identify, with_digests
 from kit.suites.suite import load_suite, suite_file

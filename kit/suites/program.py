@@ -13,7 +13,7 @@ from importlib.machinery import PathFinder
 from importlib.util import decode_source, find_spec
 from pathlib import Path
 
-from kit.profile.program import ProgramSource, file_sha256
+from kit.profile.schema import ProgramSource, file_sha256
 from kit.suites.suite import ProgramTable, Suite, SuiteError
 
 DEFAULT_FUNCTION = "program"

@@ -18,7 +18,7 @@ from kit.backends.program.about import OWN_AXES
 from kit.errors import KitError
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant
 from kit.profile.launch import StepPlan
-from kit.profile.published import FigureName
+from kit.profile.schema import FigureName
 from kit.workloads.catalog import WORKLOADS, parameters_of
 from kit.workloads.operations import OPERATIONS
 

@@ -25,8 +25,8 @@ from kit.backends.ranks import ALONE, RankPlace
 from kit.devices.catalog import DEVICES, member_environment
 from kit.errors import KitError
 from kit.profile.launch import Failure, LaunchPart, Phase, PhaseName, Rank, Threads
-from kit.profile.program import ProgramSource
 from kit.profile.reason import Reason, reason
+from kit.profile.schema import ProgramSource
 from kit.sensors.catalog import EdgeCounters
 from kit.sensors.process import peak_memory_b, process_age_ns
 from kit.worker.device_memory import ran_out

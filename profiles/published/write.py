@@ -12,9 +12,8 @@ from typing import Any
 from kit.profile.cell import Cell
 from kit.profile.identity import Identity, State
 from kit.profile.launch import StepPlan
-from kit.profile.published import FigureName, Published
 from kit.profile.reason import reason
-from kit.profile.schema import SCHEMA, CellResult, Kit, Profile, StateSpan, SuiteUsed
+from kit.profile.schema import SCHEMA, CellResult, FigureName, Kit, Profile, Published, StateSpan, SuiteUsed
 from kit.profile.store import write_profile
 
 FOLDER = Path(__file__).parent

@@ -11,7 +11,7 @@ import pytest
 from asking import asked, outcomes
 
 from kit.audit.rule import all_rules
-from kit.profile.identity import Accelerator, AcceleratorState, device_facts
+from kit.profile.identity import Accelerator, device_facts
 from kit.profile.reason import reason
 from kit.profile.schema import StateSpan
 from kit.profile.sensor import SensorReport, SensorSummary
@@ -31,7 +31,7 @@ time.sleep(2.3)
 seen = sampling.stop().summaries([(begin, now_ns())])
 sys.stdout.write(msgspec.json.encode((seen, state().accelerators(), reports)).decode())
 """
-Looked = tuple[dict[str, SensorSummary], list[AcceleratorState], list[SensorReport]]
+Looked = tuple[dict[str, SensorSummary], list[Accelerator], list[SensorReport]]
 FINE = {"NVML_CAP_W": "700", "NVML_BUSY_PCT": "97"}
 BOARDS = {
     "fine": FINE,
@@ -86,7 +86,7 @@ def profile_on(seen, states, reports=(), **more):
     members = [b.member(backend, device="gpu", launch=launch, **more) for backend in ("torch", "jax")]
     built = b.profile(b.group("mlp train", *members), rounds=4, sensors=list(reports))
     built.state = StateSpan(before=b.changed(built.state.before, device_facts(states)), after=None)
-    built.identity = b.identity(accelerators=[Accelerator(kind="gpu", model="H100", device_id=BUS)])
+    built.identity = b.identity(accelerators=[Accelerator(name="gpu 0", model="H100", device_id=BUS)])
     return built
 
 
@@ -128,7 +128,7 @@ def test_a_board_that_does_not_tell_what_it_computes_is_no_pass(on):
 
 
 def board(**fields):
-    return AcceleratorState(**{"name": "gpu 0", "device_id": BUS} | fields)
+    return Accelerator(**{"name": "gpu 0", "device_id": BUS} | fields)
 
 
 OF_A_LAUNCH = ("hardware_slowdown", "power_capped", "device_declared_not_used", "clocks_differ")

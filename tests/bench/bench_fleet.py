@@ -19,8 +19,7 @@ import msgspec
 import numpy as np
 
 from kit.compare.fleet import judge, reduce_node
-from kit.profile.canonical import canonical_json, profile_digest
-from kit.profile.store import read_profile
+from kit.profile.store import canonical_json, profile_digest, read_profile
 
 REFERENCE = Path(__file__).parents[2] / "profiles/reference/cpu-epyc-2-vcpu-quick.json"
 SLOW, RUNS = 5, 2

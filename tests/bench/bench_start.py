@@ -20,8 +20,7 @@ from pathlib import Path
 import msgspec
 from measuring import printed
 
-from kit.profile.canonical import canonical_json, profile_digest
-from kit.profile.store import read_profile
+from kit.profile.store import canonical_json, profile_digest, read_profile
 
 sys.path.append(str(Path(__file__).parents[1]))
 import profile_builder

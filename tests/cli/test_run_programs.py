@@ -8,7 +8,7 @@ import sys
 import pytest
 from kit_process import REPOSITORY, kit
 
-from kit.profile.program import file_sha256
+from kit.profile.schema import file_sha256
 from kit.profile.store import read_profile
 
 EXAMPLES = REPOSITORY / "docs" / "examples"

@@ -21,8 +21,10 @@ TITLES = {"tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX"}
 def machine(model=None, kind="gpu", bus="0000:1b:00", memory_b=8 << 30):
     """A machine with two boards of a model; without one none."""
     boards = [
-        Accelerator(kind=kind, model=model, memory_b=80 << 30, driver="1", uuid_sha256=str(place), device_id=place)
-        for place in (bus, "0000:af:00")
+        Accelerator(
+            name=f"{kind} {index}", model=model or "", memory_b=80 << 30, driver="1", uuid_sha256=place, device_id=place
+        )
+        for index, place in enumerate((bus, "0000:af:00"))
     ]
     return hashed(b.identity(accelerators=boards if model else [], facts={"memory_b": memory_b}))
 

@@ -6,8 +6,8 @@ import pytest
 
 from kit.compare.suite_table import suite_table
 from kit.profile.launch import Fit
-from kit.profile.published import Published
 from kit.profile.reason import reason
+from kit.profile.schema import Published
 from kit.report.formats import write
 from kit.report.profile import profile_report
 from kit.report.suite import suite_report

@@ -9,7 +9,7 @@ import pytest
 from kit_process import kit
 from plain_backend import copied_kit
 
-from kit.profile.identity import AcceleratorState
+from kit.profile.identity import Accelerator
 from kit.profile.launch import Blocks, Launch
 from kit.profile.reason import reason
 from kit.profile.sensor import Energy, SensorReport, SensorSummary
@@ -113,7 +113,7 @@ class OneBoard:
     """What the checks ask of a bench."""
 
     boards = (
-        AcceleratorState(
+        Accelerator(
             name="gpu 0", power_cap_w=700.0, power_cap_default_w=700.0, device_id="x",
         ),
     )  # fmt: skip

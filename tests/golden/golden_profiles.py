@@ -14,14 +14,12 @@ from profile_builder import energy, group, identity, member, profile
 
 from kit.environment import NO_ALL_REDUCE
 from kit.profile.cell import Variant
-from kit.profile.identity import Accelerator, AcceleratorState, device_facts
+from kit.profile.identity import Accelerator, device_facts
 from kit.profile.launch import Failure, Fit, Parity, Phase, Threads
-from kit.profile.program import ProgramSource
 from kit.profile.reason import reason
-from kit.profile.schema import Profile, Skipped, StateSpan
+from kit.profile.schema import Profile, ProgramSource, Skipped, StateSpan
 from kit.profile.sensor import SensorReport
-from kit.profile.steps import launch_id
-from kit.profile.store import write_profile
+from kit.profile.store import launch_id, write_profile
 
 PROFILES = Path(__file__).parents[2] / "profiles"
 BUS = "0000:65:00.0"
@@ -257,8 +255,10 @@ def _blocked() -> dict[str, Profile]:
 
 def _machine(model: str | None = None, kind: str = "gpu"):
     boards = [
-        Accelerator(kind=kind, model=model, memory_b=80 << 30, driver="1", uuid_sha256=bus, device_id=bus)
-        for bus in (BUS, "0000:af:00.0")
+        Accelerator(
+            name=f"{kind} {index}", model=model or "", memory_b=80 << 30, driver="1", uuid_sha256=bus, device_id=bus
+        )
+        for index, bus in enumerate((BUS, "0000:af:00.0"))
     ]
     return identity(accelerators=boards if model else [], hardware_sha256=f"{model}")
 
@@ -414,7 +414,7 @@ def _audited() -> dict[str, Profile]:
         built = profile(
             group("g", *members), rounds=4, sensors=reports, identity=_machine("NVIDIA H100"), id=f"{cap_w}"
         )
-        board = AcceleratorState(
+        board = Accelerator(
             name="gpu 0", device_id=BUS, power_cap_w=cap_w, power_cap_default_w=700.0,
             temperature_c=50.0, clock_max_mhz=1980.0, pcie_width=8, pcie_width_max=16,
             ecc_uncorrected=3, remapped_rows=2, remap_failed=True, remap_pending=False, mig=True,

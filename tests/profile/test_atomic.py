@@ -4,7 +4,7 @@ import stat
 import subprocess
 import sys
 
-from kit.profile.atomic import write_atomically
+from kit.profile.store import write_atomically
 
 
 def test_a_file_is_replaced_whole_and_nothing_else_is_left(tmp_path):
@@ -28,7 +28,7 @@ def test_the_file_has_the_mode_that_the_umask_leaves(tmp_path):
 LITTLE_ROOM = """
 import resource, signal, sys
 from pathlib import Path
-from kit.profile.atomic import write_atomically
+from kit.profile.store import write_atomically
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 write_atomically(Path(sys.argv[1]), bytes(100_000))

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from profile_builder import group, member, profile, write
 
 from kit.errors import KitError
-from kit.profile.canonical import canonical_json, profile_digest
 from kit.profile.schema import Profile
-from kit.profile.store import read_profile
+from kit.profile.store import canonical_json, profile_digest, read_profile
 
 IN_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
 TEXTS = ["", "../../etc/passwd", "\x1b[2J", "\u202egnp", "a\nb", "\ud800", "x" * 10_000, "NaN"]

@@ -12,12 +12,17 @@ import refusals
 from profile_builder import profile, write
 
 from kit.profile import store
-from kit.profile.atomic import write_atomically
-from kit.profile.canonical import profile_digest
 from kit.profile.launch import LaunchPart, Turns
 from kit.profile.schema import SCHEMA
-from kit.profile.steps import launch_id, read_steps
-from kit.profile.store import FILE_MAX_B, read_profile, write_profile
+from kit.profile.store import (
+    FILE_MAX_B,
+    launch_id,
+    profile_digest,
+    read_profile,
+    read_steps,
+    write_atomically,
+    write_profile,
+)
 
 
 def small():

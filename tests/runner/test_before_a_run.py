@@ -12,8 +12,7 @@ from refusals import refused
 from scripted_launcher import plan_of, suite
 
 from kit.fingerprint.software import kit_revision
-from kit.profile.program import ProgramSource, file_sha256
-from kit.profile.schema import Kit
+from kit.profile.schema import Kit, ProgramSource, file_sha256
 from kit.profile.unfinished import folder_of
 from kit.report.sentences import sentence
 from kit.runner import resumable

@@ -6,7 +6,7 @@ import pytest
 from scripted_launcher import S, ScriptedLauncher
 
 from kit.devices.catalog import DEVICES
-from kit.profile.identity import AcceleratorState
+from kit.profile.identity import Accelerator
 from kit.profile.sensor import SensorReport
 from kit.report.sentences import REASONS
 from kit.runner import round as round_module
@@ -35,7 +35,7 @@ SENSORS = [*POWER, UTILIZATION, MASK, TEMPERATURE]
 
 def state(device_id=USED, **more):
     fields = {"power_cap_w": 700.0, "power_cap_default_w": 700.0, "processes": 0, "mig": False}
-    return AcceleratorState(name="gpu 0", device_id=device_id, **(fields | more))
+    return Accelerator(name="gpu 0", device_id=device_id, **(fields | more))
 
 
 @pytest.fixture

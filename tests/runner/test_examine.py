@@ -10,7 +10,7 @@ from kit.profile.identity import Accelerator
 from kit.runner import examine as examine_module
 from kit.worker.probe import Probe
 
-CHIP = Accelerator(kind="tpu", model="TPU")
+CHIP = Accelerator(name="tpu 0", model="TPU")
 
 
 @pytest.fixture

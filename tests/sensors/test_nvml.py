@@ -9,7 +9,7 @@ import pynvml
 import pytest
 
 from kit.errors import KitError
-from kit.profile.identity import Accelerator, AcceleratorState
+from kit.profile.identity import Accelerator
 from kit.profile.reason import Reason
 from kit.profile.sensor import Energy, SensorReport, SensorSummary
 from kit.report.sentences import REASONS
@@ -220,14 +220,14 @@ sys.stdout.write(msgspec.json.encode((identity().accelerators(), state().acceler
 
 
 def identify(run, wrong="", **settings):
-    return msgspec.json.decode(run(IDENTIFY, wrong, **settings), type=tuple[list[Accelerator], list[AcceleratorState]])
+    return msgspec.json.decode(run(IDENTIFY, wrong, **settings), type=tuple[list[Accelerator], list[Accelerator]])
 
 
 def test_identity_and_state_of_each_board(in_nvml_process):
     (gpu,), (state,) = identify(in_nvml_process)
     assert (gpu.kind, gpu.model, gpu.memory_b, gpu.driver) == ("gpu", "Stand-in H100", 80 << 30, "570.1")
     assert len(gpu.uuid_sha256) == 64
-    assert state == AcceleratorState(
+    assert state == Accelerator(
         name="gpu 0",
         power_cap_w=230.0,
         power_cap_default_w=700.0,

@@ -22,8 +22,8 @@ from kit.backends.program.results import CUDA, HOST, device_of, floats, kind_of,
 from kit.backends.program.source import import_function
 from kit.backends.protocol import Compilations, DeviceBatch, Output, Runnable, ThreadSetting
 from kit.profile.cell import Cell
-from kit.profile.program import ProgramSource
 from kit.profile.reason import reason
+from kit.profile.schema import ProgramSource
 
 PARTS = ("step", "synchronize", "batches")
 # No framework starts one operation in less: a step below it has done nothing, or nothing has been waited for.

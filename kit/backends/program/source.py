@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from kit.backends.entry import BackendError
-from kit.profile.program import ProgramSource, file_sha256
+from kit.profile.schema import ProgramSource, file_sha256
 
 
 def import_function(source: ProgramSource) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from kit.clock import now_ns
 from kit.devices.limits import is_capped
-from kit.profile.identity import AcceleratorState
+from kit.profile.identity import Accelerator
 from kit.profile.reason import reason
 from kit.runner.hardware.check import Check, judged, not_checked
 from kit.sensors.nvml import update_period_ns
@@ -22,7 +22,7 @@ PERIOD_SLACK = 1.5
 PERIOD_LIMIT_S = 2.5
 
 
-def board_checks(states: Iterable[AcceleratorState]) -> list[Check]:
+def board_checks(states: Iterable[Accelerator]) -> list[Check]:
     """Return what bounds each board: a power cap, slices, one process at a time, other processes."""
     checks = []
     for state in states:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from kit.profile.identity import AcceleratorState, Identity
+from kit.profile.identity import Accelerator, Identity
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
 from kit.profile.schema import Kit
@@ -36,7 +36,7 @@ class FirstHour(msgspec.Struct, kw_only=True):
     kit: Kit
     device: str
     identity: Identity
-    boards: list[AcceleratorState]
+    boards: list[Accelerator]
     checks: list[Check] = []
     launches: list[Launch] = []
     responses: list[Response] = []  # of sensors to a load that begins and ends; up to 1.0 not recorded

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Self
 
 from kit.profile.cell import Cell, Variant
-from kit.profile.identity import AcceleratorState
+from kit.profile.identity import Accelerator
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
@@ -31,7 +31,7 @@ class Bench(NamedTuple):
 
     plan: RunPlan
     stop: StopFlag
-    boards: Sequence[AcceleratorState]  # as they were before the first member
+    boards: Sequence[Accelerator]  # as they were before the first member
     begins: Callable[[str], None]  # told what is going to be done
     start: Callable[[MemberRequest], Process] = start_process
 

@@ -17,7 +17,7 @@ from stat import S_IWUSR
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from zipfile import BadZipFile
 
-from kit.profile.atomic import write_atomically
+from kit.profile.store import write_atomically
 from kit.workloads.data.files import ANEW, DataError, DataFile, data_folder, download
 
 if TYPE_CHECKING:  # a suite asks for names and sizes only, which is to be quick

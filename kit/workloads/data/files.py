@@ -22,8 +22,8 @@ from zipfile import BadZipFile, ZipFile
 
 from kit.environment import DATA
 from kit.errors import KitError
-from kit.profile.atomic import write_atomically
 from kit.profile.reason import Reason, reason
+from kit.profile.store import write_atomically
 
 # Seconds to connect, and between two pieces of a file. A mirror that is there answers within one round trip; a
 # machine without a network should learn so before its user wonders.
