@@ -35,13 +35,11 @@ def processor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO, cpu_root: Pat
     }
     reasons |= {name: reason("not_shown", source=str(cpuinfo)) for name, value in facts.items() if value is None}
     siblings = (cpu_root / f"cpu{cpu}/topology/thread_siblings_list" for cpu in os.sched_getaffinity(0))
+    nodes = (cpu_root.parent / "node").glob("node[0-9]*/cpulist")
     lists: dict[str, Values] = {
         "cache": {f"{name}_b": size for name, size in cache_sizes(cpu_root).items()},
         "core": {str(index): text for index, text in enumerate(cpu_lists(siblings))},
-        "node": {
-            str(index): text
-            for index, text in enumerate(cpu_lists((cpu_root.parent / "node").glob("node[0-9]*/cpulist")))
-        },
+        "node": {str(index): text for index, text in enumerate(cpu_lists(nodes))},
     }
     for kind, values in lists.items():
         facts |= {f"cpu.{kind}.{name}": value for name, value in values.items()}

@@ -11,11 +11,11 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from kit.environment import FRAMEWORK_DEFAULTS, REVISION
 from kit.fingerprint.container import container
-from kit.fingerprint.set_by import set_by
 from kit.profile.identity import Values
 from kit.profile.reason import Reason, reason
 from kit.version import __version__
@@ -44,6 +44,18 @@ OF_MAKE = frozenset({"TORCH_INDEX"})
 NEVER_PREFIXES = ("TF_VAR_", "TF_TOKEN_", "TF_HTTP_", "TF_CLI_", "TF_CLOUD_")
 # Whatever the prefix: a profile is passed on, a credential is not.
 NEVER_WORDS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY", "ACCESS_KEY")
+
+# Who sets variables: the image had these when it was built, by its Dockerfile; entries end with a zero byte, as the
+# kernel's do.
+BAKED = "etc/steadykit-environment"
+# Launchers, by a variable that each of them gives its processes, and what it sets of those that decide speed. PyTorch's
+# torchrun (torch/distributed/run.py) sets OMP_NUM_THREADS to 1 for more than one process a node, Ray to the CPUs of a
+# task. Slurm and mpirun set none for threads by themselves: that is their users' script.
+LAUNCHERS = {
+    "torchrun": ("TORCHELASTIC_RUN_ID", ("OMP_NUM_THREADS", "TORCH_NCCL_ASYNC_ERROR_HANDLING")),
+    "Ray": ("RAY_RAYLET_PID", ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")),
+    "Slurm": ("SLURM_JOB_ID", ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")),
+}
 
 # Runs in any interpreter, which need not have the kit: metadata is read, no framework is imported.
 _ASK = """
@@ -90,7 +102,7 @@ def software(
     if libc is None:
         reasons["libc"] = reason("libc_not_named")
     environment = relevant_environment(os.environ, prefixes)
-    who = set_by(environment, os.environ, container().text("container.engine"), Path("/"))
+    setters = set_by(environment, os.environ, container().text("container.engine"), Path("/"))
     return {
         "kit": __version__,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -99,7 +111,7 @@ def software(
         "libc": libc,
         **{f"software.package.{name}": " / ".join(sorted(numbers)) for name, numbers in sorted(versions.items())},
         **{f"environment.{name}": value for name, value in environment.items()},
-        **{f"environment_set_by.{name}": value for name, value in who.items()},
+        **{f"environment_set_by.{name}": who for name, who in setters.items()},
     }
 
 
@@ -114,6 +126,28 @@ def relevant_environment(variables: Mapping[str, str], prefixes: Iterable[str] =
         and not name.startswith(NEVER_PREFIXES)
         and not any(word in name.upper() for word in NEVER_WORDS)
     }
+
+
+def set_by(names: Iterable[str], variables: Mapping[str, str], engine: str | None, root: Path) -> dict[str, str]:
+    """Return who set each of these names: the image, whoever started the container, a launcher of jobs, or the user.
+
+    Args:
+        names: in `variables`.
+        variables: of this process.
+        engine: of the container that it runs in; null: in none.
+        root: where /proc and /etc are looked for.
+    """
+    given: dict[str, set[str]] = {"image": set(), "container": set()}
+    for who, file in (("image", BAKED), ("container", "proc/1/environ")):
+        # On a host the first process says nothing; somebody else's cannot be read.
+        with suppress(OSError):
+            given[who].update((root / file).read_bytes().decode(errors="replace").split("\0") if engine else ())
+    setters = {}
+    for name in names:
+        marked = [who for who, (marker, sets) in LAUNCHERS.items() if marker in variables and name in sets]
+        gave = [who for who, entries in given.items() if f"{name}={variables[name]}" in entries]
+        setters[name] = [*gave, *marked, "user"][0]
+    return setters
 
 
 def kit_revision(tree: Path = Path(__file__).parents[2]) -> str | None:

@@ -34,9 +34,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     device: str  # a kind that `kit.devices` has
     task: Task
     batch: Int64  # samples per step
-    precision: (
-        str  # "float32" | "bfloat16" | "tf32" | "default": an accelerator's float32 as the framework has it | "own"
-    )
+    # "float32" | "bfloat16" | "tf32" | "default": an accelerator's float32 as the framework has it | "own"
+    precision: str
     compile_mode: str  # the backend's own word: "graph" | "xla" | "eager" | "compile" | "jit" | "own"
     # "device": batches resident before the step; "host": handed over from NumPy in each step, as the framework does it.
     # To an accelerator that is a copy; on a CPU TensorFlow copies, PyTorch and JAX share the memory.

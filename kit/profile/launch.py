@@ -19,21 +19,11 @@ from kit.profile.sensor import Energy, SensorSummary
 SYNTHETIC = "synthetic"  # data of the shapes of a real set, made up
 DataChoice = str  # "auto", SYNTHETIC, or the name of a data set
 INJECTED_NS = "injected_ns"  # a counter of `Blocks`: the delay that was injected, by the worker's clock
+# "start": from the process's creation to the runner's first command.
 PhaseName = Literal[
-    "start",  # from the process's creation to the runner's first command
-    "import",
-    "data",
-    "build",
-    "trace",
-    "compile",
-    "first_step",
-    "warmup",
-    "steady",
-    "energy",
-    "evaluate",
-    "parity",
-    "finish",
-]
+    "start", "import", "data", "build", "trace", "compile", "first_step", "warmup", "steady", "energy", "evaluate",
+    "parity", "finish",
+]  # fmt: skip
 # "blocks": workers took turns within a cycle; "sequential": each ran all its blocks before the next began.
 Turns = Literal["blocks", "sequential"]
 

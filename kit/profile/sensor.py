@@ -27,9 +27,7 @@ class SensorReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason | None = None  # unavailable: the obstacle; modelled: who found so
     update_period_ns: Int64 | None = None  # measured or documented period between fresh values
     mean_over_ns: Int64 | None = None  # each value is a mean over this time before it; null: of its moment, or unknown
-    lag_max_ns: Int64 | None = (
-        None  # its unknown lag is taken to be no longer, and is in the error of joules; null: no lag
-    )
+    lag_max_ns: Int64 | None = None  # its lag is unknown, at most this, and in the error of joules; null: no lag
 
 
 class SensorSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,8 +42,6 @@ class SensorSummary(msgspec.Struct, frozen=True, kw_only=True):
 EnergyKind = Literal["steady", "compile", "fit"]
 # How far a figure can be trusted, best first.
 Tier = Literal["external_meter", "device_counter", "integrated_power", "modelled"]
-
-
 NO_SENSOR = "none"  # for a long block that only an external meter may have seen
 
 

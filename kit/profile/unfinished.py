@@ -81,11 +81,21 @@ def unfinished_refusal(path: Path) -> ProfileError:
 class UnfinishedRun:
     """The open, locked folder of a run."""
 
-    def __init__(self, path: Path, plan: RunPlan, lock: int) -> None:
+    def __init__(self, path: Path, plan: RunPlan) -> None:
+        """Keep other runs out of the folder until `close`, or until the process ends."""
         self.path = path
         self.plan = plan
         self._folder = folder_of(path)
-        self._lock = lock
+        self._lock = os.open(self._folder / PLAN, os.O_RDONLY | os.O_CLOEXEC)
+        # Some network file systems keep no locks; measuring is possible there all the same.
+        with suppress(OSError):
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.close()
+                raise ProfileError(
+                    f"{self._folder}: another kit run is writing here; wait until it ends, or stop it"
+                ) from None
 
     @classmethod
     def begin(cls, path: Path, plan: RunPlan) -> Self:
@@ -104,7 +114,7 @@ class UnfinishedRun:
             with suppress(OSError):
                 folder.rmdir()
             raise ProfileError(f"{folder} cannot be written: {error.strerror}; choose another --out") from None
-        return cls(path, plan, _locked(folder))
+        return cls(path, plan)
 
     @classmethod
     def reopen(cls, path: Path) -> Self:
@@ -115,8 +125,7 @@ class UnfinishedRun:
         """
         folder = folder_of(path)
         try:
-            data = (folder / PLAN).read_bytes()
-            plan = msgspec.json.decode(data, type=RunPlan)
+            plan = msgspec.json.decode((folder / PLAN).read_bytes(), type=RunPlan)
         except FileNotFoundError:
             raise ProfileError(
                 f"{path}: this run is complete; nothing is left to resume"
@@ -129,7 +138,7 @@ class UnfinishedRun:
             raise ProfileError(
                 f"{folder} is damaged, or from another version of the kit ({error}); remove it to start again"
             ) from None
-        return cls(path, plan, _locked(folder))
+        return cls(path, plan)
 
     def save(self, saved: SavedLaunch) -> None:
         """Write one finished launch and wait until the disk has it; OSError where it has no room."""
@@ -152,16 +161,3 @@ class UnfinishedRun:
         """Delete the folder: the profile now holds everything."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self.close()
-
-
-def _locked(folder: Path) -> int:
-    """Keep other runs out until the descriptor is closed or the process ends."""
-    descriptor = os.open(folder / PLAN, os.O_RDONLY | os.O_CLOEXEC)
-    # Some network file systems keep no locks; measuring is possible there all the same.
-    with suppress(OSError):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            raise ProfileError(f"{folder}: another kit run is writing here; wait until it ends, or stop it") from None
-    return descriptor

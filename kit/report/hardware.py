@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kit.report.machine import machine_lines
 from kit.report.plain import one_line
@@ -11,11 +11,14 @@ from kit.report.sentences import Templates, filled, sentence
 from kit.report.table import Case, Cell, Column, Report, Table
 
 if TYPE_CHECKING:
-    from kit.runner.hardware.check import Check
     from kit.runner.hardware.first_hour import FirstHour
 
-# In the order of their rows.
-STATUSES = {"fail": ("FAIL", "red"), "not_checked": ("could not check", "yellow"), "pass": ("pass", "green")}
+# In the order of their rows: words, color, and outcome of a test case.
+STATUSES: dict[str, tuple[str, str, Literal["passed", "failed", "skipped"]]] = {
+    "fail": ("FAIL", "red", "failed"),
+    "not_checked": ("could not check", "yellow", "skipped"),
+    "pass": ("pass", "green", "passed"),
+}
 TITLES = {
     "board_power_cap": "power cap",
     "board_slices": "MIG mode",
@@ -68,11 +71,21 @@ DETAILS: Templates = {
 
 def hardware_report(record: FirstHour) -> Report:
     """Return what `kit selftest --device` prints."""
-    checks = sorted(record.checks, key=lambda check: list(STATUSES).index(check.status))
-    rows = [_row(check) for check in checks]
-    counts = {status: sum(check.status == status for check in record.checks) for status in STATUSES}
+    rows, records, cases = [], [], []
+    for check in sorted(record.checks, key=lambda check: list(STATUSES).index(check.status)):
+        words, style, outcome = STATUSES[check.status]
+        title = TITLES.get(check.code, check.code.replace("_", " "))
+        numbers = filled(DETAILS, check.code, check.values) if check.values else ""
+        why = sentence(check.reason) if check.reason is not None else ""
+        detail = one_line("; ".join(part for part in (why, numbers) if part))
+        rows.append([Cell(one_line(title)), Cell(one_line(check.subject)), Cell(words, style), Cell(detail)])
+        kind = "" if check.status == "pass" else check.code
+        cases.append(Case(f"{check.code} {check.subject}", "hardware", outcome, detail, kind, detail))
+        named = {"check": check.code, "of": check.subject, "status": check.status, "detail": detail}
+        records.append({**named, **check.values})
     lines = machine_lines(record.identity)
     boards = [f"{name}: {value}" for name, value in lines.items() if name.startswith(record.device)]
+    counts = {status: sum(check.status == status for check in record.checks) for status in STATUSES}
     result = f"{counts['pass']} passed, {counts['fail']} failed, {counts['not_checked']} could not be checked"
     interrupted = ["interrupted, so the other checks did not run"] if record.interrupted else []
     columns = [Column(name, right=False, folds=name == "detail") for name in ("check", "subject", "status", "detail")]
@@ -81,29 +94,7 @@ def hardware_report(record: FirstHour) -> Report:
         headline=[one_line(line) for line in (*boards, f"{lines['CPU']} · kit {record.kit.version}")],
         tables=[Table("", columns, rows)],
         notes=[*interrupted, f"{counted(len(record.checks), 'check')}: {result}"],
-        records=[
-            {"check": check.code, "of": check.subject, "status": check.status, "detail": _detail(check), **check.values}
-            for check in checks
-        ],
-        cases=[_case(check) for check in checks],
+        records=records,
+        cases=cases,
         document=record,
     )
-
-
-def _row(check: Check) -> list[Cell]:
-    words, style = STATUSES[check.status]
-    title = TITLES.get(check.code, check.code.replace("_", " "))
-    return [Cell(one_line(title)), Cell(one_line(check.subject)), Cell(words, style), Cell(_detail(check))]
-
-
-def _detail(check: Check) -> str:
-    numbers = filled(DETAILS, check.code, check.values) if check.values else ""
-    why = sentence(check.reason) if check.reason is not None else ""
-    return one_line("; ".join(part for part in (why, numbers) if part))
-
-
-def _case(check: Check) -> Case:
-    case = Case(f"{check.code} {check.subject}", "hardware", words=_detail(check), output=_detail(check))
-    if check.status == "pass":
-        return case
-    return case._replace(outcome="failed" if check.status == "fail" else "skipped", kind=check.code)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from kit.profile.clock import Certificate
 from kit.profile.facts import FACTS, fact_of, kind_of, title_of
 from kit.profile.identity import Facts, Identity
-from kit.profile.schema import StateSpan
 from kit.profile.sensor import SensorReport
 from kit.report.quantity import by_name, duration
 from kit.report.sentences import sentence
-from kit.report.table import Report, Table, facts_table, plain_table
+from kit.report.table import Report, Table, facts_table, words_table
 
 if TYPE_CHECKING:
     from kit.runner.examine import DataFinding, Examination, Finding
@@ -20,16 +19,6 @@ if TYPE_CHECKING:
 NONE_DETECTED = "none detected"
 # Who set an environment variable is said unless it is the user.
 USER = "user"
-
-
-def identity_facts(identity: Identity) -> dict[str, str]:
-    """Return lines of the machine's table by their titles; the last ones say what could not be read, and why."""
-    return {**machine_lines(identity), "fingerprint": identity.hardware_sha256, **_unknown(identity)}
-
-
-def state_facts(span: StateSpan) -> dict[str, str]:
-    """Return lines of the state's table: before and after the run, and by how much counters grew."""
-    return {**machine_lines(span.before, span.after), **_unknown(span.before)}
 
 
 def machine_lines(before: Facts, after: Facts | None = None) -> dict[str, str]:
@@ -61,8 +50,12 @@ def machine_lines(before: Facts, after: Facts | None = None) -> dict[str, str]:
     return {row: " · ".join(words) or NONE_DETECTED for row, words in lines.items()}
 
 
-def _unknown(facts: Facts) -> dict[str, str]:
-    return {f"{title_of(name)}, unknown": sentence(reason) for name, reason in facts.reasons.items()}
+def facts_of(before: Facts, after: Facts | None = None) -> dict[str, str]:
+    """Return the lines of `machine_lines`, and those that say what could not be read, and why."""
+    lines = machine_lines(before, after)
+    if isinstance(before, Identity):
+        lines["fingerprint"] = before.hardware_sha256
+    return lines | {f"{title_of(name)}, unknown": sentence(reason) for name, reason in before.reasons.items()}
 
 
 def clock_facts(clock: Certificate | None) -> dict[str, str]:
@@ -90,7 +83,7 @@ def sensor_table(sensors: Sequence[SensorReport]) -> Table:
         why = f"from {sensor.source}{period}" if sensor.reason is None else sentence(sensor.reason)
         quantity = sensor.quantity if sensor.unit == "1" else f"{sensor.quantity} in {sensor.unit}"
         rows.append([sensor.name, sensor.status, quantity, f"{sensor.scope}: {why}"])
-    return plain_table("Sensors", ("",) * 4, rows or [["no sensor was probed", "", "", ""]], left=4)
+    return words_table("Sensors", rows or [["no sensor was probed", "", "", ""]])
 
 
 def clock_report(certificate: Certificate) -> Report:
@@ -119,7 +112,7 @@ def examination_report(examination: Examination) -> Report:
     ]
     tables = [
         facts_table("Where", {"CPUs": cpus, **machine_lines(examination.container)}),
-        plain_table("Conditions", ("",) * 3, conditions, left=3),
+        words_table("Conditions", conditions),
         _findings("Frameworks", examination.backends),
         _findings("Data", examination.data),
         _findings("Clocks", examination.clocks),
@@ -131,7 +124,7 @@ def examination_report(examination: Examination) -> Report:
 def _findings(title: str, findings: Iterable[Finding]) -> Table:
     """Return a row each: the subject, whether it is here, and where or what would change that."""
     rows = [[finding.subject, "yes" if finding.here else "no", finding.detail] for finding in findings]
-    return plain_table(title, ("",) * 3, rows, left=3)
+    return words_table(title, rows)
 
 
 def _of_tables(name: str, tables: Sequence[Table], document: object) -> Report:

@@ -5,49 +5,30 @@ from __future__ import annotations
 import csv
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, NamedTuple, TypeVar, get_args
+from typing import IO, TypeVar, get_args
 
 from kit.compare.launch_arrays import block_arrays, pipeline_ratio
 from kit.compare.metrics import counters_per_step, phases_ns, value
 from kit.compare.notes import deduplicated, parity_notes, run_notes
 from kit.compare.sample import launch_marks, launch_sample
-from kit.profile.launch import Fit, Launch, PhaseName, Rank, Threads
+from kit.profile.launch import Fit, Launch, PhaseName
 from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy
 from kit.profile.store import Steps, labeled_steps, launch_id
 from kit.report.comparison import note_line
-from kit.report.machine import clock_facts, identity_facts, sensor_table, state_facts
+from kit.report.machine import clock_facts, facts_of, sensor_table
 from kit.report.plain import NONE, one_line, spreadsheet
 from kit.report.quantity import by_name, duration, energy, hundredths, known, moment, number, percent, size
 from kit.report.sentences import sentence
-from kit.report.table import Report, Table, facts_table, plain_table
+from kit.report.table import Report, Table, facts_table, plain_table, words_table
 from kit.stats.scores import scores as scores_of
-
-LAUNCH_TITLES = ("cell", "round", "device", "step", "median", "p95", "p99", "blocks sd", "samples/s", "memory", "notes")
-FIT_TITLES = ("cell", "round", "epochs", "updates", "time", "pipeline", "test pass", "score")
-ENERGY_TITLES = ("cell", "round", "of", "sensor", "joules", "W, peak", "idle W", "updates", "by")
-STEP_TITLES = ("cell", "round", "cycle", "kind", "step_ns")
-CLASS_TITLES = ("cell", "class", "precision %", "recall %", "F1 %")
 
 Value = TypeVar("Value")
 
 
-class MeasuredLaunch(NamedTuple):
-    """A launch and the cell that it measured."""
-
-    result: CellResult
-    launch: Launch
-
-    @property
-    def head(self) -> list[str]:
-        """What names its row; rounds are counted from 1."""
-        return [self.result.key, str(self.launch.round + 1)]
-
-
 def profile_report(profile: Profile) -> Report:
     """Return every section of one profile."""
-    launches = [MeasuredLaunch(result, launch) for result in profile.cells for launch in result.launches]
-    report = _measured(profile, launches) if profile.measured else _published(profile)
+    report = _measured(profile) if profile.measured else _published(profile)
     tables = [table for table in report.tables if table.rows]
     return report._replace(tables=tables, document=profile, is_wide=True)
 
@@ -64,7 +45,7 @@ def steps_document(profile: Profile, steps: Mapping[str, Steps]) -> dict[str, ob
 def write_steps_csv(profile: Profile, steps: Mapping[str, Steps], stream: IO[str]) -> None:
     """Write a line for each raw step; rounds and cycles are counted from 1, and steps before the first have none."""
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(STEP_TITLES)
+    writer.writerow(("cell", "round", "cycle", "kind", "step_ns"))
     for launch, raw in _with_steps(profile, steps):
         cell = spreadsheet(launch.cell_key)
         for cycle, kind, part in labeled_steps(launch, raw):
@@ -77,86 +58,77 @@ def _with_steps(profile: Profile, steps: Mapping[str, Steps]) -> Iterator[tuple[
     return ((launch, steps[launch_id(launch)]) for launch in launches if launch_id(launch) in steps)
 
 
-def _measured(profile: Profile, launches: Sequence[MeasuredLaunch]) -> Report:
+def _measured(profile: Profile) -> Report:
     parts = (profile.label, profile.id, moment(profile.created), f"kit {profile.kit.version}", profile.schema)
-    notes = [*run_notes(profile.id, profile), *parity_notes(profile.cells)]
-    events = [(measured.head, of) for measured in launches if (of := measured.launch.device_events) is not None]
-    joules = [
-        [*measured.head, of.kind, of.sensor, *_joules(of)] for measured in launches for of in measured.launch.energy
+    launches = [(result, launch) for result in profile.cells for launch in result.launches]
+    # Rounds are counted from 1.
+    heads = [([result.key, str(launch.round + 1)], launch) for result, launch in launches]
+    rows = [[*head, *_launch(*measured)] for (head, _), measured in zip(heads, launches, strict=True)]
+    groups = [[f"{group.key}: {', '.join(group.cells)}; baseline {group.baseline}"] for group in profile.groups]
+    phases = [([result.key], phases_ns(result.launches)) for result in profile.cells]
+    counters = [(head, counters_per_step([launch])) for head, launch in heads]
+    events = [
+        [*head, duration(launch.device_events.host_ns, 4), duration(launch.device_events.device_ns, 4)]
+        for head, launch in heads
+        if launch.device_events is not None
     ]
+    left_out = [[*head, name, sentence(why)] for head, launch in heads for name, why in launch.sensor_reasons.items()]
+    joules = [
+        [*head, reading.kind, reading.sensor, *_joules(reading)] for head, launch in heads for reading in launch.energy
+    ]
+    energy_titles = ("cell", "round", "of", "sensor", "joules", "W, peak", "idle W", "updates", "by")
+    launch_titles = (
+        "cell", "round", "device", "step", "median", "p95", "p99", "blocks sd", "samples/s", "memory", "notes",
+    )  # fmt: skip
     tables = [
-        facts_table("Machine", identity_facts(profile.identity)),
-        facts_table("State", state_facts(profile.state)),
+        facts_table("Machine", facts_of(profile.identity)),
+        facts_table("State", facts_of(profile.state.before, profile.state.after)),
         facts_table("Clock", clock_facts(profile.clock)),
         sensor_table(profile.sensors),
         facts_table("Suite", _suite(profile)),
-        plain_table(
-            "Groups",
-            ("",),
-            [[f"{group.key}: {', '.join(group.cells)}; baseline {group.baseline}"] for group in profile.groups],
-        ),
-        _table(
-            "Phases, median over rounds",
-            [([result.key], phases_ns(result.launches)) for result in profile.cells],
-            lambda _, value_ns: duration(value_ns),
-            get_args(PhaseName),
-        ),
-        plain_table("Workers", ("",) * 5, [_member(result) for result in profile.cells], left=5),
-        plain_table("Launches", LAUNCH_TITLES, map(_launch, launches), left=3),
+        words_table("Groups", groups),
+        _table("Phases, median over rounds", phases, lambda _, value_ns: duration(value_ns), get_args(PhaseName)),
+        words_table("Workers", map(_member, profile.cells)),
+        plain_table("Launches", launch_titles, rows, left=3),
         plain_table(
             "Fits",
-            FIT_TITLES,
-            [_fit(measured, measured.launch.fit) for measured in launches if measured.launch.fit is not None],
-        ),
-        plain_table("Classes, over the repeats of a fit", CLASS_TITLES, _classes(profile), left=2, last_right=True),
-        _table(
-            "Counters per step",
-            [(measured.head, counters_per_step([measured.launch])) for measured in launches],
-            by_name,
+            ("cell", "round", "epochs", "updates", "time", "pipeline", "test pass", "score"),
+            [[*head, *_fit(launch, launch.fit)] for head, launch in heads if launch.fit is not None],
         ),
         plain_table(
-            "Step by the host's clock and by device events",
-            ("", "", "", ""),
-            [[*head, duration(of.host_ns, 4), duration(of.device_ns, 4)] for head, of in events],
+            "Classes, over the repeats of a fit",
+            ("cell", "class", "precision %", "recall %", "F1 %"),
+            _classes(profile),
+            left=2,
+            last_right=True,
         ),
+        _table("Counters per step", counters, by_name),
+        plain_table("Step by the host's clock and by device events", ("",) * 4, events),
         _table(
             "Sampled, mean and max",
-            [(measured.head, measured.launch.sensors) for measured in launches],
-            lambda _, of: f"{number(of.mean)} / {number(of.max)} {of.unit}",
+            [(head, launch.sensors) for head, launch in heads],
+            lambda _, seen: f"{number(seen.mean)} / {number(seen.max)} {seen.unit}",
         ),
-        plain_table(
-            "Sensors left out",
-            ("",) * 4,
-            [
-                [*measured.head, name, sentence(why)]
-                for measured in launches
-                for name, why in measured.launch.sensor_reasons.items()
-            ],
-            left=4,
-        ),
-        plain_table("Energy", ENERGY_TITLES, joules, left=4)
-        if joules
-        else plain_table("Energy", ("",), [["not measured"]]),
+        words_table("Sensors left out", left_out),
+        plain_table("Energy", energy_titles, joules, left=4) if joules else words_table("Energy", [["not measured"]]),
     ]
+    notes = deduplicated([*run_notes(profile.id, profile), *parity_notes(profile.cells)])
     return Report(
         name="kit show",
         headline=[one_line(" · ".join(part for part in parts if part))],
         tables=tables,
-        notes=[one_line(note_line(note)) for note in deduplicated(notes)],
-        records=[_record(measured) for measured in launches],
+        notes=[one_line(note_line(note)) for note in notes],
+        records=[_record(result, launch) for result, launch in launches],
     )
 
 
 def _published(profile: Profile) -> Report:
-    figures = [(result.key, of.figure, of.value) for result in profile.cells for of in result.published]
+    figures = [(result.key, given.figure, given.value) for result in profile.cells for given in result.published]
     rows = [[key, name, number(value)] for key, name, value in figures]
     heading = one_line(f"{profile.id} · published in {profile.source}, not measured here · {profile.schema}")
-    return Report(
-        name="kit show",
-        headline=[heading],
-        tables=[plain_table("Published", ("", "", ""), rows, left=2, last_right=True)],
-        records=[{"cell": key, "figure": name, "value": value} for key, name, value in figures],
-    )
+    table = plain_table("Published", ("", "", ""), rows, left=2, last_right=True)
+    records: list[dict[str, object]] = [{"cell": key, "figure": name, "value": value} for key, name, value in figures]
+    return Report(name="kit show", headline=[heading], tables=[table], records=records)
 
 
 def _suite(profile: Profile) -> dict[str, str]:
@@ -188,19 +160,17 @@ def _member(result: CellResult) -> list[str]:
         versions, threads, settings, kernels = values
         framework = f"{launch.backend_version} on " if launch.backend_version else ""
         versions.append(f"{framework}Python {launch.python}" if launch.python else "")
-        threads.append("" if launch.threads is None else _threads(launch.threads, launch.ranks))
+        if (compute := launch.threads) is not None:
+            cpus = f" in {len(launch.ranks)} ranks: " if launch.ranks else ""
+            parts = [rank.cpus for rank in launch.ranks] or [compute.cpus]
+            cpus += " | ".join(",".join(map(str, part)) for part in parts)
+            used = "" if compute.used is None else f", {compute.used} used"
+            requested = f"({compute.requested} requested{used})"
+            threads.append(f"{compute.reported or 'unknown'} threads {requested} on CPUs {cpus}")
         waits = {} if launch.empty_wait_ns is None else {"empty wait": by_name("empty_wait_ns", launch.empty_wait_ns)}
         settings.append(", ".join(f"{name} {value}" for name, value in (launch.settings | waits).items()))
         kernels.append(", ".join(launch.kernels))
     return [result.key, *(" / ".join(dict.fromkeys(map(one_line, filter(None, each)))) or NONE for each in values)]
-
-
-def _threads(threads: Threads, ranks: Sequence[Rank]) -> str:
-    parts = [rank.cpus for rank in ranks] or [threads.cpus]
-    cpus = f" in {len(ranks)} ranks: " if ranks else ""
-    cpus += " | ".join(",".join(map(str, part)) for part in parts)
-    used = "" if threads.used is None else f", {threads.used} used"
-    return f"{threads.reported or 'unknown'} threads ({threads.requested} requested{used}) on CPUs {cpus}"
 
 
 def _table(
@@ -221,16 +191,15 @@ def _table(
     return plain_table(title, [*heads, *map(one_line, names)], words, last_right=True)
 
 
-def _launch(measured: MeasuredLaunch) -> list[str]:
-    result, launch = measured
+def _launch(result: CellResult, launch: Launch) -> list[str]:
     device = ", ".join(launch.device_ids) or result.cell.device
     if launch.failure is not None:
         # An exception's last line there is the exception.
         tail = "" if "type" in launch.failure.reason.values else launch.failure.stderr_tail
         words = f"failed in {launch.failure.phase}: {sentence(launch.failure.reason)}"
-        return [*measured.head, device, *[NONE] * 7, ": ".join([words, *tail.strip().splitlines()[-1:]])]
+        return [device, *[NONE] * 7, ": ".join([words, *tail.strip().splitlines()[-1:]])]
     if not launch.gave_number:
-        return [*measured.head, device, *[NONE] * 7, "no blocks"]
+        return [device, *[NONE] * 7, "no blocks"]
     sample = launch_sample(result, launch)
     steps_ns = block_arrays(launch).times_ns("step").tolist()
     values = [
@@ -240,12 +209,11 @@ def _launch(measured: MeasuredLaunch) -> list[str]:
         known(value(sample, "samples_per_s"), number),
         known(value(sample, "peak_memory_b"), size),
     ]
-    return [*measured.head, device, *values, ", ".join(sentence(note) for note in launch_marks(result.cell, launch))]
+    return [device, *values, ", ".join(sentence(note) for note in launch_marks(result.cell, launch))]
 
 
-def _record(measured: MeasuredLaunch) -> dict[str, object]:
+def _record(result: CellResult, launch: Launch) -> dict[str, object]:
     """Return the numbers of a launch; rounds are counted from 1."""
-    result, launch = measured
     sample = launch_sample(result, launch)
     record: dict[str, object] = {"cell": result.key, "group": launch.group, "round": launch.round + 1}
     record |= {name: value(sample, name) for name in ("step_ns", "latency_ns", "samples_per_s", "peak_memory_b")}
@@ -274,7 +242,7 @@ def _joules(reading: Energy) -> list[str]:
     ]
 
 
-def _fit(measured: MeasuredLaunch, fit: Fit) -> list[str]:
+def _fit(launch: Launch, fit: Fit) -> list[str]:
     if fit.confusion is not None:
         score = f"accuracy {hundredths(scores_of(fit.confusion).accuracy)} %"
     elif fit.mean_squared_error is not None:
@@ -282,11 +250,10 @@ def _fit(measured: MeasuredLaunch, fit: Fit) -> list[str]:
     else:
         score = known(fit.reason, sentence)
     return [
-        *measured.head,
         str(fit.epochs),
         f"{fit.updates} of {fit.all_updates}" if fit.is_part else str(fit.updates),
-        duration(sum(measured.launch.blocks.duration_ns)),
-        known(pipeline_ratio(measured.launch, fit), percent),
+        duration(sum(launch.blocks.duration_ns)),
+        known(pipeline_ratio(launch, fit), percent),
         known(fit.test_ns, duration),
         score,
     ]

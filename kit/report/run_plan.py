@@ -23,11 +23,8 @@ def summary(plan: RunPlan, left: Estimate) -> str:
     suite = plan.suite
     rounds = f"{counted(suite.rounds, 'round')} of {counted(suite.plan.cycles, 'cycle')}"
     more = "" if suite.precision_pct is None else f" and more until differences are known to {suite.precision_pct:g} %"
-    return f"{_size(plan.cells, len(plan.groups))}, {rounds}{more}, {_takes(left, plan.cells, suite.plan)}"
-
-
-def _size(cells: Sequence[Cell], groups: int) -> str:
-    return f"{counted(len(cells), 'cell')} in {counted(groups, 'group')}"
+    cells = f"{counted(len(plan.cells), 'cell')} in {counted(len(plan.groups), 'group')}"
+    return f"{cells}, {rounds}{more}, {_takes(left, plan.cells, suite.plan)}"
 
 
 def _takes(left: Estimate, cells: Sequence[Cell], steps: StepPlan) -> str:
@@ -40,23 +37,23 @@ def _takes(left: Estimate, cells: Sequence[Cell], steps: StepPlan) -> str:
 
 def plan_report(plan: RunPlan, left: Estimate) -> Report:
     """Return the groups with their members as tables name them, the baseline marked, under the summary."""
-    by_key = {cell.key: cell for cell in plan.cells}
-    groups = [[by_key[key] for key in group.cells] for group in plan.groups]
+    suite, by_key = plan.suite, {cell.key: cell for cell in plan.cells}
+    members_of = [[by_key[key] for key in group.cells] for group in plan.groups]
     rows = []
-    for group, title, cells in zip(plan.groups, titles(groups), groups, strict=True):
-        names = label_members({cell.key: cell for cell in cells}, plan.suite.compare)
+    for group, title, cells in zip(plan.groups, titles(members_of), members_of, strict=True):
+        names = label_members({cell.key: cell for cell in cells}, suite.compare)
         members = [f"{names[key]}{' (baseline)' if key == group.baseline else ''}" for key in group.cells]
         rows.append([" · ".join(title), ", ".join(members)])
     document = {
-        "suite": plan.suite.name,
-        "rounds": plan.suite.rounds,  # with `precision_pct` the first look
-        "precision_pct": plan.suite.precision_pct,
-        "cycles": plan.suite.plan.cycles,
+        "suite": suite.name,
+        "rounds": suite.rounds,  # with `precision_pct` the first look
+        "precision_pct": suite.precision_pct,
+        "cycles": suite.plan.cycles,
         "estimated_s": round(left.seconds),
         "estimate_is_least": left.is_least,
         "groups": [{"key": group.key, "baseline": group.baseline, "cells": group.cells} for group in plan.groups],
     }
-    headline = one_line(f"{plan.suite.name}: {summary(plan, left)}")
+    headline = one_line(f"{suite.name}: {summary(plan, left)}")
     return Report("kit run --dry-run", [headline], [plain_table("", ("", ""), rows)], document=document)
 
 
@@ -66,7 +63,7 @@ def suites_report(suites: Sequence[tuple[Suite, Sequence[Cell], int, Estimate]])
     for suite, cells, groups, left in suites:
         rounds = suite.measure.rounds
         takes = f"{counted(rounds, 'round')}, {_takes(left, cells, suite.measure.plan())}"
-        size = f"{_size(cells, groups)}, comparing {', '.join(suite.compared)}"
+        size = f"{counted(len(cells), 'cell')} in {counted(groups, 'group')}, comparing {', '.join(suite.compared)}"
         rows.append([suite.name, f"{suite.title}: {size}, {takes}"])
         records.append(
             {"name": suite.name, "title": suite.title, "cells": len(cells), "groups": groups}

@@ -136,6 +136,13 @@ def plain_table(
     return Table(one_line(title), columns, [[Cell(one_line(words)) for words in row] for row in rows])
 
 
+def words_table(title: str, rows: Iterable[Sequence[str]]) -> Table:
+    """Return a table without a header and without numbers."""
+    listed = [*rows]
+    columns = len(listed[0]) if listed else 1
+    return plain_table(title, ("",) * columns, listed, left=columns)
+
+
 def facts_table(title: str, facts: Mapping[str, str]) -> Table:
     """Return a table of names and values without a header."""
-    return plain_table(title, ("", ""), facts.items())
+    return words_table(title, facts.items())

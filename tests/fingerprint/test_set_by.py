@@ -3,7 +3,7 @@
 import pytest
 from planted_files import plant
 
-from kit.fingerprint.set_by import BAKED, set_by
+from kit.fingerprint.software import BAKED, set_by
 
 IMAGE = "PATH=/bin\0OMP_NUM_THREADS=1\0"
 STARTED = f"{IMAGE}KMP_AFFINITY=none\0"
