@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from kit.profile.facts import FACTS, fact_of, kind_of
-from kit.profile.launch import Fit, Launch
+from kit.profile.launch import Launch
 from kit.profile.reason import Value
 from kit.profile.schema import Profile
 
@@ -52,29 +52,24 @@ def cell_facts(launches: Iterable[Launch], profile: Profile) -> CellFacts:
     """Return them of all launches of a cell of the profile; losses of the first that has them."""
     known = list(launches)
     parity = next((launch.parity for launch in known if launch.parity is not None), None)
+    kinds = [kind for kind, fact in FACTS.items() if fact.grade == "incompatible" and kind not in OF_A_CELL]
+    of_run: dict[str, list[str]] = {}
+    for name, value in _recorded(profile).items() if kinds else ():
+        kind, part = kind_of(name)
+        if kind in kinds and value is not None:
+            of_run.setdefault(kind, []).append(str(value) if name == kind else f"{part} {value}")
+    fits = [launch.fit for launch in known if launch.fit is not None]
+    epochs = (f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs) for fit in fits)
     return CellFacts(
         data=_joined(
             f"{launch.data.name} {launch.data.sha256[:HASH_DIGITS]}" for launch in known if launch.data is not None
         ),
         threads=_joined(str(launch.threads.requested) for launch in known if launch.threads is not None),
-        epochs=_joined(_epochs(launch.fit) for launch in known if launch.fit is not None),
+        epochs=_joined(epochs),
         losses=tuple(parity.losses) if parity is not None else (),
         start=f"{parity.weights_sha256} {parity.batches_sha256}" if parity is not None else "",
-        of_run=_incompatible(profile),
+        of_run={kind: ", ".join(sorted(values)) for kind, values in of_run.items()},
     )
-
-
-def _incompatible(profile: Profile) -> dict[str, str]:
-    """Return the facts of a whole run that keep its cells apart from those of other runs, by kind."""
-    kinds = [kind for kind, fact in FACTS.items() if fact.grade == "incompatible" and kind not in OF_A_CELL]
-    if not kinds:
-        return {}
-    values: dict[str, list[str]] = {}
-    for name, value in _recorded(profile).items():
-        kind, part = kind_of(name)
-        if kind in kinds and value is not None:
-            values.setdefault(kind, []).append(str(value) if name == kind else f"{part} {value}")
-    return {kind: ", ".join(sorted(listed)) for kind, listed in values.items()}
 
 
 def _recorded(profile: Profile) -> Facts:
@@ -99,10 +94,6 @@ def _recorded(profile: Profile) -> Facts:
         "rounds": suite.rounds if suite.precision_pct is None else f"to ±{suite.precision_pct:g} %",
         "schema": profile.schema,
     }
-
-
-def _epochs(fit: Fit) -> str:
-    return f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs)
 
 
 def _joined(values: Iterable[str]) -> str:

@@ -65,9 +65,7 @@ class Machine(NamedTuple):
 def conditions(cpus: Sequence[int], threads: int, root: Path = Path("/"), folder: Path = Path()) -> list[Condition]:
     """Return every condition that can be checked here; arguments as of `Machine`."""
     machine = Machine(cpus, threads, root, folder, container(root))
-    checks = (
-        _cpus, _memory, _folders, _frequency, _clocksource, _neighbours, _compiling, _devices,
-    )  # fmt: skip
+    checks = (_cpus, _memory, _folders, _frequency, _clocksource, _neighbours, _compiling, _devices)
     return [condition for check in checks for condition in check(machine)]
 
 
@@ -138,8 +136,7 @@ def _neighbours(machine: Machine) -> Iterator[Condition]:
         steal_pct = 100 * ticks[STEAL_FIELD] / sum(ticks[: STEAL_FIELD + 1])
         yield _condition("steal", steal_pct < STEAL_PCT, ("steal_low", "steal_high"), steal_pct=steal_pct)
     others = others_now(machine.cpus, proc=machine.root / "proc")
-    what = others.reason
-    what = what if others.is_quiet else reason(f"{what.code}_remedy", **what.values)
+    what = others.reason if others.is_quiet else reason(f"{others.reason.code}_remedy", **others.reason.values)
     yield Condition(subject="other programs", fine=others.is_quiet, what=what)
     if machine.inside.text("container.engine") is not None:
         # The kernel's own threads are seen from the host's PID namespace alone.

@@ -79,20 +79,13 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         value = self.number(name)
         return value if isinstance(value, int) else None
 
-    def below(self, prefix: str) -> dict[str, str]:
-        """Return the texts whose names begin with the prefix, by the rest of their names."""
-        return {
-            name.removeprefix(prefix): value
-            for name, value in self.facts.items()
-            if name.startswith(prefix) and isinstance(value, str)
-        }
-
     def cpu_sets(self, prefix: str) -> list[list[int]]:
         """Return the CPUs of each core (``cpu.core.``) or NUMA node (``cpu.node.``); none where they are unknown."""
         sets = []
-        for text in self.below(prefix).values():
-            with suppress(ValueError):
-                sets.append(cpus_listed(text))
+        for name, value in self.facts.items():
+            if name.startswith(prefix) and isinstance(value, str):
+                with suppress(ValueError):
+                    sets.append(cpus_listed(value))
         return sets
 
     def why_unknown(self, name: str) -> Reason:
