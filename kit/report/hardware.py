@@ -19,54 +19,42 @@ STATUSES: dict[str, tuple[str, str, Literal["passed", "failed", "skipped"]]] = {
     "not_checked": ("could not check", "yellow", "skipped"),
     "pass": ("pass", "green", "passed"),
 }
-TITLES = {
-    "board_power_cap": "power cap",
-    "board_slices": "MIG mode",
-    "board_exclusive": "compute mode",
-    "board_processes": "other processes",
-    "board_throttled": "throttled",
-    "sensor_reads": "cost of sensors",
-    "sensor_period": "update period",
-    "sensor_lag": "lag behind load",
-    "sensor_gain": "gain under load",
-    "sampler_cost": "cost of the sampler",
-    "wait": "empty wait",
-    "ranks": "latency against throughput",
-    "bursts": "bursts against 12 s",
-    "device_clock": "device clock",
-    "targets": "targets",
-    "energy_counter": "counter against power",
-    "framework": "framework",
-    "members_together": "memory for all workers",
-    "beside_stopped": "with paused workers",
-    "memory_share": "memory fraction",
-    "idle_power": "idle power",
-    "parity": "parity with the CPU",
-}
 INTERVAL = "{difference_pct:+.2f} % ± {half_width_pct:.2f} %; the limit is {limit_pct:g} %"
-DETAILS: Templates = {
-    "board_power_cap": "{cap_w} of {default_w}",
-    "board_slices": "{found}",
-    "board_exclusive": "{found}",
-    "board_processes": "{found}",
-    "board_throttled": "{share_pct} of readings {causes}",
-    "sensor_reads": "{tick_ns} per reading of all; the slowest is {dearest}, {dearest_ns}",
-    "sensor_period": "updated every {period_ns}",
-    "sensor_lag": "{lag_ns} (delay {delay_ns}, mean over {window_ns}); the limit is {lag_limit_ns}",
-    "sensor_gain": "{gain:.3f} of the device's power, {load_w} under load; the limits are 1 ± {limit_pct:g} %",
-    "sampler_cost": INTERVAL,
-    "wait": "{wait_ns}, for {per_wait} steps: {share_pct} of their time",
-    "ranks": "by latency {by_latency}; by throughput {by_step}, which verdicts use",
-    "bursts": INTERVAL,
-    "device_clock": "{host_ns} by the host, {device_ns} by the device",
-    "targets": "{place}",
-    "energy_counter": "counter {counter_w}, power {power_w}",
-    "members_together": "{members} workers at once",
-    "beside_stopped": INTERVAL,
-    "memory_share": f"0.3 against 0.9: {INTERVAL}",
-    "idle_power": "{members_0_w} without workers, {members_1_w} with one, {members_3_w} with three, all paused",
-    "parity": "losses differ by {difference:.1g}; the limit is {tolerance:.0g}",
+# Title, and what its numbers say; empty: their names and values.
+CHECKS = {
+    "board_power_cap": ("power cap", "{cap_w} of {default_w}"),
+    "board_slices": ("MIG mode", "{found}"),
+    "board_exclusive": ("compute mode", "{found}"),
+    "board_processes": ("other processes", "{found}"),
+    "board_throttled": ("throttled", "{share_pct} of readings {causes}"),
+    "sensor_reads": ("cost of sensors", "{tick_ns} per reading of all; the slowest is {dearest}, {dearest_ns}"),
+    "sensor_period": ("update period", "updated every {period_ns}"),
+    "sensor_lag": (
+        "lag behind load",
+        "{lag_ns} (delay {delay_ns}, mean over {window_ns}); the limit is {lag_limit_ns}",
+    ),
+    "sensor_gain": (
+        "gain under load",
+        "{gain:.3f} of the device's power, {load_w} under load; the limits are 1 ± {limit_pct:g} %",
+    ),
+    "sampler_cost": ("cost of the sampler", INTERVAL),
+    "wait": ("empty wait", "{wait_ns}, for {per_wait} steps: {share_pct} of their time"),
+    "ranks": ("latency against throughput", "by latency {by_latency}; by throughput {by_step}, which verdicts use"),
+    "bursts": ("bursts against 12 s", INTERVAL),
+    "device_clock": ("device clock", "{host_ns} by the host, {device_ns} by the device"),
+    "targets": ("targets", "{place}"),
+    "energy_counter": ("counter against power", "counter {counter_w}, power {power_w}"),
+    "framework": ("framework", ""),
+    "members_together": ("memory for all workers", "{members} workers at once"),
+    "beside_stopped": ("with paused workers", INTERVAL),
+    "memory_share": ("memory fraction", f"0.3 against 0.9: {INTERVAL}"),
+    "idle_power": (
+        "idle power",
+        "{members_0_w} without workers, {members_1_w} with one, {members_3_w} with three, all paused",
+    ),
+    "parity": ("parity with the CPU", "losses differ by {difference:.1g}; the limit is {tolerance:.0g}"),
 }
+DETAILS: Templates = {code: details for code, (_, details) in CHECKS.items() if details}
 
 
 def hardware_report(record: FirstHour) -> Report:
@@ -74,7 +62,7 @@ def hardware_report(record: FirstHour) -> Report:
     rows, records, cases = [], [], []
     for check in sorted(record.checks, key=lambda check: list(STATUSES).index(check.status)):
         words, style, outcome = STATUSES[check.status]
-        title = TITLES.get(check.code, check.code.replace("_", " "))
+        title, _ = CHECKS.get(check.code, (check.code.replace("_", " "), ""))
         numbers = filled(DETAILS, check.code, check.values) if check.values else ""
         why = sentence(check.reason) if check.reason is not None else ""
         detail = one_line("; ".join(part for part in (why, numbers) if part))
