@@ -54,23 +54,18 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     def key_without(self, axes: Collection[str]) -> str:
         """Return the key with `*` instead of these axes."""
-
-        def shown(axis: str, value: object, prefix: str = "") -> str:
-            return "*" if axis in axes else f"{prefix}{value}"
-
         # By name: a profile's JSON has its keys so.
-        parameters = ",".join(f"{name}={shown(name, value)}" for name, value in sorted(self.parameters.items()))
-        fields = [
-            shown("workload", f"{self.workload}({parameters})" if parameters else self.workload),
-            *(shown(axis, getattr(self, axis)) for axis in ("backend", "device", "task")),
-            shown("batch", self.batch, "b"),
-            *(shown(axis, getattr(self, axis)) for axis in ("precision", "compile_mode", "feed")),
-            shown("devices", self.devices, "x"),
-        ]
-        if self.threads is not None or "threads" in axes:
-            fields.append(shown("threads", self.threads, "t"))
-        if self.variant != DEFAULT_VARIANT or "variant" in axes:
-            fields.append(shown("variant", self.variant))
+        named = sorted(self.parameters.items())
+        parameters = ",".join(f"{name}={'*' if name in axes else value}" for name, value in named)
+        fields = []
+        for axis in AXES:
+            value = getattr(self, axis)
+            if axis in axes:
+                fields.append("*")
+            elif axis == "workload" and parameters:
+                fields.append(f"{value}({parameters})")
+            elif axis not in LEFT_OUT or value != LEFT_OUT[axis]:
+                fields.append(f"{PREFIXES.get(axis, '')}{value}")
         return "/".join(fields)
 
     def value(self, axis: str) -> str | int | None:
@@ -80,6 +75,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
 # What a suite may compare, and the parameters of its workloads.
 AXES = tuple(name for name in Cell.__struct_fields__ if name != "parameters")
+# In a cell's key: what precedes a number, and values that are not shown.
+PREFIXES = {"batch": "b", "devices": "x", "threads": "t"}
+LEFT_OUT = {"threads": None, "variant": DEFAULT_VARIANT}
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
