@@ -6,7 +6,7 @@ import ctypes
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -76,9 +76,13 @@ def state(root: Path = Path("/")) -> State:
     ask("cgroup_throttled_ns", lambda: _throttled(root, 0))
     ask("pressure_cpu_some_ns", lambda: pressure_some_ns((root / "proc/pressure/cpu").read_bytes()))
     ask("clock_synchronized", _clock_synchronized)
-    ask("core_throttled", lambda: _throttle_count(cpu, "core"))
-    ask("package_throttled", lambda: _throttle_count(cpu, "package"))
-    ask("numa_misses", lambda: _numa_misses(cpu.parent / "node"))
+    # How often heat held cores back; each CPU of a package counts the package's.
+    heat, none = "cpu[0-9]*/thermal_throttle/{}_throttle_count", reason("no_throttle_count")
+    ask("core_throttled", lambda: _sum(cpu.glob(heat.format("core")), r"(\d+)", none))
+    ask("package_throttled", lambda: _sum(cpu.glob(heat.format("package")), r"(\d+)", none))
+    nodes = cpu.parent / "node"
+    no_nodes = reason("not_shown", source=str(nodes))
+    ask("numa_misses", lambda: _sum(nodes.glob("node[0-9]*/numastat"), r"numa_miss (\d+)", no_nodes))
     width_ns, raw_ns, utc_ns = min(_anchor() for _ in range(ANCHORS))
     return State(
         taken=datetime.fromtimestamp(utc_ns / 1e9, UTC).isoformat(timespec="microseconds"),
@@ -110,16 +114,10 @@ def _clock_synchronized() -> bool:
     return bool(answer != TIME_ERROR)
 
 
-def _throttle_count(cpu: Path, what: str) -> int | Reason:
-    """Return how often heat held cores back; each CPU of a package counts the package's."""
-    counts = [int(file.read_text()) for file in cpu.glob(f"cpu[0-9]*/thermal_throttle/{what}_throttle_count")]
-    return sum(counts) if counts else reason("no_throttle_count")
-
-
-def _numa_misses(nodes: Path) -> int | Reason:
-    files = list(nodes.glob("node[0-9]*/numastat"))
-    misses = [int(re.findall(r"^numa_miss (\d+)", file.read_text(), re.MULTILINE)[0]) for file in files]
-    return sum(misses) if misses else reason("not_shown", source=str(nodes))
+def _sum(files: Iterable[Path], pattern: str, none: Reason) -> int | Reason:
+    """Return the sum of the first match in each file, at the beginning of a line; `none` where there is no file."""
+    numbers = [int(re.findall(f"^{pattern}", file.read_text(), re.MULTILINE)[0]) for file in files]
+    return sum(numbers) if numbers else none
 
 
 def _throttled(root: Path, index: int) -> int | Reason:
