@@ -4,8 +4,8 @@ Facts are flat and have dotted names, such as `cpu.model`, `software.package.tor
 the second is `software.package.*`, that of the third `device.power_cap_w`. From FACTS follow the gate of comparisons,
 what `--why` lists, the tables of `kit show` and `kit doctor`, and the hash of the hardware.
 
-To add a fact, write its entry here and measure it: machine and software in `kit.fingerprint`, accelerators in
-`kit.devices`, settings of a run in `kit.compare.explaining_facts`.
+To add a fact, write its entry here, and in EFFECTS what it may do to the numbers; then measure it: machine and software
+in `kit.fingerprint`, accelerators in `kit.devices`, settings of a run in `kit.compare.explaining_facts`.
 """
 
 from __future__ import annotations

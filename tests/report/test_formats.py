@@ -17,7 +17,7 @@ from kit.audit.audit import findings_of as audit
 from kit.audit.finding import Finding
 from kit.compare.comparability import run_mismatches
 from kit.compare.compare import compare_runs, compare_within, reduce_run
-from kit.profile.facts import FACTS, Fact
+from kit.profile.facts import EFFECTS, FACTS, Fact
 from kit.profile.launch import Phase
 from kit.profile.reason import Reason
 from kit.report.comparison import comparison_report, explanation, why_report
@@ -299,8 +299,9 @@ def test_a_rule_and_a_fact_without_a_sentence_are_shown_as_they_are():
     assert graded == [("kernel", "warns"), ("warp_core", "noted")]
 
 
-def test_a_new_fact_is_one_line_and_is_said_where_it_differs(monkeypatch):
-    monkeypatch.setitem(FACTS, "warp_core", Fact("warns", "warp core", "It matters."))
+def test_a_new_fact_is_an_entry_and_is_said_with_its_effect_where_it_differs(monkeypatch):
+    monkeypatch.setitem(FACTS, "warp_core", Fact("warns", "warp core"))
+    monkeypatch.setitem(EFFECTS, "warp_core", "It matters.")
     machines = {label: b.identity(facts={"warp_core": label}) for label in ("a", "b")}
     runs = [reduce_run(label, b.profile(id=label, identity=machine)) for label, machine in machines.items()]
     assert "could explain a difference: warp core: a (a), b (b)" in text(compare_runs(runs))
