@@ -96,8 +96,13 @@ class CountedCycles(NamedTuple):
         if any(launch.gave_number for launch in clean) or len(clean) == len(result.launches):
             return clean
         measured = [launch for launch in result.launches if launch.gave_number]
+
+        def disturbance(launch: Launch) -> tuple[float, float]:
+            cycles = self.rounds[launch.group][launch.round]
+            return max(cycles.others.values()), -cycles.clean / cycles.ran
+
         quietest = {
-            group: self._quietest([launch for launch in measured if launch.group == group])
+            group: min((launch for launch in measured if launch.group == group), key=disturbance)
             for group in {launch.group for launch in measured}
         }
         has_energy = any(map(_has_joules, quietest.values()))
@@ -113,15 +118,6 @@ class CountedCycles(NamedTuple):
         launches = [launch for launch in self.figure_launches(result) if launch.gave_number]
         disturbed = [self.rounds[launch.group][launch.round] for launch in launches if self.is_disturbed(launch.group)]
         return 100 * max(of_round.others[result.key] for of_round in disturbed) if disturbed else None
-
-    def _quietest(self, launches: Sequence[Launch]) -> Launch:
-        """Return the launch, of those of a cell in one group, of the round in which others took least."""
-
-        def disturbance(launch: Launch) -> tuple[float, float]:
-            of_round = self.rounds[launch.group][launch.round]
-            return max(of_round.others.values()), -of_round.clean / of_round.ran
-
-        return min(launches, key=disturbance)
 
 
 class _Taken(NamedTuple):
@@ -222,12 +218,12 @@ def count_results(
         in_question = [launch for launch in result.launches if launch.gave_number and launch.group not in disturbed]
         counting = {id(launch): rounds[launch.group][launch.round].counts for launch in in_question}
         has_energy = any(counting[id(launch)] and _has_joules(launch) for launch in in_question)
-        launches = [
-            _with_clean(launch, clean[id(launch)], counts=counting[id(launch)], has_energy=has_energy)
-            if id(launch) in counting
-            else launch
-            for launch in result.launches
-        ]
+        launches = list(result.launches)
+        for index, launch in enumerate(launches):
+            if not counting.get(id(launch), True):
+                launches[index] = _without_blocks(launch, has_energy)
+            elif id(launch) in counting and not clean[id(launch)].all():
+                launches[index] = replace(launch, blocks=launch.blocks.chosen(clean[id(launch)].tolist()))
         is_whole = all(launch is kept for launch, kept in zip(result.launches, launches, strict=True))
         is_whole = is_whole and not any(launch.group in disturbed for launch in launches)
         cells.append(replace(result, launches=launches, **_percentiles(result, of_all=False, is_whole=is_whole)))
@@ -294,16 +290,6 @@ def _without_worst(
         ]
 
 
-def _with_clean(launch: Launch, clean: Flags, *, counts: bool, has_energy: bool) -> Launch:
-    """Return a launch with its clean cycles alone; without any of a round that does not count.
-
-    Joules of such a round are dropped where the cell `has_energy` of a round that counts.
-    """
-    if not counts:
-        return _without_blocks(launch, has_energy)
-    return launch if clean.all() else replace(launch, blocks=launch.blocks.chosen(clean.tolist()))
-
-
 def _without_blocks(launch: Launch, has_energy: bool) -> Launch:
     """Return a launch that gives no number, and no joules where another launch of its cell `has_energy`."""
     return replace(launch, blocks=Blocks(), energy=[] if has_energy else launch.energy)
@@ -324,15 +310,10 @@ def _percentiles(result: CellResult, *, of_all: bool, is_whole: bool = True) -> 
     return dict(zip(("p50_ns", "p95_ns", "p99_ns"), result.all_cycles_ns or [], strict=False)) if of_all else {}
 
 
-def usable_cpus(launch: Launch) -> int:
-    """Return how many CPUs the cell of a launch may use; 0 where it is not known."""
-    return 0 if launch.threads is None else len(launch.threads.cpus)
-
-
-def threads_of(cell: Cell, launch: Launch) -> int:
-    """Return how many CPUs a cell can use at once: one for each thread, one on an accelerator's host."""
-    cpus = usable_cpus(launch)
-    return 1 if cell.device != "cpu" else min(cpus, cpus if launch.threads is None else launch.threads.requested)
+def _cpus_and_threads(cell: Cell, launch: Launch) -> tuple[int, int]:
+    """Return how many CPUs a cell may use, 0: not known, and how many at once: one a thread, one on a device's host."""
+    cpus = 0 if launch.threads is None else len(launch.threads.cpus)
+    return cpus, 1 if cell.device != "cpu" else min(cpus, cpus if launch.threads is None else launch.threads.requested)
 
 
 def _taken(cell: Cell, launch: Launch, blocks: Blocks) -> _Taken:
@@ -340,7 +321,7 @@ def _taken(cell: Cell, launch: Launch, blocks: Blocks) -> _Taken:
     busy_ns, own_ns = _counter(blocks, "machine.busy_ns", np.nan), _counter(blocks, "process.cpu_ns", np.nan)
     others_ns = busy_ns - own_ns - _counter(blocks, CHILDREN, 0.0)
     stolen_ns = np.maximum(0.0, _counter(blocks, "machine.steal_ns", 0.0))
-    cpus, threads = usable_cpus(launch), threads_of(cell, launch)
+    cpus, threads = _cpus_and_threads(cell, launch)
     capacity_ns = np.asarray(blocks.span_ns, np.float64) * (cpus or np.nan)
     taken = _Taken(others_ns, stolen_ns, capacity_ns)
     if threads < cpus:
@@ -389,9 +370,10 @@ class CpuLoss(NamedTuple):
 
 def cpu_loss(cell: Cell, launches: Collection[Launch], within: Collection[Place] | None = None) -> CpuLoss | None:
     """Return what these launches of a cell lost in their blocks, or in some; None where their CPUs are not known."""
-    cpus = next((len(launch.threads.cpus) for launch in launches if launch.threads is not None), 0)
-    if not cpus:
+    known = [_cpus_and_threads(cell, launch) for launch in launches if launch.threads is not None]
+    if not known or not known[0][0]:
         return None
+    cpus, threads = known[0][0], min(threads for _, threads in known)
     throttled_pct = others_pct = steal_pct = None
     # The kernel counts each throttled CPU by itself; other processes of the group may be throttled, too.
     blocks = counted(launches, "cgroup.throttled_ns", within=within)
@@ -405,7 +387,6 @@ def cpu_loss(cell: Cell, launches: Collection[Launch], within: Collection[Place]
         own_ns = own_ns if children is None or len(children.steps) < len(own_ns) else own_ns + children.values[-1]
         taken = _Taken(busy_ns - own_ns, steal_ns, blocks.span_ns * cpus)
         # Where the cell's CPUs and those that were idle are all that its threads can use, nothing was taken.
-        threads = min(threads_of(cell, launch) for launch in launches if launch.threads is not None)
         idle_ns = taken.capacity_ns - steal_ns - busy_ns
         full = ~taken.left_enough(threads / cpus) if threads < cpus else idle_ns < IDLE_MOST * taken.capacity_ns
         capacity_ns = float(taken.capacity_ns.sum())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -24,7 +24,7 @@ from kit.profile.facts import fact_of, kind_of
 from kit.profile.reason import Reason, Value
 from kit.profile.schema import Profile
 from kit.stats.estimate import TIME_WORDS, Estimate, over
-from kit.stats.fleet import Floats, cell_weights, judge_fleet, said_again
+from kit.stats.fleet import cell_weights, judge_fleet, said_again
 from kit.stats.runs import RunLevel
 
 if TYPE_CHECKING:
@@ -152,7 +152,8 @@ def judge(runs: Iterable[NodeRun], absent: Sequence[Absent] = ()) -> Fleet:
 
 def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Counter[str]) -> Iterable[Node]:
     """Yield the nodes of one kind."""
-    shared = _shared(nodes)
+    having = Counter(key for of_node in nodes for key in dict.fromkeys(key for run in of_node for key in run.rounds))
+    shared = {key: index for index, key in enumerate(key for key, count in having.items() if count > 1)}
     known = iter(_run_levels(nodes, shared))
     of_nodes = [[level for _ in of_node if (level := next(known)) is not None] for of_node in nodes]
     with_level = [levels_of for levels_of in of_nodes if levels_of]
@@ -178,51 +179,41 @@ def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Counter[str
         )
 
 
-def _shared(nodes: Sequence[Sequence[NodeRun]]) -> dict[str, int]:
-    """Return a place for each cell that two nodes and more have a number of."""
-    having = Counter(key for of_node in nodes for key in {key for run in of_node for key in run.rounds})
-    keys = {key: None for of_node in nodes for run in of_node for key in run.rounds}
-    return {key: place for place, key in enumerate(key for key in keys if having[key] > 1)}
+def _run_levels(nodes: Sequence[Sequence[NodeRun]], shared: Mapping[str, int]) -> list[RunLevel | None]:
+    """Return how far each run is from the usual over the shared cells, with the error that its rounds show.
 
+    Args:
+        nodes: the runs of each.
+        shared: the cells that two nodes and more have a number of -> index.
 
-def _run_levels(nodes: Sequence[Sequence[NodeRun]], shared: dict[str, int]) -> list[RunLevel | None]:
-    """Return the level of each run over the shared cells, with the error that its rounds show; None without a cell."""
+    Returns:
+        None: the run has none of these cells.
+    """
     runs = [run for of_node in nodes for run in of_node]
     logs = np.full((len(runs), len(shared)), np.nan)
     for row, run in zip(logs, runs, strict=True):
+        for key in run.rounds.keys() & shared.keys():
+            row[shared[key]] = fmean(run.rounds[key].values())
+    logs -= np.nanmedian(logs, axis=0) if shared else np.zeros(0)
+    of_nodes = np.split(logs, np.cumsum([len(of_node) for of_node in nodes])[:-1])
+    with np.errstate(invalid="ignore"):  # nan: no run of the node has the cell
+        means = [np.nansum(of_node, axis=0) / np.isfinite(of_node).sum(axis=0) for of_node in of_nodes]
+    weights = cell_weights(np.array(means))
+    levels: list[RunLevel | None] = []
+    for row, run in zip(logs, runs, strict=True):
+        has_cell = np.isfinite(row)
+        from_mean = defaultdict[int, list[tuple[float, float]]](list)
         for key, known in run.rounds.items():
-            if key in shared:
-                row[shared[key]] = sum(known.values()) / len(known)
-    usual = np.nanmedian(logs, axis=0) if shared else np.zeros(0)
-    of_nodes = np.split(logs - usual, np.cumsum([len(of_node) for of_node in nodes])[:-1])
-    with np.errstate(invalid="ignore"):
-        weights = cell_weights(np.array([_mean(of_node) for of_node in of_nodes]))
-    return [_run_level(run, shared, usual, weights) for run in runs]
-
-
-def _mean(logs: Floats) -> Floats:
-    """Return each cell's mean over the runs that have it; nan where none has."""
-    counts = np.isfinite(logs).sum(axis=0)
-    mean: Floats = np.nansum(logs, axis=0) / counts
-    return mean
-
-
-def _run_level(run: NodeRun, shared: Mapping[str, int], usual: Floats, weights: Floats) -> RunLevel | None:
-    """Return how far a run's cells together are from the usual, over its rounds."""
-    cells = [(shared[key], known) for key, known in run.rounds.items() if key in shared]
-    if not cells:
-        return None
-    total = sum(weights[place] for place, _ in cells)
-    means = {place: sum(known.values()) / len(known) for place, known in cells}
-    from_mean = defaultdict[int, list[tuple[float, float]]](list)
-    for place, known in cells:
-        for number, log in known.items():
-            from_mean[number].append((weights[place], log - means[place]))
-    by_round = [sum(w * log for w, log in logs) / sum(w for w, _ in logs) for logs in from_mean.values()]
-    spread = over(by_round)
-    level = sum(weights[place] * (mean - usual[place]) for place, mean in means.items()) / total
-    se, times = spread.se_log if spread.has_interval else None, run.times
-    return RunLevel(float(level), se, len(by_round), begin_s=times.begin_s, end_s=times.end_s)
+            mean = fmean(known.values())
+            for number, log in known.items() if key in shared else ():
+                from_mean[number].append((weights[shared[key]], log - mean))
+        by_round = [sum(w * log for w, log in pairs) / sum(w for w, _ in pairs) for pairs in from_mean.values()]
+        spread, times = over(by_round), run.times
+        level = float(np.average(row[has_cell], weights=weights[has_cell])) if has_cell.any() else 0.0
+        se = spread.se_log if spread.has_interval else None
+        known_level = RunLevel(level, se, len(by_round), begin_s=times.begin_s, end_s=times.end_s)
+        levels.append(known_level if has_cell.any() else None)
+    return levels
 
 
 def _differing(node: NodeRun, others: Sequence[NodeRun]) -> list[Mismatch]:
@@ -232,20 +223,17 @@ def _differing(node: NodeRun, others: Sequence[NodeRun]) -> list[Mismatch]:
         fact, value = fact_of(name), node.facts.get(name)
         if fact.grade is None or fact.grade == "noted" or (fact.is_optional and name not in node.facts):
             continue
-        usual, is_usual = _usual([run.facts.get(name) for run in others], fact.negligible)
+        others_values = [run.facts.get(name) for run in others]
+        readings = [reading for reading in others_values if isinstance(reading, int | float)]
+        usual: Value | None = None
+        if fact.negligible and 2 * len(readings) > len(others_values):
+            usual, is_usual = median(readings), True
+        else:
+            # The value of most nodes; there may be none.
+            usual, holders = Counter(others_values).most_common(1)[0] if others_values else (None, 0)
+            is_usual = 2 * holders > len(others_values)
         is_near = isinstance(value, int | float) and isinstance(usual, int | float)
         if is_usual and value != usual and not (is_near and abs(value - usual) <= fact.negligible):  # type: ignore[operator]
             values: list[tuple[Value | None, list[str]]] = [(usual, ["others"]), (value, [node.label])]
             differs.append(Mismatch(kind=kind_of(name)[0], name=name, grade=fact.grade, values=values))
     return differs
-
-
-def _usual(values: Sequence[Value | None], negligible: float) -> tuple[Value | None, bool]:
-    """Return the value of most nodes, of readings their median; and whether there is one."""
-    readings = [value for value in values if isinstance(value, int | float)]
-    if negligible and 2 * len(readings) > len(values):
-        return median(readings), True
-    if not values:
-        return None, False
-    value, holders = Counter(values).most_common(1)[0]
-    return value, 2 * holders > len(values)

@@ -18,12 +18,11 @@ from kit.compare.ceilings import without_operations
 from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.metrics import epoch_ns, fits, value
 from kit.compare.notes import devices_used
-from kit.compare.rows import Mismatch
 from kit.compare.sample import Sample, read_run
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import AXES, Cell, Task
 from kit.profile.reason import Reason, reason
-from kit.profile.schema import CellResult, FigureName, Profile
+from kit.profile.schema import FigureName, Profile
 from kit.stats.scores import scores
 
 RowKey = tuple[str, ...]
@@ -123,12 +122,21 @@ def suite_table(
                     missing = Figure(reason=failed or reason("not_measured"))
                 values[row] = {name: known.get(name, missing) for name in wanted}
             if any(_row_key(result.cell, axes, profile) in values for result in results):
-                head = _head(label, device, profile, results)
+                launches = [launch for result in results for launch in result.launches]
+                used = devices_used(profile) if profile.measured else []
+                head = TableColumn(
+                    profile=label,
+                    device=device,
+                    model=next((of_kind.model for of_kind in used if of_kind.kind == device), ""),
+                    source=profile.source,
+                    epochs=next((launch.fit.epochs for launch in launches if launch.fit is not None), None),
+                    data=sorted({launch.data.name for launch in launches if launch.data is not None}),
+                )
                 columns.append(_Column(head, (profile.identity.hardware_sha256, device), samples, values))
     for column in columns:
         # Gains are over a CPU of the same document, or measured like it.
-        cpus = [other for other in columns if other.head.device == "cpu" and other.head.source == column.head.source]
-        base = next(iter(cpus), None)
+        source = column.head.source
+        base = next((of for of in columns if of.head.device == "cpu" and of.head.source == source), None)
         for row, shown in column.values.items():
             for gain in (name for name in figures if name in GAINS):
                 if shown[gain].value is None:
@@ -191,19 +199,6 @@ def _axes_left_out(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str])
     ]
 
 
-def _head(label: str, device: str, profile: Profile, cells: Sequence[CellResult]) -> TableColumn:
-    launches = [launch for result in cells for launch in result.launches]
-    used = devices_used(profile) if profile.measured else []
-    return TableColumn(
-        profile=label,
-        device=device,
-        model=next((of_kind.model for of_kind in used if of_kind.kind == device), ""),
-        source=profile.source,
-        epochs=next((launch.fit.epochs for launch in launches if launch.fit is not None), None),
-        data=sorted({launch.data.name for launch in launches if launch.data is not None}),
-    )
-
-
 def _row_key(cell: Cell, axes: Sequence[str], profile: Profile) -> RowKey:
     # A document's batch of 0, and a parameter that it lacks: it does not say.
     unstated = () if profile.measured else (0, UNKNOWN, None)
@@ -254,27 +249,18 @@ def _gain(column: _Column, base: _Column | None, row: RowKey, time: FigureName) 
         return figure
     if base is None or of_base.value is None:
         return Figure(reason=reason("no_cpu_to_gain_over"))
-    different = _blocking(column, base, row, time)
-    if different is not None:
-        of_cpu, here = (different.values[at][0] or "" for at in (0, -1))
-        return Figure(reason=reason("not_like_the_cpus", kind=different.kind, value=here, of_cpu=of_cpu))
+    sides = [(side.head.profile, side.samples[row].get(TIMED[time])) for side in (base, column)]
+    measured = [(profile, sample) for profile, sample in sides if sample is not None]
+    if len(measured) == len(sides):
+        # A pass over the test split takes as long after one epoch as after ten.
+        of_test = time == "test_time_s"
+        facts = [(of, known.facts._replace(epochs="") if of_test else known.facts) for of, known in measured]
+        is_like, precision = column.hardware == base.hardware, measured[1][1].cell.precision
+        for different in blocking(cell_mismatches(facts, precision, like_hardware=is_like)):
+            of_cpu, here = (different.values[at][0] or "" for at in (0, -1))
+            return Figure(reason=reason("not_like_the_cpus", kind=different.kind, value=here, of_cpu=of_cpu))
     return Figure(
         value=100 * of_base.value / figure.value,
         is_computed=figure.is_computed or of_base.is_computed,
         contention_pct=max(filter(None, (figure.contention_pct, of_base.contention_pct)), default=None),
     )
-
-
-def _blocking(column: _Column, base: _Column, row: RowKey, time: FigureName) -> Mismatch | None:
-    """Return why two measured times are not to be compared."""
-    facts, precision = [], ""
-    for side in (base, column):
-        sample = side.samples[row].get(TIMED[time])
-        if sample is None:
-            return None
-        precision = sample.cell.precision
-        # A pass over the test split takes as long after one epoch as after ten.
-        of_cell = sample.facts._replace(epochs="") if time == "test_time_s" else sample.facts
-        facts.append((side.head.profile, of_cell))
-    like = column.hardware == base.hardware
-    return next(iter(blocking(cell_mismatches(facts, precision, like_hardware=like))), None)
