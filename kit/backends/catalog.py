@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, cast
 from kit import backends
 from kit.backends.defaults import keeps_defaults
 from kit.backends.entry import BackendEntry, BackendError
-from kit.workloads.catalog import discover
-from kit.workloads.installed import installed
+from kit.workloads.installed import discover, installed
 
 if TYPE_CHECKING:
     from kit.backends.protocol import Backend, Runnable

@@ -5,49 +5,14 @@ Other distributions add theirs as entry points of the groups `steadykit.workload
 
 from __future__ import annotations
 
-import pkgutil
 import sys
 from collections.abc import Mapping
-from importlib import import_module
-from types import ModuleType
-from typing import Protocol, TypeVar
 
 from kit.workloads import datasets, networks
 from kit.workloads.data.dataset import Dataset
-from kit.workloads.installed import WorkloadError, installed
+from kit.workloads.installed import WorkloadError, discover, installed
 from kit.workloads.operations import OPERATIONS
 from kit.workloads.workload import Family, Workload
-
-
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-_Kind = TypeVar("_Kind", bound=_Named)
-
-
-def discover(package: ModuleType, kind: type[_Kind], file: str = "") -> dict[str, _Kind]:
-    """Return every object of `kind` that a module of `package` holds, by its name.
-
-    Where each entry is a folder, `file` is the module in it that is imported, and nothing else of it.
-
-    Raises:
-        WorkloadError: two objects have one name.
-    """
-    objects: dict[str, _Kind] = {}
-    modules: dict[str, str] = {}
-    for entry in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-        if entry.ispkg or not file:
-            module = import_module(f"{entry.name}.{file}" if file else entry.name)
-            for value in (value for value in vars(module).values() if isinstance(value, kind)):
-                # What a module imports from another is the same object.
-                if objects.setdefault(value.name, value) is not value:
-                    places = f"{modules[value.name]} and {module.__name__}"
-                    raise WorkloadError(f"{places} both have a {kind.__name__} {value.name!r}; rename one")
-                modules.setdefault(value.name, module.__name__)
-    return objects
-
 
 WORKLOADS: dict[str, Workload | Family] = {**discover(networks, Workload), **discover(networks, Family)}
 _added = installed("workload", (Workload, Family), [*WORKLOADS, *OPERATIONS])

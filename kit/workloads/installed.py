@@ -1,12 +1,18 @@
-"""What other installed distributions add through Python entry points (packaging.python.org, "Entry points")."""
+"""What is there by name: files of a folder, and what other distributions add through Python entry points.
+
+Entry points: packaging.python.org, "Entry points".
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib.metadata
+import pkgutil
 from collections.abc import Callable, Collection
+from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints
-from typing import Any
+from types import ModuleType
+from typing import Any, Protocol, TypeVar
 
 from kit.errors import KitError
 
@@ -15,6 +21,36 @@ KINDS = ("workload", "dataset", "backend")
 
 class WorkloadError(KitError):
     """A workload, or what a distribution adds, is not there, cannot be loaded, or has a name that is taken."""
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_Kind = TypeVar("_Kind", bound=_Named)
+
+
+def discover(package: ModuleType, kind: type[_Kind], file: str = "") -> dict[str, _Kind]:
+    """Return every object of `kind` that a module of `package` holds, by its name.
+
+    Where each entry is a folder, `file` is the module in it that is imported, and nothing else of it.
+
+    Raises:
+        WorkloadError: two objects have one name.
+    """
+    objects: dict[str, _Kind] = {}
+    modules: dict[str, str] = {}
+    for entry in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        if entry.ispkg or not file:
+            module = import_module(f"{entry.name}.{file}" if file else entry.name)
+            for value in (value for value in vars(module).values() if isinstance(value, kind)):
+                # What a module imports from another is the same object.
+                if objects.setdefault(value.name, value) is not value:
+                    places = f"{modules[value.name]} and {module.__name__}"
+                    raise WorkloadError(f"{places} both have a {kind.__name__} {value.name!r}; rename one")
+                modules.setdefault(value.name, module.__name__)
+    return objects
 
 
 @functools.cache
