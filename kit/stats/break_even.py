@@ -18,8 +18,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from kit.stats.estimate import ALPHA, ROUNDS_FOR_VERDICT
-from kit.stats.student import t_quantile
+from kit.stats.estimate import ALPHA, ROUNDS_FOR_VERDICT, t_quantile
 
 # "pays": after a number of steps that the interval bounds. "at_once": it is no dearer at the start and no slower.
 # "never": its steps are not shorter. "unresolved": the rounds do not say whether they are.

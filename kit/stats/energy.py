@@ -104,12 +104,10 @@ def counter_energy(
         return Refusal("counter_reset", {})
     first, last = changes[0], changes[-1]
     spacing_ns = max(_spacing_ns(at), *(float(at[place] - at[place - 1]) for place in (first, last)))
-    holes_ns = np.diff(at[first : last + 1])
-    hole_max_ns = (1 - COVERAGE_MIN) * (end_ns - begin_ns)
     kept = slice(first, last + 1)
     refusal = _refused(
         at[changes], (begin_ns + lag_max_ns, end_ns), _period_ns(at, at[changes], update_period_ns), spacing_ns,
-        hole_ns=float(holes_ns.max(initial=0.0)), hole_max_ns=hole_max_ns, block_ns=end_ns - begin_ns,
+        updates=changes.size, hole_ns=float(np.diff(at[kept]).max(initial=0.0)), block_ns=end_ns - begin_ns,
         moved_share=_moved_share(at[kept], value[kept]) if lag_max_ns else 0.0,
     )  # fmt: skip
     if isinstance(refusal, Refusal):
@@ -146,11 +144,10 @@ def power_energy(
     if (refusal := _no_power(value)) is not None:
         return refusal
     fresh = at if is_each_fresh or not at.size else at[np.concatenate([[False], np.diff(value) != 0])]
-    holes_ns = np.diff(at)
-    spacing_ns = float(holes_ns.max(initial=0.0))
+    spacing_ns = float(np.diff(at).max(initial=0.0))
     refused = _refused(
         at, (counts_from_ns, end_ns), _period_ns(at, fresh, update_period_ns), spacing_ns,
-        updates=fresh.size, hole_ns=spacing_ns, block_ns=end_ns - begin_ns,
+        updates=fresh.size, block_ns=end_ns - begin_ns,
         moved_share=_moved_share(at, _integral(at, value)) if lag_max_ns and at.size else 0.0,
     )  # fmt: skip
     if isinstance(refused, Refusal):
@@ -279,14 +276,13 @@ def _refused(
     period_ns: float,
     spacing_ns: float,
     *,
-    hole_ns: float,
-    hole_max_ns: float = math.inf,
+    updates: int,
+    hole_ns: float = 0.0,  # of a counter; holes in power are in `spacing_ns`
     block_ns: int,
     moved_share: float,
-    updates: int | None = None,
 ) -> Refusal | float:
     """Return why readings at `at` say too little of the window; the share of error where they say enough."""
-    length_ns, updates = window[1] - window[0], at.size if updates is None else updates
+    length_ns, hole_max_ns = window[1] - window[0], (1 - COVERAGE_MIN) * block_ns
     if block_ns < WINDOW_MIN_NS:
         return Refusal("energy_block_too_short", {"block_s": block_ns / 1e9, "needed_s": WINDOW_MIN_NS / 1e9})
     covered_ns = float(at[-1] - at[0]) if at.size else 0.0

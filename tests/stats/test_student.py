@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy import special
 
-from kit.stats.student import t_below, t_quantile
+from kit.stats.estimate import t_below, t_quantile
 
 DFS = (0.5, 1.0, 1.7, 2.0, 3.0, 7.0, 13.0, 27.65, 100.0, 1e3, 1e5)
 
