@@ -27,7 +27,7 @@ from kit.report.answer import answer
 from kit.report.comparison_records import records
 from kit.report.plain import one_line
 from kit.report.quantity import rate
-from kit.workloads.operations import is_operation
+from kit.workloads.operations import MATMUL, is_operation
 
 Row = dict[str, Any]
 Scale = Literal["linear", "log"]
@@ -335,19 +335,26 @@ def _rounds(request: PlotRequest) -> list[Row]:
 
 
 def _roofline(request: PlotRequest) -> list[Row]:
-    """Return the networks' FLOP/s, a panel for each framework and device, with the ceilings of its own run."""
+    """Return FLOP/s, a panel for each framework and device, with the ceilings of its own run.
+
+    Points are networks; of a run of operations alone, the matrix products.
+    """
     rows: list[Row] = []
     for label, profile in request.profiles:
-        ceilings = ceilings_of(profile)
+        ceilings, are_alone = ceilings_of(profile), all(is_operation(result.cell) for result in profile.cells)
         for row in _rows(compare_within(label, profile), request):
             here = beside(row["cell"], ceilings)
             best = {roof.cell.precision: best_product(roof.cell, here) for roof in named("matmul", here)}
             row |= {"slopes": named("triad", here), "roofs": list(best.values())}
             if not row["slopes"] or not row["roofs"]:
                 row["why"] = "no ceiling was measured"
+            elif are_alone and row["cell"].workload == MATMUL.name:
+                # A product of n x n matrices moves at least three of them, of 4 bytes each or of 2.
+                row["intensity"] = row["n"] / (6 if row["precision"] == "float32" else 3)
             elif row["failure"] is None and not row["intensity"]:
                 row["why"] = "its FLOPs are unknown"
-            rows += [] if is_operation(row["cell"]) else [row]
+            if not is_operation(row["cell"]) or row["intensity"]:
+                rows.append(row)
     if not any(row["slopes"] and row["roofs"] for row in rows):
         which = ", ".join(label for label, _ in request.profiles)
         raise KitError(f"nothing to draw: no ceilings in {which}; measure with kit run --ceilings")
