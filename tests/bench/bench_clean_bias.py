@@ -301,7 +301,7 @@ def rows_of(neighbour, ratio, runs, planned, rng):
         of_runs = [run_logs(blocks, clean, range(run * each, (run + 1) * each), planned) for run in range(runs)]
         means = np.array([np.mean(logs) for logs, _, _ in of_runs]) - math.log(ratio)
         judged = [judge([over(logs)])[0] for logs, _, _ in of_runs]
-        intervals = [versus.difference.log_interval() for versus in judged if versus.difference is not None]
+        intervals = [versus.log_interval() for versus in judged if versus.has_interval]
         holds = np.mean([low <= math.log(ratio) <= high for low, high in intervals])
         differs = np.mean([versus.verdict in ("faster", "slower") for versus in judged])
         cycles = np.mean([counts for _, of_rounds, _ in of_runs for counts in of_rounds], axis=0)

@@ -175,7 +175,7 @@ class Agreement(NamedTuple):
 
 def half_width(versus):
     """Return half the width of the 95 % interval of the logarithm; None without an interval."""
-    return None if versus.difference is None else versus.difference.half_width(0.95)
+    return versus.half_width(0.95) if versus.has_interval else None
 
 
 def agreements(by_kind, kind, rule):
@@ -190,7 +190,7 @@ def agreements(by_kind, kind, rule):
                 continue
             widths = [half_width(of_quiet[key][title].versus) for of_quiet in others if title in of_quiet.get(key, {})]
             usual, width = statistics.median([known for known in widths if known] or [0]), half_width(result.versus)
-            low, high = result.versus.difference.log_interval() if width is not None else (math.inf, -math.inf)
+            low, high = result.versus.log_interval() if width is not None else (math.inf, -math.inf)
             holds = low <= reference.mean_log <= high
             ratio = width / usual if width is not None and usual else None
             entries.append(Agreement(title, result.versus.verdict, reference.verdict, holds, ratio))

@@ -84,11 +84,10 @@ def judge(profile, group):
         difference = over_rounds(logs)
         ratios.append(math.exp(statistics.fmean(logs)) if logs else math.inf)
         highs.append(difference.high if difference else math.inf)
-        shown = (
-            (Interval(difference.ratio, difference.low, difference.high), f"{100 * difference.sd:.1f}")
-            if difference
-            else (f"{ratios[-1]:.4f}", "–")
-        )
+        shown = (f"{ratios[-1]:.4f}", "–")
+        if difference:
+            sd = difference.se_log * math.sqrt(difference.count)
+            shown = (Interval(difference.ratio, difference.low, difference.high), f"{100 * sd:.1f}")
         rows.append((name_of(samples[kit_cell].cell), samples[loop].cell.variant, shown[0], len(logs), shown[1]))
     return Judged(rows, max(ratios), max(highs))
 

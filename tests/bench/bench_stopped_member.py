@@ -104,7 +104,8 @@ def measure_round(results, number, cell, neighbours, blocks):
                 for way in draw.sample(WAYS, len(WAYS)):
                     for other in draw.sample(others, len(others)) if way != "at once" else ():
                         if way == "members":
-                            results.major_faults["neighbours'"] += other.block(BLOCK_S).counters[MAJOR_FAULTS] or 0
+                            counters = other.block(BLOCK_S).part.blocks.counters
+                            results.major_faults["neighbours'"] += counters[MAJOR_FAULTS][0] or 0
                         else:
                             time.sleep(BLOCK_S)
                     results.block(number, way, member, others)

@@ -124,7 +124,7 @@ class Held:
 
     def block(self, seconds: float) -> Done:
         """Continue, run one block, stop."""
-        done = self.member.block(self.cell.key, "bench", 0, seconds)
+        done = self.member.block(self.cell.key, 0, seconds)
         assert done is not None, self.member.launches
         return done
 
