@@ -43,7 +43,7 @@ from kit.compare.metrics import METRICS, value
 from kit.compare.sample import read_run
 from kit.profile.store import read_profile
 from kit.stats.estimate import RULE, judge, over
-from kit.stats.runs import RunLevel, over_runs
+from kit.stats.runs import SESSIONS_FOR_SPREAD, RunLevel, over_runs
 
 STEP = METRICS["step_ns"]
 
@@ -246,7 +246,7 @@ def print_planted(lines, kind, title):
 
 def print_sessions(lines):
     rows = [("runs of one cell and machine", "runs", "hours", "SD between runs [95 %]", "called different")]
-    cells = {}
+    cells, verdicts = {}, []
     for line in lines:
         for group in line["groups"]:
             level = next(iter(group["levels"].values()))
@@ -255,7 +255,7 @@ def print_sessions(lines):
                 cells.setdefault((cell, line["hardware"]), []).append((line["created"], level))
     for (cell, hardware), runs in cells.items():
         logs = [math.log(step_ns) for _, (step_ns, _, _) in runs]
-        if len(logs) < max(DECISION_ROUNDS):
+        if len(logs) < SESSIONS_FOR_SPREAD:
             continue
         begun = [datetime.fromisoformat(created) for created, _ in runs]
         levels = [RunLevel(math.log(step_ns), se, rounds) for _, (step_ns, se, rounds) in runs]
@@ -263,8 +263,11 @@ def print_sessions(lines):
             judge([over_runs([first], [second], same_hardware=True)])[0].verdict in ("faster", "slower")
             for first, second in combinations(levels, 2)
         ]
+        verdicts += differ
         hours = (max(begun) - min(begun)).total_seconds() / 3600
         rows.append((f"{cell} · {hardware}", len(logs), f"{hours:.1f}", spread(logs), share(sum(differ), len(differ))))
+    if verdicts:
+        rows.append(("all", "", "", "", share(sum(verdicts), len(verdicts))))
     printed(rows)
 
 
