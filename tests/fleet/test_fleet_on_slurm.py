@@ -71,7 +71,8 @@ def test_a_node_with_a_quarter_of_its_cpu_is_slow_and_the_quota_is_the_reason(sl
     assert sorted(slow["profiles"]) == ["n2", "n2+again"] and slow["said_again"], "it was measured once more"
     assert read_profile(place / "out/n2+again.json").label == "n2"
     assert "throttled" in [finding["code"] for finding in slow["findings"]]
-    assert [values[1][0] for of in slow["differs"] if of["kind"] == "cpu_limit" for values in [of["values"]]] == [0.25]
+    differing = {fact["kind"]: fact["values"][1][0] for fact in slow["differs"]}
+    assert differing["container.cpu_limit"] == 0.25
 
 
 @pytest.mark.slow
