@@ -30,6 +30,8 @@ from kit.profile.reason import reason
 
 Value = str | int | None
 Key = tuple[Value, ...]
+# A published cell's value on an axis that its document does not state.
+ANY = "any"
 RUN_FIELDS: Mapping[str, Callable[[Run], Value]] = {
     "file": lambda run: run.label,
     "label": lambda run: run.given_label or run.label,
@@ -136,7 +138,7 @@ def compare_asked(
     # A mode that goes with the framework tells nothing apart that the framework does not.
     rest = list[str]()
     for axis in axes_of([sample.cell for sample in samples]):
-        places = _project(samples, [*asked.axes, *rest]).values() if axis not in asked.axes else ()
+        places = project(samples, [*asked.axes, *rest]).values() if axis not in asked.axes else ()
         if any(len({field(sample, axis) for sample in of}) > 1 for of in places):
             rest.append(axis)
     # Runs of several machines or labels are no repeats of each other.
@@ -147,7 +149,7 @@ def compare_asked(
         heads = [] if asked.split else [axis for axis in ("workload", "task") if axis in rest]
         split, rows = [*asked.split, *heads], [axis for axis in rest if axis not in heads] or ["backend"]
     groups, apart = list[GroupRows](), 0
-    for members in _project(samples, split).values():
+    for members in project(samples, split).values():
         group = _sided(members, rows, asked.columns, by, baseline, force=force) if asked.columns else None
         group = group or _alone(members, rows, by, baseline)
         inside = {*asked.columns, *rows}
@@ -170,15 +172,23 @@ def compare_asked(
     )
 
 
-def _project(samples: Iterable[Sample], axes: Sequence[str]) -> dict[Key, list[Sample]]:
-    """Return the samples by their values on these axes: numbers by size, names as they first appear."""
+def project(
+    samples: Iterable[Sample], axes: Sequence[str], read: Callable[[Sample, str], Value] = field
+) -> dict[Key, list[Sample]]:
+    """Return the samples by their values on these axes: numbers by size, names as they first appear, `any` last.
+
+    `read` returns a sample's value on an axis.
+    """
     projected: dict[Key, list[Sample]] = {}
     for sample in samples:
-        projected.setdefault(tuple(field(sample, axis) for axis in axes), []).append(sample)
+        projected.setdefault(tuple(read(sample, axis) for axis in axes), []).append(sample)
     names = [list(dict.fromkeys(values)) for values in zip(*projected, strict=True)]
 
-    def order(key: Key) -> list[int]:
-        return [value if isinstance(value, int) else of.index(value) for value, of in zip(key, names, strict=True)]
+    def order(key: Key) -> list[tuple[bool, int]]:
+        return [
+            (value == ANY, value if isinstance(value, int) else known.index(value))
+            for value, known in zip(key, names, strict=True)
+        ]
 
     return {key: projected[key] for key in sorted(projected, key=order)}
 
@@ -194,7 +204,7 @@ def _words(sample: Sample, axes: Sequence[str]) -> str:
 
 def _alone(members: Sequence[Sample], rows: Sequence[str], by: str, baseline: str | None) -> GroupRows:
     """Return rows that are compared with one of them."""
-    metric, places = METRICS[by], {_words(of[0], rows): of for of in _project(members, rows).values()}
+    metric, places = METRICS[by], {_words(of[0], rows): of for of in project(members, rows).values()}
     wanted = [name for name, of in places.items() if baseline in (name, *(str(field(of[0], axis)) for axis in rows))]
     if baseline is not None and not wanted:
         raise KitError(f"no row {baseline!r}; choose from {', '.join(places)}")
@@ -218,14 +228,14 @@ def _sided(
     force: bool,
 ) -> GroupRows:
     """Return rows in each of which the sides are compared with the baseline's."""
-    sides = {_words(of[0], columns): of for of in _project(members, columns).values()}
+    sides = {_words(of[0], columns): of for of in project(members, columns).values()}
     wanted = [name for name, of in sides.items() if baseline in (name, *(str(field(of[0], axis)) for axis in columns))]
     if baseline is not None and not wanted:
         raise KitError(f"no column {baseline!r}; choose from {', '.join(sides)}")
     base_side, metric = [*wanted, *sides][0], METRICS[by]
     group = GroupRows(key="", title=[], baseline=base_side, rows=[])
     places: dict[str, list[Sample]] = {}
-    for asked in _project(members, rows).values():
+    for asked in project(members, rows).values():
         member = _words(asked[0], rows)
         for side, of_side in sides.items():
             here = [sample for sample in asked if sample in of_side]

@@ -21,10 +21,12 @@ from kit.compare.energy import HOST, LaunchEnergy, device_power_w, launch_energy
 from kit.compare.launch_arrays import SustainedStep, counted, cpus_used, mean_step_ns, pipeline_ratio, sustained_step
 from kit.compare.sample import Sample
 from kit.errors import KitError
+from kit.profile.cell import Task
 from kit.profile.launch import INJECTED_NS, Fit, Launch
 from kit.profile.reason import Value
 from kit.stats.estimate import TIME_WORDS, Estimate, over
 from kit.stats.runs import RunLevel
+from kit.stats.scores import scores
 
 COMPILE_PHASES = ("trace", "compile", "first_step")
 # Of the process, and of a program in it: from nothing to the first step done.
@@ -123,17 +125,25 @@ def judged_name(name: str, sample: Sample) -> str:
 
 
 def level(metric: Metric, sample: Sample) -> Estimate:
-    """Return a cell's own level over rounds: launches of one shared the machine's state, so their mean is one value.
+    """Return a cell's own level over the rounds of its run.
 
     A ratio of two cells of a round is free of what slowed both. A level is not: its interval holds the machine's drift
     during the run, and says nothing of the machine's other days.
+    """
+    return over(round_levels(metric, sample).values(), is_log=metric.compare == "ratio")
+
+
+def round_levels(metric: Metric, sample: Sample) -> dict[int, float]:
+    """Return a cell's own level in each round: of a ratio its logarithm.
+
+    Launches of one round shared the machine's state, so their mean is one value.
     """
     is_log, rounds = metric.compare == "ratio", defaultdict[int, list[float]](list)
     for launch in sample.good:
         known = value_of_launch(metric, sample, launch)
         if math.isfinite(known) and (known > 0 or not is_log):
             rounds[launch.round].append(math.log(known) if is_log else known)
-    return over(map(statistics.fmean, rounds.values()), is_log=is_log)
+    return {number: statistics.fmean(values) for number, values in rounds.items()}
 
 
 def step_times(sample: Sample, launch: Launch) -> Any:  # noqa: ANN401 - an array or a number
@@ -501,6 +511,47 @@ _METRICS = [
     ),
 ]  # fmt: skip
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _METRICS}
+
+
+def _in_seconds(known_ns: float | None) -> float | None:
+    return None if known_ns is None else known_ns / 1e9
+
+
+def _of_task(task: Task, name: str) -> Callable[[Sample], Value | None]:
+    return lambda sample: value(sample, name) if sample.cell.task == task else None
+
+
+def _scored(name: str) -> Callable[[Sample, Launch], float | None]:
+    """Return how a score is read of a launch's fit; null: the fit has no classes, or only a part of it ran."""
+
+    def observe(_sample: Sample, launch: Launch) -> float | None:
+        confusion = None if launch.fit is None else launch.fit.confusion
+        return None if confusion is None else getattr(scores(confusion), name)
+
+    return observe
+
+
+# The columns of suites' own tables, by the names that published profiles use. Scores are observed in each repeat of a
+# fit; a gain is made from the times of two cells where no document gives it.
+_FIGURES = [
+    Metric("train_time_s", "train time", "time_s", mark="fit_is_computed",
+           read=lambda of: _in_seconds(value(of, "fit_total_ns"))),
+    Metric("test_time_s", "test time", "time_s", read=lambda of: _in_seconds(value(of, "fit_test_ns"))),
+    Metric("epoch_time_s", "epoch", "time_s", mark="fit_is_computed",
+           read=lambda of: _in_seconds(_mean_of(epoch_ns(launch, fit) for launch, fit in fits(of)))),
+    Metric("step_ns", "step", "ns", read=_of_task("train", "step_ns")),
+    Metric("train_sample_ns", "train/sample", "ns", read=_of_task("train", "sample_ns")),
+    Metric("infer_sample_ns", "infer/sample", "ns", read=_of_task("infer", "sample_ns")),
+    Metric("accuracy", "accuracy %", "score", _scored("accuracy")),
+    Metric("precision", "precision %", "score", _scored("macro_precision")),
+    Metric("recall", "recall %", "score", _scored("macro_recall")),
+    Metric("f1", "F1 %", "score", _scored("macro_f1")),
+    Metric("train_gain_pct", "train gain", "times_pct"),
+    Metric("test_gain_pct", "test gain", "times_pct"),
+    Metric("train_sample_gain_pct", "train gain", "times_pct"),
+    Metric("infer_sample_gain_pct", "infer gain", "times_pct"),
+]  # fmt: skip
+FIGURES: dict[str, Metric] = {metric.name: metric for metric in _FIGURES}
 
 
 def metric_named(name: str) -> Metric:

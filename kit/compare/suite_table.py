@@ -1,4 +1,4 @@
-"""A suite's own table: a row for each combination of some axes, and under each device of each profile its figures.
+"""A suite's own table: samples, published ones too, projected on the suite's axes, with figures instead of verdicts.
 
                 cpu · mine                gpu · five-nets, published
                 train time   test time    gain
@@ -8,41 +8,32 @@ mlp  torch          4.21 s       93 ms    697 %
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
+from kit.compare.asked import ANY, Key, Value, project
 from kit.compare.ceilings import without_operations
 from kit.compare.comparability import blocking, cell_mismatches
-from kit.compare.metrics import epoch_ns, fits, value
-from kit.compare.notes import devices_used
+from kit.compare.explaining_facts import cell_facts
+from kit.compare.metrics import FIGURES, fits, value
+from kit.compare.naming import axes_of
 from kit.compare.sample import Sample, read_run
 from kit.devices.catalog import DEVICES
-from kit.profile.cell import AXES, Cell, Task
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import FigureName, Profile
-from kit.stats.scores import scores
 
 RowKey = tuple[str, ...]
-# Each with the time that it compares, a CPU's over the device's.
+# Each gain, and the time of which it is the CPU's over the device's.
 GAINS: dict[FigureName, FigureName] = {
     "train_gain_pct": "train_time_s",
     "test_gain_pct": "test_time_s",
     "train_sample_gain_pct": "train_sample_ns",
     "infer_sample_gain_pct": "infer_sample_ns",
 }
-# Each with the task that it times.
-TIMED: dict[FigureName, Task] = {
-    "train_time_s": "fit",
-    "test_time_s": "fit",
-    "train_sample_ns": "train",
-    "infer_sample_ns": "infer",
-}
-# Of a published cell: its document does not say. Such figures have rows of their own.
-UNKNOWN = "unknown"
-ANY = "any"
+# A document does not state these of a cell: a batch of 0, a word, a parameter that the cell lacks.
+UNSTATED = (0, "unknown", None)
 NONE = "–"  # a measured cell has no value on the axis
 
 
@@ -79,13 +70,8 @@ class SuiteTable(msgspec.Struct, frozen=True, kw_only=True):
     cpus: list[str]  # models, of the profiles that were measured
 
 
-class _Column(NamedTuple):
-    """One device of one profile."""
-
-    head: TableColumn
-    hardware: tuple[str, str]  # of the machine, and the device
-    samples: dict[RowKey, dict[Task, Sample]]  # measured, by task
-    values: dict[RowKey, dict[FigureName, Figure]]
+# A column, or its place in a row, with the samples there.
+Column = tuple[TableColumn, list[Sample]]
 
 
 def suite_table(
@@ -95,168 +81,134 @@ def suite_table(
 
     Args:
         title: of the suite.
-        axes: whose combinations are the rows, in order of their first appearance. One more where cells differ in it.
+        axes: whose combinations are the rows; others follow, in which cells of one row and column would differ.
         figures: under each device.
         profiles: with their labels, measured and published.
     """
     given = [(label, without_operations(profile)) for label, profile in profiles]
-    axes = [*axes, *_axes_left_out(given, axes)]
-    rows = _rows(given, axes)
-    columns = []
+    columns = [column for label, profile in given for column in _columns(label, profile)]
+    # Names on an axis are in order of their first appearance, those of measured cells before those of published ones.
+    samples = sorted((sample for _, of_column in columns for sample in of_column), key=_is_published)
+    alike = [cells for _, of_column in columns for cells in project(of_column, ["task", *axes], _stated).values()]
+    others = [axis for axis in axes_of([sample.cell for sample in samples]) if axis not in axes]
+    axes = [*axes, *(axis for axis in others if any(len(project(cells, [axis], _stated)) > 1 for cells in alike))]
+    rows = project(samples, axes, _stated)
+    measured = [row for row, cells in rows.items() if not all(map(_is_published, cells))]
+    # Of published rows those of what was measured are shown, whichever the framework.
+    rows = {
+        row: cells
+        for row, cells in rows.items()
+        if not measured or any(_is_row_of(row, asked, axes) for asked in measured)
+    }
+    shown = [sample for cells in rows.values() for sample in cells]
+    columns = [column for column in columns if any(sample in shown for sample in column[1])]
     wanted = dict.fromkeys([*figures, *(GAINS[name] for name in figures if name in GAINS)])
-    for label, profile in given:
-        run = read_run(label, profile) if profile.measured else None  # null: published
-        for device in sorted({result.cell.device for result in profile.cells}, key=_rank):
-            results = [result for result in profile.cells if result.cell.device == device]
-            samples: dict[RowKey, dict[Task, Sample]] = {row: {} for row in rows}
-            values: dict[RowKey, dict[FigureName, Figure]] = {}
-            for row in rows:
-                cells = [result for result in results if _row_key(result.cell, axes, profile) == row]
-                known = {of.figure: Figure(value=of.value) for result in cells for of in result.published}
-                missing = Figure(reason=reason("not_published"))
-                if run is not None:
-                    here = [run.samples[result.key] for result in cells if result.key in run.samples]
-                    samples[row] = {sample.cell.task: sample for sample in reversed(here)}
-                    known = {name: of for sample in reversed(here) for name, of in _measured(sample).items()}
-                    failed = next((sample.failure for sample in here if sample.failure is not None), None)
-                    missing = Figure(reason=failed or reason("not_measured"))
-                values[row] = {name: known.get(name, missing) for name in wanted}
-            if any(_row_key(result.cell, axes, profile) in values for result in results):
-                launches = [launch for result in results for launch in result.launches]
-                used = devices_used(profile) if profile.measured else []
-                head = TableColumn(
-                    profile=label,
-                    device=device,
-                    model=next((of_kind.model for of_kind in used if of_kind.kind == device), ""),
-                    source=profile.source,
-                    epochs=next((launch.fit.epochs for launch in launches if launch.fit is not None), None),
-                    data=sorted({launch.data.name for launch in launches if launch.data is not None}),
-                )
-                columns.append(_Column(head, (profile.identity.hardware_sha256, device), samples, values))
-    for column in columns:
-        # Gains are over a CPU of the same document, or measured like it.
-        source = column.head.source
-        base = next((of for of in columns if of.head.device == "cpu" and of.head.source == source), None)
-        for row, shown in column.values.items():
-            for gain in (name for name in figures if name in GAINS):
-                if shown[gain].value is None:
-                    shown[gain] = _gain(column, base, row, GAINS[gain])
+    values = []
+    for cells in rows.values():
+        here = [(head, [sample for sample in cells if sample in of_column]) for head, of_column in columns]
+        # Gains are over the first CPU of the same document, or of those that were measured.
+        bases = {head.source: (head, of_column) for head, of_column in reversed(here) if head.device == "cpu"}
+        values.append([{name: _figure(name, place, bases.get(place[0].source)) for name in wanted} for place in here])
     return SuiteTable(
         title=title,
         axes=list(axes),
         figures=list(figures),
-        rows=rows,
-        columns=[column.head for column in columns],
-        values=[[column.values[row] for column in columns] for row in rows],
+        rows=[tuple(map(str, row)) for row in rows],
+        columns=[head for head, _ in columns],
+        values=values,
         cpus=list(dict.fromkeys(profile.identity.cpu_model for _, profile in given if profile.measured)),
     )
 
 
-def _rank(kind: str) -> tuple[bool, int, str]:
-    """Order kinds of devices as the kit does, those of another kit last."""
-    return kind not in DEVICES, DEVICES[kind].rank if kind in DEVICES else 0, kind
-
-
-def _rows(profiles: Sequence[tuple[str, Profile]], axes: Sequence[str]) -> list[RowKey]:
-    """Return the rows of what was measured, and those that were published of the same, whichever the framework.
-
-    They are ordered by their axes from left to right: numbers by size, names as they first appeared, `any` last.
-    """
-    keys: dict[bool, dict[RowKey, None]] = {True: {}, False: {}}
-    for _, profile in profiles:
-        keys[profile.measured].update(dict.fromkeys(_row_key(result.cell, axes, profile) for result in profile.cells))
-
-    def is_of(published: RowKey, row: RowKey) -> bool:
-        return all(
-            axis == "backend" or stated in (ANY, known)
-            for axis, stated, known in zip(axes, published, row, strict=True)
+def _columns(label: str, profile: Profile) -> Iterator[Column]:
+    """Yield the devices of a profile in the kit's order, with their samples; a document's cells are in no group."""
+    run = read_run(label, profile)
+    if profile.measured:
+        samples = [run.samples[result.key] for result in profile.cells if result.key in run.samples]
+    else:
+        facts = cell_facts([], profile)
+        samples = [Sample(run, result.cell, result.key, result.key, "", "", facts, None) for result in profile.cells]
+        for sample, result in zip(samples, profile.cells, strict=True):
+            sample.known = {figure.figure: figure.value for figure in result.published}
+    for device in sorted({sample.cell.device for sample in samples}, key=lambda kind: [*DEVICES, kind].index(kind)):
+        here = [sample for sample in samples if sample.cell.device == device]
+        launches = [launch for sample in here for launch in sample.launches]
+        used = [known.model for known in run.headline.devices if known.kind == device and profile.measured]
+        head = TableColumn(
+            profile=label,
+            device=device,
+            model=used[0] if used else "",
+            source=profile.source,
+            epochs=next((launch.fit.epochs for launch in launches if launch.fit is not None), None),
+            data=sorted({launch.data.name for launch in launches if launch.data is not None}),
         )
-
-    published = [key for key in keys[False] if not keys[True] or any(is_of(key, row) for row in keys[True])]
-    rows = list(dict.fromkeys([*keys[True], *published]))
-    names = [list(dict.fromkeys(values)) for values in zip(*rows, strict=True)]
-
-    def order(row: RowKey) -> list[tuple[bool, int]]:
-        return [
-            (of_axis == ANY, int(of_axis) if of_axis.isdecimal() else known.index(of_axis))
-            for of_axis, known in zip(row, names, strict=True)
-        ]
-
-    return sorted(rows, key=order)
+        yield head, here
 
 
-def _axes_left_out(profiles: Iterable[tuple[str, Profile]], axes: Sequence[str]) -> list[str]:
-    """Return the other axes in which cells of one task differ that would stand in one row of one column."""
-    alike: dict[tuple[object, ...], list[Cell]] = {}
-    for label, profile in profiles:
-        for cell in (result.cell for result in profile.cells):
-            alike.setdefault((label, cell.device, cell.task, _row_key(cell, axes, profile)), []).append(cell)
-    names = dict.fromkeys([*(name for cells in alike.values() for cell in cells for name in cell.parameters), *AXES])
-    return [
-        name
-        for name in names
-        if name not in axes and any(len({cell.value(name) for cell in cells}) > 1 for cells in alike.values())
-    ]
+def _is_published(sample: Sample) -> bool:
+    return sample.together is None
 
 
-def _row_key(cell: Cell, axes: Sequence[str], profile: Profile) -> RowKey:
-    # A document's batch of 0, and a parameter that it lacks: it does not say.
-    unstated = () if profile.measured else (0, UNKNOWN, None)
-    values = (cell.value(axis) for axis in axes)
-    return tuple(ANY if known in unstated else NONE if known is None else str(known) for known in values)
+def _stated(sample: Sample, axis: str) -> Value:
+    known = sample.cell.value(axis)
+    if _is_published(sample):
+        return ANY if known in UNSTATED else known
+    return NONE if known is None else known
 
 
-def _measured(sample: Sample) -> dict[FigureName, Figure]:
-    """Return the figures of a cell, with the numbers that `kit compare` shows."""
-    of_time, task = Figure(contention_pct=value(sample, "contention_pct")), sample.cell.task
-    if task != "fit":
-        if value(sample, "sample_ns") is None:
-            return {}
-        of_sample: FigureName = "infer_sample_ns" if task == "infer" else "train_sample_ns"
-        step = {"step_ns": replace(of_time, value=value(sample, "step_ns"))} if task == "train" else {}
-        return {of_sample: replace(of_time, value=value(sample, "sample_ns")), **step}  # type: ignore[dict-item]
-    if value(sample, "fit_total_ns") is None:
-        return {}
-    epochs = [time_ns for launch, fit in fits(sample) if (time_ns := epoch_ns(launch, fit)) is not None]
-    of_fit = replace(of_time, is_computed=value(sample, "fit_is_computed"))
-    by_name: dict[FigureName, Figure] = {
-        "train_time_s": replace(of_fit, value=value(sample, "fit_total_ns") / 1e9),
-        "epoch_time_s": replace(of_fit, value=statistics.fmean(epochs) / 1e9)
-        if epochs
-        else Figure(reason=reason("one_epoch")),
-    }
-    if (test_ns := value(sample, "fit_test_ns")) is not None:
-        by_name["test_time_s"] = replace(of_time, value=test_ns / 1e9)
-    # Others make a fit longer; they do not change what it learns.
-    learnt = [launch.fit for launch in sample.launches if launch.failure is None and launch.fit is not None]
-    scored = [scores(fit.confusion) for fit in learnt if fit.confusion is not None]
-    why = next((fit.reason for _, fit in fits(sample) if fit.reason is not None), reason("no_classes"))
-    names: tuple[FigureName, ...] = ("accuracy", "precision", "recall", "f1")
-    for name, of_score in zip(names, ("accuracy", "macro_precision", "macro_recall", "macro_f1"), strict=True):
-        repeats = [getattr(known, of_score) for known in scored]
-        spread = statistics.stdev(repeats) if len(repeats) > 1 else None
-        by_name[name] = Figure(value=statistics.fmean(repeats), spread=spread) if repeats else Figure(reason=why)
-    return by_name
+def _is_row_of(row: Key, asked: Key, axes: Sequence[str]) -> bool:
+    return row == asked or all(
+        axis == "backend" or stated in (ANY, known) for axis, stated, known in zip(axes, row, asked, strict=True)
+    )
 
 
-def _gain(column: _Column, base: _Column | None, row: RowKey, time: FigureName) -> Figure:
-    """Return how many times as fast the column is as its CPU: 100 is as fast, 200 twice as fast."""
-    figure = column.values[row][time]
-    of_base = Figure() if base is None else base.values[row][time]
-    if base is column:
+def _figure(name: FigureName, column: Column, cpu: Column | None) -> Figure:
+    """Return a figure of a row in a column, with the numbers that `kit compare` shows."""
+    head, samples = column
+    known = [figure for sample in samples if (figure := _of_sample(name, sample)) is not None]
+    if known or name in GAINS:
+        return known[0] if known else _gain(GAINS[name], column, cpu)
+    failed = next((sample.failure for sample in samples if sample.failure is not None), None)
+    return Figure(reason=failed or reason("not_measured" if head.source is None else "not_published"))
+
+
+def _of_sample(name: FigureName, sample: Sample) -> Figure | None:
+    """Return a figure of a cell; None where it has none."""
+    metric, fitted = FIGURES[name], fits(sample)
+    if _is_published(sample):
+        return Figure(value=sample.known[name]) if name in sample.known else None
+    if metric.observe is not None:
+        # Others make a fit longer; they do not change what it learns.
+        seen = [metric.observe(sample, launch) for launch in sample.launches if launch.failure is None]
+        repeats = [score for score in seen if score is not None]
+        if repeats:
+            spread = statistics.stdev(repeats) if len(repeats) > 1 else None
+            return Figure(value=statistics.fmean(repeats), spread=spread)
+        why = next((fit.reason for _, fit in fitted if fit.reason is not None), reason("no_classes"))
+        return Figure(reason=why) if fitted else None
+    known: Any = None if metric.read is None else metric.read(sample)
+    if known is None:
+        return Figure(reason=reason("one_epoch")) if name == "epoch_time_s" and fitted else None
+    is_computed = bool(metric.mark and value(sample, metric.mark))
+    return Figure(value=known, is_computed=is_computed, contention_pct=value(sample, "contention_pct"))
+
+
+def _gain(time: FigureName, column: Column, cpu: Column | None) -> Figure:
+    """Return how many times as fast a column is as its CPU: 100 is as fast, 200 twice as fast."""
+    if cpu is not None and cpu[0] is column[0]:
         return Figure(reason=reason("gains_are_over_this"))
+    figure, of_base = _figure(time, column, None), Figure() if cpu is None else _figure(time, cpu, None)
     if figure.value is None:
         return figure
-    if base is None or of_base.value is None:
+    if cpu is None or of_base.value is None:
         return Figure(reason=reason("no_cpu_to_gain_over"))
-    sides = [(side.head.profile, side.samples[row].get(TIMED[time])) for side in (base, column)]
-    measured = [(profile, sample) for profile, sample in sides if sample is not None]
-    if len(measured) == len(sides):
+    timed = [next(sample for sample in side[1] if _of_sample(time, sample)) for side in (cpu, column)]
+    if not any(map(_is_published, timed)):
         # A pass over the test split takes as long after one epoch as after ten.
         of_test = time == "test_time_s"
-        facts = [(of, known.facts._replace(epochs="") if of_test else known.facts) for of, known in measured]
-        is_like, precision = column.hardware == base.hardware, measured[1][1].cell.precision
-        for different in blocking(cell_mismatches(facts, precision, like_hardware=is_like)):
+        facts = [(side.run.label, side.facts._replace(epochs="") if of_test else side.facts) for side in timed]
+        is_like = len({(side.run.hardware, side.cell.device) for side in timed}) == 1
+        for different in blocking(cell_mismatches(facts, timed[1].cell.precision, like_hardware=is_like)):
             of_cpu, here = (different.values[at][0] or "" for at in (0, -1))
             return Figure(reason=reason("not_like_the_cpus", kind=different.kind, value=here, of_cpu=of_cpu))
     return Figure(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from kit.compare.asked import ANY
+from kit.compare.metrics import FIGURES
 from kit.compare.naming import platform_names
-from kit.compare.suite_table import ANY, GAINS, Figure, SuiteTable
+from kit.compare.suite_table import GAINS, Figure, RowKey, SuiteTable, TableColumn
 from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import reason
 from kit.profile.schema import FigureName
@@ -19,161 +21,129 @@ from kit.report.table import Case, Cell, Column, Report, Table
 CONTENDED = "!"
 # A profile has no figure here because it has no cell of this row.
 NOTHING = (reason("not_published"), reason("not_measured"))
-
-
-class Shown(NamedTuple):
-    """How a figure is titled and written."""
-
-    title: str
-    words: Callable[[float], str]
-
-
-def _seconds(value_s: float) -> str:
-    return duration(1e9 * value_s)
-
-
-def _gain(value_pct: float) -> str:
-    return f"{number(value_pct)} %"
-
-
-FIGURES: Mapping[FigureName, Shown] = {
-    "train_time_s": Shown("train time", _seconds),
-    "test_time_s": Shown("test time", _seconds),
-    "epoch_time_s": Shown("epoch", _seconds),
-    "step_ns": Shown("step", duration),
-    "train_sample_ns": Shown("train/sample", duration),
-    "infer_sample_ns": Shown("infer/sample", duration),
-    "accuracy": Shown("accuracy %", hundredths),
-    "precision": Shown("precision %", hundredths),
-    "recall": Shown("recall %", hundredths),
-    "f1": Shown("F1 %", hundredths),
-    "train_gain_pct": Shown("train gain", _gain),
-    "test_gain_pct": Shown("test gain", _gain),
-    "train_sample_gain_pct": Shown("train gain", _gain),
-    "infer_sample_gain_pct": Shown("infer gain", _gain),
+# By the unit of a figure.
+WORDS: Mapping[str, Callable[[float], str]] = {
+    "ns": duration,
+    "time_s": lambda value_s: duration(1e9 * value_s),
+    "score": hundredths,
+    "times_pct": lambda value_pct: f"{number(value_pct)} %",
 }
+
+
+class _Entry(NamedTuple):
+    """A figure with its row and column, in the words of a table."""
+
+    key: RowKey
+    column: int
+    name: FigureName
+    figure: Figure
+
+    @property
+    def words(self) -> str:
+        """The value; a dash where there is none."""
+        figure, words = self.figure, WORDS[FIGURES[self.name].unit]
+        return NONE if figure.value is None else with_sd(figure.value, figure.spread, words)
+
+    @property
+    def why(self) -> str:
+        """Why there is no value."""
+        return sentence(self.figure.reason or reason("not_measured"))
+
+    @property
+    def cell(self) -> Cell:
+        """It in the table."""
+        if self.figure.value is None:
+            return Cell(self.words, because=self.why, is_empty=self.figure.reason in NOTHING)
+        marks = [CONTENDED] if self.figure.contention_pct else []
+        return Cell(" ".join([*marks, *(["≈"] if self.figure.is_computed else []), self.words]))
 
 
 def suite_report(table: SuiteTable, hint: str = "") -> Report:
     """Return the report of a suite's table; figures that a device or a document lacks are left out."""
-    shown = [
-        (place, name)
-        for place in range(len(table.columns))
-        for name in table.figures
-        if any(row[place][name].value is not None for row in table.values)
-    ]
-    heads = _heads(table)
-    columns = [
-        *(Column(axis, right=False) for axis in table.axes),
-        *(Column(FIGURES[name].title, over=heads[place]) for place, name in shown),
-    ]
-    rows = [
+    entries = [
         [
-            *(Cell(one_line(value)) for value in key),
-            *(_cell(figures[place][name], name) for place, name in shown),
+            _Entry(key, index, name, figure)
+            for index, of_column in enumerate(of_row)
+            for name, figure in of_column.items()
         ]
-        for key, figures in zip(table.rows, table.values, strict=True)
-        if not all(_is_empty(figures[place][name]) for place, name in shown)
+        for key, of_row in zip(table.rows, table.values, strict=True)
     ]
+    every = [entry for of_row in entries for entry in of_row]
+    valued = {(entry.column, entry.name) for entry in every if entry.figure.value is not None}
+    shown = [(index, name) for index in range(len(table.columns)) for name in table.figures if (index, name) in valued]
+    measured = [(column.device, column.model, column.profile) for column in table.columns if not column.source]
+    names = iter(platform_names(measured))
+    heads = [one_line(f"{column.device} · published" if column.source else next(names)) for column in table.columns]
+    rows = []
+    for key, of_row in zip(table.rows, entries, strict=True):
+        by_place = {(entry.column, entry.name): entry.cell for entry in of_row}
+        cells = [by_place[place] for place in shown]
+        rows += [] if all(cell.is_empty for cell in cells) else [[*map(Cell, map(one_line, key)), *cells]]
+    columns = [Column(axis, right=False) for axis in table.axes]
+    columns += [Column(FIGURES[name].title, over=heads[index]) for index, name in shown]
+    known = dict.fromkeys(column.epochs for column in table.columns if column.epochs is not None)
+    epochs = f" · fits of {' and '.join(map(str, known))} epoch{'' if list(known) == [1] else 's'}" if known else ""
     return Report(
         name="kit compare --table",
-        headline=_headline(table),
+        headline=[one_line(f"{table.title}{epochs}"), *map(one_line, table.cpus)],
         tables=[Table("", columns, rows)],
-        notes=_notes(table, shown),
+        notes=[*_missing(table, shown, heads), *_notes(table, shown, heads, [entry.figure for entry in every])],
         hint=hint,
-        records=_records(table),
-        cases=_cases(table),
+        records=[_record(table.axes, entry, table.columns[entry.column]) for entry in every],
+        cases=[_case(entry, heads[entry.column]) for entry in every if not table.columns[entry.column].source],
         document=table,
     )
 
 
-def _is_empty(figure: Figure) -> bool:
-    return figure.value is None and figure.reason in NOTHING
-
-
-def _heads(table: SuiteTable) -> list[str]:
-    """Return the line above each column: the platform that measured it, or `published`."""
-    measured = [column for column in table.columns if not column.source]
-    names = iter(platform_names([(column.device, column.model, column.profile) for column in measured]))
-    return [one_line(f"{column.device} · published" if column.source else next(names)) for column in table.columns]
-
-
-def _cell(figure: Figure, name: FigureName) -> Cell:
-    if figure.value is None:
-        return Cell(NONE, because=_why(figure), is_empty=_is_empty(figure))
-    shown = with_sd(figure.value, figure.spread, FIGURES[name].words)
-    if figure.is_computed:
-        shown = f"≈ {shown}"
-    return Cell(f"{CONTENDED} {shown}" if figure.contention_pct else shown)
-
-
-def _headline(table: SuiteTable) -> list[str]:
-    known = dict.fromkeys(column.epochs for column in table.columns if column.epochs is not None)
-    epochs = f" · fits of {' and '.join(map(str, known))} epoch{'' if list(known) == [1] else 's'}" if known else ""
-    return [one_line(f"{table.title}{epochs}"), *map(one_line, table.cpus)]
-
-
-def _notes(table: SuiteTable, shown: Collection[tuple[int, FigureName]]) -> list[str]:
-    """Return which figures a device lacks, what gains are, and where published figures come from."""
-    notes, heads = list[str](), _heads(table)
-    for place in range(len(table.columns)):
-        missing: dict[str, list[str]] = {}
+def _missing(table: SuiteTable, shown: Sequence[tuple[int, FigureName]], heads: Sequence[str]) -> list[str]:
+    """Return which figures a device lacks in all rows, by the reason of the first."""
+    notes = []
+    for index, first in enumerate(table.values[0] if table.values else []):
+        titles: dict[str, list[str]] = {}
         for name in table.figures:
-            why = table.values[0][place][name].reason if table.values else None
-            if (place, name) not in shown and why is not None and why.code != "gains_are_over_this":
-                missing.setdefault(sentence(why), []).append(FIGURES[name].title)
-        notes += [f"{heads[place]}: no {', '.join(names)}: {why}" for why, names in missing.items()]
-    if any(name in GAINS for _, name in shown):
-        notes.append("gain: CPU time ÷ device time: 100 % is as fast, 200 % twice as fast")
-    if "train_time_s" in table.figures and any(not table.columns[place].source for place, _ in shown):
-        notes.append("train time: all steps of the fit but the first, which compiles")
-    if any(figure.is_computed for row in table.values for of_column in row for figure in of_column.values()):
-        notes.append(sentence(reason("computed_times")))
-    taken_pct = [figure.contention_pct for row in table.values for figures in row for figure in figures.values()]
-    if worst_pct := max(filter(None, taken_pct), default=None):
-        notes.append(f"{CONTENDED} {sentence(reason('contended_times', contention_pct=worst_pct))}")
-    synthetic = sentence(reason("data_synthetic"))
-    notes += [
-        f"{head}: {synthetic}" for head, column in zip(heads, table.columns, strict=True) if SYNTHETIC in column.data
-    ]
-    if any(ANY in row for row in table.rows):
-        notes.append("any: the document does not say which one")
+            why = first[name].reason
+            if (index, name) not in shown and why is not None and why.code != "gains_are_over_this":
+                titles.setdefault(sentence(why), []).append(FIGURES[name].title)
+        notes += [f"{heads[index]}: no {', '.join(listed)}: {why}" for why, listed in titles.items()]
+    return notes
+
+
+def _notes(
+    table: SuiteTable, shown: Sequence[tuple[int, FigureName]], heads: Sequence[str], figures: Sequence[Figure]
+) -> list[str]:
+    """Return what gains and marks are, and where published figures come from."""
+    worst_pct = max((figure.contention_pct or 0.0 for figure in figures), default=0.0)
+    contended = reason("contended_times", contention_pct=worst_pct)
+    lines = {
+        "gain: CPU time ÷ device time: 100 % is as fast, 200 % twice as fast": any(name in GAINS for _, name in shown),
+        "train time: all steps of the fit but the first, which compiles": "train_time_s" in table.figures
+        and any(not table.columns[index].source for index, _ in shown),
+        sentence(reason("computed_times")): any(figure.is_computed for figure in figures),
+        f"{CONTENDED} {sentence(contended)}": worst_pct > 0,
+        **{
+            f"{head}: {sentence(reason('data_synthetic'))}": SYNTHETIC in column.data
+            for head, column in zip(heads, table.columns, strict=True)
+        },
+        "any: the document does not say which one": any(ANY in row for row in table.rows),
+    }
     sources = dict.fromkeys(column.source for column in table.columns if column.source is not None)
-    return [*notes, *(one_line(f"published: not measured with Steadykit; from {source}") for source in sources)]
+    published = [one_line(f"published: not measured with Steadykit; from {source}") for source in sources]
+    return [*(line for line, applies in lines.items() if applies), *published]
 
 
-def _records(table: SuiteTable) -> list[dict[str, object]]:
-    """Return a record for each figure, in the unit that its name ends in."""
-    return [
-        dict[str, object](zip(table.axes, key, strict=True))
-        | {
-            "device": column.device,
-            "model": column.model,
-            "profile": column.profile,
-            "source": column.source,
-            "figure": name,
-        }
-        | {"value": figure.value, "spread": figure.spread}
-        | {"reason": None if figure.reason is None else sentence(figure.reason)}
-        | {"computed": "yes" if figure.is_computed else "", "contention_pct": figure.contention_pct}
-        for key, figures in zip(table.rows, table.values, strict=True)
-        for column, of_column in zip(table.columns, figures, strict=True)
-        for name, figure in of_column.items()
-    ]
+def _record(axes: Sequence[str], entry: _Entry, column: TableColumn) -> dict[str, Any]:
+    """Return a record of a figure, in the unit that its name ends in."""
+    figure = entry.figure
+    record: dict[str, Any] = dict(zip(axes, entry.key, strict=True))
+    record |= {name: getattr(column, name) for name in ("device", "model", "profile", "source")}
+    record |= {"figure": entry.name, "value": figure.value, "spread": figure.spread}
+    record |= {"reason": None if figure.reason is None else entry.why}
+    return record | {"computed": "yes" if figure.is_computed else "", "contention_pct": figure.contention_pct}
 
 
-def _cases(table: SuiteTable) -> list[Case]:
-    """Return a case for each figure that is not of a document; skipped where there is no value."""
-    return [
-        Case(f"{' '.join(key)} {FIGURES[name].title}", head, output=FIGURES[name].words(figure.value))
-        if figure.value is not None
-        else Case(f"{' '.join(key)} {FIGURES[name].title}", head, "skipped", _why(figure))
-        for key, figures in zip(table.rows, table.values, strict=True)
-        for head, column, of_column in zip(_heads(table), table.columns, figures, strict=True)
-        if not column.source
-        for name, figure in of_column.items()
-    ]
-
-
-def _why(figure: Figure) -> str:
-    return "not measured" if figure.reason is None else sentence(figure.reason)
+def _case(entry: _Entry, head: str) -> Case:
+    """Return the case of a figure; it is skipped where there is no value."""
+    case = Case(f"{' '.join(entry.key)} {FIGURES[entry.name].title}", head)
+    if entry.figure.value is None:
+        return case._replace(outcome="skipped", words=entry.why)
+    return case._replace(output=WORDS[FIGURES[entry.name].unit](entry.figure.value))
