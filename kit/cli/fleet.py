@@ -191,15 +191,13 @@ def _judged(paths: Sequence[Path], absent: Sequence[Absent]) -> Fleet:
     """Return the verdicts on the nodes of these profiles; of those that stand out with what may explain it."""
     from msgspec.structs import replace
 
-    from kit.compare.fleet import STANDS_OUT, Absent, judge
+    from kit.compare.fleet import Absent, judge
 
     files = dict(zip(labels_of(paths), paths, strict=True))
     read = list(_reduced(list(files.items())))
     unread = [node for node in read if isinstance(node, Absent)]
     fleet = judge([node for node in read if not isinstance(node, Absent)], [*absent, *unread])
-    stand_out = [node.versus.verdict in STANDS_OUT for node in fleet.nodes]
-    nodes = [_explained(node, files) if out else node for node, out in zip(fleet.nodes, stand_out, strict=True)]
-    return replace(fleet, nodes=nodes)
+    return replace(fleet, nodes=[_explained(node, files) if node.stands_out else node for node in fleet.nodes])
 
 
 def _explained(node: Node, files: Mapping[str, Path]) -> Node:

@@ -5,21 +5,17 @@ Nodes are judged among those of their kind: model and number of CPUs, and models
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
 
-from kit.compare.clean_cycles import count_cycles
-from kit.compare.explaining_facts import Facts, facts_of
-from kit.compare.launch_arrays import block_arrays, launch_time_ns
+from kit.compare.metrics import METRICS, round_levels
 from kit.compare.rows import Mismatch
-from kit.compare.sample import RunTimes, first_failure
-from kit.printable import printable_line
+from kit.compare.sample import Run, read_run
 from kit.profile.facts import fact_of, kind_of
 from kit.profile.reason import Reason, Value
 from kit.profile.schema import Profile
@@ -31,22 +27,16 @@ if TYPE_CHECKING:
     from kit.audit.finding import Finding
 
 FLEET_SCHEMA = "steadykit.fleet/1.1"
-STANDS_OUT = TIME_WORDS
 
 
 class NodeRun(NamedTuple):
     """What is kept of a profile: of thousands little is."""
 
-    label: str  # of its file
-    name: str  # that the run was given; empty: none
-    host: str  # what tells machines apart; empty: nothing does
-    id: str
+    run: Run  # without its launches
+    rounds: dict[str, dict[int, float]]  # key of a cell with a number -> logarithm of its step in each round
     kind: tuple[str, ...]  # of its hardware
-    times: RunTimes
-    rounds: dict[str, dict[int, float]]  # key of a cell -> logarithm of its step in each round
+    host: str  # what tells machines apart; empty: nothing does
     interrupted: bool  # it lacks rounds
-    failed: dict[str, Reason]  # key of a cell without a number -> why
-    facts: Facts
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +54,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     failure: Reason | None = None  # of the first of them
     differs: list[Mismatch] = []  # of one that stands out: in what it is not as most others of its kind
     findings: list[Finding] = []  # of the same: what the audit finds of the machine
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether it is slower or faster than the others, by one measurement or more."""
+        return self.versus.verdict in TIME_WORDS
 
     @property
     def is_slow(self) -> bool:
@@ -99,124 +94,100 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
 def reduce_node(label: str, profile: Profile) -> NodeRun:
     """Return what is kept of a profile."""
-    identity, rounds = profile.identity, defaultdict[str, dict[int, list[float]]](dict)
-    counted = count_cycles(profile)
-    launches = (launch for result in counted.profile.cells for launch in counted.figure_launches(result))
-    for launch in (launch for launch in launches if launch.gave_number):
-        step_ns = launch_time_ns(block_arrays(launch))
-        if step_ns > 0:
-            rounds[launch.cell_key].setdefault(launch.round, []).append(math.log(step_ns))
-    # A container's host name is drawn anew for each.
-    is_drawn = identity.text("container.engine") is not None and bool(profile.label)
-    return NodeRun(
-        label=label,
-        name=printable_line(profile.label),
-        host="" if is_drawn else identity.text("hostname_sha256") or "",
-        id=profile.id,
-        kind=identity.machine_kind,
-        times=RunTimes.of(profile),
-        rounds={key: {number: float(np.mean(logs)) for number, logs in known.items()} for key, known in rounds.items()},
-        interrupted=profile.interrupted,
-        failed={
-            result.key: why
-            for result in profile.cells
-            if result.key not in rounds and (why := first_failure(result.launches)) is not None
-        },
-        facts=facts_of(profile),
-    )
+    run, identity, step = read_run(label, profile), profile.identity, METRICS["step_ns"]
+    rounds = {key: known for key, sample in run.samples.items() if (known := round_levels(step, sample))}
+    run.drop_launches()
+    # A container's host name is drawn anew for each; without a label nothing else tells nodes apart.
+    host = identity.host if profile.label else identity.text("hostname_sha256") or ""
+    return NodeRun(run, rounds, identity.machine_kind, host, profile.interrupted)
 
 
 def judge(runs: Iterable[NodeRun], absent: Sequence[Absent] = ()) -> Fleet:
     """Return each node against the others of its kind, and which gave no profile."""
+    nodes, kinds = defaultdict[tuple[object, ...], list[NodeRun]](list), defaultdict[object, list[list[NodeRun]]](list)
     seen, repeated = set[str](), list[str]()
-    nodes: dict[tuple[object, ...], list[NodeRun]] = {}
-    for run in runs:
-        if run.id in seen:
-            repeated.append(run.label)
-            continue
-        seen.add(run.id)
-        # Virtual machines of a site may all have one host name.
-        nodes.setdefault((run.name, run.host, run.kind), []).append(run)
-    kinds = defaultdict[tuple[str, ...], list[list[NodeRun]]](list)
+    for node in runs:
+        if node.run.id in seen:
+            repeated.append(node.run.label)
+        else:
+            # Virtual machines of a site may all have one host name.
+            nodes[node.run.given_label, node.host, node.kind].append(node)
+        seen.add(node.run.id)
     for of_node in nodes.values():
         kinds[of_node[0].kind].append(of_node)
-    names = Counter(of_node[0].name for of_node in nodes.values())
-    judged = [
-        node for kind in kinds.values() for node in _judged(kind, len(nodes) if len(kinds) > 1 else len(kind), names)
-    ]
-    slowest_first = sorted(
-        judged, key=lambda node: -(node.versus.mean_log if node.versus.count and node.versus.ratio else 0.0)
-    )
+    names = Counter(given for given, *_ in nodes)
+    judged = [node for of_kind in kinds.values() for node in _judged(of_kind, len(nodes), names)]
+    slowest_first = sorted(judged, key=lambda node: -node.versus.mean_log if node.versus.ratio else 0.0)
     return Fleet(nodes=slowest_first, absent=list(absent), repeated=repeated)
 
 
-def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Counter[str]) -> Iterable[Node]:
-    """Yield the nodes of one kind."""
-    having = Counter(key for of_node in nodes for key in dict.fromkeys(key for run in of_node for key in run.rounds))
+def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Mapping[object, int]) -> Iterator[Node]:
+    """Yield the nodes of one kind; `comparisons`: nodes of all kinds."""
+    having = Counter(key for of_node in nodes for key in dict.fromkeys(key for node in of_node for key in node.rounds))
     shared = {key: index for index, key in enumerate(key for key, count in having.items() if count > 1)}
-    known = iter(_run_levels(nodes, shared))
-    of_nodes = [[level for _ in of_node if (level := next(known)) is not None] for of_node in nodes]
-    with_level = [levels_of for levels_of in of_nodes if levels_of]
-    judged = judge_fleet(with_level, comparisons)
-    verdicts = iter(zip(judged, said_again(with_level, judged), strict=True))
-    for of_node, of_levels in zip(nodes, of_nodes, strict=True):
-        given, label = of_node[0].name, of_node[0].label
+    levels = _run_levels(nodes, shared)
+    with_level = [of_node for of_node in levels if of_node]
+    estimates = judge_fleet(with_level, comparisons)
+    verdicts = iter(zip(estimates, said_again(with_level, estimates), strict=True))
+    for of_node, of_levels in zip(nodes, levels, strict=True):
+        given, label = of_node[0].run.given_label, of_node[0].run.label
         versus, again = next(verdicts) if of_levels else (Estimate(), None)
-        others = [other[-1] for other in nodes if other is not of_node]
-        failed = {key: why for run in of_node for key, why in run.failed.items()}
+        failed = {
+            key: sample.failure
+            for node in of_node
+            for key, sample in node.run.samples.items()
+            if key not in node.rounds and sample.failure is not None
+        }
+        others = [other[-1].run for other in nodes if other is not of_node]
         yield Node(
             name=label if not given else given if names[given] == 1 else f"{given} ({label})",
-            profiles=[run.label for run in of_node],
+            profiles=[node.run.label for node in of_node],
             versus=versus,
             said_again=again,
-            cells=len({key for run in of_node for key in run.rounds if key in shared}),
+            cells=len({key for node in of_node for key in node.rounds if key in shared}),
             kind=list(of_node[0].kind),
             nodes_of_kind=len(nodes),
-            interrupted=[run.label for run in of_node if run.interrupted],
+            interrupted=[node.run.label for node in of_node if node.interrupted],
             failed=len(failed),
             failure=next(iter(failed.values()), None),
-            differs=_differing(of_node[-1], others) if versus.verdict in STANDS_OUT else [],
+            differs=_differing(of_node[-1].run, others) if versus.verdict in TIME_WORDS else [],
         )
 
 
-def _run_levels(nodes: Sequence[Sequence[NodeRun]], shared: Mapping[str, int]) -> list[RunLevel | None]:
-    """Return how far each run is from the usual over the shared cells, with the error that its rounds show.
+def _run_levels(nodes: Sequence[Sequence[NodeRun]], shared: Mapping[str, int]) -> list[list[RunLevel]]:
+    """Return of each node how far its runs are from the usual over the shared cells, with the error of their rounds.
 
     Args:
         nodes: the runs of each.
-        shared: the cells that two nodes and more have a number of -> index.
-
-    Returns:
-        None: the run has none of these cells.
+        shared: the cells that two nodes and more have a number of -> index. A run without any has no level.
     """
-    runs = [run for of_node in nodes for run in of_node]
-    logs = np.full((len(runs), len(shared)), np.nan)
-    for row, run in zip(logs, runs, strict=True):
-        for key in run.rounds.keys() & shared.keys():
-            row[shared[key]] = fmean(run.rounds[key].values())
-    logs -= np.nanmedian(logs, axis=0) if shared else np.zeros(0)
-    of_nodes = np.split(logs, np.cumsum([len(of_node) for of_node in nodes])[:-1])
+    logs = [np.full((len(of_node), len(shared)), np.nan) for of_node in nodes]
+    for table, of_node in zip(logs, nodes, strict=True):
+        for row, node in zip(table, of_node, strict=True):
+            for key in (key for key in node.rounds if key in shared):
+                row[shared[key]] = fmean(node.rounds[key].values())
+    usual = np.nanmedian(np.concatenate(logs), axis=0) if shared else np.zeros(0)
     with np.errstate(invalid="ignore"):  # nan: no run of the node has the cell
-        means = [np.nansum(of_node, axis=0) / np.isfinite(of_node).sum(axis=0) for of_node in of_nodes]
-    weights = cell_weights(np.array(means))
-    levels: list[RunLevel | None] = []
-    for row, run in zip(logs, runs, strict=True):
-        has_cell = np.isfinite(row)
-        from_mean = defaultdict[int, list[tuple[float, float]]](list)
-        for key, known in run.rounds.items():
-            mean = fmean(known.values())
-            for number, log in known.items() if key in shared else ():
-                from_mean[number].append((weights[shared[key]], log - mean))
-        by_round = [sum(w * log for w, log in pairs) / sum(w for w, _ in pairs) for pairs in from_mean.values()]
-        spread, times = over(by_round), run.times
-        level = float(np.average(row[has_cell], weights=weights[has_cell])) if has_cell.any() else 0.0
-        se = spread.se_log if spread.has_interval else None
-        known_level = RunLevel(level, se, len(by_round), begin_s=times.begin_s, end_s=times.end_s)
-        levels.append(known_level if has_cell.any() else None)
+        means = [np.nansum(table - usual, axis=0) / np.isfinite(table).sum(axis=0) for table in logs]
+    weights, levels = cell_weights(np.array(means)), list[list[RunLevel]]()
+    for table, of_node in zip(logs, nodes, strict=True):
+        levels.append([])
+        for row, node in zip(table, of_node, strict=True):
+            has_cell = np.isfinite(row)
+            if not has_cell.any():
+                continue
+            by_round = defaultdict[int, list[tuple[float, float]]](list)  # weight of a cell, its distance from its mean
+            for key in (key for key in node.rounds if key in shared):
+                for number, log in node.rounds[key].items():
+                    by_round[number].append((weights[shared[key]], log - row[shared[key]]))
+            spread = over(sum(w * log for w, log in pairs) / sum(w for w, _ in pairs) for pairs in by_round.values())
+            log = float(np.average((row - usual)[has_cell], weights=weights[has_cell]))
+            times, se = node.run.times, spread.se_log if spread.has_interval else None
+            levels[-1].append(RunLevel(log, se, len(by_round), begin_s=times.begin_s, end_s=times.end_s))
     return levels
 
 
-def _differing(node: NodeRun, others: Sequence[NodeRun]) -> list[Mismatch]:
+def _differing(node: Run, others: Sequence[Run]) -> list[Mismatch]:
     """Return the facts that may change a number, and in which a node is not as most of the others; theirs first."""
     differs = []
     for name in dict.fromkeys(name for run in (node, *others) for name in run.facts):

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -32,33 +30,6 @@ SPREAD_LEAST = 0.25
 NOISIER_P = 0.001
 
 Floats = NDArray[np.float64]
-
-
-class _Levels(NamedTuple):
-    """Of each node."""
-
-    log: Floats  # mean of its runs
-    se: Floats  # the error that their rounds show
-    df: Floats  # of that
-    of_runs: Floats  # variance that `log` has as its runs differ; 0: no node has several
-
-    def at(self, places: NDArray[np.int64]) -> _Levels:
-        """Return those of some nodes."""
-        return _Levels(*(values[places] for values in self))
-
-
-@dataclass(frozen=True)
-class _Rest:
-    """Each of some nodes against the others of them."""
-
-    difference: Floats  # of the logarithm
-    se: Floats
-    df: Floats
-    p: Floats  # two-sided, of each alone
-
-    def estimate(self, at: int, runs: int) -> Estimate:
-        """Return that of one node, which has so many runs."""
-        return estimate(float(self.difference[at]), float(self.se[at]), float(self.df[at]), runs, "run")
 
 
 def cell_weights(logs: Floats) -> Floats:
@@ -83,20 +54,23 @@ def judge_fleet(nodes: Sequence[Sequence[RunLevel]], comparisons: int | None = N
     """
     count = comparisons or len(nodes)
     if len(nodes) < NODES_FOR_SPREAD:
-        return [_of_few(nodes, place, count) for place in range(len(nodes))]
-    levels = _node_levels(nodes)
-    named = _standing_out(levels, count)
+        # Of two nodes the one is as much slower as the other is faster: one comparison.
+        tests = count - 1 if len(nodes) == count == 2 else count  # noqa: PLR2004
+        few = [_against(nodes, index, range(len(nodes)), runs) for index, runs in enumerate(nodes)]
+        return [_judged(known, known.p() * tests, tests) if known.has_interval else known for known in few]
+    levels, named = _levels(nodes), _standing_out(_levels(nodes), count)
     core = np.setdiff1d(np.arange(len(nodes)), list(named))
-    rest, level = _against_rest(levels.at(core)), 1 - ALPHA * max(1, len(named)) / count
+    rest, selected_level = _against_rest(levels[:, core]), 1 - ALPHA * max(1, len(named)) / count
     judged: list[Estimate] = []
     for index, runs in enumerate(nodes):
         if index in named:
-            table, at, p = _against_rest(levels.at(np.append(core, index))), -1, named[index]
+            apart = _against_rest(levels[:, [*core, index]])[:, -1]
+            known = _estimate(apart, runs).at_level(selected_level)
+            judged.append(_judged(known, named[index], count))
         else:
-            table, at = rest, int(np.searchsorted(core, index))
-            p = min(1.0, float(rest.p[at]) * count * _step_factor(len(named) + 1))
-        known = table.estimate(at, len(runs)).at_level(level if index in named else 1 - ALPHA)
-        judged.append(_judged(known, p, count, is_shown=index in named))
+            apart = rest[:, np.searchsorted(core, index)]
+            p = float(apart[3]) * count * _step_factor(len(named) + 1)
+            judged.append(_judged(_estimate(apart, runs), p, count, may_stand_out=False))
     return judged
 
 
@@ -114,69 +88,69 @@ def said_again(nodes: Sequence[Sequence[RunLevel]], judged: Sequence[Estimate]) 
         None where a node does not stand out or has one run.
     """
     named = {index for index, known in enumerate(judged) if known.verdict in TIME_WORDS}
+    others = [index for index in range(len(nodes)) if index not in named or len(nodes) < NODES_FOR_SPREAD]
     tested = [index for index in named if len(nodes[index]) > 1]
     again: list[bool | None] = [None] * len(nodes)
     for index in tested:
         verdict = judged[index].verdict
         runs = sorted(nodes[index], key=lambda run: run.log, reverse=verdict == "faster")[:-1]
-        if len(nodes) < NODES_FOR_SPREAD:
-            others = [run for other, of_other in enumerate(nodes) if other != index for run in of_other]
-            known = over_runs(runs, others, same_hardware=True, same_host=False)
-        else:
-            core = [of_other for other, of_other in enumerate(nodes) if other not in named]
-            known = _against_rest(_node_levels([*core, runs])).estimate(-1, len(runs))
-        p = known.p() * len(tested)
-        again[index] = _judged(known, p, len(tested), is_shown=p <= ALPHA).verdict == verdict
+        known = _against(nodes, index, others, runs)
+        again[index] = _judged(known, known.p() * len(tested), len(tested)).verdict == verdict
     return again
 
 
-def _of_few(nodes: Sequence[Sequence[RunLevel]], index: int, count: int) -> Estimate:
-    """Return a node of two or three against the others, by spreads that are assumed unless runs show them."""
-    others = [run for other, runs in enumerate(nodes) if other != index for run in runs]
-    if not others:
-        return Estimate(count=len(nodes[index]))
-    known = over_runs(nodes[index], others, same_hardware=True, same_host=False)
-    # Of two nodes the one is as much slower as the other is faster: one comparison.
-    comparisons = count - 1 if len(nodes) == count == 2 else count  # noqa: PLR2004
-    p = min(1.0, known.p() * comparisons)
-    return _judged(known, p, comparisons, is_shown=p <= ALPHA)
+def _against(
+    nodes: Sequence[Sequence[RunLevel]], index: int, others: Sequence[int], runs: Sequence[RunLevel]
+) -> Estimate:
+    """Return some runs of a node against other nodes; of a few nodes the spread is assumed unless runs show it."""
+    rest = [nodes[other] for other in others if other != index]
+    if len(nodes) >= NODES_FOR_SPREAD:
+        return _estimate(_against_rest(_levels([*rest, runs]))[:, -1], runs)
+    if not rest:
+        return Estimate(count=len(runs))
+    return over_runs(runs, [run for of_node in rest for run in of_node], same_hardware=True, same_host=False)
 
 
-def _judged(known: Estimate, p: float, comparisons: int, *, is_shown: bool) -> Estimate:
+def _estimate(apart: Floats, runs: Sequence[RunLevel]) -> Estimate:
+    difference, se, df, _ = map(float, apart)
+    return estimate(difference, se, df, len(runs), "run")
+
+
+def _judged(known: Estimate, p: float, comparisons: int, *, may_stand_out: bool = True) -> Estimate:
     """Return a node's estimate with its verdict; it stands out if it is so far off that anybody would repair it."""
     matters = math.log1p(SMALLEST_DIFFERENCE)
     verdict = "unresolved"
     if p_equivalent(known, matters) <= ALPHA:
         verdict = "same"
-    elif is_shown and abs(known.mean_log) > matters:
+    elif may_stand_out and p <= ALPHA and abs(known.mean_log) > matters:
         verdict = TIME_WORDS[known.mean_log > 0]
-    return replace(known, verdict=verdict, p_adjusted=p, comparisons=comparisons)
+    return replace(known, verdict=verdict, p_adjusted=min(1.0, p), comparisons=comparisons)
 
 
-def _node_levels(nodes: Sequence[Sequence[RunLevel]]) -> _Levels:
-    """Return the nodes' levels; how much runs of a node differ is taken to be alike in all nodes."""
-    log = np.array([np.mean([run.log for run in runs]) for runs in nodes])
-    se = np.array([math.sqrt(sum((run.se or 0.0) ** 2 for run in runs)) / len(runs) for runs in nodes])
-    df = np.array([max(1.0, sum(run.rounds - 1.0 for run in runs if run.se is not None)) for runs in nodes])
+def _levels(nodes: Sequence[Sequence[RunLevel]]) -> Floats:
+    """Return the nodes' levels, (4, nodes): mean of the runs, the error that rounds show, its degrees of freedom, and
+    the variance of the mean as runs of a node differ, which is taken to be alike in all nodes.
+    """
     counts = np.array([len(runs) for runs in nodes])
+    log = np.array([np.mean([run.log for run in runs]) for runs in nodes])
+    se = [math.sqrt(sum((run.se or 0.0) ** 2 for run in runs)) / len(runs) for runs in nodes]
+    df = [max(1.0, sum(run.rounds - 1.0 for run in runs if run.se is not None)) for runs in nodes]
     squares = sum((run.log - level) ** 2 for runs, level in zip(nodes, log, strict=True) for run in runs)
-    of_runs = float(squares) / max(1, int((counts - 1).sum()))
-    return _Levels(log, se, df, of_runs / counts)
+    return np.array([log, se, df, float(squares) / max(1, int((counts - 1).sum())) / counts])
 
 
-def _standing_out(levels: _Levels, count: int) -> dict[int, float]:
-    """Return the places of the nodes that stand out, each with its adjusted p."""
-    left, steps = np.arange(levels.log.size), list[tuple[int, float]]()
-    for step in range(1, max(1, levels.log.size // SHARE_MAX) + 1):
-        rest = _against_rest(levels.at(left))
-        at = int(np.argmin(rest.p))
+def _standing_out(levels: Floats, count: int) -> dict[int, float]:
+    """Return the indices of the nodes that stand out, each with its adjusted p."""
+    left, steps = np.arange(levels.shape[1]), list[tuple[int, float]]()
+    for step in range(1, max(1, levels.shape[1] // SHARE_MAX) + 1):
+        difference, se, _, p = _against_rest(levels[:, left])
         # Alike to the last digit, as the most distant ones of a large fleet are: the most distant.
-        at = int(np.argmax(np.abs(rest.difference) / rest.se)) if rest.p[at] == 0 else at
-        steps.append((int(left[at]), min(1.0, float(rest.p[at]) * max(left.size, count) * _step_factor(step))))
+        at = int(np.argmin(p) if p.min() else np.argmax(np.abs(difference) / se))
+        steps.append((int(left[at]), min(1.0, float(p[at]) * max(left.size, count) * _step_factor(step))))
         left = np.delete(left, at)
     last = max((number for number, (_, p) in enumerate(steps, 1) if p <= ALPHA), default=0)
     # What is beyond chance at a later step is so with all before it.
-    return {place: min(p for _, p in steps[at:last]) for at, (place, _) in enumerate(steps[:last])}
+    return {index: min(p for _, p in steps[at:last]) for at, (index, _) in enumerate(steps[:last])}
 
 
 def _step_factor(step: int) -> int:
@@ -187,10 +161,11 @@ def _step_factor(step: int) -> int:
     return step * (step + 1)
 
 
-def _against_rest(levels: _Levels) -> _Rest:
-    """Return each node against the others, with their spread.
+def _against_rest(levels: Floats) -> Floats:
+    """Return each node against the others, with their spread, (4, nodes): difference, error, degrees of freedom, p.
 
-    To it comes, where a node has fewer runs than the others or noisier rounds, by how much its level is less certain.
+    To the spread comes, where a node has fewer runs than the others or noisier rounds, by how much its level is less
+    certain. The p are two-sided, of each alone.
     """
     log, se, df, of_runs = levels
     others = log.size - 1
@@ -200,7 +175,6 @@ def _against_rest(levels: _Levels) -> _Rest:
     variance = np.maximum(squares, np.finfo(float).tiny) / (others - 1) * (1 + 1 / others)
     variance = variance + np.maximum(0.0, of_runs - (of_runs.sum() - of_runs) / others)
     noisier = (se**2 > variance) & (se**2 > np.median(se**2) * chdtri(df, NOISIER_P) / df)
-    variance = variance + np.where(noisier, se**2, 0.0)
+    error = np.sqrt(variance + np.where(noisier, se**2, 0.0))
     freedom = np.where(noisier, np.minimum(df, others - 1.0), others - 1.0)
-    difference, error = centred - mean, np.sqrt(variance)
-    return _Rest(difference, error, freedom, 2 * stdtr(freedom, -np.abs(difference) / error))
+    return np.array([centred - mean, error, freedom, 2 * stdtr(freedom, -np.abs(centred - mean) / error)])

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -34,7 +35,8 @@ def drawn(run, groups, level, *, rng, node, number):
         for key in cells:
             known = run.rounds.get(key, {})
             rounds[key] = {at: known[take] + level for at, take in enumerate(chosen.tolist()) if take in known}
-    return run._replace(label=f"n{node}-{number}", name=f"n{node}", id=f"{node}/{number}", rounds=rounds)
+    named = replace(run.run, label=f"n{node}-{number}", given_label=f"n{node}", id=f"{node}/{number}")
+    return run._replace(run=named, rounds=rounds)
 
 
 def fleet_of(run, groups, levels, rng):
