@@ -5,6 +5,7 @@ Nodes are judged among those of their kind: model and number of CPUs, and models
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
@@ -124,11 +125,10 @@ def judge(runs: Iterable[NodeRun], absent: Sequence[Absent] = ()) -> Fleet:
 def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Mapping[object, int]) -> Iterator[Node]:
     """Yield the nodes of one kind; `comparisons`: nodes of all kinds."""
     having = Counter(key for of_node in nodes for key in dict.fromkeys(key for node in of_node for key in node.rounds))
-    shared = {key: index for index, key in enumerate(key for key, count in having.items() if count > 1)}
+    shared = [key for key, count in having.items() if count > 1]
     levels = _run_levels(nodes, shared)
-    with_level = [of_node for of_node in levels if of_node]
-    estimates = judge_fleet(with_level, comparisons)
-    verdicts = iter(zip(estimates, said_again(with_level, estimates), strict=True))
+    estimates = judge_fleet([of_node for of_node in levels if of_node], comparisons)
+    verdicts = iter(zip(estimates, said_again([of_node for of_node in levels if of_node], estimates), strict=True))
     for of_node, of_levels in zip(nodes, levels, strict=True):
         given, label = of_node[0].run.given_label, of_node[0].run.label
         versus, again = next(verdicts) if of_levels else (Estimate(), None)
@@ -154,37 +154,38 @@ def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Mapping[obj
         )
 
 
-def _run_levels(nodes: Sequence[Sequence[NodeRun]], shared: Mapping[str, int]) -> list[list[RunLevel]]:
+def _run_levels(nodes: Sequence[Sequence[NodeRun]], shared: Sequence[str]) -> list[list[RunLevel]]:
     """Return of each node how far its runs are from the usual over the shared cells, with the error of their rounds.
 
     Args:
-        nodes: the runs of each.
-        shared: the cells that two nodes and more have a number of -> index. A run without any has no level.
+        nodes: the runs of each. A run without any shared cell has no level.
+        shared: the cells that two nodes and more have a number of.
     """
-    logs = [np.full((len(of_node), len(shared)), np.nan) for of_node in nodes]
-    for table, of_node in zip(logs, nodes, strict=True):
-        for row, node in zip(table, of_node, strict=True):
-            for key in (key for key in node.rounds if key in shared):
-                row[shared[key]] = fmean(node.rounds[key].values())
-    usual = np.nanmedian(np.concatenate(logs), axis=0) if shared else np.zeros(0)
-    with np.errstate(invalid="ignore"):  # nan: no run of the node has the cell
-        means = [np.nansum(table - usual, axis=0) / np.isfinite(table).sum(axis=0) for table in logs]
-    weights, levels = cell_weights(np.array(means)), list[list[RunLevel]]()
-    for table, of_node in zip(logs, nodes, strict=True):
+    means = [
+        [{key: fmean(node.rounds[key].values()) for key in shared if key in node.rounds} for node in of_node]
+        for of_node in nodes
+    ]
+    usual = {key: median(run[key] for of_node in means for run in of_node if key in run) for key in shared}
+    from_usual = [[[run[key] - usual[key] for run in of_node if key in run] for key in shared] for of_node in means]
+    table = [[fmean(of_cell) if of_cell else math.nan for of_cell in of_node] for of_node in from_usual]
+    weights = dict(zip(shared, cell_weights(np.array(table)).tolist(), strict=True))
+    levels: list[list[RunLevel]] = []
+    for of_node, of_means in zip(nodes, means, strict=True):
         levels.append([])
-        for row, node in zip(table, of_node, strict=True):
-            has_cell = np.isfinite(row)
-            if not has_cell.any():
-                continue
-            by_round = defaultdict[int, list[tuple[float, float]]](list)  # weight of a cell, its distance from its mean
-            for key in (key for key in node.rounds if key in shared):
+        for node, mean in ((node, mean) for node, mean in zip(of_node, of_means, strict=True) if mean):
+            by_round = defaultdict[int, list[tuple[float, float]]](list)  # a cell's distance from its mean, its weight
+            for key, of_cell in mean.items():
                 for number, log in node.rounds[key].items():
-                    by_round[number].append((weights[shared[key]], log - row[shared[key]]))
-            spread = over(sum(w * log for w, log in pairs) / sum(w for w, _ in pairs) for pairs in by_round.values())
-            log = float(np.average((row - usual)[has_cell], weights=weights[has_cell]))
-            times, se = node.run.times, spread.se_log if spread.has_interval else None
+                    by_round[number].append((log - of_cell, weights[key]))
+            spread, times = over(_weighted(pairs) for pairs in by_round.values()), node.run.times
+            log = _weighted([(of_cell - usual[key], weights[key]) for key, of_cell in mean.items()])
+            se = spread.se_log if spread.has_interval else None
             levels[-1].append(RunLevel(log, se, len(by_round), begin_s=times.begin_s, end_s=times.end_s))
     return levels
+
+
+def _weighted(pairs: Sequence[tuple[float, float]]) -> float:
+    return sum(value * weight for value, weight in pairs) / sum(weight for _, weight in pairs)
 
 
 def _differing(node: Run, others: Sequence[Run]) -> list[Mismatch]:
@@ -194,17 +195,17 @@ def _differing(node: Run, others: Sequence[Run]) -> list[Mismatch]:
         fact, value = fact_of(name), node.facts.get(name)
         if fact.grade is None or fact.grade == "noted" or (fact.is_optional and name not in node.facts):
             continue
-        others_values = [run.facts.get(name) for run in others]
-        readings = [reading for reading in others_values if isinstance(reading, int | float)]
+        values = [run.facts.get(name) for run in others]
+        readings = [reading for reading in values if isinstance(reading, int | float)]
+        # Of readings their median is usual, else the value of most nodes; there may be none.
         usual: Value | None = None
-        if fact.negligible and 2 * len(readings) > len(others_values):
-            usual, is_usual = median(readings), True
-        else:
-            # The value of most nodes; there may be none.
-            usual, holders = Counter(others_values).most_common(1)[0] if others_values else (None, 0)
-            is_usual = 2 * holders > len(others_values)
-        is_near = isinstance(value, int | float) and isinstance(usual, int | float)
-        if is_usual and value != usual and not (is_near and abs(value - usual) <= fact.negligible):  # type: ignore[operator]
-            values: list[tuple[Value | None, list[str]]] = [(usual, ["others"]), (value, [node.label])]
-            differs.append(Mismatch(kind=kind_of(name)[0], name=name, grade=fact.grade, values=values))
+        usual, holders = Counter(values).most_common(1)[0] if values else (None, 0)
+        if fact.negligible and 2 * len(readings) > len(values):
+            usual, holders = median(readings), len(readings)
+        is_near = (
+            isinstance(value, int | float) and isinstance(usual, int | float) and abs(value - usual) <= fact.negligible
+        )
+        if 2 * holders > len(values) and value != usual and not is_near:
+            pair: list[tuple[Value | None, list[str]]] = [(usual, ["others"]), (value, [node.label])]
+            differs.append(Mismatch(kind=kind_of(name)[0], name=name, grade=fact.grade, values=pair))
     return differs

@@ -58,7 +58,8 @@ def judge_fleet(nodes: Sequence[Sequence[RunLevel]], comparisons: int | None = N
         tests = count - 1 if len(nodes) == count == 2 else count  # noqa: PLR2004
         few = [_against(nodes, index, range(len(nodes)), runs) for index, runs in enumerate(nodes)]
         return [_judged(known, known.p() * tests, tests) if known.has_interval else known for known in few]
-    levels, named = _levels(nodes), _standing_out(_levels(nodes), count)
+    levels = _levels(nodes)
+    named = _standing_out(levels, count)
     core = np.setdiff1d(np.arange(len(nodes)), list(named))
     rest, selected_level = _against_rest(levels[:, core]), 1 - ALPHA * max(1, len(named)) / count
     judged: list[Estimate] = []
@@ -128,8 +129,10 @@ def _judged(known: Estimate, p: float, comparisons: int, *, may_stand_out: bool 
 
 
 def _levels(nodes: Sequence[Sequence[RunLevel]]) -> Floats:
-    """Return the nodes' levels, (4, nodes): mean of the runs, the error that rounds show, its degrees of freedom, and
-    the variance of the mean as runs of a node differ, which is taken to be alike in all nodes.
+    """Return four numbers of each node, (4, nodes).
+
+    They are the mean of its runs, the error that their rounds show, the degrees of freedom of that, and the variance
+    that the mean has as runs differ: by how much is taken to be alike in all nodes.
     """
     counts = np.array([len(runs) for runs in nodes])
     log = np.array([np.mean([run.log for run in runs]) for runs in nodes])
