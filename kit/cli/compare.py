@@ -298,7 +298,7 @@ def _compared(
 def _check_measured(comparison: Comparison) -> None:
     """Raise KitError where nothing has the metric that was asked for, with the reason that is known."""
     from kit.compare.metrics import short_name
-    from kit.report.comparison import note_line
+    from kit.report.notes import note_line
 
     if any(row.judged is not None for row in comparison.rows):
         return

@@ -6,13 +6,14 @@ A metric's column is made from its entry in `kit.compare.metrics`; columns that 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from kit.compare.metrics import METRICS, phases_ns
-from kit.compare.rows import GroupRows, Row, Share
+from kit.compare.rows import Row, Share
 from kit.report.answer import with_words
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
+from kit.report.table import Cell, Column
 from kit.workloads.operations import is_operation
 
 # A longer name of a row, as of a profile, is cut: CSV has it whole.
@@ -26,14 +27,6 @@ ALWAYS_LETTERED = ("sustained_differs", "is_disturbed")
 CPU_SAYS_MORE = 2.0
 # A user waits for a compilation of 5 s at every start; it can decide against a faster step.
 COMPILE_SHOWN_NS = 5e9
-# Below the tables, for each column that is shown, unless a note has it with this run's numbers.
-MEANINGS = {
-    "step": "time per batch",
-    "fit": "training time without the first step",
-    "compile": "trace, compile and first step",
-    "J/1k": "joules per 1,000 samples",
-    "injected": "delay that the self-test adds",
-}
 PHASES_SHOWN = ("import", "build", "trace", "compile", "first_step")
 # By `Metric.unit`.
 WORDS: Mapping[str, Callable[[Any], str]] = {
@@ -57,24 +50,19 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
 HIDES = {"compile": 1, "CPU s/1k": 4, "samples/s": 5, "J/1k": 6, "step": 7}
 
 
-class Shown(NamedTuple):
-    """One column, and what a row shows in it."""
+def cell_of(column: Column, row: Row, style: str, *, wide: bool) -> Cell:
+    """Return what a row shows in a column, with the letter of its metric where that is true of the row.
 
-    title: str
-    words: Callable[[Row], str | None]  # null: the row has nothing
-    is_wide: bool = False  # only --wide has it
-    name: str = ""  # of the metric that it shows
-
-    def show(self, row: Row, *, wide: bool) -> str:
-        """Return the words of a row, a dash where it has nothing, with a letter where its metric has one."""
-        words = self.words(row)
-        if words is None:
-            return NONE
-        mark = METRICS[self.name].mark if self.name else ""
-        return f"{words}{LETTERS[mark]}" if mark and (wide or mark in ALWAYS_LETTERED) and row.value(mark) else words
+    Without `wide`, only letters of what makes a number mean less than it seems to, and of the metric that is compared.
+    """
+    words = column.read(row)
+    mark = METRICS[column.name].mark if column.name and words is not None else ""
+    if mark and (wide or mark in ALWAYS_LETTERED or column.name == row.metric) and row.value(mark):
+        return Cell(f"{words}{LETTERS[mark]}", style, mark=mark)
+    return Cell(NONE if words is None else words, style)
 
 
-def _metric(name: str, applies: Callable[[Row], bool] = lambda _: True, *, is_wide: bool | None = None) -> Shown:
+def _metric(name: str, applies: Callable[[Row], bool] = lambda _: True, *, is_wide: bool | None = None) -> Column:
     """Return the column of a metric; of rows to which it does not apply a dash."""
     metric = METRICS[name]
 
@@ -82,7 +70,7 @@ def _metric(name: str, applies: Callable[[Row], bool] = lambda _: True, *, is_wi
         known = row.value(name) if applies(row) else None
         return None if known is None else WORDS[metric.unit](known)
 
-    return Shown(metric.title, words, metric.shown != "table" if is_wide is None else is_wide, name)
+    return Column(metric.title, words, name, metric.shown != "table" if is_wide is None else is_wide)
 
 
 def _is_operation(row: Row) -> bool:
@@ -110,22 +98,22 @@ def _observed(row: Row) -> str | None:
     return ", ".join(shown) or None
 
 
-def _phase(name: str) -> Shown:
+def _phase(name: str) -> Column:
     def words(row: Row) -> str | None:
         known = phases_ns(row.samples[0].good) if len(row.samples) == 1 else {}
         return duration(known[name]) if name in known else None
 
-    return Shown(f"{name.replace('_', ' ')} phase", words, is_wide=True)
+    return Column(f"{name.replace('_', ' ')} phase", words, is_wide=True)
 
 
-def _score(title: str, kind: str, words: Callable[[float], str]) -> Shown:
+def _score(title: str, kind: str, words: Callable[[float], str]) -> Column:
     """Return the column of the mean over repeats and its spread, of fits that are scored so."""
 
     def score(row: Row) -> str | None:
         known = row.value("fit_score") if row.value("fit_metric") == kind else None
         return None if known is None else with_sd(known, row.value("fit_score_sd"), words)
 
-    return Shown(title, score)
+    return Column(title, score)
 
 
 def _rate(row: Row) -> str | None:
@@ -187,10 +175,10 @@ def _is_on_cpu(row: Row) -> bool:
 
 STEP = (
     _metric("step_ns"),
-    Shown("rate", lambda row: _rate(row) if is_operation(row.cell) else None),
+    Column("rate", lambda row: _rate(row) if is_operation(row.cell) else None),
     _metric("empty_wait_ns", _is_operation),
     _metric("sample_ns", _is_network),
-    Shown("fit", _fit, name="fit_total_ns"),
+    Column("fit", _fit, name="fit_total_ns"),
     _metric("fit_pipeline_ratio"),
     _score("accuracy %", "accuracy", hundredths),
     _score("MSE", "mean_squared_error", number),
@@ -198,20 +186,20 @@ STEP = (
     _metric("samples_per_s", _is_network),
 )
 SCALING = (
-    Shown("efficiency", lambda row: _share(row.scaling.efficiency) if row.scaling else None),
-    Shown("all-reduce", lambda row: _share(row.scaling.all_reduce) if row.scaling else None),
+    Column("efficiency", lambda row: _share(row.scaling.efficiency) if row.scaling else None),
+    Column("all-reduce", lambda row: _share(row.scaling.all_reduce) if row.scaling else None),
 )
 LATENCY = tuple(_metric(name, is_wide=False) for name in ("latency_ns", "p95_ns", "p99_ns"))
 MAIN = (
     *map(_metric, ("injected_ratio", "start_ns", "compile_ns", "peak_memory_b")),
-    Shown("J/1k", _joules, name="energy_per_sample_j"),
+    Column("J/1k", _joules, name="energy_per_sample_j"),
     *map(_metric, ("energy_with_package_per_sample_j", "utilization_pct")),
     _metric("cpu_per_sample_ns", _is_on_cpu),
     _metric("cost_per_million"),
 )
-OBSERVED = Shown("observed", _observed, is_wide=True)
+OBSERVED = Column("observed", _observed, right=False)
 WIDE = (
-    Shown("net J/1k", _net),
+    Column("net J/1k", _net),
     *(
         _metric(f"energy_{name}")
         for name in [
@@ -225,23 +213,28 @@ WIDE = (
             "fit_j",
         ]
     ),
-    Shown("joules by", _method),
-    Shown("time ÷ baseline's", _interval),
-    Shown("rate", lambda row: None if is_operation(row.cell) else _rate(row)),
-    Shown("bound", _bound),
+    Column("joules by", _method),
+    Column("time ÷ baseline's", _interval),
+    Column("rate", lambda row: None if is_operation(row.cell) else _rate(row)),
+    Column("bound", _bound),
     *map(_metric, ("raw_step_ns", "sustained_ns", "drift_pct", "cpus", "launches", "cycles")),
     *map(_phase, PHASES_SHOWN),
 )
 PLACED = {column.name for column in (*STEP, *LATENCY, *MAIN, *WIDE)}
 
 
-def columns_of(groups: Sequence[GroupRows], *, by: str = "step_ns", wide: bool) -> list[Shown]:
+def columns_of(groups: Sequence[Sequence[Row]], by: str, *, wide: bool) -> list[Column]:
     """Return the columns in which any row has something, what is judged first; without `wide` those that answer.
 
     Time per sample is one of them where batches differ; the step's is then hidden before names are cut.
+
+    Args:
+        groups: rows of each group.
+        by: name of the metric that is judged.
+        wide: all columns are wanted.
     """
-    rows = [row for group in groups for row in group.rows]
-    differ = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
+    rows = [row for group in groups for row in group]
+    differ = any(len({row.cell.batch for row in group}) > 1 for group in groups)
     # A fit is judged by its whole time, whatever the others are judged by.
     is_by_latency = by == "latency_ns" and not any(row.cell.task == "fit" for row in rows)
     first, second = (LATENCY, STEP) if is_by_latency else (STEP, LATENCY)
@@ -262,16 +255,21 @@ def columns_of(groups: Sequence[GroupRows], *, by: str = "step_ns", wide: bool) 
         ]
         if by not in (column.name for column in columns) and not is_by_latency:
             columns.append(_metric(by, is_wide=False))
-    return [column for column in columns if any(column.words(row) is not None for row in rows)]
+    hides = {title: rank for title, rank in HIDES.items() if title != "step" or differ}
+    return [
+        column._replace(hides=hides.get(column.title, 0))
+        for column in columns
+        if any(column.read(row) is not None for row in rows)
+    ]
 
 
-def _cpu_says_more(groups: Sequence[GroupRows]) -> bool:
+def _cpu_says_more(groups: Sequence[Sequence[Row]]) -> bool:
     """Whether the ratio of CPU seconds to the baseline's is far from the ratio of times, in some row."""
     ratios = []
     for group in groups:
-        cpus = {id(row): (row.value("cpu_per_sample_ns") or 0) / (row.value("sample_ns") or 1) for row in group.rows}
-        bases = {row.member: cpus[id(row)] for row in group.rows if row.is_baseline}
+        cpus = {id(row): (row.value("cpu_per_sample_ns") or 0) / (row.value("sample_ns") or 1) for row in group}
+        bases = {row.member: cpus[id(row)] for row in group if row.is_baseline}
         only = next(iter(bases.values())) if len(bases) == 1 else 0
-        known = [(cpus[id(row)], bases.get(row.member, only)) for row in group.rows if _is_on_cpu(row)]
+        known = [(cpus[id(row)], bases.get(row.member, only)) for row in group if _is_on_cpu(row)]
         ratios += [max(cpu / base, base / cpu) for cpu, base in known if cpu and base]
     return max(ratios, default=1) > CPU_SAYS_MORE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 from kit.compare.metrics import score_margin
@@ -126,3 +126,51 @@ def _by(ratio: float | None) -> str:
     if ratio is None:
         return "in both modes faster than"
     return f"{ratio:.{3 if ratio < 1 + PERCENT_BELOW else 2}f} × as fast as"
+
+
+def platform_sentences(group: GroupRows, short: Mapping[str, str], titles: Mapping[str, str]) -> list[str]:
+    """Return the fastest of each platform, then how far the platforms are apart at their best."""
+    if len({row.member for row in group.rows}) == 1:
+        return []
+    fastest: dict[tuple[str, ...], list[str]] = {}
+    for best in group.best:
+        if best.fastest:
+            names = tuple(one_line(titles.get(name, name)) for name in best.fastest)
+            fastest.setdefault(names, []).append(short[best.platform])
+    words = []
+    for (first, *tied), platforms in fastest.items():
+        if tied:
+            no_difference = f"{_and([first, *tied])} (no significant difference)"
+            words.append(f"the fastest on {_and(platforms)} are {no_difference}")
+        else:
+            words.append(f"{first} is the fastest on {_and(platforms)}")
+    text = "; ".join([*words, *_apart(group, short)])
+    return [f"{text[:1].upper()}{text[1:]}."] if text else []
+
+
+def _apart(group: GroupRows, short: Mapping[str, str]) -> list[str]:
+    """Return how far the platforms are from the baseline's, those that a verdict says are."""
+    against: dict[str, list[tuple[str, float]]] = {"faster": [], "slower": []}
+    for best in group.best:
+        if best.versus is not None and best.versus.ratio is not None and best.versus.verdict in against:
+            against[best.versus.verdict].append((short[best.platform], best.versus.ratio))
+    alike = [
+        short[best.platform]
+        for best in group.best
+        if best.versus is not None and best.versus.verdict in ("same", "unresolved")
+    ]
+    words = []
+    if alike:
+        words.append(f"{_and([*alike, short[group.best[0].platform]])} show no significant difference")
+    if against["faster"]:
+        (first, ratio), *others = against["faster"]
+        listed = [f"{first} is {times(1 / ratio)} ×", *(f"{name} {times(1 / ratio)} ×" for name, ratio in others)]
+        words.append(f"{_and(listed)} as fast as {short[group.best[0].platform]}")
+    if against["slower"]:
+        listed = [f"{times(ratio)} × as fast as {name}" for name, ratio in against["slower"]]
+        words.append(f"{short[group.best[0].platform]} is {_and(listed)}")
+    return [f"comparing the fastest of each, {' and '.join(words)}"] if words else []
+
+
+def _and(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

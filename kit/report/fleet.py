@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kit.compare.fleet import Absent, Fleet, Node
 from kit.report.audit import evidence
-from kit.report.comparison import mismatch_words
+from kit.report.notes import mismatch_words
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import counted, several
 from kit.report.sentences import sentence

@@ -22,8 +22,8 @@ from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 from kit.compare.notes import headline_of
 from kit.errors import KitError
 from kit.printable import printable_line
+from kit.report.headline import device_words
 from kit.report.plain import one_line
-from kit.report.platforms import device_words
 from kit.report.plot_rows import KINDS, Guide, Kind, PlotRequest, Row, plot_data
 from kit.report.quantity import BYTE_UNITS, ENERGY_UNITS, TIME_UNITS, counted, moment, rate, several
 

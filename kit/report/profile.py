@@ -15,8 +15,8 @@ from kit.profile.launch import Fit, Launch, PhaseName
 from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy
 from kit.profile.store import Steps, labeled_steps, launch_id
-from kit.report.comparison import note_line
 from kit.report.machine import clock_facts, facts_of, sensor_table
+from kit.report.notes import note_line
 from kit.report.plain import NONE, one_line, spreadsheet
 from kit.report.quantity import by_name, duration, energy, hundredths, known, moment, number, percent, size
 from kit.report.sentences import sentence

@@ -48,7 +48,7 @@ def filled(templates: Templates, code: str, values: Mapping[str, Value]) -> str:
     return f"{plain} ({listed})" if listed else plain
 
 
-REASONS: Templates = {
+OTHERS: Templates = {
     "node_state": "Slurm says {state}; not measured",
     "node_state_why": "Slurm says {state} ({why}); not measured",
     "node_time_limit": "its job exceeded the time limit; continue with --resume and a longer --time-limit",
@@ -130,108 +130,20 @@ REASONS: Templates = {
     "no_energy_asked_for": "the run did not measure energy",
     "one_energy_source": "only one source of joules answered",
     "too_little_cpu_time": "{cpu_ns} of CPU time were measured, and {needed_ns} are needed",
-    # Notes beside a comparison.
-    "too_few_rounds": "preliminary: a verdict needs at least {needed} rounds, and there are {rounds}",
-    "preliminary": "preliminary: {rounds} rounds; {needed} or more resolve smaller differences",
-    "parity_agrees": "parity: the first {losses} losses agree within {difference:.0e}",
-    "parity_equal": "parity: the first {losses} losses are equal",
-    "parity_differs": "PARITY FAILED: the losses of {cell} differ from the other cells' by {difference:.0e}; do not "
-    "compare its times",
-    "own_programs": "user programs bring their own data and weights: parity is not checked",
-    "cost": "cost/1M: a million samples at {hour} an hour plus {kwh} a kWh for the joules shown",
-    "cost_of_time": "cost/1M: a million samples at {hour} an hour",
-    "cost_of_energy": "cost/1M: energy alone, a million samples at {kwh} a kWh for the joules shown",
-    "energy_device_counter": "J/1k: joules per 1,000 samples by device counter ({sensors}), ±{error_pct:.1f} % over "
-    "{block_s}",
-    "energy_integrated_power": "J/1k: joules per 1,000 samples by integrated power ({sensors}), ±{error_pct:.1f} % "
-    "over {block_s}",
-    "energy_external_meter": "J/1k: joules per 1,000 samples by external meter ({sensors}), ±{error_pct:.1f} % over "
-    "{block_s}",
-    "meter": "meter {file}: {readings} readings, one every {spacing_s:.3g} s, aligned to the run's clock within "
-    "{align_s:.3g} s; it measures the whole machine",
-    "energy_modelled": "MODELLED, not measured: J/1k, the joules per 1,000 samples ({sensors}), over {block_s}",
-    "energy_tier_unknown": "J/1k: joules per 1,000 samples ({sensors}), over {block_s}",
-    "energy_not_asked": "energy: not requested (--no-energy, or energy_s = 0 in the suite)",
-    "energy_not_reached": "energy: the run ended before the round that measures it",
-    "energy_no_sensor": "energy: no sensor",
-    "energy_refused": "energy: no valid reading",
-    "cpu_seconds": "CPU s/1k: CPU seconds per 1,000 samples",
-    "float32_on_tpu": "float32 on a TPU takes several bfloat16 passes and is much slower than the frameworks' default; "
-    "--dtype default measures the default",
-    "data_synthetic": "synthetic data in the shapes of the real set: times are valid, accuracy is not measured",
-    "images": "images: {listed}",
-    "images_same": "two of the images are identical: any difference between them is chance",
-    "interrupted": "{profile} lacks rounds: the run was interrupted or its budget ended; measure them with --resume "
-    "and the --out that began it",
-    "launches_failed": "{failed} of {launches} launches of {cell} failed",
-    "sequential": "cells ran one after another instead of in turns in {sequential} of {rounds} rounds: intervals are "
-    "wider",
-    "cycles_left_out": "{left_out} of {cycles} cycles are left out: other programs used the CPUs or the device",
-    "disturbed_cycles_count": "--all-cycles: these numbers include {disturbed} of {cycles} cycles that other "
-    "programs disturbed",
-    "no_clean_round": "contended: other programs disturbed {left_out} of {cycles} cycles, so that {groups} of "
-    "{of_groups} groups show the steps of the least disturbed round; stop other work, or run with --wait-for-quiet 300",
-    "no_round_alone": "contended: other processes used the device in {left_out} of {cycles} cycles, so {groups} of "
-    "{of_groups} groups show the steps of the least disturbed round; end these processes (nvidia-smi lists them)",
-    "skipped": "{backend} was skipped",
-    "sustained_differs": "joules come from the long energy block, samples/s from short blocks: the steps differ",
-    "process_shared": "peak of a process that several cells shared",
-    "warm_start": "warm process: start-up and import are excluded",
-    "by_metric": "verdicts compare {metric}",
-    "not_together": "{rows} rows have no verdict, as their cells did not take turns with the baseline's; to compare "
-    "them, measure them in one group: kit run --compare {axes}",
-    "by_latency": "median: latency of single steps; verdicts compare it (for fits: the whole time)",
-    "spread_assumed": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD); to "
-    "measure this spread, alternate {needed} or more runs of each side, or measure both sides as variants of one run "
-    "(kit run --variant)",
-    "spread_assumed_unlike": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD), "
-    "and by 1.5 times that between two machines; to measure this spread, run each machine in {needed} sessions an "
-    "hour or more apart",
-    "joules_of_the_device": "J/1k is the device's alone: a GPU without its host, a CPU's packages",
-    "joules_of_boards_and_others": "J/1k comes from several kinds of sensor ({sensors}): each has a gain error "
-    "({low_pct:+} to {high_pct:+} % for GPUs, unknown for the others) that no ± includes and "
-    "that differs between kinds",
-    "joules_of_several_sensors": "J/1k comes from several kinds of sensor ({sensors}): each has an unknown gain error "
-    "that no ± includes and that differs between kinds",
+    # Blank cells of a suite's own table.
     "contended_times": "contended: other programs took up to {contention_pct:.0f} % of the CPUs: this time is inflated "
     "by an unknown amount; stop other work and measure again",
-    "contended_side": "contended: other programs took up to {contention_pct:.0f} % of the CPUs in runs of {side}, "
-    "which widens their intervals; stop other work",
-    "device_idle": "this machine has a {kind} that was not used: {model}",
     "measured_otherwise": "measured with {axis} {value}",
-    "runs_apart": "runs of {base} and {side} do not alternate: what the machine did in between is part of the "
-    "difference, and a side's runs within an hour count as one session",
-    "runs_in_turn": "runs of {base} and {side} alternate: {runs} runs make {pairs} pairs of neighbors in time",
-    "runs_in_one_order": "runs of {base} and {side} alternate, but one side came first in each of the {pairs} pairs "
-    "from {runs} runs: a steady drift is part of the difference; measure A B B A",
-    "other_host": "{base} and {side} ran on two machines of the same hardware: what distinguishes these machines is "
-    "part of the difference",
-    "runs_overlap": "runs of {base} and {side} overlapped in time and disturbed each other: they are not paired; run "
-    "them in turn",
-    "runs_without_time": "a run of {base} or {side} does not record when it began: its side counts as one session",
-    "clock_set_back": "the clock was set back between {first} and {second}: the order of the runs is unknown, and each "
-    "side counts as one session",
-    "versions": "versions of {backend}: {listed}",
-    "ceilings_measured": "{operations} ceilings were measured: `bound` is the percentage of one that a network reaches",
     "ceilings_not_measured": "no ceiling was measured on its device: kit run --ceilings",
     "work_not_known": "the work of a step is unknown",
-    "scaling": "efficiency: samples/s per device relative to the baseline (on a CPU: per thread, as its devices "
-    "share the threads)",
-    "all_reduce_not_hidden": "by default, PyTorch overlaps the all-reduce with computing on several GPUs and JAX does "
-    "not; docs/how-to/scaling.md#efficiency-and-the-all-reduce has a variant of JAX that does",
-    "all_reduce": "all-reduce: fraction of the step time that disappears without gradient averaging",
-    "per_sample": "time/sample: step ÷ batch; verdicts compare it",
-    # Blank cells of a suite's own table.
     "not_measured": "not measured",
     "not_published": "not published",
     "part_of_a_fit": "only part of the fit ran, so it has no score (leave out --quick or fit_steps)",
-    "computed_times": "≈ extrapolated: all updates × the mean step of the measured part",
     "one_epoch": "the first epoch does not count, and there was no other",
     "no_classes": "it reconstructs its input and has no classes",
     "not_like_the_cpus": "not comparable with the CPU: {kind} is {value} here and {of_cpu} there",
     "gains_are_over_this": "gains are relative to this",
     "no_cpu_to_gain_over": "there is no CPU time to compare with",
-    "same_run": "given more than once, counted once: {profiles}",
     # What a machine or a container does to measurements, and the remedy.
     "no_quota": "no quota below the {cpus} usable CPUs; each framework gets threads: {threads}",
     "quota": "{limit:g} CPUs on {cpus}; each framework gets threads: {threads}, as one more would be throttled; remove "
@@ -365,3 +277,123 @@ REASONS: Templates = {
     "energy_low_coverage": "the sensor answered for {coverage_pct:.0f} % of the block; {needed_pct:.0f} % are needed",
     "zero_power": "{readings} of {of_readings} power readings were 0 W, but a running GPU draws power",
 }
+# Notes below a comparison, by what shows them. Each of these says that a number or a verdict means less than it seems
+# to, or that something the user asked for is missing: every table has it.
+ALWAYS: Templates = {
+    "parity_differs": "PARITY FAILED: the losses of {cell} differ from the other cells' by {difference:.0e}; do not "
+    "compare its times",
+    "own_programs": "user programs bring their own data and weights: parity is not checked",
+    "energy_modelled": "MODELLED, not measured: J/1k, the joules per 1,000 samples ({sensors}), over {block_s}",
+    "energy_not_reached": "energy: the run ended before the round that measures it",
+    "energy_refused": "energy: no valid reading",
+    "float32_on_tpu": "float32 on a TPU takes several bfloat16 passes and is much slower than the frameworks' default; "
+    "--dtype default measures the default",
+    "data_synthetic": "synthetic data in the shapes of the real set: times are valid, accuracy is not measured",
+    "images_same": "two of the images are identical: any difference between them is chance",
+    "interrupted": "{profile} lacks rounds: the run was interrupted or its budget ended; measure them with --resume "
+    "and the --out that began it",
+    "launches_failed": "{failed} of {launches} launches of {cell} failed",
+    "sequential": "cells ran one after another instead of in turns in {sequential} of {rounds} rounds: intervals are "
+    "wider",
+    "disturbed_cycles_count": "--all-cycles: these numbers include {disturbed} of {cycles} cycles that other programs "
+    "disturbed",
+    "skipped": "{backend} was skipped",
+    "not_together": "{rows} rows have no verdict, as their cells did not take turns with the baseline's; to compare "
+    "them, measure them in one group: kit run --compare {axes}",
+    "spread_assumed": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD); to "
+    "measure this spread, alternate {needed} or more runs of each side, or measure both sides as variants of one run "
+    "(kit run --variant)",
+    "spread_assumed_unlike": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD), "
+    "and by 1.5 times that between two machines; to measure this spread, run each machine in {needed} sessions an hour "
+    "or more apart",
+    "joules_of_the_device": "J/1k is the device's alone: a GPU without its host, a CPU's packages",
+    "joules_of_boards_and_others": "J/1k comes from several kinds of sensor ({sensors}): each has a gain error "
+    "({low_pct:+} to {high_pct:+} % for GPUs, unknown for the others) that no ± includes and that differs between "
+    "kinds",
+    "joules_of_several_sensors": "J/1k comes from several kinds of sensor ({sensors}): each has an unknown gain error "
+    "that no ± includes and that differs between kinds",
+    "contended_side": "contended: other programs took up to {contention_pct:.0f} % of the CPUs in runs of {side}, "
+    "which widens their intervals; stop other work",
+    "device_idle": "this machine has a {kind} that was not used: {model}",
+    "runs_apart": "runs of {base} and {side} do not alternate: what the machine did in between is part of the "
+    "difference, and a side's runs within an hour count as one session",
+    "runs_in_turn": "runs of {base} and {side} alternate: {runs} runs make {pairs} pairs of neighbors in time",
+    "runs_in_one_order": "runs of {base} and {side} alternate, but one side came first in each of the {pairs} pairs "
+    "from {runs} runs: a steady drift is part of the difference; measure A B B A",
+    "other_host": "{base} and {side} ran on two machines of the same hardware: what distinguishes these machines is "
+    "part of the difference",
+    "runs_overlap": "runs of {base} and {side} overlapped in time and disturbed each other: they are not paired; run "
+    "them in turn",
+    "runs_without_time": "a run of {base} or {side} does not record when it began: its side counts as one session",
+    "clock_set_back": "the clock was set back between {first} and {second}: the order of the runs is unknown, and each "
+    "side counts as one session",
+    "computed_times": "≈ extrapolated: all updates × the mean step of the measured part",
+    "same_run": "given more than once, counted once: {profiles}",
+}
+# These confirm or describe: only --wide has them.
+WIDE: Templates = {
+    "too_few_rounds": "preliminary: a verdict needs at least {needed} rounds, and there are {rounds}",
+    "preliminary": "preliminary: {rounds} rounds; {needed} or more resolve smaller differences",
+    "parity_agrees": "parity: the first {losses} losses agree within {difference:.0e}",
+    "parity_equal": "parity: the first {losses} losses are equal",
+    "meter": "meter {file}: {readings} readings, one every {spacing_s:.3g} s, aligned to the run's clock within "
+    "{align_s:.3g} s; it measures the whole machine",
+    "energy_not_asked": "energy: not requested (--no-energy, or energy_s = 0 in the suite)",
+    "energy_no_sensor": "energy: no sensor",
+    "images": "images: {listed}",
+    "cycles_left_out": "{left_out} of {cycles} cycles are left out: other programs used the CPUs or the device",
+    "by_metric": "verdicts compare {metric}",
+    "versions": "versions of {backend}: {listed}",
+    "ceilings_measured": "{operations} ceilings were measured: `bound` is the percentage of one that a network reaches",
+    "all_reduce_not_hidden": "by default, PyTorch overlaps the all-reduce with computing on several GPUs and JAX does "
+    "not; docs/how-to/scaling.md#efficiency-and-the-all-reduce has a variant of JAX that does",
+}
+# These explain a column, by its title: the legend has them where the column is shown.
+OF_COLUMNS: dict[str, Templates] = {
+    "cost/1M": {
+        "cost": "a million samples at {hour} an hour plus {kwh} a kWh for the joules shown",
+        "cost_of_time": "a million samples at {hour} an hour",
+        "cost_of_energy": "energy alone, a million samples at {kwh} a kWh for the joules shown",
+    },
+    "J/1k": {
+        "energy_device_counter": "joules per 1,000 samples by device counter ({sensors}), ±{error_pct:.1f} % over "
+        "{block_s}",
+        "energy_integrated_power": "joules per 1,000 samples by integrated power ({sensors}), ±{error_pct:.1f} % "
+        "over {block_s}",
+        "energy_external_meter": "joules per 1,000 samples by external meter ({sensors}), ±{error_pct:.1f} % over "
+        "{block_s}",
+        "energy_tier_unknown": "joules per 1,000 samples ({sensors}), over {block_s}",
+    },
+    "CPU s/1k": {"cpu_seconds": "CPU seconds per 1,000 samples"},
+    "median": {"by_latency": "latency of single steps; verdicts compare it (for fits: the whole time)"},
+    "efficiency": {
+        "scaling": "samples/s per device relative to the baseline (on a CPU: per thread, as its devices share "
+        "the threads)",
+    },
+    "all-reduce": {"all_reduce": "fraction of the step time that disappears without gradient averaging"},
+    "time/sample": {"per_sample": "step ÷ batch; verdicts compare it"},
+}
+# These explain a letter behind a value, by the metric that is true then (`kit.compare.contrast.Metric.mark`).
+OF_MARKS: dict[str, Templates] = {
+    "is_disturbed": {
+        "no_clean_round": "contended: other programs disturbed {left_out} of {cycles} cycles, so that {groups} of "
+        "{of_groups} groups show the steps of the least disturbed round; stop other work, or run with "
+        "--wait-for-quiet 300",
+        "no_round_alone": "contended: other processes used the device in {left_out} of {cycles} cycles, so {groups} of "
+        "{of_groups} groups show the steps of the least disturbed round; end these processes (nvidia-smi lists them)",
+    },
+    "sustained_differs": {
+        "sustained_differs": "joules come from the long energy block, samples/s from short blocks: the steps differ"
+    },
+    "process_shared": {"process_shared": "peak of a process that several cells shared"},
+    "warm_start": {"warm_start": "warm process: start-up and import are excluded"},
+}
+# These are bad enough to be printed in bold.
+LOUD = ("parity_differs", "energy_modelled")
+# Every code with words.
+REASONS: Templates = (
+    OTHERS
+    | ALWAYS
+    | WIDE
+    | {code: words for listed in (*OF_COLUMNS.values(), *OF_MARKS.values()) for code, words in listed.items()}
+)

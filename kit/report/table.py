@@ -24,12 +24,16 @@ class Cell(NamedTuple):
     style: str = ""  # on a terminal, as rich calls it
     because: str = ""  # why nothing stands here: a letter does, and the reason below all tables
     is_empty: bool = False  # a row of such cells says nothing and is left out
+    mark: str = ""  # name of the metric whose letter stands behind the words
 
 
 class Column(NamedTuple):
     """One column; the title of the first one is the table's where it has none of its own."""
 
     title: str
+    read: Callable[[Any], str | None] = str  # the words of what a row is made from; null: it has nothing
+    name: str = ""  # of the metric that it shows
+    is_wide: bool = False  # only --wide has it
     right: bool = True  # numbers are aligned at their right end
     over: str = ""  # above the title, alike in columns that belong together
     hides: int = 0  # where a table is too wide, the columns with the smallest number are hidden first; 0: never
@@ -73,6 +77,12 @@ class Table(NamedTuple):
     def has_header(self) -> bool:
         """Whether any column has a title."""
         return any(column.title for column in self.columns)
+
+
+class Loud(str):
+    """A note that is printed in bold."""
+
+    __slots__ = ()
 
 
 class Case(NamedTuple):

@@ -20,9 +20,10 @@ from kit.compare.compare import compare_runs, compare_within, reduce_run
 from kit.profile.facts import EFFECTS, FACTS, Fact
 from kit.profile.launch import Phase
 from kit.profile.reason import Reason
-from kit.report.comparison import comparison_report, explanation, why_report
+from kit.report.comparison import comparison_report, why_report
 from kit.report.conclusions import group_sentences
 from kit.report.formats import FORMATS, write
+from kit.report.notes import explanation
 from kit.report.plain import markdown as escaped
 from kit.report.plain import one_line
 from kit.report.profile import profile_report

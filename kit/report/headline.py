@@ -1,0 +1,126 @@
+"""The lines above the tables: what was compared, where it ran, and how rows and columns call the sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
+
+from kit.compare.rows import Comparison, Headline
+from kit.profile.cell import OWN
+from kit.report.plain import one_line
+from kit.report.quantity import counted, moment, several
+from kit.workloads.operations import OPERATIONS
+
+# A longer name, of a cell and whose it is, may be cut in each row: a letter stands for the side.
+LABELLED_MAX = 18
+# A list with more sizes is nothing to read.
+SIZES_MAX = 6
+PLATFORMS_LISTED_MAX = 12
+DATA_NAMES = {"mnist": "MNIST", "uci_har": "UCI-HAR"}
+# What platforms may differ in apart from the device. The headline names it where it differs from the baseline's.
+NAMED_ABOVE = {"workload": "", "task": "", "batch": "batch ", "precision": "", "feed": "feed "}
+
+
+def sides_of(comparison: Comparison) -> list[str]:
+    """Return the sides that stand side by side; one without a name where none do."""
+    if comparison.kind != "platforms":
+        return [""]
+    return comparison.sides or [head.label for head in comparison.headlines]
+
+
+def short_names(comparison: Comparison) -> dict[str, str]:
+    """Return what tables call a side: a letter, where the label of a run is too long; a platform by its device alone.
+
+    A platform that shares its device with another has its whole name; sides without a short name have none here.
+    """
+    if comparison.kind == "platforms":
+        sides = sides_of(comparison)
+        devices = [side.partition(" · ")[0] for side in sides]
+        return {
+            side: device if devices.count(device) == 1 else one_line(side)
+            for side, device in zip(sides, devices, strict=True)
+        }
+    labels = [head.label for head in comparison.headlines]
+    longest = max((len(row.name) for row in comparison.rows), default=0)
+    if comparison.kind != "runs" or longest <= LABELLED_MAX or len(labels) > len(ascii_uppercase):
+        return {}
+    return dict(zip(labels, ascii_uppercase, strict=False))
+
+
+def headline(comparison: Comparison, titles: Mapping[str, str], *, wide: bool = False) -> list[str]:
+    """Return what was compared: two lines for one run, a line a side for several; with `wide` the rule, too."""
+    rule, heads = f" (rule {comparison.rule})" if wide else "", comparison.headlines
+    if comparison.kind == "runs" or (comparison.sides and len(heads) > 1):
+        short, lines = short_names(comparison) if comparison.kind == "runs" else {}, list[str]()
+        for head in heads[:SIZES_MAX]:
+            letter = f"{short[head.label]}  " if head.label in short else ""
+            details = [head.suite, *device_words(head), _runs(head), moment(head.created), f"kit {head.kit}"]
+            lines.append(one_line(f"{letter}{head.label}: {' · '.join(details)}") + rule)
+        return lines
+    axes = {axis: list(dict.fromkeys(value for head in heads for value in head.axes[axis])) for axis in heads[0].axes}
+    are_programs = axes["precision"] == [OWN]
+    are_operations = not are_programs and {*axes["workload"]} <= OPERATIONS.keys()
+    noun = "program" if are_programs else "operation" if are_operations else "network"
+    frameworks = _counted_or_named([titles.get(name, name) for name in axes["backend"]], "framework")
+    crossed = [_counted_or_named(axes["workload"], noun), *([] if are_programs else [frameworks])]
+    crossed += [] if are_operations else ["+".join(axes["task"])]
+    data = dict.fromkeys(name for head in heads for name in head.data)
+    what = [
+        " × ".join(crossed) + ("" if heads[1:] else f" on {'+'.join(axes['device'])}"),
+        "" if axes["devices"] == ["1"] else f"{_sizes(axes['devices'])} devices",
+        "" if are_operations else f"batch {_sizes(axes['batch'])}",
+        ", ".join(precision for precision in axes["precision"] if precision != OWN),
+        ", ".join(DATA_NAMES.get(name, name) for name in data),
+        counted(len(heads), "platform") if heads[1:] else counted(heads[0].rounds, "round"),
+    ]
+    listed = ", ".join(part for part in what if part)
+    if heads[1:]:
+        suites = " and ".join(dict.fromkeys(name for head in heads for name in head.suite.split(" and ")))
+        more = len(heads) - PLATFORMS_LISTED_MAX
+        lines = [_platform(head, heads[0]) for head in heads[:PLATFORMS_LISTED_MAX]]
+        return [one_line(f"{suites}: {listed}{rule}"), *lines, *([f"and {counted(more, 'platform')} more"][: more > 0])]
+    (head,) = heads
+    label = f"{head.given_label} · " if head.given_label else ""
+    where = " · ".join([*device_words(head), moment(head.created), f"kit {head.kit}{rule}"])
+    return [one_line(f"{label}{head.suite}: {listed}"), one_line(where)]
+
+
+def _platform(head: Headline, base: Headline) -> str:
+    """Return a platform's device, its runs, and in what it differs from the first."""
+    apart = [
+        f"{prefix}{several(head.axes[axis])}"
+        for axis, prefix in NAMED_ABOVE.items()
+        if sorted(head.axes[axis]) != sorted(base.axes[axis])
+    ]
+    apart += [f"data {several(head.data)}"] if sorted(head.data) != sorted(base.data) else []
+    details = [*device_words(head), *apart, _runs(head), moment(head.created)]
+    return one_line(f"{head.label}: {' · '.join(details)}")
+
+
+def _runs(head: Headline) -> str:
+    """Return ``3 runs of 4 to 8 rounds``."""
+    more = f" to {head.rounds_max}" if head.rounds_max > head.rounds else ""
+    return f"{counted(head.profiles, 'run')} of {head.rounds}{more} {'round' if head.rounds_max == 1 else 'rounds'}"
+
+
+def device_words(head: Headline) -> list[str]:
+    """Return the devices of a run with their buses and counts: ``NVIDIA H100 80GB HBM3 (bus 0000:1b:00, 1 of 8)``.
+
+    The processor that feeds an accelerator stands behind it.
+    """
+    words = []
+    for device in head.devices:
+        details = [f"bus {', '.join(device.device_ids)}"] if device.device_ids else []
+        details += [f"{device.used} of {device.present}"] if device.present > device.used else []
+        if device.model != head.cpu:
+            words.append(device.model + (f" ({', '.join(details)})" if details else ""))
+    cpus = f"{head.cpus} vCPUs ({head.hypervisor})" if head.hypervisor else counted(head.cpus or 0, "CPU")
+    return [*words, f"{head.cpu}, {cpus}"]
+
+
+def _sizes(values: Sequence[str]) -> str:
+    return ", ".join(values) if len(values) <= SIZES_MAX else f"{values[0]} to {values[-1]} ({len(values)} sizes)"
+
+
+def _counted_or_named(names: Sequence[str], noun: str) -> str:
+    return names[0] if len(names) == 1 else counted(len(names), noun)

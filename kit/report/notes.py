@@ -1,0 +1,175 @@
+"""What is said below the tables: findings of the machine, notes, what differs between runs, and the legend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from typing import TYPE_CHECKING, NamedTuple
+
+from kit.compare.metrics import METRICS
+from kit.compare.rows import Comparison, GroupRows, Mismatch, Note
+from kit.profile.facts import fact_of, title_of
+from kit.profile.reason import reason
+from kit.report.audit import evidence, remedy
+from kit.report.columns import LETTERS
+from kit.report.plain import one_line
+from kit.report.quantity import by_name, counted, several
+from kit.report.sentences import ALWAYS, LOUD, OF_COLUMNS, OF_MARKS, sentence
+from kit.report.table import Loud, Table
+from kit.workloads.operations import is_operation
+
+if TYPE_CHECKING:
+    from kit.audit.finding import Finding
+
+# Findings about the machine, the container or the GPU: one line for all cells.
+MACHINE_WIDE = ("throttled", "contention", "device_throttled", "device_shared")
+# A note says it for all groups.
+IN_NOTES = ("cycles_left_out",)
+# More notes of one kind than these are a list nobody reads.
+ALIKE_MAX = 6
+# A reader of more lines than these looks them up.
+WARNINGS_MAX = 3
+GRADES = {"incompatible": "not comparable", "warns": "could explain a difference"}
+# What makes a platform, and stands in its headline.
+OF_A_PLATFORM = ("cpu.model", "cpu.cores_logical", "cpu.architecture", "device.model", "sensor.*")
+# What a column shows, unless a note says it with this run's numbers.
+MEANINGS = {
+    "step": "time per batch",
+    "fit": "training time without the first step",
+    "compile": "trace, compile and first step",
+    "J/1k": "joules per 1,000 samples",
+    "injected": "delay that the self-test adds",
+}
+# What × is a ratio of, by the unit of the metric that is compared; of others it is their title.
+RATIOS = {"ns": "times", "s": "times", "b": "memory", "per_1k": "joules", "s_per_1k": "CPU times"}
+
+
+class Explanation(NamedTuple):
+    """A finding in words."""
+
+    evidence: str
+    remedy: str | None  # what to try, without a full stop
+    rule: str
+
+
+def explanation(finding: Finding, who: str) -> Explanation:
+    """Return a finding in words; `who` is the name of its row, or how many cells have it."""
+    return Explanation(evidence(finding, who), remedy(finding), finding.anchor)
+
+
+def explanations(group: GroupRows) -> list[Explanation]:
+    """Return what explains the group's numbers, gravest first."""
+    names = {row.cell.key: row.name for row in group.rows} | {"": " · ".join(group.title)}
+    lines = []
+    for finding in group.findings:
+        if finding.cell_key in names and finding.code not in (*MACHINE_WIDE, *IN_NOTES):
+            line = explanation(finding, one_line(names[finding.cell_key]))
+            # The remedy is done where a row of this very group is that variant.
+            is_tried = any(f"--variant {name}:" in (line.remedy or "") for name in names.values())
+            lines.append(line._replace(remedy=None) if is_tried else line)
+    return lines
+
+
+def machine_wide(comparison: Comparison) -> list[Explanation]:
+    """Return findings about the machine, each once: how many cells have it, and the worst of them."""
+    cells = {row.cell.key for row in comparison.rows}
+    lines = []
+    for code in MACHINE_WIDE:
+        findings = [finding for group in comparison.groups for finding in group.findings if finding.code == code]
+        if findings:
+            who = f"{len({finding.cell_key for finding in findings})} of {counted(len(cells), 'cell')}"
+            lines.append(explanation(max(findings, key=lambda finding: finding.rank), who))
+    return lines
+
+
+def note_line(note: Note) -> str:
+    """Return a note, with its reason."""
+    line = ": ".join(sentence(part) for part in (note.what, note.because) if part is not None)
+    return Loud(line) if note.what.code in LOUD else line
+
+
+def note_lines(comparison: Comparison, marks: Set[str], *, wide: bool) -> list[str]:
+    """Return the notes that are shown: those on letters whose `marks` are, and by their codes; several runs have none.
+
+    `marks`: names of the metrics whose letters stand behind values.
+    """
+    letters = {code: LETTERS[mark].strip() for mark in OF_MARKS if mark in marks for code in OF_MARKS[mark]}
+    elsewhere = [code for listed in (*OF_MARKS.values(), *OF_COLUMNS.values()) for code in listed]
+    by_code: dict[str, list[str]] = {}
+    for note in comparison.notes:
+        code = note.what.code
+        if code in letters:
+            by_code.setdefault(code, []).append(f"{letters[code]}  {note_line(note)}")
+        elif code in (*ALWAYS, *OF_MARKS["is_disturbed"]) or (wide and code not in elsewhere):
+            by_code.setdefault(code, []).append(note_line(note))
+    # Several runs have no such notes of their own.
+    for mark in sorted(marks & OF_MARKS.keys()):
+        if mark in OF_MARKS[mark]:
+            by_code.setdefault(mark, [f"{letters[mark]}  {sentence(reason(mark))}"])
+    lines = []
+    for alike in by_code.values():
+        rest = len(alike) - ALIKE_MAX
+        lines += alike if rest <= 1 else [*alike[:ALIKE_MAX], f"{rest:,} more notes of this kind: --json lists them"]
+    return lines
+
+
+def legend(comparison: Comparison, tables: Sequence[Table]) -> list[str]:
+    """Return a line that explains the columns and signs that are shown; a note may explain a column."""
+    meanings = dict[str, list[str]]()
+    if all(is_operation(group.rows[0].cell) for group in comparison.groups):
+        meanings["step"] = ["time per operation"]
+    for title, codes in OF_COLUMNS.items():
+        meanings[title] = [note_line(note) for note in comparison.notes if note.what.code in codes]
+    parts = [
+        f"{title}: {words}"
+        for title in dict.fromkeys(column.title for table in tables for column in table.columns)
+        for words in meanings.get(title) or ([MEANINGS[title]] if title in MEANINGS else [])
+    ]
+    answers = [row[-1].words for table in tables for row in table.rows]
+    metric = METRICS[comparison.by]
+    paired = ", paired within rounds" if comparison.kind == "cells" else ""
+    ratio = [f"×: ratio of {RATIOS.get(metric.unit, metric.title)}{paired}"]
+    signs = [sign for sign, begin in (("±", "±"), ("[ ]", "[")) if any(begin in words for words in answers)]
+    interval = [f"{', '.join(signs)}: 95 % confidence interval"] if signs else []
+    parts = [*parts[:1], *(ratio if any(" × " in words for words in answers) else []), *interval, *parts[1:]]
+    return [" · ".join(parts)] if parts else []
+
+
+def mismatch_lines(comparison: Comparison, *, wide: bool) -> list[str]:
+    """Return what differs between runs, a line each; with `wide` also what explains nothing by itself."""
+    graded = [
+        mismatch
+        for mismatch in comparison.mismatches
+        if mismatch.grade in GRADES and not (comparison.kind == "platforms" and mismatch.kind in OF_A_PLATFORM)
+    ]
+    warning = sum(mismatch.grade == "warns" for mismatch in graded)
+    are_few = warning <= WARNINGS_MAX or wide
+    lines = [
+        f"{GRADES[mismatch.grade]}: {mismatch_words(mismatch)}"
+        for mismatch in graded
+        if are_few or mismatch.grade != "warns"
+    ]
+    if not are_few:
+        lines.append(f"{warning} facts {GRADES['warns']}: --why lists them")
+    noted = [mismatch_words(mismatch) for mismatch in comparison.mismatches if mismatch.grade not in GRADES]
+    if noted and wide:
+        lines.append(f"also differs: {several(noted, '; ')}")
+    if not lines and comparison.kind == "runs" and wide:
+        lines.append("No recorded fact of machine, software or settings differs.")
+    return lines
+
+
+def mismatch_words(mismatch: Mismatch) -> str:
+    """Return ``kernel: 6.1.0 (a), 6.6.0 (b, c)``."""
+    kind, values = mismatch.kind, mismatch.values
+    shown = title_of(mismatch.name) + (" before" if fact_of(mismatch.name).form == "gauge" else "")
+    if kind == "cpu.flags":
+        if min(len(str(value).split()) for value, _ in values) <= 1:  # not known, or the hash of a list
+            return f"{shown}: not the same, and not all profiles name them"
+        # In place of whole lists of CPU features, those of each that not all have.
+        features = [set(str(value).split()) for value, _ in values]
+        common = set.intersection(*features)
+        values = [
+            (f"only {several(sorted(known - common))}" if known - common else "none of these", labels)
+            for known, (_, labels) in zip(features, values, strict=True)
+        ]
+    return one_line(f"{shown}: {several([f'{by_name(kind, value)} ({several(labels)})' for value, labels in values])}")
