@@ -100,7 +100,8 @@ def _tables(
             if not is_sided:
                 columns += [*shown[side], Column(against, right=False, folds=True)]
                 continue
-            of_side = [*shown[side], *([Column(f"against {short[sides[0]]}", right=False)][: side != sides[0]])]
+            answers = [Column(f"against {short[sides[0]]}", right=False)] if side != sides[0] else []
+            of_side = [*shown[side], *answers]
             # A platform is called by its whole name where there is room for it.
             over = side if len(side) <= sum(len(column.title) + GAP for column in of_side) else short[side]
             columns += [column._replace(over=one_line(over)) for column in of_side]
@@ -112,8 +113,8 @@ def _tables(
             verdict = style if row.versus is None else STYLES.get(row.versus.verdict, "")
             cells = [cell_of(column, row, style, wide=wide) for column in shown[""]]
             rows.append([Cell(one_line(name), style), *cells, Cell("" if is_silent else answer(row), verdict)])
-        said = platform_sentences(group, short, titles) if is_sided else group_sentences(group, titles, wide=wide)
-        tables.append(Table(" · ".join(map(one_line, group.title)), columns, rows, said))
+        below = platform_sentences(group, short, titles) if is_sided else group_sentences(group, titles, wide=wide)
+        tables.append(Table(" · ".join(map(one_line, group.title)), columns, rows, below))
     return tables
 
 

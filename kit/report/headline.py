@@ -76,9 +76,10 @@ def headline(comparison: Comparison, titles: Mapping[str, str], *, wide: bool = 
     listed = ", ".join(part for part in what if part)
     if heads[1:]:
         suites = " and ".join(dict.fromkeys(name for head in heads for name in head.suite.split(" and ")))
-        more = len(heads) - PLATFORMS_LISTED_MAX
         lines = [_platform(head, heads[0]) for head in heads[:PLATFORMS_LISTED_MAX]]
-        return [one_line(f"{suites}: {listed}{rule}"), *lines, *([f"and {counted(more, 'platform')} more"][: more > 0])]
+        if (more := len(heads) - PLATFORMS_LISTED_MAX) > 0:
+            lines.append(f"and {counted(more, 'platform')} more")
+        return [one_line(f"{suites}: {listed}{rule}"), *lines]
     (head,) = heads
     label = f"{head.given_label} · " if head.given_label else ""
     where = " · ".join([*device_words(head), moment(head.created), f"kit {head.kit}{rule}"])

@@ -12,7 +12,6 @@ from kit.compare.energy import launch_energy
 from kit.profile.launch import Fit, Launch
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
-from kit.report.columns import columns_of
 from kit.report.comparison import comparison_report
 from kit.report.formats import write
 from kit.runner.energy import Idle
@@ -45,9 +44,10 @@ def row(comparison, name):
 
 
 def shown(comparison, title, name, *, wide=False):
-    columns = columns_of(comparison.groups, wide=wide)
-    column = next((column for column in columns if column.title == title), None)
-    return None if column is None else column.show(row(comparison, name), wide=wide)
+    table = comparison_report(comparison, {}, wide=wide).tables[0]
+    titles = [column.title for column in table.columns]
+    line = next(cells for cells in table.rows if cells[0].words == name)
+    return line[titles.index(title)].words if title in titles else None
 
 
 def text(comparison, *, wide=False):
@@ -77,7 +77,7 @@ def test_joules_of_a_board_that_is_slower_under_a_sustained_load_say_so(steps, p
     numbers = b.shown(row(comparison, "torch"))
     assert (numbers.sustained_ns, numbers.sustained_differs) == (pytest.approx(10 * S / steps), parts)
     assert numbers.samples_per_s == pytest.approx(128 / 2e-3)
-    assert "sustained step" in [column.title for column in columns_of(comparison.groups, wide=True)]
+    assert shown(comparison, "sustained step", "torch", wide=True) is not None
     assert [note.what.code for note in comparison.notes].count("sustained_differs") == parts
     assert shown(comparison, "J/1k", "torch", wide=True).endswith("†") == parts
 
