@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from kit.compare.asked import ANY
 from kit.compare.metrics import FIGURES
 from kit.compare.naming import platform_names
-from kit.compare.suite_table import GAINS, Figure, RowKey, SuiteTable, TableColumn
+from kit.compare.suite_table import GAINS, Figure, SuiteTable, TableColumn
 from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import reason
 from kit.profile.schema import FigureName
@@ -17,8 +17,8 @@ from kit.report.quantity import duration, hundredths, number, with_sd
 from kit.report.sentences import sentence
 from kit.report.table import Case, Cell, Column, Report, Table
 
-# Before a time that other programs made longer.
-CONTENDED = "!"
+# Before a time that other programs made longer, and before one that a part of its steps stands for.
+CONTENDED, COMPUTED = "!", "≈"
 # A profile has no figure here because it has no cell of this row.
 NOTHING = (reason("not_published"), reason("not_measured"))
 # By the unit of a figure.
@@ -30,54 +30,22 @@ WORDS: Mapping[str, Callable[[float], str]] = {
 }
 
 
-class _Entry(NamedTuple):
-    """A figure with its row and column, in the words of a table."""
-
-    key: RowKey
-    column: int
-    name: FigureName
-    figure: Figure
-
-    @property
-    def words(self) -> str:
-        """The value; a dash where there is none."""
-        figure, words = self.figure, WORDS[FIGURES[self.name].unit]
-        return NONE if figure.value is None else with_sd(figure.value, figure.spread, words)
-
-    @property
-    def why(self) -> str:
-        """Why there is no value."""
-        return sentence(self.figure.reason or reason("not_measured"))
-
-    @property
-    def cell(self) -> Cell:
-        """It in the table."""
-        if self.figure.value is None:
-            return Cell(self.words, because=self.why, is_empty=self.figure.reason in NOTHING)
-        marks = [CONTENDED] if self.figure.contention_pct else []
-        return Cell(" ".join([*marks, *(["≈"] if self.figure.is_computed else []), self.words]))
-
-
 def suite_report(table: SuiteTable, hint: str = "") -> Report:
     """Return the report of a suite's table; figures that a device or a document lacks are left out."""
-    entries = [
-        [
-            _Entry(key, index, name, figure)
-            for index, of_column in enumerate(of_row)
-            for name, figure in of_column.items()
-        ]
+    figures = [
+        (key, index, name, figure)
         for key, of_row in zip(table.rows, table.values, strict=True)
+        for index, of_column in enumerate(of_row)
+        for name, figure in of_column.items()
     ]
-    every = [entry for of_row in entries for entry in of_row]
-    valued = {(entry.column, entry.name) for entry in every if entry.figure.value is not None}
+    valued = {(index, name) for _, index, name, figure in figures if figure.value is not None}
     shown = [(index, name) for index in range(len(table.columns)) for name in table.figures if (index, name) in valued]
     measured = [(column.device, column.model, column.profile) for column in table.columns if not column.source]
     names = iter(platform_names(measured))
     heads = [one_line(f"{column.device} · published" if column.source else next(names)) for column in table.columns]
     rows = []
-    for key, of_row in zip(table.rows, entries, strict=True):
-        by_place = {(entry.column, entry.name): entry.cell for entry in of_row}
-        cells = [by_place[place] for place in shown]
+    for key, of_row in zip(table.rows, table.values, strict=True):
+        cells = [_cell(name, of_row[index][name]) for index, name in shown]
         rows += [] if all(cell.is_empty for cell in cells) else [[*map(Cell, map(one_line, key)), *cells]]
     columns = [Column(axis, right=False) for axis in table.axes]
     columns += [Column(FIGURES[name].title, over=heads[index]) for index, name in shown]
@@ -87,12 +55,31 @@ def suite_report(table: SuiteTable, hint: str = "") -> Report:
         name="kit compare --table",
         headline=[one_line(f"{table.title}{epochs}"), *map(one_line, table.cpus)],
         tables=[Table("", columns, rows)],
-        notes=[*_missing(table, shown, heads), *_notes(table, shown, heads, [entry.figure for entry in every])],
+        notes=[*_missing(table, shown, heads), *_notes(table, shown, heads, [figure for *_, figure in figures])],
         hint=hint,
-        records=[_record(table.axes, entry, table.columns[entry.column]) for entry in every],
-        cases=[_case(entry, heads[entry.column]) for entry in every if not table.columns[entry.column].source],
+        records=[
+            dict(zip(table.axes, key, strict=True)) | _record(table.columns[index], name, figure)
+            for key, index, name, figure in figures
+        ],
+        cases=[
+            _case(Case(f"{' '.join(key)} {FIGURES[name].title}", heads[index]), name, figure)
+            for key, index, name, figure in figures
+            if not table.columns[index].source
+        ],
         document=table,
     )
+
+
+def _why(figure: Figure) -> str:
+    return sentence(figure.reason or reason("not_measured"))
+
+
+def _cell(name: FigureName, figure: Figure) -> Cell:
+    if figure.value is None:
+        return Cell(NONE, because=_why(figure), is_empty=figure.reason in NOTHING)
+    words = with_sd(figure.value, figure.spread, WORDS[FIGURES[name].unit])
+    marks = {CONTENDED: figure.contention_pct, COMPUTED: figure.is_computed}
+    return Cell(" ".join([*(mark for mark, applies in marks.items() if applies), words]))
 
 
 def _missing(table: SuiteTable, shown: Sequence[tuple[int, FigureName]], heads: Sequence[str]) -> list[str]:
@@ -131,19 +118,19 @@ def _notes(
     return [*(line for line, applies in lines.items() if applies), *published]
 
 
-def _record(axes: Sequence[str], entry: _Entry, column: TableColumn) -> dict[str, Any]:
-    """Return a record of a figure, in the unit that its name ends in."""
-    figure = entry.figure
-    record: dict[str, Any] = dict(zip(axes, entry.key, strict=True))
-    record |= {name: getattr(column, name) for name in ("device", "model", "profile", "source")}
-    record |= {"figure": entry.name, "value": figure.value, "spread": figure.spread}
-    record |= {"reason": None if figure.reason is None else entry.why}
-    return record | {"computed": "yes" if figure.is_computed else "", "contention_pct": figure.contention_pct}
+def _record(column: TableColumn, name: FigureName, figure: Figure) -> dict[str, Any]:
+    """Return what the record of a figure has beside its row, in the unit that its name ends in."""
+    return {
+        **{known: getattr(column, known) for known in ("device", "model", "profile", "source")},
+        **{"figure": name, "value": figure.value, "spread": figure.spread},
+        "reason": None if figure.reason is None else _why(figure),
+        "computed": "yes" if figure.is_computed else "",
+        "contention_pct": figure.contention_pct,
+    }
 
 
-def _case(entry: _Entry, head: str) -> Case:
+def _case(case: Case, name: FigureName, figure: Figure) -> Case:
     """Return the case of a figure; it is skipped where there is no value."""
-    case = Case(f"{' '.join(entry.key)} {FIGURES[entry.name].title}", head)
-    if entry.figure.value is None:
-        return case._replace(outcome="skipped", words=entry.why)
-    return case._replace(output=WORDS[FIGURES[entry.name].unit](entry.figure.value))
+    if figure.value is None:
+        return case._replace(outcome="skipped", words=_why(figure))
+    return case._replace(output=WORDS[FIGURES[name].unit](figure.value))
