@@ -45,6 +45,9 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "gain_2": lambda ratio: f"{100 * (ratio - 1):+.2f} %",
     "per_1k": lambda known: number(1000 * known),
     "s_per_1k": lambda known_ns: number(1000 * known_ns / 1e9),
+    "time_s": lambda known_s: duration(1e9 * known_s),
+    "score": hundredths,
+    "times_pct": lambda known: f"{number(known)} %",
 }
 # Where a table is too wide, the columns with the smallest number are hidden first.
 HIDES = {"compile": 1, "CPU s/1k": 4, "samples/s": 5, "J/1k": 6, "step": 7}

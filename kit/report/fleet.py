@@ -39,59 +39,63 @@ def fleet_report(fleet: Fleet) -> Report:
     names = {node.name for node in fleet.nodes}
     absent = [node for node in fleet.absent if node.name not in names]
     unfinished = [node for node in fleet.absent if node.name in names]
-    records = [*map(_record, fleet.nodes), *map(_absent_record, absent)]
-    rows = [_row(node.name, _ratio(node), _word(node), _reasons(node)) for node in shown]
-    rows += [_row(node.name, NONE, "no profile", _why(node)) for node in absent]
-    cases = [
-        Case(node.name, "kit fleet", "error", _why(node), "unfinished" if node in unfinished else "no profile")
-        for node in fleet.absent
+    listed: list[Node | Absent] = [*shown, *absent]
+    rows = [
+        [
+            Cell(one_line(node.name)),
+            Cell(_ratio(node)),
+            Cell(_word(node), STYLES.get(_word(node), "dim")),
+            Cell(_why(node)),
+        ]
+        for node in listed
     ]
     return Report(
         name="kit fleet",
         headline=[_headline(fleet, len(absent), len(unfinished))],
         tables=[Table("", columns, rows)] if rows else [],
         notes=_notes(fleet, unfinished, len(shown)),
-        records=records,
-        cases=[*map(_case, fleet.nodes), *cases],
+        records=[*map(_record, fleet.nodes), *map(_record, absent)],
+        cases=[
+            *map(_case, fleet.nodes),
+            *(_case(node)._replace(kind="unfinished" if node.name in names else _word(node)) for node in fleet.absent),
+        ],
         labels=["node"],
         document=fleet,
     )
 
 
-def _row(name: str, ratio: str, word: str, why: str) -> list[Cell]:
-    return [Cell(one_line(name)), Cell(ratio), Cell(word, STYLES.get(word, "dim")), Cell(why)]
-
-
 def _headline(fleet: Fleet, absent: int, unfinished: int) -> str:
     counts = Counter(map(_word, fleet.nodes))
     nothing = "nothing to compare: no two nodes have the same hardware and a common cell"
-    alone = "none stands out" if fleet.is_compared else nothing
     others = {
         "without a profile": absent,
         "unfinished": unfinished,
         "with failed cells": sum(bool(node.failed) for node in fleet.nodes),
     }
     parts = [counted(len(fleet.nodes), "node"), counted(sum(len(node.profiles) for node in fleet.nodes), "profile")]
-    parts += [f"{counts[word]} {word}" for word in STAND_OUT if counts[word]] or [alone]
+    standing = [f"{counts[word]} {word}" for word in STAND_OUT if counts[word]]
+    parts += standing or ["none stands out" if fleet.is_compared else nothing]
     return " · ".join([*parts, *(f"{count} {what}" for what, count in others.items() if count)])
 
 
-def _word(node: Node) -> str:
-    verdict = node.versus.verdict
-    if node.is_suspect:
-        return SUSPECT
-    return ONCE_WORDS[verdict] if node.stands_out and not node.said_again else WORDS[verdict]
+def _word(node: Node | Absent) -> str:
+    if isinstance(node, Absent):
+        return "no profile"
+    is_once = node.stands_out and not node.said_again
+    return SUSPECT if node.is_suspect else (ONCE_WORDS if is_once else WORDS)[node.versus.verdict]
 
 
-def _ratio(node: Node) -> str:
-    versus = node.versus
-    if versus.ratio is None or versus.low is None or versus.high is None:
+def _ratio(node: Node | Absent) -> str:
+    versus = None if isinstance(node, Absent) else node.versus
+    if versus is None or versus.ratio is None or versus.low is None or versus.high is None:
         return NONE
     return f"× {versus.ratio:.3f} [{versus.low:.3f}, {versus.high:.3f}]"
 
 
-def _reasons(node: Node) -> str:
+def _why(node: Node | Absent) -> str:
     """Return what the audit finds there and not elsewhere, and what differs; of a node like the others nothing."""
+    if isinstance(node, Absent):
+        return one_line(sentence(node.reason))
     words = [] if node.failure is None else [f"{counted(node.failed, 'cell')} failed: {sentence(node.failure)}"]
     if node.nodes_of_kind == 1:
         model, cpus, *boards = node.kind
@@ -102,10 +106,6 @@ def _reasons(node: Node) -> str:
         words += [mismatch_words(mismatch) for mismatch in node.differs]
         words = [several(words[:REASONS_MAX], "; ")] if words else ["no recorded fact differs from the other nodes"]
     return one_line("; ".join(words))
-
-
-def _why(absent: Absent) -> str:
-    return one_line(sentence(absent.reason))
 
 
 def _notes(fleet: Fleet, unfinished: Sequence[Absent], shown: int) -> list[str]:
@@ -125,24 +125,25 @@ def _notes(fleet: Fleet, unfinished: Sequence[Absent], shown: int) -> list[str]:
     return notes
 
 
-def _record(node: Node) -> dict[str, object]:
+def _record(node: Node | Absent) -> dict[str, object]:
     record: dict[str, object] = {"node": one_line(node.name), "verdict": _word(node)}
+    if isinstance(node, Absent):
+        return record | {"measured": 0, "why": _why(node)}
     record |= {"slow": int(node.is_slow), "suspect": int(node.is_suspect), "measured": 1}
     record |= {name: getattr(node.versus, name) for name in ("ratio", "low", "high", "p_adjusted")}
     record |= {"profiles": len(node.profiles), "cells": node.cells, "failed": node.failed}
-    return record | {"why": _reasons(node)}
+    return record | {"why": _why(node)}
 
 
-def _absent_record(absent: Absent) -> dict[str, object]:
-    return {"node": one_line(absent.name), "verdict": "no profile", "measured": 0, "why": _why(absent)}
-
-
-def _case(node: Node) -> Case:
-    words = f"{_ratio(node)} the step of the others. {_reasons(node)}".strip()
+def _case(node: Node | Absent) -> Case:
+    case = Case(node.name, "kit fleet")
+    if isinstance(node, Absent):
+        return case._replace(outcome="error", words=_why(node))
+    words = f"{_ratio(node)} the step of the others. {_why(node)}".strip()
     if node.is_slow:
-        return Case(node.name, "kit fleet", "failed", words, "slow")
+        return case._replace(outcome="failed", words=words, kind="slow")
     if node.failed:
-        return Case(node.name, "kit fleet", "error", words, "failed cells")
+        return case._replace(outcome="error", words=words, kind="failed cells")
     if node.is_suspect:
-        return Case(node.name, "kit fleet", "skipped", f"{words}. A second profile will decide")
-    return Case(node.name, "kit fleet", output=words)
+        return case._replace(outcome="skipped", words=f"{words}. A second profile will decide")
+    return case._replace(output=words)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from kit.compare.asked import ANY
@@ -12,8 +12,9 @@ from kit.compare.suite_table import GAINS, Figure, SuiteTable, TableColumn
 from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import reason
 from kit.profile.schema import FigureName
+from kit.report.columns import WORDS
 from kit.report.plain import NONE, one_line
-from kit.report.quantity import duration, hundredths, number, with_sd
+from kit.report.quantity import with_sd
 from kit.report.sentences import sentence
 from kit.report.table import Case, Cell, Column, Report, Table
 
@@ -21,13 +22,6 @@ from kit.report.table import Case, Cell, Column, Report, Table
 CONTENDED, COMPUTED = "!", "≈"
 # A profile has no figure here because it has no cell of this row.
 NOTHING = (reason("not_published"), reason("not_measured"))
-# By the unit of a figure.
-WORDS: Mapping[str, Callable[[float], str]] = {
-    "ns": duration,
-    "time_s": lambda value_s: duration(1e9 * value_s),
-    "score": hundredths,
-    "times_pct": lambda value_pct: f"{number(value_pct)} %",
-}
 
 
 def suite_report(table: SuiteTable, hint: str = "") -> Report:
