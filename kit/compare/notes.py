@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from kit.compare.clean_cycles import CountedCycles, count_cycles
+from kit.compare.clean_cycles import CountedCycles, RoundCycles, count_cycles
 from kit.compare.energy import first_refusal
 from kit.compare.parity import agreements
 from kit.compare.rows import GroupRows, Headline, Note, Row, UsedDevice
@@ -13,7 +13,7 @@ from kit.devices.catalog import DEVICES
 from kit.profile.cell import AXES, Cell
 from kit.profile.identity import Identity
 from kit.profile.launch import SYNTHETIC
-from kit.profile.reason import Reason, Value, reason
+from kit.profile.reason import Reason, Value
 from kit.profile.schema import CellResult, Profile
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY, RULE_OF_ALL_CYCLES
 from kit.stats.runs import SESSIONS_FOR_SPREAD, SESSIONS_SD
@@ -30,6 +30,11 @@ DIGEST_SHOWN = len("sha256:") + 12
 
 # XLA's debug_options_flags.cc: off by default; NVIDIA's images of JAX set it.
 XLA_OVERLAPS = "--xla_gpu_enable_latency_hiding_scheduler=true"
+
+
+def note(code: str, because: Reason | None = None, /, **values: Value) -> Note:
+    """Return a note by its code and values; `because`: why it is so."""
+    return Note(what=Reason(code=code, values=values), because=because)
 
 
 def headline_of(label: str, profile: Profile) -> Headline:
@@ -78,9 +83,9 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
     averaging = [row.scaling for row in rows if row.scaling is not None]
     notes = [*by_notes(by), *run_notes(label, profile)]
     if rounds < ROUNDS_FOR_VERDICT:
-        notes.append(Note(what=reason("too_few_rounds", rounds=rounds, needed=ROUNDS_FOR_VERDICT)))
+        notes.append(note("too_few_rounds", rounds=rounds, needed=ROUNDS_FOR_VERDICT))
     elif rounds < ROUNDS_PRELIMINARY:
-        notes.append(Note(what=reason("preliminary", rounds=rounds, needed=ROUNDS_PRELIMINARY)))
+        notes.append(note("preliminary", rounds=rounds, needed=ROUNDS_PRELIMINARY))
     has_batches = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
     applies = {
         "computed_times": any(row.value("fit_is_computed") for row in shown),
@@ -89,14 +94,14 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
         "all_reduce": any(known.all_reduce is not None for known in averaging),
         "all_reduce_not_hidden": _leaves_all_reduce_in_sight(profile, rows),
     }
-    notes += [Note(what=reason(code)) for code, is_so in applies.items() if is_so]
+    notes += [note(code) for code, is_so in applies.items() if is_so]
     notes += [*_images(profile), *_versions(profile), *parity_notes(profile.cells)]
     if networks and len(networks) < len(rows):
         measured = {group.key for group in groups if is_operation(group.rows[0].cell)}
-        notes.append(Note(what=reason("ceilings_measured", operations=len(measured))))
+        notes.append(note("ceilings_measured", operations=len(measured)))
     notes += [*energy_notes(profile, rows), *joules_notes(groups)]
     in_letters = ("sustained_differs", "process_shared", "warm_start")
-    return [*notes, *(Note(what=reason(code)) for code in in_letters if any(row.value(code) for row in shown))]
+    return [*notes, *(note(code) for code in in_letters if any(row.value(code) for row in shown))]
 
 
 def _leaves_all_reduce_in_sight(profile: Profile, rows: Sequence[Row]) -> bool:
@@ -115,30 +120,30 @@ def energy_notes(profile: Profile, rows: Sequence[Row]) -> list[Note]:
     known = [row for row in rows if row.value("energy_launches")]
     if known:
         tiers = dict.fromkeys(row.value("energy_tier") for row in known)
-        return [Note(what=_measured_by([row for row in known if row.value("energy_tier") == tier])) for tier in tiers]
+        return [_measured_by([row for row in known if row.value("energy_tier") == tier]) for tier in tiers]
     notes = [_why_no_joules(profile)]
     on_cpu = (row for row in rows if row.cell.device == "cpu" and not is_operation(row.cell))
     if any(row.value("cpu_per_sample_ns") is not None for row in on_cpu):
-        notes.append(Note(what=reason("cpu_seconds")))
+        notes.append(note("cpu_seconds"))
     return notes
 
 
-def _measured_by(rows: Sequence[Row]) -> Reason:
+def _measured_by(rows: Sequence[Row]) -> Note:
     """Return sensors, block and error of joules of one tier."""
     sensors = ", ".join(dict.fromkeys(name for row in rows for name in row.value("energy_sensors").split()))
     block_s = median(row.value("energy_block_ns") for row in rows) / 1e9
     errors = [error for row in rows if (error := row.value("energy_error_share")) is not None]
     if not errors:
-        return reason("energy_tier_unknown", sensors=sensors, block_s=block_s)
+        return note("energy_tier_unknown", sensors=sensors, block_s=block_s)
     code = f"energy_{rows[0].value('energy_tier')}"
-    return reason(code, sensors=sensors, block_s=block_s, error_pct=100 * max(errors))
+    return note(code, sensors=sensors, block_s=block_s, error_pct=100 * max(errors))
 
 
 def _why_no_joules(profile: Profile) -> Note:
     """Return why no cell of a run has joules: refused, no sensor, not asked for, or its round was not reached."""
     refusal = first_refusal(profile.cells)
     if refusal is not None:
-        return Note(what=reason("energy_refused"), because=refusal)
+        return note("energy_refused", refusal)
     sources = {device.energy_source for result in profile.cells if (device := DEVICES.get(result.cell.device))}
     of_energy = [
         sensor
@@ -147,45 +152,41 @@ def _why_no_joules(profile: Profile) -> Note:
     ]
     obstacles = [sensor.reason for sensor in of_energy if sensor.status == "unavailable" and sensor.reason is not None]
     if obstacles and len(obstacles) == len(of_energy):
-        return Note(what=reason("energy_no_sensor"), because=obstacles[0])
-    return Note(what=reason("energy_not_asked" if profile.suite.plan.energy_s == 0 else "energy_not_reached"))
+        return note("energy_no_sensor", obstacles[0])
+    return note("energy_not_asked" if profile.suite.plan.energy_s == 0 else "energy_not_reached")
 
 
 def by_notes(by: str) -> list[Note]:
     """Return what must be said where the step time is not what is judged."""
     if by == "step_ns":
         return []
-    return [Note(what=reason("by_latency") if by == "latency_ns" else reason("by_metric", metric=by))]
+    return [note("by_latency") if by == "latency_ns" else note("by_metric", metric=by)]
 
 
 def run_notes(label: str, profile: Profile) -> list[Note]:
     """Return what must be said of a run in whichever comparison."""
-    notes = []
-    if profile.interrupted:
-        notes.append(Note(what=reason("interrupted", profile=label)))
+    notes = [note("interrupted", profile=label)] if profile.interrupted else []
     for result in profile.cells:
-        failures = [launch.failure for launch in result.launches if launch.failure is not None]
+        failures = [launch.failure.reason for launch in result.launches if launch.failure is not None]
         # A cell that failed in every round says so in its row.
         if failures and len(failures) < len(result.launches):
-            what = reason("launches_failed", failed=len(failures), launches=len(result.launches), cell=result.key)
-            notes.append(Note(what=what, because=failures[0].reason))
-    if any(_in_passes(result.cell) for result in profile.cells):
-        notes.append(Note(what=reason("float32_on_tpu")))
+            counts = {"failed": len(failures), "launches": len(result.launches)}
+            notes.append(note("launches_failed", failures[0], **counts, cell=result.key))
+    cells = [result.cell for result in profile.cells]
+    # A device may compute a precision in several passes of another.
+    if any(cell.device in DEVICES and cell.precision in DEVICES[cell.device].in_passes for cell in cells):
+        notes.append(note("float32_on_tpu"))
     steps = [launch for result in profile.cells if result.cell.task != "fit" for launch in result.launches]
     turned = [launch for launch in steps if launch.turns == "sequential"]
     if turned:
-        of = {"sequential": len({launch.round for launch in turned}), "rounds": len({launch.round for launch in steps})}
-        notes.append(Note(what=reason("sequential", **of), because=turned[0].turns_reason))
-    notes += [
-        Note(what=reason("skipped", backend=skipped.backend), because=skipped.reason)
-        for skipped in profile.suite.skipped
-    ]
-    idle = devices_idle(profile.identity, [result.cell for result in profile.cells])
-    notes += [Note(what=reason("device_idle", kind=kind, model=model)) for kind, model in idle]
+        rounds = {name: len({of.round for of in some}) for name, some in (("sequential", turned), ("rounds", steps))}
+        notes.append(note("sequential", turned[0].turns_reason, **rounds))
+    notes += [note("skipped", skipped.reason, backend=skipped.backend) for skipped in profile.suite.skipped]
+    notes += [note("device_idle", kind=kind, model=model) for kind, model in devices_idle(profile.identity, cells)]
     if profile.suite.programs:
-        notes.append(Note(what=reason("own_programs")))
+        notes.append(note("own_programs"))
     if SYNTHETIC in profile.suite.data.values():
-        notes.append(Note(what=reason("data_synthetic"), because=profile.suite.data_reason))
+        notes.append(note("data_synthetic", profile.suite.data_reason))
     return notes
 
 
@@ -194,32 +195,25 @@ def left_out_notes(label: str, counted: CountedCycles) -> list[Note]:
 
     Where all cycles count, return how many would not.
     """
-    if counted.rule == RULE_OF_ALL_CYCLES:
-        every = [of_round for rounds in count_cycles(counted.profile).rounds.values() for of_round in rounds.values()]
-        cycles = sum(of_round.ran for of_round in every)
-        clean = sum(of_round.clean for of_round in every if of_round.counts)
-        what = reason("disturbed_cycles_count", disturbed=cycles - clean, cycles=cycles, profile=label)
-        return [Note(what=what)] if clean < cycles else []
-    groups = {group: rounds for group, rounds in counted.rounds.items() if not counted.is_disturbed(group)}
-    known = [of_round for rounds in groups.values() for of_round in rounds.values()]
-    ran = sum(of_round.ran for of_round in known)
-    left_out = ran - sum(of_round.clean for of_round in known if of_round.counts)
-    disturbed = [group for group in counted.rounds if counted.lacked_cpus(group)]
-    shared = [group for group in counted.rounds if counted.is_disturbed(group) and group not in disturbed]
-    notes = []
-    if left_out:
-        what = reason("cycles_left_out", left_out=left_out, cycles=ran, profile=label)
-        notes.append(Note(what=what))
-    for code, named in (("no_clean_round", disturbed), ("no_round_alone", shared)):
-        if not named:
-            continue
-        known = [of_round for group in named for of_round in counted.rounds[group].values()]
+
+    def cycles(rounds: Iterable[Mapping[int, RoundCycles]], *, counting: bool = True) -> tuple[int, int]:
+        """Return how many cycles ran, and how many were not clean; without `counting`, of all rounds."""
+        known = [of_round for by_round in rounds for of_round in by_round.values()]
         ran = sum(of_round.ran for of_round in known)
-        what = reason(
-            code, left_out=ran - sum(of_round.clean for of_round in known), cycles=ran,
-            groups=len(named), of_groups=len(counted.rounds), profile=label,
-        )  # fmt: skip
-        notes.append(Note(what=what))
+        return ran, ran - sum(of_round.clean for of_round in known if of_round.counts or not counting)
+
+    if counted.rule == RULE_OF_ALL_CYCLES:
+        ran, disturbed = cycles(count_cycles(counted.profile).rounds.values())
+        return [note("disturbed_cycles_count", disturbed=disturbed, cycles=ran, profile=label)] if disturbed else []
+    groups = counted.rounds
+    lacked = [group for group in groups if counted.lacked_cpus(group)]
+    shared = [group for group in groups if counted.is_disturbed(group) and group not in lacked]
+    ran, left_out = cycles(rounds for group, rounds in groups.items() if not counted.is_disturbed(group))
+    notes = [note("cycles_left_out", left_out=left_out, cycles=ran, profile=label)] if left_out else []
+    for code, named in (("no_clean_round", lacked), ("no_round_alone", shared)):
+        ran, left_out = cycles((groups[group] for group in named), counting=False)
+        counts = {"left_out": left_out, "cycles": ran, "groups": len(named), "of_groups": len(groups)}
+        notes += [note(code, **counts, profile=label)] if named else []
     return notes
 
 
@@ -234,7 +228,7 @@ def spread_notes(groups: Sequence[GroupRows], unlike: Sequence[str]) -> list[Not
         return []
     code = "spread_assumed_unlike" if unlike else "spread_assumed"
     values = {"few": len(assumed), "rows": len(judged), "needed": SESSIONS_FOR_SPREAD, "sd_pct": 100 * SESSIONS_SD}
-    return [Note(what=reason(code, **values))]
+    return [note(code, **values)]
 
 
 def contention_notes(groups: Sequence[GroupRows]) -> list[Note]:
@@ -242,15 +236,13 @@ def contention_notes(groups: Sequence[GroupRows]) -> list[Note]:
     worst: dict[str, float] = {}
     for row in (row for group in groups for row in group.rows if row.value("contention_pct")):
         worst[row.side] = max(worst.get(row.side, 0.0), row.value("contention_pct"))
-    return [
-        Note(what=reason("contended_side", side=side, contention_pct=taken_pct)) for side, taken_pct in worst.items()
-    ]
+    return [note("contended_side", side=side, contention_pct=taken_pct) for side, taken_pct in worst.items()]
 
 
 def joules_notes(groups: Sequence[GroupRows]) -> list[Note]:
     """Return whose joules stand beside each other, where devices or sensors of several kinds have some."""
     rows = [row for group in groups for row in group.rows if row.value("energy_per_sample_j") is not None]
-    notes = [Note(what=reason("joules_of_the_device"))] if len({row.cell.device for row in rows}) > 1 else []
+    notes = [note("joules_of_the_device")] if len({row.cell.device for row in rows}) > 1 else []
     seen = dict.fromkeys(kind for row in rows for kind in _sensor_kinds(row))
     with_tier = [source for source, tier in seen if tier]
     kinds = [(source, tier) for source, tier in seen if tier or source not in with_tier]
@@ -260,7 +252,7 @@ def joules_notes(groups: Sequence[GroupRows]) -> list[Note]:
     is_board = any(source == DEVICES["gpu"].energy_source for source, _ in kinds)
     code = "joules_of_boards_and_others" if is_board else "joules_of_several_sensors"
     values = {"low_pct": GAIN_LOW_PCT, "high_pct": GAIN_HIGH_PCT} if is_board else {}
-    return [*notes, Note(what=reason(code, sensors=listed, **values))]
+    return [*notes, note(code, sensors=listed, **values)]
 
 
 def _sensor_kinds(row: Row) -> list[tuple[str, str]]:
@@ -276,11 +268,6 @@ def _sensor_kinds(row: Row) -> list[tuple[str, str]]:
     return [(device.energy_source, "")] if device is not None and device.energy_source else []
 
 
-def _in_passes(cell: Cell) -> bool:
-    """Whether the cell's device, if it is known, computes its precision in several passes of another."""
-    return cell.device in DEVICES and cell.precision in DEVICES[cell.device].in_passes
-
-
 def _versions(profile: Profile) -> list[Note]:
     """Return which version each variant ran, of every backend that ran in more than one."""
     versions: dict[str, dict[str, str]] = {}
@@ -291,7 +278,7 @@ def _versions(profile: Profile) -> list[Note]:
     for backend, by_variant in versions.items():
         listed = ", ".join(f"{name} {number}" for name, number in by_variant.items())
         if len(set(by_variant.values())) > 1:
-            notes.append(Note(what=reason("versions", backend=backend, listed=listed)))
+            notes.append(note("versions", backend=backend, listed=listed))
     return notes
 
 
@@ -301,38 +288,34 @@ def _images(profile: Profile) -> list[Note]:
     listed = ", ".join(
         f"{name} {variant.image} ({str(variant.image_digest)[:DIGEST_SHOWN]})" for name, variant in images.items()
     )
-    notes = [Note(what=reason("images", listed=listed))] if images else []
+    notes = [note("images", listed=listed)] if images else []
     if len({variant.image_digest for variant in images.values()}) < len(images):
-        notes.append(Note(what=reason("images_same")))
+        notes.append(note("images_same"))
     return notes
 
 
 def deduplicated(notes: Sequence[Note]) -> list[Note]:
     """Return each note once, those of one kind together; of runs' cycles one with the sums over the runs."""
     kept: dict[str, list[Note]] = {}
-    for note in notes:
-        alike = kept.setdefault(note.what.code, [])
-        if note.what.code in SUMMED and alike:
-            alike[0] = Note(what=_summed(alike[0].what, note.what))
-        elif note not in alike:
-            alike.append(note)
-    return [note for alike in kept.values() for note in alike]
-
-
-def _summed(first: Reason, second: Reason) -> Reason:
-    """Return the counts of two runs together, with the labels of both."""
-    values: dict[str, Value] = {}
-    for name, value in first.values.items():
-        other = second.values[name]
-        values[name] = value + other if isinstance(value, int) and isinstance(other, int) else f"{value}, {other}"
-    return reason(first.code, **values)
+    for each in notes:
+        alike = kept.setdefault(each.what.code, [])
+        if each.what.code in SUMMED and alike:
+            values: dict[str, Value] = {}
+            for name, value in alike[0].what.values.items():
+                other = each.what.values[name]
+                are_counts = isinstance(value, int) and isinstance(other, int)
+                values[name] = value + other if are_counts else f"{value}, {other}"  # type: ignore[operator]
+            alike[0] = note(each.what.code, **values)
+        elif each not in alike:
+            alike.append(each)
+    return [each for alike in kept.values() for each in alike]
 
 
 def parity_notes(cells: Sequence[CellResult]) -> list[Note]:
     """Return whether cells that should compute the same do: one line if so, one for each odd cell otherwise."""
     judged = agreements(cells)
     odd = [
-        Note(what=reason("parity_differs", cell=key, difference=agreement.max_relative_difference or float("inf")))
+        note("parity_differs", cell=key, difference=agreement.max_relative_difference or float("inf"))
         for key, agreement in judged.items()
         if agreement.agrees is False
     ]
@@ -342,13 +325,7 @@ def parity_notes(cells: Sequence[CellResult]) -> list[Note]:
     launches = (launch for result in cells if result.key in judged for launch in result.launches)
     losses = next(len(launch.parity.losses) for launch in launches if launch.parity is not None)
     code = "parity_agrees" if max(known) else "parity_equal"
-    return [Note(what=reason(code, losses=losses, difference=max(known)))]
-
-
-def devices_used(profile: Profile) -> list[UsedDevice]:
-    """Return a device for each kind that cells ran on, in their order."""
-    kinds = dict.fromkeys(result.cell.device for result in profile.cells)
-    return [_used(profile, kind) for kind in kinds]
+    return [note(code, losses=losses, difference=max(known))]
 
 
 def devices_idle(identity: Identity, cells: Iterable[Cell]) -> list[tuple[str, str]]:
@@ -357,18 +334,20 @@ def devices_idle(identity: Identity, cells: Iterable[Cell]) -> list[tuple[str, s
     return list(dict.fromkeys((board.kind, board.model) for board in identity.accelerators() if board.kind not in used))
 
 
-def _used(profile: Profile, kind: str) -> UsedDevice:
-    if kind == HOST:
-        return UsedDevice(kind=kind, model=profile.identity.cpu_model, device_ids=[], used=1, present=1)
-    results = [result for result in profile.cells if result.cell.device == kind]
-    device_ids = dict.fromkeys(place for result in results for launch in result.launches for place in launch.device_ids)
-    boards = [board for board in profile.identity.accelerators() if board.kind == kind]
-    used = max((result.cell.devices for result in results), default=1)
-    here = [board for board in boards if board.device_id in device_ids] or boards[:used]
-    return UsedDevice(
-        kind=kind,
-        model=" and ".join(dict.fromkeys(board.model for board in here)) or kind,
-        device_ids=list(device_ids),
-        used=used,
-        present=len(boards),
-    )
+def devices_used(profile: Profile) -> list[UsedDevice]:
+    """Return a device for each kind that cells ran on, in their order."""
+    devices = []
+    for kind in dict.fromkeys(result.cell.device for result in profile.cells):
+        if kind == HOST:
+            devices.append(UsedDevice(kind=kind, model=profile.identity.cpu_model, device_ids=[], used=1, present=1))
+            continue
+        results = [result for result in profile.cells if result.cell.device == kind]
+        ids = list(
+            dict.fromkeys(name for result in results for launch in result.launches for name in launch.device_ids)
+        )
+        boards = [board for board in profile.identity.accelerators() if board.kind == kind]
+        used = max(result.cell.devices for result in results)
+        here = [board for board in boards if board.device_id in ids] or boards[:used]
+        model = " and ".join(dict.fromkeys(board.model for board in here)) or kind
+        devices.append(UsedDevice(kind=kind, model=model, device_ids=ids, used=used, present=len(boards)))
+    return devices
