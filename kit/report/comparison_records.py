@@ -23,46 +23,31 @@ from kit.report.sentences import sentence
 from kit.report.table import Case
 from kit.stats.estimate import Estimate, SlowerBy
 
+# fmt: off
+ROW = (
+    "name", "member", "side", "cell", "profiles", "numbers", "is_baseline", "versus", "energy_versus",
+    "score_difference", "scaling", "break_even", "blocked", "marks", "failure",
+)
+# fmt: on
+GROUP = ("key", "title", "baseline", "rows", "leaders", "recommendation", "findings", "best", "missing")
+WHOLE = ("kind", "groups", "headlines", "mismatches", "notes", "by", "rule")
 VERSUS = [name for name in Estimate.__struct_fields__ if name not in ("modes", "difference")]
 SCORE = ("verdict", "difference", "low", "high", "level", "p_adjusted", "comparisons", "count")
 
 
 def document(comparison: Comparison) -> dict[str, object]:
     """Return the comparison for JSON: groups with their rows, whose numbers have the names of CSV's columns."""
-    groups = []
-    for group in comparison.groups:
-        rows = [
-            {
-                "name": row.name,
-                "member": row.member,
-                "side": row.side,
-                "cell": row.cell,
-                "profiles": row.profiles,
-                "numbers": numbers(row),
-                "is_baseline": row.is_baseline,
-                "versus": row.versus,
-                "energy_versus": row.energy_versus,
-                "score_difference": row.score_difference,
-                "scaling": row.scaling,
-                "break_even": row.break_even,
-                "blocked": row.blocked,
-                "marks": row.marks,
-                "failure": row.failure,
-            }
-            for row in group.rows
-        ]
-        listed = {"key": group.key, "title": group.title, "baseline": group.baseline, "rows": rows}
-        names = ("leaders", "recommendation", "findings", "best", "missing")
-        groups.append(listed | {name: getattr(group, name) for name in names})
-    return {
-        "kind": comparison.kind,
-        "groups": groups,
-        "headlines": comparison.headlines,
-        "mismatches": comparison.mismatches,
-        "notes": comparison.notes,
-        "by": short_name(comparison.by),
-        "rule": comparison.rule,
-    }
+    groups = [
+        {name: getattr(group, name) for name in GROUP}
+        | {
+            "rows": [
+                {name: numbers(row) if name == "numbers" else getattr(row, name) for name in ROW} for row in group.rows
+            ]
+        }
+        for group in comparison.groups
+    ]
+    by = short_name(comparison.by)
+    return {name: getattr(comparison, name) for name in WHOLE} | {"groups": groups, "by": by}
 
 
 def numbers(row: Row) -> dict[str, Any]:
@@ -94,22 +79,23 @@ def cases(comparison: Comparison, allowed_pct: float | None) -> list[Case]:
 
 
 def _record(group: GroupRows, row: Row) -> dict[str, object]:
+    known = numbers(row)
+
+    def metrics(*parts: str) -> dict[str, object]:
+        return {name: value for name, value in known.items() if name in METRICS and METRICS[name].part in parts}
+
     record: dict[str, object] = {"group": group.key, "name": row.name, "member": row.member, "side": row.side}
     record["profiles"] = " ".join(row.profiles)
     record |= {axis: row.cell.value(axis) for axis in [*row.cell.parameters, *AXES]}
-    known = numbers(row)
-    record |= {name: of for name, of in known.items() if name in METRICS and not METRICS[name].part}
-    record |= {"baseline": group.baseline, "is_baseline": row.is_baseline}
+    record |= metrics("") | {"baseline": group.baseline, "is_baseline": row.is_baseline}
     record |= {name: getattr(row.versus, name, None) for name in VERSUS}
     record |= {f"energy_{name}": getattr(row.energy_versus, name, None) for name in VERSUS}
-    record |= {name: of for name, of in known.items() if name in METRICS and METRICS[name].part == "energy"}
+    record |= metrics("energy")
     record["two_modes"] = _joined(f"{ratio:.6g}" for ratio in (row.versus and row.versus.modes) or ())
     record["not_compared"] = _joined(mismatch.kind for mismatch in row.blocked)
     record["marks"] = _joined(mark.code for mark in row.marks)
     record["failure"] = None if row.failure is None else sentence(row.failure)
-    record |= {
-        name: of for name, of in known.items() if name in METRICS and METRICS[name].part in ("fit", "reach", "rare")
-    }
+    record |= metrics("fit", "reach", "rare")
     if row.score_difference is not None:
         record |= {f"score_difference_{name}": getattr(row.score_difference, name) for name in SCORE}
     parts = {
@@ -119,8 +105,8 @@ def _record(group: GroupRows, row: Row) -> dict[str, object]:
     }
     for prefix, part in parts.items():
         if part is not None:
-            record |= {f"{prefix}_{name}": of for name, of in msgspec.structs.asdict(part).items()}
-    return record | {name: of for name, of in known.items() if name not in METRICS}
+            record |= {f"{prefix}_{name}": value for name, value in msgspec.structs.asdict(part).items()}
+    return record | {name: value for name, value in known.items() if name not in METRICS}
 
 
 def _joined(words: Iterable[str]) -> str:
