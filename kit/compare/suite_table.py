@@ -130,7 +130,8 @@ def _columns(label: str, profile: Profile) -> Iterator[Column]:
         samples = [Sample(run, result.cell, result.key, result.key, "", "", facts, None) for result in profile.cells]
         for sample, result in zip(samples, profile.cells, strict=True):
             sample.known = {figure.figure: figure.value for figure in result.published}
-    for device in sorted({sample.cell.device for sample in samples}, key=lambda kind: [*DEVICES, kind].index(kind)):
+    kinds = sorted({sample.cell.device for sample in samples})
+    for device in sorted(kinds, key=lambda kind: [*DEVICES, kind].index(kind)):
         here = [sample for sample in samples if sample.cell.device == device]
         launches = [launch for sample in here for launch in sample.launches]
         used = [known.model for known in run.headline.devices if known.kind == device and profile.measured]
