@@ -54,7 +54,7 @@ def answer(row: Row) -> str:
 def with_words(known: Estimate, metric: Metric) -> str:
     """Return a difference beside a value: ``1.80 ± 0.10 × less``, ``1.80 × more (1 round)``."""
     if known.ratio is not None and known.low is None:
-        return f"{_Answer(known, metric.words).point()} ({counted(known.count, known.unit)})"
+        return f"{_point(known.ratio or math.nan, metric.words)} ({counted(known.count, known.unit)})"
     return in_words(known, metric.words)
 
 
@@ -67,7 +67,7 @@ def in_words(known: Estimate, words: tuple[str, str] = TIME_WORDS) -> str:
         return f"{known.verdict} ({ends})" if known.verdict in ("same", "unresolved") else f"{ends} {known.verdict}"
     if known.ratio is None or known.contention_pct is not None:
         return "no common round" if known.ratio is None else "unresolved (contended)"
-    return _Answer(known, words).full(known.ratio)
+    return _verdict(known, known.ratio or math.nan, words)
 
 
 def times(ratio: float) -> str:
@@ -76,70 +76,61 @@ def times(ratio: float) -> str:
     return f"{ratio:,.{places}f}"
 
 
-class _Answer:
-    """The words of a ratio."""
-
-    def __init__(self, known: Estimate, words: tuple[str, str]) -> None:
-        self._known, self._words = known, words
-        self._ratio, self._low, self._high = (end or math.nan for end in (known.ratio, known.low, known.high))
-
-    def full(self, ratio: float) -> str:  # noqa: PLR0911 - a return for each kind of answer
-        """Return the verdict with what is known of the ratio."""
-        known, low, high = self._known, self._low, self._high
-        if known.modes is not None:
-            return self._modes(*known.modes)
-        if known.low is None or known.high is None:
-            return self._too_few()
-        if known.verdict in self._words:
-            return self._changed(known.verdict, ratio, low, high)
-        if known.verdict == "same":
-            # Shown at the level of the test, whose interval is narrower than the one at hand.
-            matters = 1 + SMALLEST_DIFFERENCE
-            low, high = max(low, 1 / matters), min(high, matters)
-            is_found = (known.p_adjusted or 0.0) <= ALPHA
-            shown = self._changed(self._words[ratio > 1], ratio, low, high) if is_found else None
-            return f"same ({shown or f'within {_widest(low, high):g} %'})"
-        if low <= 1 <= high or (known.p_adjusted is not None and known.p_adjusted <= ALPHA):
-            if high / low > DISAGREEING and known.unit != "round":
-                # The interval is that wide because the spread of sessions is assumed, or because others took CPUs.
-                return self._too_few()
-            if high / low > DISAGREEING and known.count > 1:
-                return f"unresolved ({known.unit}s disagree: {self.point()})"
-            widest = _widest(low, high)
-            within = f"within ±{widest:g} %" if widest <= PERCENT_UNWIELDY else f"{self._end(low)} to {self._end(high)}"
-            return f"unresolved ({within})"
-        # An interval that leaves out 1 would contradict "unresolved": the words say what is missing instead.
-        if known.p_adjusted is None:
-            return self._too_few()
-        return f"unresolved ({self.point()}, not significant in {counted(known.comparisons, 'test')})"
-
-    def point(self) -> str:
-        """Return a difference without its interval."""
-        direction, size = (self._words[1], self._ratio) if self._ratio >= 1 else (self._words[0], 1 / self._ratio)
-        if size < 1 + PERCENT_BELOW:
-            return f"{100 * (size - 1):.1f} % {direction}"
-        return f"{size:,.{2 if size < DECIMALS_BELOW else 0}f} × {direction}"
-
-    def _too_few(self) -> str:
-        return f"unresolved ({self.point()} in {counted(self._known.count, self._known.unit)})"
-
-    def _modes(self, fast: float, slow: float) -> str:
-        less, more = self._words
+def _verdict(known: Estimate, ratio: float, words: tuple[str, str]) -> str:  # noqa: PLR0911 - a kind of answer each
+    """Return the verdict on a ratio, with what is known of it."""
+    less, more = words
+    low, high = known.low, known.high
+    too_few = f"unresolved ({_point(ratio, words)} in {counted(known.count, known.unit)})"
+    if known.modes is not None:
+        fast, slow = known.modes
         if fast > 1:
             return f"bimodal: {times(fast)} and {times(slow)} × {more}"
         if slow < 1:
             return f"bimodal: {times(1 / slow)} and {times(1 / fast)} × {less}"
         return f"bimodal: {times(1 / fast)} × {less}, {times(slow)} × {more}"
+    if low is None or high is None:
+        return too_few
+    low, high = low or math.nan, high or math.nan
+    if known.verdict in words:
+        return _changed(known.verdict == less, ratio, low, high, words)
+    if known.verdict == "same":
+        # Shown at the level of the test, whose interval is narrower than the one at hand.
+        matters = 1 + SMALLEST_DIFFERENCE
+        low, high = max(low, 1 / matters), min(high, matters)
+        is_found = (known.p_adjusted or 0.0) <= ALPHA
+        within = f"within {_widest(low, high):g} %"
+        return f"same ({_changed(ratio <= 1, ratio, low, high, words) if is_found else within})"
+    if low <= 1 <= high or (known.p_adjusted is not None and known.p_adjusted <= ALPHA):
+        if high / low > DISAGREEING and known.unit != "round":
+            # The interval is that wide because the spread of sessions is assumed, or because others took CPUs.
+            return too_few
+        if high / low > DISAGREEING and known.count > 1:
+            return f"unresolved ({known.unit}s disagree: {_point(ratio, words)})"
+        widest = _widest(low, high)
+        ends = [f"{times(end)} × {more}" if end >= 1 else f"{times(1 / end)} × {less}" for end in (low, high)]
+        return f"unresolved ({f'within ±{widest:g} %' if widest <= PERCENT_UNWIELDY else ' to '.join(ends)})"
+    # An interval that leaves out 1 would contradict "unresolved": the words say what is missing instead.
+    if known.p_adjusted is None:
+        return too_few
+    return f"unresolved ({_point(ratio, words)}, not significant in {counted(known.comparisons, 'test')})"
 
-    def _end(self, ratio: float) -> str:
-        return f"{times(ratio)} × {self._words[1]}" if ratio >= 1 else f"{times(1 / ratio)} × {self._words[0]}"
 
-    def _changed(self, verdict: str, ratio: float, low: float, high: float) -> str:
-        if verdict == self._words[0]:
-            ratio, low, high = 1 / ratio, 1 / high, 1 / low
-        if ratio < 1 + PERCENT_BELOW:
-            return f"{_with_ends(100 * (ratio - 1), 100 * (low - 1), 100 * (high - 1), 1, nothing=0)} % {verdict}"
-        return f"{_with_ends(ratio, low, high, 2, nothing=1)} × {verdict}"
+def _point(ratio: float, words: tuple[str, str]) -> str:
+    """Return a difference without its interval."""
+    direction, factor = (words[1], ratio) if ratio >= 1 else (words[0], 1 / ratio)
+    if factor < 1 + PERCENT_BELOW:
+        return f"{100 * (factor - 1):.1f} % {direction}"
+    return f"{factor:,.{2 if factor < DECIMALS_BELOW else 0}f} × {direction}"
+
+
+def _changed(is_less: bool, ratio: float, low: float, high: float, words: tuple[str, str]) -> str:
+    """Return a difference with its interval, as a percentage near 1."""
+    if is_less:
+        ratio, low, high = 1 / ratio, 1 / high, 1 / low
+    direction = words[0 if is_less else 1]
+    if ratio < 1 + PERCENT_BELOW:
+        return f"{_with_ends(100 * (ratio - 1), 100 * (low - 1), 100 * (high - 1), 1, nothing=0)} % {direction}"
+    return f"{_with_ends(ratio, low, high, 2, nothing=1)} × {direction}"
 
 
 def _with_ends(point: float, low: float, high: float, places: int, *, nothing: float) -> str:

@@ -65,6 +65,10 @@ def cell_of(column: Column, row: Row, style: str, *, wide: bool) -> Cell:
     return Cell(NONE if words is None else words, style)
 
 
+def _is_network(row: Row) -> bool:
+    return not is_operation(row.cell)
+
+
 def _metric(name: str, applies: Callable[[Row], bool] = lambda _: True, *, is_wide: bool | None = None) -> Column:
     """Return the column of a metric; of rows to which it does not apply a dash."""
     metric = METRICS[name]
@@ -74,14 +78,6 @@ def _metric(name: str, applies: Callable[[Row], bool] = lambda _: True, *, is_wi
         return None if known is None else WORDS[metric.unit](known)
 
     return Column(metric.title, words, name, metric.shown != "table" if is_wide is None else is_wide)
-
-
-def _is_operation(row: Row) -> bool:
-    return is_operation(row.cell)
-
-
-def _is_network(row: Row) -> bool:
-    return not is_operation(row.cell)
 
 
 def _interval(row: Row) -> str | None:
@@ -173,13 +169,13 @@ def _method(row: Row) -> str | None:
 
 
 def _is_on_cpu(row: Row) -> bool:
-    return row.cell.device == "cpu" and not is_operation(row.cell)
+    return row.cell.device == "cpu" and _is_network(row)
 
 
 STEP = (
     _metric("step_ns"),
     Column("rate", lambda row: _rate(row) if is_operation(row.cell) else None),
-    _metric("empty_wait_ns", _is_operation),
+    _metric("empty_wait_ns", lambda row: is_operation(row.cell)),
     _metric("sample_ns", _is_network),
     Column("fit", _fit, name="fit_total_ns"),
     _metric("fit_pipeline_ratio"),
@@ -203,22 +199,11 @@ MAIN = (
 OBSERVED = Column("observed", _observed, right=False)
 WIDE = (
     Column("net J/1k", _net),
-    *(
-        _metric(f"energy_{name}")
-        for name in [
-            "per_step_j",
-            "power_w",
-            "power_max_w",
-            "idle_w",
-            "delay_product_js",
-            "compile_j",
-            "epoch_j",
-            "fit_j",
-        ]
-    ),
+    *map(_metric, ("energy_per_step_j", "energy_power_w", "energy_power_max_w", "energy_idle_w")),
+    *map(_metric, ("energy_delay_product_js", "energy_compile_j", "energy_epoch_j", "energy_fit_j")),
     Column("joules by", _method),
     Column("time ÷ baseline's", _interval),
-    Column("rate", lambda row: None if is_operation(row.cell) else _rate(row)),
+    Column("rate", lambda row: _rate(row) if _is_network(row) else None),
     Column("bound", _bound),
     *map(_metric, ("raw_step_ns", "sustained_ns", "drift_pct", "cpus", "launches", "cycles")),
     *map(_phase, PHASES_SHOWN),
