@@ -20,15 +20,15 @@ from kit.compare.compare import compare_runs, compare_within, reduce_run
 from kit.profile.facts import EFFECTS, FACTS, Fact
 from kit.profile.launch import Phase
 from kit.profile.reason import Reason
+from kit.report.columns import LETTERS
 from kit.report.comparison import comparison_report, why_report
-from kit.report.conclusions import group_sentences
 from kit.report.formats import FORMATS, write
 from kit.report.notes import explanation
 from kit.report.plain import markdown as escaped
 from kit.report.plain import one_line
 from kit.report.profile import profile_report
 from kit.report.quantity import number
-from kit.report.sentences import sentence
+from kit.report.sentences import ALWAYS, LOUD, OF_COLUMNS, OF_MARKS, WIDE, sentence
 from kit.report.table import Cell, Column, Report, Table
 
 TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
@@ -71,30 +71,6 @@ def example():
     )
 
 
-def test_programs_are_called_so():
-    axes = {"precision": "own", "feed": "own", "compile_mode": "own"}
-    members = [b.member("program", 2.0, name, **axes) for name in ("mine", "yours")]
-    both = text(within(b.profile(b.group("train", *members), compare=["workload"])))
-    assert "quick: 2 programs × train on cpu, batch 128, " in both.splitlines()[0]
-    assert both.splitlines()[3].split("  ")[0] == "programs train"
-    alone = text(within(b.profile(b.group("train", members[0]), compare=["workload"])))
-    assert "quick: mine × train on cpu, " in alone.splitlines()[0]
-    assert alone.splitlines()[3].split("  ")[0] == "mine train"
-
-
-def test_the_table_answers_in_one_column_and_one_sentence():
-    shown = text(example())
-    sentence = re.search(r"JAX is the fastest: (\S+) × as fast as TensorFlow, \S+ × as fast as PyTorch\.", shown)
-    assert f"{sentence[1]} ± " in shown, "the digits of the row"
-    assert "TensorFlow is the fastest: 5." in shown
-    assert "failed: killed for lack of memory" in shown
-    assert [line.split("  ")[-1] for line in shown.splitlines() if line.startswith("  tensorflow ")] == ["baseline"] * 2
-    assert "why (1 finding): add --why" in shown and "page faults" not in shown
-    assert "J/1k" not in shown and "energy" not in shown and "rounds-4" not in shown
-    assert "energy: no sensor" in text(example(), wide=True) and "(rule rounds-4)" in text(example(), wide=True)
-    assert max(map(len, shown.splitlines())) <= 100
-
-
 def test_an_undisturbed_run_has_a_legend_a_hint_and_no_other_footnote():
     members = b.member("tensorflow", 4.0), b.member("torch", 2.0)
     shown = text(within(b.profile(b.group("mlp train", *members))), file=Path("my run.json"))
@@ -111,32 +87,12 @@ def test_why_has_the_findings_of_each_group_and_what_to_try():
     assert [(row["group"], row["rule"]) for row in rows] == [("cnn train", "page-faults")]
 
 
-def test_no_sentence_gives_a_mean_of_two_modes():
-    torch = b.member("torch", 6.0, slow=1.8, slow_rounds=[1, 3, 4, 6])
-    members = b.member("tensorflow", 9.0), torch, b.member("jax", 2.0)
-    (line,) = group_sentences(within(b.profile(b.group("g", *members))).groups[0], TITLES)
-    assert line.startswith("JAX is the fastest:") and "in both modes faster than PyTorch" in line
-    assert line.count("×") == 1
-
-
-def test_of_leaders_that_are_level_one_is_set_against_the_rest():
-    members = b.member("tensorflow", 4.0), b.member("torch", 2.01, sd=0.03), b.member("jax", 2.0)
-    (line,) = group_sentences(within(b.profile(b.group("g", *members))).groups[0], TITLES)
-    assert re.fullmatch(r"(JAX and PyTorch|PyTorch and JAX): no significant difference\. \w+ is .* TensorFlow\.", line)
-
-
 def test_a_long_name_of_the_baseline_takes_one_line_of_the_header():
     plans = [b.profile(b.group("g", b.member("torch", 2.0)), id=str(seed), seed=seed) for seed in (0, 1)]
     runs = [reduce_run(f"{'long-' * 9}{number}", plan) for number, plan in enumerate(plans)]
     lines = text(compare_runs(runs)).splitlines()
     (header,) = [place for place, line in enumerate(lines) if " against " in line and "kit compare" not in line]
     assert lines[header + 1].startswith("  torch")
-
-
-def test_energy_has_a_column_where_any_row_has_it():
-    launch = {"energy": b.energy(11.0)}
-    shown = text(within(b.profile(b.group("g", b.member("torch", 2.0, launch=launch), b.member("jax", 2.0)))))
-    assert "J/1k" in shown and "CPU s/1k" not in shown and "energy: no sensor" not in shown
 
 
 def test_what_is_found_in_a_whole_group_is_explained():
@@ -147,14 +103,6 @@ def test_what_is_found_in_a_whole_group_is_explained():
     comparison = within(b.profile(b.group("mlp train", *members)))
     assert "modelled-beside-measured" in write(why_report(comparison), "text", io.StringIO())
     assert "MODELLED" in text(comparison), "it is never hidden"
-
-
-def test_wide_has_the_rest():
-    shown, usual = (text(example(), wide=wide).rpartition("\n\n")[0] for wide in (True, False))
-    for title in ("p95", "drift of the machine", "CPUs used", "time ÷ baseline's", "raw step", "median", "peak memory"):
-        assert title in shown and title not in usual
-    titles = [column.title for column in comparison_report(example(), TITLES, wide=True).tables[0].columns]
-    assert len({*titles}) == len(titles)
 
 
 @pytest.mark.parametrize(("compile_s", "stands"), [(4.9, False), (5.1, True)])
@@ -220,11 +168,6 @@ def test_junit_fails_what_is_slower_and_skips_what_is_not_resolved():
     assert broken.get("errors") == "1"
 
 
-def test_markdown_has_a_table_a_group():
-    shown = written(example(), "markdown")
-    assert shown.count("| :--- | ---: |") == 2 and "JAX is the fastest" in shown
-
-
 def test_markdown_escapes_what_is_markup_there_and_nothing_else():
     plain = "quick · 2 networks × train+infer · UCI-HAR · 2026-11-22 09:20 · JAX is the fastest: 1.5 × uci_har!"
     assert escaped(plain) == plain
@@ -251,18 +194,6 @@ def test_what_differs_is_explained_with_its_effect():
     comparison = compare_runs([reduce_run(built.id, built) for built in profiles])
     shown = write(why_report(comparison), "text", io.StringIO())
     assert "kernel: 6.1 (a), 6.6 (b)" in shown and "The kernel decides" in shown
-
-
-def test_show_has_every_launch_and_whatever_was_sensed():
-    launch = {"sensors": b.sampled(oddity=(2.0, 3.0, "W")), "energy": b.energy(None), "kernels": ["a::fused_layer"]}
-    dead = {1: b.reason("exit_code", exit_code=3, message="no luck")}
-    torch = b.member("torch", 2.0, launch=launch, failed_rounds=dead, counters={"new.count": 7.0})
-    built = b.profile(b.group("g", torch))
-    shown = shown_profile(built)
-    assert shown.count("mlp/torch/cpu/train") >= 8
-    assert "a::fused_layer" in shown
-    for word in ("oddity", "2.00 / 3.00 W", "new.count", "no luck", "null interval", "Example CPU 9000", "unavailable"):
-        assert word in shown
 
 
 def test_show_says_an_exception_once_and_no_version_that_is_not_known():
@@ -391,6 +322,12 @@ def test_what_a_letter_stands_for_is_said_where_it_is_shown(wide):
     assert ("several cells shared" in shown) == (re.search(r"iB\*", shown) is not None) == wide
 
 
+def test_each_note_is_shown_by_one_thing():
+    """Every table, only wide ones, a column, or a letter: the code of a note is listed under one of them."""
+    listed = [*ALWAYS, *WIDE, *(code for codes in (*OF_COLUMNS.values(), *OF_MARKS.values()) for code in codes)]
+    assert len({*listed}) == len(listed) and {*LOUD} <= {*ALWAYS} and OF_MARKS.keys() == LETTERS.keys()
+
+
 def test_notes_of_one_kind_are_counted_where_they_are_too_many():
     def shifted(launch):
         losses = [loss * (1 + len(launch.cell_key) / 1000) for loss in launch.parity.losses]
@@ -415,9 +352,3 @@ def test_notes_of_one_kind_are_counted_where_they_are_too_many():
 )
 def test_numbers_that_are_shown_alike_are_written_alike(value, shown):
     assert number(value) == shown
-
-
-def test_several_devices_stand_in_the_headline():
-    for devices in (1, 2):
-        profile = b.profile(b.group("g", b.member("torch", 1.0, devices=devices)))
-        assert ("2 devices" in text(compare_within("a", profile)).splitlines()[0]) == (devices == 2), devices
