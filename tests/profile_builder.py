@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -388,6 +389,7 @@ def at_times(run, *times):
     """The run at another time."""
     from kit.compare.sample import RunTimes
 
-    moved = replace(run, times=RunTimes(*times), samples={})
+    moved = copy(run)
+    moved.times = RunTimes(*times)
     moved.samples = {key: replace(sample, run=moved) for key, sample in run.samples.items()}
     return moved

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from kit.audit.finding import SEVERITIES, Audit, AuditedProfile, Finding, NotChecked, RuleOutcome, Summary
 from kit.audit.rule import Found, Rule, all_rules
 from kit.audit.subject import MeasuredRun, NotApplicableError, NotMeasuredError
+from kit.compare.sample import Run
 from kit.profile.reason import Reason
 from kit.profile.schema import Profile
 
@@ -40,19 +41,18 @@ def audit(runs: Sequence[MeasuredRun], rules: Sequence[Rule] | None = None) -> A
     return summed_up(rules, runs, [ask(run, rules) for run in runs])
 
 
-def findings_of(profile: Profile, *, all_cycles: bool = False) -> list[Finding]:
-    """Return the findings on one profile's groups and cells, group by group in its order, the worst first."""
-    order = {group.key: index for index, group in enumerate(profile.groups)}
+def findings_of(run: Run) -> list[Finding]:
+    """Return the findings on one run's groups and cells, group by group in its profile's order, the worst first."""
+    order = {group.key: index for index, group in enumerate(run.profile.groups)}
     rules = [rule for rule in all_rules() if rule.scope in ("cell", "group")]
-    findings = audit([MeasuredRun("", profile, all_cycles)], rules).findings
-    return sorted(findings, key=lambda finding: order[finding.group])
+    return sorted(audit([MeasuredRun(run)], rules).findings, key=lambda finding: order[finding.group])
 
 
 def machine_findings(label: str, profile: Profile) -> list[Finding]:
     """Return what the rules on host and GPUs find in a profile, warnings and worse: each once, by its worst."""
     rules = [rule for rule in all_rules() if rule.scope != "runs" and rule.check.__module__.endswith(MACHINE_RULES)]
     findings: dict[str, Finding] = {}
-    for finding in audit([MeasuredRun(label, profile)], rules).findings:
+    for finding in audit([MeasuredRun.read(label, profile)], rules).findings:
         if finding.severity != "note":
             findings.setdefault(finding.code, finding)
     return list(findings.values())

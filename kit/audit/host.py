@@ -8,8 +8,8 @@ from kit.audit import limits
 from kit.audit.remedies import other_allocator
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError, not_recorded
+from kit.compare.blocks import cpus_used
 from kit.compare.clean_cycles import TAKEN_BAD_PCT, TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT
-from kit.compare.launch_arrays import cpus_used
 from kit.compare.modes import FAULTS_LEAST_PER_CPU_MS
 from kit.profile.reason import Value, reason
 
@@ -87,7 +87,7 @@ def _cpus_and_threads(cell: MeasuredCell) -> tuple[float, int]:
 def swapped(cell: MeasuredCell) -> Found:
     """Find cells during whose blocks the machine swapped memory in or out."""
     blocks = cell.counted("machine.swapped_in_b", "machine.swapped_out_b")
-    seconds, (in_b, out_b) = float(blocks.span_ns.sum()) / 1e9, blocks.sums
+    seconds, (in_b, out_b) = blocks.total_ns / 1e9, blocks.sums
     values: dict[str, Value] = {"in_b": int(in_b), "out_b": int(out_b), "blocks_s": seconds}
     with suppress(NotMeasuredError):
         values["major_faults"] = int(cell.counted("process.major_faults").sums[0])

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 import statistics
 
-import numpy as np
-
 from kit.audit import limits
 from kit.audit.remedies import other_allocator
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
-from kit.compare.ceilings import beside, best_product, ceilings_of, cost, named, step_ns_of
-from kit.compare.launch_arrays import By, block_arrays, launch_time_ns, mean_step_ns, pipeline_ratio
-from kit.compare.modes import modes_of
+from kit.compare.blocks import By, block_times_ns, launch_time_ns, mean_step_ns, pipeline_ratio
+from kit.compare.ceilings import beside, best_product, cost, named, step_ns_of
 from kit.profile.cell import OWN
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
@@ -70,19 +67,17 @@ def _excess_log(cell: MeasuredCell, launch: Launch) -> float:
 
     On an accelerator a step that is waited for by itself is longer than the others: there a block's step is usual.
     """
-    by_block: By = "step"
-    by_step: By = "latency"
+    usual: By = "step" if launch.blocks.per_wait else "latency"
 
     def excess_log() -> float:
-        blocks, usual = block_arrays(launch), by_block if launch.blocks.per_wait else by_step
         if cell.others:
-            ratio = mean_step_ns(blocks) / launch_time_ns(blocks, usual)
+            ratio = mean_step_ns(launch) / launch_time_ns(launch, usual)
         else:
-            ratio = np.sum(blocks.duration_ns) / np.sum(blocks.steps * blocks.times_ns(usual))
+            times_ns = zip(launch.blocks.steps, block_times_ns(launch, usual), strict=True)
+            ratio = sum(launch.blocks.duration_ns) / sum(steps * time_ns for steps, time_ns in times_ns)
         return math.log(ratio) if ratio > 0 else math.nan
 
-    excess: float = cell.once((_excess_log, id(launch)), excess_log)
-    return excess
+    return cell.once((_excess_log, id(launch)), excess_log)
 
 
 @rule("warning", "try_variant", explains=("stalls",))
@@ -95,10 +90,10 @@ def _excess_log(cell: MeasuredCell, launch: Launch) -> float:
 )
 def bimodal(cell: MeasuredCell) -> Found | None:
     """Find cells whose step time is bimodal, and whether page faults differ between the modes."""
-    modes = modes_of(cell.cell, cell.launches, cell.others)
+    modes = cell.modes
     if modes is None:
         return None
-    (fast_ns, slow_ns), slow_pct = modes.step_ns, 100 * float(np.mean(list(modes.is_slow.values())))
+    (fast_ns, slow_ns), slow_pct = modes.step_ns, 100 * statistics.fmean(modes.is_slow.values())
     values = {"fast_step_ns": fast_ns, "slow_step_ns": slow_ns, "slow_share_pct": slow_pct}
     rank = 100 * (1 - math.exp(-modes.slowed_log))
     if modes.faults_per_step is None:
@@ -122,8 +117,8 @@ def above_ceiling(cell: MeasuredCell) -> Found | None:
     """Find cells whose steps are too fast to have done their work."""
     if is_operation(cell.cell):
         raise NotApplicableError
-    of_run = cell.once("ceilings", lambda: ceilings_of(cell.profile))
-    ceilings, step_ns = beside(cell.cell, of_run, any_backend=True), step_ns_of(cell.launches.values())
+    ceilings = beside(cell.cell, cell.sample.run.ceilings, any_backend=True)
+    step_ns = step_ns_of(cell.launches.values())
     if not ceilings or step_ns is None:
         raise NotMeasuredError(reason("ceilings_not_measured"))
     empty = named("empty", beside(cell.cell, ceilings) or ceilings)

@@ -5,16 +5,17 @@ Everything that the audit reads of a machine's identity and state goes through `
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from kit.compare.clean_cycles import CountedCycles, CpuLoss, RoundCycles, count_cycles, cpu_loss
-from kit.compare.launch_arrays import Counted, counted
+from kit.compare.blocks import Counted, counted
+from kit.compare.clean_cycles import CpuLoss, RoundCycles, cpu_loss
+from kit.compare.modes import Modes
+from kit.compare.sample import Run, Sample, read_run
 from kit.profile.cell import Cell, Variant
 from kit.profile.identity import Accelerator
 from kit.profile.launch import Launch, Threads
@@ -45,16 +46,35 @@ def not_recorded(what: str) -> NotMeasuredError:
 class MeasuredCell:
     """A cell in one group, with what was measured of it and of the group's other cells."""
 
-    cell: Cell
-    key: str  # the cell's
+    sample: Sample  # the cell in its run
     group: str  # the group's key
     launches: dict[int, Launch]  # that finished, with the cycles that count, by round; at least one
     others: list[dict[int, Launch]]  # the same of each other cell of the group that has any
-    profile: Profile
     variant: Variant | None  # the cell's, where the suite names it
     all_launches: dict[int, Launch]  # that finished, with all their cycles
     rounds: Mapping[int, RoundCycles]  # of the group
     known: dict[object, Any] = field(default_factory=dict)  # what rules have computed of the group
+
+    @property
+    def cell(self) -> Cell:
+        """Which it is."""
+        return self.sample.cell
+
+    @property
+    def key(self) -> str:
+        """The cell's key."""
+        return self.sample.cell_key
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that it is in, with the cycles that count."""
+        return self.sample.run.counted.profile
+
+    @property
+    def modes(self) -> Modes | None:
+        """Its two modes in this group, if it has them."""
+        together = self.sample.together
+        return None if together is None else together.modes.get((self.group, self.key))
 
     def once(self, key: object, compute: Callable[[], T]) -> T:
         """Return what another rule, or this one for another cell, has computed under this key; else compute it."""
@@ -66,8 +86,8 @@ class MeasuredCell:
     def unread(self, *names: str) -> NotMeasuredError:
         """Return the error with the reason why these sensors gave nothing: the first one's own, if it has any."""
         reports = {report.name: report.reason for report in self.profile.sensors}
-        known = (why for name in names if (why := reports.get(name)) is not None)
-        return NotMeasuredError(next(known, reason("not_recorded", what=", ".join(names))))
+        reasons = (why for name in names if (why := reports.get(name)) is not None)
+        return NotMeasuredError(next(reasons, reason("not_recorded", what=", ".join(names))))
 
     def counted(self, *names: str) -> Counted:
         """Return the blocks of all launches with the differences of these counters."""
@@ -79,7 +99,7 @@ class MeasuredCell:
     def time_pct(self, *names: str) -> list[float]:
         """Return by how much counters of nanoseconds grew, in percent of the blocks' time."""
         blocks = self.counted(*names)
-        return [100 * grown_ns / float(blocks.span_ns.sum()) for grown_ns in blocks.sums]
+        return [100 * grown_ns / blocks.total_ns for grown_ns in blocks.sums]
 
     @property
     def threads(self) -> Threads | None:
@@ -89,8 +109,8 @@ class MeasuredCell:
     @property
     def environment(self) -> dict[str, str] | None:
         """The variables of the first launch that recorded them."""
-        known = (launch.environment for launch in self.launches.values() if launch.environment is not None)
-        return next(known, None)
+        recorded = (launch.environment for launch in self.launches.values() if launch.environment is not None)
+        return next(recorded, None)
 
     @cached_property
     def lost(self) -> CpuLoss | None:
@@ -106,16 +126,57 @@ class MeasuredCell:
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A profile with its label."""
+    """A profile with its label, as `kit compare` reads it."""
 
-    label: str
-    profile: Profile
-    all_cycles: bool = False  # cycles that others disturbed count, too
+    run: Run
+
+    @classmethod
+    def read(cls, label: str, profile: Profile) -> MeasuredRun:
+        """Return the run of a profile."""
+        return cls(read_run(label, profile))
+
+    @property
+    def label(self) -> str:
+        """The profile's."""
+        return self.run.label
+
+    @property
+    def profile(self) -> Profile:
+        """The profile whole, with all cycles."""
+        return self.run.profile
 
     @cached_property
     def groups(self) -> list[list[MeasuredCell]]:
         """The cells of each group that have a launch with a number."""
-        return list(_groups(self.profile, count_cycles(self.profile, all_cycles=self.all_cycles)))
+        variants = {variant.name: variant for variant in self.profile.suite.variants}
+        finished: dict[tuple[str, str], dict[int, Launch]] = {}  # by group and cell, with all cycles
+        for launch in (launch for launch in self.launches if launch.gave_number):
+            finished.setdefault((launch.group, launch.cell_key), {})[launch.round] = launch
+        groups = []
+        for whole in self.run.groups:
+            for part in whole.parts:
+                launches, known = whole.rounds(part), dict[object, Any]()
+                rounds = self.run.counted.rounds.get(part.key, {})
+                groups.append(
+                    [
+                        MeasuredCell(
+                            sample=whole.samples[key],
+                            group=part.key,
+                            launches=by_round,
+                            others=[other for name, other in launches.items() if name != key],
+                            variant=variants.get(whole.samples[key].cell.variant),
+                            all_launches={
+                                number: finished[part.key, key][number]
+                                for number in rounds or by_round
+                                if number in finished[part.key, key]
+                            },
+                            rounds=rounds,
+                            known=known,
+                        )
+                        for key, by_round in launches.items()
+                    ]
+                )
+        return groups
 
     @property
     def launches(self) -> list[Launch]:
@@ -130,7 +191,7 @@ class MeasuredRun:
     def without_launches(self) -> MeasuredRun:
         """Return what rules on several runs and reports take: as small as a thousand of them need to be."""
         cells = [replace(result, launches=[]) for result in self.profile.cells]
-        return MeasuredRun(self.label, replace(self.profile, cells=cells))
+        return MeasuredRun.read(self.label, replace(self.profile, cells=cells))
 
     @property
     def duration_s(self) -> float:
@@ -177,42 +238,3 @@ class MeasuredRun:
         if not used:
             raise NotMeasuredError(self.profile.identity.why_unknown("gpu"))
         return used
-
-
-def _by_group(profile: Profile) -> Mapping[str, Mapping[str, dict[int, Launch]]]:
-    """Return the launches that gave a number, by group, cell and round."""
-    launches: dict[str, dict[str, dict[int, Launch]]] = defaultdict(lambda: defaultdict(dict))
-    for result in profile.cells:
-        for launch in result.launches:
-            if launch.gave_number:
-                launches[launch.group][result.key][launch.round] = launch
-    return launches
-
-
-def _groups(profile: Profile, clean: CountedCycles) -> Iterator[list[MeasuredCell]]:
-    """Yield the cells of each group that have a launch with cycles that count."""
-    variants = {variant.name: variant for variant in profile.suite.variants}
-    cells = {result.key: result.cell for result in profile.cells}
-    counting, measured = _by_group(clean.profile), _by_group(profile)
-    for group in profile.groups:
-        launches = {key: counting[group.key][key] for key in group.cells if counting[group.key][key]}
-        rounds, known = clean.rounds.get(group.key, {}), dict[object, Any]()
-        yield [
-            MeasuredCell(
-                cell=cells[key],
-                key=key,
-                group=group.key,
-                launches=of_cell,
-                others=[of_other for other, of_other in launches.items() if other != key],
-                profile=clean.profile,
-                variant=variants.get(cells[key].variant),
-                all_launches={
-                    number: launch
-                    for number in rounds or of_cell
-                    if (launch := measured[group.key][key].get(number)) is not None
-                },
-                rounds=rounds,
-                known=known,
-            )
-            for key, of_cell in launches.items()
-        ]

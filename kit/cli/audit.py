@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.options import METER, PROFILES, format_options, labels_of, print_report, profile_files
+from kit.cli.options import METER, PROFILES, format_options, labels_of, print_report, profile_files, read_meter
 from kit.errors import KitError
 
 if TYPE_CHECKING:
@@ -60,12 +60,11 @@ def audit(
     """
     from kit.audit.audit import summed_up
     from kit.audit.finding import AuditedProfile, exit_code
-    from kit.compare.meter import Meter
     from kit.report.audit import audit_report
 
     rules = _chosen(names, without)
     paths = list(profile_files(profiles))
-    meter = None if meter_file is None else Meter(meter_file)
+    meter = read_meter(meter_file)
     answers = list(_asked(list(zip(labels_of(paths), paths, strict=True)), rules, meter))
     asked = [answer for answer in answers if not isinstance(answer, AuditedProfile)]
     unread = [answer for answer in answers if isinstance(answer, AuditedProfile)]
@@ -112,7 +111,7 @@ def _asked_of(file: tuple[str, Path], rules: Sequence[Rule], meter: Meter | None
     if not profile.measured:
         why = f"{path}: its numbers were published, not measured; there is nothing to audit"
         return AuditedProfile(label=label, error=why)
-    run = MeasuredRun(label, profile)
+    run = MeasuredRun.read(label, profile)
     answers = ask(run, rules)
     return run.without_launches(), answers
 

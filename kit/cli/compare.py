@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from kit.cli.options import (
     price_options,
     print_report,
     profile_files,
+    read_meter,
 )
 from kit.errors import KitError
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from kit.compare.asked import Asked
     from kit.compare.meter import Meter
     from kit.compare.rows import Comparison
-    from kit.compare.sample import Run
     from kit.compare.suite_table import SuiteTable
     from kit.profile.schema import Profile
     from kit.report.table import Report
@@ -116,7 +116,6 @@ def compare(
     Profiles of several machines or devices become columns, one for each platform. A folder stands for its profiles.
     """
     from kit.compare.asked import Asked
-    from kit.compare.meter import Meter
     from kit.compare.metrics import metric_named
     from kit.compare.prices import Prices, priced
     from kit.report.comparison import comparison_report, why_report
@@ -135,7 +134,7 @@ def compare(
         print_report(_suite_report(table_name, before), format_name)
         return 0
     try:
-        meter = None if meter_file is None else Meter(meter_file)
+        meter = read_meter(meter_file)
         comparison = _compared(
             before, after, baseline, judged, force=force, explain=why, meter=meter, all_cycles=all_cycles, asked=asked,
             terms=terms, is_table=format_name in ("text", "markdown") and not wide and not prices.kwh,
@@ -163,7 +162,7 @@ def compare(
         # With these options the next command is the same one with a further option.
         is_plain = is_plain and not (after or before[1:] or baseline or all_cycles or meter_file or any(prices))
         file = before[0] if is_plain else None
-        report = comparison_report(comparison, framework_titles(), wide=wide, allowed_pct=allowed_pct, file=file)
+        report = comparison_report(comparison, _titles(comparison), wide=wide, allowed_pct=allowed_pct, file=file)
     print_report(report, format_name)
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
 
@@ -177,7 +176,8 @@ def profile_comparison(path: Path) -> Report:
     """Return the table of one profile, as `kit compare` prints it."""
     from kit.report.comparison import comparison_report
 
-    return comparison_report(run_comparison(path), framework_titles(), file=path)
+    comparison = run_comparison(path)
+    return comparison_report(comparison, _titles(comparison), file=path)
 
 
 def run_table(path: Path) -> Report:
@@ -200,11 +200,22 @@ def run_table(path: Path) -> Report:
     return suite_report(_suite_table(suite, [(path.stem, profile), *published]), hint)
 
 
-def framework_titles() -> dict[str, str]:
-    """Return each backend as people write it."""
-    from kit.backends.catalog import CATALOG
+def framework_titles(used: Iterable[str]) -> dict[str, str]:
+    """Return each backend as people write it; of other distributions only where one of those used is no own one."""
+    from kit import backends
+    from kit.backends.entry import BackendEntry
+    from kit.workloads.installed import discover
 
-    return {name: entry.title for name, entry in CATALOG.items()}
+    known = discover(backends, BackendEntry, "about")
+    if not known.keys() >= set(used):
+        from kit.backends.catalog import CATALOG
+
+        known = CATALOG
+    return {name: entry.title for name, entry in known.items()}
+
+
+def _titles(comparison: Comparison) -> dict[str, str]:
+    return framework_titles(row.cell.backend for row in comparison.rows)
 
 
 class PublishedError(KitError):
@@ -252,45 +263,32 @@ def _compared(
     is_table: bool = False,
 ) -> Comparison:
     from kit.compare.asked import compare_asked, filter_runs
-    from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, compare_runs, compare_within, reduce_run
+    from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, compare_cells, compare_runs, reduce_run
 
     paths = [*before, *after]
-    labels = labels_of(paths)
-
-    def keep(runs: Sequence[Run]) -> None:
-        if terms is not None:
-            filter_runs(runs, terms)
-
-    if asked is not None and any(asked):
-        if after:
-            raise click.UsageError("--against makes sides of its own; with --rows, --columns or --split leave it out")
-        read = [(label, _measured(label, path, meter)) for label, path in zip(labels, paths, strict=True)]
-        asked_runs = [reduce_run(label, profile, by, all_cycles=all_cycles) for label, profile in read]
-        keep(asked_runs)
-        return compare_asked(asked_runs, asked, by=by, baseline=baseline, force=force)
-    if len(paths) == 1:
-        from kit.audit.audit import findings_of
-
-        profile = _measured(labels[0], paths[0], meter)
-        devices = {result.cell.device for result in profile.cells}
-        # Cells of two devices that took turns are pairs; others are runs of two platforms.
-        if len(devices) == 1 or "device" in profile.suite.compare:
-            findings = findings_of(profile, all_cycles=all_cycles)
-            return compare_within(
-                labels[0], profile, baseline=baseline, findings=findings, by=by, all_cycles=all_cycles, keep=keep
-            )
-        run = reduce_run(labels[0], profile, by, all_cycles=all_cycles)
-        keep([run])
-        return compare_runs([run], baseline=baseline, force=force, by=by, all_cycles=all_cycles)
-
-    # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
-    gc.disable()
-    details, names = len(paths) <= DETAILED_MAX, OF_A_TABLE if is_table else OF_MANY_RUNS
+    if asked is not None and any(asked) and after:
+        raise click.UsageError("--against makes sides of its own; with --rows, --columns or --split leave it out")
+    if len(paths) > 1:
+        # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
+        gc.disable()
+    is_asked = asked is not None and any(asked)
+    details, names = is_asked or len(paths) <= DETAILED_MAX, OF_A_TABLE if is_table else OF_MANY_RUNS
     runs = [
         reduce_run(label, _measured(label, path, meter), by, details=details, all_cycles=all_cycles, names=names)
-        for label, path in zip(labels, paths, strict=True)
+        for label, path in zip(labels_of(paths), paths, strict=True)
     ]
-    keep(runs)
+    if terms is not None:
+        filter_runs(runs, terms)
+    if asked is not None and is_asked:
+        return compare_asked(runs, asked, by=by, baseline=baseline, force=force)
+    if len(paths) == 1:
+        (run,) = runs
+        devices = {result.cell.device for result in run.profile.cells}
+        # Cells of two devices that took turns are pairs; others are runs of two platforms.
+        if len(devices) == 1 or "device" in run.compared:
+            from kit.audit.audit import findings_of
+
+            return compare_cells(run, baseline=baseline, findings=findings_of(run))
     first, later = runs[: len(before)], runs[len(before) :]
     return compare_runs(first, later, baseline=baseline, force=force, explain=explain, by=by, all_cycles=all_cycles)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kit.report.formats import FORMATS, USUAL, write
 from kit.report.table import Report
+
+if TYPE_CHECKING:
+    from kit.compare.meter import Meter
 
 PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PROFILES = click.Path(exists=True, path_type=Path)
@@ -55,6 +58,15 @@ METER = click.option(
     metavar="FILE.csv",
     help="Read joules from an external meter's log: columns time and power_w, or time and energy_j.",
 )
+
+
+def read_meter(file: Path | None) -> Meter | None:
+    """Return the log that `METER` names; None: none was given, and NumPy need not be imported."""
+    if file is None:
+        return None
+    from kit.compare.meter import Meter
+
+    return Meter(file)
 
 
 def price_options(command: F) -> F:

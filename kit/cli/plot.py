@@ -92,7 +92,8 @@ def plot(
         raise click.UsageError("--axis linear: a roofline needs logarithmic axes; leave it out")
     from kit.report.plot_figure import draw, file_of
 
-    figure, left_out = draw(PlotRequest(kind, labelled, framework_titles(), baseline, metric, title, axis, size_in))
+    titles = framework_titles(result.cell.backend for _, profile in labelled for result in profile.cells)
+    figure, left_out = draw(PlotRequest(kind, labelled, titles, baseline, metric, title, axis, size_in))
     write_atomically(out, file_of(figure, out.suffix.lower(), dpi or 200))
     click.echo(one_line(str(out)))
     echo_first([f"not drawn: {line}" for line in left_out], LEFT_OUT_NAMED)

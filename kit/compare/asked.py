@@ -9,10 +9,10 @@ further tables, or rows where none were asked for: unlike cells are never taken 
 
 from __future__ import annotations
 
-import difflib
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from kit.compare.comparability import blocking, cell_mismatches, run_mismatches
@@ -69,7 +69,7 @@ def check_axis(axis: str, samples: Sequence[Sample]) -> None:
     """Raise KitError where no profile has such an axis; it says which there are."""
     known = [*axes_of([sample.cell for sample in samples]), *RUN_FIELDS]
     if axis not in known:
-        near = difflib.get_close_matches(axis, known, 1)
+        near = get_close_matches(axis, known, 1)
         differ = [name for name in known if len({field(sample, name) for sample in samples}) > 1]
         meant = f"; did you mean {near[0]}?" if near else f"; the cells differ in {', '.join(differ) or 'nothing'}"
         raise KitError(f"no profile has the axis {axis!r}{meant}")
@@ -113,7 +113,7 @@ def _nearest(known: Sequence[Value], values: Sequence[str]) -> str:
     if numbers and values[0].replace(".", "", 1).isdecimal():
         near = min(numbers, key=lambda value: abs(value - float(values[0])))
         return f"{near} at the nearest, of {', '.join(map(str, sorted(numbers)))}"
-    close = difflib.get_close_matches(values[0], map(str, known), 1)
+    close = get_close_matches(values[0], map(str, known), 1)
     return ", ".join(map(str, known)) + (f"; did you mean {close[0]}?" if close else "")
 
 
@@ -209,9 +209,9 @@ def _alone(members: Sequence[Sample], rows: Sequence[str], by: str, baseline: st
     if baseline is not None and not wanted:
         raise KitError(f"no row {baseline!r}; choose from {', '.join(places)}")
     base = good_baseline([*wanted, *places], places)
-    made = family_rows(places, {name: name for name in places}, base, metric)
-    is_swept = swept_axis([row.cell for row in made], rows) is not None
     family = Family(metric, places, base, run_level)
+    made = family_rows(places, {name: name for name in places}, base, family)
+    is_swept = swept_axis([row.cell for row in made], rows) is not None
     fastest = sorted((row for row in made if row.judged), key=lambda row: row.judged or 0)
     leaders = None if is_swept else leaders_of([row.name for row in fastest], family, {name: name for name in places})
     ordered = made if is_swept else [*fastest, *(row for row in made if not row.judged)]

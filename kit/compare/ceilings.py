@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from kit.compare.launch_arrays import block_arrays, launch_time_ns, mean_step_ns
+from kit.compare.blocks import block_times_ns, launch_time_ns, mean_step_ns
 from kit.profile.cell import OWN, Cell
 from kit.profile.launch import Launch
 from kit.profile.schema import Profile
@@ -69,8 +69,8 @@ def ceilings_of(profile: Profile) -> list[Ceiling]:
     ceilings = []
     for result in profile.cells:
         if is_operation(result.cell):
-            blocks = (block_arrays(launch).times_ns("step") for launch in result.launches if launch.gave_number)
-            step_ns = min((float(times_ns.min()) for times_ns in blocks), default=0.0)
+            launches = (launch for launch in result.launches if launch.gave_number)
+            step_ns = min((time_ns for launch in launches for time_ns in block_times_ns(launch)), default=0.0)
             if step_ns > 0:
                 ceilings.append(Ceiling(result.cell, step_ns))
     return ceilings
@@ -89,9 +89,7 @@ def without_operations(profile: Profile) -> Profile:
 def step_ns_of(launches: Iterable[Launch]) -> float | None:
     """Return the step time of the middle launch with a number; None where there is none."""
     with_number = [launch for launch in launches if launch.gave_number]
-    times_ns = sorted(
-        (launch_time_ns if launch.fit is None else mean_step_ns)(block_arrays(launch)) for launch in with_number
-    )
+    times_ns = sorted((launch_time_ns if launch.fit is None else mean_step_ns)(launch) for launch in with_number)
     return times_ns[len(times_ns) // 2] if times_ns and not math.isnan(times_ns[-1]) else None
 
 

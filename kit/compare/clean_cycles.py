@@ -12,13 +12,16 @@ to be fast: docs/explanation/method.md has the argument, its simulation and meas
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import compress, repeat
+from operator import add
+from statistics import fmean
 from typing import NamedTuple
 
-import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from kit.compare.launch_arrays import Place, counted
+from kit.compare.blocks import BlockId, counted
 from kit.devices.limits import OTHERS_MOST
 from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, Launch
@@ -52,9 +55,6 @@ TAKEN_LEAST_PCT = 10.0
 # are those of quiet runs.
 TAKEN_BAD_PCT = 25.0
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-
 
 class RoundCycles(NamedTuple):
     """The cycles of one group in one round."""
@@ -71,7 +71,8 @@ class RoundCycles(NamedTuple):
         return self.clean >= self.needed
 
 
-class CountedCycles(NamedTuple):
+@dataclass(frozen=True)
+class CountedCycles:
     """A profile without the cycles that others disturbed.
 
     A group without a single round that counts keeps all of its cycles; its figures are those of its quietest round.
@@ -81,19 +82,23 @@ class CountedCycles(NamedTuple):
     rounds: Mapping[str, Mapping[int, RoundCycles]]  # key of the group -> round; of all cycles: empty
     rule: str
 
+    @cached_property
+    def disturbed(self) -> set[str]:
+        """The keys of the groups in which no round counts."""
+        return _disturbed(self.rounds)
+
     def is_disturbed(self, group: str) -> bool:
         """Return whether no round of a group counts."""
-        rounds = self.rounds.get(group, {})
-        return bool(rounds) and not any(of_round.counts for of_round in rounds.values())
+        return group in self.disturbed
 
     def lacked_cpus(self, group: str) -> bool:
         """Return whether no round of a group counts, and in each of them others took CPUs."""
-        return self.is_disturbed(group) and all(known.lacked_cpus for known in self.rounds[group].values())
+        return group in self.disturbed and all(cycles.lacked_cpus for cycles in self.rounds[group].values())
 
     def figure_launches(self, result: CellResult) -> list[Launch]:
         """Return the launches that the figures of a cell come from, with those that failed."""
-        clean = [launch for launch in result.launches if not self.is_disturbed(launch.group)]
-        if any(launch.gave_number for launch in clean) or len(clean) == len(result.launches):
+        clean = [launch for launch in result.launches if launch.group not in self.disturbed]
+        if len(clean) == len(result.launches) or any(launch.gave_number for launch in clean):
             return clean
         measured = [launch for launch in result.launches if launch.gave_number]
 
@@ -115,50 +120,42 @@ class CountedCycles(NamedTuple):
 
     def others_pct(self, result: CellResult) -> float | None:
         """Return what others took during the figures of a cell, in percent; None where these are of clean cycles."""
+        if not self.disturbed:
+            return None
         launches = [launch for launch in self.figure_launches(result) if launch.gave_number]
-        disturbed = [self.rounds[launch.group][launch.round] for launch in launches if self.is_disturbed(launch.group)]
-        return 100 * max(of_round.others[result.key] for of_round in disturbed) if disturbed else None
+        fractions = [
+            self.rounds[launch.group][launch.round].others[result.key]
+            for launch in launches
+            if launch.group in self.disturbed
+        ]
+        return 100 * max(fractions) if fractions else None
 
 
 class _Taken(NamedTuple):
-    """What others took from a cell in the blocks of a launch, each (blocks,); nan: it was not counted."""
+    """What others took from a cell in one block."""
 
-    others_ns: Floats  # CPU time of others; ticks that a block misses count in the next: it may be below 0
-    stolen_ns: Floats  # by the hypervisor
-    capacity_ns: Floats  # of the cell's CPUs
-
-    @property
-    def fraction(self) -> Floats:
-        """Which fraction of the CPUs' time others took in each block."""
-        return np.minimum(1.0, (np.maximum(0.0, self.others_ns) + self.stolen_ns) / self.capacity_ns)
+    others_ns: float  # CPU time of others; ticks that a block misses count in the next: it may be below 0
+    stolen_ns: float  # by the hypervisor
+    capacity_ns: float  # of the cell's CPUs
 
     @property
-    def lacked_cpus(self) -> Flags:
-        """Whether others took more of each block than a clean one may show; what is not known is not disturbed."""
-        return self.fraction > np.maximum(OTHERS_MOST, TICKS_BY_CHANCE * TICK_NS / self.capacity_ns)
+    def fraction(self) -> float:
+        """Which fraction of the CPUs' time others took."""
+        return min(1.0, (max(0.0, self.others_ns) + self.stolen_ns) / self.capacity_ns)
 
-    def left_enough(self, fraction: float) -> Flags:
+    @property
+    def chance(self) -> float:
+        """Which fraction ticks may show by chance."""
+        return TICKS_BY_CHANCE * TICK_NS / self.capacity_ns
+
+    def left_enough(self, fraction: float) -> bool:
         """Return whether a cell that can use so much of its CPUs had it: in its own time and the idle time together."""
         could_have_ns = self.capacity_ns - self.others_ns - self.stolen_ns
         return could_have_ns >= (1 - IDLE_MOST) * self.capacity_ns * fraction
 
-    def together(self, keep: Flags | None = None) -> tuple[float, float]:
-        """Return which fraction they took of some blocks together, and which one ticks may show by chance.
 
-        Both are 0 if nothing was counted. Over several blocks what ticks miss in one and count twice in the next
-        cancels.
-        """
-        known = np.isfinite(self.others_ns) & np.isfinite(self.capacity_ns)
-        known = known if keep is None else known & keep
-        if not known.any():
-            return 0.0, 0.0
-        capacity_ns = float(self.capacity_ns[known].sum())
-        taken_ns = max(0.0, float(self.others_ns[known].sum())) + float(self.stolen_ns[known].sum())
-        return min(1.0, taken_ns / capacity_ns), TICKS_BY_CHANCE * TICK_NS / capacity_ns
-
-
-def taken_fraction(cell: Cell, launch: Launch, blocks: Blocks) -> Floats:
-    """Return which fraction of its CPUs' time others took from a cell in each block; nan where it was not counted.
+def taken_fractions(cell: Cell, launch: Launch, blocks: Blocks) -> list[float | None]:
+    """Return which fraction of its CPUs' time others took from a cell in each block; None where it was not counted.
 
     Busy time of the CPUs, less that of the measured process and its children, plus what the hypervisor took. It is 0
     where enough CPUs were idle: a cell can use one for each of its threads, one on an accelerator's host.
@@ -168,16 +165,17 @@ def taken_fraction(cell: Cell, launch: Launch, blocks: Blocks) -> Floats:
         launch: of it.
         blocks: of the launch; they need not be in it yet.
     """
-    return _taken(cell, launch, blocks).fraction
+    return [taken and taken.fraction for taken in _taken(cell, launch, blocks)]
 
 
-def disturbed_blocks(cell: Cell, launch: Launch, blocks: Blocks | None = None) -> Flags:
-    """Return whether others disturbed each block, (blocks,); what is not known disturbs nothing.
+def disturbed_blocks(cell: Cell, launch: Launch, blocks: Blocks | None = None) -> list[bool]:
+    """Return whether others disturbed each block; what is not known disturbs nothing.
 
-    Arguments as of `taken_fraction`; None: all blocks.
+    Arguments as of `taken_fractions`; None: all blocks.
     """
     blocks = launch.blocks if blocks is None else blocks
-    return _taken(cell, launch, blocks).lacked_cpus | _has_device_others(blocks)
+    lacked = map(_lacked_cpus, _taken(cell, launch, blocks))
+    return [by_cpus or by_device for by_cpus, by_device in zip(lacked, _has_device_others(blocks), strict=True)]
 
 
 def count_cycles(profile: Profile, *, all_cycles: bool = False) -> CountedCycles:
@@ -188,7 +186,13 @@ def count_cycles(profile: Profile, *, all_cycles: bool = False) -> CountedCycles
         all_cycles: every cycle counts, as by the rule before this one.
     """
     if all_cycles:
-        cells = [replace(result, **_percentiles(result, of_all=True)) for result in profile.cells]
+        names = ("p50_ns", "p95_ns", "p99_ns")
+        cells = [
+            result
+            if result.p50_ns is None
+            else replace(result, **dict(zip(names, result.all_cycles_ns or [], strict=False)))
+            for result in profile.cells
+        ]
         return CountedCycles(replace(profile, cells=cells), {}, RULE_OF_ALL_CYCLES)
     cells, rounds = count_results(profile.cells, profile.suite.plan.cycles)
     return CountedCycles(replace(profile, cells=cells), rounds, RULE)
@@ -207,30 +211,32 @@ def count_results(
             if launch.gave_number:
                 by_round.setdefault(launch.group, {}).setdefault(launch.round, []).append((result.cell, launch))
     rounds: dict[str, dict[int, RoundCycles]] = {}
-    clean: dict[int, Flags] = {}  # id of a launch -> which of its blocks are in clean cycles
-    for group, of_group in by_round.items():
-        for number, measured in of_group.items():
+    clean: dict[int, list[bool]] = {}  # id of a launch -> which of its blocks are in clean cycles
+    for group, members in by_round.items():
+        for number, measured in members.items():
             rounds.setdefault(group, {})[number], flags = cycles_of(measured, planned)
             clean |= {id(launch): flag for (_, launch), flag in zip(measured, flags, strict=True)}
-    disturbed = {group for group, known in rounds.items() if not any(of_round.counts for of_round in known.values())}
+    disturbed = _disturbed(rounds)
     cells = []
     for result in results:
-        in_question = [launch for launch in result.launches if launch.gave_number and launch.group not in disturbed]
-        counting = {id(launch): rounds[launch.group][launch.round].counts for launch in in_question}
-        has_energy = any(counting[id(launch)] and _has_joules(launch) for launch in in_question)
-        launches = list(result.launches)
-        for index, launch in enumerate(launches):
-            if not counting.get(id(launch), True):
-                launches[index] = _without_blocks(launch, has_energy)
-            elif id(launch) in counting and not clean[id(launch)].all():
-                launches[index] = replace(launch, blocks=launch.blocks.chosen(clean[id(launch)].tolist()))
-        is_whole = all(launch is kept for launch, kept in zip(result.launches, launches, strict=True))
-        is_whole = is_whole and not any(launch.group in disturbed for launch in launches)
-        cells.append(replace(result, launches=launches, **_percentiles(result, of_all=False, is_whole=is_whole)))
+        in_question = [launch for launch in result.launches if id(launch) in clean and launch.group not in disturbed]
+        left_out = [launch for launch in in_question if not rounds[launch.group][launch.round].counts]
+        dropped = {*map(id, left_out)}
+        has_energy = bool(dropped) and any(_has_joules(launch) for launch in in_question if id(launch) not in dropped)
+        kept = {id(launch): _without_blocks(launch, has_energy) for launch in left_out}
+        for launch in in_question:
+            if id(launch) not in dropped and not all(clean[id(launch)]):
+                kept[id(launch)] = replace(launch, blocks=launch.blocks.chosen(clean[id(launch)]))
+        if kept or any(launch.group in disturbed for launch in result.launches):
+            # Percentiles without a median beside them are of all cycles: what they are of those that count is unknown.
+            unknown = {"p95_ns": None, "p99_ns": None} if result.p50_ns is None else {}
+            launches = [kept.get(id(launch), launch) for launch in result.launches]
+            result = replace(result, launches=launches, **unknown)  # noqa: PLW2901 - the same cell
+        cells.append(result)
     return cells, rounds
 
 
-def cycles_of(measured: Sequence[tuple[Cell, Launch]], planned: int) -> tuple[RoundCycles, list[Flags]]:
+def cycles_of(measured: Sequence[tuple[Cell, Launch]], planned: int) -> tuple[RoundCycles, list[list[bool]]]:
     """Return the cycles of a group in one round, and which blocks of each launch are in clean ones.
 
     A cycle of cells that took turns is clean when all of its blocks are, and others took little of all clean ones
@@ -243,51 +249,64 @@ def cycles_of(measured: Sequence[tuple[Cell, Launch]], planned: int) -> tuple[Ro
     """
     taken = [_taken(cell, launch, launch.blocks) for cell, launch in measured]
     on_device = [_has_device_others(launch.blocks) for _, launch in measured]
-    lacked = [each.lacked_cpus for each in taken]
-    others = {launch.cell_key: each.together()[0] for (_, launch), each in zip(measured, taken, strict=True)}
+    lacked = [[*map(_lacked_cpus, blocks)] for blocks in taken]
+    others = {launch.cell_key: _together(blocks)[0] for (_, launch), blocks in zip(measured, taken, strict=True)}
     if any(cell.task == "fit" for cell, _ in measured):
         lacked_cpus = max(others.values()) > OTHERS_MOST
-        is_clean = not lacked_cpus and max(float(flag.mean()) for flag in on_device) <= OTHERS_MOST
-        flags = [np.full(flag.shape, is_clean) for flag in lacked]
-        return RoundCycles(1, int(is_clean), 1, lacked_cpus, others), flags
+        is_clean = not lacked_cpus and max(map(fmean, on_device)) <= OTHERS_MOST
+        return RoundCycles(1, int(is_clean), 1, lacked_cpus, others), [[is_clean] * len(blocks) for blocks in taken]
     in_turn = [launch.turns == "blocks" for _, launch in measured]
-    cycles = [np.asarray(launch.blocks.cycle) for _, launch in measured]
-    flags = [~(by_cpus | by_device) for by_cpus, by_device in zip(lacked, on_device, strict=True)]
+    cycles = [launch.blocks.cycle for _, launch in measured]
+    flags = [
+        [not (by_cpus or by_device) for by_cpus, by_device in zip(*both, strict=True)]
+        for both in zip(lacked, on_device, strict=True)
+    ]
     disturbed = {
         cycle
-        for of_launch, flag, turns in zip(cycles, flags, in_turn, strict=True)
+        for numbers, clean, turns in zip(cycles, flags, in_turn, strict=True)
         if turns
-        for cycle in of_launch[~flag].tolist()
+        for cycle, is_clean in zip(numbers, clean, strict=True)
+        if not is_clean
     }
     if disturbed:
         flags = [
-            ~np.isin(of_launch, list(disturbed)) if turns else flag
-            for of_launch, flag, turns in zip(cycles, flags, in_turn, strict=True)
+            [cycle not in disturbed for cycle in numbers] if turns else clean
+            for numbers, clean, turns in zip(cycles, flags, in_turn, strict=True)
         ]
     left = _without_worst(taken, cycles, in_turn, flags)
-    lacked_cpus = any(flag.any() for flag in lacked) or any(
-        (flag != still).any() for flag, still in zip(flags, left, strict=True)
-    )
-    ran = len({cycle for _, launch in measured for cycle in launch.blocks.cycle})
-    clean = min(int(flag.sum()) for flag in left)
-    return RoundCycles(ran, clean, min(CYCLES_LEAST, planned, ran), lacked_cpus, others), left
+    lacked_cpus = any(map(any, lacked)) or left != flags
+    ran = len(set().union(*cycles))
+    return RoundCycles(ran, min(map(sum, left)), min(CYCLES_LEAST, planned, ran), lacked_cpus, others), left
 
 
 def _without_worst(
-    taken: Sequence[_Taken], cycles: Sequence[NDArray[np.int64]], in_turn: Sequence[bool], flags: list[Flags]
-) -> list[Flags]:
+    taken: Sequence[Sequence[_Taken | None]],
+    cycles: Sequence[Sequence[int]],
+    in_turn: Sequence[bool],
+    flags: list[list[bool]],
+) -> list[list[bool]]:
     """Return the flags without the cycles in which others took most, until they took little of all that are left."""
     while True:
-        together = [each.together(flag) for each, flag in zip(taken, flags, strict=True)]
+        together = [_together([*compress(blocks, clean)]) for blocks, clean in zip(taken, flags, strict=True)]
         if all(fraction <= max(OTHERS_MEAN_MOST, chance) for fraction, chance in together):
             return flags
-        left = [np.where(flag, np.nan_to_num(each.fraction), -1.0) for each, flag in zip(taken, flags, strict=True)]
-        member = int(np.argmax([float(known.max(initial=0.0)) for known in left]))
-        worst = cycles[member][int(np.argmax(left[member]))]
+        _, member, worst = max(
+            (block.fraction, -member, -cycle)
+            for member, (blocks, numbers, clean) in enumerate(zip(taken, cycles, flags, strict=True))
+            for block, cycle, is_clean in zip(blocks, numbers, clean, strict=True)
+            if is_clean and block is not None
+        )
         flags = [
-            flag & (cycles[index] != worst) if in_turn[index] or index == member else flag
-            for index, flag in enumerate(flags)
+            [is_clean and cycle != -worst for is_clean, cycle in zip(clean, cycles[index], strict=True)]
+            if in_turn[index] or index == -member
+            else clean
+            for index, clean in enumerate(flags)
         ]
+
+
+def _disturbed(rounds: Mapping[str, Mapping[int, RoundCycles]]) -> set[str]:
+    """Return the keys of the groups in which no round counts."""
+    return {group for group, numbers in rounds.items() if not any(cycles.counts for cycles in numbers.values())}
 
 
 def _without_blocks(launch: Launch, has_energy: bool) -> Launch:
@@ -299,53 +318,62 @@ def _has_joules(launch: Launch) -> bool:
     return any(energy.joules_j is not None and energy.kind != "compile" for energy in launch.energy)
 
 
-def _percentiles(result: CellResult, *, of_all: bool, is_whole: bool = True) -> dict[str, int | None]:
-    """Return the percentiles of a cell's steps, over all cycles or those that count.
-
-    A profile without the median has those of all cycles alone: they are unknown where some were left out.
-    """
-    if result.p50_ns is None:
-        known = of_all or is_whole
-        return {} if known else {"p95_ns": None, "p99_ns": None}
-    return dict(zip(("p50_ns", "p95_ns", "p99_ns"), result.all_cycles_ns or [], strict=False)) if of_all else {}
-
-
 def _cpus_and_threads(cell: Cell, launch: Launch) -> tuple[int, int]:
     """Return how many CPUs a cell may use, 0: not known, and how many at once: one a thread, one on a device's host."""
-    cpus = 0 if launch.threads is None else len(launch.threads.cpus)
-    return cpus, 1 if cell.device != "cpu" else min(cpus, cpus if launch.threads is None else launch.threads.requested)
+    if launch.threads is None:
+        return 0, 0 if cell.device == "cpu" else 1
+    cpus = len(launch.threads.cpus)
+    return cpus, min(cpus, launch.threads.requested) if cell.device == "cpu" else 1
 
 
-def _taken(cell: Cell, launch: Launch, blocks: Blocks) -> _Taken:
-    """Return what others took in each block."""
-    busy_ns, own_ns = _counter(blocks, "machine.busy_ns", np.nan), _counter(blocks, "process.cpu_ns", np.nan)
-    others_ns = busy_ns - own_ns - _counter(blocks, CHILDREN, 0.0)
-    stolen_ns = np.maximum(0.0, _counter(blocks, "machine.steal_ns", 0.0))
+def _taken(cell: Cell, launch: Launch, blocks: Blocks) -> list[_Taken | None]:
+    """Return what others took in each block; None where it was not counted."""
+    counters, nothing = blocks.counters, repeat(0)
     cpus, threads = _cpus_and_threads(cell, launch)
-    capacity_ns = np.asarray(blocks.span_ns, np.float64) * (cpus or np.nan)
-    taken = _Taken(others_ns, stolen_ns, capacity_ns)
-    if threads < cpus:
-        had_all = taken.left_enough(threads / cpus)
-        taken = _Taken(np.where(had_all, 0.0, others_ns), np.where(had_all, 0.0, stolen_ns), capacity_ns)
+    if not cpus or "machine.busy_ns" not in counters or "process.cpu_ns" not in counters:
+        return [None] * len(blocks.steps)
+    columns = (
+        counters["machine.busy_ns"],
+        counters["process.cpu_ns"],
+        counters.get(CHILDREN, nothing),
+        counters.get("machine.steal_ns", nothing),
+    )
+    taken: list[_Taken | None] = []
+    for span_ns, busy_ns, own_ns, children_ns, stolen_ns in zip(blocks.span_ns, *columns, strict=False):
+        if busy_ns is None or own_ns is None:
+            taken.append(None)
+            continue
+        block = _Taken(busy_ns - own_ns - (children_ns or 0), max(0, stolen_ns or 0), span_ns * cpus)
+        had_all = threads < cpus and block.left_enough(threads / cpus)
+        taken.append(block._replace(others_ns=0, stolen_ns=0) if had_all else block)
     return taken
 
 
-def _has_device_others(blocks: Blocks) -> Flags:
+def _lacked_cpus(taken: _Taken | None) -> bool:
+    """Return whether others took more of a block than a clean one may show; what is not known is not disturbed."""
+    return taken is not None and taken.fraction > max(OTHERS_MOST, taken.chance)
+
+
+def _together(blocks: Sequence[_Taken | None]) -> tuple[float, float]:
+    """Return which fraction others took of some blocks together, and which one ticks may show by chance.
+
+    Both are 0 if nothing was counted. Over several blocks what ticks miss in one and count twice in the next cancels.
+    """
+    known = [block for block in blocks if block is not None]
+    if not known:
+        return 0.0, 0.0
+    whole = _Taken(*map(sum, zip(*known, strict=True)))
+    return whole.fraction, whole.chance
+
+
+def _has_device_others(blocks: Blocks) -> list[bool]:
     """Return whether processes of others computed on the cell's accelerators when each block ended."""
-    return _counter(blocks, DEVICE_OTHERS, 0.0) > 0
-
-
-def _counter(blocks: Blocks, name: str, missing: float) -> Floats:
-    """Return a counter of each block, `missing` where it was not read."""
-    values = blocks.counters.get(name)
-    if values is None:
-        return np.full(len(blocks.steps), missing)
-    counter = np.asarray(values, np.float64)
-    return counter if np.isnan(missing) else np.where(np.isnan(counter), missing, counter)
+    counts = blocks.counters.get(DEVICE_OTHERS)
+    return [False] * len(blocks.steps) if counts is None else [(count or 0) > 0 for count in counts]
 
 
 class CpuLoss(NamedTuple):
-    """Shares of the time of a member's CPUs, in percent of all of them; null where they were not counted."""
+    """Fractions of the time of a cell's CPUs, in percent of all of them; null where they were not counted."""
 
     cpus: int
     throttled_pct: float | None
@@ -354,7 +382,7 @@ class CpuLoss(NamedTuple):
 
     @property
     def is_throttled(self) -> bool:
-        """Whether a quota kept the member from its CPUs for longer than can be passed over."""
+        """Whether a quota kept the cell from its CPUs for longer than can be passed over."""
         return self.throttled_pct is not None and self.throttled_pct >= THROTTLED_LEAST_PCT
 
     @property
@@ -368,29 +396,37 @@ class CpuLoss(NamedTuple):
         return self.contention_pct >= TAKEN_LEAST_PCT
 
 
-def cpu_loss(cell: Cell, launches: Collection[Launch], within: Collection[Place] | None = None) -> CpuLoss | None:
+def cpu_loss(cell: Cell, launches: Collection[Launch], within: Collection[BlockId] | None = None) -> CpuLoss | None:
     """Return what these launches of a cell lost in their blocks, or in some; None where their CPUs are not known."""
-    known = [_cpus_and_threads(cell, launch) for launch in launches if launch.threads is not None]
-    if not known or not known[0][0]:
+    recorded = [_cpus_and_threads(cell, launch) for launch in launches if launch.threads is not None]
+    if not recorded or not recorded[0][0]:
         return None
-    cpus, threads = known[0][0], min(threads for _, threads in known)
+    cpus, threads = recorded[0][0], min(threads for _, threads in recorded)
     throttled_pct = others_pct = steal_pct = None
     # The kernel counts each throttled CPU by itself; other processes of the group may be throttled, too.
     blocks = counted(launches, "cgroup.throttled_ns", within=within)
     if blocks is not None:
-        throttled_pct = min(100.0, 100 * float(blocks.sums[0] / (blocks.span_ns.sum() * cpus)))
-    blocks = counted(launches, "process.cpu_ns", "machine.busy_ns", "machine.steal_ns", within=within)
+        throttled_pct = min(100.0, 100 * blocks.sums[0] / (blocks.total_ns * cpus))
+    names = ("process.cpu_ns", "machine.busy_ns", "machine.steal_ns")
+    blocks = counted(launches, *names, within=within)
     if blocks is not None:
         own_ns, busy_ns, steal_ns = blocks.values
-        # Workers of a data loader are the cell's own; older kits did not count children.
-        children = counted(launches, "process.cpu_ns", "machine.busy_ns", "machine.steal_ns", CHILDREN, within=within)
-        own_ns = own_ns if children is None or len(children.steps) < len(own_ns) else own_ns + children.values[-1]
-        taken = _Taken(busy_ns - own_ns, steal_ns, blocks.span_ns * cpus)
-        # Where the cell's CPUs and those that were idle are all that its threads can use, nothing was taken.
-        idle_ns = taken.capacity_ns - steal_ns - busy_ns
-        full = ~taken.left_enough(threads / cpus) if threads < cpus else idle_ns < IDLE_MOST * taken.capacity_ns
-        capacity_ns = float(taken.capacity_ns.sum())
-        # Ticks may miss the member's own time in one block and count it twice in the next: clipped when summed up.
-        others_pct = max(0.0, 100 * float(np.sum(taken.others_ns[full]) / capacity_ns))
-        steal_pct = 100 * float(np.sum(steal_ns[full]) / capacity_ns)
+        # Workers of a data loader are the cell's own.
+        children = counted(launches, *names, CHILDREN, within=within)
+        if children is not None and len(children.steps) == len(own_ns):
+            own_ns = [*map(add, own_ns, children.values[-1])]
+        others_ns = stolen_ns = 0.0
+        for span_ns, used, busy, stolen in zip(blocks.span_ns, own_ns, busy_ns, steal_ns, strict=True):
+            taken = _Taken(busy - used, stolen, span_ns * cpus)
+            # Where the cell's CPUs and those that were idle are all that its threads can use, nothing was taken.
+            had_all = (
+                taken.left_enough(threads / cpus)
+                if threads < cpus
+                else taken.capacity_ns - stolen - busy >= IDLE_MOST * taken.capacity_ns
+            )
+            if not had_all:
+                others_ns, stolen_ns = others_ns + taken.others_ns, stolen_ns + stolen
+        # Ticks may miss the cell's own time in one block and count it twice in the next: clipped when summed up.
+        others_pct = max(0.0, 100 * others_ns / (blocks.total_ns * cpus))
+        steal_pct = 100 * stolen_ns / (blocks.total_ns * cpus)
     return CpuLoss(cpus, throttled_pct, others_pct, steal_pct)

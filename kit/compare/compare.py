@@ -12,7 +12,7 @@ A field is one of the cell, of its parameters or of its run; any may be anywhere
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -70,43 +70,42 @@ def compare_within(
     findings: Sequence[Finding] = (),
     by: str = "step_ns",
     all_cycles: bool = False,
-    keep: Callable[[Sequence[Run]], None] | None = None,
 ) -> Comparison:
-    """Return every group of one profile with its verdicts.
+    """Return every group of one profile with its verdicts: arguments as of `compare_cells` and `read_run`."""
+    run = read_run(label, profile, by, all_cycles=all_cycles)
+    return compare_cells(run, baseline=baseline, findings=findings)
+
+
+def compare_cells(run: Run, *, baseline: str | None = None, findings: Sequence[Finding] = ()) -> Comparison:
+    """Return every group of one run with its verdicts.
 
     Args:
-        label: of the profile.
-        profile: whole.
+        run: with its launches; a filter may have left cells out.
         baseline: name of a row, or key of a cell, that is the baseline where a group has it; null: the groups' own.
-        findings: of the profile's audit, gravest first.
-        by: name of the metric that is compared.
-        all_cycles: cycles that others disturbed count, too.
-        keep: leaves cells out of a run.
+        findings: of the run's audit, gravest first.
 
     Raises:
         KitError: no group has such a cell.
     """
-    run = read_run(label, profile, by, all_cycles=all_cycles)
-    if keep is not None:
-        keep([run])
+    metric, counted = METRICS[run.by], run.counted
     keys = run.samples.keys()
     names = {sample.name for sample in run.samples.values()}
     if baseline is not None and baseline not in names and baseline not in keys:
-        raise KitError(f"no baseline {baseline!r} in {label}; choose from {', '.join(sorted(names))}")
-    kept = [group for group in run.groups if run.samples.keys() & group.samples.keys()]
-    heads = titles([[of.cell for key, of in group.samples.items() if key in run.samples] for group in kept])
-    without_all_reduce = {variant.name for variant in profile.suite.variants if not variant.all_reduces}
+        raise KitError(f"no baseline {baseline!r} in {run.label}; choose from {', '.join(sorted(names))}")
+    kept = [group for group in run.groups if keys & group.samples.keys()]
+    heads = titles([[sample.cell for key, sample in group.samples.items() if key in keys] for group in kept])
+    without_all_reduce = {variant.name for variant in run.profile.suite.variants if not variant.all_reduces}
     groups = []
     for group, title in zip(kept, heads, strict=True):
         # A filter leaves some of them out; the group's own baseline stays what steps are adjusted to.
-        rows = {key: [sample] for key, sample in group.samples.items() if key in run.samples}
+        rows = {key: [sample] for key, sample in group.samples.items() if key in keys}
         wanted = [key for key, sample in group.samples.items() if baseline in (sample.name, key)]
         base = good_baseline([*wanted[:1], group.baseline, *rows], rows)
-        marks = trends(METRICS[by], group.parts, group.samples)
-        made = family_rows(rows, {key: sample.name for key, sample in group.samples.items()}, base, METRICS[by])
+        marks = trends(metric, group.parts, group.samples)
         # The group's family: what each row is beside the baseline, which are fastest, and what steps come to.
-        family = Family(METRICS[by], rows, base, run_level)
-        steps = family if METRICS[by] is STEP else Family(STEP, rows, base, run_level)
+        family = Family(metric, rows, base, run_level)
+        made = family_rows(rows, {key: sample.name for key, sample in group.samples.items()}, base, family)
+        steps = family if metric is STEP else Family(STEP, rows, base, run_level)
         samples = {key: listed[0] for key, listed in rows.items()}
         for row in made:
             sample = row.samples[0]
@@ -116,12 +115,12 @@ def compare_within(
                 if (finding.code, finding.cell_key, whole_key(finding.group)) == ("stalls", sample.cell_key, group.key)
             ]
             row.marks += [marks[sample.cell_key]] if sample.cell_key in marks else []
-            modes = next((of for (_, key), of in group.modes.items() if key == sample.cell_key), None)
+            modes = next((modes for (_, key), modes in group.modes.items() if key == sample.cell_key), None)
             if modes is not None:
                 row.marks.append(reason("two_modes", fast_ns=modes.step_ns[0], slow_ns=modes.step_ns[1]))
             if row.versus is not None:
                 row.break_even = broken_even(sample, samples[base], steps)
-                if by == STEP.name:
+                if metric is STEP:
                     row.scaling = scaling_of(sample.cell_key, base, samples, family, without_all_reduce)
         axis = swept_axis([row.cell for row in made], run.compared)
         if axis is None:
@@ -142,23 +141,18 @@ def compare_within(
                 baseline=samples[base].name,
                 rows=made,
                 leaders=leaders_of(fastest_first, family, cell_keys) if axis is None else None,
-                recommendation=None if axis is None or by != STEP.name else recommended(axis, made, family, cell_keys),
+                recommendation=recommended(axis, made, family, cell_keys) if axis and metric is STEP else None,
                 findings=list(once.values()),
             )
         )
-    counted = run.groups[0].counted if run.groups else None
+    left_out = [note for note in run.notes if note.what.code in LEFT_OUT]
     return Comparison(
         kind="cells",
         groups=groups,
         headlines=[run.headline],
-        notes=deduplicated(
-            [
-                *notes_within(label, profile if counted is None else counted.profile, groups, by),
-                *(note for note in run.notes if note.what.code in LEFT_OUT),
-            ]
-        ),
-        by=by,
-        rule=RULE_OF_ALL_CYCLES if all_cycles else RULE,
+        notes=deduplicated([*notes_within(run.label, counted.profile, groups, run.by), *left_out]),
+        by=run.by,
+        rule=counted.rule,
     )
 
 
@@ -168,23 +162,22 @@ def good_baseline(wanted: Sequence[str], rows: Mapping[str, Sequence[Sample]]) -
     return next((key for key in known if any(sample.good for sample in rows[key])), known[0])
 
 
-def family_rows(rows: Mapping[str, list[Sample]], names: Mapping[str, str], base: str, metric: Metric) -> list[Row]:
+def family_rows(rows: Mapping[str, list[Sample]], names: Mapping[str, str], base: str, family: Family) -> list[Row]:
     """Return a row for each key, judged as one family against the baseline; joules and scores beside it."""
     against = [(key, base) for key in rows if key != base]
-    families = [
-        Family(metric, rows, base, run_level),
-        *(Family(of, rows, base, run_level, pairs=against) for of in (ENERGY, SCORE)),
-    ]
+    energies, scores = (Family(metric, rows, base, run_level, pairs=against) for metric in (ENERGY, SCORE))
     made = []
     for key, samples in rows.items():
-        row = Row(name=names[key], member=names[key], samples=samples, is_baseline=key == base, metric=metric.name)
+        row = Row(
+            name=names[key], member=names[key], samples=samples, is_baseline=key == base, metric=family.metric.name
+        )
         row.marks = counted_marks(mark for sample in samples for mark in sample.marks)
         if key != base and row.has_number:
-            row.versus, row.energy_versus = (family.versus(key, base) for family in families[:2])
+            row.versus, joules = family.versus(key, base), energies.versus(key, base)
+            row.energy_versus = joules if joules.count else None
             if row.cell.task == "fit":
-                scores = families[2].versus(key, base)
-                row.score_difference = scores if scores.count > 1 else None
-            row.energy_versus = row.energy_versus if row.energy_versus.count else None
+                difference = scores.versus(key, base)
+                row.score_difference = difference if difference.count > 1 else None
         made.append(row)
     return made
 

@@ -13,15 +13,14 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from itertools import combinations
+from functools import cached_property
+from itertools import chain, combinations
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from kit.compare.blocks import middle
 from kit.compare.clean_cycles import TAKEN_BAD_PCT
 from kit.compare.sample import Run, Sample
 from kit.profile.launch import Launch
@@ -38,9 +37,8 @@ THREADS_UNLIKE = 2
 
 MATTERS = math.log1p(SMALLEST_DIFFERENCE)
 
-Floats = NDArray[np.float64]
-# A block's part of the group, its round, and what else has to be alike, as the kind of sensor.
-Block = tuple[str, int, object]
+# A launch's part of the group, its round, and what else has to be alike, as the kind of sensor.
+LaunchId = tuple[str, int, object]
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Metric:
         name: column of CSV, key of JSON and axis of a plot; its ending is its unit.
         title: of its column in tables; empty: only other formats have it.
         unit: in which tables show it, a key of `kit.report.columns.WORDS`.
-        observe: of a launch: a number; an array, a number a block; (a, b) whose sums' quotient it is; None: nothing.
+        observe: of a launch: a number; a list, a number a block; (a, b) whose sums' quotient it is; None: nothing.
         over: sums up what the launches gave.
         read: returns the value of a sample at once, in the place of these two; with both, `read` is what is shown.
         runs: of the values of several runs; null: these have no such value.
@@ -93,49 +91,33 @@ class Metric:
 class Series(NamedTuple):
     """What a launch gave of a metric."""
 
-    value: float  # of the launch: the median over its blocks; NaN: none
-    cycle: Floats  # of each block; none: the launch has one value
-    blocks: Floats  # their values
+    value: float  # of the launch: the median of its blocks, a sum over a sum, or the number itself; NaN: none
+    blocks: dict[int, float]  # cycle -> value; empty: the launch has one value
     took_turns: bool  # whether blocks of one cycle ran within a second of each other
+    is_figure: bool  # whether the cell's figures come from this launch
 
 
-def series(metric: Metric, sample: Sample) -> dict[Block, Series]:
+def series(metric: Metric, sample: Sample) -> dict[LaunchId, Series]:
     """Return what each launch of a sample gave, with all cycles that count."""
 
-    def compute() -> dict[Block, Series]:
-        launches: dict[Block, Series] = {}
+    def compute() -> dict[LaunchId, Series]:
+        figures, launches = {*map(id, sample.good)}, dict[LaunchId, Series]()
         for launch in sample.measured if metric.needs_blocks else sample.launches:
             seen = None if metric.observe is None or launch.failure is not None else metric.observe(sample, launch)
             if seen is None:
                 continue
-            blocks = seen if isinstance(seen, np.ndarray) else np.zeros(0)
-            cycle = np.asarray(launch.blocks.cycle if blocks.size else [])
-            known = Series(value_of_launch(metric, sample, launch), cycle, blocks, launch.turns == "blocks")
+            blocks = dict(zip(launch.blocks.cycle, seen, strict=True)) if isinstance(seen, list) else {}
+            value = middle(seen) if blocks else seen[0] / seen[1] if isinstance(seen, tuple) else float(seen)
+            known = Series(value, blocks, launch.turns == "blocks", id(launch) in figures)
             launches[launch.group, launch.round, metric.kind(sample, launch)] = known
         return launches
 
     return sample.once(("series", metric.name), compute)
 
 
-def value_of_launch(metric: Metric, sample: Sample, launch: Launch) -> float:
-    """Return what a launch comes to by a metric; NaN: it has nothing."""
-
-    def compute() -> float:
-        seen = None if metric.observe is None else metric.observe(sample, launch)
-        return math.nan if seen is None else launch_value(seen)
-
-    return sample.once((metric.name, id(launch)), compute)
-
-
-def launch_value(seen: Any) -> float:  # noqa: ANN401 - what a metric observes
-    """Return what a launch comes to: the median of its blocks, a sum over a sum, or the number itself."""
-    if isinstance(seen, tuple):
-        return float(seen[0] / seen[1])
-    if isinstance(seen, np.ndarray):
-        # Of the few blocks of a launch, statistics.median takes a tenth of the time of NumPy's.
-        known = [value for value in seen.tolist() if value > 0]
-        return statistics.median(known) if known else math.nan
-    return float(seen)
+def figure_values(metric: Metric, sample: Sample) -> list[tuple[int, float]]:
+    """Return round and value of each launch that the cell's figures come from; NaN: its blocks have none."""
+    return [(number, known.value) for (_, number, _), known in series(metric, sample).items() if known.is_figure]
 
 
 def log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
@@ -159,38 +141,37 @@ def log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
 
 def _between(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
     """Return it for two cells of one part."""
-    mine, yours, shift = series(metric, a), series(metric, b), per_sample_log(metric, a, b)
     by_round: dict[int, float] = {}
-    for block in sorted(mine.keys() & yours.keys(), key=lambda block: (block[1], block[0])):
-        first, second = mine[block], yours[block]
-        if _are_paired(first, second):
-            apart = _cycle_ratios(metric, first, second)[1]
-            value = statistics.median(apart.tolist()) if apart.size else math.nan
-        elif metric.compare == "ratio":
-            value = math.log(first.value / second.value) if first.value > 0 and second.value > 0 else math.nan
+    shift = per_sample_log(metric, a, b)
+    for number, first, second in _in_common(metric, a, b):
+        if first.took_turns and second.took_turns and first.blocks and second.blocks:
+            apart = _cycles_apart(metric, first, second)
+            value = statistics.median(apart.values()) if apart else math.nan
         else:
-            value = first.value - second.value
+            value = _apart(metric, first.value, second.value)
         if math.isfinite(value):
-            by_round[block[1]] = value + shift
+            by_round[number] = value + shift
     return by_round
 
 
-def _are_paired(*launches: Series) -> bool:
-    """Whether launches took turns, so that equal cycles are neighbors in time."""
-    return all(launch.took_turns and launch.cycle.size for launch in launches)
+def _in_common(metric: Metric, a: Sample, b: Sample) -> Iterator[tuple[int, Series, Series]]:
+    """Yield each round that both samples have, with what they gave in it."""
+    mine, yours = series(metric, a), series(metric, b)
+    for key in sorted(mine.keys() & yours.keys(), key=lambda key: (key[1], key[0])):
+        yield key[1], mine[key], yours[key]
 
 
-def _cycle_ratios(metric: Metric, a: Series, b: Series) -> tuple[Floats, Floats]:
-    """Return the common cycles, in order, and how far two launches are apart within each."""
-    if np.array_equal(a.cycle, b.cycle):
-        cycle, first, second = a.cycle, a.blocks, b.blocks
-    else:
-        cycle, in_a, in_b = np.intersect1d(a.cycle, b.cycle, return_indices=True)
-        first, second = a.blocks[in_a], b.blocks[in_b]
+def _cycles_apart(metric: Metric, a: Series, b: Series) -> dict[int, float]:
+    """Return how far two launches are apart within each common cycle."""
+    values = {cycle: _apart(metric, value, b.blocks[cycle]) for cycle, value in a.blocks.items() if cycle in b.blocks}
+    return {cycle: value for cycle, value in values.items() if math.isfinite(value)}
+
+
+def _apart(metric: Metric, a: float, b: float) -> float:
+    """Return ln of the ratio of two values, or their difference; NaN where there is none."""
     if metric.compare != "ratio":
-        return cycle, first - second
-    timed = (first > 0) & (second > 0)
-    return cycle[timed], np.log(first[timed] / second[timed])
+        return a - b
+    return math.log(a / b) if a > 0 and b > 0 else math.nan
 
 
 def cycle_log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, dict[int, float]]:
@@ -198,13 +179,12 @@ def cycle_log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, dict[int
 
     Cells of different parts, or of rounds in which they did not take turns, have none: no cycle has both.
     """
-    mine, yours, shift = series(metric, a), series(metric, b), per_sample_log(metric, a, b)
-    by_round = {}
-    for block in sorted(mine.keys() & yours.keys(), key=lambda block: (block[1], block[0])):
-        if _are_paired(mine[block], yours[block]):
-            cycles, logs = _cycle_ratios(metric, mine[block], yours[block])
-            by_round[block[1]] = dict(zip(cycles.astype(int).tolist(), (logs + shift).tolist(), strict=True))
-    return by_round
+    shift = per_sample_log(metric, a, b)
+    return {
+        number: {cycle: log + shift for cycle, log in sorted(_cycles_apart(metric, first, second).items())}
+        for number, first, second in _in_common(metric, a, b)
+        if first.took_turns and second.took_turns and first.blocks and second.blocks
+    }
 
 
 def per_sample_log(metric: Metric, a: Sample, b: Sample) -> float:
@@ -269,14 +249,11 @@ def logs_by_mode(metric: Metric, a: Sample, b: Sample) -> tuple[list[list[float]
     if modes is None:
         return ()
     rounds: dict[bool, dict[int, list[float]]] = {False: {}, True: {}}
-    mine, yours, shift = series(metric, a), series(metric, b), per_sample_log(metric, a, b)
-    for block in mine.keys() & yours.keys():
-        both = (of[block] for of in (mine, yours))
-        times, others = (dict(zip(of.cycle.tolist(), of.blocks.tolist(), strict=True)) for of in both)
-        for cycle in times.keys() & others.keys():
-            if (block[1], cycle) in modes.is_slow:
-                log = math.log(times[cycle] / others[cycle]) + shift
-                rounds[modes.is_slow[block[1], cycle]].setdefault(block[1], []).append(log)
+    shift = per_sample_log(metric, a, b)
+    for number, first, second in _in_common(metric, a, b):
+        for cycle, log in _cycles_apart(metric, first, second).items():
+            if (number, cycle) in modes.is_slow:
+                rounds[modes.is_slow[number, cycle]].setdefault(number, []).append(log + shift)
     return tuple(list(logs.values()) for logs in rounds.values()) if rounds[False] and rounds[True] else ()
 
 
@@ -350,7 +327,7 @@ class Family:
         both = [(sample, runs[sample.run]) for sample in self._rows[key] if sample.run in runs]
         if len(both) == 1 and (modes := logs_by_mode(self.metric, *both[0])):
             # A mean over two modes is of neither.
-            low, high = sorted(math.exp(np.median(np.concatenate(rounds))) for rounds in modes)
+            low, high = sorted(math.exp(statistics.median(chain.from_iterable(rounds))) for rounds in modes)
             known = replace(known, verdict="unresolved", modes=(low, high))
         taken_pct = [taken for pair in both if (taken := contended(*pair)) is not None and self.metric.is_time]
         return replace(known, verdict="unresolved", contention_pct=max(taken_pct)) if taken_pct else known
@@ -387,10 +364,10 @@ class Family:
         if self.metric.compare == "ratio":
             return []
         mine, yours = (
-            {place: seen.value for sample in self._rows[of] for place, seen in series(self.metric, sample).items()}
-            for of in (key, other)
+            {launch: seen.value for sample in self._rows[row] for launch, seen in series(self.metric, sample).items()}
+            for row in (key, other)
         )
-        return [value for place, value in yours.items() if place in mine]
+        return [value for launch, value in yours.items() if launch in mine]
 
 
 def family_of(keys: Sequence[str], baseline: str, estimate: Callable[[str, str], Estimate]) -> list[tuple[str, str]]:
@@ -422,7 +399,9 @@ def trends(metric: Metric, parts: Sequence[Group], samples: Mapping[str, Sample]
     marks: dict[str, Reason] = {}
     for part in parts:
         moved = {
-            key: change for (of, key), change in zip(members, changes, strict=True) if of is part and change is not None
+            key: change
+            for (parent, key), change in zip(members, changes, strict=True)
+            if parent is part and change is not None
         }
         if moved:
             key = min(moved, key=lambda key: (-round(abs(moved[key].mean_log), 9), moved[key].mean_log))
@@ -431,28 +410,28 @@ def trends(metric: Metric, parts: Sequence[Group], samples: Mapping[str, Sample]
     return marks
 
 
-def _relative(metric: Metric, part: Group, key: str, samples: Mapping[str, Sample]) -> list[Floats]:
-    """Return ln of a cell's time over the others' in the same cycle, (cycles,), of each round of turns."""
-    keys = [key, *(other for other in part.cells if other != key)]
-    members = [_of_part(metric, part.key, samples.get(member)) for member in keys]
+def _relative(metric: Metric, part: Group, key: str, samples: Mapping[str, Sample]) -> list[list[float]]:
+    """Return ln of a cell's time over the others' in the same cycle, in order of cycle, of each round of turns."""
+    members: list[dict[int, Series]] = []
+    for member in (key, *(other for other in part.cells if other != key)):
+        seen = series(metric, samples[member]) if member in samples else {}
+        members.append({number: known for (group, number, _), known in seen.items() if group == part.key})
     relative = []
     for number in sorted(set(members[0]).intersection(*members[1:])):
-        blocks = [rounds[number] for rounds in members]
-        if not _are_paired(*blocks):
-            continue
-        cycles = reduce(np.intersect1d, (of_member.cycle for of_member in blocks))
-        places = [np.intersect1d(of_member.cycle, cycles, return_indices=True)[1] for of_member in blocks]
-        log_ns, *others = (np.log(of.blocks[place]) for of, place in zip(blocks, places, strict=True))
-        relative.append(log_ns - np.mean(others, axis=0) if others else log_ns)
+        rounds = [member[number] for member in members]
+        if all(seen.took_turns and seen.blocks for seen in rounds):
+            logs = [{cycle: math.log(value) for cycle, value in seen.blocks.items() if value > 0} for seen in rounds]
+            mine, *others = logs
+            relative.append(
+                [
+                    mine[cycle] - (fmean(other[cycle] for other in others) if others else 0.0)
+                    for cycle in sorted(set(mine).intersection(*others))
+                ]
+            )
     return relative
-
-
-def _of_part(metric: Metric, part: str, sample: Sample | None) -> dict[int, Series]:
-    known = {} if sample is None else series(metric, sample)
-    return {number: seen for (group, number, _), seen in known.items() if group == part}
 
 
 def launch_pairs(a: Sample, b: Sample) -> Iterator[tuple[Launch, Launch]]:
     """Yield the launches with a number of two cells in each part and round that both have, in order."""
-    mine, yours = ({(of.group, of.round): of for of in sample.measured} for sample in (a, b))
-    yield from ((mine[place], yours[place]) for place in sorted(mine.keys() & yours.keys()))
+    mine, yours = ({(launch.group, launch.round): launch for launch in sample.measured} for sample in (a, b))
+    yield from ((mine[key], yours[key]) for key in sorted(mine.keys() & yours.keys()))

@@ -5,20 +5,27 @@ Entries come in the order of the columns of CSV. `kit compare --metric NAME` tak
 
 from __future__ import annotations
 
-import difflib
 import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from itertools import accumulate
 from typing import Any
 
-import numpy as np
-
+from kit.compare.blocks import (
+    SustainedStep,
+    block_times_ns,
+    counted,
+    cpus_used,
+    mean_step_ns,
+    pipeline_ratio,
+    sustained_step,
+)
 from kit.compare.ceilings import Reach, reach_of
 from kit.compare.clean_cycles import DEVICE_OTHERS
-from kit.compare.contrast import Metric, adjusted, value_of_launch
+from kit.compare.contrast import Metric, adjusted, figure_values
 from kit.compare.energy import HOST, LaunchEnergy, device_power_w, launch_energy, launch_entries
-from kit.compare.launch_arrays import SustainedStep, counted, cpus_used, mean_step_ns, pipeline_ratio, sustained_step
 from kit.compare.sample import Sample
 from kit.errors import KitError
 from kit.profile.cell import Task
@@ -46,8 +53,8 @@ def geometric_mean(values: Iterable[float | None]) -> float | None:
 
 def value(sample: Sample, name: str) -> Any:  # noqa: ANN401 - a number, a text or null
     """Return a metric's value of a cell in a run; null: it has none, or its launches were dropped."""
-    if name in sample.known:
-        return sample.known[name]
+    if name in sample.computed:
+        return sample.computed[name]
     metric = METRICS[name]
     return None if sample.together is None else sample.once(name, lambda: _value(metric, sample))
 
@@ -139,27 +146,24 @@ def round_levels(metric: Metric, sample: Sample) -> dict[int, float]:
     Launches of one round shared the machine's state, so their mean is one value.
     """
     is_log, rounds = metric.compare == "ratio", defaultdict[int, list[float]](list)
-    for launch in sample.good:
-        known = value_of_launch(metric, sample, launch)
+    for number, known in figure_values(metric, sample):
         if math.isfinite(known) and (known > 0 or not is_log):
-            rounds[launch.round].append(math.log(known) if is_log else known)
+            rounds[number].append(math.log(known) if is_log else known)
     return {number: statistics.fmean(values) for number, values in rounds.items()}
 
 
-def step_times(sample: Sample, launch: Launch) -> Any:  # noqa: ANN401 - an array or a number
+def step_times(sample: Sample, launch: Launch) -> list[float] | float:
     """Return nanoseconds a step of each block; of a fit, which runs in stretches of unlike lengths, of the whole."""
-    blocks = sample.blocks(launch)
-    return mean_step_ns(blocks) if sample.cell.task == "fit" else blocks.times_ns("step")
+    return mean_step_ns(launch) if sample.cell.task == "fit" else block_times_ns(launch)
 
 
-def latencies(sample: Sample, launch: Launch) -> Any:  # noqa: ANN401 - an array or a number
+def latencies(sample: Sample, launch: Launch) -> list[float] | float:
     """Return the median of each block's steps that were waited for one by one; a fit is known by its whole time."""
-    blocks = sample.blocks(launch)
-    return mean_step_ns(blocks) if sample.cell.task == "fit" else blocks.times_ns("latency")
+    return mean_step_ns(launch) if sample.cell.task == "fit" else block_times_ns(launch, "latency")
 
 
 def _raw_step_ns(sample: Sample) -> float | None:
-    return geometric_mean(value_of_launch(METRICS["step_ns"], sample, launch) for launch in sample.good)
+    return geometric_mean(step_ns for _, step_ns in figure_values(METRICS["step_ns"], sample))
 
 
 def _step_ns(sample: Sample) -> float | None:
@@ -176,27 +180,26 @@ def _step_end_ns(sample: Sample, end: int) -> float | None:
 def _latency_ns(sample: Sample) -> float | None:
     """Return the median of the steps that p95 and p99 are of, too.
 
-    Profiles up to schema 2.6 do not record it: the median of blocks' medians then, each as often as it has steps. No
-    95th percentile of the same steps lies below this one.
+    Where it was not recorded: the median of blocks' medians, each as often as it has steps. No 95th percentile of the
+    same steps lies below this one.
     """
     if (recorded := sample.percentiles[0]) is not None:
         return recorded
-    waited = [
+    waited = sorted(
         (median_ns, steps)
         for blocks in (launch.blocks for launch in sample.good)
         for median_ns, steps in zip(blocks.median_ns, blocks.waited_steps or blocks.steps, strict=True)
         if median_ns is not None
-    ]
-    if not waited:
-        return None
-    medians_ns, steps = np.asarray(sorted(waited), np.float64).T
-    return float(medians_ns[np.searchsorted(np.cumsum(steps), steps.sum() / 2)])
+    )
+    so_far = accumulate(steps for _, steps in waited)
+    half = sum(steps for _, steps in waited) / 2
+    return next((float(median_ns) for (median_ns, _), steps in zip(waited, so_far, strict=True) if steps >= half), None)
 
 
 def start_ns(sample: Sample, launch: Launch) -> int | None:
     """Return the time from the process's start to the first step done; of a later program of it, from its own data on.
 
-    Null where the start of the process was not measured, as up to schema 2.1.
+    Null where the start of the process was not measured.
     """
     phases: dict[str, int] = {phase.name: phase.duration_ns for phase in launch.phases}
     if sample.is_warm(launch):
@@ -225,22 +228,25 @@ def _sustained(sample: Sample) -> SustainedStep | None:
 def _cpu_per_sample(sample: Sample, launch: Launch) -> tuple[float, float] | None:
     """Return CPU time, and of how many samples."""
     used = counted([launch], "process.cpu_ns") if sample.cell.batch > 0 else None
-    return None if used is None else (used.sums[0], float(used.steps.sum()) * sample.cell.batch)
+    return None if used is None else (used.sums[0], float(sum(used.steps) * sample.cell.batch))
 
 
 def _injected_ratio(_sample: Sample, launch: Launch) -> float | None:
     """Return a launch's steps over what they would have been without the delay in them: the median over its blocks."""
     delays_ns = launch.blocks.counters.get(INJECTED_NS)
-    spans_ns = np.asarray(launch.blocks.span_ns, np.float64)
-    return None if delays_ns is None else float(np.median(spans_ns / (spans_ns - [delay or 0 for delay in delays_ns])))
+    if delays_ns is None:
+        return None
+    both_ns = zip(launch.blocks.span_ns, delays_ns, strict=True)
+    return statistics.median(span_ns / (span_ns - (delay_ns or 0)) for span_ns, delay_ns in both_ns)
 
 
 def _drift_pct(sample: Sample) -> float | None:
-    return _drift_of_runs([value_of_launch(METRICS["step_ns"], sample, launch) for launch in sample.good])
+    return _drift_of_runs([step_ns for _, step_ns in figure_values(METRICS["step_ns"], sample)])
 
 
 def _drift_of_runs(steps_ns: Sequence[float]) -> float | None:
-    return 100 * float(np.std(np.log(steps_ns), ddof=1)) if len(steps_ns) > 1 else None
+    known = over(map(math.log, steps_ns))
+    return 100 * known.se_log * math.sqrt(known.count) if known.count > 1 else None
 
 
 def energies(sample: Sample) -> list[tuple[Launch, LaunchEnergy]]:
@@ -351,17 +357,17 @@ def epoch_ns(launch: Launch, fit: Fit) -> float | None:
         return sum(launch.blocks.duration_ns) / sum(launch.blocks.steps) * fit.all_updates / fit.epochs
     per_epoch = fit.updates // fit.epochs
     # The very first step is in no block.
-    done = 1 + np.cumsum(launch.blocks.steps)
-    later = np.asarray(launch.blocks.duration_ns)[done > per_epoch]
-    return float(later.sum()) / (fit.epochs - 1) if fit.epochs > 1 else None
+    done = accumulate(launch.blocks.steps, initial=1)
+    next(done)
+    later_ns = sum(ns for ns, steps in zip(launch.blocks.duration_ns, done, strict=True) if steps > per_epoch)
+    return later_ns / (fit.epochs - 1) if fit.epochs > 1 else None
 
 
 def score_of(fit: Fit) -> float | None:
     """Return the accuracy, or the mean squared error of a network that reconstructs."""
     if fit.confusion is None:
         return fit.mean_squared_error
-    counts = np.asarray(fit.confusion)
-    return float(np.trace(counts) / counts.sum())
+    return sum(counts[index] for index, counts in enumerate(fit.confusion)) / sum(map(sum, fit.confusion))
 
 
 def _score(_sample: Sample, launch: Launch) -> float | None:
@@ -398,7 +404,7 @@ def _utilization_pct(sample: Sample) -> float | None:
 
 def cost_per_million(sample: Sample) -> float | None:
     """Return what a million samples cost; none where a cell lacks what one of its prices is of."""
-    hour, kwh = sample.known.get("price of an hour"), sample.known.get("price of a kWh")
+    hour, kwh = sample.computed.get("price of an hour"), sample.computed.get("price of a kWh")
     time_ns, joules_j = value(sample, "sample_ns"), value(sample, "energy_per_sample_j")
     if (hour is None and kwh is None) or time_ns is None or (joules_j is None and kwh is not None):
         return None
@@ -564,7 +570,7 @@ def metric_named(name: str) -> Metric:
     short = {full.removesuffix(unit): metric for full, metric in named.items() for unit in UNITS if full.endswith(unit)}
     if (metric := named.get(name) or short.get(name)) is not None:
         return metric
-    near = difflib.get_close_matches(name, [*short, *named], 1)
+    near = get_close_matches(name, [*short, *named], 1)
     known = METRICS.get(name) or next((of for of in _METRICS if of.name.removesuffix("_ns") == name), None)
     why = f"no metric {name!r}" if known is None else f"{name!r} is derived from others and not compared by itself"
     meant, listed = f"; did you mean {near[0]}?" if near else "", {metric.name: key for key, metric in short.items()}

@@ -6,10 +6,9 @@ a ── b      of a, b and c, a and b agree and c is the odd one out; of two th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
-
-import numpy as np
 
 from kit.profile.schema import CellResult
 from kit.workloads.parity import parity_tolerance
@@ -24,12 +23,10 @@ class Agreement(NamedTuple):
 
 def max_relative_difference(a: Sequence[float], b: Sequence[float]) -> float | None:
     """Return the largest |a - b| / max(|a|, |b|) over the steps, as many of both; None if a loss is not finite."""
-    first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    if not (np.all(np.isfinite(first)) and np.all(np.isfinite(second))):
+    if not all(map(math.isfinite, (*a, *b))):
         return None
-    scale = np.maximum(np.abs(first), np.abs(second))
-    relative = np.divide(np.abs(first - second), scale, out=np.zeros_like(first), where=scale > 0)
-    return float(np.max(relative, initial=0.0))
+    pairs = zip(a, b, strict=True)
+    return max((abs(x - y) / max(abs(x), abs(y)) for x, y in pairs if x != y), default=0.0)
 
 
 def agreeing(losses_by_key: Mapping[str, Sequence[float]], tolerance: float) -> dict[str, Agreement]:

@@ -44,10 +44,10 @@ def priced(comparison: Comparison, prices: Prices) -> None:
         # A cost without a part that others' costs have would look cheaper.
         lacks_a_price = any(given and price is None for given, price in zip((hour, kwh), of_row.values(), strict=True))
         for sample in row.samples:
-            sample.known |= of_row
-            sample.known.pop("cost_per_million", None)
+            sample.computed |= of_row
+            sample.computed.pop("cost_per_million", None)
             if lacks_a_price or sample.together is None:
-                sample.known["cost_per_million"] = None if lacks_a_price else cost_per_million(sample)
+                sample.computed["cost_per_million"] = None if lacks_a_price else cost_per_million(sample)
     values = {"hour": _listed(hour), "kwh": _listed(kwh)}
     code = "cost" if hour and kwh else "cost_of_time" if hour else "cost_of_energy"
     comparison.notes.append(Note(what=reason(code, **values)))

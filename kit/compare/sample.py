@@ -1,7 +1,10 @@
 """Samples: a cell in a run, with what its launches gave, and the groups of a run whose parts are put together.
 
 profile ─read_run─► Run ─► CellGroup ─► Sample          `kit.compare.metrics` reads values of it,
-                                                        `kit.compare.contrast` compares two
+                                                        `kit.compare.contrast` compares two,
+                                                        `kit.audit` asks rules about it
+
+What a run does not need to compute, it does not: its parts are computed when they are first asked for.
 """
 
 from __future__ import annotations
@@ -19,8 +22,7 @@ import msgspec
 from kit.compare.ceilings import Ceiling, ceilings_of
 from kit.compare.clean_cycles import CountedCycles, count_cycles, cpu_loss
 from kit.compare.explaining_facts import CellFacts, Facts, cell_facts, facts_of
-from kit.compare.launch_arrays import BlockArrays, block_arrays
-from kit.compare.modes import Modes, modes_of
+from kit.compare.modes import Modes, group_modes
 from kit.compare.naming import label_members
 from kit.compare.notes import headline_of, left_out_notes, run_notes
 from kit.compare.rows import Headline, Note
@@ -32,6 +34,8 @@ from kit.profile.schema import PART, CellResult, Group, Profile
 from kit.profile.store import canonical_json
 
 T = TypeVar("T")
+# What stays of a run whose launches were dropped.
+KEPT = ("given_label", "id", "identity", "hardware", "host", "compared", "facts", "headline", "times", "notes")
 # (round, process) -> key of each cell that it held -> when the cell's first step began; null: it had none.
 Processes = Mapping[tuple[int, str], Mapping[str, int | None]]
 
@@ -52,19 +56,19 @@ class RunTimes(NamedTuple):
         before, after = profile.state.before, profile.state.after
         # `created` has whole seconds, and the next of two runs may begin in the second in which the first ends.
         begins_s = [_seconds(profile.created), _seconds(before.taken)]
-        begin_s = max(begins_s, key=lambda known: known or 0.0) if None not in begins_s else begins_s[0]
+        begin_s = max(begins_s, key=lambda moment_s: moment_s or 0.0) if None not in begins_s else begins_s[0]
         ends_s = [begin_s, None if after is None else _seconds(after.taken)]
-        end_s = max((known for known in ends_s if known is not None), default=None)
+        end_s = max((moment_s for moment_s in ends_s if moment_s is not None), default=None)
         return cls(begin_s, end_s, min(begins_ns) / 1e9 if begins_ns else None)
 
 
 def _seconds(moment: str) -> float | None:
     """Return an ISO 8601 moment in seconds since 1970; None where it is none."""
     try:
-        known = datetime.fromisoformat(moment)
+        taken = datetime.fromisoformat(moment)
     except ValueError:
         return None
-    return (known if known.tzinfo else known.replace(tzinfo=UTC)).timestamp()
+    return (taken if taken.tzinfo else taken.replace(tzinfo=UTC)).timestamp()
 
 
 @dataclass(eq=False)
@@ -84,13 +88,13 @@ class Sample:
     percentiles: tuple[int | None, int | None, int | None] = (None, None, None)  # p50, p95 and p99 of its steps
     others_pct: float | None = None  # without a clean cycle: what others took during its figures
     together: CellGroup | None = None  # that it was measured in; null: its launches were dropped
-    known: dict[object, Any] = field(default_factory=dict)  # what was computed of it
+    computed: dict[object, Any] = field(default_factory=dict)
 
     def once(self, what: object, compute: Callable[[], T]) -> T:
         """Return what was computed before, or compute it."""
-        if what not in self.known:
-            self.known[what] = compute()
-        value: T = self.known[what]
+        if what not in self.computed:
+            self.computed[what] = compute()
+        value: T = self.computed[what]
         return value
 
     @cached_property
@@ -107,10 +111,6 @@ class Sample:
     def baseline(self) -> Sample | None:
         """The baseline of the group that it was measured in."""
         return None if self.together is None else self.together.samples.get(self.together.baseline)
-
-    def blocks(self, launch: Launch) -> BlockArrays:
-        """Return the blocks of one of its launches as arrays."""
-        return self.once(("blocks", id(launch)), lambda: block_arrays(launch))
 
     def contention_pct(self, part: str | None = None) -> float:
         """Return what others took of the CPUs' time beside it in a part of its group; None: in all."""
@@ -135,8 +135,8 @@ class Sample:
     @cached_property
     def threads(self) -> int:
         """The number of threads that computed it; 0 if no launch recorded it."""
-        known = [launch.threads for launch in self.launches if launch.threads is not None and launch.gave_number]
-        return max((threads.used or threads.reported or 0 for threads in known), default=0)
+        recorded = [launch.threads for launch in self.measured if launch.threads is not None]
+        return max((threads.used or threads.reported or 0 for threads in recorded), default=0)
 
     def is_warm(self, launch: Launch) -> bool:
         """Whether its process had run another program before."""
@@ -147,7 +147,7 @@ class Sample:
     @property
     def marks(self) -> list[Reason]:
         """What the launches of its figures were marked with."""
-        return self.once("marks", lambda: [mark for of in self.figures for mark in launch_marks(self.cell, of)])
+        return self.once("marks", lambda: [mark for launch in self.figures for mark in launch_marks(self.cell, launch)])
 
 
 @dataclass(eq=False)
@@ -172,22 +172,24 @@ class CellGroup:
         """Whether others disturbed every round of the part of these cells, or of either's part."""
         part = self.part_of(*keys)
         parts = [part] if part is not None else [self.part_of(key) for key in keys]
-        return any(known is not None and self.counted.is_disturbed(known.key) for known in parts)
+        return any(part is not None and self.counted.is_disturbed(part.key) for part in parts)
+
+    def rounds(self, part: Group) -> dict[str, dict[int, Launch]]:
+        """Return the launches of each cell that gave a number in a part, by round; cells without any are left out."""
+        rounds = {
+            key: {launch.round: launch for launch in self.samples[key].measured if launch.group == part.key}
+            for key in part.cells
+            if key in self.samples
+        }
+        return {key: launches for key, launches in rounds.items() if launches}
 
     @cached_property
     def modes(self) -> dict[tuple[str, str], Modes]:
         """The two modes of each cell that has them, by part and cell."""
-        modes = {}
+        modes: dict[tuple[str, str], Modes] = {}
         for part in self.parts:
-            finished: dict[str, dict[int, Launch]] = {}
-            for key in part.cells:
-                launches = self.samples[key].measured if key in self.samples else []
-                if of_part := {launch.round: launch for launch in launches if launch.group == part.key}:
-                    finished[key] = of_part
-            for key, of_cell in finished.items():
-                others = [of_other for other, of_other in finished.items() if other != key]
-                if (known := modes_of(self.samples[key].cell, of_cell, others)) is not None:
-                    modes[part.key, key] = known
+            cells = {key: (self.samples[key].cell, launches) for key, launches in self.rounds(part).items()}
+            modes |= {(part.key, key): known for key, known in group_modes(cells).items()}
         return modes
 
 
@@ -196,30 +198,91 @@ class Run:
     """One profile, or one device of it."""
 
     label: str  # of its file
-    given_label: str  # the user's own; empty: none
-    id: str
-    identity: bytes  # alike in runs of the same machine and software
-    hardware: str  # hash of what no update of software changes
-    host: str  # hash of its machine's name; empty: of a container, whose name is drawn anew
-    facts: Facts
-    headline: Headline
-    times: RunTimes
-    notes: list[Note]
-    compared: list[str]  # axes that its groups compare over
-    by: str  # name of the metric that its cells are compared by
-    processes: Processes = field(default_factory=dict)
-    ceilings: list[Ceiling] = field(default_factory=list)
-    groups: list[CellGroup] = field(default_factory=list)
-    samples: dict[str, Sample] = field(default_factory=dict)  # by key
+    profile: Profile  # whole, as it was read
+    counted: CountedCycles  # of the profile
+    by: str = "step_ns"  # name of the metric that its cells are compared by
+
+    @cached_property
+    def given_label(self) -> str:
+        """The user's own label; empty: none."""
+        return printable_line(self.profile.label)
+
+    @cached_property
+    def id(self) -> str:
+        """The profile's."""
+        return self.profile.id
+
+    @cached_property
+    def identity(self) -> bytes:
+        """What is alike in runs of the same machine and software."""
+        return canonical_json(self.profile.identity.setup())
+
+    @cached_property
+    def hardware(self) -> str:
+        """Hash of what no update of software changes."""
+        return self.profile.identity.hardware_sha256
+
+    @cached_property
+    def host(self) -> str:
+        """Hash of its machine's name; empty: of a container, whose name is drawn anew."""
+        return self.profile.identity.host
+
+    @cached_property
+    def compared(self) -> list[str]:
+        """The axes that its groups compare over."""
+        return self.profile.suite.compare
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Its facts that are compared."""
+        return facts_of(self.profile)
+
+    @cached_property
+    def headline(self) -> Headline:
+        """What ran, where and when."""
+        return headline_of(self.label, self.counted.profile)
+
+    @cached_property
+    def times(self) -> RunTimes:
+        """When it was."""
+        return RunTimes.of(self.profile)
+
+    @cached_property
+    def notes(self) -> list[Note]:
+        """What must be said of it in whichever comparison."""
+        return [*run_notes(self.label, self.profile), *left_out_notes(self.label, self.counted)]
+
+    @cached_property
+    def processes(self) -> Processes:
+        """Which cells the processes of its launches held."""
+        return processes_shared(self.counted.profile)
+
+    @cached_property
+    def ceilings(self) -> list[Ceiling]:
+        """What its operations reached."""
+        return ceilings_of(self.counted.profile)
+
+    @cached_property
+    def groups(self) -> list[CellGroup]:
+        """Its groups that have cells."""
+        return _cell_groups(self)
+
+    @cached_property
+    def samples(self) -> dict[str, Sample]:
+        """Its cells by key, each once."""
+        return {key: sample for group in self.groups for key, sample in group.samples.items()}
 
     def drop_launches(self) -> None:
         """Let go of everything but what was computed: a thousand runs fit into memory."""
-        self.processes, self.ceilings, self.groups = {}, [], []
+        for name in KEPT:
+            getattr(self, name)
         for sample in self.samples.values():
             sample.launches, sample.figures, sample.together = [], [], None
             for name in ("good", "measured"):
                 sample.__dict__.pop(name, None)
-            sample.known = {what: value for what, value in sample.known.items() if not isinstance(what, tuple)}
+            sample.computed = {what: value for what, value in sample.computed.items() if not isinstance(what, tuple)}
+        for name in ("processes", "ceilings", "groups", "profile", "counted"):
+            self.__dict__.pop(name, None)
 
 
 def read_run(label: str, profile: Profile, by: str = "step_ns", *, all_cycles: bool = False) -> Run:
@@ -231,26 +294,7 @@ def read_run(label: str, profile: Profile, by: str = "step_ns", *, all_cycles: b
         by: name of the metric that its cells are compared by.
         all_cycles: cycles that others disturbed count, too.
     """
-    counted = count_cycles(profile, all_cycles=all_cycles)
-    run = Run(
-        label=label,
-        given_label=printable_line(profile.label),
-        id=profile.id,
-        identity=canonical_json(profile.identity.setup()),
-        hardware=profile.identity.hardware_sha256,
-        host=profile.identity.host,
-        facts=facts_of(profile),
-        headline=headline_of(label, counted.profile),
-        times=RunTimes.of(profile),
-        notes=[*run_notes(label, profile), *left_out_notes(label, counted)],
-        compared=profile.suite.compare,
-        by=by,
-        processes=processes_shared(counted.profile),
-        ceilings=ceilings_of(counted.profile),
-    )
-    run.groups = _cell_groups(run, counted)
-    run.samples = {key: sample for group in run.groups for key, sample in group.samples.items()}
-    return run
+    return Run(label, profile, count_cycles(profile, all_cycles=all_cycles), by)
 
 
 def whole_key(group_key: str) -> str:
@@ -258,17 +302,18 @@ def whole_key(group_key: str) -> str:
     return group_key.partition(PART)[0]
 
 
-def _cell_groups(run: Run, counted: CountedCycles) -> list[CellGroup]:
+def _cell_groups(run: Run) -> list[CellGroup]:
     """Return the groups of a profile that have cells."""
-    profile, parts = counted.profile, dict[str, list[Group]]()
+    counted, profile = run.counted, run.counted.profile
+    parts: dict[str, list[Group]] = {}
     for part in profile.groups:
         parts.setdefault(whole_key(part.key), []).append(part)
     groups = []
-    for key, of_key in parts.items():
-        members = {cell for part in of_key for cell in part.cells}
+    for key, alike in parts.items():
+        members = {cell for part in alike for cell in part.cells}
         results = {result.key: result for result in profile.cells if result.key in members}
         names = label_members({member: result.cell for member, result in results.items()}, run.compared)
-        group = CellGroup(key, of_key, counted)
+        group = CellGroup(key, alike, counted)
         for member, result in results.items():
             group.samples[member] = Sample(
                 run=run,

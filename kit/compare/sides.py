@@ -7,6 +7,7 @@ gpu.json   mlp/torch/gpu/…   ─┴─ mlp/torch/*/…   what was asked is the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -127,17 +128,14 @@ def on_platforms(runs: Iterable[Run]) -> list[Run]:
             for sample in (sample for sample in run.samples.values() if sample.cell.device == device):
                 asked = sample.group.replace(f"/{device}/", "/*/", 1)
                 groups.setdefault(asked, {})[sample.cell.key_without(DEVICE)] = sample
-            platform = replace(
-                run,
-                identity=run.identity + device.encode(),
-                hardware=f"{run.hardware} {device}",
-                headline=msgspec.structs.replace(
-                    run.headline,
-                    devices=[used for used in run.headline.devices if used.kind == device],
-                    axes=axis_values(sample.cell for members in groups.values() for sample in members.values()),
-                ),
-                samples={},
+            platform = copy(run)
+            platform.identity, platform.hardware = run.identity + device.encode(), f"{run.hardware} {device}"
+            platform.headline = msgspec.structs.replace(
+                run.headline,
+                devices=[used for used in run.headline.devices if used.kind == device],
+                axes=axis_values(sample.cell for members in groups.values() for sample in members.values()),
             )
+            platform.samples = {}
             compared = [axis for axis in run.compared if axis not in DEVICE]
             for group, members in groups.items():
                 names = label_members({key: sample.cell for key, sample in members.items()}, compared)

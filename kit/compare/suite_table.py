@@ -129,7 +129,7 @@ def _columns(label: str, profile: Profile) -> Iterator[Column]:
         facts = cell_facts([], profile)
         samples = [Sample(run, result.cell, result.key, result.key, "", "", facts, None) for result in profile.cells]
         for sample, result in zip(samples, profile.cells, strict=True):
-            sample.known = {figure.figure: figure.value for figure in result.published}
+            sample.computed = {figure.figure: figure.value for figure in result.published}
     kinds = sorted({sample.cell.device for sample in samples})
     for device in sorted(kinds, key=lambda kind: [*DEVICES, kind].index(kind)):
         here = [sample for sample in samples if sample.cell.device == device]
@@ -177,7 +177,7 @@ def _of_sample(name: FigureName, sample: Sample) -> Figure | None:
     """Return a figure of a cell; None where it has none."""
     metric, fitted = FIGURES[name], fits(sample)
     if _is_published(sample):
-        return Figure(value=sample.known[name]) if name in sample.known else None
+        return Figure(value=sample.computed[name]) if name in sample.computed else None
     if metric.observe is not None:
         # Others make a fit longer; they do not change what it learns.
         seen = [metric.observe(sample, launch) for launch in sample.launches if launch.failure is None]

@@ -5,7 +5,7 @@ import ─ data ─ build ─ trace ─ compile ─ first_step ─ warmup ─ st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from itertools import compress
 from typing import Literal
 
@@ -52,9 +52,6 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     duration_ns: Int64
 
 
-ACCELERATOR_LISTS = ("waited_steps", "per_wait")  # of `Blocks`: empty on a CPU
-
-
 class Blocks(msgspec.Struct, kw_only=True):
     """A launch's blocks, entry i of every list of block i, in the order in which they ran.
 
@@ -83,9 +80,9 @@ class Blocks(msgspec.Struct, kw_only=True):
     counters: dict[str, list[Int64 | None]] = {}  # sensor name -> difference; null: a read failed
 
     def __post_init__(self) -> None:
-        lists = [getattr(self, name) for name in self.__struct_fields__ if name not in ("counters", *ACCELERATOR_LISTS)]
-        optional = [values for name in ACCELERATOR_LISTS if (values := getattr(self, name))]
-        if len({len(values) for values in (*lists, *optional, *self.counters.values())}) > 1:
+        lists: list[Sized] = [self.begin_ns, self.span_ns, self.lead_in, self.steps, self.duration_ns, self.median_ns]
+        lists += [self.waited_steps or self.cycle, self.per_wait or self.cycle, *self.counters.values()]
+        if any(len(values) != len(self.cycle) for values in lists):
             raise ValueError("the lists of blocks differ in length")
 
     def extend(self, later: Blocks) -> None:
@@ -110,8 +107,8 @@ class Blocks(msgspec.Struct, kw_only=True):
 
     def all_steps(self) -> list[int]:
         """Return how many steps ran between the edges of each block."""
-        waited = self.waited_steps or [0] * len(self.steps)
-        return [sum(counts) for counts in zip(self.lead_in, waited, self.steps, strict=True)]
+        counts = (self.lead_in, self.steps, self.waited_steps) if self.waited_steps else (self.lead_in, self.steps)
+        return [*map(sum, zip(*counts, strict=True))]
 
 
 class DeviceEvents(msgspec.Struct, frozen=True, kw_only=True):

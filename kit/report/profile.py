@@ -7,14 +7,15 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TypeVar, get_args
 
-from kit.compare.launch_arrays import block_arrays, pipeline_ratio
+from kit.compare.blocks import block_times_ns, pipeline_ratio
 from kit.compare.metrics import counters_per_step, phases_ns, value
 from kit.compare.notes import deduplicated, parity_notes, run_notes
 from kit.compare.sample import launch_marks, launch_sample
 from kit.profile.launch import Fit, Launch, PhaseName
 from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy
-from kit.profile.store import Steps, labeled_steps, launch_id
+from kit.profile.steps import Steps, labeled_steps
+from kit.profile.store import launch_id
 from kit.report.machine import clock_facts, facts_of, sensor_table
 from kit.report.notes import note_line
 from kit.report.plain import NONE, one_line, spreadsheet
@@ -201,7 +202,7 @@ def _launch(result: CellResult, launch: Launch) -> list[str]:
     if not launch.gave_number:
         return [device, *[NONE] * 7, "no blocks"]
     sample = launch_sample(result, launch)
-    steps_ns = block_arrays(launch).times_ns("step").tolist()
+    steps_ns = block_times_ns(launch)
     values = [
         duration(value(sample, "step_ns") or 0, 4),
         *(known(value_ns, duration) for value_ns in (value(sample, "latency_ns"), launch.p95_ns, launch.p99_ns)),

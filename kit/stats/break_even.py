@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Literal
 
 import msgspec
-import numpy as np
 
 from kit.stats.estimate import ALPHA, ROUNDS_FOR_VERDICT, t_quantile
 
@@ -46,18 +46,22 @@ def break_even(extra_ns: Sequence[float], saving_ns: Sequence[float], verdict: s
     """
     of_baseline = sum(extra_ns) < 0
     sign = -1 if of_baseline else 1
-    x, y = sign * np.asarray(extra_ns, np.float64), sign * np.asarray(saving_ns, np.float64)
-    if not x.size:
+    x, y, count = [sign * ns for ns in extra_ns], [sign * ns for ns in saving_ns], len(extra_ns)
+    if not count:
         return None
     if verdict == ("faster" if of_baseline else "slower"):
         return BreakEven(outcome="never", of_baseline=of_baseline)
-    extra, saving = float(x.mean()), float(y.mean())
+    extra, saving = fmean(x), fmean(y)
     steps = 1 + extra / saving if saving > 0 and extra > 0 else None
     unresolved = BreakEven(outcome="unresolved", of_baseline=of_baseline, steps=steps)
-    if x.size < ROUNDS_FOR_VERDICT or verdict != ("slower" if of_baseline else "faster"):
+    if count < ROUNDS_FOR_VERDICT or verdict != ("slower" if of_baseline else "faster"):
         return unresolved
-    t = t_quantile(x.size - 1, 1 - ALPHA / 2)
-    (v_x, cov), (_, v_y) = (np.cov(x, y) / x.size).tolist()
+    t = t_quantile(count - 1, 1 - ALPHA / 2)
+    # Variances and covariance of the means.
+    v_x, cov, v_y = (
+        sum((i - fmean(a)) * (j - fmean(b)) for i, j in zip(a, b, strict=True)) / (count - 1) / count
+        for a, b in ((x, x), (x, y), (y, y))
+    )
     if saving - t * math.sqrt(v_y) <= 0:
         return unresolved
     # Both ends r of extra / saving with (extra - r saving)^2 = t^2 (v_x - 2 r cov + r^2 v_y).

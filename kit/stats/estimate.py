@@ -15,11 +15,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 from typing import Literal
 
 import msgspec
-import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
@@ -153,11 +152,12 @@ def estimate(
 
 def over(values: Iterable[float], *, is_log: bool = True) -> Estimate:
     """Return the estimate of the mean of independent observations; of one without an interval, of none without all."""
-    known = np.asarray(list(values), np.float64)
-    if known.size < 2:  # noqa: PLR2004 - a spread
-        return estimate(float(known[0]), is_log=is_log) if known.size else Estimate()
-    se = float(known.std(ddof=1)) / math.sqrt(known.size)
-    return estimate(float(known.mean()), se, known.size - 1.0, known.size, is_log=is_log)
+    known = [*values]
+    if len(known) < 2:  # noqa: PLR2004 - a spread
+        return estimate(known[0], is_log=is_log) if known else Estimate()
+    mean = fmean(known)
+    se = math.sqrt(sum((value - mean) ** 2 for value in known) / (len(known) - 1) / len(known))
+    return estimate(mean, se, len(known) - 1.0, len(known), is_log=is_log)
 
 
 def over_rounds(log_ratios: Sequence[float]) -> Estimate | None:
@@ -217,21 +217,22 @@ def p_equivalent(known: Estimate, matters: float) -> float:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return the p values adjusted so that one wrong rejection in the family is as rare as of one (Holm 1979)."""
-    p = np.asarray(p_values, np.float64)
-    order = np.argsort(p)
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
-    return [float(value) for value in adjusted]
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    adjusted, largest = [0.0] * len(order), 0.0
+    for rank, index in enumerate(order):
+        largest = max(largest, p_values[index] * (len(order) - rank))
+        adjusted[index] = min(1.0, largest)
+    return adjusted
 
 
 def adjusted_p(p_values: Sequence[float]) -> list[float]:
     """Return the p values adjusted for the false discovery rate (Benjamini and Hochberg 1995), in the order given."""
-    p = np.asarray(p_values, np.float64)
-    order = np.argsort(p)
-    scaled = p[order] * p.size / np.arange(1, p.size + 1)
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
-    return [float(value) for value in adjusted]
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    adjusted, smallest = [0.0] * len(order), 1.0
+    for rank, index in reversed([*enumerate(order, 1)]):
+        smallest = min(smallest, p_values[index] * len(order) / rank)
+        adjusted[index] = smallest
+    return adjusted
 
 
 def slower_by_more_than(rows: Sequence[Estimate | None], pct: float) -> list[SlowerBy]:

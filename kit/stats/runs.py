@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 from typing import NamedTuple
 
-import numpy as np
 from msgspec.structs import replace
 
 from kit.stats.estimate import Estimate, estimate, over
@@ -133,13 +133,14 @@ def sessions_of(runs: Sequence[RunLevel]) -> list[Session]:
 
 def _over_sessions(sides: Sequence[Sequence[Session]], *, same_hardware: bool) -> tuple[float, float, float, bool]:
     """Return the difference of two sides of sessions, its error and degrees of freedom, and whether that is assumed."""
-    means = [np.asarray([_mean(session) for session in side]) for side in sides]
-    counts = [len(side) for side in sides]
+    means = [[_mean(session) for session in side] for side in sides]
+    centers, counts = [fmean(side) for side in means], [len(side) for side in sides]
     if same_hardware and max(counts) >= SESSIONS_FOR_SPREAD:
         # One variance for both sides; a lone session adds nothing to it.
-        df = float(sum(side.size - 1 for side in means))
-        variance = sum(float(np.sum((side - side.mean()) ** 2)) for side in means) / df
-        se = math.sqrt(variance * sum(1 / side.size for side in means))
+        df = float(sum(count - 1 for count in counts))
+        squares = ((log - center) ** 2 for side, center in zip(means, centers, strict=True) for log in side)
+        variance = sum(squares) / df
+        se = math.sqrt(variance * sum(1 / count for count in counts))
         few = [side for side in sides if len(side) < SESSIONS_FOR_SPREAD]
         # Rounds, or runs, of a few sessions may spread by more than other sessions do.
         for variance, df_within in map(_within_sessions, few):
@@ -150,17 +151,18 @@ def _over_sessions(sides: Sequence[Sequence[Session]], *, same_hardware: bool) -
     else:
         variance, df = _combined([_variance_of_mean(side, same_hardware=same_hardware) for side in sides])
         se, is_assumed = math.sqrt(variance), min(counts) < SESSIONS_FOR_SPREAD
-    return float(means[0].mean() - means[1].mean()), se, df, is_assumed
+    return centers[0] - centers[1], se, df, is_assumed
 
 
 def _mean(runs: Session) -> float:
-    return float(np.mean([run.log for run in runs]))
+    return fmean(run.log for run in runs)
 
 
 def _variance_of_mean(side: Sequence[Session], *, same_hardware: bool) -> tuple[float, float]:
     """Return the variance of the mean of one side's sessions, and its degrees of freedom (Welch 1947)."""
     logs = [_mean(session) for session in side]
-    spread = float(np.var(logs, ddof=1)) if len(logs) > 1 else 0.0
+    center = fmean(logs)
+    spread = sum((log - center) ** 2 for log in logs) / (len(logs) - 1) if len(logs) > 1 else 0.0
     if len(logs) >= SESSIONS_FOR_SPREAD:
         return spread / len(logs), len(logs) - 1.0
     sd = SESSIONS_SD if same_hardware else SESSIONS_SD * UNLIKE_HARDWARE

@@ -16,11 +16,12 @@ cycle and cancels; what moves in every round alike is the cell's own.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from itertools import accumulate, compress
+from operator import not_
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kit.stats.estimate import ALPHA, ROUNDS_FOR_VERDICT, SMALLEST_DIFFERENCE, Estimate, adjusted_p, estimate, over
 
@@ -42,7 +43,9 @@ MAD_TO_SD = 1.4826  # of a normal distribution
 CYCLES_LEAST = 6
 PERCENT = 100
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class TwoModes(NamedTuple):
@@ -50,66 +53,77 @@ class TwoModes(NamedTuple):
 
     fast_log: float
     slow_log: float
-    slow: NDArray[np.bool_]  # (blocks,): in the slow mode
+    slow: list[bool]  # of each block: it is in the slow mode
 
 
 def two_modes(
-    log_values: Floats, *, own_log: Floats | None = None, gap_least: float = GAP_LEAST_RELATIVE
+    log_values: Sequence[float], *, own_log: Sequence[float] | None = None, gap_least: float = GAP_LEAST_RELATIVE
 ) -> TwoModes | None:
     """Return the two modes of a cell's blocks, or None where one level or drift explains them.
 
     Args:
-        log_values: (blocks,) of all rounds: ln of the cell's step relative to the others of the cycle, in which the
+        log_values: of the blocks of all rounds: ln of the cell's step relative to the others of the cycle, in which the
             machine's drift cancels. Where there are no others its own ln step, and then `GAP_LEAST_PLAIN`.
-        own_log: (blocks,) its own ln step, with relative values: they have two levels, too, where one of the others
-            has the modes. The modes are the cell's if its own step follows them by half and more.
+        own_log: its own ln step, of the same blocks, with relative values: they have two levels, too, where one of the
+            others has the modes. The modes are the cell's if its own step follows them by half and more.
         gap_least: between the levels, as a logarithm.
     """
-    values = np.asarray(log_values, np.float64)
-    least = max(BLOCKS_LEAST, math.ceil(FRACTION_LEAST * values.size))
-    if values.size < 2 * least or not np.all(np.isfinite(values)):
+    values, count = [*map(float, log_values)], len(log_values)
+    least = max(BLOCKS_LEAST, math.ceil(FRACTION_LEAST * count))
+    if count < 2 * least or not all(map(math.isfinite, values)) or max(values) - min(values) < gap_least:
         return None
-    ordered = np.sort(values)
-    if ordered[-1] - ordered[0] < gap_least:
-        return None
-    below = np.arange(least, values.size - least + 1)
-    sums = np.cumsum(ordered)
-    means_below, means_above = sums[below - 1] / below, (sums[-1] - sums[below - 1]) / (values.size - below)
-    between = below * (values.size - below) * (means_above - means_below) ** 2
-    fast_log, slow_log = _levels(values, values > float(ordered[below[np.argmax(between)] - 1]))
-    slow = values > (fast_log + slow_log) / 2
-    if min(slow.sum(), (~slow).sum()) < least:
+    ordered = sorted(values)
+    sums = list(accumulate(ordered))
+
+    def between(below: int) -> float:
+        """Return the squares between the `below` smallest values and the others."""
+        mean_below, mean_above = sums[below - 1] / below, (sums[-1] - sums[below - 1]) / (count - below)
+        return below * (count - below) * (mean_above - mean_below) ** 2
+
+    split = ordered[max(range(least, count - least + 1), key=between) - 1]
+    fast_log, slow_log = _levels(values, [value > split for value in values])
+    slow = [value > (fast_log + slow_log) / 2 for value in values]
+    if not least <= sum(slow) <= count - least:
         return None
     fast_log, slow_log = _levels(values, slow)
     gap = slow_log - fast_log
     spread = MAD_TO_SD * max(
-        float(np.median(np.abs(values[~slow] - fast_log))), float(np.median(np.abs(values[slow] - slow_log)))
+        median(abs(value - fast_log) for value in compress(values, map(not_, slow))),
+        median(abs(value - slow_log) for value in compress(values, slow)),
     )
-    valley = np.mean((values > fast_log + gap / 4) & (values < slow_log - gap / 4))
-    if gap < max(gap_least, GAP_LEAST_SPREADS * spread) or valley > VALLEY_MAX:
+    in_valley = bisect_left(ordered, slow_log - gap / 4) - bisect_right(ordered, fast_log + gap / 4)
+    if gap < max(gap_least, GAP_LEAST_SPREADS * spread) or in_valley > VALLEY_MAX * count:
         return None
     if own_log is not None:
-        own_fast, own_slow = _levels(np.asarray(own_log, np.float64), slow)
+        own_fast, own_slow = _levels(own_log, slow)
         if own_slow - own_fast < gap / 2:
             return None
     return TwoModes(fast_log, slow_log, slow)
 
 
-def modes_by_cause(log_values: Floats, cause: Floats) -> TwoModes | None:
+def modes_by_cause(log_values: Sequence[float], cause: Sequence[float]) -> TwoModes | None:
     """Return the modes that a counter parts: next to none of it in one, much in the other, and a longer step with it.
 
     Blocks in which the mode changed lie between both and count for neither level.
 
     Args:
-        log_values: (blocks,) as for `two_modes`.
-        cause: (blocks,) of the counter per step, such as page faults; finite.
+        log_values: of the blocks, as for `two_modes`.
+        cause: of the same blocks: the counter per step, such as page faults; finite.
     """
-    much = float(np.quantile(cause, 1 - FRACTION_LEAST))
-    slow, fast = cause > MUCH * much, cause < NEXT_TO_NONE * much
-    if min(slow.sum(), fast.sum()) < max(BLOCKS_LEAST, math.ceil(FRACTION_LEAST * cause.size)):
+    much = quantile(cause, 1 - FRACTION_LEAST)
+    slow, fast = [value > MUCH * much for value in cause], [value < NEXT_TO_NONE * much for value in cause]
+    if min(sum(slow), sum(fast)) < max(BLOCKS_LEAST, math.ceil(FRACTION_LEAST * len(cause))):
         return None
-    fast_log, slow_log = float(np.median(log_values[fast])), float(np.median(log_values[slow]))
+    fast_log, slow_log = median(compress(log_values, fast)), median(compress(log_values, slow))
     return None if slow_log - fast_log < GAP_LEAST_RELATIVE else TwoModes(fast_log, slow_log, slow)
+
+
+def quantile(values: Sequence[float], fraction: float) -> float:
+    """Return the value below which a fraction of the values lies, between the two nearest by straight line."""
+    ordered = sorted(values)
+    below, rest = divmod(fraction * (len(ordered) - 1), 1)
+    low, high = ordered[int(below)], ordered[min(int(below) + 1, len(ordered) - 1)]
+    return low + rest * (high - low)
 
 
 def slower_in_both(modes: Sequence[Sequence[Sequence[float]]], comparisons: int = 1) -> bool:
@@ -122,39 +136,41 @@ def slower_in_both(modes: Sequence[Sequence[Sequence[float]]], comparisons: int 
         modes: of each mode, the log-ratios of its cycles by round.
         comparisons: pairs that are tested together. The level is split over them and over both modes (Bonferroni).
     """
-    rounds = [np.asarray([np.median(logs) for logs in mode]) for mode in modes]
-    df = sum(logs.size - 1.0 for logs in rounds)
+    rounds = [[median(logs) for logs in mode] for mode in modes]
+    df = sum(len(logs) - 1.0 for logs in rounds)
     if df < ROUNDS_FOR_VERDICT - 1:
         return False
-    variance = sum(float(np.square(logs - logs.mean()).sum()) for logs in rounds) / df
+    means = [fmean(logs) for logs in rounds]
+    variance = sum((log - mean) ** 2 for logs, mean in zip(rounds, means, strict=True) for log in logs) / df
     level = 1 - ALPHA / (len(rounds) * max(1, comparisons))
-    means = (estimate(float(logs.mean()), math.sqrt(variance / logs.size), df) for logs in rounds)
-    return all(mean.log_interval(level)[0] > 0 for mean in means)
+    return all(
+        estimate(mean, math.sqrt(variance / len(logs)), df).log_interval(level)[0] > 0
+        for logs, mean in zip(rounds, means, strict=True)
+    )
 
 
-def _levels(values: Floats, slow: NDArray[np.bool_]) -> tuple[float, float]:
-    if not slow.any() or slow.all():  # ties: every value is the same
-        level = float(np.median(values))
-        return level, level
-    return float(np.median(values[~slow])), float(np.median(values[slow]))
+def _levels(values: Sequence[float], slow: Sequence[bool]) -> tuple[float, float]:
+    """Return the medians of both parts; of all values where one part is empty, as all are the same."""
+    parts = [[*compress(values, map(not_, slow))], [*compress(values, slow)]]
+    return median(parts[0] or values), median(parts[1] or values)
 
 
-def trending(cells: Sequence[Sequence[Floats]], smallest: float = SMALLEST_DIFFERENCE) -> list[Estimate | None]:
+def trending(
+    cells: Sequence[Sequence[Sequence[float]]], smallest: float = SMALLEST_DIFFERENCE
+) -> list[Estimate | None]:
     """Return the trend of each cell of a group; None where there is none beyond `smallest`, or too little to say.
 
     A trend is the cell's ratio to the others in the last third of the cycles, over that in the first third.
 
     Args:
-        cells: of each the log-ratios to the others in each round, (cycles,), in order of cycle. They are one family:
+        cells: of each the log-ratios to the others in each round, in order of cycle. They are one family:
             p values are adjusted, so that a group of many cells does not raise more false alarms than one of two.
         smallest: relative difference that matters.
     """
     changes = []
     for log_ratios_by_round in cells:
         rounds = [logs for logs in log_ratios_by_round if len(logs) >= CYCLES_LEAST]
-        changes.append(
-            over([float(np.median(logs[-(len(logs) // 3) :]) - np.median(logs[: len(logs) // 3])) for logs in rounds])
-        )
+        changes.append(over(median(logs[-(len(logs) // 3) :]) - median(logs[: len(logs) // 3]) for logs in rounds))
     tested = [change.count >= ROUNDS_FOR_VERDICT for change in changes]
     p_values = iter(adjusted_p([change.p() for change, is_tested in zip(changes, tested, strict=True) if is_tested]))
     return [
@@ -171,4 +187,7 @@ def percentile_ns(step_ns: NDArray[np.integer[Any]], percent: int) -> int | None
     """
     if step_ns.size * (PERCENT - percent) < PERCENT:
         return None
+    # Only the runner asks for these, of arrays: a table would wait for NumPy's import longer than for all else.
+    import numpy as np
+
     return round(float(np.percentile(step_ns, percent, method="median_unbiased")))

@@ -5,6 +5,7 @@ import pytest
 from profile_builder import group, member, profile
 
 from kit.audit.audit import findings_of as audit
+from kit.compare.sample import read_run
 from kit.profile.cell import Variant
 from kit.profile.launch import Compilations, Threads
 from kit.profile.reason import reason
@@ -27,7 +28,7 @@ def planted(backend="torch", /, changes=(), **more):
 
 
 def found(*members, **more):
-    return audit(profile(group("cnn train", *members), **more))
+    return audit(read_run("", profile(group("cnn train", *members), **more)))
 
 
 def codes(*members, **more):
@@ -41,7 +42,7 @@ def test_a_calm_group_and_a_profile_without_counters_have_no_finding():
         for launch in result.launches:
             launch.blocks.counters = {}
             launch.threads = launch.recompiles = None
-    assert audit(built) == []
+    assert audit(read_run("", built)) == []
 
 
 FAULTS = {"process.user_ns": 18e6, "process.system_ns": 18e6, "process.minor_faults": 8000}
@@ -175,7 +176,7 @@ def test_throttling_comes_before_what_it_explains():
 def test_findings_come_by_group_then_by_severity_and_weight():
     first = group("first", planted("torch", stall=0.1), planted("jax", FAULTS))
     second = group("second", planted("torch", step_ms=21.0, batch=64, launch={"recompiles": Compilations(count=1)}))
-    listed = audit(profile(first, second))
+    listed = audit(read_run("", profile(first, second)))
     expected = [("first", "stalls"), ("first", "page_faults"), ("second", "recompiles")]
     assert [(finding.group, finding.code) for finding in listed] == expected
 

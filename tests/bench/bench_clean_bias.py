@@ -239,7 +239,7 @@ def by_others(most, blocks, measured):
         # All rounds are judged as one, so the limit of a round's mean is not in it. It matters where a block may show
         # more than the limit by chance, as here with 5 % alone.
         _, flags = clean_cycles.cycles_of(measured, PLANNED)
-    return flags[0].reshape(blocks.steps[0].shape)
+    return np.reshape(flags[0], blocks.steps[0].shape)
 
 
 def by_median(blocks, _measured):

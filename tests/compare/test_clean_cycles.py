@@ -14,6 +14,7 @@ from kit.audit.subject import MeasuredRun
 from kit.cli.app import app
 from kit.compare.clean_cycles import DEVICE_OTHERS, count_cycles, disturbed_blocks
 from kit.compare.compare import compare_runs, compare_within, reduce_run
+from kit.compare.sample import read_run
 from kit.compare.suite_table import suite_table
 from kit.profile.launch import Fit, Threads
 from kit.profile.reason import reason
@@ -123,7 +124,7 @@ def test_without_a_clean_round_figures_are_of_the_least_disturbed_one_and_marked
     shown = kit_compare(tmp_path, built)
     assert shown.count(" ms c ") == 2
     assert "disturbed 48 of 48 cycles" in " ".join(shown.split())
-    assert {finding.code for finding in findings_of(built)} == {"contention"}
+    assert {finding.code for finding in findings_of(read_run("", built))} == {"contention"}
 
 
 @pytest.mark.parametrize(("used", "verdict"), [(2, "slower"), (1, "unresolved")])
@@ -234,7 +235,7 @@ def test_what_others_took_is_busy_time_that_is_not_the_cells_own(span_ms, counte
 
     built = planted(b.member("torch", change=change), rounds=3)
     (result,) = built.cells
-    assert set(disturbed_blocks(result.cell, result.launches[0]).tolist()) == {is_disturbed}
+    assert set(disturbed_blocks(result.cell, result.launches[0])) == {is_disturbed}
     assert compared(built)["torch"].value("rounds") == (1 if is_disturbed else 3)
 
 
@@ -258,7 +259,7 @@ def test_others_take_nothing_while_enough_cpus_are_idle(cpus, threads, busy, is_
 
     built = planted(b.member("torch", change=change), rounds=3)
     (result,) = built.cells
-    assert set(disturbed_blocks(result.cell, result.launches[0]).tolist()) == {is_disturbed}
+    assert set(disturbed_blocks(result.cell, result.launches[0])) == {is_disturbed}
 
 
 def test_cycles_in_which_others_took_most_go_until_they_took_little_of_the_rest():
@@ -355,13 +356,13 @@ def test_the_audit_sees_the_cycles_that_count_and_contention_all_that_finished()
     failed = {0: reason("killed", signal=9)}
     torch = b.member("torch", failed_rounds=failed, change=BESIDE(five_of_twelve, cpus=1.0))
     built = planted(torch, b.member("jax"), rounds=4)
-    ((member, _),) = MeasuredRun("", built).groups
+    ((member, _),) = MeasuredRun.read("", built).groups
     assert [len(launch.blocks.cycle) for launch in member.launches.values()] == [7, 7, 7]
     assert [len(launch.blocks.cycle) for launch in member.all_launches.values()] == [12, 12, 12]
-    (finding,) = (finding for finding in findings_of(built) if "torch" in finding.cell_key)
+    (finding,) = (finding for finding in findings_of(read_run("", built)) if "torch" in finding.cell_key)
     assert (finding.code, finding.severity) == ("cycles_left_out", "note")
     assert (finding.values["cycles"], finding.values["left_out"]) == (48, 15)
-    assert {finding.code for finding in findings_of(built, all_cycles=True)} == {"contention"}
+    assert {finding.code for finding in findings_of(read_run("", built, all_cycles=True))} == {"contention"}
 
 
 def test_what_another_cpu_was_busy_with_takes_nothing_from_one_thread():

@@ -7,6 +7,7 @@ from kit.compare.compare import compare_within
 from kit.compare.conclusions import leaders_of, limit_slow_downs
 from kit.compare.metrics import METRICS
 from kit.compare.round_ratios import round_ratios
+from kit.compare.sample import read_run
 from kit.errors import KitError
 from kit.profile.launch import Fit, Phase
 from kit.profile.schema import PART
@@ -382,7 +383,7 @@ def test_findings_stand_under_the_group_they_are_of():
         b.group("g", b.member("torch", 50.0), b.member("jax", 90.0, counters=faults)),
         b.group("h", b.member("torch", 1.0, task="infer")),
     )
-    first, second = compared(profile, findings=audit(profile)).groups
+    first, second = compared(profile, findings=audit(read_run("p", profile))).groups
     assert [finding.code for finding in first.findings] == ["page_faults"] and not second.findings
 
 

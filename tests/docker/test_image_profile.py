@@ -3,6 +3,7 @@ import os
 import pytest
 
 from kit.audit.audit import findings_of as audit
+from kit.compare.sample import read_run
 from kit.profile.store import read_profile
 from kit.version import __version__
 
@@ -47,7 +48,7 @@ def test_half_a_core_gives_a_number_and_says_how_much_it_was_throttled(run, fold
     assert launch.failure is None
     assert min(launch.blocks.median_ns) > 0
     # Two threads want two CPUs and get a quarter of that, also where other programs leave the quota less to throttle.
-    assert "throttled" in {finding.code for finding in audit(profile)}
+    assert "throttled" in {finding.code for finding in audit(read_run("", profile))}
     shown = run("compare", f"/profiles/{path.name}", volumes=volumes)
     assert shown.status == 0
     assert "cgroup quota" in shown.stdout

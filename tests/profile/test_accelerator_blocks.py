@@ -4,10 +4,10 @@ import msgspec
 import numpy as np
 import profile_builder as b
 
-from kit.compare.launch_arrays import block_arrays
+from kit.compare.blocks import block_times_ns
 from kit.profile.launch import LaunchPart
 from kit.profile.schema import Group
-from kit.profile.store import timed_steps
+from kit.profile.steps import timed_steps
 from kit.runner.interrupt import StopFlag
 from kit.runner.member import Member
 from kit.suites.plan import MemberPlan
@@ -51,8 +51,8 @@ def test_the_step_is_of_pipelined_steps_and_the_raw_ones_are_those_that_were_wai
     for cycle in range(8):
         member.add(cell.key, "g", member.block(cell.key, cycle, 0.25))
     (kept,) = member.finished_launches(None, {})
-    arrays = block_arrays(kept.launch)
-    assert set(arrays.times_ns("step")) == {PIPELINED_NS} and set(arrays.times_ns("latency")) == {WAITED_NS}
+    assert set(block_times_ns(kept.launch)) == {PIPELINED_NS}
+    assert set(block_times_ns(kept.launch, "latency")) == {WAITED_NS}
     assert kept.launch.blocks.all_steps() == [45] * 8
     assert timed_steps(kept.launch, kept.steps).tolist() == [WAITED_NS] * 24
     assert kept.launch.p95_ns == WAITED_NS

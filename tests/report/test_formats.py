@@ -17,6 +17,7 @@ from kit.audit.audit import findings_of as audit
 from kit.audit.finding import Finding
 from kit.compare.comparability import run_mismatches
 from kit.compare.compare import compare_runs, compare_within, reduce_run
+from kit.compare.sample import read_run
 from kit.profile.facts import EFFECTS, FACTS, Fact
 from kit.profile.launch import Phase
 from kit.profile.reason import Reason
@@ -36,7 +37,7 @@ FAULTS = {"process.minor_faults": 87_341.0, "process.user_ns": 50e6, "process.sy
 
 
 def within(profile):
-    return compare_within("p", profile, findings=audit(profile))
+    return compare_within("p", profile, findings=audit(read_run("p", profile)))
 
 
 def written(comparison, name, **more):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kit.audit.audit import findings_of as audit
 from kit.compare.compare import compare_runs, compare_within, reduce_run
+from kit.compare.sample import read_run
 from kit.errors import KitError
 from kit.profile.schema import Profile
 from kit.report.comparison import comparison_report, why_report
@@ -73,7 +74,7 @@ def test_odd_numbers_and_short_lists_are_shown_or_refused(changes):
     assert all(write(profile_report(built), name, io.StringIO()) or name == "prometheus" for name in FORMATS)
     try:
         comparisons = [
-            compare_within("p", built, findings=audit(built)),
+            compare_within("p", built, findings=audit(read_run("", built))),
             compare_runs([reduce_run("a", built), reduce_run("b", usual)], force=True),
         ]
     except KitError as error:

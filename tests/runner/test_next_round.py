@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scripted_launcher import Death, S, ScriptedLauncher
 
+from kit.compare.blocks import block_times_ns
 from kit.compare.clean_cycles import count_cycles
-from kit.compare.launch_arrays import block_arrays
 from kit.profile.reason import reason
-from kit.profile.store import read_profile, read_steps
+from kit.profile.steps import read_steps
+from kit.profile.store import read_profile
 from kit.profile.unfinished import folder_of
 from kit.runner import next_round
 
@@ -24,7 +25,7 @@ def log_ratios(profile, a, b):
     by_backend = {cell.cell.backend: cell.launches for cell in profile.cells}
 
     pairs = zip(by_backend[a], by_backend[b], strict=True)
-    times = [[block_arrays(launch).times_ns("step") for launch in pair] for pair in pairs]
+    times = [[block_times_ns(launch) for launch in pair] for pair in pairs]
     return [float(np.median(np.log(mine / yours))) for mine, yours in times]
 
 
