@@ -8,7 +8,6 @@ from kit.audit import limits
 from kit.audit.remedies import other_allocator
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError, not_recorded
-from kit.compare.blocks import cpus_used
 from kit.compare.clean_cycles import TAKEN_BAD_PCT, TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT
 from kit.compare.modes import FAULTS_LEAST_PER_CPU_MS
 from kit.profile.reason import Value, reason
@@ -76,10 +75,10 @@ def cpus_beyond(cell: MeasuredCell) -> Found:
 
 
 def _cpus_and_threads(cell: MeasuredCell) -> tuple[float, int]:
-    used, threads = cpus_used(cell.launches.values()), cell.threads
-    if used is None or threads is None or threads.requested < 1:
+    blocks, threads = cell.counted("process.cpu_ns"), cell.threads
+    if threads is None or threads.requested < 1:
         raise cell.unread("process.cpu_ns")
-    return used, threads.requested
+    return blocks.sums[0] / blocks.total_ns, threads.requested
 
 
 @rule("warning", "more_memory", at_least=limits.SWAPPED_B_PER_S, explains=("memory_pressure", "stalls"))

@@ -53,7 +53,7 @@ class MeasuredCell:
     variant: Variant | None  # the cell's, where the suite names it
     all_launches: dict[int, Launch]  # that finished, with all their cycles
     rounds: Mapping[int, RoundCycles]  # of the group
-    known: dict[object, Any] = field(default_factory=dict)  # what rules have computed of the group
+    computed: dict[object, Any] = field(default_factory=dict)  # by rules, of the group
 
     @property
     def cell(self) -> Cell:
@@ -78,9 +78,9 @@ class MeasuredCell:
 
     def once(self, key: object, compute: Callable[[], T]) -> T:
         """Return what another rule, or this one for another cell, has computed under this key; else compute it."""
-        if key not in self.known:
-            self.known[key] = compute()
-        value: T = self.known[key]
+        if key not in self.computed:
+            self.computed[key] = compute()
+        value: T = self.computed[key]
         return value
 
     def unread(self, *names: str) -> NotMeasuredError:
@@ -155,7 +155,7 @@ class MeasuredRun:
         groups = []
         for whole in self.run.groups:
             for part in whole.parts:
-                launches, known = whole.rounds(part), dict[object, Any]()
+                launches, computed = whole.rounds(part), dict[object, Any]()
                 rounds = self.run.counted.rounds.get(part.key, {})
                 groups.append(
                     [
@@ -171,7 +171,7 @@ class MeasuredRun:
                                 if number in finished[part.key, key]
                             },
                             rounds=rounds,
-                            known=known,
+                            computed=computed,
                         )
                         for key, by_round in launches.items()
                     ]

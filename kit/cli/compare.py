@@ -193,8 +193,8 @@ def run_table(path: Path) -> Report:
     if name not in suites_with_a_table():
         return profile_comparison(path)
     suite = apply_options(load_suite(name), {}, quick=name != profile.suite.name)
-    beside = published_file(name) if is_whole(suite, [result.cell for result in profile.cells]) else None
-    published = [(name, read_profile(beside))] if beside is not None else []
+    document = published_file(name) if is_whole(suite, [result.cell for result in profile.cells]) else None
+    published = [(name, read_profile(document))] if document is not None else []
     file = shlex.quote(str(path))
     hint = f"verdicts: kit compare {file} · every launch: kit show {file}"
     return suite_report(_suite_table(suite, [(path.stem, profile), *published]), hint)
@@ -243,8 +243,8 @@ def _suite_table(suite: Suite, profiles: Sequence[tuple[str, Profile]]) -> Suite
     from kit.suites.suite import suites_with_a_table
 
     if suite.table is None:
-        known = ", ".join(suites_with_a_table())
-        raise click.UsageError(f"suite {suite.name} defines no table; choose from {known}, or leave out --table")
+        names = ", ".join(suites_with_a_table())
+        raise click.UsageError(f"suite {suite.name} defines no table; choose from {names}, or leave out --table")
     return suite_table(suite.title, suite.table.rows, suite.table.figures, profiles)
 
 
@@ -300,8 +300,8 @@ def _check_measured(comparison: Comparison) -> None:
 
     if any(row.judged is not None for row in comparison.rows):
         return
-    of_energy = [note for note in comparison.notes if note.what.code.startswith("energy_")]
-    why = note_line(of_energy[0]) if of_energy and "energy" in comparison.by else "no launch recorded it"
+    notes = [note for note in comparison.notes if note.what.code.startswith("energy_")]
+    why = note_line(notes[0]) if notes and "energy" in comparison.by else "no launch recorded it"
     raise KitError(f"{short_name(comparison.by)} was not measured: {why}")
 
 

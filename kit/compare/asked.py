@@ -16,10 +16,10 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from kit.compare.comparability import blocking, cell_mismatches, run_mismatches
-from kit.compare.compare import family_rows, good_baseline, side_row
+from kit.compare.compare import family_rows, good_baseline, judge_sides, side_row
 from kit.compare.conclusions import leaders_of
-from kit.compare.contrast import Family
-from kit.compare.metrics import METRICS, run_level
+from kit.compare.family import Family
+from kit.compare.metrics import METRICS
 from kit.compare.naming import axes_of, name_of, short_model, swept_axis
 from kit.compare.notes import by_notes, contention_notes, deduplicated, joules_notes, spread_notes
 from kit.compare.rows import Comparison, GroupRows, Mismatch, Missing, Note, Row
@@ -67,10 +67,10 @@ def field(sample: Sample, axis: str) -> Value:
 
 def check_axis(axis: str, samples: Sequence[Sample]) -> None:
     """Raise KitError where no profile has such an axis; it says which there are."""
-    known = [*axes_of([sample.cell for sample in samples]), *RUN_FIELDS]
-    if axis not in known:
-        near = get_close_matches(axis, known, 1)
-        differ = [name for name in known if len({field(sample, name) for sample in samples}) > 1]
+    axes = [*axes_of([sample.cell for sample in samples]), *RUN_FIELDS]
+    if axis not in axes:
+        near = get_close_matches(axis, axes, 1)
+        differ = [name for name in axes if len({field(sample, name) for sample in samples}) > 1]
         meant = f"; did you mean {near[0]}?" if near else f"; the cells differ in {', '.join(differ) or 'nothing'}"
         raise KitError(f"no profile has the axis {axis!r}{meant}")
 
@@ -89,10 +89,10 @@ def filter_runs(runs: Iterable[Run], terms: str) -> None:
         axis, sign, values = match["axis"], match["sign"], match["values"].split(",")
         samples = [sample for run in listed for sample in run.samples.values()]
         check_axis(axis, samples)
-        known = list(dict.fromkeys(field(sample, axis) for sample in samples))
-        kept = {of for of in known if _is_kept(of, sign, values, term)}
+        present = list(dict.fromkeys(field(sample, axis) for sample in samples))
+        kept = {value for value in present if _is_kept(value, sign, values, term)}
         if not kept:
-            raise KitError(f"no cell matches --filter {term}; {axis} is {_nearest(known, values)}")
+            raise KitError(f"no cell matches --filter {term}; {axis} is {_nearest(present, values)}")
         for run in listed:
             run.samples = {key: sample for key, sample in run.samples.items() if field(sample, axis) in kept}
 
@@ -107,14 +107,14 @@ def _is_kept(value: Value, sign: str, values: Sequence[str], term: str) -> bool:
     return isinstance(value, int | float) and ORDERS[sign](value, limit)
 
 
-def _nearest(known: Sequence[Value], values: Sequence[str]) -> str:
+def _nearest(present: Sequence[Value], values: Sequence[str]) -> str:
     """Return the values that there are, the nearest of them first."""
-    numbers = [value for value in known if isinstance(value, int)]
+    numbers = [value for value in present if isinstance(value, int)]
     if numbers and values[0].replace(".", "", 1).isdecimal():
         near = min(numbers, key=lambda value: abs(value - float(values[0])))
         return f"{near} at the nearest, of {', '.join(map(str, sorted(numbers)))}"
-    close = get_close_matches(values[0], map(str, known), 1)
-    return ", ".join(map(str, known)) + (f"; did you mean {close[0]}?" if close else "")
+    close = get_close_matches(values[0], map(str, present), 1)
+    return ", ".join(map(str, present)) + (f"; did you mean {close[0]}?" if close else "")
 
 
 def compare_asked(
@@ -138,8 +138,8 @@ def compare_asked(
     # A mode that goes with the framework tells nothing apart that the framework does not.
     rest = list[str]()
     for axis in axes_of([sample.cell for sample in samples]):
-        places = project(samples, [*asked.axes, *rest]).values() if axis not in asked.axes else ()
-        if any(len({field(sample, axis) for sample in of}) > 1 for of in places):
+        alike = project(samples, [*asked.axes, *rest]).values() if axis not in asked.axes else ()
+        if any(len({field(sample, axis) for sample in cells}) > 1 for cells in alike):
             rest.append(axis)
     # Runs of several machines or labels are no repeats of each other.
     if len({(run.identity, run.given_label) for run in runs}) > 1 and not RUN_FIELDS.keys() & {*asked.axes}:
@@ -186,15 +186,15 @@ def project(
 
     def order(key: Key) -> list[tuple[bool, int]]:
         return [
-            (value == ANY, value if isinstance(value, int) else known.index(value))
-            for value, known in zip(key, names, strict=True)
+            (value == ANY, value if isinstance(value, int) else on_axis.index(value))
+            for value, on_axis in zip(key, names, strict=True)
         ]
 
     return {key: projected[key] for key in sorted(projected, key=order)}
 
 
 def _words(sample: Sample, axes: Sequence[str]) -> str:
-    """Return what names a place of a table: ``torch batch 64``."""
+    """Return what names a row, or a column: ``torch batch 64``."""
     return " ".join(
         str(field(sample, axis)) if axis in RUN_FIELDS else name_of(sample.cell, [axis])
         for axis in axes
@@ -202,18 +202,26 @@ def _words(sample: Sample, axes: Sequence[str]) -> str:
     )
 
 
+def _by_name(
+    members: Sequence[Sample], axes: Sequence[str], baseline: str | None, what: str
+) -> tuple[dict[str, list[Sample]], list[str]]:
+    """Return samples by the words of their values on these axes; and these names, the baseline's, if any, first."""
+    named = {_words(alike[0], axes): alike for alike in project(members, axes).values()}
+    wanted = [name for name, (first, *_) in named.items() if baseline in (name, *(str(field(first, a)) for a in axes))]
+    if baseline is not None and not wanted:
+        raise KitError(f"no {what} {baseline!r}; choose from {', '.join(named)}")
+    return named, [*wanted, *named]
+
+
 def _alone(members: Sequence[Sample], rows: Sequence[str], by: str, baseline: str | None) -> GroupRows:
     """Return rows that are compared with one of them."""
-    metric, places = METRICS[by], {_words(of[0], rows): of for of in project(members, rows).values()}
-    wanted = [name for name, of in places.items() if baseline in (name, *(str(field(of[0], axis)) for axis in rows))]
-    if baseline is not None and not wanted:
-        raise KitError(f"no row {baseline!r}; choose from {', '.join(places)}")
-    base = good_baseline([*wanted, *places], places)
-    family = Family(metric, places, base, run_level)
-    made = family_rows(places, {name: name for name in places}, base, family)
+    samples, names = _by_name(members, rows, baseline, "row")
+    base, keys = good_baseline(names, samples), {name: name for name in samples}
+    family = Family(METRICS[by], samples, base)
+    made = family_rows(samples, keys, base, family)
     is_swept = swept_axis([row.cell for row in made], rows) is not None
     fastest = sorted((row for row in made if row.judged), key=lambda row: row.judged or 0)
-    leaders = None if is_swept else leaders_of([row.name for row in fastest], family, {name: name for name in places})
+    leaders = None if is_swept else leaders_of([row.name for row in fastest], family, keys)
     ordered = made if is_swept else [*fastest, *(row for row in made if not row.judged)]
     return GroupRows(key="", title=[], baseline=base, rows=ordered, leaders=leaders)
 
@@ -228,37 +236,25 @@ def _sided(
     force: bool,
 ) -> GroupRows:
     """Return rows in each of which the sides are compared with the baseline's."""
-    sides = {_words(of[0], columns): of for of in project(members, columns).values()}
-    wanted = [name for name, of in sides.items() if baseline in (name, *(str(field(of[0], axis)) for axis in columns))]
-    if baseline is not None and not wanted:
-        raise KitError(f"no column {baseline!r}; choose from {', '.join(sides)}")
-    base_side, metric = [*wanted, *sides][0], METRICS[by]
-    group = GroupRows(key="", title=[], baseline=base_side, rows=[])
-    places: dict[str, list[Sample]] = {}
+    sides, (base_side, *_) = _by_name(members, columns, baseline, "column")
+    group, metric = GroupRows(key="", title=[], baseline=base_side, rows=[]), METRICS[by]
     for asked in project(members, rows).values():
         member = _words(asked[0], rows)
-        for side, of_side in sides.items():
-            here = [sample for sample in asked if sample in of_side]
-            if here:
-                row = side_row(member, side, here, metric, is_baseline=side == base_side)
-                places[row.name] = here
-                group.rows.append(row)
+        for side in sides:
+            samples = [sample for sample in asked if sample in sides[side]]
+            if samples:
+                group.rows.append(side_row(member, side, samples, metric, is_baseline=side == base_side))
             else:
                 group.missing.append(Missing(member=member, side=side, reason=reason("not_measured")))
     bases = {row.member: row for row in group.rows if row.is_baseline}
-    pairs = []
     for row in (row for row in group.rows if not row.is_baseline and row.member in bases):
         row.blocked = _mismatches(row, bases[row.member])
-        pairs += [(row.name, bases[row.member].name)] if force or not row.blocked else []
-    family = Family(metric, places, "", run_level, pairs=pairs)
-    named = {row.name: row for row in group.rows}
-    for name, base in pairs:
-        named[name].versus = family.versus(name, base)
+    judge_sides(group.rows, metric, force=force)
     return group
 
 
 def _mismatches(row: Row, base: Row) -> list[Mismatch]:
-    """Return why the gate keeps two places of different runs apart; cells of one run ran alike."""
+    """Return why the gate keeps two rows of different runs apart; cells of one run ran alike."""
     if {sample.run for sample in row.samples} & {sample.run for sample in base.samples}:
         return []
     facts = [(sample.run.label, sample.facts) for sample in (*base.samples, *row.samples)]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Collection, Iterable, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Iterable
+from itertools import chain, compress
+from typing import Any, Literal, NamedTuple
 
 from kit.profile.launch import Fit, Launch
 
@@ -48,9 +49,9 @@ def mean_step_ns(launch: Launch) -> float:
 class Counted(NamedTuple):
     """Blocks of several launches in which every counter that was asked for could be read."""
 
-    steps: Sequence[int]  # of each block: all that ran between its edges
-    span_ns: Sequence[int]  # of each block
-    values: list[Sequence[int]]  # one list for each counter
+    steps: list[int]  # of each block: all that ran between its edges
+    span_ns: list[int]  # of each block
+    values: list[list[int]]  # one list for each counter
 
     @property
     def total_ns(self) -> float:
@@ -76,20 +77,21 @@ def counted(launches: Iterable[Launch], *names: str, within: Collection[BlockId]
         names: of counters.
         within: these blocks alone; None: all.
     """
-    rows: list[Sequence[int]] = []
-    for launch in launches:
-        blocks = launch.blocks
-        if all(name in blocks.counters for name in names):
-            read = zip(blocks.all_steps(), blocks.span_ns, *(blocks.counters[name] for name in names), strict=True)
-            rows += [
-                row
-                for cycle, row in zip(blocks.cycle, read, strict=True)
-                if None not in row and (within is None or (launch.round, cycle) in within)
-            ]
-    if not rows:
-        return None
-    steps, span_ns, *values = zip(*rows, strict=True)
-    return Counted(steps, span_ns, list(values))
+    read = [launch for launch in launches if all(name in launch.blocks.counters for name in names)]
+    columns: list[list[Any]] = [
+        [*chain.from_iterable(launch.blocks.all_steps() for launch in read)],
+        [*chain.from_iterable(launch.blocks.span_ns for launch in read)],
+        *([*chain.from_iterable(launch.blocks.counters[name] for launch in read)] for name in names),
+    ]
+    if within is not None or any(None in column for column in columns):
+        blocks = ((launch.round, cycle) for launch in read for cycle in launch.blocks.cycle)
+        keep = [
+            None not in row and (within is None or block in within)
+            for block, *row in zip(blocks, *columns, strict=True)
+        ]
+        columns = [[*compress(column, keep)] for column in columns]
+    steps, span_ns, *values = columns
+    return Counted(steps, span_ns, values) if steps else None
 
 
 def cpus_used(launches: Iterable[Launch]) -> float | None:

@@ -154,28 +154,22 @@ class _Taken(NamedTuple):
         return could_have_ns >= (1 - IDLE_MOST) * self.capacity_ns * fraction
 
 
-def taken_fractions(cell: Cell, launch: Launch, blocks: Blocks) -> list[float | None]:
-    """Return which fraction of its CPUs' time others took from a cell in each block; None where it was not counted.
+def disturbances(cell: Cell, launch: Launch, blocks: Blocks) -> list[float | None]:
+    """Return which fraction of its CPUs' time others took from a cell in each block that they disturbed; None: clean.
 
     Busy time of the CPUs, less that of the measured process and its children, plus what the hypervisor took. It is 0
-    where enough CPUs were idle: a cell can use one for each of its threads, one on an accelerator's host.
+    where enough CPUs were idle: a cell can use one for each of its threads, one on an accelerator's host. What is not
+    known disturbs nothing.
 
     Args:
         cell: that was measured.
         launch: of it.
         blocks: of the launch; they need not be in it yet.
     """
-    return [taken and taken.fraction for taken in _taken(cell, launch, blocks)]
-
-
-def disturbed_blocks(cell: Cell, launch: Launch, blocks: Blocks | None = None) -> list[bool]:
-    """Return whether others disturbed each block; what is not known disturbs nothing.
-
-    Arguments as of `taken_fractions`; None: all blocks.
-    """
-    blocks = launch.blocks if blocks is None else blocks
-    lacked = map(_lacked_cpus, _taken(cell, launch, blocks))
-    return [by_cpus or by_device for by_cpus, by_device in zip(lacked, _has_device_others(blocks), strict=True)]
+    return [
+        None if not (on_device or _lacked_cpus(taken)) else 0.0 if taken is None else taken.fraction
+        for taken, on_device in zip(_taken(cell, launch, blocks), _has_device_others(blocks), strict=True)
+    ]
 
 
 def count_cycles(profile: Profile, *, all_cycles: bool = False) -> CountedCycles:
@@ -183,7 +177,7 @@ def count_cycles(profile: Profile, *, all_cycles: bool = False) -> CountedCycles
 
     Args:
         profile: whole, as it was read.
-        all_cycles: every cycle counts, as by the rule before this one.
+        all_cycles: every cycle counts.
     """
     if all_cycles:
         names = ("p50_ns", "p95_ns", "p99_ns")
@@ -351,7 +345,7 @@ def _taken(cell: Cell, launch: Launch, blocks: Blocks) -> list[_Taken | None]:
 
 def _lacked_cpus(taken: _Taken | None) -> bool:
     """Return whether others took more of a block than a clean one may show; what is not known is not disturbed."""
-    return taken is not None and taken.fraction > max(OTHERS_MOST, taken.chance)
+    return taken is not None and taken.fraction > OTHERS_MOST and taken.fraction > taken.chance
 
 
 def _together(blocks: Sequence[_Taken | None]) -> tuple[float, float]:

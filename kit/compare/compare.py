@@ -1,4 +1,4 @@
-"""Samples projected on fields: in each table every place against the baseline's, metric by metric, as one family.
+"""Samples projected on fields: in each table every row against the baseline's, metric by metric, as one family.
 
                     table     row          side                   family
 within a run        group     each cell    -                      each against the baseline, and the fastest two
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -27,12 +27,13 @@ from kit.compare.comparability import (
     run_mismatches,
 )
 from kit.compare.conclusions import broken_even, leaders_of, recommended, scaling_of
-from kit.compare.contrast import Family, Metric, contrast, trends
+from kit.compare.contrast import Metric, trends
+from kit.compare.family import Family, contrast
 from kit.compare.metrics import METRICS, judged_name, run_level, value
 from kit.compare.naming import axes_of, swept_axis, titles
 from kit.compare.notes import by_notes, contention_notes, deduplicated, joules_notes, notes_within, spread_notes
 from kit.compare.rows import Comparison, GroupRows, Mismatch, Missing, Note, PlatformBest, Row
-from kit.compare.sample import Run, Sample, counted_marks, read_run, whole_key
+from kit.compare.sample import Run, RunTimes, Sample, counted_marks, read_run, whole_key
 from kit.compare.sides import (
     Side,
     are_platforms,
@@ -103,9 +104,9 @@ def compare_cells(run: Run, *, baseline: str | None = None, findings: Sequence[F
         base = good_baseline([*wanted[:1], group.baseline, *rows], rows)
         marks = trends(metric, group.parts, group.samples)
         # The group's family: what each row is beside the baseline, which are fastest, and what steps come to.
-        family = Family(metric, rows, base, run_level)
+        family = Family(metric, rows, base)
         made = family_rows(rows, {key: sample.name for key, sample in group.samples.items()}, base, family)
-        steps = family if metric is STEP else Family(STEP, rows, base, run_level)
+        steps = family if metric is STEP else Family(STEP, rows, base)
         samples = {key: listed[0] for key, listed in rows.items()}
         for row in made:
             sample = row.samples[0]
@@ -158,14 +159,14 @@ def compare_cells(run: Run, *, baseline: str | None = None, findings: Sequence[F
 
 def good_baseline(wanted: Sequence[str], rows: Mapping[str, Sequence[Sample]]) -> str:
     """Return the first of some rows that gave a number; of a group without any, the first that it has."""
-    known = [key for key in wanted if key in rows]
-    return next((key for key in known if any(sample.good for sample in rows[key])), known[0])
+    present = [key for key in wanted if key in rows]
+    return next((key for key in present if any(sample.good for sample in rows[key])), present[0])
 
 
 def family_rows(rows: Mapping[str, list[Sample]], names: Mapping[str, str], base: str, family: Family) -> list[Row]:
     """Return a row for each key, judged as one family against the baseline; joules and scores beside it."""
     against = [(key, base) for key in rows if key != base]
-    energies, scores = (Family(metric, rows, base, run_level, pairs=against) for metric in (ENERGY, SCORE))
+    energies, scores = (Family(metric, rows, base, pairs=against) for metric in (ENERGY, SCORE))
     made = []
     for key, samples in rows.items():
         row = Row(
@@ -234,8 +235,8 @@ def compare_runs(
     """
     runs, against, repeated = each_once(runs, against)
     everyone = [*runs, *against]
-    of_first = {key for run in runs for key in run.samples}
-    platforms = are_platforms(everyone) and not any(key in of_first for run in against for key in run.samples)
+    first_keys = {key for run in runs for key in run.samples}
+    platforms = are_platforms(everyone) and not any(first_keys & run.samples.keys() for run in against)
     if platforms:
         runs, against = on_platforms(runs), on_platforms(against)
     elif len(everyone) < 2:  # noqa: PLR2004 - one and another
@@ -252,15 +253,11 @@ def compare_runs(
     if not (force or explain) and all(blocking(mismatches) for mismatches in differing.values()):
         raise refusal(blocking(next(iter(differing.values())))[0])
     orders = {side.label: order_of(base, side) for side in later if not platforms and base.like_hardware(side)}
-    untimed = {label for label, order in orders.items() if order.code == "clock_set_back"}
-    metric = METRICS[by]
-
-    def level(of: Metric, sample: Sample) -> Any:  # noqa: ANN401 - a level, or none
-        known = run_level(of, sample)
-        is_untimed = known is not None and any(side.label in untimed and sample.run in side.runs for side in later)
-        return known._replace(begin_s=None, end_s=None) if known is not None and is_untimed else known
-
-    groups = _side_groups(base, later, differing, metric, level, force=force, platforms=platforms)
+    for side in later:
+        if side.label in orders and orders[side.label].code == "clock_set_back":
+            for run in side.runs:  # the wall clock does not order them
+                run.times = RunTimes(None, None, None)
+    groups = _side_groups(base, later, differing, METRICS[by], force=force, platforms=platforms)
     notes = [Note(what=reason("same_run", profiles=", ".join(repeated)))] if repeated else []
     unlike = [side.label for side in later if not base.like_hardware(side)]
     notes += [*spread_notes(groups, unlike), *joules_notes(groups), *contention_notes(groups)]
@@ -280,9 +277,9 @@ def compare_runs(
 def _side_mismatches(base: Side, side: Side, key: str) -> list[Mismatch]:
     alike = base.like_hardware(side)
     # Runs of one side ran on one machine, whatever the other's is.
-    of_sides = [[*base.runs, *side.runs]] if alike else [[*base.runs, *side.runs], base.runs, side.runs]
+    alike_runs = [[*base.runs, *side.runs]] if alike else [[*base.runs, *side.runs], base.runs, side.runs]
     mismatches = []
-    for index, runs in enumerate(of_sides):
+    for index, runs in enumerate(alike_runs):
         facts = [(run.label, run.samples[key].facts) for run in runs if key in run.samples]
         precision = base.of_cell(key)[0].cell.precision
         mismatches += cell_mismatches(facts, precision, like_hardware=alike or index > 0)
@@ -294,7 +291,6 @@ def _side_groups(
     later: Sequence[Side],
     differing: Mapping[tuple[str, str], list[Mismatch]],
     metric: Metric,
-    level: Any,  # noqa: ANN401 - as of `contrast`
     *,
     force: bool,
     platforms: bool,
@@ -307,11 +303,11 @@ def _side_groups(
             members.setdefault(sample.group, {})[sample.key] = sample
             seen.add(sample.key)
     anywhere = {"device": ""} if platforms else {}
-    heads = titles([[replace(sample.cell, **anywhere) for sample in of.values()] for of in members.values()])
+    heads = titles([[replace(sample.cell, **anywhere) for sample in cells.values()] for cells in members.values()])
     groups = []
-    for (key, of_group), title in zip(members.items(), heads, strict=True):
+    for (key, cells), title in zip(members.items(), heads, strict=True):
         group = GroupRows(key=key, title=title, baseline=base.label, rows=[])
-        for cell_key, first in _in_order(of_group, base, metric):
+        for cell_key, first in _in_order(cells, base, metric):
             for side in [base, *later]:
                 if not (samples := side.of_cell(cell_key)):
                     if platforms:
@@ -321,9 +317,11 @@ def _side_groups(
                 row = side_row(first.name, side.label, samples, metric, is_baseline=side is base)
                 row.blocked = [] if side is base else blocking(differing.get((side.label, cell_key), []))
                 group.rows.append(row)
-        _judge_sides(group.rows, metric, level, force=force)
+        judge_sides(group.rows, metric, force=force)
+        for row in group.rows:
+            row.versus = row.versus if row.versus is not None and row.versus.count else None
         if platforms:
-            group.best = _best([base, *later], of_group, group.rows, metric, level)
+            group.best = _best([base, *later], cells, group.rows, metric)
         groups.append(group)
     # What only one platform has comes last.
     return sorted(groups, key=lambda group: platforms and len({row.side for row in group.rows}) == 1)
@@ -337,13 +335,14 @@ def side_row(member: str, side: str, samples: list[Sample], metric: Metric, *, i
     return row
 
 
-def _judge_sides(rows: Sequence[Row], metric: Metric, level: Any, *, force: bool) -> None:  # noqa: ANN401
+def judge_sides(rows: Sequence[Row], metric: Metric, *, force: bool) -> None:
     """Judge each row against that of its member on the baseline's side: one group is one family."""
-    bases = {row.member: row for row in rows if row.is_baseline}
-    asked = [row for row in rows if not row.is_baseline and row.member in bases and (force or not row.blocked)]
-    known = [contrast(metric, row.samples, bases[row.member].samples, level) for row in asked]
-    for row, estimate in zip(asked, judge(known, words=metric.words), strict=True):
-        row.versus = estimate if estimate.count else None
+    bases = {row.member: row.name for row in rows if row.is_baseline}
+    judged = [row for row in rows if not row.is_baseline and row.member in bases and (force or not row.blocked)]
+    pairs = [(row.name, bases[row.member]) for row in judged]
+    family = Family(metric, {row.name: row.samples for row in rows}, "", pairs=pairs)
+    for row, pair in zip(judged, pairs, strict=True):
+        row.versus = family.versus(*pair)
 
 
 def _best(
@@ -351,14 +350,14 @@ def _best(
     members: Mapping[str, Sample],
     rows: Sequence[Row],
     metric: Metric,
-    level: Any,  # noqa: ANN401 - as of `contrast`
 ) -> list[PlatformBest]:
     """Return what each platform is at its best, against the baseline's, where nothing keeps these apart.
 
     They are judged as one family; each was chosen among so many members, on either side.
     """
-    best, known = list[PlatformBest](), dict[str, Estimate]()
+    best, estimates = list[PlatformBest](), dict[str, Estimate]()
     base_row: Row | None = None
+    names = {key: sample.name for key, sample in members.items()}
     for side in sides:
         timed = [(row.judged, row) for row in rows if row.side == side.label and row.judged]
         if not timed:
@@ -366,14 +365,13 @@ def _best(
         row = min(timed, key=lambda item: item[0] or 0)[1]
         if side is sides[0]:
             base_row = row
-        elif base_row is not None and not any(of.blocked for _, of in timed):
-            estimate = contrast(metric, row.samples, base_row.samples, level)
-            known |= {side.label: estimate} if estimate.count else {}
-        names = {key: sample.name for key, sample in members.items()}
+        elif base_row is not None and not any(timed_row.blocked for _, timed_row in timed):
+            estimate = contrast(metric, row.samples, base_row.samples)
+            estimates |= {side.label: estimate} if estimate.count else {}
         fastest = [names[key] for key in _fastest(side.runs, row.samples[0].group, metric) if key in names]
         best.append(PlatformBest(platform=side.label, member=row.member, fastest=fastest))
-    judged = dict(zip(known, judge(list(known.values()), chosen_among=len(members)), strict=True))
-    return [replace(each, versus=judged.get(each.platform)) for each in best]
+    judged = dict(zip(estimates, judge(list(estimates.values()), chosen_among=len(members)), strict=True))
+    return [replace(platform, versus=judged.get(platform.platform)) for platform in best]
 
 
 def _fastest(runs: Sequence[Run], group: str, metric: Metric) -> list[str]:
@@ -381,22 +379,23 @@ def _fastest(runs: Sequence[Run], group: str, metric: Metric) -> list[str]:
 
     None where the runs have no such cell in common.
     """
-    of_runs = []
+    fastest: list[list[str]] = []  # in each run
     for run in runs:
-        here = {sample.cell_key: sample for sample in run.samples.values() if sample.group == group}
-        if not here:
+        cells = {sample.cell_key: sample for sample in run.samples.values() if sample.group == group}
+        if not cells:
             continue
-        together, keys = next(iter(here.values())).together, []
+        together, keys = next(iter(cells.values())).together, []
         if together is not None:
-            times = {key: value(sample, judged_name(metric.name, sample)) for key, sample in here.items()}
+            times = {key: value(sample, judged_name(metric.name, sample)) for key, sample in cells.items()}
             ordered = sorted((key for key, time_ns in times.items() if time_ns), key=lambda key: times[key])
             rows = {key: [sample] for key, sample in together.samples.items()}
-            family = Family(metric, rows, together.baseline, run_level)
+            family = Family(metric, rows, together.baseline)
             leaders = leaders_of(ordered, family, {key: key for key in ordered})
-            keys = [] if leaders is None or leaders.modes else [here[key].key for key in leaders.tied]
-        of_runs.append(keys)
-    in_all = [key for key in of_runs[0] if all(key in keys for keys in of_runs)] if of_runs else []
-    return list(dict.fromkeys(key for keys in of_runs for key in keys)) if in_all else []
+            keys = [] if leaders is None or leaders.modes else [cells[key].key for key in leaders.tied]
+        fastest.append(keys)
+    if not fastest or not set.intersection(*map(set, fastest)):
+        return []
+    return list(dict.fromkeys(key for keys in fastest for key in keys))
 
 
 def _in_order(members: Mapping[str, Sample], base: Side, metric: Metric) -> list[tuple[str, Sample]]:
@@ -408,7 +407,7 @@ def _in_order(members: Mapping[str, Sample], base: Side, metric: Metric) -> list
         key, sample = item
         if axis is not None:
             return float(sample.cell.value(axis) or 0)
-        known = [value(of, judged_name(metric.name, of)) for of in base.of_cell(key)]
-        return min((time_ns for time_ns in known if time_ns is not None), default=math.inf)
+        times_ns = [value(run_cell, judged_name(metric.name, run_cell)) for run_cell in base.of_cell(key)]
+        return min((time_ns for time_ns in times_ns if time_ns is not None), default=math.inf)
 
     return sorted(members.items(), key=order)

@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from kit.compare.contrast import Family, launch_pairs, log_ratios
+from kit.compare.contrast import launch_pairs, log_ratios
+from kit.compare.family import Family
 from kit.compare.metrics import METRICS, compile_ns, value
 from kit.compare.rows import Comparison, Leaders, Recommendation, Row, Scaling, Share
 from kit.compare.sample import Sample
@@ -40,16 +41,16 @@ def leaders_of(names: Sequence[str], family: Family, keys: Mapping[str, str]) ->
     against = {name: family.versus(keys[name], keys[first]) for name in others}
     # Of a bimodal pair the mean says nothing: each mode has to be shown to be slower.
     in_both = {
-        name: known.modes
-        for name, known in against.items()
-        if known.modes and known.contention_pct is None and family.is_slower_in_both_modes(keys[name], keys[first])
+        name: versus.modes
+        for name, versus in against.items()
+        if versus.modes and versus.contention_pct is None and family.is_slower_in_both_modes(keys[name], keys[first])
     }
     slower = [
-        (name, known.ratio if known.modes is None else None)
-        for name, known in against.items()
-        if known.verdict == "slower" or (name in in_both and (known.p_adjusted or 0.0) <= ALPHA)
+        (name, versus.ratio if versus.modes is None else None)
+        for name, versus in against.items()
+        if versus.verdict == "slower" or (name in in_both and (versus.p_adjusted or 0.0) <= ALPHA)
     ]
-    if not slower or any(known.verdict == "faster" for known in against.values()):
+    if not slower or any(versus.verdict == "faster" for versus in against.values()):
         return None
     modes = [(name, *ratios) for name, ratios in in_both.items() if name not in dict(slower)]
     tied = [name for name in against if name not in dict(slower) and name not in in_both]
@@ -66,21 +67,21 @@ def recommended(axis: str, rows: Sequence[Row], family: Family, keys: Mapping[st
         return None
     best = min(rows, key=lambda row: float(row.value("sample_ns")))
     against = {row.name: family.versus(keys[row.name], keys[best.name]) for row in rows if row is not best}
-    if not any(known.verdict == "slower" for known in against.values()):
+    if not any(versus.verdict == "slower" for versus in against.values()):
         return None
     smallest = next(row for row in rows if row is best or (against[row.name].high or math.inf) <= WITHIN_5_PCT)
-    known = against.get(smallest.name)
+    beaten = against.get(smallest.name)
     # That none is smaller has to be shown, too.
     smaller = rows[: rows.index(best)] if smallest is best else []
     is_shown = all((against[row.name].low or 0) > WITHIN_5_PCT for row in smaller)
     return Recommendation(
         best=best.name,
         samples_per_s=best.value("samples_per_s"),
-        unresolved=[name for name, of_row in against.items() if of_row.verdict == "unresolved"],
+        unresolved=[name for name, row in against.items() if row.verdict == "unresolved"],
         smallest=smallest.name if is_shown else None,
-        ratio=None if known is None else known.ratio,
-        low=None if known is None else known.low,
-        high=None if known is None else known.high,
+        ratio=None if beaten is None else beaten.ratio,
+        low=None if beaten is None else beaten.low,
+        high=None if beaten is None else beaten.high,
     )
 
 
@@ -141,20 +142,20 @@ def scaling_of(
         ),
         None,
     )
-    left = None if without is None else _share(family.versus(without, key), 1.0)
+    left = None if without is None else _fraction(family.versus(without, key), 1.0)
     if left is not None:
         low, high = (None if end is None else 1 - end for end in (left.high, left.low))
         left = Share(value=1 - left.value, low=low, high=high)
-    efficiency = _share(family.versus(baseline, key), more)
+    efficiency = _fraction(family.versus(baseline, key), more)
     return Scaling(resources_ratio=more, efficiency=efficiency, all_reduce=left)
 
 
-def _share(known: Estimate, resources: float) -> Share | None:
+def _fraction(times: Estimate, resources: float) -> Share | None:
     """Return the ratio of times and its interval, over `resources`."""
-    if known.ratio is None:
+    if times.ratio is None:
         return None
-    low, high = (None if end is None else end / resources for end in (known.low, known.high))
-    return Share(value=known.ratio / resources, low=low, high=high)
+    low, high = (None if end is None else end / resources for end in (times.low, times.high))
+    return Share(value=times.ratio / resources, low=low, high=high)
 
 
 def _resources(sample: Sample) -> float:
@@ -189,11 +190,11 @@ def limited_rows(comparison: Comparison, allowed_pct: float) -> list[tuple[str, 
     judged: list[Estimate | None] = []
     for group in comparison.groups:
         for row in (row for row in group.rows if not row.is_baseline):
-            known = row.versus
-            is_split = known is not None and known.modes is not None and known.modes[0] <= allowed < known.modes[1]
-            is_open = known is None or is_split or known.contention_pct is not None
+            versus = row.versus
+            is_split = versus is not None and versus.modes is not None and versus.modes[0] <= allowed < versus.modes[1]
+            is_open = versus is None or is_split or versus.contention_pct is not None
             named.append((f"{' · '.join(group.title)}: {row.name}", row))
-            judged.append(None if is_open else known)
+            judged.append(None if is_open else versus)
     shown = slower_by_more_than(judged, allowed_pct)
     return [(name, row, answer) for (name, row), answer in zip(named, shown, strict=True)]
 
@@ -204,15 +205,13 @@ def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
     for name, row, shown in limited_rows(comparison, allowed_pct):
         getattr(limit, shown).append(name)
         # Between runs the number of runs decides, beside a neighbor that it stops; no round unites two modes.
-        known = row.versus
-        if known is None or known.unit != "round" or known.modes is not None or not known.has_interval:
+        versus = row.versus
+        if versus is None or versus.unit != "round" or versus.modes is not None or not versus.has_interval:
             continue
-        if known.contention_pct is not None:
-            continue
-        if shown == "unresolved" and known.mean_log != allowed:
-            needed = rounds_for(known, abs(allowed - known.mean_log), SAME_LEVEL)
+        if shown == "unresolved" and versus.contention_pct is None and versus.mean_log != allowed:
+            needed = rounds_for(versus, abs(allowed - versus.mean_log), SAME_LEVEL)
             if needed is not None:
-                limit.more_rounds[name] = max(1, needed - known.count)
+                limit.more_rounds[name] = max(1, needed - versus.count)
     for group in comparison.groups if comparison.kind != "cells" else ():
         compared, title = {row.member for row in group.rows if not row.is_baseline}, " · ".join(group.title)
         limit.unresolved.extend(

@@ -1,34 +1,26 @@
-"""How far two samples are apart by a metric: paired as closely as they were measured, else as runs.
+"""How far two samples of a run are apart by a metric: paired as closely as they were measured.
 
 cycle     blocks that took turns ran within a second of each other: the machine's drift cancels in their ratio
 round     the median over its cycles; fresh processes, so that rounds are independent observations
-run       runs that alternate in time are paired with their neighbors, of others the session is the unit
-
-The family is what a table shows: each row against the baseline, and the fastest against the second.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain, combinations
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
-from msgspec.structs import replace
-
 from kit.compare.blocks import middle
 from kit.compare.clean_cycles import TAKEN_BAD_PCT
-from kit.compare.sample import Run, Sample
+from kit.compare.sample import Sample
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, Value, reason
 from kit.profile.schema import Group
-from kit.stats.estimate import SMALLEST_DIFFERENCE, Estimate, bounded_exp, judge, over
-from kit.stats.runs import RunLevel, over_runs
-from kit.stats.shape import slower_in_both, trending
+from kit.stats.estimate import SMALLEST_DIFFERENCE, bounded_exp
+from kit.stats.shape import trending
 
 # Axes on which cells use their threads otherwise; variants and batches of one framework meet others alike.
 UNLIKE = ("backend", "workload", "compile_mode", "threads", "devices")
@@ -51,7 +43,7 @@ class Metric:
         unit: in which tables show it, a key of `kit.report.columns.WORDS`.
         observe: of a launch: a number; a list, a number a block; (a, b) whose sums' quotient it is; None: nothing.
         over: sums up what the launches gave.
-        read: returns the value of a sample at once, in the place of these two; with both, `read` is what is shown.
+        read: returns the value of a sample at once, instead of these two; with both, `read` is what is shown.
         runs: of the values of several runs; null: these have no such value.
         compare: by ratio or by difference; empty: not compared.
         words: of a value below, and above, the baseline's.
@@ -108,8 +100,8 @@ def series(metric: Metric, sample: Sample) -> dict[LaunchId, Series]:
                 continue
             blocks = dict(zip(launch.blocks.cycle, seen, strict=True)) if isinstance(seen, list) else {}
             value = middle(seen) if blocks else seen[0] / seen[1] if isinstance(seen, tuple) else float(seen)
-            known = Series(value, blocks, launch.turns == "blocks", id(launch) in figures)
-            launches[launch.group, launch.round, metric.kind(sample, launch)] = known
+            key = launch.group, launch.round, metric.kind(sample, launch)
+            launches[key] = Series(value, blocks, launch.turns == "blocks", id(launch) in figures)
         return launches
 
     return sample.once(("series", metric.name), compute)
@@ -117,7 +109,7 @@ def series(metric: Metric, sample: Sample) -> dict[LaunchId, Series]:
 
 def figure_values(metric: Metric, sample: Sample) -> list[tuple[int, float]]:
     """Return round and value of each launch that the cell's figures come from; NaN: its blocks have none."""
-    return [(number, known.value) for (_, number, _), known in series(metric, sample).items() if known.is_figure]
+    return [(number, seen.value) for (_, number, _), seen in series(metric, sample).items() if seen.is_figure]
 
 
 def log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
@@ -257,138 +249,6 @@ def logs_by_mode(metric: Metric, a: Sample, b: Sample) -> tuple[list[list[float]
     return tuple(list(logs.values()) for logs in rounds.values()) if rounds[False] and rounds[True] else ()
 
 
-def contrast(
-    metric: Metric, a: Sequence[Sample], b: Sequence[Sample], level: Callable[[Metric, Sample], RunLevel | None]
-) -> Estimate:
-    """Return how far the samples of one place are from those of another; it is not yet judged.
-
-    Samples of one run are paired: one pair over its rounds, several over their runs. Others are two sides of runs.
-
-    Args:
-        metric: by which.
-        a: one or more, of different runs.
-        b: the same of the baseline.
-        level: returns what a run adds to its side.
-    """
-    is_log, by_run = metric.compare == "ratio", {sample.run: sample for sample in b}
-    if pairs := [(sample, by_run[sample.run]) for sample in a if sample.run in by_run]:
-        rounds = [list(log_ratios(metric, *pair).values()) for pair in pairs]
-        if len(pairs) == 1:
-            return over(rounds[0], is_log=is_log)
-        return replace(over([fmean(of_run) for of_run in rounds if of_run], is_log=is_log), unit="run")
-    sides = [[known for of in side if (known := level(metric, of)) is not None] for side in (a, b)]
-    if not all(sides):
-        return Estimate(unit="session")
-    apart = over_runs(
-        *sides,
-        same_hardware=a[0].run.hardware == b[0].run.hardware,
-        same_host=same_host([sample.run for sample in (*a, *b)]),
-        has_known_spread=metric.is_time,
-        is_log=is_log,
-    )
-    # Blocks of one run meet others together; two runs do not, and without a clean cycle nothing says by how much.
-    if metric.is_time and any(sample.others_pct is not None for sample in (*a, *b)):
-        return replace(apart, contention_pct=max(sample.taken_pct or 0.0 for sample in (*a, *b)))
-    return apart
-
-
-def same_host(runs: Iterable[Run]) -> bool:
-    """Whether all ran on one machine; of containers, whose names are drawn anew, on like hardware."""
-    return len({(run.hardware, run.host) for run in runs}) == 1
-
-
-class Family:
-    """Rows of one table by one metric: what is known of any of them against another.
-
-    All pairs of ten rows would be 45 tests where nine answers are shown, and a difference of 3 % be lost in them.
-    Whoever asks for a pair beside the family has chosen it among all.
-    """
-
-    def __init__(
-        self,
-        metric: Metric,
-        rows: Mapping[str, Sequence[Sample]],
-        baseline: str,
-        level: Callable[[Metric, Sample], RunLevel | None],
-        *,
-        pairs: Sequence[tuple[str, str]] | None = None,
-    ) -> None:
-        self.metric, self._rows, self._baseline, self._level = metric, rows, baseline, level
-        self._pairs = pairs
-        self._known: dict[tuple[str, str], Estimate] = {}
-
-    def versus(self, key: str, other: str) -> Estimate:
-        """Return what is known of the row `key` against `other`."""
-        pairs = [(key, other), (other, key)]
-        judged = self._judged if any(pair in self._judged for pair in pairs) else self._all_judged
-        words = self.metric.words
-        known = judged[key, other] if (key, other) in judged else judged[other, key].inverted(words)
-        runs = {sample.run: sample for sample in self._rows[other]}
-        both = [(sample, runs[sample.run]) for sample in self._rows[key] if sample.run in runs]
-        if len(both) == 1 and (modes := logs_by_mode(self.metric, *both[0])):
-            # A mean over two modes is of neither.
-            low, high = sorted(math.exp(statistics.median(chain.from_iterable(rounds))) for rounds in modes)
-            known = replace(known, verdict="unresolved", modes=(low, high))
-        taken_pct = [taken for pair in both if (taken := contended(*pair)) is not None and self.metric.is_time]
-        return replace(known, verdict="unresolved", contention_pct=max(taken_pct)) if taken_pct else known
-
-    def is_slower_in_both_modes(self, key: str, other: str) -> bool:
-        """Return whether one row of a bimodal pair is shown to be slower than the other in each of the two modes."""
-        runs = {sample.run: sample for sample in self._rows[other]}
-        both = [(sample, runs[sample.run]) for sample in self._rows[key] if sample.run in runs]
-        modes = logs_by_mode(self.metric, *both[0]) if len(both) == 1 else ()
-        return bool(modes) and slower_in_both(modes, self.versus(key, other).comparisons)
-
-    def estimate(self, key: str, other: str) -> Estimate:
-        """Return how far two rows are apart, not judged."""
-        if (key, other) not in self._known:
-            self._known[key, other] = contrast(self.metric, self._rows[key], self._rows[other], self._level)
-        return self._known[key, other]
-
-    @cached_property
-    def _judged(self) -> dict[tuple[str, str], Estimate]:
-        pairs = family_of(list(self._rows), self._baseline, self.estimate) if self._pairs is None else self._pairs
-        return self._judge(pairs)
-
-    @cached_property
-    def _all_judged(self) -> dict[tuple[str, str], Estimate]:
-        return self._judge(list(combinations(self._rows, 2)))
-
-    def _judge(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Estimate]:
-        estimates = [self.estimate(*pair) for pair in pairs]
-        matters = [self.metric.matters(self._rows[pair[1]], self._common_values(*pair)) for pair in pairs]
-        return dict(zip(pairs, judge(estimates, words=self.metric.words, matters=matters), strict=True))
-
-    def _common_values(self, key: str, other: str) -> list[float]:
-        """Return the second row's values in the rounds that both have."""
-        if self.metric.compare == "ratio":
-            return []
-        mine, yours = (
-            {launch: seen.value for sample in self._rows[row] for launch, seen in series(self.metric, sample).items()}
-            for row in (key, other)
-        )
-        return [value for launch, value in yours.items() if launch in mine]
-
-
-def family_of(keys: Sequence[str], baseline: str, estimate: Callable[[str, str], Estimate]) -> list[tuple[str, str]]:
-    """Return the pairs that are tested together: each row and the baseline, and the fastest two.
-
-    Args:
-        keys: of the rows.
-        baseline: one of them; where it has no rounds, or is none of them, the first that has some stands for it.
-        estimate: of two rows.
-    """
-    known: dict[str, Estimate] = {}
-    for base in (baseline, *keys):
-        known = {key: estimate(key, base) for key in keys if key != base} if base in keys else {}
-        if any(of_key.count for of_key in known.values()):
-            break
-    speeds = {base: 0.0} | {key: of_key.mean_log for key, of_key in known.items() if of_key.count}
-    fastest = sorted(speeds, key=lambda key: speeds[key])[:2]
-    beside = [(fastest[0], fastest[1])] if len(fastest) > 1 and base not in fastest else []
-    return [*((key, base) for key in known), *beside]
-
-
 def trends(metric: Metric, parts: Sequence[Group], samples: Mapping[str, Sample]) -> dict[str, Reason]:
     """Return the mark of the one cell of each part whose ratio to the others moves most.
 
@@ -415,7 +275,7 @@ def _relative(metric: Metric, part: Group, key: str, samples: Mapping[str, Sampl
     members: list[dict[int, Series]] = []
     for member in (key, *(other for other in part.cells if other != key)):
         seen = series(metric, samples[member]) if member in samples else {}
-        members.append({number: known for (group, number, _), known in seen.items() if group == part.key})
+        members.append({number: given for (group, number, _), given in seen.items() if group == part.key})
     relative = []
     for number in sorted(set(members[0]).intersection(*members[1:])):
         rounds = [member[number] for member in members]

@@ -22,7 +22,7 @@ class LaunchEnergy(NamedTuple):
     power_w: float
     block_ns: int
     samples: int
-    error_share: float | None  # null: not recorded
+    error_fraction: float | None  # null: not recorded
     idle_w: float | None
     net_error_w: float | None  # of power less idle
     with_host_w: float | None  # of an accelerator and of the host's packages, where both answered
@@ -62,9 +62,9 @@ def device_power_w(entries: Sequence[Energy]) -> float | None:
     return sum(joules_j / window_ns * 1e9 for joules_j, window_ns in pairs)
 
 
-def launch_entries(cell: Cell, launch: Launch, of: EnergyKind | None = None) -> list[Energy]:
+def launch_entries(cell: Cell, launch: Launch, part: EnergyKind | None = None) -> list[Energy]:
     """Return the device's entries over a part of a launch: by default its long block, or a fit's own."""
-    kind = of or ("fit" if cell.task == "fit" else "steady")
+    kind = part or ("fit" if cell.task == "fit" else "steady")
     return device_entries(
         cell,
         [
@@ -83,21 +83,21 @@ def launch_energy(cell: Cell, launch: Launch) -> LaunchEnergy | None:
     if power_w is None or entries[0].samples <= 0 or entries[0].block_ns <= 0:
         return None
     errors = [energy.error_fraction for energy in entries if energy.error_fraction is not None]
-    error_share = max(errors) if len(errors) == len(entries) else None
+    error_fraction = max(errors) if len(errors) == len(entries) else None
     idle_w = error_w = with_host_w = None
     idles = [(energy.idle_before_w, energy.idle_after_w, energy.idle_error_fraction) for energy in entries]
-    if error_share is not None and all(None not in idle for idle in idles):
-        known = [(before or 0.0, after or 0.0, share or 0.0) for before, after, share in idles]
-        idle_w = sum((before + after) / 2 for before, after, _ in known)
-        drifts_w = sum(abs(before - after) / 2 + share * (before + after) / 2 for before, after, share in known)
-        error_w = drifts_w + error_share * power_w
+    if error_fraction is not None and all(None not in idle for idle in idles):
+        idles_w = [(before or 0.0, after or 0.0, fraction or 0.0) for before, after, fraction in idles]
+        idle_w = sum((before + after) / 2 for before, after, _ in idles_w)
+        drifts_w = sum(abs(before - after) / 2 + error * (before + after) / 2 for before, after, error in idles_w)
+        error_w = drifts_w + error_fraction * power_w
     if cell.device != HOST and entries[0].tier != "external_meter":  # a meter's joules have everything in them
-        names = DEVICES[HOST].whole_of(energy.sensor for energy in launch.energy if energy.kind == entries[0].kind)
-        beside = [energy for energy in launch.energy if energy.kind == entries[0].kind and energy.sensor in names]
-        host_w = device_power_w(beside)
+        alike = [energy for energy in launch.energy if energy.kind == entries[0].kind]
+        names = DEVICES[HOST].whole_of(energy.sensor for energy in alike)
+        host_w = device_power_w([energy for energy in alike if energy.sensor in names])
         with_host_w = None if host_w is None else power_w + host_w
     first = entries[0]
-    return LaunchEnergy(entries, power_w, first.block_ns, first.samples, error_share, idle_w, error_w, with_host_w)
+    return LaunchEnergy(entries, power_w, first.block_ns, first.samples, error_fraction, idle_w, error_w, with_host_w)
 
 
 def first_refusal(results: Iterable[CellResult]) -> Reason | None:

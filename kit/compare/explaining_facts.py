@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -48,27 +48,31 @@ def facts_of(profile: Profile) -> Facts:
     return facts
 
 
-def cell_facts(launches: Iterable[Launch], profile: Profile) -> CellFacts:
-    """Return them of all launches of a cell of the profile; losses of the first that has them."""
-    known = list(launches)
-    parity = next((launch.parity for launch in known if launch.parity is not None), None)
+def incompatible_facts(profile: Profile) -> dict[str, str]:
+    """Return the facts of a whole run that keep all of its cells apart from another run's, by kind."""
     kinds = [kind for kind, fact in FACTS.items() if fact.grade == "incompatible" and kind not in OF_A_CELL]
-    of_run: dict[str, list[str]] = {}
+    by_kind: dict[str, list[str]] = {}
     for name, value in _recorded(profile).items() if kinds else ():
         kind, part = kind_of(name)
         if kind in kinds and value is not None:
-            of_run.setdefault(kind, []).append(str(value) if name == kind else f"{part} {value}")
-    fits = [launch.fit for launch in known if launch.fit is not None]
-    epochs = (f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs) for fit in fits)
+            by_kind.setdefault(kind, []).append(str(value) if name == kind else f"{part} {value}")
+    return {kind: ", ".join(sorted(values)) for kind, values in by_kind.items()}
+
+
+def cell_facts(launches: Sequence[Launch], of_run: dict[str, str]) -> CellFacts:
+    """Return them of all launches of a cell, given those of its run; losses of the first launch that has them."""
+    parity = next((launch.parity for launch in launches if launch.parity is not None), None)
+    fits = [launch.fit for launch in launches if launch.fit is not None]
+    data = (launch.data for launch in launches if launch.data is not None)
     return CellFacts(
-        data=_joined(
-            f"{launch.data.name} {launch.data.sha256[:HASH_DIGITS]}" for launch in known if launch.data is not None
+        data=_joined(f"{used.name} {used.sha256[:HASH_DIGITS]}" for used in data),
+        threads=_joined(str(launch.threads.requested) for launch in launches if launch.threads is not None),
+        epochs=_joined(
+            f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs) for fit in fits
         ),
-        threads=_joined(str(launch.threads.requested) for launch in known if launch.threads is not None),
-        epochs=_joined(epochs),
         losses=tuple(parity.losses) if parity is not None else (),
         start=f"{parity.weights_sha256} {parity.batches_sha256}" if parity is not None else "",
-        of_run={kind: ", ".join(sorted(values)) for kind, values in of_run.items()},
+        of_run=of_run,
     )
 
 

@@ -72,7 +72,8 @@ def value_of_runs(metric: Metric, samples: Sequence[Sample]) -> Any:  # noqa: AN
     """Return a metric's value of several runs of a cell: as the metric sums it up, of one its own."""
     if len(samples) == 1:
         return value(samples[0], metric.name)
-    known = [of_run for sample in samples if (of_run := value(sample, metric.runs_of or metric.name)) is not None]
+    values = [value(sample, metric.runs_of or metric.name) for sample in samples]
+    known = [number for number in values if number is not None]
     return metric.runs(known) if metric.runs is not None and known else None
 
 
@@ -120,8 +121,8 @@ def run_level(metric: Metric, sample: Sample) -> RunLevel | None:
         log = math.log(shown) if is_log else float(shown)
         return RunLevel(log, se, rounds, contention)
 
-    known, times = sample.once(f"level {metric.name}", compute), sample.run.times
-    return None if known is None else known._replace(begin_s=times.begin_s, end_s=times.end_s)
+    untimed, times = sample.once(f"level {metric.name}", compute), sample.run.times
+    return None if untimed is None else untimed._replace(begin_s=times.begin_s, end_s=times.end_s)
 
 
 def judged_name(name: str, sample: Sample) -> str:
@@ -146,9 +147,9 @@ def round_levels(metric: Metric, sample: Sample) -> dict[int, float]:
     Launches of one round shared the machine's state, so their mean is one value.
     """
     is_log, rounds = metric.compare == "ratio", defaultdict[int, list[float]](list)
-    for number, known in figure_values(metric, sample):
-        if math.isfinite(known) and (known > 0 or not is_log):
-            rounds[number].append(math.log(known) if is_log else known)
+    for number, figure in figure_values(metric, sample):
+        if math.isfinite(figure) and (figure > 0 or not is_log):
+            rounds[number].append(math.log(figure) if is_log else figure)
     return {number: statistics.fmean(values) for number, values in rounds.items()}
 
 
@@ -166,15 +167,16 @@ def _raw_step_ns(sample: Sample) -> float | None:
     return geometric_mean(step_ns for _, step_ns in figure_values(METRICS["step_ns"], sample))
 
 
-def _step_ns(sample: Sample) -> float | None:
-    return adjusted(METRICS["step_ns"], sample, lambda of: value(of, "raw_step_ns"))
+def _adjusted(name: str, raw_name: str) -> Callable[[Sample], float | None]:
+    """Return how a metric is read that a table shows as the baseline's times the ratio (`adjusted`)."""
+    return lambda sample: adjusted(METRICS[name], sample, lambda cell: value(cell, raw_name))
 
 
 def _step_end_ns(sample: Sample, end: int) -> float | None:
     """Return an end of the interval of a step: over rounds of its run, so that it holds the machine's drift."""
-    known, raw_ns, step_ns = level(METRICS["step_ns"], sample), value(sample, "raw_step_ns"), value(sample, "step_ns")
-    ends = (known.low, known.high)
-    return None if ends[end] is None or not raw_ns or not step_ns else (ends[end] or 0.0) * step_ns / raw_ns
+    raw, raw_ns, step_ns = level(METRICS["step_ns"], sample), value(sample, "raw_step_ns"), value(sample, "step_ns")
+    end_ns = (raw.low, raw.high)[end]
+    return None if end_ns is None or not raw_ns or not step_ns else end_ns * step_ns / raw_ns
 
 
 def _latency_ns(sample: Sample) -> float | None:
@@ -183,7 +185,7 @@ def _latency_ns(sample: Sample) -> float | None:
     Where it was not recorded: the median of blocks' medians, each as often as it has steps. No 95th percentile of the
     same steps lies below this one.
     """
-    if (recorded := sample.percentiles[0]) is not None:
+    if (recorded := sample.result.p50_ns) is not None:
         return recorded
     waited = sorted(
         (median_ns, steps)
@@ -245,8 +247,8 @@ def _drift_pct(sample: Sample) -> float | None:
 
 
 def _drift_of_runs(steps_ns: Sequence[float]) -> float | None:
-    known = over(map(math.log, steps_ns))
-    return 100 * known.se_log * math.sqrt(known.count) if known.count > 1 else None
+    steps = over(map(math.log, steps_ns))
+    return 100 * steps.se_log * math.sqrt(steps.count) if steps.count > 1 else None
 
 
 def energies(sample: Sample) -> list[tuple[Launch, LaunchEnergy]]:
@@ -255,14 +257,14 @@ def energies(sample: Sample) -> list[tuple[Launch, LaunchEnergy]]:
     def compute() -> list[tuple[Launch, LaunchEnergy]]:
         finished = [launch for launch in sample.figures if launch.failure is None] if sample.good else []
         drawn = [(launch, launch_energy(sample.cell, launch)) for launch in finished]
-        return [(launch, known) for launch, known in drawn if known is not None]
+        return [(launch, energy) for launch, energy in drawn if energy is not None]
 
     return sample.once(("energies",), compute)
 
 
 def _joules(sample: Sample, launch: Launch) -> float | None:
-    known = launch_energy(sample.cell, launch)
-    return None if known is None else known.per_sample_j
+    energy = launch_energy(sample.cell, launch)
+    return None if energy is None else energy.per_sample_j
 
 
 def _tier(sample: Sample, launch: Launch) -> str | None:
@@ -272,59 +274,55 @@ def _tier(sample: Sample, launch: Launch) -> str | None:
 
 def _drawn(read: Callable[[list[LaunchEnergy], Sample], Value | None]) -> Callable[[Sample], Value | None]:
     """Return how a value is read of what a cell's launches drew; null: nothing is known of that."""
-    return lambda sample: read([known for _, known in energies(sample)], sample) if energies(sample) else None
+    return lambda sample: read([energy for _, energy in energies(sample)], sample) if energies(sample) else None
 
 
 def _raw_joules(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float:
-    return sum(of.joules_j for of in drawn) / sum(of.samples for of in drawn)
+    return sum(energy.joules_j for energy in drawn) / sum(energy.samples for energy in drawn)
 
 
-def _with_package(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float | None:
-    known = [of for of in drawn if of.with_host_w is not None]
-    joules_j = sum((of.with_host_w or 0.0) * of.block_ns / 1e9 for of in known)
-    return joules_j / sum(of.samples for of in known) if known else None
+def _mean_j(drawn: Sequence[LaunchEnergy], power_w: Callable[[LaunchEnergy], float | None]) -> float | None:
+    """Return joules a sample of a power, over the launches of which it is known."""
+    powers_w = [(watts, energy) for energy in drawn if (watts := power_w(energy)) is not None]
+    joules_j = sum(watts * energy.block_ns for watts, energy in powers_w) / 1e9
+    return joules_j / sum(energy.samples for _, energy in powers_w) if powers_w else None
 
 
-def _net(drawn: Sequence[LaunchEnergy], less: Callable[[LaunchEnergy], float]) -> float | None:
-    """Return joules a sample of a power, over the launches of which idle is known."""
-    known = [of for of in drawn if of.idle_w is not None]
-    return sum(less(of) * of.block_ns for of in known) / 1e9 / sum(of.samples for of in known) if known else None
+def _net_w(energy: LaunchEnergy) -> float | None:
+    return None if energy.idle_w is None else energy.power_w - energy.idle_w
 
 
-def _net_error(drawn: Sequence[LaunchEnergy]) -> float | None:
-    known = [of for of in drawn if of.idle_w is not None]
-    mean_w = statistics.fmean(of.net_error_w or 0.0 for of in known) if known else 0.0
-    block_ns, samples = sum(of.block_ns for of in known), sum(of.samples for of in known)
-    return mean_w * block_ns / 1e9 / samples if known else None
+def _net_error(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float | None:
+    """Return the error of net joules a sample: the launches' mean error, as it has one cause in all of them."""
+    errors_w = [energy.net_error_w or 0.0 for energy in drawn if energy.idle_w is not None]
+    return _mean_j(drawn, lambda energy: None if energy.idle_w is None else statistics.fmean(errors_w))
 
 
 def _delay_product(drawn: Sequence[LaunchEnergy], sample: Sample) -> float:
-    batch, block_ns, samples = sample.cell.batch, sum(of.block_ns for of in drawn), sum(of.samples for of in drawn)
-    return _raw_joules(drawn, sample) * batch * (block_ns / 1e9 / samples * batch)
+    step_s = sum(energy.block_ns for energy in drawn) / 1e9 / sum(energy.samples for energy in drawn)
+    return _raw_joules(drawn, sample) * step_s * sample.cell.batch**2
 
 
 def _highest_w(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float | None:
     """Return the highest power between two readings, of launches all of whose sensors show it."""
-    peaks_w = [[energy.power_max_w for energy in of.entries] for of in drawn]
-    known = [sum(filter(None, of_launch)) for of_launch in peaks_w if None not in of_launch]
-    return max(known, default=None)
+    peaks_w = [[entry.power_max_w for entry in energy.entries] for energy in drawn]
+    return max((sum(filter(None, sensors_w)) for sensors_w in peaks_w if None not in sensors_w), default=None)
 
 
-def _compile_j(_known: object, sample: Sample) -> float | None:
+def _compile_j(_drawn: object, sample: Sample) -> float | None:
     """Return the mean joules from the build to the first step done, idle included."""
-    known = []
+    joules_j = []
     for launch in (launch for launch in sample.figures if launch.failure is None):
         entries = launch_entries(sample.cell, launch, "compile")
         if (power_w := device_power_w(entries)) is not None:
-            known.append(power_w * entries[0].block_ns / 1e9)
-    return statistics.fmean(known) if known else None
+            joules_j.append(power_w * entries[0].block_ns / 1e9)
+    return _mean(joules_j)
 
 
 def _fit_j(sample: Sample, *, per_epoch: bool) -> float | None:
-    known = [launch.fit for launch, _ in energies(sample) if launch.fit is not None]
     step_j = value(sample, "energy_per_step_j") or 0.0
-    updates = [step_j * fit.all_updates / (fit.epochs if per_epoch else 1) for fit in known]
-    return statistics.fmean(updates) if known else None
+    measured = [launch.fit for launch, _ in energies(sample) if launch.fit is not None]
+    return _mean(step_j * fit.all_updates / (fit.epochs if per_epoch else 1) for fit in measured)
 
 
 def fits(sample: Sample) -> list[tuple[Launch, Fit]]:
@@ -334,21 +332,27 @@ def fits(sample: Sample) -> list[tuple[Launch, Fit]]:
 
 def _fitted(read: Callable[[list[tuple[Launch, Fit]]], Value | None]) -> Callable[[Sample], Value | None]:
     """Return how a value is read of a cell's fits; null: it has none."""
-    return lambda sample: read(known) if (known := fits(sample)) else None
+    return lambda sample: read(measured) if (measured := fits(sample)) else None
+
+
+def _score_sd(fits: Sequence[tuple[Launch, Fit]]) -> float | None:
+    scored = [score for _, fit in fits if (score := score_of(fit)) is not None]
+    return statistics.stdev(scored) if len(scored) > 1 else None
 
 
 def _fit_total_ns(sample: Sample) -> float | None:
     """Return the whole time of a fit: all of its epochs but the first step, each step as long as in its row."""
-    step_ns, known = value(sample, "step_ns"), fits(sample)
-    if step_ns is None or not known:
+    step_ns, measured = value(sample, "step_ns"), fits(sample)
+    if step_ns is None or not measured:
         return None
-    launch, fit = known[0]
+    launch, fit = measured[0]
     return float(step_ns * (fit.all_updates - 1 if fit.is_part else sum(launch.blocks.steps)))
 
 
-def _mean_of(known: Iterable[float | None]) -> float | None:
-    listed = [of_fit for of_fit in known if of_fit is not None]
-    return statistics.fmean(listed) if listed else None
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of those that are known; null where none is."""
+    numbers = [number for number in values if number is not None]
+    return statistics.fmean(numbers) if numbers else None
 
 
 def epoch_ns(launch: Launch, fit: Fit) -> float | None:
@@ -376,8 +380,8 @@ def _score(_sample: Sample, launch: Launch) -> float | None:
 
 def score_margin(samples: Sequence[Sample], values: Sequence[float]) -> float:
     """Return the difference of scores that matters, given the baseline's samples and scores."""
-    known = [launch.fit for sample in samples for launch in sample.launches if launch.fit is not None]
-    reconstructs = any(fit.mean_squared_error is not None for fit in known)
+    measured = [launch.fit for sample in samples for launch in sample.launches if launch.fit is not None]
+    reconstructs = any(fit.mean_squared_error is not None for fit in measured)
     return SCORE_MARGIN * (statistics.fmean(values) if reconstructs and values else 1)
 
 
@@ -392,14 +396,13 @@ def reach(sample: Sample) -> Reach | None:
 
 
 def _reached(name: str) -> Callable[[Sample], Value | None]:
-    return lambda sample: None if (known := reach(sample)) is None else getattr(known, name)
+    return lambda sample: None if (reached := reach(sample)) is None else getattr(reached, name)
 
 
 def _utilization_pct(sample: Sample) -> float | None:
     """Return the fraction of the long block in which a kernel ran on the boards of the cell; no more than that."""
-    known = details(sample) if sample.cell.device != HOST else {}
-    shares = [float(of) for name, of in known.items() if name.endswith(".utilization mean %")]
-    return statistics.fmean(shares) if shares else None
+    means = details(sample) if sample.cell.device != HOST else {}
+    return _mean(float(mean_pct) for name, mean_pct in means.items() if name.endswith(".utilization mean %"))
 
 
 def cost_per_million(sample: Sample) -> float | None:
@@ -408,16 +411,15 @@ def cost_per_million(sample: Sample) -> float | None:
     time_ns, joules_j = value(sample, "sample_ns"), value(sample, "energy_per_sample_j")
     if (hour is None and kwh is None) or time_ns is None or (joules_j is None and kwh is not None):
         return None
-    of_energy = (joules_j or 0.0) / J_PER_KWH * MILLION * (kwh or 0.0)
-    return float(time_ns / NS_PER_HOUR * MILLION * (hour or 0.0) + of_energy)
+    return float(MILLION * (time_ns / NS_PER_HOUR * (hour or 0.0) + (joules_j or 0.0) / J_PER_KWH * (kwh or 0.0)))
 
 
 def _per_batch(name: str, over_batch: bool) -> Callable[[Sample], float | None]:
     def read(sample: Sample) -> float | None:
-        known, batch = value(sample, name), sample.cell.batch
-        if not known or batch < 1:
+        step_ns, batch = value(sample, name), sample.cell.batch
+        if not step_ns or batch < 1:
             return None
-        return float(known / batch if over_batch else 1e9 * batch / known)
+        return float(step_ns / batch if over_batch else 1e9 * batch / step_ns)
 
     return read
 
@@ -425,45 +427,46 @@ def _per_batch(name: str, over_batch: bool) -> Callable[[Sample], float | None]:
 TIME: dict[str, Any] = {"compare": "ratio", "words": TIME_WORDS, "is_time": True}
 WITH_FASTER: dict[str, Any] = {"compare": "ratio", "words": TIME_WORDS, "runs": geometric_mean}
 _METRICS = [
-    Metric("launches", "launches", "count", read=lambda of: len(of.good), runs=sum),
-    Metric("failed", read=lambda of: sum(launch.failure is not None for launch in of.figures), runs=sum),
-    Metric("step_ns", "step", "ns", step_times, read=_step_ns, runs=geometric_mean, per_sample=True, shown="table",
-           mark="is_disturbed", **TIME),
+    Metric("launches", "launches", "count", read=lambda sample: len(sample.good), runs=sum),
+    Metric("failed", read=lambda sample: sum(launch.failure is not None for launch in sample.figures), runs=sum),
+    Metric("step_ns", "step", "ns", step_times, read=_adjusted("step_ns", "raw_step_ns"), runs=geometric_mean,
+           per_sample=True, shown="table", mark="is_disturbed", **TIME),
     Metric("raw_step_ns", "raw step", "ns", read=_raw_step_ns, runs=geometric_mean),
     Metric("latency_ns", "median", "ns", latencies, read=_latency_ns, runs=geometric_mean, mark="is_disturbed", **TIME),
     Metric("sample_ns", "time/sample", "ns", read=_per_batch("step_ns", True), runs=geometric_mean, shown="table"),
-    Metric("p95_ns", "p95", "ns", read=lambda of: of.percentiles[1], runs=geometric_mean),
-    Metric("p99_ns", "p99", "ns", read=lambda of: of.percentiles[2], runs=geometric_mean),
+    Metric("p95_ns", "p95", "ns", read=lambda sample: sample.result.p95_ns, runs=geometric_mean),
+    Metric("p99_ns", "p99", "ns", read=lambda sample: sample.result.p99_ns, runs=geometric_mean),
     Metric("samples_per_s", "samples/s", "number", read=_per_batch("step_ns", False), runs=geometric_mean,
            shown="table"),
     Metric("start_ns", "start", "s", start_ns, statistics.median, mark="warm_start", **WITH_FASTER),
     Metric("compile_ns", "compile", "s", compile_ns, statistics.median, shown="table", mark="warm_start",
            **WITH_FASTER),
-    Metric("warm_start", read=lambda of: any(map(of.is_warm, of.good)), runs=any),
+    Metric("warm_start", read=lambda sample: any(map(sample.is_warm, sample.good)), runs=any),
     Metric("peak_memory_b", "peak memory", "b", _memory_b, max, runs=max, compare="ratio", mark="process_shared"),
     Metric("process_shared", observe=_is_shared, over=any, runs=any),
     Metric("energy_per_sample_j", "J/1k", "per_1k", _joules, runs=geometric_mean, compare="ratio", kind=_tier,
            needs_blocks=False, shown="table", mark="sustained_differs",
-           read=lambda of: adjusted(METRICS["energy_per_sample_j"], of, lambda s: value(s, "energy_raw_per_sample_j"))),
+           read=_adjusted("energy_per_sample_j", "energy_raw_per_sample_j")),
     Metric("sustained_ns", "sustained step", "ns", runs=geometric_mean,
-           read=lambda of: None if (known := _sustained(of)) is None else known.sustained_ns),
+           read=lambda sample: None if (steps := _sustained(sample)) is None else steps.sustained_ns),
     Metric("sustained_differs", runs=any,
-           read=lambda of: of.cell.device != HOST and (known := _sustained(of)) is not None and known.differs),
+           read=lambda sample: bool(sample.cell.device != HOST and (steps := _sustained(sample)) and steps.differs)),
     Metric("cpu_per_sample_ns", "CPU s/1k", "s_per_1k", _cpu_per_sample, runs=geometric_mean, compare="ratio",
            shown="table",
-           over=lambda known: sum(ns for ns, _ in known) / samples if (samples := sum(n for _, n in known)) else None),
-    Metric("cpus", "CPUs used", "hundredths", read=lambda of: cpus_used(of.good), runs=geometric_mean),
+           over=lambda pairs: sum(ns for ns, _ in pairs) / samples if (samples := sum(n for _, n in pairs)) else None),
+    Metric("cpus", "CPUs used", "hundredths", read=lambda sample: cpus_used(sample.good), runs=geometric_mean),
     Metric("injected_ratio", "injected", "gain_2", _injected_ratio, geometric_mean, runs=geometric_mean, shown="table"),
     Metric("drift_pct", "drift of the machine", "pct", read=_drift_pct, runs=_drift_of_runs,
            runs_of="step_ns"),
-    Metric("level_se", read=lambda of: None if (known := run_level(METRICS[of.run.by], of)) is None else known.se),
-    Metric("rounds", read=lambda of: len({launch.round for launch in of.good}), runs=min),
-    Metric("is_disturbed", read=lambda of: of.others_pct is not None, runs=any),
-    Metric("cycles", "cycles", "count", read=lambda of: sum(len(of_.blocks.cycle) for of_ in of.good), runs=sum),
-    Metric("contention_pct", read=lambda of: of.taken_pct, runs=max),
+    Metric("level_se", read=lambda sample: (known := run_level(METRICS[sample.run.by], sample)) and known.se),
+    Metric("rounds", read=lambda sample: len({launch.round for launch in sample.good}), runs=min),
+    Metric("is_disturbed", read=lambda sample: sample.others_pct is not None, runs=any),
+    Metric("cycles", "cycles", "count", runs=sum,
+           read=lambda sample: sum(len(launch.blocks.cycle) for launch in sample.good)),
+    Metric("contention_pct", read=lambda sample: sample.taken_pct, runs=max),
     Metric("empty_wait_ns", "empty wait", "ns", lambda _, launch: launch.empty_wait_ns, statistics.median),
-    Metric("step_low_ns", read=lambda of: _step_end_ns(of, 0)),
-    Metric("step_high_ns", read=lambda of: _step_end_ns(of, 1)),
+    Metric("step_low_ns", read=lambda sample: _step_end_ns(sample, 0)),
+    Metric("step_high_ns", read=lambda sample: _step_end_ns(sample, 1)),
     Metric("utilization_pct", "util %", "percent", read=_utilization_pct, part="rare"),
     Metric("cost_per_million", "cost/1M", "number", read=cost_per_million, runs=geometric_mean, shown="table",
            part="rare"),
@@ -474,42 +477,42 @@ _METRICS = [
             ("tier", "", "", lambda drawn, _: drawn[0].entries[0].tier),
             ("method", "", "", lambda drawn, _: drawn[0].entries[0].method),
             ("launches", "", "", lambda drawn, _: len(drawn)),
-            ("block_ns", "", "", lambda drawn, _: sum(of.block_ns for of in drawn) / len(drawn)),
-            ("error_share", "", "", lambda drawn, _: max((of.error_share for of in drawn if of.error_share is not None),
-                                                         default=None)),
+            ("block_ns", "", "", lambda drawn, _: sum(energy.block_ns for energy in drawn) / len(drawn)),
+            ("error_share", "", "", lambda drawn, _: max(
+                (energy.error_fraction for energy in drawn if energy.error_fraction is not None), default=None)),
             ("align_error_ns", "", "", lambda drawn, _: drawn[0].entries[0].align_error_ns),
             ("raw_per_sample_j", "", "", _raw_joules),
-            ("with_package_per_sample_j", "device + package", "per_1k", _with_package),
-            ("per_step_j", "J/step", "j", lambda drawn, of: _raw_joules(drawn, of) * of.cell.batch),
-            ("power_w", "W", "number", lambda drawn, _: sum(of.joules_j for of in drawn)
-             / sum(of.block_ns for of in drawn) * 1e9),
+            ("with_package_per_sample_j", "device + package", "per_1k",
+             lambda drawn, _: _mean_j(drawn, lambda energy: energy.with_host_w)),
+            ("per_step_j", "J/step", "j", lambda drawn, sample: _raw_joules(drawn, sample) * sample.cell.batch),
+            ("power_w", "W", "number", lambda drawn, _: sum(energy.joules_j for energy in drawn)
+             / sum(energy.block_ns for energy in drawn) * 1e9),
             ("power_max_w", "peak W", "number", _highest_w),
             ("delay_product_js", "J·s/step", "digits", _delay_product),
-            ("idle_w", "idle W", "number", lambda drawn, _: _mean_of(of.idle_w for of in drawn)),
-            ("net_per_sample_j", "", "", lambda drawn, _: _net(drawn, lambda of: of.power_w - (of.idle_w or 0.0))),
-            ("net_error_j", "", "", lambda drawn, _: _net_error(drawn)),
+            ("idle_w", "idle W", "number", lambda drawn, _: _mean(energy.idle_w for energy in drawn)),
+            ("net_per_sample_j", "", "", lambda drawn, _: _mean_j(drawn, _net_w)),
+            ("net_error_j", "", "", _net_error),
             ("compile_j", "compile J", "number", _compile_j),
-            ("epoch_j", "J/epoch", "number", lambda _, of: _fit_j(of, per_epoch=True)),
-            ("fit_j", "J/fit", "number", lambda _, of: _fit_j(of, per_epoch=False)),
+            ("epoch_j", "J/epoch", "number", lambda _, sample: _fit_j(sample, per_epoch=True)),
+            ("fit_j", "J/fit", "number", lambda _, sample: _fit_j(sample, per_epoch=False)),
         )
     ),
-    Metric("fit_epochs", read=_fitted(lambda known: known[0][1].epochs), runs=lambda known: known[0], part="fit"),
-    Metric("fit_updates", read=_fitted(lambda known: known[0][1].updates), runs=lambda known: known[0], part="fit"),
+    Metric("fit_epochs", read=_fitted(lambda fits: fits[0][1].epochs), runs=lambda values: values[0], part="fit"),
+    Metric("fit_updates", read=_fitted(lambda fits: fits[0][1].updates), runs=lambda values: values[0], part="fit"),
     Metric("fit_total_ns", "fit", "ns", read=_fit_total_ns, runs=geometric_mean, shown="table", part="fit"),
-    Metric("fit_is_computed", read=_fitted(lambda known: any(fit.is_part for _, fit in known)), runs=any, part="fit"),
+    Metric("fit_is_computed", read=_fitted(lambda fits: any(fit.is_part for _, fit in fits)), runs=any, part="fit"),
     Metric("fit_pipeline_ratio", "pipeline", "gain",
            lambda _, launch: None if launch.fit is None else pipeline_ratio(launch, launch.fit), geometric_mean,
            part="fit", **WITH_FASTER),
     Metric("fit_test_ns", "test pass", "ns", lambda _, launch: None if launch.fit is None else launch.fit.test_ns,
            statistics.fmean, part="fit", **WITH_FASTER),
-    Metric("fit_metric", runs=lambda known: known[0], part="fit",
-           read=_fitted(lambda known: "accuracy" if known[0][1].mean_squared_error is None else "mean_squared_error")),
+    Metric("fit_metric", runs=lambda values: values[0], part="fit",
+           read=_fitted(lambda fits: "accuracy" if fits[0][1].mean_squared_error is None else "mean_squared_error")),
     Metric("fit_score", observe=_score, over=statistics.fmean, runs=statistics.fmean, compare="difference",
            words=("lower", "higher"), matters=score_margin, needs_blocks=False, part="fit"),
-    Metric("fit_score_sd", read=_fitted(lambda known: statistics.stdev(of) if len(
-        of := [score for _, fit in known if (score := score_of(fit)) is not None]) > 1 else None),
-        runs=lambda known: math.sqrt(statistics.fmean(sd**2 for sd in known)), part="fit"),
-    Metric("fit_repeats", read=_fitted(lambda known: sum(score_of(fit) is not None for _, fit in known)), runs=sum,
+    Metric("fit_score_sd", read=_fitted(_score_sd), part="fit",
+           runs=lambda sds: math.sqrt(statistics.fmean(sd**2 for sd in sds))),
+    Metric("fit_repeats", read=_fitted(lambda fits: sum(score_of(fit) is not None for _, fit in fits)), runs=sum,
            part="fit"),
     *(
         Metric(f"reach_{name}", read=_reached(name), part="reach")
@@ -541,10 +544,10 @@ def _scored(name: str) -> Callable[[Sample, Launch], float | None]:
 # fit; a gain is made from the times of two cells where no document gives it.
 _FIGURES = [
     Metric("train_time_s", "train time", "time_s", mark="fit_is_computed",
-           read=lambda of: _in_seconds(value(of, "fit_total_ns"))),
-    Metric("test_time_s", "test time", "time_s", read=lambda of: _in_seconds(value(of, "fit_test_ns"))),
+           read=lambda sample: _in_seconds(value(sample, "fit_total_ns"))),
+    Metric("test_time_s", "test time", "time_s", read=lambda sample: _in_seconds(value(sample, "fit_test_ns"))),
     Metric("epoch_time_s", "epoch", "time_s", mark="fit_is_computed",
-           read=lambda of: _in_seconds(_mean_of(epoch_ns(launch, fit) for launch, fit in fits(of)))),
+           read=lambda sample: _in_seconds(_mean(epoch_ns(launch, fit) for launch, fit in fits(sample)))),
     Metric("step_ns", "step", "ns", read=_of_task("train", "step_ns")),
     Metric("train_sample_ns", "train/sample", "ns", read=_of_task("train", "sample_ns")),
     Metric("infer_sample_ns", "infer/sample", "ns", read=_of_task("infer", "sample_ns")),
@@ -571,8 +574,8 @@ def metric_named(name: str) -> Metric:
     if (metric := named.get(name) or short.get(name)) is not None:
         return metric
     near = get_close_matches(name, [*short, *named], 1)
-    known = METRICS.get(name) or next((of for of in _METRICS if of.name.removesuffix("_ns") == name), None)
-    why = f"no metric {name!r}" if known is None else f"{name!r} is derived from others and not compared by itself"
+    is_derived = name in METRICS or f"{name}_ns" in METRICS
+    why = f"{name!r} is derived from others and not compared by itself" if is_derived else f"no metric {name!r}"
     meant, listed = f"; did you mean {near[0]}?" if near else "", {metric.name: key for key, metric in short.items()}
     raise KitError(f"{why}; choose from {', '.join(listed.get(full, full) for full in named)}{meant}")
 

@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from statistics import fmean, median
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kit.compare.blocks import BlockId, block_times_ns
 from kit.compare.clean_cycles import cpu_loss
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
-from kit.stats.shape import GAP_LEAST_PLAIN, modes_by_cause, quantile
+from kit.stats.shape import GAP_LEAST_PLAIN, levels, modes_by_cause, quantile
 from kit.stats.shape import two_modes as modes_by_level
 
 # Page faults per millisecond of the cell's CPU time. Measured where another allocator helped by a fifth to a half:
@@ -56,22 +55,31 @@ def group_modes(cells: Mapping[str, tuple[Cell, Rounds]]) -> dict[str, Modes]:
         }
         for key, (_, launches) in cells.items()
     }
+    # Sums over the cells of the blocks in cycles that all of them have.
+    common = set.intersection(*map(set, logs.values())) if paired else set()
+    sums = {block: sum(cell_logs[block] for cell_logs in logs.values()) for block in common}
     known: dict[str, Modes] = {}
     for key, (cell, launches) in cells.items():
-        others = [logs[other] for other in cells if other != key] if paired else []
-        common = {block: log for block, log in logs[key].items() if all(block in other for other in others)}
+        own_logs = {block: log for block, log in logs[key].items() if not paired or block in sums}
+        beside = [(sums[block] - log) / (len(cells) - 1) for block, log in own_logs.items()] if paired else []
         # Stretches of a fit lie too far apart for the machine's drift to be distinguished from modes.
-        if common and cell.task != "fit" and (modes := _modes(cell, launches, common, others)) is not None:
+        modes = _modes(cell, launches, own_logs, beside) if own_logs and cell.task != "fit" else None
+        if modes is not None:
             known[key] = modes
     return known
 
 
-def _modes(
-    cell: Cell, launches: Rounds, logs: Mapping[BlockId, float], others: list[dict[BlockId, float]]
-) -> Modes | None:
-    """Return the two modes of a cell, given ln of its blocks' step times and of the others' in the same cycles."""
+def _modes(cell: Cell, launches: Rounds, logs: Mapping[BlockId, float], beside: Sequence[float]) -> Modes | None:
+    """Return the two modes of a cell.
+
+    Args:
+        cell: that was measured.
+        launches: of it, by round.
+        logs: ln of the step time of each block.
+        beside: mean ln of the others' step times in the same cycles; empty: it is compared with none.
+    """
     own_logs = [*logs.values()]
-    relative = [log - fmean(other[block] for other in others) for block, log in logs.items()] if others else own_logs
+    relative = [log - others for log, others in zip(own_logs, beside, strict=True)] if beside else own_logs
     faults, cpu_ms = _faults_and_cpu(launches, logs)
     modes = None
     # A cause that is there or not tells the modes better than times, which noise and drift blur.
@@ -79,24 +87,15 @@ def _modes(
     if faults and quantile(per_cpu_ms, 0.9) >= FAULTS_LEAST_PER_CPU_MS:
         modes = modes_by_cause(relative, faults)
     if modes is None:
-        modes = (
-            modes_by_level(relative, own_log=own_logs)
-            if others
-            else modes_by_level(relative, gap_least=GAP_LEAST_PLAIN)
-        )
+        limits = {"own_log": own_logs} if beside else {"gap_least": GAP_LEAST_PLAIN}
+        modes = modes_by_level(relative, **limits)
     if modes is None:
         return None
     is_slow = dict(zip(logs, modes.slow, strict=True))
-
-    def levels(values: list[float]) -> tuple[float, float]:
-        """Return the median of the fast mode's blocks, and of the slow mode's."""
-        fast, slow = ([v for v, slow in zip(values, modes.slow, strict=True) if slow is part] for part in (False, True))
-        return median(fast), median(slow)
-
-    fast_ns, slow_ns = map(math.exp, levels(own_logs))
-    fast_faults, slow_faults = levels(faults) if faults else (math.inf, 0.0)
+    fast_ns, slow_ns = map(math.exp, levels(own_logs, modes.slow))
+    fast_faults, slow_faults = levels(faults, modes.slow) if faults else (math.inf, 0.0)
     by_faults = fast_faults <= FEW_FAULTS_FRACTION * slow_faults
-    by_faults = by_faults and slow_faults / levels(cpu_ms)[1] >= FAULTS_LEAST_PER_CPU_MS
+    by_faults = by_faults and slow_faults / levels(cpu_ms, modes.slow)[1] >= FAULTS_LEAST_PER_CPU_MS
     if not by_faults:
         lost = cpu_loss(cell, launches.values(), {block for block, slow in is_slow.items() if slow})
         if lost is not None and lost.is_contended:  # these blocks are slow because others had the CPUs

@@ -21,7 +21,7 @@ import msgspec
 
 from kit.compare.ceilings import Ceiling, ceilings_of
 from kit.compare.clean_cycles import CountedCycles, count_cycles, cpu_loss
-from kit.compare.explaining_facts import CellFacts, Facts, cell_facts, facts_of
+from kit.compare.explaining_facts import CellFacts, Facts, cell_facts, facts_of, incompatible_facts
 from kit.compare.modes import Modes, group_modes
 from kit.compare.naming import label_members
 from kit.compare.notes import headline_of, left_out_notes, run_notes
@@ -34,8 +34,6 @@ from kit.profile.schema import PART, CellResult, Group, Profile
 from kit.profile.store import canonical_json
 
 T = TypeVar("T")
-# What stays of a run whose launches were dropped.
-KEPT = ("given_label", "id", "identity", "hardware", "host", "compared", "facts", "headline", "times", "notes")
 # (round, process) -> key of each cell that it held -> when the cell's first step began; null: it had none.
 Processes = Mapping[tuple[int, str], Mapping[str, int | None]]
 
@@ -76,19 +74,27 @@ class Sample:
     """One cell in one run."""
 
     run: Run
-    cell: Cell
-    cell_key: str
-    key: str  # the same; on platforms, of what was asked
+    result: CellResult  # the cell, with the cycles that count
+    key: str  # of the cell; on platforms, of what was asked
     group: str  # key of its whole group; on platforms, of what was asked
     name: str  # what tells it apart in its group
-    facts: CellFacts
-    failure: Reason | None  # of the first launch that failed
-    launches: list[Launch] = field(default_factory=list)  # with the cycles that count
-    figures: list[Launch] = field(default_factory=list)  # that its figures come from, and those that failed
-    percentiles: tuple[int | None, int | None, int | None] = (None, None, None)  # p50, p95 and p99 of its steps
-    others_pct: float | None = None  # without a clean cycle: what others took during its figures
-    together: CellGroup | None = None  # that it was measured in; null: its launches were dropped
+    together: CellGroup | None = None  # that it was measured in; null: none, or its launches were dropped
     computed: dict[object, Any] = field(default_factory=dict)
+
+    @property
+    def cell(self) -> Cell:
+        """Which it is."""
+        return self.result.cell
+
+    @property
+    def cell_key(self) -> str:
+        """The key that it has in its profile."""
+        return self.result.key
+
+    @property
+    def launches(self) -> list[Launch]:
+        """All launches, with the cycles that count."""
+        return self.result.launches
 
     def once(self, what: object, compute: Callable[[], T]) -> T:
         """Return what was computed before, or compute it."""
@@ -96,6 +102,11 @@ class Sample:
             self.computed[what] = compute()
         value: T = self.computed[what]
         return value
+
+    @cached_property
+    def figures(self) -> list[Launch]:
+        """The launches that its figures come from, and those that failed."""
+        return [] if self.together is None else self.together.counted.figure_launches(self.result)
 
     @cached_property
     def good(self) -> list[Launch]:
@@ -106,6 +117,21 @@ class Sample:
     def measured(self) -> list[Launch]:
         """All launches with a number."""
         return [launch for launch in self.launches if launch.gave_number]
+
+    @cached_property
+    def others_pct(self) -> float | None:
+        """Without a clean cycle: what others took during its figures."""
+        return None if self.together is None else self.together.counted.others_pct(self.result)
+
+    @cached_property
+    def failure(self) -> Reason | None:
+        """Why the first launch that failed did."""
+        return next((launch.failure.reason for launch in self.launches if launch.failure is not None), None)
+
+    @cached_property
+    def facts(self) -> CellFacts:
+        """What keeps it apart from the same cell of another run."""
+        return cell_facts(self.launches, self.run.incompatible)
 
     @property
     def baseline(self) -> Sample | None:
@@ -200,42 +226,29 @@ class Run:
     label: str  # of its file
     profile: Profile  # whole, as it was read
     counted: CountedCycles  # of the profile
-    by: str = "step_ns"  # name of the metric that its cells are compared by
+    by: str  # name of the metric that its cells are compared by
+    id: str = field(init=False)
+    given_label: str = field(init=False)  # the user's own; empty: none
+    identity: bytes = field(init=False)  # alike in runs of the same machine and software
+    hardware: str = field(init=False)  # hash of what no update of software changes
+    host: str = field(init=False)  # hash of its machine's name; empty: of a container, whose name is drawn anew
+    compared: list[str] = field(init=False)  # axes that its groups compare over
 
-    @cached_property
-    def given_label(self) -> str:
-        """The user's own label; empty: none."""
-        return printable_line(self.profile.label)
-
-    @cached_property
-    def id(self) -> str:
-        """The profile's."""
-        return self.profile.id
-
-    @cached_property
-    def identity(self) -> bytes:
-        """What is alike in runs of the same machine and software."""
-        return canonical_json(self.profile.identity.setup())
-
-    @cached_property
-    def hardware(self) -> str:
-        """Hash of what no update of software changes."""
-        return self.profile.identity.hardware_sha256
-
-    @cached_property
-    def host(self) -> str:
-        """Hash of its machine's name; empty: of a container, whose name is drawn anew."""
-        return self.profile.identity.host
-
-    @cached_property
-    def compared(self) -> list[str]:
-        """The axes that its groups compare over."""
-        return self.profile.suite.compare
+    def __post_init__(self) -> None:
+        profile, machine = self.profile, self.profile.identity
+        self.id, self.given_label, self.compared = profile.id, printable_line(profile.label), profile.suite.compare
+        self.identity = canonical_json(machine.setup())
+        self.hardware, self.host = machine.hardware_sha256, machine.host
 
     @cached_property
     def facts(self) -> Facts:
         """Its facts that are compared."""
         return facts_of(self.profile)
+
+    @cached_property
+    def incompatible(self) -> dict[str, str]:
+        """Its facts that keep all of its cells apart from those of another run, by kind."""
+        return incompatible_facts(self.profile)
 
     @cached_property
     def headline(self) -> Headline:
@@ -274,14 +287,16 @@ class Run:
 
     def drop_launches(self) -> None:
         """Let go of everything but what was computed: a thousand runs fit into memory."""
-        for name in KEPT:
+        for name in ("facts", "headline", "times", "notes"):
             getattr(self, name)
         for sample in self.samples.values():
-            sample.launches, sample.figures, sample.together = [], [], None
-            for name in ("good", "measured"):
+            for name in ("facts", "failure", "others_pct"):
+                getattr(sample, name)
+            for name in ("figures", "good", "measured"):
                 sample.__dict__.pop(name, None)
+            sample.result, sample.together = msgspec.structs.replace(sample.result, launches=[]), None
             sample.computed = {what: value for what, value in sample.computed.items() if not isinstance(what, tuple)}
-        for name in ("processes", "ceilings", "groups", "profile", "counted"):
+        for name in ("profile", "counted", "processes", "ceilings", "groups"):
             self.__dict__.pop(name, None)
 
 
@@ -311,44 +326,29 @@ def _cell_groups(run: Run) -> list[CellGroup]:
     groups = []
     for key, alike in parts.items():
         members = {cell for part in alike for cell in part.cells}
-        results = {result.key: result for result in profile.cells if result.key in members}
-        names = label_members({member: result.cell for member, result in results.items()}, run.compared)
+        results = [result for result in profile.cells if result.key in members]
+        names = label_members({result.key: result.cell for result in results}, run.compared)
         group = CellGroup(key, alike, counted)
-        for member, result in results.items():
-            group.samples[member] = Sample(
-                run=run,
-                cell=result.cell,
-                cell_key=member,
-                key=member,
-                group=key,
-                name=names[member],
-                facts=cell_facts(result.launches, profile),
-                failure=first_failure(result.launches),
-                launches=result.launches,
-                figures=counted.figure_launches(result),
-                percentiles=(result.p50_ns, result.p95_ns, result.p99_ns),
-                others_pct=counted.others_pct(result),
-                together=group,
-            )
-        if results:
-            groups.append(group)
+        group.samples = {
+            result.key: Sample(run, result, result.key, key, names[result.key], group) for result in results
+        }
+        groups += [group] if results else []
     return groups
 
 
 def group_samples(group: Group, results: Iterable[CellResult]) -> dict[str, Sample]:
     """Return the cells of one group, of a run that is not over, as samples by their keys."""
     together = CellGroup(group.key, [group], CountedCycles(None, {}, ""))  # type: ignore[arg-type]
-    for result in results:
-        sample = Sample(None, result.cell, result.key, result.key, group.key, "", None, None)  # type: ignore[arg-type]
-        sample.launches = sample.figures = result.launches
-        sample.together = together
-        together.samples[result.key] = sample
+    together.samples = {
+        result.key: Sample(None, result, result.key, group.key, "", together)  # type: ignore[arg-type]
+        for result in results
+    }
     return together.samples
 
 
 def launch_sample(result: CellResult, launch: Launch) -> Sample:
-    """Return one launch of a cell as a sample by itself."""
-    alone = msgspec.structs.replace(result, launches=[launch])
+    """Return one launch of a cell as a sample by itself; percentiles are of all launches together."""
+    alone = msgspec.structs.replace(result, launches=[launch], p50_ns=None, p95_ns=None, p99_ns=None)
     return group_samples(Group(key=launch.group, cells=[result.key], baseline=""), [alone])[result.key]
 
 
@@ -396,8 +396,3 @@ def counted_marks(marks: Iterable[Reason]) -> list[Reason]:
 
     worst = [(max(alike, key=severity), len(alike)) for alike in by_code.values()]
     return [msgspec.structs.replace(mark, values={**mark.values, "launches": count}) for mark, count in worst]
-
-
-def first_failure(launches: Iterable[Launch]) -> Reason | None:
-    """Return why the first launch that failed did."""
-    return next((launch.failure.reason for launch in launches if launch.failure is not None), None)

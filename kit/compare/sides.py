@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
 
-from kit.compare.contrast import same_host
+from kit.compare.family import same_host
 from kit.compare.naming import label_members, platform_names
 from kit.compare.notes import axis_values
 from kit.compare.rows import Headline
@@ -25,7 +24,7 @@ from kit.stats.runs import RunLevel, overlapping, pairs_in_turn
 
 DEVICE = ("device",)
 # A cell that a platform lacks may be there with another of these.
-TOLD_APART = ("batch", "precision", "compile_mode", "feed", "devices", "threads", "variant")
+OTHERWISE = ("batch", "precision", "compile_mode", "feed", "devices", "threads", "variant")
 
 
 class Side(NamedTuple):
@@ -79,10 +78,10 @@ def sides_of(runs: Sequence[Run], against: Sequence[Run], baseline: str | None) 
     if len(alike) == 1:
         alike = [[first], *_alike([run for run in everyone if run is not first])]
     # Sides have their given labels; where there is none, or two have it, their files.
-    given, sides = [of_side[0].given_label for of_side in alike], list[Side]()
-    for name, of_side in zip(given, alike, strict=True):
-        files = of_side[0].label + (f" and {len(of_side) - 1} more" if len(of_side) > 1 else "")
-        sides.append(Side(files if not name else name if given.count(name) == 1 else f"{name} ({files})", of_side))
+    given, sides = [members[0].given_label for members in alike], list[Side]()
+    for name, members in zip(given, alike, strict=True):
+        files = members[0].label + (f" and {len(members) - 1} more" if len(members) > 1 else "")
+        sides.append(Side(files if not name else name if given.count(name) == 1 else f"{name} ({files})", members))
     base = next(side for side in sides if any(run is first for run in side.runs))
     return base, [side for side in sides if side is not base]
 
@@ -97,12 +96,9 @@ def _alike(runs: Sequence[Run]) -> list[list[Run]]:
 def platforms_of(runs: Sequence[Run], baseline: str | None) -> tuple[Side, list[Side]]:
     """Return the baseline's platform and the others; the first is the baseline, or the one that `baseline` names."""
     alike = _alike(runs)
-    devices = [of_platform[0].headline.devices[0] for of_platform in alike]
-    labelled = [
-        (device.kind, device.model, of_platform[0].given_label or of_platform[0].label)
-        for device, of_platform in zip(devices, alike, strict=True)
-    ]
-    sides = [Side(name, of_platform) for name, of_platform in zip(platform_names(labelled), alike, strict=True)]
+    devices = [(members[0], members[0].headline.devices[0]) for members in alike]
+    labelled = [(device.kind, device.model, first.given_label or first.label) for first, device in devices]
+    sides = [Side(name, members) for name, members in zip(platform_names(labelled), alike, strict=True)]
     named = [side for side in sides if baseline is None or baseline.removesuffix(".json") in side.names]
     if not named and baseline:
         named = [side for side in sides if baseline.lower() in side.label.lower()]
@@ -140,7 +136,8 @@ def on_platforms(runs: Iterable[Run]) -> list[Run]:
             for group, members in groups.items():
                 names = label_members({key: sample.cell for key, sample in members.items()}, compared)
                 for key, sample in members.items():
-                    platform.samples[key] = replace(sample, run=platform, key=key, group=group, name=names[key])
+                    platform.samples[key] = moved = copy(sample)
+                    moved.run, moved.key, moved.group, moved.name = platform, key, group, names[key]
             platforms.append(platform)
     return platforms
 
@@ -151,7 +148,7 @@ def why_missing(runs: Sequence[Run], cell: Cell) -> Reason:
         for note in run.notes:
             if note.what.code == "skipped" and note.what.values.get("backend") == cell.backend:
                 return note.because or note.what
-        for axis in TOLD_APART:
+        for axis in OTHERWISE:
             wanted = cell.key_without((*DEVICE, axis))
             for other in (sample.cell for sample in run.samples.values()):
                 if other.key_without((*DEVICE, axis)) == wanted:
@@ -178,7 +175,7 @@ def order_of(base: Side, side: Side) -> Reason:
     pair = {"base": base.label, "side": side.label}
     if not same_host([*base.runs, *side.runs]):
         return reason("other_host", **pair)
-    a, b = ([RunLevel(0.0, begin_s=run.times.begin_s, end_s=run.times.end_s) for run in of.runs] for of in (base, side))
+    a, b = ([RunLevel(0.0, begin_s=run.times.begin_s, end_s=run.times.end_s) for run in s.runs] for s in (base, side))
     if any(level.begin_s is None for level in (*a, *b)):
         return reason("runs_without_time", **pair)
     if (backwards := _clock_set_back([*base.runs, *side.runs])) is not None:
@@ -188,7 +185,7 @@ def order_of(base: Side, side: Side) -> Reason:
     pairs = pairs_in_turn(a, b)
     if not pairs:
         return reason("runs_apart", **pair)
-    base_first = sum((of_base.begin_s or 0.0) < (of_side.begin_s or 0.0) for of_base, of_side in pairs)
+    base_first = sum((first.begin_s or 0.0) < (second.begin_s or 0.0) for first, second in pairs)
     code = "runs_in_turn" if 0 < base_first < len(pairs) else "runs_in_one_order"
     return reason(code, pairs=len(pairs), runs=len(a) + len(b), **pair)
 

@@ -16,7 +16,6 @@ import msgspec
 from kit.compare.asked import ANY, Key, Value, project
 from kit.compare.ceilings import without_operations
 from kit.compare.comparability import blocking, cell_mismatches
-from kit.compare.explaining_facts import cell_facts
 from kit.compare.metrics import FIGURES, fits, value
 from kit.compare.naming import axes_of
 from kit.compare.sample import Sample, read_run
@@ -126,8 +125,7 @@ def _columns(label: str, profile: Profile) -> Iterator[Column]:
     if profile.measured:
         samples = [run.samples[result.key] for result in profile.cells if result.key in run.samples]
     else:
-        facts = cell_facts([], profile)
-        samples = [Sample(run, result.cell, result.key, result.key, "", "", facts, None) for result in profile.cells]
+        samples = [Sample(run, result, result.key, "", "") for result in profile.cells]
         for sample, result in zip(samples, profile.cells, strict=True):
             sample.computed = {figure.figure: figure.value for figure in result.published}
     kinds = sorted({sample.cell.device for sample in samples})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Sized
 from itertools import compress
+from operator import add
 from typing import Literal
 
 import msgspec
@@ -107,8 +108,7 @@ class Blocks(msgspec.Struct, kw_only=True):
 
     def all_steps(self) -> list[int]:
         """Return how many steps ran between the edges of each block."""
-        counts = (self.lead_in, self.steps, self.waited_steps) if self.waited_steps else (self.lead_in, self.steps)
-        return [*map(sum, zip(*counts, strict=True))]
+        return [*map(add, self.lead_in, map(add, self.waited_steps, self.steps) if self.waited_steps else self.steps)]
 
 
 class DeviceEvents(msgspec.Struct, frozen=True, kw_only=True):

@@ -121,8 +121,14 @@ def read_profile(path: Path) -> Profile:
     except OSError as error:
         raise ProfileError(f"{path} cannot be read: {error.strerror}; give a profile written by `kit run`") from None
     try:
-        _check_schema(path, msgspec.json.decode(data, type=_Head))
-        profile = msgspec.json.decode(data, type=Profile)
+        try:
+            profile = msgspec.json.decode(data, type=Profile)
+        except msgspec.ValidationError:
+            # That it has another schema is a better reason.
+            head = msgspec.json.decode(data, type=_Head)
+            _check_schema(path, head.schema, head.kit.get("version") if isinstance(head.kit, dict) else None)
+            raise
+        _check_schema(path, profile.schema, profile.kit.version)
         # A file as it was written is canonical: without its digest it is what was hashed. Others are hashed anew.
         rest = data.removesuffix(b"\n").replace(b'"digest":"%b",' % profile.digest.encode(), b"", 1)
         is_intact = hashlib.sha256(rest).hexdigest() == profile.digest
@@ -142,15 +148,14 @@ def read_profile(path: Path) -> Profile:
     return profile
 
 
-def _check_schema(path: Path, head: _Head) -> None:
-    match = SCHEMA_PATTERN.fullmatch(head.schema) if isinstance(head.schema, str) else None
+def _check_schema(path: Path, schema: object, version: object) -> None:
+    match = SCHEMA_PATTERN.fullmatch(schema) if isinstance(schema, str) else None
     if match is None:
         raise ProfileError(f"{path} is JSON, but not of schema {SCHEMA_NAME}; give a profile written by `kit run`")
     readable = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.x"
     if int(match[1]) > SCHEMA_MAJOR:
         raise ProfileError(f"{path} has schema {match[0]}, newer than {readable} of this kit; upgrade the kit")
     if int(match[1]) < SCHEMA_MAJOR:
-        version = head.kit.get("version") if isinstance(head.kit, dict) else None
         reader = f"kit {printable_line(version)}" if isinstance(version, str) else "the kit that wrote it"
         raise ProfileError(
             f"{path} has schema {match[0]}, older than {readable} of this kit; read it with {reader}, or measure again"

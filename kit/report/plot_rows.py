@@ -7,15 +7,17 @@ A row has the columns of `kit compare --format csv`, and those that `_rows` and 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
 from kit.compare.ceilings import beside, best_product, ceilings_of, named, without_operations
-from kit.compare.compare import compare_runs, compare_within
+from kit.compare.compare import compare_cells, compare_runs, compare_within
+from kit.compare.contrast import cycle_log_ratios, log_ratios
+from kit.compare.metrics import METRICS
 from kit.compare.naming import axes_of
-from kit.compare.round_ratios import round_ratios
 from kit.compare.rows import Comparison
 from kit.compare.sample import read_run
 from kit.compare.sides import are_platforms
@@ -311,24 +313,39 @@ def _rounds(request: PlotRequest) -> list[Row]:
     rows: list[Row] = []
     for label, profile in request.profiles:
         networks = without_operations(profile)
-        comparison = compare_within(label, networks, baseline=request.baseline)
+        run, with_all_cycles = read_run(label, networks), read_run(label, networks, all_cycles=True)
+        comparison = compare_cells(run, baseline=request.baseline)
         cells = {(row["group"], row["name"]): row for row in _rows(comparison, request)}
         order = {key: index for index, key in enumerate(cells)}
         rows += [row | {"ratio": None, "order": (0, 0)} for row in cells.values() if row["step_ns"] is None]
         for group in comparison.groups:
-            for name, versus, by_round, by_cycle, counting in round_ratios(label, networks, group):
-                index = order[group.key, name]
-                cell = cells[group.key, name] | {"low": None, "high": None, "taken_pct": None}
-                for number, ratio in by_round.items():
-                    of_round = cell | {"round": str(number + 1), "order": (number, index)}
-                    ratios = by_cycle.get(number, [])
-                    flags = counting.get(number, [False] * len(ratios))
-                    for cycle, (ratio_of_cycle, counts) in enumerate(zip(ratios, flags, strict=False), 1):
-                        shift = cycle / (len(ratios) + 1) - 0.5
-                        rows.append(of_round | {"ratio": ratio_of_cycle, "disturbed": not counts, "faint": shift})
-                    rows.append(of_round | {"ratio": ratio, "disturbed": number not in counting})
-                whole = {"ratio": versus.ratio, "low": versus.low, "high": versus.high, "disturbed": not counting}
-                rows.append(cell | whole | {"round": "all", "order": (sys.maxsize, index)})
+            base = next((row.samples[0] for row in group.rows if row.is_baseline), None)
+            for row in group.rows:
+                if row.versus is None or base is None:
+                    continue
+                pair = row.samples[0], base
+                whole = [with_all_cycles.samples[sample.cell_key] for sample in pair]
+                logs, clean_logs = (log_ratios(METRICS["step_ns"], *samples) for samples in (whole, pair))
+                cycles, clean = (cycle_log_ratios(METRICS["step_ns"], *samples) for samples in (whole, pair))
+                if not logs:
+                    continue
+                # Where others disturbed every round, none of them counts.
+                together = base.together
+                is_disturbed = together is None or together.is_disturbed(*(sample.cell_key for sample in pair))
+                counting = {} if is_disturbed else clean_logs
+                index = order[group.key, row.name]
+                cell = cells[group.key, row.name] | {"low": None, "high": None, "taken_pct": None}
+                for number, log in (logs | clean_logs).items():
+                    in_round = cell | {"round": str(number + 1), "order": (number, index)}
+                    in_cycles = cycles.get(number, {})
+                    for count, (cycle, cycle_log) in enumerate(in_cycles.items(), 1):
+                        counts = number in counting and cycle in clean.get(number, {})
+                        shift = count / (len(in_cycles) + 1) - 0.5
+                        rows.append(in_round | {"ratio": math.exp(cycle_log), "disturbed": not counts, "faint": shift})
+                    rows.append(in_round | {"ratio": math.exp(log), "disturbed": number not in counting})
+                versus = row.versus
+                overall = {"ratio": versus.ratio, "low": versus.low, "high": versus.high, "disturbed": not counting}
+                rows.append(cell | overall | {"round": "all", "order": (sys.maxsize, index)})
     if not any(row["ratio"] for row in rows):
         raise KitError("nothing to draw by rounds: no group has two cells with a number; draw --kind times or gain")
     return sorted(rows, key=lambda row: row["order"])

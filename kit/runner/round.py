@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from kit.backends.catalog import CATALOG
 from kit.backends.environment import THREAD_VARIABLES
 from kit.clock import now_ns
-from kit.compare.clean_cycles import CYCLES_LEAST, DEVICE_OTHERS, cycles_of, disturbed_blocks, taken_fractions
+from kit.compare.clean_cycles import CYCLES_LEAST, DEVICE_OTHERS, cycles_of, disturbances
 from kit.profile.cell import Cell, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.reason import Reason, reason
@@ -249,9 +249,7 @@ class _Round:
         """Run a block; return which fraction of the CPUs others took where they disturbed it, else None."""
         done, cell = self._block(group, key, member, cycle, seconds), member.cell(key)
         launch = member.launches[key, group.key]
-        if done is None or not any(disturbed_blocks(cell, launch, done.part.blocks)):
-            return None
-        return taken_fractions(cell, launch, done.part.blocks)[0] or 0.0
+        return None if done is None else next(iter(disturbances(cell, launch, done.part.blocks)), None)
 
     def _long_block(self, group: Group, key: str, member: Member, seconds: float) -> None:
         """Run the block over which energy is measured; again, once, where others disturbed it."""
@@ -259,7 +257,7 @@ class _Round:
             self._context.stop.check()
             done = member.long_block(key, group.key, seconds)
             launch = member.launches[key, group.key]
-            if done is None or not any(disturbed_blocks(member.cell(key), launch, done.part.blocks)):
+            if done is None or {*disturbances(member.cell(key), launch, done.part.blocks)} <= {None}:
                 return
 
     def _device_others(self, cell: Cell) -> int | None:

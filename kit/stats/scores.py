@@ -10,10 +10,8 @@ true a   8    2    0     precision of b: 5 of the 2 + 5 that were called b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
 
 
 class Scores(NamedTuple):
@@ -32,17 +30,20 @@ class Scores(NamedTuple):
     macro_f1: float
 
 
-def scores(confusion: Sequence[Sequence[int]] | npt.NDArray[np.integer]) -> Scores:
+def scores(confusion: Sequence[Sequence[int]]) -> Scores:
     """Return the scores of samples counted in `confusion`, shape (classes, classes), rows the true class.
 
     Raises:
         ValueError: it is not square, or counts no sample.
     """
-    counts = np.asarray(confusion)
-    if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or counts.sum() < 1:  # noqa: PLR2004 - rows and columns
-        raise ValueError(f"not a square matrix that counts samples: shape {counts.shape}, {counts.sum()} samples")
-    hits, predicted, true = np.diag(counts), counts.sum(axis=0), counts.sum(axis=1)
+    sizes = {len(row) if isinstance(row, Sequence) else 0 for row in confusion}
+    if sizes != {len(confusion)} or not any(map(any, confusion)):
+        raise ValueError(f"not a square matrix that counts samples: {len(confusion)} rows of {sizes or 0} columns")
+    hits = [row[index] for index, row in enumerate(confusion)]
+    true, predicted = [*map(sum, confusion)], [*map(sum, zip(*confusion, strict=True))]
+    means = [(called + are) / 2 for called, are in zip(predicted, true, strict=True)]
     # A class without a prediction or a sample has no hits either: 0 / 1.
-    of_classes = [hits / np.maximum(total, 1) for total in (predicted, true, (predicted + true) / 2)]
-    accuracy, macro = float(hits.sum() / counts.sum()), [float(values.mean()) for values in of_classes]
-    return Scores(accuracy, *(values.tolist() for values in of_classes), *macro)
+    precision, recall, f1 = (
+        [hit / max(total, 1) for hit, total in zip(hits, totals, strict=True)] for totals in (predicted, true, means)
+    )
+    return Scores(sum(hits) / sum(true), precision, recall, f1, *map(fmean, (precision, recall, f1)))

@@ -81,11 +81,11 @@ def two_modes(
         return below * (count - below) * (mean_above - mean_below) ** 2
 
     split = ordered[max(range(least, count - least + 1), key=between) - 1]
-    fast_log, slow_log = _levels(values, [value > split for value in values])
+    fast_log, slow_log = levels(values, [value > split for value in values])
     slow = [value > (fast_log + slow_log) / 2 for value in values]
     if not least <= sum(slow) <= count - least:
         return None
-    fast_log, slow_log = _levels(values, slow)
+    fast_log, slow_log = levels(values, slow)
     gap = slow_log - fast_log
     spread = MAD_TO_SD * max(
         median(abs(value - fast_log) for value in compress(values, map(not_, slow))),
@@ -95,7 +95,7 @@ def two_modes(
     if gap < max(gap_least, GAP_LEAST_SPREADS * spread) or in_valley > VALLEY_MAX * count:
         return None
     if own_log is not None:
-        own_fast, own_slow = _levels(own_log, slow)
+        own_fast, own_slow = levels(own_log, slow)
         if own_slow - own_fast < gap / 2:
             return None
     return TwoModes(fast_log, slow_log, slow)
@@ -149,8 +149,8 @@ def slower_in_both(modes: Sequence[Sequence[Sequence[float]]], comparisons: int 
     )
 
 
-def _levels(values: Sequence[float], slow: Sequence[bool]) -> tuple[float, float]:
-    """Return the medians of both parts; of all values where one part is empty, as all are the same."""
+def levels(values: Sequence[float], slow: Sequence[bool]) -> tuple[float, float]:
+    """Return the medians of the fast and of the slow blocks; of all where one part is empty, as all are the same."""
     parts = [[*compress(values, map(not_, slow))], [*compress(values, slow)]]
     return median(parts[0] or values), median(parts[1] or values)
 

@@ -45,8 +45,9 @@ from measuring import Interval, printed
 from neighbours import KINDS, Neighbour, measure, wall_path
 
 from kit.compare.clean_cycles import count_cycles
-from kit.compare.contrast import Family, log_ratios
-from kit.compare.metrics import METRICS, run_level
+from kit.compare.contrast import log_ratios
+from kit.compare.family import Family
+from kit.compare.metrics import METRICS
 from kit.compare.sample import read_run as run_of
 from kit.profile.store import read_profile
 from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES, Estimate, judge, over, over_rounds
@@ -112,7 +113,7 @@ def pair_results(profile, rule):
         # Where no round counts the kit shows all cycles: they are no clean ones.
         is_lost = any(counted.is_disturbed(part.key) for part in group.parts)
         samples, of_group = group.samples, results.setdefault(group.key, {})
-        family = Family(STEP, {key: [sample] for key, sample in samples.items()}, group.baseline, run_level)
+        family = Family(STEP, {key: [sample] for key, sample in samples.items()}, group.baseline)
         for (key, sample), (other, of_other) in combinations(samples.items(), 2):
             title = f"{sample.cell.workload} {sample.cell.task} {sample.name} ÷ {of_other.name}"
             logs = [] if is_lost else list(log_ratios(STEP, sample, of_other).values())

@@ -28,7 +28,7 @@ from bench_self import share
 from measuring import printed
 
 from kit.compare.conclusions import leaders_of
-from kit.compare.contrast import Family, family_of
+from kit.compare.family import Family, family_of
 from kit.compare.metrics import METRICS
 from kit.stats.estimate import judge, over, over_rounds
 from kit.stats.runs import RunLevel, over_runs
@@ -167,7 +167,7 @@ class SimulatedFamily(Family):
     """Cells whose rounds are given."""
 
     def __init__(self, logs):
-        super().__init__(METRICS["step_ns"], dict.fromkeys(logs, ()), 0, None)
+        super().__init__(METRICS["step_ns"], dict.fromkeys(logs, ()), 0)
         self._logs = logs
 
     def estimate(self, key, other):

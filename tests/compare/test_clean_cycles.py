@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from kit.audit.audit import findings_of
 from kit.audit.subject import MeasuredRun
 from kit.cli.app import app
-from kit.compare.clean_cycles import DEVICE_OTHERS, count_cycles, disturbed_blocks
+from kit.compare.clean_cycles import DEVICE_OTHERS, count_cycles, disturbances
 from kit.compare.compare import compare_runs, compare_within, reduce_run
 from kit.compare.sample import read_run
 from kit.compare.suite_table import suite_table
@@ -198,7 +198,7 @@ def test_a_percentile_is_never_below_the_median_and_of_the_cycles_that_count(sha
     result.p95_ns, result.p99_ns = (percentile_ns(np.concatenate(steps_ns), percent) for percent in (95, 99))
     assert (result.p95_ns < 4e6) == (len(cycles) < 12), "the truth that is planted"
     (row,), (every,) = compared(built).values(), compared(built, all_cycles=True).values()
-    # Up to schema 2.6 percentiles are over all cycles, and the median of the steps is not recorded.
+    # Where the median of the steps was not recorded, percentiles are over all cycles.
     assert row.value("p95_ns") == (result.p95_ns if share < 0.1 else None)
     assert row.value("latency_ns") <= result.p95_ns
     assert every.value("latency_ns") <= every.value("p95_ns") == result.p95_ns
@@ -235,7 +235,8 @@ def test_what_others_took_is_busy_time_that_is_not_the_cells_own(span_ms, counte
 
     built = planted(b.member("torch", change=change), rounds=3)
     (result,) = built.cells
-    assert set(disturbed_blocks(result.cell, result.launches[0])) == {is_disturbed}
+    fractions = disturbances(result.cell, result.launches[0], result.launches[0].blocks)
+    assert {fraction is not None for fraction in fractions} == {is_disturbed}
     assert compared(built)["torch"].value("rounds") == (1 if is_disturbed else 3)
 
 
@@ -259,7 +260,8 @@ def test_others_take_nothing_while_enough_cpus_are_idle(cpus, threads, busy, is_
 
     built = planted(b.member("torch", change=change), rounds=3)
     (result,) = built.cells
-    assert set(disturbed_blocks(result.cell, result.launches[0])) == {is_disturbed}
+    fractions = disturbances(result.cell, result.launches[0], result.launches[0].blocks)
+    assert {fraction is not None for fraction in fractions} == {is_disturbed}
 
 
 def test_cycles_in_which_others_took_most_go_until_they_took_little_of_the_rest():

@@ -5,8 +5,8 @@ from kit.audit.audit import findings_of as audit
 from kit.audit.finding import Finding
 from kit.compare.compare import compare_within
 from kit.compare.conclusions import leaders_of, limit_slow_downs
+from kit.compare.contrast import cycle_log_ratios, log_ratios
 from kit.compare.metrics import METRICS
-from kit.compare.round_ratios import round_ratios
 from kit.compare.sample import read_run
 from kit.errors import KitError
 from kit.profile.launch import Fit, Phase
@@ -251,9 +251,9 @@ def test_one_sequential_round_does_not_unpair_the_others():
 
     members = (b.member(name, 4.0, change=alone_once) for name in ("torch", "jax"))
     profile = b.profile(b.group("g", *members))
-    (ratios,) = round_ratios("p", profile, compared(profile).groups[0])
-    assert list(ratios.by_round) == list(range(8))
-    assert list(ratios.by_cycle) == [0, 1, 2, 4, 5, 6, 7]
+    pair = read_run("p", profile).samples.values()
+    assert list(log_ratios(METRICS["step_ns"], *pair)) == list(range(8))
+    assert list(cycle_log_ratios(METRICS["step_ns"], *pair)) == [0, 1, 2, 4, 5, 6, 7]
 
 
 def test_an_interval_that_leaves_out_1_but_for_the_other_comparisons_is_said_so():

@@ -26,7 +26,7 @@ def log_ratios(profile, a, b):
 
     pairs = zip(by_backend[a], by_backend[b], strict=True)
     times = [[block_times_ns(launch) for launch in pair] for pair in pairs]
-    return [float(np.median(np.log(mine / yours))) for mine, yours in times]
+    return [float(np.median(np.log(np.divide(mine, yours)))) for mine, yours in times]
 
 
 def test_the_profile_on_disk_is_the_one_returned_with_every_step(conducted):
