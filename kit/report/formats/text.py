@@ -1,19 +1,15 @@
-"""Text through rich: as wide as the terminal, 100 columns in a file."""
+"""Text: as wide as the terminal, 100 columns in a file."""
 
 from __future__ import annotations
 
-import io
 import os
+import re
 import shutil
 from collections.abc import Collection, Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import IO
 
-from rich.cells import cell_len
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table as Grid
-from rich.text import Text
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 from kit.report.table import Column, Footnotes, Loud, Report, Table
 
@@ -29,8 +25,27 @@ NAME_MIN = 18
 FOLDED_MIN = 12
 # Of the title of a column that folds: "against" and a profile's name.
 FOLDED_TITLE_MAX = 24
+# ECMA-48, 8.3.117.
+STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 Panel = dict[int, int]  # columns that stand side by side: index in the table -> width
+
+
+class _Page:
+    """Lines that fit the stream, coloured where it is a terminal that wants it."""
+
+    def __init__(self, width: int, has_colors: bool) -> None:
+        self.width, self._has_colors, self.lines = width, has_colors, list[str]()
+
+    def add(self, words: str = "", style: str = "", *, indent: int = 0, folds: bool = True) -> None:
+        """Add a text, below each other what one line does not hold."""
+        parts = _folded(words, self.width - indent) if folds else [words]
+        self.lines += [f"{' ' * indent}{self.painted(part.rstrip(), style)}" for part in parts]
+
+    def painted(self, words: str, style: str) -> str:
+        """Return words in a style, ``bold red``."""
+        codes = ";".join(STYLES[name] for name in style.split()) if self._has_colors and words else ""
+        return f"\x1b[{codes}m{words}\x1b[0m" if codes else words
 
 
 def write(report: Report, stream: IO[str]) -> str:
@@ -39,39 +54,43 @@ def write(report: Report, stream: IO[str]) -> str:
     if stream.isatty():
         width = max(WIDTH_MIN, shutil.get_terminal_size((WIDTH, 0)).columns)
     width = UNLIMITED if report.is_wide else width
-    # rich heeds TERM=dumb (and NO_COLOR, https://no-color.org, where it is more than colours).
-    color = stream.isatty() and not os.environ.get("NO_COLOR")
-    console = Console(
-        file=io.StringIO(), width=width, force_terminal=color, color_system="standard" if color else None,
-        highlight=False, markup=False, emoji=False,
-    )  # fmt: skip
-    hidden: dict[str, None] = {}
-    footnotes = Footnotes()
-    with console.capture() as capture:
-        for line in report.headline:
-            console.print(Text(line, style="bold"))
-        printed = [_printed(table, report.rows_max) for table in report.tables]
-        # Tables that follow each other and have the same columns, titles of the first and last apart, are aligned.
-        for _, alike in groupby(printed, lambda table: table.columns[1:-1] if table.has_header else id(table)):
-            tables = list(alike)
-            panels = _fitted(tables, width)
-            shown = {index for panel in panels for index in panel}
-            hidden |= {column.title: None for index, column in enumerate(tables[0].columns) if index not in shown}
-            for table in tables:
-                if report.headline or table is not printed[0]:
-                    console.print()
-                _print_table(console, table, panels, footnotes)
-        notes = [*footnotes.lines(), *report.notes]
-        if notes or hidden or report.hint:
-            console.print()
-        for line in notes:
-            console.print(Text(line, style="bold yellow" if isinstance(line, Loud) else "dim"))
-        if hidden:
-            console.print(Text(f"too narrow for: {', '.join(hidden)} (--wide shows all columns)", style="dim"))
-        if report.hint:
-            console.print(Text(report.hint, style="dim"), soft_wrap=True)
-    # Without the blanks that pad its lines.
-    return "".join(line.rstrip() + "\n" for line in capture.get().splitlines())
+    # https://no-color.org
+    has_colors = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    page, hidden, footnotes = _Page(width, has_colors), dict[str, None](), Footnotes()
+    for line in report.headline:
+        page.add(line, "bold")
+    printed = [_printed(table, report.rows_max) for table in report.tables]
+    # Tables that follow each other and have the same columns, titles of the first and last apart, are aligned.
+    for _, alike in groupby(printed, lambda table: table.columns[1:-1] if table.has_header else id(table)):
+        tables = list(alike)
+        panels = _fitted(tables, width)
+        shown = {index for panel in panels for index in panel}
+        hidden |= {column.title: None for index, column in enumerate(tables[0].columns) if index not in shown}
+        for table in tables:
+            if report.headline or table is not printed[0]:
+                page.add()
+            _print_table(page, table, panels, footnotes)
+    notes = [*footnotes.lines(), *report.notes]
+    if notes or hidden or report.hint:
+        page.add()
+    for line in notes:
+        page.add(line, "bold yellow" if isinstance(line, Loud) else "dim")
+    if hidden:
+        page.add(f"too narrow for: {', '.join(hidden)} (--wide shows all columns)", "dim")
+    if report.hint:
+        page.add(report.hint, "dim", folds=False)
+    return "".join(f"{line.rstrip()}\n" for line in page.lines)
+
+
+def _folded(words: str, width: int) -> list[str]:
+    """Return a text in lines: broken between words, and within those that are wider than a line."""
+    lines = [""]
+    for word in re.findall(r"\s*\S+\s*", words):
+        if cell_len(lines[-1]) + cell_len(word.rstrip()) <= width:
+            lines[-1] += word
+        else:
+            lines += chop_cells(word, width) if cell_len(word.rstrip()) > width else [word]
+    return lines if lines[0] or len(lines) == 1 else lines[1:]
 
 
 def _printed(table: Table, rows_max: int | None) -> Table:
@@ -146,11 +165,11 @@ def _total(widths: Collection[int]) -> int:
     return sum(widths) + GAP * (len(widths) - 1)
 
 
-def _print_table(console: Console, table: Table, panels: Sequence[Panel], footnotes: Footnotes) -> None:
+def _print_table(page: _Page, table: Table, panels: Sequence[Panel], footnotes: Footnotes) -> None:
     in_header = table.has_header and table.columns[0].title == table.title
     is_above = bool(table.title) and (not in_header or cell_len(table.title) > panels[0][0])
     if is_above:
-        console.print(Text(table.title, style="bold cyan"), soft_wrap=True)
+        page.add(table.title, "bold cyan", folds=False)
     is_first = True
     for panel in panels:
         # Of several panels, rows that have nothing in a panel are left out, and panels without a row.
@@ -159,25 +178,56 @@ def _print_table(console: Console, table: Table, panels: Sequence[Panel], footno
         if not rows and len(panels) > 1:
             continue
         if not is_first:
-            console.print()
+            page.add()
         is_first = False
         if sided:
             # Each name stands where its columns begin, or ends where there is one.
-            parts = [(Text(over), span) for over, span in _spans(table.columns, panel)]
-            for part, span in parts:
-                part.align("left" if len(span) > 1 else "right", _total([panel[index] for index in span]))
-            console.print(Text((" " * GAP).join(part.plain for part, _ in parts), style="bold"))
-        grid = Grid(box=None, show_header=table.has_header, header_style="", padding=(0, GAP, 0, 0), pad_edge=False)
-        for index, width in panel.items():
-            column, is_title = table.columns[index], in_header and index == 0
-            title = Text("" if is_title and is_above else column.title, "bold cyan" if is_title else "bold")
-            title.no_wrap, title.overflow = True, "ellipsis"
-            grid.add_column(
-                title, justify="right" if column.right else "left", width=width, no_wrap=not column.folds,
-                overflow="fold" if column.folds else "ellipsis",
-            )  # fmt: skip
-        for row in rows:
-            grid.add_row(*(Text(footnotes.words(row[index]), row[index].style) for index in panel))
-        console.print(Padding.indent(grid, _indent(table)))
-    for line in table.sentences:
-        console.print(Padding.indent(Text(line), INDENT))
+            spans = _spans(table.columns, panel)
+            names = [(over, _total([panel[index] for index in span]), len(span) == 1) for over, span in spans]
+            page.add((" " * GAP).join(_aligned(page, *name) for name in names), "bold")
+        titles = [
+            ("" if index == 0 and in_header and is_above else table.columns[index].title,
+             "bold cyan" if index == 0 and in_header else "bold")
+            for index in panel
+        ]  # fmt: skip
+        cells = [[(footnotes.words(row[index]), row[index].style) for index in panel] for row in rows]
+        columns = [table.columns[index] for index in panel]
+        widths = _narrowed([*panel.values()], page.width - _indent(table))
+        if table.has_header:
+            cells = [
+                [(_cut(title, width), style) for (title, style), width in zip(titles, widths, strict=True)],
+                *cells,
+            ]
+        for row in cells:
+            parts = [
+                _folded(words, width) if column.folds else [_cut(words, width)]
+                for (words, _), column, width in zip(row, columns, widths, strict=True)
+            ]
+            for line in zip_longest(*parts, fillvalue=""):
+                aligned = (
+                    _aligned(page, part.rstrip(), width, column.right, style)
+                    for part, width, column, (_, style) in zip(line, widths, columns, row, strict=True)
+                )
+                page.lines.append(f"{' ' * _indent(table)}{(' ' * GAP).join(aligned)}")
+    for sentence in table.sentences:
+        page.add(sentence, indent=INDENT)
+
+
+def _aligned(page: _Page, words: str, width: int, right: bool, style: str = "") -> str:
+    """Return words at the left or right end of a column."""
+    blank = " " * (width - cell_len(words))
+    return f"{blank}{page.painted(words, style)}" if right else f"{page.painted(words, style)}{blank}"
+
+
+def _cut(words: str, width: int) -> str:
+    """Return words that fit a column."""
+    return words if cell_len(words) <= width else f"{set_cell_size(words, width - 1)}…" if width > 0 else ""
+
+
+def _narrowed(widths: list[int], room: int) -> list[int]:
+    """Return widths that together are not wider than the page: each gives as much."""
+    excess = max(0, _total(widths) - room)
+    for index, width in enumerate(widths):
+        cut = min(width, round(excess / (len(widths) - index)))
+        widths[index], excess = width - cut, excess - cut
+    return widths
