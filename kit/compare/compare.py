@@ -242,10 +242,11 @@ def compare_runs(
     elif len(everyone) < 2:  # noqa: PLR2004 - one and another
         raise NotComparableError(f"{everyone[0].label} was given more than once and is the only run; give another")
     base, later = platforms_of([*runs, *against], baseline) if platforms else sides_of(runs, against, baseline)
+    base_keys = {key for run in base.runs for key in run.samples}
     differing = {
         (side.label, key): _side_mismatches(base, side, key)
         for side in later
-        for key in {key: None for run in side.runs for key in run.samples if base.of_cell(key)}
+        for key in {key: None for run in side.runs for key in run.samples if key in base_keys}
     }
     if not differing:
         cells = [[sample.cell for run in side.runs for sample in run.samples.values()] for side in (base, later[0])]

@@ -210,7 +210,8 @@ def adjusted(metric: Metric, sample: Sample, raw: Callable[[Sample], float | Non
         or (metric.is_time and sample.others_pct is not None and contended(sample, base) is not None)
     ):
         return raw(sample)
-    base_value, logs = raw(base), list(log_ratios(metric, sample, base).values())
+    base_value = raw(base)
+    logs = list(log_ratios(metric, sample, base).values()) if base_value else []
     if not base_value or not logs:
         return raw(sample)
     return base_value * bounded_exp(fmean(logs) - per_sample_log(metric, sample, base))

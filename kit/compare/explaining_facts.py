@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from kit.profile.facts import FACTS, fact_of, kind_of
+from kit.profile.facts import fact_of, kind_of
 from kit.profile.launch import Launch
 from kit.profile.reason import Value
 from kit.profile.schema import Profile
@@ -35,28 +35,19 @@ class CellFacts(NamedTuple):
     of_run: dict[str, str]  # by kind: the incompatible facts of its whole run
 
 
-def facts_of(profile: Profile) -> Facts:
-    """Return the facts of a profile that are compared, without those that keep its cells apart."""
+def facts_of(profile: Profile) -> tuple[Facts, dict[str, str]]:
+    """Return the facts of a profile that are compared, and by their kind those that keep all of its cells apart."""
     unknown = profile.identity.reasons.keys() | profile.state.before.reasons.keys()
-    facts: Facts = {}
+    facts, by_kind = Facts(), dict[str, list[str]]()
     for name, value in _recorded(profile).items():
-        fact = fact_of(name)
-        if fact.grade in (None, "incompatible") or (value is None and fact.is_optional):
-            continue
-        known = NONE if value is None and name not in unknown else value
-        facts[name] = known[:HASH_DIGITS] if name.endswith("_sha256") and isinstance(known, str) else known
-    return facts
-
-
-def incompatible_facts(profile: Profile) -> dict[str, str]:
-    """Return the facts of a whole run that keep all of its cells apart from another run's, by kind."""
-    kinds = [kind for kind, fact in FACTS.items() if fact.grade == "incompatible" and kind not in OF_A_CELL]
-    by_kind: dict[str, list[str]] = {}
-    for name, value in _recorded(profile).items() if kinds else ():
-        kind, part = kind_of(name)
-        if kind in kinds and value is not None:
-            by_kind.setdefault(kind, []).append(str(value) if name == kind else f"{part} {value}")
-    return {kind: ", ".join(sorted(values)) for kind, values in by_kind.items()}
+        fact, (kind, part) = fact_of(name), kind_of(name)
+        if fact.grade == "incompatible":
+            if value is not None and kind not in OF_A_CELL:
+                by_kind.setdefault(kind, []).append(str(value) if name == kind else f"{part} {value}")
+        elif fact.grade is not None and not (value is None and fact.is_optional):
+            known = NONE if value is None and name not in unknown else value
+            facts[name] = known[:HASH_DIGITS] if name.endswith("_sha256") and isinstance(known, str) else known
+    return facts, {kind: ", ".join(sorted(values)) for kind, values in by_kind.items()}
 
 
 def cell_facts(launches: Sequence[Launch], of_run: dict[str, str]) -> CellFacts:

@@ -227,10 +227,15 @@ def _sustained(sample: Sample) -> SustainedStep | None:
     return sample.once(("sustained",), lambda: sustained_step(sample.good))
 
 
-def _cpu_per_sample(sample: Sample, launch: Launch) -> tuple[float, float] | None:
+def _cpu_time(sample: Sample, launches: Sequence[Launch]) -> tuple[float, float] | None:
     """Return CPU time, and of how many samples."""
-    used = counted([launch], "process.cpu_ns") if sample.cell.batch > 0 else None
+    used = counted(launches, "process.cpu_ns") if sample.cell.batch > 0 else None
     return None if used is None else (used.sums[0], float(sum(used.steps) * sample.cell.batch))
+
+
+def _cpu_per_sample_ns(sample: Sample) -> float | None:
+    used = _cpu_time(sample, sample.good)
+    return None if used is None else used[0] / used[1]
 
 
 def _injected_ratio(_sample: Sample, launch: Launch) -> float | None:
@@ -451,9 +456,8 @@ _METRICS = [
            read=lambda sample: None if (steps := _sustained(sample)) is None else steps.sustained_ns),
     Metric("sustained_differs", runs=any,
            read=lambda sample: bool(sample.cell.device != HOST and (steps := _sustained(sample)) and steps.differs)),
-    Metric("cpu_per_sample_ns", "CPU s/1k", "s_per_1k", _cpu_per_sample, runs=geometric_mean, compare="ratio",
-           shown="table",
-           over=lambda pairs: sum(ns for ns, _ in pairs) / samples if (samples := sum(n for _, n in pairs)) else None),
+    Metric("cpu_per_sample_ns", "CPU s/1k", "s_per_1k", lambda sample, launch: _cpu_time(sample, [launch]),
+           read=_cpu_per_sample_ns, runs=geometric_mean, compare="ratio", shown="table"),
     Metric("cpus", "CPUs used", "hundredths", read=lambda sample: cpus_used(sample.good), runs=geometric_mean),
     Metric("injected_ratio", "injected", "gain_2", _injected_ratio, geometric_mean, runs=geometric_mean, shown="table"),
     Metric("drift_pct", "drift of the machine", "pct", read=_drift_pct, runs=_drift_of_runs,

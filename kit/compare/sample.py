@@ -21,7 +21,7 @@ import msgspec
 
 from kit.compare.ceilings import Ceiling, ceilings_of
 from kit.compare.clean_cycles import CountedCycles, count_cycles, cpu_loss
-from kit.compare.explaining_facts import CellFacts, Facts, cell_facts, facts_of, incompatible_facts
+from kit.compare.explaining_facts import CellFacts, Facts, cell_facts, facts_of
 from kit.compare.modes import Modes, group_modes
 from kit.compare.naming import label_members
 from kit.compare.notes import headline_of, left_out_notes, run_notes
@@ -240,15 +240,19 @@ class Run:
         self.identity = canonical_json(machine.setup())
         self.hardware, self.host = machine.hardware_sha256, machine.host
 
-    @cached_property
+    @property
     def facts(self) -> Facts:
         """Its facts that are compared."""
-        return facts_of(self.profile)
+        return self._facts[0]
 
-    @cached_property
+    @property
     def incompatible(self) -> dict[str, str]:
         """Its facts that keep all of its cells apart from those of another run, by kind."""
-        return incompatible_facts(self.profile)
+        return self._facts[1]
+
+    @cached_property
+    def _facts(self) -> tuple[Facts, dict[str, str]]:
+        return facts_of(self.profile)
 
     @cached_property
     def headline(self) -> Headline:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -192,11 +193,13 @@ def order_of(base: Side, side: Side) -> Reason:
 
 def _clock_set_back(runs: Sequence[Run]) -> tuple[Run, Run] | None:
     """Return two runs whose order by the wall clock is not that since the machine's boot, with no boot between them."""
-    timed = [run for run in runs if run.times.begin_s is not None and run.times.raw_s is not None]
-    for first in timed:
-        for second in timed:
-            begin_s, later_s = first.times.begin_s or 0.0, second.times.begin_s or 0.0
-            boot_s = later_s - (second.times.raw_s or 0.0)
-            if begin_s < later_s and (first.times.raw_s or 0.0) > (second.times.raw_s or 0.0) and boot_s < begin_s:
+    times = [(run.times.begin_s, run.times.raw_s, run) for run in runs]
+    timed = [(begin_s, raw_s, run) for begin_s, raw_s, run in times if begin_s is not None and raw_s is not None]
+    in_order = sorted(moment[:2] for moment in timed)
+    if all(raw_s <= later_raw_s for (_, raw_s), (_, later_raw_s) in pairwise(in_order)):
+        return None
+    for begin_s, raw_s, first in timed:
+        for later_s, later_raw_s, second in timed:
+            if later_s - later_raw_s < begin_s < later_s and raw_s > later_raw_s:  # no boot between them
                 return first, second
     return None

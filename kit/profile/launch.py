@@ -81,9 +81,9 @@ class Blocks(msgspec.Struct, kw_only=True):
     counters: dict[str, list[Int64 | None]] = {}  # sensor name -> difference; null: a read failed
 
     def __post_init__(self) -> None:
-        lists: list[Sized] = [self.begin_ns, self.span_ns, self.lead_in, self.steps, self.duration_ns, self.median_ns]
-        lists += [self.waited_steps or self.cycle, self.per_wait or self.cycle, *self.counters.values()]
-        if any(len(values) != len(self.cycle) for values in lists):
+        lists: list[Sized] = [self.cycle, self.begin_ns, self.span_ns, self.lead_in, self.steps, self.duration_ns]
+        lists += [self.median_ns, self.waited_steps or self.cycle, self.per_wait or self.cycle]
+        if len({*map(len, lists), *map(len, self.counters.values())}) > 1:
             raise ValueError("the lists of blocks differ in length")
 
     def extend(self, later: Blocks) -> None:

@@ -112,10 +112,13 @@ def pairs_in_turn(a: Sequence[RunLevel], b: Sequence[RunLevel]) -> list[tuple[Ru
 
 def overlapping(a: Sequence[RunLevel], b: Sequence[RunLevel]) -> bool:
     """Return whether a run of one side began before one of the other, which had begun before, was over."""
-    spans = [[(run.begin_s or 0.0, run.end_s or run.begin_s or 0.0) for run in runs] for runs in (a, b)]
-    return any(
-        begin_s < end_b_s and begin_b_s < end_s for begin_s, end_s in spans[0] for begin_b_s, end_b_s in spans[1]
-    )
+    spans = [(run.begin_s or 0.0, run.end_s or run.begin_s or 0.0, side) for side in (0, 1) for run in (a, b)[side]]
+    ends_s = [-math.inf, -math.inf]  # of each side, so far
+    for begin_s, end_s, side in sorted(spans):
+        if begin_s < ends_s[1 - side]:
+            return True
+        ends_s[side] = max(ends_s[side], end_s)
+    return False
 
 
 def sessions_of(runs: Sequence[RunLevel]) -> list[Session]:
@@ -177,7 +180,8 @@ def _within_sessions(side: Sequence[Session]) -> tuple[float, float]:
     """
     runs = [run for session in side for run in session]
     df = float(len(runs) - len(side))
-    squares = sum((run.log - _mean(session)) ** 2 for session in side for run in session)
+    means = [_mean(session) for session in side]
+    squares = sum((run.log - mean) ** 2 for session, mean in zip(side, means, strict=True) for run in session)
     of_runs = (squares / df / len(runs), df) if df else (0.0, 1.0)
     return max(_of_rounds(runs), of_runs)
 
