@@ -87,7 +87,8 @@ def no_joules(cell: MeasuredCell) -> Found | None:
     device = DEVICES.get(cell.cell.device)
     source = None if device is None else device.energy_source
     reports = cell.profile.sensors
-    sensors = [of.name for of in reports if of.quantity in ("energy", "power") and of.name.partition(".")[0] == source]
+    measuring = [report.name for report in reports if report.quantity in ("energy", "power")]
+    sensors = [name for name in measuring if name.partition(".")[0] == source]
     answering = [report.name for report in reports if report.status != "unavailable"]
     if not sensors or (device is not None and device.whole_of(answering)):
         raise NotMeasuredError(reason("no_energy_asked_for"))

@@ -22,7 +22,7 @@ ALLOCATORS = ("LD_PRELOAD", "GLIBC_TUNABLES", "*MALLOC*", "*ALLOC*", "*MEM_FRACT
 THREAD_SETTINGS = ("*NUM*THREADS", "*THREAD_LIMIT", "NPROC")
 # This backend runs a user's program, which reads what it likes.
 USER_PROGRAM = "program"
-# Of `Launch.settings`: the framework's switch of float32's multiplication -> values under which it is a full one.
+# In `Launch.settings`, a framework's switch for float32 multiplication -> values for which it is a full one.
 # JAX' None is its default, on GPUs since Ampere TensorFloat-32 and on TPUs bfloat16.
 FULL_FLOAT32 = {
     "float32_matmul_precision": ("highest",),

@@ -15,7 +15,7 @@ from kit.profile.reason import Reason, Value, reason
 
 # Beginnings of the names of accelerators' sensors.
 ACCELERATOR_SENSORS = ("nvml.", "tpu.")
-# Of NVML's clocks event reasons, as sensors name them: these halve the clock or worse.
+# NVML's clocks event reasons, as sensors name them, that halve the clock or worse.
 HARDWARE_REASONS = ("hardware_slowdown", "hardware_thermal_slowdown", "hardware_power_brake")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 KERNEL_PCT = 12.0
 # The kernel samples user and kernel time at its ticks, 4 ms: 0.5 s are 125 samples, and 12 % is then right to 3 %.
 CPU_TIME_NEEDED_NS = 500_000_000
-# Of the threads. Small steps never fill all CPUs: below a half, the threads mostly wait.
+# A fraction of the threads. Small steps never fill all CPUs; below a half, the threads mostly wait.
 CPUS_IDLE_FRACTION = 0.5
 # An idle CPU is often in the nature of a small step: it is half as urgent as time that is spent on something useless.
 IDLE_URGENCY = 0.5
@@ -35,9 +35,9 @@ STALLED_PCT = 5.0
 # Ceilings are measured at other moments than networks: on shared machines speed differs between them by a third and
 # more, and by a factor of two beside a busy program. A step that computes nothing is above by orders of magnitude.
 CEILINGS_REACHED, CEILINGS_IMPOSSIBLE = 1.5, 3.0
-# Of an empty dispatch: a program that calls its framework directly saves some of it.
+# A fraction of an empty dispatch. A program that calls its framework directly saves some of it.
 DISPATCH_FRACTION = 0.5
-# Of 105 fits in the reference profiles, whose input takes little time, 101 are below 10 %. One that a neighbor
+# In the reference profiles input takes little time: 101 of 105 fits are below 10 %. One that a neighbor
 # disturbed is at 30 %, so a warning needs several fits.
 INPUT_PCT, INPUT_WARNED_PCT = 10.0, 25.0
 
@@ -63,7 +63,7 @@ UPDATES_NEEDED = 100
 TIERS_APART_PCT = 5.0
 # A package and the platform around it are read at other moments: a few percent are no contradiction.
 PARTS_OVER_WHOLE = 1.05
-# Of what the cell draws.
+# A percentage of what the cell draws.
 IDLE_MOVED_PCT = 10.0
 # A GPU keeps its clocks up for some time after its last process has ended: an H100 draws 72 W idle, 106 W then, and
 # 122 W with a process that does nothing.

@@ -96,19 +96,19 @@ def step_ns_of(launches: Iterable[Launch]) -> float | None:
 def beside(cell: Cell, ceilings: Sequence[Ceiling], *, any_backend: bool = False) -> list[Ceiling]:
     """Return those of a cell's framework, or of all, on its device, with its threads and variant."""
     axes = ("device", "devices", "threads", "variant", *(() if any_backend else ("backend",)))
-    return [of for of in ceilings if all(getattr(of.cell, axis) == getattr(cell, axis) for axis in axes)]
+    return [ceiling for ceiling in ceilings if all(getattr(ceiling.cell, axis) == getattr(cell, axis) for axis in axes)]
 
 
 def best_product(cell: Cell, ceilings: Iterable[Ceiling]) -> Ceiling | None:
     """Return the fastest matrix product in a cell's precision."""
-    products = [of for of in ceilings if of.cell.workload == "matmul" and of.cell.precision == cell.precision]
-    return max(products, key=lambda of: of.rate, default=None)
+    products = [known for known in named("matmul", ceilings) if known.cell.precision == cell.precision]
+    return max(products, key=lambda product: product.rate, default=None)
 
 
 def named(name: str, ceilings: Iterable[Ceiling]) -> list[Ceiling]:
     """Return the ceilings of one operation, by its parameter."""
-    of_name = [of for of in ceilings if of.cell.workload == name]
-    return sorted(of_name, key=lambda of: list(of.cell.parameters.values()))
+    alike = [ceiling for ceiling in ceilings if ceiling.cell.workload == name]
+    return sorted(alike, key=lambda ceiling: list(ceiling.cell.parameters.values()))
 
 
 def cost(cell: Cell) -> Cost | None:
@@ -175,7 +175,7 @@ def _bounds(cell: Cell, of_step: Cost, ceilings: Sequence[Ceiling]) -> dict[Boun
         bounds["compute"] = 1e9 * of_step.flops / product.rate, product
     if triads := named("triad", ceilings):
         # The smallest whose two arrays hold what the step moves; caches are faster than memory.
-        fitting = (of for of in triads if 2 * MIB * of.cell.parameters["mib"] >= of_step.bytes)
+        fitting = (triad for triad in triads if 2 * MIB * triad.cell.parameters["mib"] >= of_step.bytes)
         triad = next(fitting, triads[-1])
         bounds["memory"] = 1e9 * of_step.bytes / triad.rate, triad
     if empty := named("empty", ceilings):
@@ -185,6 +185,6 @@ def _bounds(cell: Cell, of_step: Cost, ceilings: Sequence[Ceiling]) -> dict[Boun
         from kit.workloads.catalog import workload
         from kit.workloads.cost import FLOAT32_B
 
-        of = workload(cell.workload, cell.parameters)
-        bounds["input"] = 1e9 * cell.batch * math.prod(of.input_shape) * FLOAT32_B / copies[0].rate, copies[0]
+        network = workload(cell.workload, cell.parameters)
+        bounds["input"] = 1e9 * cell.batch * math.prod(network.input_shape) * FLOAT32_B / copies[0].rate, copies[0]
     return bounds

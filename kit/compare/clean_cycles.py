@@ -43,8 +43,8 @@ CYCLES_LEAST = 3
 CHILDREN = "process.children_ns"
 # This one is how many processes of others were on the cell's accelerators when the block ended.
 DEVICE_OTHERS = "device.other_processes"
-# Of the CPUs' time. From here on the mean step is longer than the median one by what is no longer called the same;
-# without a quota it is exactly nothing.
+# A fraction of the time of the CPUs. From here on the mean step is longer than the median one by more than is called
+# the same; without a quota it is exactly nothing.
 THROTTLED_LEAST_PCT = 1.0
 # A member that has its CPUs to itself loses under 2 % to the system's own work; beside one busy program on two CPUs
 # it is 50 %.

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from kit.audit.finding import Finding
 
 STEP, ENERGY, SCORE = (METRICS[name] for name in ("step_ns", "energy_per_sample_j", "fit_score"))
-# Of many runs these are read of each, and its launches let go: what any format shows, or the table alone.
+# With many runs, only these are read from each and its launches are dropped: what any format shows, or only the table.
 OF_MANY_RUNS = tuple(name for name, metric in METRICS.items() if metric.runs is not None)
 OF_A_TABLE = (
     *(name for name in OF_MANY_RUNS if METRICS[name].shown == "table" or METRICS[name].part == "fit"),

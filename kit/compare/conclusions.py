@@ -39,7 +39,7 @@ def leaders_of(names: Sequence[str], family: Family, keys: Mapping[str, str]) ->
         return None
     first, *others = names
     against = {name: family.versus(keys[name], keys[first]) for name in others}
-    # Of a bimodal pair the mean says nothing: each mode has to be shown to be slower.
+    # The mean of a bimodal pair says nothing: each mode has to be shown to be slower.
     in_both = {
         name: versus.modes
         for name, versus in against.items()

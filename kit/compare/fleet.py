@@ -197,7 +197,7 @@ def _differing(node: Run, others: Sequence[Run]) -> list[Mismatch]:
             continue
         values = [run.facts.get(name) for run in others]
         readings = [reading for reading in values if isinstance(reading, int | float)]
-        # Of readings their median is usual, else the value of most nodes; there may be none.
+        # The usual value is the median of readings, or else the value of most nodes; there may be none.
         usual: Value | None = None
         usual, holders = Counter(values).most_common(1)[0] if values else (None, 0)
         if fact.negligible and 2 * len(readings) > len(values):

@@ -36,7 +36,7 @@ from kit.stats.runs import RunLevel
 from kit.stats.scores import scores
 
 COMPILE_PHASES = ("trace", "compile", "first_step")
-# Of the process, and of a program in it: from nothing to the first step done.
+# Phases of the process, and with them those of a program in it, up to the end of the first step.
 PROCESS_PHASES = ("start", "import")
 START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
 # Scores agree within one point of accuracy, or 1 % of the baseline's squared error: what papers call the same result.

@@ -19,7 +19,7 @@ from kit.stats.shape import two_modes as modes_by_level
 # Page faults per millisecond of the cell's CPU time. Measured where another allocator helped by a fifth to a half:
 # 90 to 190; where none helped any more: 40. At 50, a fault that costs 1.4 to 1.9 µs takes 7 to 10 % of the time.
 FAULTS_LEAST_PER_CPU_MS = 50.0
-# Of the slow mode's faults per step, in the fast one: then the modes differ by their faults.
+# The modes differ by their page faults if the fast one has at most this fraction of the slow one's faults per step.
 FEW_FAULTS_FRACTION = 0.5
 
 Rounds = Mapping[int, Launch]  # of one cell in one group, by round

@@ -14,7 +14,7 @@ TITLED = ("backend", "batch", "device", "precision", "compile_mode", "feed", "de
 # Said with their axis: a bare number says nothing.
 PREFIX = {"batch": "batch "}
 COUNTED = {"devices": "device", "threads": "thread"}
-# Of a model's name, what every such device has: marks, makers, and what /proc/cpuinfo adds.
+# Every such device has these in its name: trademarks, makers, and what /proc/cpuinfo adds.
 NOT_TOLD = re.compile(r"\((?:R|TM)\)|\bNVIDIA\b|\b(?:CPU|Processor)\b|\b\d+-Core\b|@.*", re.IGNORECASE)
 
 
@@ -43,7 +43,7 @@ def cell_names(cells: Sequence[Cell]) -> dict[str, str]:
     for cell in cells:
         # A program's backend is no framework.
         axes = axes_named if cell.precision == OWN else ["backend", *axes_named]
-        # Of parameters a cell has its own workload's; an operation has one task and batch.
+        # A cell has the parameters of its own workload; an operation has one task and batch.
         of_cell = [axis for axis in axes if axis in AXES or cell.value(axis) is not None]
         if is_operation(cell):
             of_cell = [axis for axis in of_cell if axis not in ("task", "batch")]
@@ -68,7 +68,7 @@ def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
     """Return the title of each group in parts: workload and task, then what its cells share and others' do not."""
     if len({is_operation(group[0]) for group in groups}) > 1:
         # A network is not told apart from an operation by its batch.
-        alike = [[other for other in groups if is_operation(other[0]) == of] for of in (False, True)]
+        alike = [[other for other in groups if is_operation(other[0]) == is_wanted] for is_wanted in (False, True)]
         by_group = {id(group): title for some in alike for group, title in zip(some, titles(some), strict=True)}
         return [by_group[id(group)] for group in groups]
     cells = [cell for group in groups for cell in group]
@@ -84,7 +84,7 @@ def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
         head = " ".join(getattr(group[0], axis) for axis in named_by if axis in shared)
         if are_programs and "workload" not in shared:
             head = f"programs {head}".rstrip()
-        # Of a program no framework is known.
+        # The framework of a user program is not known.
         titled = varying if are_programs else {*varying, "backend"}
         named = [
             axis

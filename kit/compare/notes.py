@@ -19,7 +19,7 @@ from kit.stats.estimate import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY, RULE_OF_A
 from kit.stats.runs import SESSIONS_FOR_SPREAD, SESSIONS_SD
 from kit.workloads.operations import is_operation
 
-# Of boards' sensors against external meters (docs/explanation/energy.md). Of processors' no such range is known here.
+# How far sensors of GPUs were off external meters (docs/explanation/energy.md). No such range is known for processors.
 GAIN_LOW_PCT, GAIN_HIGH_PCT = -8, 13
 # Notes on cycles, of which a run has one each.
 SUMMED = ("cycles_left_out", "no_clean_round", "no_round_alone", "disturbed_cycles_count")
@@ -179,7 +179,8 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
     steps = [launch for result in profile.cells if result.cell.task != "fit" for launch in result.launches]
     turned = [launch for launch in steps if launch.turns == "sequential"]
     if turned:
-        rounds = {name: len({of.round for of in some}) for name, some in (("sequential", turned), ("rounds", steps))}
+        groups = (("sequential", turned), ("rounds", steps))
+        rounds = {name: len({launch.round for launch in group}) for name, group in groups}
         notes.append(note("sequential", turned[0].turns_reason, **rounds))
     notes += [note("skipped", skipped.reason, backend=skipped.backend) for skipped in profile.suite.skipped]
     notes += [note("device_idle", kind=kind, model=model) for kind, model in devices_idle(profile.identity, cells)]

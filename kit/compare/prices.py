@@ -15,7 +15,7 @@ from kit.compare.rows import Comparison, Note, Row
 from kit.errors import KitError
 from kit.profile.reason import reason
 
-# Of a price that names nobody.
+# The name of a price that names no side.
 EVERY = ""
 
 

@@ -93,7 +93,7 @@ def suite_table(
     axes = [*axes, *(axis for axis in others if any(len(project(cells, [axis], _stated)) > 1 for cells in alike))]
     rows = project(samples, axes, _stated)
     measured = [row for row, cells in rows.items() if not all(map(_is_published, cells))]
-    # Of published rows those of what was measured are shown, whichever the framework.
+    # Published rows are shown if they are of what was measured, whichever the framework.
     rows = {
         row: cells
         for row, cells in rows.items()

@@ -118,9 +118,9 @@ FACTS: dict[str, Fact] = {
     "cpu.frequency_mhz": Fact("warns", "CPU frequency", negligible=100.0, is_optional=True, form="gauge"),
     # Two rooms differ by less.
     "cpu.temperature_c": Fact("warns", "temperature", negligible=10.0, is_optional=True, form="gauge"),
-    # Of all CPU time: the host's own housekeeping stays below.
+    # The host's own housekeeping takes less than this percentage of all CPU time.
     "stolen_pct": Fact("warns", "CPU time stolen by the hypervisor", negligible=1.0, is_optional=True),
-    # Of the time: a run's own threads make some.
+    # A run's own threads wait for less than this percentage of the time.
     "waiting_pct": Fact("warns", "time in which a task waited for a CPU", negligible=10.0, is_optional=True),
     "memory_available_b": Fact(None, "available memory", form="gauge"),
     "clock_synchronized": Fact(None, "synchronized clock", form="gauge"),

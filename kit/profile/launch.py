@@ -257,7 +257,7 @@ class Launch(LaunchPart, kw_only=True, omit_defaults=False):
     turns_reason: Reason | None = None  # why not in blocks
     p95_ns: Int64 | None = None  # over all timed steps that were waited for one by one; null: of fewer than 20
     p99_ns: Int64 | None = None  # null: of fewer than 100
-    # Of what was sampled: on a CPU in the blocks; on an accelerator in the long block for energy, where there is one.
+    # Readings come from the blocks on a CPU, and on an accelerator from the long block for energy, where there is one.
     sensors: dict[str, SensorSummary] = {}
     sensor_reasons: dict[str, Reason] = {}  # why a gauge that was sampled says nothing of this launch
     energy: list[Energy] = []

@@ -207,4 +207,4 @@ def _cases(audit: Audit, names: Names, fail_on: Severity) -> list[Case]:
         if rule.outcome != "not_applicable":
             cases.append(case)
     unread = [profile for profile in audit.profiles if profile.error]
-    return cases + [Case(of.label, "kit audit", "error", of.error, "not readable") for of in unread]
+    return cases + [Case(each.label, "kit audit", "error", each.error, "not readable") for each in unread]

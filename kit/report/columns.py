@@ -91,9 +91,9 @@ def _interval(row: Row) -> str | None:
 def _observed(row: Row) -> str | None:
     shown = []
     for mark in row.marks:
-        of = f" {mark.values['launches']}/{row.value('launches')}" if "launches" in mark.values else ""
+        count = f" {mark.values['launches']}/{row.value('launches')}" if "launches" in mark.values else ""
         words = mark.code.replace("_", " ").replace("two modes", "bimodal").replace("board", "device")
-        shown.append(one_line(f"{words}{of}"))
+        shown.append(one_line(f"{words}{count}"))
     return ", ".join(shown) or None
 
 

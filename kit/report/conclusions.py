@@ -69,7 +69,7 @@ def _scores(group: GroupRows) -> list[str]:
         if known is None or known.low is None or known.high is None or not isinstance(known.difference, float):
             continue
         name, ends = one_line(row.name), (known.difference, known.low, known.high)
-        of_base = next(of for of in group.rows if of.is_baseline)
+        of_base = next(row for row in group.rows if row.is_baseline)
         margin = score_margin(of_base.samples, [of_base.value("fit_score")])
         if row.value("fit_metric") == "accuracy":
             within = f"{100 * margin:g} point"

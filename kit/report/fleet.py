@@ -13,7 +13,7 @@ from kit.report.quantity import counted, several
 from kit.report.sentences import sentence
 from kit.report.table import Case, Cell, Column, Report, Table
 
-# Of nodes like the others so many are listed; other formats have all.
+# Text lists at most this many nodes that are like the others; other formats list all.
 ROWS_MAX = 30
 SUSPECT = "suspect"
 # By the verdict; of a node that stands out, but not by two profiles and more.

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Cell(NamedTuple):
-    """What stands in one place of a table, its number in words."""
+    """A cell of a table: its number in words."""
 
     words: str
     style: str = ""  # on a terminal, as rich calls it
@@ -59,9 +59,9 @@ class Footnotes:
         return [f"– {letter}  {because}" for because, letter in self._letters.items()]
 
 
-def _letters(place: int) -> str:
+def _letters(index: int) -> str:
     """Return ``a`` to ``z``, then ``aa``, ``ab`` and so on."""
-    rest, last = divmod(place, len(ascii_lowercase))
+    rest, last = divmod(index, len(ascii_lowercase))
     return f"{_letters(rest - 1) if rest else ''}{ascii_lowercase[last]}"
 
 
@@ -140,8 +140,8 @@ def plain_table(
     """
     last = len(titles) - 1
     columns = [
-        Column(name, right=left <= place < last + last_right, folds=place == last and not last_right)
-        for place, name in enumerate(titles)
+        Column(name, right=left <= index < last + last_right, folds=index == last and not last_right)
+        for index, name in enumerate(titles)
     ]
     return Table(one_line(title), columns, [[Cell(one_line(words)) for words in row] for row in rows])
 

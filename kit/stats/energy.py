@@ -37,7 +37,7 @@ ERROR_SHARE_MAX = 0.05
 # Alignment gives up a tick at either end; a sensor that answered for less of the window than this says little of it.
 # No hole in a counter's readings may be longer than the rest.
 COVERAGE_MIN = 0.9
-# Of what cannot be made longer: a compilation, the stretches of a fit, a stretch of idle.
+# Some windows cannot be made longer: a compilation, the stretches of a fit, a stretch of idle.
 PART_UPDATES_MIN = 10
 PART_ERROR_SHARE_MAX = 0.1
 # Idle is a part of what is subtracted, and its error is said with it.
@@ -50,8 +50,8 @@ REPEATS_FROM = 1.5
 UPDATES_FOR_POWER = 10
 # Lags between none and the longest, at each of which the joules of a part are read.
 LAGS_TRIED = 4
-# Of a sensor that nears its value like a capacitor, with a time constant as long as the window, the mean over the
-# window lacks twice what it moves by from one half of the window to the other.
+# If a sensor nears its value like a capacitor, with a time constant as long as the window, the mean over the window
+# lacks twice what it moves by from one half of the window to the other.
 LAG_PER_MOVE = 2
 
 
@@ -103,7 +103,7 @@ def counter_energy(
     if np.any(np.diff(value[changes[0] - 1 : changes[-1] + 1]) < 0):
         return Refusal("counter_reset", {})
     first, last = changes[0], changes[-1]
-    spacing_ns = max(_spacing_ns(at), *(float(at[place] - at[place - 1]) for place in (first, last)))
+    spacing_ns = max(_spacing_ns(at), *(float(at[index] - at[index - 1]) for index in (first, last)))
     kept = slice(first, last + 1)
     refusal = _refused(
         at[changes], (begin_ns + lag_max_ns, end_ns), _period_ns(at, at[changes], update_period_ns), spacing_ns,

@@ -189,23 +189,23 @@ def judge(
     limits = [matters] * len(family) if isinstance(matters, float) else list(matters)
     judged = list(family)
     tested = [
-        place
-        for place, known in enumerate(family)
+        index
+        for index, known in enumerate(family)
         if known.has_interval
         and known.contention_pct is None
         and (known.unit != "round" or known.count >= ROUNDS_FOR_VERDICT)
     ]
-    is_same = [p <= ALPHA for p in holm([p_equivalent(family[place], limits[place]) for place in tested])]
-    p_values = [min(1.0, family[place].p() * chosen_among) for place in tested]
+    is_same = [p <= ALPHA for p in holm([p_equivalent(family[index], limits[index]) for index in tested])]
+    p_values = [min(1.0, family[index].p() * chosen_among) for index in tested]
     # What is the same rejects nothing beside it: without this a false alarm would ride on the small differences found.
     differing = adjusted_p([1.0 if same else p for same, p in zip(is_same, p_values, strict=True)])
     selected_level = 1 - ALPHA * sum(p <= ALPHA for p in differing) / max(1, len(tested))
-    for place, same, p, p_differing in zip(tested, is_same, adjusted_p(p_values), differing, strict=True):
-        known, differs = family[place], p_differing <= ALPHA
+    for index, same, p, p_differing in zip(tested, is_same, adjusted_p(p_values), differing, strict=True):
+        known, differs = family[index], p_differing <= ALPHA
         verdict = "same" if same else words[known.mean_log > 0] if differs else "unresolved"
         known = known.at_level(selected_level if differs else 1 - ALPHA)
         p_shown = p if same else p_differing
-        judged[place] = replace(known, verdict=verdict, p_adjusted=p_shown, comparisons=len(tested))
+        judged[index] = replace(known, verdict=verdict, p_adjusted=p_shown, comparisons=len(tested))
     return judged
 
 
@@ -248,15 +248,15 @@ def slower_by_more_than(rows: Sequence[Estimate | None], pct: float) -> list[Slo
         upper bound is within `pct`: that all rows pass needs no adjustment, as each of them has to.
     """
     allowed = math.log1p(pct / 100)
-    judged = {place: row for place, row in enumerate(rows) if row is not None and row.df >= ROUNDS_FOR_VERDICT - 1}
-    halves = {place: row.p(allowed) / 2 for place, row in judged.items()}
-    beyond = [half if judged[place].mean_log > allowed else 1 - half for place, half in halves.items()]
+    judged = {index: row for index, row in enumerate(rows) if row is not None and row.df >= ROUNDS_FOR_VERDICT - 1}
+    halves = {index: row.p(allowed) / 2 for index, row in judged.items()}
+    beyond = [half if judged[index].mean_log > allowed else 1 - half for index, half in halves.items()]
     answers: list[SlowerBy] = ["unresolved"] * len(rows)
-    for (place, row), p in zip(judged.items(), adjusted_p(beyond), strict=True):
+    for (index, row), p in zip(judged.items(), adjusted_p(beyond), strict=True):
         if p <= ALPHA:
-            answers[place] = "slower"
+            answers[index] = "slower"
         elif row.log_interval(SAME_LEVEL)[1] <= allowed:
-            answers[place] = "not_slower"
+            answers[index] = "not_slower"
     return answers
 
 

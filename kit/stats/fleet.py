@@ -20,11 +20,11 @@ from kit.stats.runs import RunLevel, over_runs
 
 # Fewer do not show how much nodes differ: that is assumed then, as of two runs.
 NODES_FOR_SPREAD = 4
-# Of a fleet that may stand out: of more there is no telling which part is the usual one.
+# At most one node in this many may stand out: with more, nothing tells which part is the usual one.
 SHARE_MAX = 4
 # Fewer do not show how much a cell scatters: what a slow one is slow by would count as that.
 NODES_TO_WEIGH = 20
-# Of the cells' median spread: a cell that is quieter still does not speak for the whole node.
+# A cell counts as at least this fraction of the cells' median spread: a quieter one does not speak for the whole node.
 SPREAD_LEAST = 0.25
 # The fleet's spread has that of usual rounds in it. A node's own are noisier where chance alone would seldom do it.
 NOISIER_P = 0.001
@@ -54,7 +54,7 @@ def judge_fleet(nodes: Sequence[Sequence[RunLevel]], comparisons: int | None = N
     """
     count = comparisons or len(nodes)
     if len(nodes) < NODES_FOR_SPREAD:
-        # Of two nodes the one is as much slower as the other is faster: one comparison.
+        # Two nodes make one comparison: one is as much slower as the other is faster.
         tests = count - 1 if len(nodes) == count == 2 else count  # noqa: PLR2004
         few = [_against(nodes, index, range(len(nodes)), runs) for index, runs in enumerate(nodes)]
         return [_judged(known, known.p() * tests, tests) if known.has_interval else known for known in few]

@@ -33,9 +33,9 @@ SESSIONS_SD_DF = 13.0
 ROUNDS_TO_SPREAD, ROUNDS_SD = 3, 0.6
 # A margin: of two machines neither may be one that SESSIONS_SD was seen on.
 UNLIKE_HARDWARE = 1.5
-# Of nearly all CPU time nothing would be left over.
+# Beyond this fraction of all CPU time, nothing would be left over.
 CONTENTION_MAX = 0.95
-# Of A B alone nothing says whether the machine changed.
+# A B alone does not show whether the machine changed.
 PAIRS_IN_TURN = 2
 
 

@@ -24,13 +24,13 @@ from kit.stats.energy import Array, Refusal, Window, no_rise
 HELD_FROM = 1.5
 # So many changes show a period; a clock that stands still has fewer, and is then taken to be fresh at each reading.
 CHANGES_FOR_PERIOD = 10
-# Of one load: with fewer fresh values in it a sensor is slower than the load.
+# A sensor with fewer fresh values in one load is slower than the load.
 FRESH_LEAST = 8
 # Failed reads above this share: the board went away.
 LOST_SHARE_MAX = 0.1
-# Of the variance (of a counter: of that around a straight line) that steps of load have to explain.
+# Steps of load have to explain this fraction of the variance (for a counter: of that around a straight line).
 EXPLAINED_LEAST = 0.8
-# Of the shortest load or idle: a response that takes nearly all of it may well take longer.
+# A response that takes this fraction of the shortest load or idle may well take longer.
 RESPONSE_SHARE_MAX = 0.9
 # Clocks of host and board may disagree a little: a sensor that seems to come before its cause is not refused.
 EARLIEST_S = -0.2

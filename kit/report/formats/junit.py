@@ -23,11 +23,11 @@ def write(report: Report, _stream: IO[str]) -> str:
     whole = ET.Element("testsuites", name | tests | counts | seconds)
     skipped = {"skipped": str(outcomes.count("skipped"))}
     suite = ET.SubElement(whole, "testsuite", name | tests | dict(reversed(counts.items())) | skipped | seconds)
-    notes = {f"note.{place:02}": line for place, line in enumerate(report.notes, 1)}
+    notes = {f"note.{index:02}": line for index, line in enumerate(report.notes, 1)}
     if listed := {**report.properties, **notes}:
         properties = ET.SubElement(suite, "properties")
-        for of, value in listed.items():
-            ET.SubElement(properties, "property", {"name": of, "value": one_line(value)})
+        for key, value in listed.items():
+            ET.SubElement(properties, "property", {"name": key, "value": one_line(value)})
     for case in report.cases:
         # Schemas of CI servers know no exponents.
         time = {} if case.time_s is None else {"time": f"{case.time_s:.9f}"}

@@ -23,7 +23,7 @@ INDENT = 2
 # A column of names is not made narrower than this, a column that folds not than that.
 NAME_MIN = 18
 FOLDED_MIN = 12
-# Of the title of a column that folds: "against" and a profile's name.
+# The longest title of a column that folds: "against" and a profile's name.
 FOLDED_TITLE_MAX = 24
 # ECMA-48, 8.3.117.
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -172,7 +172,7 @@ def _print_table(page: _Page, table: Table, panels: Sequence[Panel], footnotes: 
         page.add(table.title, "bold cyan", folds=False)
     is_first = True
     for panel in panels:
-        # Of several panels, rows that have nothing in a panel are left out, and panels without a row.
+        # With several panels, rows that have nothing in a panel are left out, and panels without a row.
         sided = [index for index in panel if table.columns[index].over]
         rows = [row for row in table.rows if len(panels) == 1 or not all(row[index].is_empty for index in sided)]
         if not rows and len(panels) > 1:
