@@ -263,6 +263,7 @@ def _compared(
     is_table: bool = False,
 ) -> Comparison:
     from kit.compare.asked import compare_asked, filter_runs
+    from kit.compare.comparability import NotComparableError
     from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, compare_cells, compare_runs, reduce_run
 
     paths = [*before, *after]
@@ -284,6 +285,8 @@ def _compared(
     if len(paths) == 1:
         (run,) = runs
         devices = {result.cell.device for result in run.profile.cells}
+        if not devices:
+            raise NotComparableError(f"{paths[0]} has no cells: nothing was measured; repeat the run")
         # Cells of two devices that took turns are pairs; others are runs of two platforms.
         if len(devices) == 1 or "device" in run.compared:
             from kit.audit.audit import findings_of

@@ -350,7 +350,7 @@ def _print_table(running: Run) -> None:
     """
     from kit.cli.compare import run_comparison, run_table
     from kit.compare.naming import cell_names
-    from kit.report.ab_answer import ab_answers
+    from kit.report.answer import ab_answers
     from kit.report.sentences import sentence
 
     names = cell_names(running.plan.cells)

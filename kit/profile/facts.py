@@ -4,8 +4,9 @@ Facts are flat and have dotted names, such as `cpu.model`, `software.package.tor
 the second is `software.package.*`, that of the third `device.power_cap_w`. From FACTS follow the gate of comparisons,
 what `--why` lists, the tables of `kit show` and `kit doctor`, and the hash of the hardware.
 
-To add a fact, write its entry here, and in EFFECTS what it may do to the numbers; then measure it: machine and software
-in `kit.fingerprint`, accelerators in `kit.devices`, settings of a run in `kit.compare.explaining_facts`.
+To add a fact, write its entry here, and in `kit.report.sentences.EFFECTS` what it may do to the numbers; then measure
+it: machine and software in `kit.fingerprint`, accelerators in `kit.devices`, settings of a run in
+`kit.compare.explaining_facts`.
 """
 
 from __future__ import annotations
@@ -144,35 +145,6 @@ FACTS: dict[str, Fact] = {
     "suite": Fact("noted", "suite"),
     "rounds": Fact("noted", "requested rounds"),
     "schema": Fact("noted", "schema"),
-}
-# What a difference may do to the numbers, where it does not explain itself.
-EFFECTS = {
-    "data": "Steps used other samples, so accuracy and losses are not comparable.",
-    "arithmetic": "From the same weights and batches they compute different losses, so they are different programs.",
-    "threads": "Another number of threads divides the work differently.",
-    "epochs": "A fit takes as long as its epochs.",
-    "memory_b": "A different size usually means different modules or channels, and so a different bandwidth.",
-    "hypervisor": "A hypervisor takes time for itself and other guests, and hides clocks and power.",
-    "cpu.flags": "Libraries choose kernels by the instructions they find.",
-    "cpu.microcode": "Microcode brings mitigations, some of which cost time.",
-    "container.engine": "Another engine may mean other limits, file systems and security filters.",
-    "container.cpu_limit": "The kernel throttles a process beyond its quota, so steps get longer and vary more.",
-    "container.memory_limit_b": "Near its limit a container reclaims page cache, or the kernel kills it.",
-    "hosts": "Gradients cross a network between hosts.",
-    "kernel": "The kernel decides scheduling, memory management and mitigations.",
-    "software.package.*": "It is the measured framework, or a library that it computes with.",
-    "python": "A framework's work between kernels runs in Python, which matters most for short steps.",
-    "environment.*": "Libraries read it to choose kernels, threads or allocators.",
-    "program.*": "The file of the user program differs, so it may compute something else.",
-    "plan": "Shorter rounds vary more, and a shorter warm-up may not be enough.",
-    "cpu.governor": "It decides how fast clocks rise and how high.",
-    "cpu.turbo": "With turbo, clocks follow temperature and load.",
-    "device.power_cap_w": "A lower cap lowers the clocks as soon as the load reaches it.",
-    "device.mig": "A slice has only a part of the GPU's processors and memory.",
-    "load_1min": "Other programs took CPUs, caches and memory bandwidth.",
-    "cpu.temperature_c": "A warm processor reaches its thermal limit sooner.",
-    "stolen_pct": "The hypervisor gave that time to other guests.",
-    "waiting_pct": "Tasks were ready and found no free CPU.",
 }
 # A newer kit may record what this one does not know.
 UNKNOWN = Fact("noted", "{}")

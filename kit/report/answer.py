@@ -1,4 +1,4 @@
-"""The column that answers: ``1.42 ± 0.03 × slower``, ``unresolved (within ±4 %)``.
+"""An estimate in words: the column that answers, and the last line of a run that measured until a precision.
 
 1.42 ± 0.03 × slower              its step takes 1.42 times as long; ± is half of the 95 % interval
 1.56 [1.23, 1.96] × faster        the interval is lopsided
@@ -12,6 +12,12 @@ unresolved (rounds disagree: 1.50 × slower)        the interval is so wide that
 unresolved (1.50 × slower, not significant in 3 tests)   the interval leaves out 1, the adjusted p does not
 unresolved (1.50 × slower in 2 rounds)             a verdict needs more rounds
 unresolved (contended)            other programs disturbed both cells, and not equally
+
+mlp train: yes, new is 5.1 ± 1.2 % slower than old (12 rounds)
+mlp train: no, new is at most 2.6 % slower than old (9 rounds)
+mlp train: yes, new is 5.1 ± 1.2 % slower than old (12 rounds, all disturbed by other programs)
+mlp train: not known yet, 2.2 ± 11 % slower after 3 rounds; about 14 more rounds (6 minutes) for ±3 %
+mlp train: not known: between 0.3 % faster and 5.5 % slower (9 rounds)
 """
 
 from __future__ import annotations
@@ -20,10 +26,11 @@ import math
 
 from kit.compare.contrast import Metric
 from kit.compare.metrics import METRICS
-from kit.compare.rows import Row
+from kit.compare.rows import Comparison, Row
+from kit.report.plain import one_line
 from kit.report.quantity import counted, decimals
 from kit.report.sentences import sentence
-from kit.stats.estimate import ALPHA, SMALLEST_DIFFERENCE, TIME_WORDS, Estimate
+from kit.stats.estimate import ALPHA, ROUNDS_PRELIMINARY, SMALLEST_DIFFERENCE, TIME_WORDS, Estimate, rounds_for
 
 # A ratio this close to 1 is read as a percentage, a larger one as "times".
 PERCENT_BELOW = 0.1
@@ -35,6 +42,13 @@ DISAGREEING = 10.0
 DECIMALS_BELOW = 10
 # An interval that reaches beyond this is shown as "times", in both directions.
 PERCENT_UNWIELDY = 30.0
+# No half of an interval has more decimals; one that rounds to zero is not shown.
+DECIMALS_MAX = 3
+# What an A/B differs in: other comparisons do not ask what got slower.
+AB_AXES = ("variant", "workload", "parameters")
+HALF_PCT_SHOWN = 100.0
+# `kit run` ends there, and more than these are no advice.
+ROUNDS_SHOWN_MAX = 200
 
 
 def answer(row: Row) -> str:
@@ -54,20 +68,56 @@ def answer(row: Row) -> str:
 def with_words(known: Estimate, metric: Metric) -> str:
     """Return a difference beside a value: ``1.80 ± 0.10 × less``, ``1.80 × more (1 round)``."""
     if known.ratio is not None and known.low is None:
-        return f"{_point(known.ratio or math.nan, metric.words)} ({counted(known.count, known.unit)})"
+        return f"{_point(known.ratio, metric.words)} ({counted(known.count, known.unit)})"
     return in_words(known, metric.words)
 
 
-def in_words(known: Estimate, words: tuple[str, str] = TIME_WORDS) -> str:
+def in_words(known: Estimate, words: tuple[str, str] = TIME_WORDS) -> str:  # noqa: PLR0911, PLR0912 - a kind of answer each
     """Return the verdict on a difference, in words; `words` are the metric's, of less and of more."""
+    ratio, low, high, count = known.ratio, known.low, known.high, counted(known.count, known.unit)
     if isinstance(known.difference, float):
-        if known.low is None or known.high is None:
-            return f"unresolved ({known.difference:+.3g} in {counted(known.count, known.unit)})"
-        ends = f"{known.difference:+.3g} [{known.low:+.3g}, {known.high:+.3g}]"
+        if low is None or high is None:
+            return f"unresolved ({known.difference:+.3g} in {count})"
+        ends = f"{known.difference:+.3g} [{low:+.3g}, {high:+.3g}]"
         return f"{known.verdict} ({ends})" if known.verdict in ("same", "unresolved") else f"{ends} {known.verdict}"
-    if known.ratio is None or known.contention_pct is not None:
-        return "no common round" if known.ratio is None else "unresolved (contended)"
-    return _verdict(known, known.ratio or math.nan, words)
+    if ratio is None:
+        return "no common round"
+    if known.contention_pct is not None:
+        return "unresolved (contended)"
+    if known.modes is not None:
+        near, far = sorted(max(mode, 1 / mode) for mode in known.modes)
+        if known.modes[0] <= 1 <= known.modes[1]:
+            return f"bimodal: {', '.join(_directed(mode, words) for mode in known.modes)}"
+        return f"bimodal: {times(near)} and {times(far)} × {words[known.modes[0] > 1]}"
+    too_few = f"unresolved ({_point(ratio, words)} in {count})"
+    if low is None or high is None:
+        return too_few
+    if known.verdict in words:
+        return _with_interval(ratio, low, high, words)
+    if known.verdict == "same":
+        # Shown at the level of the test, whose interval is narrower than the one at hand.
+        matters = 1 + SMALLEST_DIFFERENCE
+        low, high = max(low, 1 / matters), min(high, matters)
+        is_found = (known.p_adjusted or 0.0) <= ALPHA
+        return f"same ({_with_interval(ratio, low, high, words) if is_found else f'within {_widest(low, high):g} %'})"
+    if low <= 1 <= high or (known.p_adjusted is not None and known.p_adjusted <= ALPHA):
+        if high / low > DISAGREEING and known.unit != "round":
+            # The interval is that wide because the spread of sessions is assumed, or because others took CPUs.
+            return too_few
+        if high / low > DISAGREEING and known.count > 1:
+            return f"unresolved ({known.unit}s disagree: {_point(ratio, words)})"
+        widest, ends = _widest(low, high), " to ".join(_directed(end, words) for end in (low, high))
+        return f"unresolved ({f'within ±{widest:g} %' if widest <= PERCENT_UNWIELDY else ends})"
+    # An interval that leaves out 1 would contradict "unresolved": the words say what is missing instead.
+    if known.p_adjusted is None:
+        return too_few
+    return f"unresolved ({_point(ratio, words)}, not significant in {counted(known.comparisons, 'test')})"
+
+
+def says_unresolved(known: Estimate) -> bool:
+    """Whether the words begin with "unresolved": of two modes, or of nothing in common, they say that instead."""
+    is_said = known.contention_pct is not None or known.modes is None
+    return known.verdict == "unresolved" and known.count > 0 and is_said
 
 
 def times(ratio: float) -> str:
@@ -76,43 +126,8 @@ def times(ratio: float) -> str:
     return f"{ratio:,.{places}f}"
 
 
-def _verdict(known: Estimate, ratio: float, words: tuple[str, str]) -> str:  # noqa: PLR0911 - a kind of answer each
-    """Return the verdict on a ratio, with what is known of it."""
-    less, more = words
-    low, high = known.low, known.high
-    too_few = f"unresolved ({_point(ratio, words)} in {counted(known.count, known.unit)})"
-    if known.modes is not None:
-        fast, slow = known.modes
-        if fast > 1:
-            return f"bimodal: {times(fast)} and {times(slow)} × {more}"
-        if slow < 1:
-            return f"bimodal: {times(1 / slow)} and {times(1 / fast)} × {less}"
-        return f"bimodal: {times(1 / fast)} × {less}, {times(slow)} × {more}"
-    if low is None or high is None:
-        return too_few
-    low, high = low or math.nan, high or math.nan
-    if known.verdict in words:
-        return _changed(known.verdict == less, ratio, low, high, words)
-    if known.verdict == "same":
-        # Shown at the level of the test, whose interval is narrower than the one at hand.
-        matters = 1 + SMALLEST_DIFFERENCE
-        low, high = max(low, 1 / matters), min(high, matters)
-        is_found = (known.p_adjusted or 0.0) <= ALPHA
-        within = f"within {_widest(low, high):g} %"
-        return f"same ({_changed(ratio <= 1, ratio, low, high, words) if is_found else within})"
-    if low <= 1 <= high or (known.p_adjusted is not None and known.p_adjusted <= ALPHA):
-        if high / low > DISAGREEING and known.unit != "round":
-            # The interval is that wide because the spread of sessions is assumed, or because others took CPUs.
-            return too_few
-        if high / low > DISAGREEING and known.count > 1:
-            return f"unresolved ({known.unit}s disagree: {_point(ratio, words)})"
-        widest = _widest(low, high)
-        ends = [f"{times(end)} × {more}" if end >= 1 else f"{times(1 / end)} × {less}" for end in (low, high)]
-        return f"unresolved ({f'within ±{widest:g} %' if widest <= PERCENT_UNWIELDY else ' to '.join(ends)})"
-    # An interval that leaves out 1 would contradict "unresolved": the words say what is missing instead.
-    if known.p_adjusted is None:
-        return too_few
-    return f"unresolved ({_point(ratio, words)}, not significant in {counted(known.comparisons, 'test')})"
+def _directed(ratio: float, words: tuple[str, str]) -> str:
+    return f"{times(ratio)} × {words[1]}" if ratio >= 1 else f"{times(1 / ratio)} × {words[0]}"
 
 
 def _point(ratio: float, words: tuple[str, str]) -> str:
@@ -123,29 +138,78 @@ def _point(ratio: float, words: tuple[str, str]) -> str:
     return f"{factor:,.{2 if factor < DECIMALS_BELOW else 0}f} × {direction}"
 
 
-def _changed(is_less: bool, ratio: float, low: float, high: float, words: tuple[str, str]) -> str:
-    """Return a difference with its interval, as a percentage near 1."""
-    if is_less:
+def _with_interval(ratio: float, low: float, high: float, words: tuple[str, str]) -> str:
+    """Return ``1.42 ± 0.03 × slower``, near 1 a percentage; both ends where ± would mislead, none where both are 1.
+
+    ± would where one half is much longer, or would reach beyond no difference. Halves that round to zero are not shown.
+    """
+    direction, nothing, places, sign = words[ratio > 1], 1, 2, "×"
+    if ratio <= 1:
         ratio, low, high = 1 / ratio, 1 / high, 1 / low
-    direction = words[0 if is_less else 1]
     if ratio < 1 + PERCENT_BELOW:
-        return f"{_with_ends(100 * (ratio - 1), 100 * (low - 1), 100 * (high - 1), 1, nothing=0)} % {direction}"
-    return f"{_with_ends(ratio, low, high, 2, nothing=1)} × {direction}"
-
-
-def _with_ends(point: float, low: float, high: float, places: int, *, nothing: float) -> str:
-    """Return ``1.42 ± 0.03``, or ``1.56 [1.23, 1.96]`` where one half is much longer or would reach `nothing`."""
-    halves = point - low, high - point
-    places = 0 if point >= DECIMALS_BELOW else places
-    places = min(3, max(places, decimals(max(halves), 1))) if max(halves) > 0 else places
-    if max(halves) > min(LOPSIDED * max(min(halves), 10.0**-places), point - nothing):
-        return f"{point:,.{places}f} [{low:,.{places}f}, {high:,.{places}f}]"
-    return f"{point:.{places}f} ± {max(halves):.{places}f}"
+        ratio, low, high = (100 * (end - 1) for end in (ratio, low, high))
+        nothing, places, sign = 0, 1, "%"
+    half, other = sorted((ratio - low, high - ratio), reverse=True)
+    places = 0 if ratio >= DECIMALS_BELOW else places
+    places = min(DECIMALS_MAX, max(places, decimals(half, 1)))
+    if half > min(LOPSIDED * max(other, 10.0**-places), ratio - nothing):
+        return f"{ratio:,.{places}f} [{low:,.{places}f}, {high:,.{places}f}] {sign} {direction}"
+    plus_minus = f" ± {half:.{places}f}" if round(half, places) else ""
+    return f"{ratio:.{places}f}{plus_minus} {sign} {direction}"
 
 
 def _widest(low: float, high: float) -> float:
     """Return how far the interval reaches from 1 in percent, rounded away from zero where it is shown."""
-    widest = round(100 * (max(high, 1 / low) - 1), 9) if low > 0 else math.inf
+    widest = round(100 * (max(high, 1 / low) - 1), 9)
     if widest > PERCENT_UNWIELDY:
         return widest
     return math.ceil(10 * widest) / 10 if widest < 3 else math.ceil(widest)  # noqa: PLR2004 - a digit more when small
+
+
+def ab_answers(comparison: Comparison, precision_pct: float, round_s: float | None) -> list[str]:
+    """Return the answer of each row that is its group's baseline in another variant, or another program.
+
+    Args:
+        comparison: of one run.
+        precision_pct: that it was to reach.
+        round_s: seconds that a round takes; null: not known.
+    """
+    lines = []
+    for group in comparison.groups if comparison.kind == "cells" else ():
+        base = next((row for row in group.rows if row.is_baseline), None)
+        for row in group.rows:
+            if base is not None and row is not base and row.cell.key_without(AB_AXES) == base.cell.key_without(AB_AXES):
+                words = _ab_answer(row, row.versus, base.name, precision_pct, round_s)
+                lines.append(one_line(f"{' '.join(group.title)}: {words}"))
+    return lines
+
+
+def _ab_answer(row: Row, versus: Estimate | None, baseline: str, precision_pct: float, round_s: float | None) -> str:
+    if versus is None or versus.low is None or versus.high is None or versus.modes or versus.contention_pct is not None:
+        return f"not known: {answer(row)}"
+    rounds = counted(versus.count, "round") + (", all disturbed by other programs" if row.value("is_disturbed") else "")
+    if versus.verdict in TIME_WORDS:
+        word = "yes" if versus.verdict == "slower" else "no"
+        return f"{word}, {row.name} is {answer(row)} than {baseline} ({rounds})"
+    # Rounded up: what it is not to be more than.
+    most_pct = max(0.1, math.ceil(1000 * (versus.high - 1)) / 10)
+    is_settled = versus.verdict == "same" or versus.count >= ROUNDS_PRELIMINARY
+    if is_settled and (versus.verdict == "same" or versus.high <= 1 + precision_pct / 100):
+        return f"no, {row.name} is at most {most_pct:.1f} % slower than {baseline} ({rounds})"
+    half_pct = 100 * math.expm1(min(10.0, versus.half_width(1 - ALPHA)))
+    if is_settled and half_pct <= precision_pct:
+        fast_pct = 100 * (1 / versus.low - 1)
+        ends = f"between {fast_pct:.1f} % faster" if fast_pct > 0 else f"between {100 * (versus.low - 1):.1f} %"
+        return f"not known: {ends} and {most_pct:.1f} % slower ({rounds})"
+    shown = "more than ±100 %"
+    if half_pct < HALF_PCT_SHOWN:
+        apart_pct, direction = 100 * math.expm1(abs(versus.mean_log)), TIME_WORDS[versus.mean_log >= 0]
+        shown = f"{apart_pct:.1f} ± {half_pct:.{0 if half_pct >= 10 else 1}f} % {direction}"  # noqa: PLR2004
+    needed = rounds_for(versus, math.log1p(precision_pct / 100), 1 - ALPHA)
+    if needed is None or needed > ROUNDS_SHOWN_MAX:
+        return f"not known yet, {shown} after {rounds}; ±{precision_pct:g} % needs far more rounds"
+    more = max(1, needed - versus.count)
+    minutes = "" if round_s is None else f" ({counted(math.ceil(more * round_s / 60), 'minute')})"
+    return (
+        f"not known yet, {shown} after {rounds}; about {counted(more, 'more round')}{minutes} for ±{precision_pct:g} %"
+    )

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kit.compare.rows import Comparison, GroupRows
-from kit.profile.facts import EFFECTS
 from kit.report.answer import answer
 from kit.report.columns import NAME_MAX, STEP, STYLES, cell_of, columns_of
 from kit.report.comparison_records import cases, document, records
@@ -23,7 +22,7 @@ from kit.report.headline import headline, short_names, sides_of
 from kit.report.notes import explanations, legend, machine_wide, mismatch_lines, mismatch_words, note_lines
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import counted
-from kit.report.sentences import sentence
+from kit.report.sentences import EFFECTS, sentence
 from kit.report.table import Cell, Column, Later, Report, Table, plain_table
 from kit.workloads.operations import is_operation
 

@@ -20,7 +20,7 @@ SUSPECT = "suspect"
 WORDS = {"slower": "slow", "faster": "fast", "same": "like the others", "unresolved": "unresolved"}
 ONCE_WORDS = {"slower": "slow once", "faster": "fast once"}
 # What the headline counts, and the style of some words.
-STAND_OUT = ("slow", SUSPECT, ONCE_WORDS["slower"], "fast", ONCE_WORDS["faster"])
+STAND_OUT = ("slow", SUSPECT, ONCE_WORDS["slower"], "fast", ONCE_WORDS["faster"], "faster")
 STYLES = {"slow": "red", "fast": "green", SUSPECT: "yellow", "no profile": "yellow"}
 # More in one cell are a list nobody reads: JSON has all.
 REASONS_MAX = 4
@@ -81,6 +81,8 @@ def _headline(fleet: Fleet, absent: int, unfinished: int) -> str:
 def _word(node: Node | Absent) -> str:
     if isinstance(node, Absent):
         return "no profile"
+    if node.versus.is_spread_assumed and node.versus.verdict == "faster":
+        return "faster"  # of so few nodes the others may be the slow ones
     is_once = node.stands_out and not node.said_again
     return SUSPECT if node.is_suspect else (ONCE_WORDS if is_once else WORDS)[node.versus.verdict]
 

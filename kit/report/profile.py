@@ -218,7 +218,8 @@ def _record(result: CellResult, launch: Launch) -> dict[str, object]:
     sample = launch_sample(result, launch)
     record: dict[str, object] = {"cell": result.key, "group": launch.group, "round": launch.round + 1}
     record |= {name: value(sample, name) for name in ("step_ns", "latency_ns", "samples_per_s", "peak_memory_b")}
-    record |= {"board": " ".join(launch.device_ids), "p95_ns": launch.p95_ns, "p99_ns": launch.p99_ns}
+    device = " ".join(launch.device_ids) or result.cell.device
+    record |= {"device": device, "p95_ns": launch.p95_ns, "p99_ns": launch.p99_ns}
     record["marks"] = " ".join(note.code for note in launch_marks(result.cell, launch))
     record["failure"] = None if launch.failure is None else sentence(launch.failure.reason)
     record |= {f"phase {name}_ns": median_ns for name, median_ns in phases_ns(sample.good).items()}

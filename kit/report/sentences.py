@@ -397,3 +397,33 @@ REASONS: Templates = (
     | WIDE
     | {code: words for listed in (*OF_COLUMNS.values(), *OF_MARKS.values()) for code, words in listed.items()}
 )
+# What a difference of a fact, by its key in `kit.profile.facts.FACTS`, may do to the numbers, where it does not explain
+# itself.
+EFFECTS: Templates = {
+    "data": "Steps used other samples, so accuracy and losses are not comparable.",
+    "arithmetic": "From the same weights and batches they compute different losses, so they are different programs.",
+    "threads": "Another number of threads divides the work differently.",
+    "epochs": "A fit takes as long as its epochs.",
+    "memory_b": "A different size usually means different modules or channels, and so a different bandwidth.",
+    "hypervisor": "A hypervisor takes time for itself and other guests, and hides clocks and power.",
+    "cpu.flags": "Libraries choose kernels by the instructions they find.",
+    "cpu.microcode": "Microcode brings mitigations, some of which cost time.",
+    "container.engine": "Another engine may mean other limits, file systems and security filters.",
+    "container.cpu_limit": "The kernel throttles a process beyond its quota, so steps get longer and vary more.",
+    "container.memory_limit_b": "Near its limit a container reclaims page cache, or the kernel kills it.",
+    "hosts": "Gradients cross a network between hosts.",
+    "kernel": "The kernel decides scheduling, memory management and mitigations.",
+    "software.package.*": "It is the measured framework, or a library that it computes with.",
+    "python": "A framework's work between kernels runs in Python, which matters most for short steps.",
+    "environment.*": "Libraries read it to choose kernels, threads or allocators.",
+    "program.*": "The file of the user program differs, so it may compute something else.",
+    "plan": "Shorter rounds vary more, and a shorter warm-up may not be enough.",
+    "cpu.governor": "It decides how fast clocks rise and how high.",
+    "cpu.turbo": "With turbo, clocks follow temperature and load.",
+    "device.power_cap_w": "A lower cap lowers the clocks as soon as the load reaches it.",
+    "device.mig": "A slice has only a part of the GPU's processors and memory.",
+    "load_1min": "Other programs took CPUs, caches and memory bandwidth.",
+    "cpu.temperature_c": "A warm processor reaches its thermal limit sooner.",
+    "stolen_pct": "The hypervisor gave that time to other guests.",
+    "waiting_pct": "Tasks were ready and found no free CPU.",
+}

@@ -7,7 +7,7 @@ import profile_builder as b
 import pytest
 
 from kit.compare.compare import compare_within
-from kit.report.ab_answer import ab_answers
+from kit.report.answer import ab_answers
 from kit.stats.estimate import over_rounds, rounds_for
 
 

@@ -36,6 +36,7 @@ def judged(verdict, ratio, low=None, high=None, **more):
         (judged("unresolved", 1.0, 0.6, 1.6, modes=(0.5, 2.0)), "bimodal: 2.0 × faster, 2.0 × slower"),
         (judged("unresolved", 1.3, unit="run"), "unresolved (1.30 × slower in 8 runs)"),
         (judged("unresolved", None), "no common round"),
+        (judged("slower", 1.505, 1.505, 1.505 + 1e-12), "1.505 × slower"),  # all rounds gave the same
     ],
 )
 def test_differences_are_said_as_people_say_them(versus, words):

@@ -18,7 +18,7 @@ from kit.audit.finding import Finding
 from kit.compare.comparability import run_mismatches
 from kit.compare.compare import compare_runs, compare_within, reduce_run
 from kit.compare.sample import read_run
-from kit.profile.facts import EFFECTS, FACTS, Fact
+from kit.profile.facts import FACTS, Fact
 from kit.profile.launch import Phase
 from kit.profile.reason import Reason
 from kit.report.columns import LETTERS
@@ -29,7 +29,7 @@ from kit.report.plain import markdown as escaped
 from kit.report.plain import one_line
 from kit.report.profile import profile_report
 from kit.report.quantity import number
-from kit.report.sentences import ALWAYS, LOUD, OF_COLUMNS, OF_MARKS, WIDE, sentence
+from kit.report.sentences import ALWAYS, EFFECTS, LOUD, OF_COLUMNS, OF_MARKS, WIDE, sentence
 from kit.report.table import Cell, Column, Report, Table
 
 TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
