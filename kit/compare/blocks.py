@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Collection, Iterable
-from itertools import chain, compress
+from collections.abc import Collection, Iterable, Sequence
+from itertools import compress
+from operator import add
 from typing import Any, Literal, NamedTuple
 
 from kit.profile.launch import Fit, Launch
@@ -47,26 +48,16 @@ def mean_step_ns(launch: Launch) -> float:
 
 
 class Counted(NamedTuple):
-    """Blocks of several launches in which every counter that was asked for could be read."""
+    """The blocks of several launches in which every counter that was asked for could be read, together."""
 
-    steps: list[int]  # of each block: all that ran between its edges
-    span_ns: list[int]  # of each block
-    values: list[list[int]]  # one list for each counter
-
-    @property
-    def total_ns(self) -> float:
-        """The time of all blocks."""
-        return float(sum(self.span_ns))
-
-    @property
-    def sums(self) -> list[float]:
-        """How much each counter grew by."""
-        return [float(sum(values)) for values in self.values]
+    steps: int  # all that ran between the edges of the blocks
+    total_ns: float
+    sums: list[float]  # how much each counter grew by
 
     @property
     def per_step(self) -> list[float]:
         """How much each counter grew by in a step."""
-        return [total / sum(self.steps) for total in self.sums]
+        return [grown / self.steps for grown in self.sums]
 
 
 def counted(launches: Iterable[Launch], *names: str, within: Collection[BlockId] | None = None) -> Counted | None:
@@ -77,27 +68,27 @@ def counted(launches: Iterable[Launch], *names: str, within: Collection[BlockId]
         names: of counters.
         within: these blocks alone; None: all.
     """
-    read = [launch for launch in launches if all(name in launch.blocks.counters for name in names)]
-    columns: list[list[Any]] = [
-        [*chain.from_iterable(launch.blocks.all_steps() for launch in read)],
-        [*chain.from_iterable(launch.blocks.span_ns for launch in read)],
-        *([*chain.from_iterable(launch.blocks.counters[name] for launch in read)] for name in names),
-    ]
-    if within is not None or any(None in column for column in columns):
-        blocks = ((launch.round, cycle) for launch in read for cycle in launch.blocks.cycle)
-        keep = [
-            None not in row and (within is None or block in within)
-            for block, *row in zip(blocks, *columns, strict=True)
-        ]
-        columns = [[*compress(column, keep)] for column in columns]
-    steps, span_ns, *values = columns
-    return Counted(steps, span_ns, values) if steps else None
+    totals = [0] * (2 + len(names))
+    for launch in launches:
+        blocks = launch.blocks
+        if any(name not in blocks.counters for name in names):
+            continue
+        columns: list[Sequence[Any]] = [
+            blocks.all_steps(), blocks.span_ns, *(blocks.counters[name] for name in names)
+        ]  # fmt: skip
+        if within is not None or any(None in column for column in columns):
+            is_in = [within is None or (launch.round, cycle) in within for cycle in blocks.cycle]
+            keep = [chosen and None not in row for chosen, *row in zip(is_in, *columns, strict=True)]
+            columns = [[*compress(column, keep)] for column in columns]
+        totals = [*map(add, totals, map(sum, columns))]
+    steps, span_ns, *sums = totals
+    return Counted(steps, float(span_ns), [*map(float, sums)]) if steps else None
 
 
 def cpus_used(launches: Iterable[Launch]) -> float | None:
     """Return how many CPUs these launches kept busy in their blocks; None where that was not read."""
     blocks = counted(launches, "process.cpu_ns")
-    return None if blocks is None or not blocks.total_ns else blocks.sums[0] / blocks.total_ns
+    return None if blocks is None else blocks.sums[0] / blocks.total_ns
 
 
 def pipeline_ratio(launch: Launch, fit: Fit) -> float | None:

@@ -15,7 +15,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress, repeat
-from operator import add
 from statistics import fmean
 from typing import NamedTuple
 
@@ -71,6 +70,9 @@ class RoundCycles(NamedTuple):
         return self.clean >= self.needed
 
 
+Rounds = Mapping[str, Mapping[int, RoundCycles]]  # key of the group -> round
+
+
 @dataclass(frozen=True)
 class CountedCycles:
     """A profile without the cycles that others disturbed.
@@ -79,7 +81,7 @@ class CountedCycles:
     """
 
     profile: Profile
-    rounds: Mapping[str, Mapping[int, RoundCycles]]  # key of the group -> round; of all cycles: empty
+    rounds: Rounds  # empty where all cycles count
     rule: str
 
     @cached_property
@@ -87,98 +89,107 @@ class CountedCycles:
         """The keys of the groups in which no round counts."""
         return _disturbed(self.rounds)
 
-    def is_disturbed(self, group: str) -> bool:
-        """Return whether no round of a group counts."""
-        return group in self.disturbed
-
-    def lacked_cpus(self, group: str) -> bool:
-        """Return whether no round of a group counts, and in each of them others took CPUs."""
-        return group in self.disturbed and all(cycles.lacked_cpus for cycles in self.rounds[group].values())
-
     def figure_launches(self, result: CellResult) -> list[Launch]:
         """Return the launches that the figures of a cell come from, with those that failed."""
         clean = [launch for launch in result.launches if launch.group not in self.disturbed]
         if len(clean) == len(result.launches) or any(launch.gave_number for launch in clean):
             return clean
-        measured = [launch for launch in result.launches if launch.gave_number]
 
         def disturbance(launch: Launch) -> tuple[float, float]:
             cycles = self.rounds[launch.group][launch.round]
             return max(cycles.others.values()), -cycles.clean / cycles.ran
 
-        quietest = {
-            group: min((launch for launch in measured if launch.group == group), key=disturbance)
-            for group in {launch.group for launch in measured}
-        }
+        quietest: dict[str, Launch] = {}
+        for launch in sorted((launch for launch in result.launches if launch.gave_number), key=disturbance):
+            quietest.setdefault(launch.group, launch)
         has_energy = any(map(_has_joules, quietest.values()))
         return [
-            launch
-            if not launch.gave_number or launch is quietest[launch.group]
-            else _without_blocks(launch, has_energy)
+            _without_blocks(launch, has_energy)
+            if launch.gave_number and launch is not quietest[launch.group]
+            else launch
             for launch in result.launches
         ]
 
     def others_pct(self, result: CellResult) -> float | None:
         """Return what others took during the figures of a cell, in percent; None where these are of clean cycles."""
-        if not self.disturbed:
-            return None
-        launches = [launch for launch in self.figure_launches(result) if launch.gave_number]
         fractions = [
             self.rounds[launch.group][launch.round].others[result.key]
-            for launch in launches
-            if launch.group in self.disturbed
+            for launch in (self.figure_launches(result) if self.disturbed else ())
+            if launch.gave_number and launch.group in self.disturbed
         ]
         return 100 * max(fractions) if fractions else None
 
 
 class _Taken(NamedTuple):
-    """What others took from a cell in one block."""
+    """What others took from a cell in one block, or in several together."""
 
-    others_ns: float  # CPU time of others; ticks that a block misses count in the next: it may be below 0
-    stolen_ns: float  # by the hypervisor
-    capacity_ns: float  # of the cell's CPUs
+    others_ns: float = 0  # CPU time of others; ticks that a block misses count in the next: it may be below 0
+    stolen_ns: float = 0  # by the hypervisor
+    capacity_ns: float = 0  # of the cell's CPUs; 0: it was not counted
+    lacked_cpus: int = 0  # blocks in which that is more than a clean one may show
+    device_others: int = 0  # processes of others on the cell's accelerators when the blocks ended
+
+    @classmethod
+    def together(cls, blocks: Collection[_Taken]) -> _Taken:
+        """Return the sum of some blocks, in which what ticks miss in one and count twice in the next cancels."""
+        return cls(*map(sum, zip(*blocks, strict=True)))
 
     @property
     def fraction(self) -> float:
         """Which fraction of the CPUs' time others took."""
-        return min(1.0, (max(0.0, self.others_ns) + self.stolen_ns) / self.capacity_ns)
-
-    @property
-    def chance(self) -> float:
-        """Which fraction ticks may show by chance."""
-        return TICKS_BY_CHANCE * TICK_NS / self.capacity_ns
-
-    def left_enough(self, fraction: float) -> bool:
-        """Return whether a cell that can use so much of its CPUs had it: in its own time and the idle time together."""
-        could_have_ns = self.capacity_ns - self.others_ns - self.stolen_ns
-        return could_have_ns >= (1 - IDLE_MOST) * self.capacity_ns * fraction
+        return min(1.0, (max(0.0, self.others_ns) + self.stolen_ns) / self.capacity_ns) if self.capacity_ns else 0.0
 
 
-def disturbances(cell: Cell, launch: Launch, blocks: Blocks) -> list[float | None]:
-    """Return which fraction of its CPUs' time others took from a cell in each block that they disturbed; None: clean.
+def _taken(cell: Cell, launch: Launch, blocks: Blocks, *, with_idle: bool = False) -> list[_Taken]:
+    """Return what others took from a cell in each block.
 
     Busy time of the CPUs, less that of the measured process and its children, plus what the hypervisor took. It is 0
-    where enough CPUs were idle: a cell can use one for each of its threads, one on an accelerator's host. What is not
-    known disturbs nothing.
+    where enough CPUs were idle: a cell can use one for each of its threads, one on an accelerator's host.
 
     Args:
         cell: that was measured.
         launch: of it.
         blocks: of the launch; they need not be in it yet.
+        with_idle: nothing was taken, either, where threads for all CPUs left some of their time idle.
     """
-    return [
-        None if not (on_device or _lacked_cpus(taken)) else 0.0 if taken is None else taken.fraction
-        for taken, on_device in zip(_taken(cell, launch, blocks), _has_device_others(blocks), strict=True)
-    ]
+    counters, cpus = blocks.counters, 0 if launch.threads is None else len(launch.threads.cpus)
+    threads = min(cpus, launch.threads.requested) if cell.device == "cpu" and launch.threads is not None else 1
+    is_counted = cpus > 0 and "machine.busy_ns" in counters and "process.cpu_ns" in counters
+    if not is_counted and DEVICE_OTHERS not in counters:
+        return [_Taken()] * len(blocks.steps)
+    names = ("machine.busy_ns", "process.cpu_ns", CHILDREN, "machine.steal_ns", DEVICE_OTHERS)
+    columns = (counters.get(name, repeat(None)) for name in names)
+    taken = []
+    for span_ns, busy_ns, own_ns, children_ns, stolen_ns, device_others in zip(blocks.span_ns, *columns, strict=False):
+        if not is_counted or busy_ns is None or own_ns is None:
+            taken.append(_Taken(device_others=device_others or 0))
+            continue
+        capacity_ns, others_ns = span_ns * cpus, busy_ns - own_ns - (children_ns or 0)
+        lost_ns = stolen_ns if stolen_ns and stolen_ns > 0 else 0
+        if threads < cpus:
+            # Its own time and the idle time together are all that it can use.
+            had_all = capacity_ns - others_ns - lost_ns >= (1 - IDLE_MOST) * span_ns * threads
+        else:
+            had_all = with_idle and capacity_ns - busy_ns - lost_ns >= IDLE_MOST * capacity_ns
+        if had_all:
+            others_ns = lost_ns = 0
+        # What is taken is at most all.
+        taken_ns = min(capacity_ns, max(0, others_ns) + lost_ns)
+        lacked = taken_ns > OTHERS_MOST * capacity_ns and taken_ns > TICKS_BY_CHANCE * TICK_NS
+        taken.append(_Taken(others_ns, lost_ns, capacity_ns, lacked, device_others or 0))
+    return taken
+
+
+def disturbances(cell: Cell, launch: Launch, blocks: Blocks) -> list[float | None]:
+    """Return which fraction of its CPUs' time others took from a cell in each block that they disturbed; None: clean.
+
+    `blocks` are of the launch, and need not be in it yet.
+    """
+    return [block.fraction if any(block[-2:]) else None for block in _taken(cell, launch, blocks)]
 
 
 def count_cycles(profile: Profile, *, all_cycles: bool = False) -> CountedCycles:
-    """Return a profile with the cycles that count; the profile itself stays as it is.
-
-    Args:
-        profile: whole, as it was read.
-        all_cycles: every cycle counts.
-    """
+    """Return a profile with the cycles that count, or with `all_cycles`; the profile itself stays as it is."""
     if all_cycles:
         names = ("p50_ns", "p95_ns", "p99_ns")
         cells = [
@@ -192,39 +203,35 @@ def count_cycles(profile: Profile, *, all_cycles: bool = False) -> CountedCycles
     return CountedCycles(replace(profile, cells=cells), rounds, RULE)
 
 
-def count_results(
-    results: Sequence[CellResult], planned: int
-) -> tuple[list[CellResult], dict[str, dict[int, RoundCycles]]]:
-    """Return cells with the cycles that count, and what was counted: key of the group -> round.
-
-    `planned`: cycles of a round.
-    """
-    by_round: dict[str, dict[int, list[tuple[Cell, Launch]]]] = {}
+def count_results(results: Sequence[CellResult], planned: int) -> tuple[list[CellResult], Rounds]:
+    """Return cells with the cycles that count, and what was counted; `planned`: cycles of a round."""
+    measured: dict[tuple[str, int], list[tuple[Cell, Launch]]] = {}
     for result in results:
         for launch in result.launches:
             if launch.gave_number:
-                by_round.setdefault(launch.group, {}).setdefault(launch.round, []).append((result.cell, launch))
+                measured.setdefault((launch.group, launch.round), []).append((result.cell, launch))
     rounds: dict[str, dict[int, RoundCycles]] = {}
     clean: dict[int, list[bool]] = {}  # id of a launch -> which of its blocks are in clean cycles
-    for group, members in by_round.items():
-        for number, measured in members.items():
-            rounds.setdefault(group, {})[number], flags = cycles_of(measured, planned)
-            clean |= {id(launch): flag for (_, launch), flag in zip(measured, flags, strict=True)}
-    disturbed = _disturbed(rounds)
-    cells = []
+    for (group, number), members in measured.items():
+        rounds.setdefault(group, {})[number], flags = cycles_of(members, planned)
+        clean |= {id(launch): flag for (_, launch), flag in zip(members, flags, strict=True)}
+    disturbed, cells = _disturbed(rounds), []
     for result in results:
         in_question = [launch for launch in result.launches if id(launch) in clean and launch.group not in disturbed]
-        left_out = [launch for launch in in_question if not rounds[launch.group][launch.round].counts]
-        dropped = {*map(id, left_out)}
-        has_energy = bool(dropped) and any(_has_joules(launch) for launch in in_question if id(launch) not in dropped)
-        kept = {id(launch): _without_blocks(launch, has_energy) for launch in left_out}
-        for launch in in_question:
-            if id(launch) not in dropped and not all(clean[id(launch)]):
-                kept[id(launch)] = replace(launch, blocks=launch.blocks.chosen(clean[id(launch)]))
-        if kept or any(launch.group in disturbed for launch in result.launches):
+        counting = [launch for launch in in_question if rounds[launch.group][launch.round].counts]
+        changed = {
+            id(launch): replace(launch, blocks=launch.blocks.chosen(clean[id(launch)]))
+            for launch in counting
+            if not all(clean[id(launch)])
+        }
+        if len(counting) < len(in_question):
+            left_out = {id(launch): launch for launch in in_question} | {id(launch): None for launch in counting}
+            has_energy = any(map(_has_joules, counting))
+            changed |= {key: _without_blocks(launch, has_energy) for key, launch in left_out.items() if launch}
+        if changed or any(launch.group in disturbed for launch in result.launches):
             # Percentiles without a median beside them are of all cycles: what they are of those that count is unknown.
             unknown = {"p95_ns": None, "p99_ns": None} if result.p50_ns is None else {}
-            launches = [kept.get(id(launch), launch) for launch in result.launches]
+            launches = [changed.get(id(launch), launch) for launch in result.launches]
             result = replace(result, launches=launches, **unknown)  # noqa: PLW2901 - the same cell
         cells.append(result)
     return cells, rounds
@@ -242,63 +249,48 @@ def cycles_of(measured: Sequence[tuple[Cell, Launch]], planned: int) -> tuple[Ro
         planned: cycles of a round.
     """
     taken = [_taken(cell, launch, launch.blocks) for cell, launch in measured]
-    on_device = [_has_device_others(launch.blocks) for _, launch in measured]
-    lacked = [[*map(_lacked_cpus, blocks)] for blocks in taken]
-    others = {launch.cell_key: _together(blocks)[0] for (_, launch), blocks in zip(measured, taken, strict=True)}
+    whole = [*map(_Taken.together, taken)]
+    others = {launch.cell_key: total.fraction for (_, launch), total in zip(measured, whole, strict=True)}
     if any(cell.task == "fit" for cell, _ in measured):
         lacked_cpus = max(others.values()) > OTHERS_MOST
-        is_clean = not lacked_cpus and max(map(fmean, on_device)) <= OTHERS_MOST
+        shared = max(fmean(block.device_others > 0 for block in blocks) for blocks in taken) > OTHERS_MOST
+        is_clean = not (lacked_cpus or shared)
         return RoundCycles(1, int(is_clean), 1, lacked_cpus, others), [[is_clean] * len(blocks) for blocks in taken]
-    in_turn = [launch.turns == "blocks" for _, launch in measured]
-    cycles = [launch.blocks.cycle for _, launch in measured]
-    flags = [
-        [not (by_cpus or by_device) for by_cpus, by_device in zip(*both, strict=True)]
-        for both in zip(lacked, on_device, strict=True)
+    # Cells that took turns share a cycle; of others each member has its own.
+    cycles = [
+        [(cycle, -1 if launch.turns == "blocks" else member) for cycle in launch.blocks.cycle]
+        for member, (_, launch) in enumerate(measured)
     ]
-    disturbed = {
+    left_out = {
         cycle
-        for numbers, clean, turns in zip(cycles, flags, in_turn, strict=True)
-        if turns
-        for cycle, is_clean in zip(numbers, clean, strict=True)
-        if not is_clean
+        for blocks, numbers in zip(taken, cycles, strict=True)
+        for block, cycle in zip(blocks, numbers, strict=True)
+        if block.lacked_cpus or block.device_others
     }
-    if disturbed:
-        flags = [
-            [cycle not in disturbed for cycle in numbers] if turns else clean
-            for numbers, clean, turns in zip(cycles, flags, in_turn, strict=True)
-        ]
-    left = _without_worst(taken, cycles, in_turn, flags)
-    lacked_cpus = any(map(any, lacked)) or left != flags
-    ran = len(set().union(*cycles))
-    return RoundCycles(ran, min(map(sum, left)), min(CYCLES_LEAST, planned, ran), lacked_cpus, others), left
-
-
-def _without_worst(
-    taken: Sequence[Sequence[_Taken | None]],
-    cycles: Sequence[Sequence[int]],
-    in_turn: Sequence[bool],
-    flags: list[list[bool]],
-) -> list[list[bool]]:
-    """Return the flags without the cycles in which others took most, until they took little of all that are left."""
+    lacked_cpus = any(total.lacked_cpus for total in whole)
     while True:
-        together = [_together([*compress(blocks, clean)]) for blocks, clean in zip(taken, flags, strict=True)]
-        if all(fraction <= max(OTHERS_MEAN_MOST, chance) for fraction, chance in together):
-            return flags
-        _, member, worst = max(
-            (block.fraction, -member, -cycle)
-            for member, (blocks, numbers, clean) in enumerate(zip(taken, cycles, flags, strict=True))
-            for block, cycle, is_clean in zip(blocks, numbers, clean, strict=True)
-            if is_clean and block is not None
+        flags = [[cycle not in left_out for cycle in numbers] for numbers in cycles]
+        clean = [[*compress(blocks, flag)] for blocks, flag in zip(taken, flags, strict=True)]
+        together = [_Taken.together(blocks) for blocks in clean] if left_out else whole
+        # Ticks may show more than that by chance.
+        if all(
+            total.fraction * total.capacity_ns <= max(OTHERS_MEAN_MOST * total.capacity_ns, TICKS_BY_CHANCE * TICK_NS)
+            for total in together
+        ):
+            break
+        # The block of which others took most; of equal ones the first.
+        *_, worst = max(
+            (block.fraction, -member, -cycle[0], cycle)
+            for member, (blocks, numbers, flag) in enumerate(zip(taken, cycles, flags, strict=True))
+            for block, cycle in compress(zip(blocks, numbers, strict=True), flag)
         )
-        flags = [
-            [is_clean and cycle != -worst for is_clean, cycle in zip(clean, cycles[index], strict=True)]
-            if in_turn[index] or index == -member
-            else clean
-            for index, clean in enumerate(flags)
-        ]
+        left_out.add(worst)
+        lacked_cpus = True
+    ran = len({cycle for numbers in cycles for cycle, _ in numbers})
+    return RoundCycles(ran, min(map(len, clean)), min(CYCLES_LEAST, planned, ran), lacked_cpus, others), flags
 
 
-def _disturbed(rounds: Mapping[str, Mapping[int, RoundCycles]]) -> set[str]:
+def _disturbed(rounds: Rounds) -> set[str]:
     """Return the keys of the groups in which no round counts."""
     return {group for group, numbers in rounds.items() if not any(cycles.counts for cycles in numbers.values())}
 
@@ -312,67 +304,13 @@ def _has_joules(launch: Launch) -> bool:
     return any(energy.joules_j is not None and energy.kind != "compile" for energy in launch.energy)
 
 
-def _cpus_and_threads(cell: Cell, launch: Launch) -> tuple[int, int]:
-    """Return how many CPUs a cell may use, 0: not known, and how many at once: one a thread, one on a device's host."""
-    if launch.threads is None:
-        return 0, 0 if cell.device == "cpu" else 1
-    cpus = len(launch.threads.cpus)
-    return cpus, min(cpus, launch.threads.requested) if cell.device == "cpu" else 1
-
-
-def _taken(cell: Cell, launch: Launch, blocks: Blocks) -> list[_Taken | None]:
-    """Return what others took in each block; None where it was not counted."""
-    counters, nothing = blocks.counters, repeat(0)
-    cpus, threads = _cpus_and_threads(cell, launch)
-    if not cpus or "machine.busy_ns" not in counters or "process.cpu_ns" not in counters:
-        return [None] * len(blocks.steps)
-    columns = (
-        counters["machine.busy_ns"],
-        counters["process.cpu_ns"],
-        counters.get(CHILDREN, nothing),
-        counters.get("machine.steal_ns", nothing),
-    )
-    taken: list[_Taken | None] = []
-    for span_ns, busy_ns, own_ns, children_ns, stolen_ns in zip(blocks.span_ns, *columns, strict=False):
-        if busy_ns is None or own_ns is None:
-            taken.append(None)
-            continue
-        block = _Taken(busy_ns - own_ns - (children_ns or 0), max(0, stolen_ns or 0), span_ns * cpus)
-        had_all = threads < cpus and block.left_enough(threads / cpus)
-        taken.append(block._replace(others_ns=0, stolen_ns=0) if had_all else block)
-    return taken
-
-
-def _lacked_cpus(taken: _Taken | None) -> bool:
-    """Return whether others took more of a block than a clean one may show; what is not known is not disturbed."""
-    return taken is not None and taken.fraction > OTHERS_MOST and taken.fraction > taken.chance
-
-
-def _together(blocks: Sequence[_Taken | None]) -> tuple[float, float]:
-    """Return which fraction others took of some blocks together, and which one ticks may show by chance.
-
-    Both are 0 if nothing was counted. Over several blocks what ticks miss in one and count twice in the next cancels.
-    """
-    known = [block for block in blocks if block is not None]
-    if not known:
-        return 0.0, 0.0
-    whole = _Taken(*map(sum, zip(*known, strict=True)))
-    return whole.fraction, whole.chance
-
-
-def _has_device_others(blocks: Blocks) -> list[bool]:
-    """Return whether processes of others computed on the cell's accelerators when each block ended."""
-    counts = blocks.counters.get(DEVICE_OTHERS)
-    return [False] * len(blocks.steps) if counts is None else [(count or 0) > 0 for count in counts]
-
-
 class CpuLoss(NamedTuple):
     """Fractions of the time of a cell's CPUs, in percent of all of them; null where they were not counted."""
 
     cpus: int
     throttled_pct: float | None
-    others_pct: float | None
-    steal_pct: float | None
+    others_pct: float | None = None
+    steal_pct: float | None = None
 
     @property
     def is_throttled(self) -> bool:
@@ -392,35 +330,20 @@ class CpuLoss(NamedTuple):
 
 def cpu_loss(cell: Cell, launches: Collection[Launch], within: Collection[BlockId] | None = None) -> CpuLoss | None:
     """Return what these launches of a cell lost in their blocks, or in some; None where their CPUs are not known."""
-    recorded = [_cpus_and_threads(cell, launch) for launch in launches if launch.threads is not None]
-    if not recorded or not recorded[0][0]:
+    cpus = next((len(launch.threads.cpus) for launch in launches if launch.threads is not None), 0)
+    if not cpus:
         return None
-    cpus, threads = recorded[0][0], min(threads for _, threads in recorded)
-    throttled_pct = others_pct = steal_pct = None
     # The kernel counts each throttled CPU by itself; other processes of the group may be throttled, too.
-    blocks = counted(launches, "cgroup.throttled_ns", within=within)
-    if blocks is not None:
-        throttled_pct = min(100.0, 100 * blocks.sums[0] / (blocks.total_ns * cpus))
-    names = ("process.cpu_ns", "machine.busy_ns", "machine.steal_ns")
-    blocks = counted(launches, *names, within=within)
-    if blocks is not None:
-        own_ns, busy_ns, steal_ns = blocks.values
-        # Workers of a data loader are the cell's own.
-        children = counted(launches, *names, CHILDREN, within=within)
-        if children is not None and len(children.steps) == len(own_ns):
-            own_ns = [*map(add, own_ns, children.values[-1])]
-        others_ns = stolen_ns = 0.0
-        for span_ns, used, busy, stolen in zip(blocks.span_ns, own_ns, busy_ns, steal_ns, strict=True):
-            taken = _Taken(busy - used, stolen, span_ns * cpus)
-            # Where the cell's CPUs and those that were idle are all that its threads can use, nothing was taken.
-            had_all = (
-                taken.left_enough(threads / cpus)
-                if threads < cpus
-                else taken.capacity_ns - stolen - busy >= IDLE_MOST * taken.capacity_ns
-            )
-            if not had_all:
-                others_ns, stolen_ns = others_ns + taken.others_ns, stolen_ns + stolen
-        # Ticks may miss the cell's own time in one block and count it twice in the next: clipped when summed up.
-        others_pct = max(0.0, 100 * others_ns / (blocks.total_ns * cpus))
-        steal_pct = 100 * stolen_ns / (blocks.total_ns * cpus)
-    return CpuLoss(cpus, throttled_pct, others_pct, steal_pct)
+    throttled = counted(launches, "cgroup.throttled_ns", within=within)
+    throttled_pct = None if throttled is None else min(100.0, 100 * throttled.sums[0] / (throttled.total_ns * cpus))
+    blocks = [
+        block
+        for launch in launches
+        for cycle, block in zip(launch.blocks.cycle, _taken(cell, launch, launch.blocks, with_idle=True), strict=True)
+        if block.capacity_ns and (within is None or (launch.round, cycle) in within)
+    ]
+    if not blocks:
+        return CpuLoss(cpus, throttled_pct)
+    # Ticks may miss the cell's own time in one block and count it twice in the next: clipped when summed up.
+    others_ns, stolen_ns, capacity_ns, *_ = _Taken.together(blocks)
+    return CpuLoss(cpus, throttled_pct, max(0.0, 100 * others_ns / capacity_ns), 100 * stolen_ns / capacity_ns)

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
-from kit.profile.reason import Reason
-from kit.profile.schema import CellResult
 from kit.profile.sensor import Energy, EnergyKind
 
 HOST = "cpu"
@@ -98,14 +96,3 @@ def launch_energy(cell: Cell, launch: Launch) -> LaunchEnergy | None:
         with_host_w = None if host_w is None else power_w + host_w
     first = entries[0]
     return LaunchEnergy(entries, power_w, first.block_ns, first.samples, error_fraction, idle_w, error_w, with_host_w)
-
-
-def first_refusal(results: Iterable[CellResult]) -> Reason | None:
-    """Return why the first launch whose sensors gave no joules has none."""
-    for result in results:
-        for launch in result.launches:
-            entries = launch_entries(result.cell, launch)
-            why = next((energy.reason for energy in entries if energy.reason is not None), None)
-            if why is not None:
-                return why
-    return None

@@ -230,7 +230,7 @@ def _sustained(sample: Sample) -> SustainedStep | None:
 def _cpu_time(sample: Sample, launches: Sequence[Launch]) -> tuple[float, float] | None:
     """Return CPU time, and of how many samples."""
     used = counted(launches, "process.cpu_ns") if sample.cell.batch > 0 else None
-    return None if used is None else (used.sums[0], float(sum(used.steps) * sample.cell.batch))
+    return None if used is None else (used.sums[0], float(used.steps * sample.cell.batch))
 
 
 def _cpu_per_sample_ns(sample: Sample) -> float | None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from itertools import repeat
+from typing import Any, NamedTuple
 
 from kit.compare.blocks import BlockId, block_times_ns
 from kit.compare.clean_cycles import cpu_loss
@@ -61,6 +62,7 @@ def group_modes(cells: Mapping[str, tuple[Cell, Rounds]]) -> dict[str, Modes]:
     known: dict[str, Modes] = {}
     for key, (cell, launches) in cells.items():
         own_logs = {block: log for block, log in logs[key].items() if not paired or block in sums}
+        # The mean of the others in the same cycle is taken away where there are any.
         beside = [(sums[block] - log) / (len(cells) - 1) for block, log in own_logs.items()] if paired else []
         # Stretches of a fit lie too far apart for the machine's drift to be distinguished from modes.
         modes = _modes(cell, launches, own_logs, beside) if own_logs and cell.task != "fit" else None
@@ -70,14 +72,7 @@ def group_modes(cells: Mapping[str, tuple[Cell, Rounds]]) -> dict[str, Modes]:
 
 
 def _modes(cell: Cell, launches: Rounds, logs: Mapping[BlockId, float], beside: Sequence[float]) -> Modes | None:
-    """Return the two modes of a cell.
-
-    Args:
-        cell: that was measured.
-        launches: of it, by round.
-        logs: ln of the step time of each block.
-        beside: mean ln of the others' step times in the same cycles; empty: it is compared with none.
-    """
+    """Return the two modes of a cell, given ln of the step time of each block, and of the others' beside it."""
     own_logs = [*logs.values()]
     relative = [log - others for log, others in zip(own_logs, beside, strict=True)] if beside else own_logs
     faults, cpu_ms = _faults_and_cpu(launches, logs)
@@ -94,8 +89,10 @@ def _modes(cell: Cell, launches: Rounds, logs: Mapping[BlockId, float], beside: 
     is_slow = dict(zip(logs, modes.slow, strict=True))
     fast_ns, slow_ns = map(math.exp, levels(own_logs, modes.slow))
     fast_faults, slow_faults = levels(faults, modes.slow) if faults else (math.inf, 0.0)
-    by_faults = fast_faults <= FEW_FAULTS_FRACTION * slow_faults
-    by_faults = by_faults and slow_faults / levels(cpu_ms, modes.slow)[1] >= FAULTS_LEAST_PER_CPU_MS
+    by_faults = (
+        fast_faults <= FEW_FAULTS_FRACTION * slow_faults
+        and slow_faults / levels(cpu_ms, modes.slow)[1] >= FAULTS_LEAST_PER_CPU_MS
+    )
     if not by_faults:
         lost = cpu_loss(cell, launches.values(), {block for block, slow in is_slow.items() if slow})
         if lost is not None and lost.is_contended:  # these blocks are slow because others had the CPUs
@@ -110,16 +107,12 @@ def _modes(cell: Cell, launches: Rounds, logs: Mapping[BlockId, float], beside: 
 
 def _faults_and_cpu(launches: Rounds, chosen: Mapping[BlockId, float]) -> tuple[list[float], list[float]]:
     """Return page faults and CPU ms per step of each chosen block; both empty unless all have both."""
-    faults_per_step, cpu_ms_per_step = [], []
+    rows: list[list[Any]] = []
     for number in dict.fromkeys(number for number, _ in chosen):
         blocks = launches[number].blocks
-        counted, used = (blocks.counters.get(name) for name in ("process.minor_faults", "process.cpu_ns"))
-        if counted is None or used is None:
-            return [], []
-        for cycle, steps, faults, cpu_ns in zip(blocks.cycle, blocks.all_steps(), counted, used, strict=True):
-            if (number, cycle) in chosen:
-                if faults is None or cpu_ns is None or cpu_ns <= 0:
-                    return [], []
-                faults_per_step.append(faults / steps)
-                cpu_ms_per_step.append(cpu_ns / 1e6 / steps)
-    return faults_per_step, cpu_ms_per_step
+        columns = (blocks.counters.get(name, repeat(None)) for name in ("process.minor_faults", "process.cpu_ns"))
+        read = zip(blocks.cycle, blocks.all_steps(), *columns, strict=False)
+        rows += [row for cycle, *row in read if (number, cycle) in chosen]
+    if any(faults is None or cpu_ns is None or cpu_ns <= 0 for _, faults, cpu_ns in rows):
+        return [], []
+    return [faults / steps for steps, faults, _ in rows], [cpu_ns / 1e6 / steps for steps, _, cpu_ns in rows]

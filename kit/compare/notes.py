@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from kit.compare.clean_cycles import CountedCycles, RoundCycles, count_cycles
-from kit.compare.energy import first_refusal
+from kit.compare.energy import launch_entries
 from kit.compare.parity import agreements
 from kit.compare.rows import GroupRows, Headline, Note, Row, UsedDevice
 from kit.devices.catalog import DEVICES
@@ -141,9 +141,10 @@ def _measured_by(rows: Sequence[Row]) -> Note:
 
 def _why_no_joules(profile: Profile) -> Note:
     """Return why no cell of a run has joules: refused, no sensor, not asked for, or its round was not reached."""
-    refusal = first_refusal(profile.cells)
-    if refusal is not None:
-        return note("energy_refused", refusal)
+    for result in profile.cells:
+        for entry in (entry for launch in result.launches for entry in launch_entries(result.cell, launch)):
+            if entry.reason is not None:
+                return note("energy_refused", entry.reason)
     sources = {device.energy_source for result in profile.cells if (device := DEVICES.get(result.cell.device))}
     of_energy = [
         sensor
@@ -207,9 +208,9 @@ def left_out_notes(label: str, counted: CountedCycles) -> list[Note]:
         ran, disturbed = cycles(count_cycles(counted.profile).rounds.values())
         return [note("disturbed_cycles_count", disturbed=disturbed, cycles=ran, profile=label)] if disturbed else []
     groups = counted.rounds
-    lacked = [group for group in groups if counted.lacked_cpus(group)]
-    shared = [group for group in groups if counted.is_disturbed(group) and group not in lacked]
-    ran, left_out = cycles(rounds for group, rounds in groups.items() if not counted.is_disturbed(group))
+    lacked = [group for group in counted.disturbed if all(seen.lacked_cpus for seen in groups[group].values())]
+    ran, left_out = cycles(rounds for group, rounds in groups.items() if group not in counted.disturbed)
+    shared = counted.disturbed.difference(lacked)
     notes = [note("cycles_left_out", left_out=left_out, cycles=ran, profile=label)] if left_out else []
     for code, named in (("no_clean_round", lacked), ("no_round_alone", shared)):
         ran, left_out = cycles((groups[group] for group in named), counting=False)

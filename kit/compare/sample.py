@@ -198,7 +198,7 @@ class CellGroup:
         """Whether others disturbed every round of the part of these cells, or of either's part."""
         part = self.part_of(*keys)
         parts = [part] if part is not None else [self.part_of(key) for key in keys]
-        return any(part is not None and self.counted.is_disturbed(part.key) for part in parts)
+        return any(part is not None and part.key in self.counted.disturbed for part in parts)
 
     def rounds(self, part: Group) -> dict[str, dict[int, Launch]]:
         """Return the launches of each cell that gave a number in a part, by round; cells without any are left out."""

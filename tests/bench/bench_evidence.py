@@ -124,7 +124,7 @@ def reduced(name, profile):
             {
                 "cell": f"{cell.backend} {cell.workload} {cell.task}",
                 "batch": cell.batch,
-                "disturbed": any(counted.is_disturbed(part.key) for part in group.parts),
+                "disturbed": any(part.key in counted.disturbed for part in group.parts),
                 "cycles": [sum(of_round.clean for of_round in known), sum(of_round.ran for of_round in known)],
                 "pairs": {
                     f"{names[key]}/{names[other]}": rounded(log_ratios(STEP, runs[key], runs[other]).values())

@@ -111,7 +111,7 @@ def pair_results(profile, rule):
         ran = sum(of_round.ran for of_round in known)
         clean = sum(of_round.clean for of_round in known if of_round.counts)
         # Where no round counts the kit shows all cycles: they are no clean ones.
-        is_lost = any(counted.is_disturbed(part.key) for part in group.parts)
+        is_lost = any(part.key in counted.disturbed for part in group.parts)
         samples, of_group = group.samples, results.setdefault(group.key, {})
         family = Family(STEP, {key: [sample] for key, sample in samples.items()}, group.baseline)
         for (key, sample), (other, of_other) in combinations(samples.items(), 2):
@@ -249,7 +249,7 @@ def print_durations(runs):
 def decisions(profile, rule):
     """Yield the log-ratios of each decision between like variants."""
     for group in run_of("", profile, all_cycles=rule == RULE_OF_ALL_CYCLES).groups:
-        if any(group.counted.is_disturbed(part.key) for part in group.parts):
+        if any(part.key in group.counted.disturbed for part in group.parts):
             continue
         samples = list(group.samples.values())
         for sample, other in zip(samples[::2], samples[1::2], strict=False):

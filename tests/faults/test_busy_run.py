@@ -37,7 +37,7 @@ def test_beside_neighbours_that_never_stop_a_run_says_so_and_ends(tmp_path, neig
     assert "% of the CPUs (py" in first
     assert "cycle repeated (" in answer.stderr
     counted = count_cycles(read_profile(place.path))
-    assert all(counted.is_disturbed(group) for group in counted.rounds)
+    assert all(group in counted.disturbed for group in counted.rounds)
     assert " ms c " in answer.stderr or " µs c " in answer.stderr
 
 
