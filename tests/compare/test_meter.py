@@ -1,189 +1,199 @@
-"""An external meter beside a run: a planted power in UTC, clocks that drift, and the joules of each block."""
+"""An external meter beside a run: its file in every form, clocks that drift, and the planted joules of each block."""
 
 import contextlib
+import csv
+import io
 import json
-import math
 from datetime import UTC, datetime, timedelta, timezone
 
-import msgspec
-import numpy as np
 import profile_builder as b
 import pytest
 from click.testing import CliRunner
+from metered import BLOCK_S, DRAWN, RUN_S, SAMPLES, meter_lines, metered_run
+from msgspec.structs import replace
+from refusals import refused
 
 from kit.cli.app import app
 from kit.compare.energy import launch_energy
-from kit.compare.meter import Meter
-from kit.errors import KitError
-from kit.profile.sensor import Energy
-from kit.profile.store import read_profile
+from kit.compare.meter import HEADERS, Meter, read_meter
 
-S = 1_000_000_000
-BEGIN = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)  # half an hour before Europe's clocks go forward
-RUN_S = 1_000
-RAW_BEGIN = 500 * S
-BLOCK_S, SAMPLES = 60, 6_000
-STEPS = [("torch", 300.0, 100), ("jax", 180.0, 400)]  # watts in its blocks, and when the first begins
-
-
-def watts(second):
-    """What the machine draws: 100 W, and in each block what its member draws."""
-    for _, power_w, first_s in STEPS:
-        for number in range(3):
-            if 0 <= second - first_s - 100 * number < BLOCK_S:
-                return power_w * (1 + 0.002 * math.sin(40 * second))
-    return 100.0
+AT = datetime(2026, 1, 1, 12, 0, 0, 250_000, UTC)
+AT_NS = 1_767_268_800_250_000_000
+WAYS = {
+    "UTC": datetime.isoformat,
+    "Z": lambda at: at.isoformat().replace("+00:00", "Z"),
+    "east, with a space": lambda at: at.astimezone(timezone(timedelta(hours=5, minutes=30))).isoformat(" "),
+    "west": lambda at: at.astimezone(timezone(timedelta(hours=-8))).isoformat(),
+    "zone without a colon": lambda at: at.strftime("%Y-%m-%dT%H:%M:%S.%f%z"),
+    "Unix seconds": lambda at: f"{at.timestamp():.6f}",
+}
 
 
-def profile(*, ppm=0.0, has_blocks=True, has_clock=True, begin=BEGIN, **more):
-    """Three rounds of a long block each, `ppm`: by how much the raw clock goes faster than UTC."""
-
-    def raw(second):
-        return RAW_BEGIN + round(second * S * (1 + ppm / 1e6))
-
-    def with_block(first_s):
-        def change(launch):
-            begin_ns = raw(first_s + 100 * launch.round)
-            block = Energy(
-                sensor="rapl.package-0", joules_j=None, window_ns=None, samples=SAMPLES, block_ns=BLOCK_S * S,
-                begin_ns=begin_ns, steps=60, reason=b.reason("counter_stuck", block_s=60.0),
-            )  # fmt: skip
-            launch.energy = [block] if has_blocks else []
-            launch.blocks.begin_ns = [begin_ns + number * S for number in range(len(launch.blocks.begin_ns))]
-
-        return change
-
-    members = [b.member(name, 2.0, change=with_block(first_s)) for name, _, first_s in STEPS]
-    built = b.profile(b.group("mlp train", *members), rounds=3, cycles=6, **more)
-    taken = [(begin + timedelta(seconds=second)).isoformat(timespec="microseconds") for second in (0, RUN_S)]
-    anchors = [{"raw_ns": raw(second), "raw_width_ns": 200} if has_clock else {} for second in (0, RUN_S)]
-    before, after = (
-        msgspec.structs.replace(built.state.before, taken=at, **anchor)
-        for at, anchor in zip(taken, anchors, strict=True)
-    )
-    built.state = msgspec.structs.replace(built.state, before=before, after=after)
-    return built
+def written(folder, text):
+    (folder / "m.csv").write_text(text if isinstance(text, str) else "\n".join(text), encoding="utf-8-sig")
+    return folder / "m.csv"
 
 
-def write_meter(path, spacing_s=1.0, *, zone=UTC, column="power_w", left_out=(), shift_s=0.0):
-    rows, joules = [], 0.0
-    for number in range(int((RUN_S + 20) / spacing_s)):
-        second = number * spacing_s - 10
-        joules += watts(second - spacing_s / 2) * spacing_s
-        if not any(begin <= second < end for begin, end in left_out):
-            at = (BEGIN + timedelta(seconds=second + shift_s)).astimezone(zone)
-            rows.append(f"{at.isoformat()},{watts(second) if column == 'power_w' else joules}")
-    path.write_text("\n".join([f"time,{column}", *rows]) + "\n")
-    return path
+@pytest.mark.parametrize("header", HEADERS)
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_of_writing_a_time_gives_the_same_instants(tmp_path, way, header):
+    rows = [f"{WAYS[way](AT + timedelta(seconds=n))},{400 + n}" for n in range(3)]
+    readings = read_meter(written(tmp_path, [header, *rows, ""]))
+    assert readings.at_ns.tolist() == pytest.approx([AT_NS + n * b.S for n in range(3)], abs=1000)
+    assert (readings.values.tolist(), readings.is_counter) == ([400, 401, 402], header == "time,energy_j")
+    assert readings.spacing_ns == pytest.approx(b.S, abs=1000)
+
+
+def test_lines_without_a_reading_are_gaps(tmp_path):
+    readings = read_meter(written(tmp_path, "time,power_w\r\n100,1.5\r\n101,\r\n\r\n102,nan\r\n103,2.5\r\n\r\n"))
+    assert (readings.at_ns.tolist(), readings.values.tolist()) == ([100 * b.S, 103 * b.S], [1.5, 2.5])
+
+
+W = "time,power_w\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "cannot be read"),
+        ("", "empty"),
+        (W, "fewer than two readings"),
+        ("\x00\x01\x02\n\x00", "begin it with time,power_w or time,energy_j"),
+        ("time,volts\n1,230\n", "the header is 'time,volts'; begin it with time,power_w or time,energy_j"),
+        (f"{W}2026-01-01T12:00:00Z,1\n2026-01-01T12:00:01,2\n", "line 3: '2026-01-01T12:00:01' has no zone"),
+        (f"{W}2026-01-01,1\n", "has no zone"),
+        (f"{W}2026-13-01T12:00:00Z,1\n", "line 2: '2026-13-01T12:00:00Z' is not a time"),
+        (f"{W}1,1\nyesterday,2\n", "line 3: 'yesterday' is not a time"),
+        (f"{W}1767268800250,1\n", "milliseconds have to be divided"),
+        (f"{W}9300000000,4\n", "is not a time in Unix seconds"),
+        (f"{W}nan,1\n", "line 2: 'nan' is not a time"),
+        (f"{W}1,1\n2,-3\n", "line 3: '-3' is not possible"),
+        (f"{W}1,1\n2,inf\n", "line 3"),
+        (f"{W}1,1\n2,n/a\n", "line 3: 'n/a' is not a number"),
+        (f"{W}1,1\n2\n", "line 3: it has 1 columns"),
+        (f"{W}1,1,230\n", "line 2: it has 3 columns"),
+        (f"{W}2,1\n1,1\n", "line 3: its time is not later"),
+        (f"{W}1,1\n2,\n2,1\n", "line 4: its time is not later"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_one_line_that_names_it(tmp_path, text, words):
+    line = refused(read_meter, tmp_path / "absent.csv" if text is None else written(tmp_path, text))
+    assert words in line
 
 
 def drawn(built):
     """Watts of each cell's blocks, null where there are none; and all entries of the meter."""
-    powers = {
-        result.cell.backend: [
-            of and of.power_w for of in (launch_energy(result.cell, each) for each in result.launches)
-        ]
+    blocks = {
+        result.cell.backend: [launch_energy(result.cell, launch) for launch in result.launches]
         for result in built.cells
     }
-    entries = [of for result in built.cells for each in result.launches for of in each.energy if of.sensor == "meter"]
-    return powers, entries
+    powers = {name: [energy and energy.power_w for energy in energies] for name, energies in blocks.items()}
+    launches = [launch for result in built.cells for launch in result.launches]
+    return powers, [entry for launch in launches for entry in launch.energy if entry.sensor == "meter"]
 
 
-@pytest.mark.parametrize("column", ["power_w", "energy_j"])
+def aligned(folder, run, *how, **lines):
+    return drawn(Meter(written(folder, meter_lines(*how, **lines))).added_to("run", run))
+
+
+@pytest.mark.parametrize("header", HEADERS)
 @pytest.mark.parametrize("ppm", [0.0, 80.0, -80.0])
 @pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=5, minutes=45))])
-def test_each_block_has_the_planted_joules_within_the_error_that_is_told(tmp_path, column, ppm, zone):
-    meter = Meter(write_meter(tmp_path / "m.csv", column=column, zone=zone))
-    powers, entries = drawn(meter.added_to("run", profile(ppm=ppm)))
+def test_each_block_has_the_planted_joules_within_the_stated_error(tmp_path, header, ppm, zone):
+    powers, entries = aligned(tmp_path, metered_run(ppm=ppm), header, zone=zone)
     assert len(entries) == 6
-    for name, power_w, _ in STEPS:
+    for name, (power_w, _) in DRAWN.items():
         assert powers[name] == [pytest.approx(power_w, rel=entries[0].error_fraction)] * 3
     for entry in entries:
-        assert entry.tier == "external_meter"
+        assert (entry.tier, entry.samples) == ("external_meter", SAMPLES)
         # Half of the meter's spacing, and what a crystal's rate may have changed by; the rate itself is taken out.
-        assert entry.align_error_ns / S == pytest.approx(0.5 + 2.5e-6 * RUN_S, abs=1e-4)
+        assert entry.align_error_ns / b.S == pytest.approx(0.5 + 2.5e-6 * RUN_S, abs=1e-4)
         assert entry.error_fraction < 0.05 + (0.5 + 2.5e-6 * RUN_S) / (BLOCK_S - 2)
-        assert entry.samples == SAMPLES
 
 
 def test_a_gap_costs_the_block_that_it_is_in(tmp_path):
-    meter = Meter(write_meter(tmp_path / "m.csv", left_out=[(220, 240)]))
-    powers, entries = drawn(meter.added_to("run", profile()))
-    assert [power is None for power in powers["torch"]] == [False, True, False]
-    assert [power is None for power in powers["jax"]] == [False] * 3
+    powers, entries = aligned(tmp_path, metered_run(), left_out=[(220, 240)])
+    assert [power is None for power in (*powers["torch"], *powers["jax"])] == [False, True, *[False] * 4]
     assert [entry.reason.code for entry in entries if entry.reason] == ["energy_gap"]
 
 
-def test_without_long_blocks_only_a_fast_meter_tells_joules(tmp_path):
-    fast = Meter(write_meter(tmp_path / "fast.csv", 0.01)).added_to("run", profile(has_blocks=False))
-    powers, entries = drawn(fast)
+def test_without_long_blocks_only_a_fast_meter_gives_joules(tmp_path):
+    run = metered_run(has_blocks=False)
+    steps = sum(run.cells[0].launches[0].blocks.all_steps())
+    powers, entries = aligned(tmp_path, run, spacing_s=0.01)
     assert powers["torch"] == [pytest.approx(300.0, rel=0.02)] * 3
-    steps = sum(fast.cells[0].launches[0].blocks.all_steps())
     assert (entries[0].samples, entries[0].method) == (steps * 128, "between_readings")
-    slow = Meter(write_meter(tmp_path / "slow.csv")).added_to("run", profile(has_blocks=False))
-    assert {entry.reason.code for entry in drawn(slow)[1]} == {"meter_misaligned"}
-
-
-def test_clocks_that_went_apart_are_told_and_not_believed(tmp_path):
-    built = profile()
-    later = msgspec.structs.replace(built.state.after, raw_ns=built.state.after.raw_ns - 20 * S)  # slept, or set
-    built.state = msgspec.structs.replace(built.state, after=later)
-    entries = drawn(Meter(write_meter(tmp_path / "m.csv")).added_to("run", built))[1]
+    _, entries = aligned(tmp_path, metered_run(has_blocks=False))
     assert {entry.reason.code for entry in entries} == {"meter_misaligned"}
-    assert math.isclose(entries[0].reason.values["error_s"], 20.5, abs_tol=0.01)
 
 
-def test_a_million_readings_are_aligned_whatever_lies_around_the_run(tmp_path):
-    meter = Meter(write_meter(tmp_path / "m.csv"))
-    around = np.arange(1, 1_000_000) * S
-    at_ns, values = meter._readings.at_ns, meter._readings.values
-    meter._readings = meter._readings._replace(
-        at_ns=np.concatenate([at_ns[0] - around[::-1], at_ns, at_ns[-1] + around]),
-        values=np.concatenate([around * 0.0 + 7, values, around * 0.0 + 7]),
+def test_clocks_that_went_apart_are_not_believed(tmp_path):
+    run = metered_run()
+    later = replace(run.state.after, raw_ns=run.state.after.raw_ns - 20 * b.S)  # slept, or set
+    run.state = replace(run.state, after=later)
+    _, entries = aligned(tmp_path, run)
+    assert {entry.reason.code for entry in entries} == {"meter_misaligned"}
+    assert entries[0].reason.values["error_s"] == pytest.approx(20.5, abs=0.01)
+
+
+def test_readings_of_days_before_and_after_a_run_do_not_matter(tmp_path):
+    lines = [*meter_lines()]
+    years = [datetime(year, 1, 1, tzinfo=UTC).isoformat() for year in (2025, 2027)]
+    meter = Meter(written(tmp_path, [lines[0], f"{years[0]},7", *lines[1:], f"{years[1]},7"]))
+    assert drawn(meter.added_to("run", metered_run()))[0]["jax"] == [pytest.approx(180.0, rel=0.02)] * 3
+
+
+def test_what_cannot_be_aligned_is_one_line(tmp_path):
+    meter = Meter(written(tmp_path, meter_lines()))
+    says = refused(meter.added_to, "run", metered_run(has_clock=False))
+    assert "run: --meter needs the time of the run's clock" in says
+    meter.added_to("run", metered_run())
+    assert "covers one machine" in refused(meter.added_to, "other", metered_run(identity=b.identity("Other CPU")))
+    tomorrow = Meter(written(tmp_path, meter_lines(shift_s=86_400)))
+    assert (
+        "the run took 2026-03-29 00:30:00 to 2026-03-29 00:46:40 UTC, the file covers 2026-03-30 00:29:50"
+        in refused(tomorrow.added_to, "run", metered_run())
     )
-    assert drawn(meter.added_to("run", profile()))[0]["jax"] == [pytest.approx(180.0, rel=0.02)] * 3
 
 
-@pytest.mark.parametrize(
-    ("more", "shift_s", "says"),
-    [
-        ({"has_clock": False}, 0, "run: --meter needs the time of the run's clock"),
-        (
-            {},
-            86_400,
-            "the run took 2026-03-29 00:30:00 to 2026-03-29 00:46:40 UTC, the file covers 2026-03-30 00:29:50",
-        ),
-    ],
-)
-def test_what_cannot_be_aligned_is_one_line(tmp_path, more, shift_s, says):
-    meter = Meter(write_meter(tmp_path / "m.csv", shift_s=shift_s))
-    with pytest.raises(KitError) as caught:
-        meter.added_to("run", profile(**more))
-    assert says in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_one_meter_is_of_one_machine(tmp_path):
-    meter = Meter(write_meter(tmp_path / "m.csv"))
-    meter.added_to("run", profile())
-    with pytest.raises(KitError, match="covers one machine"):
-        meter.added_to("other", profile(identity=b.identity("Other CPU")))
-
-
-def test_the_table_is_by_the_meter_and_says_how_it_is_aligned(tmp_path):
-    b.write(tmp_path / "run.json", profile())
-    write_meter(tmp_path / "m.csv")
-    before = (tmp_path / "run.json").read_bytes()
-    words = ["compare", "run.json", "--meter", "m.csv"]
+@pytest.fixture
+def folder(tmp_path):
+    b.write(tmp_path / "run.json", metered_run())
+    b.write(tmp_path / "old.json", metered_run(has_clock=False, id="old", identity=b.identity("Other CPU")))
+    written(tmp_path, meter_lines())
+    (tmp_path / "bad.csv").write_text(f"{W}1,1\n2,-3\n")
     with contextlib.chdir(tmp_path):
-        result, as_json = (
-            CliRunner().invoke(app, [*words, more], standalone_mode=False) for more in ("--wide", "--json")
-        )
-    assert result.exception is as_json.exception is None, result.exception
-    assert "by external meter (meter)" in result.stdout
-    assert "1,000 readings, one every 1 s, aligned to the run's clock within 0.50" in " ".join(result.stdout.split())
-    assert "no power sensor" not in result.stdout
-    (torch,) = [row["numbers"] for row in json.loads(as_json.stdout)["groups"][0]["rows"] if row["name"] == "torch"]
-    assert torch["energy_per_sample_j"] == pytest.approx(300 * BLOCK_S / SAMPLES, rel=0.01)
-    assert (tmp_path / "run.json").read_bytes() == before
-    assert not any(of.sensor == "meter" for of in read_profile(tmp_path / "run.json").cells[0].launches[0].energy)
+        yield tmp_path
+
+
+def kit(*words):
+    return CliRunner().invoke(app, words, standalone_mode=False)
+
+
+def test_the_table_and_the_price_are_of_the_metered_joules(folder):
+    before = (folder / "run.json").read_bytes()
+    assert "needs joules" in str(kit("compare", "run.json", "--price-kwh", "0.3").exception)
+    done = kit("compare", "run.json", "--meter", "m.csv", "--price-kwh", "0.3", "--format", "csv")
+    torch = next(row for row in csv.DictReader(io.StringIO(done.stdout)) if row["name"] == "torch")
+    planted_j = 300 * BLOCK_S / SAMPLES
+    assert float(torch["energy_per_sample_j"]) == pytest.approx(planted_j, rel=float(torch["energy_error_share"]))
+    assert (torch["energy_tier"], torch["energy_launches"]) == ("external_meter", "3")
+    assert float(torch["cost_per_million"]) == pytest.approx(planted_j * 1e6 / 3.6e6 * 0.3, rel=0.05)
+    assert (folder / "run.json").read_bytes() == before
+
+
+def test_the_audit_sees_the_meter_and_names_profiles_that_it_cannot_be_aligned_to(folder):
+    # The other machine's, which comes first, keeps nothing from the one that the file is of.
+    result = kit("audit", "old.json", "run.json", "--rule", "few-updates", "--json", "--meter", "m.csv")
+    document = json.loads(result.stdout)
+    assert {(finding["profile"], finding["values"]["sensor"]) for finding in document["findings"]} == {("run", "meter")}
+    (unread,) = [profile for profile in document["profiles"] if profile.get("error")]
+    assert (result.return_value, unread["label"], "run's clock" in unread["error"]) == (2, "old", True)
+
+
+@pytest.mark.parametrize("verb", ["compare", "audit"])
+def test_a_bad_file_ends_either_command_with_2(folder, verb):
+    error = kit(verb, "run.json", "--meter", "bad.csv").exception
+    assert (str(error), error.exit_code) == (
+        "bad.csv: line 3: '-3' is not possible; leave out what the meter did not read", 2
+    )  # fmt: skip

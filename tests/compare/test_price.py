@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import io
-import json
 
 import profile_builder as b
 import pytest
@@ -33,14 +32,11 @@ def kit(folder, *words):
         return CliRunner().invoke(app, ["compare", *words], standalone_mode=False)
 
 
-def rows(folder, *words):
-    result = kit(folder, *words, "--format", "csv")
+def costs(folder, *words):
+    result = kit(folder, *map(str, words), "--format", "csv")
     assert result.exception is None, result.exception
-    return {(row["member"], row["cell"] if "cell" in row else row["device"]): row for row in csv_rows(result.stdout)}
-
-
-def csv_rows(text):
-    return list(csv.DictReader(io.StringIO(text)))
+    rows = csv.DictReader(io.StringIO(result.stdout))
+    return {(row["member"], row["device"]): row.get("cost_per_million") for row in rows}
 
 
 @pytest.mark.parametrize(
@@ -53,32 +49,19 @@ def csv_rows(text):
     ],
 )
 def test_a_million_samples_cost_their_time_and_their_joules(folder, prices, of_time, of_energy):
-    costs = rows(folder, "joules.json", *map(str, prices))
-    torch, jax = costs["torch", "cpu"], costs["jax", "cpu"]
-    assert float(torch["cost_per_million"]) == pytest.approx(of_time + of_energy, rel=0.01)
-    assert float(jax["cost_per_million"]) == pytest.approx(of_time / 2 + of_energy, rel=0.01)
-    table = kit(folder, "joules.json", *map(str, prices)).stdout
-    assert "cost/1M" in table
-    assert "a million samples at" in " ".join(table.split())
+    priced = costs(folder, "joules.json", *prices)
+    assert float(priced["torch", "cpu"]) == pytest.approx(of_time + of_energy, rel=0.01)
+    assert float(priced["jax", "cpu"]) == pytest.approx(of_time / 2 + of_energy, rel=0.01)
 
 
 def test_each_platform_has_the_price_that_names_it(folder):
-    costs = rows(folder, "joules.json", "gpu.json", "--price-hour", "cpu=3.6", "--price-hour", "gpu.json=36")
-    assert float(costs["torch", "cpu"]["cost_per_million"]) == pytest.approx(OF_TIME, rel=0.01)
-    assert float(costs["torch", "gpu"]["cost_per_million"]) == pytest.approx(OF_TIME / 20 * 10, rel=0.01)
-    mixed = rows(folder, "joules.json", "gpu.json", "--price-hour", "3.6", "--price-hour", "gpu=36")
-    assert mixed["torch", "cpu"]["cost_per_million"] == costs["torch", "cpu"]["cost_per_million"]
+    both = "joules.json", "gpu.json"
+    priced = costs(folder, *both, "--price-hour", "cpu=3.6", "--price-hour", "gpu.json=36")
+    assert float(priced["torch", "cpu"]) == pytest.approx(OF_TIME, rel=0.01)
+    assert float(priced["torch", "gpu"]) == pytest.approx(OF_TIME / 20 * 10, rel=0.01)
+    assert costs(folder, *both, "--price-hour", "3.6", "--price-hour", "gpu=36") == priced
     # A cost of one part beside costs of two would look cheaper.
-    parts = rows(folder, "joules.json", "gpu.json", "--price-hour", "gpu=36", "--price-kwh", "0.3")
-    assert not parts["torch", "cpu"].get("cost_per_million")
-    table = kit(folder, "joules.json", "gpu.json", "--price-hour", "cpu=3.6").stdout
-    assert table.count("cost/1M ") == 1
-
-
-def test_without_a_price_nothing_is_said_of_cost(folder):
-    assert "cost" not in kit(folder, "joules.json").stdout
-    document = json.loads(kit(folder, "joules.json", "--json").stdout)
-    assert "cost_per_million" not in document["groups"][0]["rows"][0]["numbers"]
+    assert not costs(folder, *both, "--price-hour", "gpu=36", "--price-kwh", "0.3")["torch", "cpu"]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +78,6 @@ def test_without_a_price_nothing_is_said_of_cost(folder):
 )
 def test_what_is_wrong_with_a_price_is_one_line(folder, words, says):
     error = kit(folder, *words).exception
-    words = getattr(error, "message", str(error))
-    assert says in words
-    assert "\n" not in words
+    line = getattr(error, "message", str(error))
+    assert says in line and "\n" not in line
     assert error.exit_code == 2

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import profile_builder as b
+from metered import meter_lines, metered_run
 from msgspec.structs import replace
 from profile_builder import energy, group, identity, member, profile
 
@@ -35,9 +36,6 @@ ONE_THREAD = Threads(requested=1, reported=1, reason=None, cpus=[0], used=1)
 BLOCK = {"window_ns": 10 * b.S, "block_ns": 10 * b.S, "error_fraction": 0.01, "steps": 100, "updates": 400}
 BLOCK |= {"tier": "device_counter", "begin_ns": 5 * b.S}
 BLOCK |= {"idle_before_w": 20.0, "idle_after_w": 22.0, "idle_error_fraction": 0.05}
-# An external meter: watts of each member in its blocks, and when the first of them begins.
-METER_BEGIN, METER_S, METER_BLOCK_S = datetime(2026, 3, 29, 0, 30, tzinfo=UTC), 1000, 60
-METERED = {"torch": (300.0, 100), "jax": (180.0, 400)}
 
 
 def make_profiles(parent: Path) -> Path:
@@ -313,31 +311,11 @@ def _joules() -> dict[str, Profile]:
         _drawing(300.0, "nvml.0.energy", steps=4762)(launch)
         launch.energy += energy(400.0, **BLOCK) + energy(9000.0, sensor="rapl.psys", **BLOCK)
 
-    def metered(first_s):
-        def change(launch):
-            begin_ns = round((500 + first_s + 100 * launch.round) * b.S)
-            block = {"window_ns": None, "samples": 6000, "block_ns": METER_BLOCK_S * b.S, "begin_ns": begin_ns}
-            launch.energy = energy(None, steps=60, reason=reason("counter_stuck", block_s=60.0), **block)
-            launch.blocks.begin_ns = [begin_ns + number * b.S for number in range(len(launch.blocks.begin_ns))]
-
-        return change
-
     def both(torch, jax, **more):
         return profile(group("mlp train", member("torch", 4.0, **torch), member("jax", 2.0, **jax)), **more)
 
     refused = {"launch": {"energy": energy(None, reason=reason("counter_reset"))}}
     long = member("torch", 2.0, device="gpu", sd=0, noise=0, change=with_package)
-    by_meter = both(*({"change": metered(first_s)} for _, first_s in METERED.values()), rounds=3, cycles=6)
-    ends = [
-        replace(
-            by_meter.state.before,
-            raw_ns=(500 + second) * b.S,
-            raw_width_ns=200,
-            taken=(METER_BEGIN + timedelta(seconds=second)).isoformat(timespec="microseconds"),
-        )
-        for second in (0, METER_S)
-    ]
-    by_meter.state = StateSpan(before=ends[0], after=ends[1])
     return {
         "joules": both({"change": _drawing(90.0)}, {"change": _drawing(50.0)}),
         "joules-one-round": both(*({"change": _drawing(watts, rounds=[7])} for watts in (90.0, 45.0))),
@@ -345,23 +323,15 @@ def _joules() -> dict[str, Profile]:
         "joules-refused": both(refused, refused, rounds=4),
         "joules-fit": profile(group("g", member("torch", 4.0, task="fit", feed="host", change=of_fit))),
         "joules-long": profile(group("g", long), drift=0.0),
-        "metered": by_meter,
+        "metered": metered_run(),
     }
 
 
 def _write_meters(folder: Path) -> None:
     """Write watts, the same as joules that add up, and a file with an impossible reading."""
-    watts_lines, energy_lines, drawn_j = ["time,power_w"], ["time,energy_j"], 0.0
-    for second in range(-10, METER_S + 10):
-        watts, at = 100.0, METER_BEGIN + timedelta(seconds=second)
-        for power_w, first_s in METERED.values():
-            if any(0 <= second - first_s - 100 * number < METER_BLOCK_S for number in range(3)):
-                watts = round(power_w * (1 + 0.002 * math.sin(40 * second)), 3)
-        drawn_j += watts
-        watts_lines.append(f"{at.isoformat()},{watts}")
-        energy_lines.append(f"{at.timestamp():.3f},{drawn_j:.3f}")
-    bad = [*watts_lines[:5], "2026-03-29T00:31:00Z,-3"]
-    for name, lines in (("meter", watts_lines), ("meter-joules", energy_lines), ("meter-bad", bad)):
+    bad = [*islice(meter_lines(), 5), "2026-03-29T00:31:00Z,-3"]
+    files = {"meter": meter_lines(), "meter-joules": meter_lines("time,energy_j"), "meter-bad": bad}
+    for name, lines in files.items():
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -1,0 +1,74 @@
+"""A run beside an external meter: three rounds of a long block for each framework, and the watts that were drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+
+import profile_builder as b
+from msgspec.structs import replace
+
+from kit.profile.launch import Launch
+from kit.profile.reason import reason
+from kit.profile.schema import Profile, StateSpan
+
+BEGIN = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)  # half an hour before Europe's clocks go forward
+RUN_S, RAW_BEGIN_S, IDLE_W = 1000, 500, 100.0
+BLOCK_S, SAMPLES, STEPS = 60, 6000, 60
+# Watts in the blocks of each framework, and when the first of them begins; the others follow every 100 s.
+DRAWN = {"torch": (300.0, 100), "jax": (180.0, 400)}
+
+
+def watts(second: float) -> float:
+    """Return what the machine draws."""
+    for power_w, first_s in DRAWN.values():
+        if any(0 <= second - first_s - 100 * number < BLOCK_S for number in range(3)):
+            return round(power_w * (1 + 0.002 * math.sin(40 * second)), 3)
+    return IDLE_W
+
+
+def metered_run(*, ppm: float = 0.0, has_blocks: bool = True, has_clock: bool = True, **more: object) -> Profile:
+    """Return the run, whose own sensor gave nothing; its raw clock goes `ppm` faster than UTC."""
+
+    def raw_ns(second: float) -> int:
+        return RAW_BEGIN_S * b.S + round(second * b.S * (1 + ppm / 1e6))
+
+    def with_block(first_s: int) -> Callable[[Launch], None]:
+        def change(launch: Launch) -> None:
+            begin_ns = raw_ns(first_s + 100 * launch.round)
+            block = {"window_ns": None, "block_ns": BLOCK_S * b.S, "begin_ns": begin_ns, "steps": STEPS}
+            refused = b.energy(None, SAMPLES, reason=reason("counter_stuck", block_s=60.0), **block)
+            launch.energy = refused if has_blocks else []
+            launch.blocks.begin_ns = [begin_ns + number * b.S for number in range(len(launch.blocks.begin_ns))]
+
+        return change
+
+    steps_ms = {"torch": 4.0, "jax": 2.0}
+    members = [b.member(name, ms, change=with_block(DRAWN[name][1])) for name, ms in steps_ms.items()]
+    built = b.profile(b.group("mlp train", *members), rounds=3, cycles=6, **more)
+    ends = [
+        replace(
+            built.state.before,
+            taken=(BEGIN + timedelta(seconds=second)).isoformat(timespec="microseconds"),
+            **({"raw_ns": raw_ns(second), "raw_width_ns": 200} if has_clock else {}),
+        )
+        for second in (0, RUN_S)
+    ]
+    built.state = StateSpan(before=ends[0], after=ends[1])
+    return built
+
+
+def meter_lines(
+    header: str = "time,power_w", spacing_s: float = 1.0, *, zone: tzinfo = UTC, shift_s: float = 0.0,
+    left_out: Sequence[tuple[float, float]] = (),
+) -> Iterator[str]:  # fmt: skip
+    """Yield the lines of the meter's file; `left_out`: seconds in which it read nothing."""
+    yield header
+    drawn_j = 0.0
+    for number in range(round((RUN_S + 20) / spacing_s)):
+        second = number * spacing_s - 10
+        drawn_j += watts(second) * spacing_s
+        value = watts(second) if header == "time,power_w" else round(drawn_j, 3)
+        if not any(begin_s <= second < end_s for begin_s, end_s in left_out):
+            yield f"{(BEGIN + timedelta(seconds=second + shift_s)).astimezone(zone).isoformat()},{value}"
