@@ -34,7 +34,7 @@ from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Profile, StateSpan
 from kit.profile.sensor import NO_SENSOR, Energy, EnergyKind, SensorReport
-from kit.stats.energy import ERROR_SHARE_MAX, Refusal, Window, counter_energy, parts_energy, power_energy
+from kit.stats.energy import ERROR_SHARE_MAX, Refusal, Window, block_energy, parts_energy
 
 SENSOR = "meter"
 # Header -> whether its values add up.
@@ -297,10 +297,10 @@ def _entry(
         return replace(entry, reason=reason("energy_low_coverage", coverage_pct=0.0, needed_pct=100.0))
     if is_parts:
         energy = parts_energy(at_ns, values, windows, series.spacing_ns, is_counter=series.is_counter)
-    elif series.is_counter:
-        energy = counter_energy(at_ns, values, *windows[0], series.spacing_ns)
     else:
-        energy = power_energy(at_ns, values, *windows[0], series.spacing_ns, is_each_fresh=True)
+        energy = block_energy(
+            at_ns, values, *windows[0], series.spacing_ns, is_counter=series.is_counter, is_each_fresh=True
+        )
     if isinstance(energy, Refusal):
         return replace(entry, reason=Reason(code=energy.code, values={**energy.values}))
     fields = energy._asdict() | {"error_fraction": energy.error_fraction + series.error_ns / energy.window_ns}

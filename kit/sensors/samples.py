@@ -99,17 +99,16 @@ class Samples(NamedTuple):
         stand beside each other and are never added.
         """
         # Not above: the sampler is a process of its own, and starts without NumPy.
-        from kit.stats.energy import counter_energy, power_energy
+        from kit.stats.energy import block_energy
 
         entries = []
         for series in self._of_energy():
             report, at_ns, values = series
-            arguments, lag_max_ns = (at_ns, values, begin_ns, end_ns, report.update_period_ns), series.lag_max_ns
-            if report.counter:
-                energy, method = counter_energy(*arguments, lag_max_ns=lag_max_ns), "counter_between_updates"
-            else:
-                energy = power_energy(*arguments, memory_ns=series.memory_ns, lag_max_ns=lag_max_ns)
-                method = "power_trapezoids"
+            energy = block_energy(
+                at_ns, values, begin_ns, end_ns, report.update_period_ns,
+                is_counter=report.counter, memory_ns=series.memory_ns, lag_max_ns=series.lag_max_ns,
+            )  # fmt: skip
+            method = "counter_between_updates" if report.counter else "power_trapezoids"
             entry = self._entry(report, energy, method, [(begin_ns, end_ns)], samples, steps, "steady")
             entries.append(replace(entry, warming_c_per_s=self._warming_c_per_s(report.device_id, begin_ns, end_ns)))
         return entries

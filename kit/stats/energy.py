@@ -48,8 +48,8 @@ CONSTANT_READINGS = 100
 REPEATS_FROM = 1.5
 # A rise between two readings is a power where so many updates lie between them.
 UPDATES_FOR_POWER = 10
-# Lags between none and the longest, at each of which the joules of a part are read.
-LAGS_TRIED = 4
+# Lags from none to the longest, at each of which the joules of a part are read.
+LAGS_TRIED = 5
 # If a sensor nears its value like a capacitor, with a time constant as long as the window, the mean over the window
 # lacks twice what it moves by from one half of the window to the other.
 LAG_PER_MOVE = 2
@@ -72,88 +72,76 @@ class Refusal(NamedTuple):
     values: dict[str, float | str]
 
 
-def counter_energy(
+def block_energy(
     at_ns: Sequence[int],
-    joules_j: Sequence[float],
+    values: Sequence[float],
     begin_ns: int,
     end_ns: int,
     update_period_ns: int | None = None,
     *,
-    lag_max_ns: int = 0,
-) -> Joules | Refusal:
-    """Return the rise of a cumulative counter from its first update within [begin, end] to its last.
-
-    Args:
-        at_ns: shape (n,), when it was read.
-        joules_j: shape (n,), what it read; failed reads left out.
-        begin_ns: of the window.
-        end_ns: of the window.
-        update_period_ns: the sensor's own period. A longer one that the readings show is believed instead; a shorter
-            one they cannot show.
-        lag_max_ns: of a sensor whose lag is not known: so much of the window's begin does not count.
-    """
-    at, value = _arrays(at_ns, joules_j)
-    inside = (at >= begin_ns + lag_max_ns) & (at <= end_ns)
-    if not np.isfinite(value[inside]).all():
-        return Refusal("reading_not_finite", {})
-    changes = np.flatnonzero(np.diff(value)) + 1
-    changes = changes[inside[changes]]
-    if changes.size == 0:
-        return Refusal("counter_stuck", {"block_s": (end_ns - begin_ns) / 1e9})
-    if np.any(np.diff(value[changes[0] - 1 : changes[-1] + 1]) < 0):
-        return Refusal("counter_reset", {})
-    first, last = changes[0], changes[-1]
-    spacing_ns = max(_spacing_ns(at), *(float(at[index] - at[index - 1]) for index in (first, last)))
-    kept = slice(first, last + 1)
-    refusal = _refused(
-        at[changes], (begin_ns + lag_max_ns, end_ns), _period_ns(at, at[changes], update_period_ns), spacing_ns,
-        updates=changes.size, hole_ns=float(np.diff(at[kept]).max(initial=0.0)), block_ns=end_ns - begin_ns,
-        moved_share=_moved_share(at[kept], value[kept]) if lag_max_ns else 0.0,
-    )  # fmt: skip
-    if isinstance(refusal, Refusal):
-        return refusal
-    return Joules(
-        float(value[last] - value[first]),
-        int(at[last] - at[first]),
-        int(changes.size),
-        refusal,
-        _highest_w(at[kept], value[kept], update_period_ns),
-    )
-
-
-def power_energy(
-    at_ns: Sequence[int],
-    power_w: Sequence[float],
-    begin_ns: int,
-    end_ns: int,
-    update_period_ns: int | None = None,
-    *,
+    is_counter: bool,
     memory_ns: int = 0,
     lag_max_ns: int = 0,
     is_each_fresh: bool = False,
 ) -> Joules | Refusal:
-    """Return power integrated by trapezoids between its readings within [begin, end]; arguments as above.
+    """Return the energy of one long block, from readings within [begin, end].
 
-    `memory_ns`: how long before it a reading is still of: those that are of what ran before the window are left out.
-    `is_each_fresh`: one that repeats the value before it is no older: the sensor stamped it, not who polls it.
+    A cumulative counter's is its rise from its first update to its last; power is integrated by trapezoids.
+
+    Args:
+        at_ns: shape (n,), when the sensor was read.
+        values: shape (n,), joules or watts; failed reads left out.
+        begin_ns: of the block.
+        end_ns: of the block.
+        update_period_ns: the sensor's own period. A longer one that the readings show is believed instead; a shorter
+            one they cannot show.
+        is_counter: the values add up.
+        memory_ns: how long before it a reading of power is still of: what is of the time before the block is left out.
+        lag_max_ns: of a sensor whose lag is not known: so much of the block's begin does not count.
+        is_each_fresh: power that repeats the value before it is no older: the sensor stamped it, not who polls it.
     """
-    at, value = _arrays(at_ns, power_w)
-    counts_from_ns = begin_ns + max(memory_ns, lag_max_ns)
+    at, value = np.asarray(at_ns, np.float64), np.asarray(values, np.float64)
+    counts_from_ns, block_ns, hole_ns = begin_ns + max(memory_ns, lag_max_ns), end_ns - begin_ns, 0.0
     inside = (at >= counts_from_ns) & (at <= end_ns)
-    at, value = at[inside], value[inside]
-    if (refusal := _no_power(value)) is not None:
-        return refusal
-    fresh = at if is_each_fresh or not at.size else at[np.concatenate([[False], np.diff(value) != 0])]
-    spacing_ns = float(np.diff(at).max(initial=0.0))
-    refused = _refused(
-        at, (counts_from_ns, end_ns), _period_ns(at, fresh, update_period_ns), spacing_ns,
-        updates=fresh.size, block_ns=end_ns - begin_ns,
-        moved_share=_moved_share(at, _integral(at, value)) if lag_max_ns and at.size else 0.0,
+    if is_counter:
+        changes = np.flatnonzero(np.diff(value)) + 1
+        changes = changes[inside[changes]]
+        if not changes.size:
+            return Refusal("counter_stuck", {"block_s": block_ns / 1e9})
+        first, last = changes[0], changes[-1]
+        refusal = no_rise(value[first - 1 : last + 1])
+        fresh = at[changes]
+        usual_ns, period_ns = _spacing_ns(fresh), _period_ns(at, fresh, update_period_ns)
+        spacing_ns = max(_spacing_ns(at), *(float(at[index] - at[index - 1]) for index in (first, last)))
+        at, total_j = at[first : last + 1], value[first : last + 1]
+        hole_ns, power_max_w = float(np.diff(at).max(initial=0.0)), _highest_w(at, total_j, update_period_ns)
+    else:
+        at, value = at[inside], value[inside]
+        if value.size >= CONSTANT_READINGS and value[0] > 0 and np.all(value == value[0]):
+            return Refusal("constant_power", {"readings": value.size, "power_w": float(value[0])})
+        if (refusal := _no_power(value)) is not None:
+            return refusal
+        fresh = at if is_each_fresh else at[1:][np.diff(value) != 0]
+        usual_ns, period_ns = _spacing_ns(at), _period_ns(at, fresh, update_period_ns)
+        spacing_ns = float(np.diff(at).max(initial=0.0))
+        total_j, power_max_w = _integral(at, value), float(value.max(initial=0.0))
+    if refusal is None and block_ns < WINDOW_MIN_NS:
+        refusal = Refusal("energy_block_too_short", {"block_s": block_ns / 1e9, "needed_s": WINDOW_MIN_NS / 1e9})
+    covered_ns = float(at[-1] - at[0]) if at.size else 0.0
+    error_share = (period_ns + spacing_ns) / max(covered_ns, 1.0)
+    refusal = refusal or _uncovered(
+        covered_ns, end_ns - counts_from_ns, block_ns, error_share,
+        most=ERROR_SHARE_MAX, spacing_ns=spacing_ns, usual_ns=usual_ns, hole_ns=hole_ns,
     )  # fmt: skip
-    if isinstance(refused, Refusal):
-        return refused
-    joules = float(np.trapezoid(value, (at - at[0]) / 1e9))
-    return Joules(joules, int(at[-1] - at[0]), int(fresh.size), refused, float(value.max()))
+    if refusal is None and fresh.size < UPDATES_MIN:
+        refusal = Refusal("too_few_updates", {"updates": fresh.size, "needed": UPDATES_MIN})
+    if refusal is not None:
+        return refusal
+    moved_share = _moved_share(at, total_j) if lag_max_ns else 0.0
+    error_share += LAG_PER_MOVE * moved_share
+    if error_share > ERROR_SHARE_MAX:
+        return Refusal("power_moves", {"moved_pct": 100 * moved_share, "block_s": block_ns / 1e9})
+    return Joules(float(total_j[-1] - total_j[0]), int(covered_ns), fresh.size, error_share, power_max_w)
 
 
 def parts_energy(
@@ -171,68 +159,64 @@ def parts_energy(
     Each end of a window is off by up to a period and a spacing, one way or the other: the errors of n windows add up
     as the root of n. Beside it what ran between them is smeared into them, always the same way: where that drew
     nothing, by a third of a spacing a window in the mean. A sensor that lags shows them later, by up to `lag_max_ns`:
-    how far the joules of the later windows are from these is added.
+    how far the joules of the later windows are from these is added. Other arguments are as above.
     """
-    at, value = _arrays(at_ns, values)
+    at, value = np.asarray(at_ns, np.float64), np.asarray(values, np.float64)
     begin_ns, end_ns, total_ns = windows[0][0], windows[-1][1], sum(end - begin for begin, end in windows)
-    before = max(0, int(np.searchsorted(at, begin_ns)) - 1)
-    until_lag = slice(before, int(np.searchsorted(at, end_ns + lag_max_ns)) + 1)
+    before, after, after_lag = np.searchsorted(at, (begin_ns, end_ns, end_ns + lag_max_ns)).tolist()
+    around, until_lag = slice(max(0, before - 1), after + 1), slice(max(0, before - 1), after_lag + 1)
     later_at, later_value = at[until_lag], value[until_lag]
-    around = slice(before, int(np.searchsorted(at, end_ns)) + 1)
     at, value = at[around], value[around]
     inside = np.any([(at >= begin) & (at <= end) for begin, end in windows], axis=0)
     with np.errstate(invalid="ignore"):  # what is not finite is refused below
         fresh = at[(np.diff(value, prepend=np.nan) != 0) & inside]
-    covered_ns = min(float(at[-1]), end_ns) - max(float(at[0]), begin_ns) if at.size else 0.0
     spacing_ns = float(np.diff(at).max(initial=0.0))
     error_ns = _period_ns(at, fresh, update_period_ns) + spacing_ns
     error_share = error_ns * max(math.sqrt(len(windows)), len(windows) / 3) / total_ns
     refusal = no_rise(value) if is_counter else _no_power(value)
-    if refusal is not None and refusal.code == "constant_power":
-        refusal = None  # of a part in which the device had nothing to do: it has too few updates
-    if fresh.size < PART_UPDATES_MIN:
-        refusal = refusal or Refusal("too_few_updates", {"updates": int(fresh.size), "needed": PART_UPDATES_MIN})
-    elif covered_ns < COVERAGE_MIN * (end_ns - begin_ns):
-        refusal = refusal or _low_coverage(covered_ns / (end_ns - begin_ns))
-    elif error_share > error_share_max:
-        refusal = refusal or _too_uncertain(error_share, error_share_max, total_ns, spacing_ns, at)
+    if refusal is None and fresh.size < PART_UPDATES_MIN:
+        refusal = Refusal("too_few_updates", {"updates": fresh.size, "needed": PART_UPDATES_MIN})
+    covered_ns = min(float(at[-1]), end_ns) - max(float(at[0]), begin_ns) if at.size else 0.0
+    refusal = refusal or _uncovered(
+        covered_ns, end_ns - begin_ns, total_ns, error_share,
+        most=error_share_max, spacing_ns=spacing_ns, usual_ns=_spacing_ns(at),
+    )  # fmt: skip
     if refusal is not None:
         return refusal
-    joules, *later_j = (
-        _joules_of(later_at, later_value, windows, int(lag_ns), is_counter=is_counter)
-        for lag_ns in (np.linspace(0, lag_max_ns, LAGS_TRIED + 1) if lag_max_ns else (0,))
-    )
-    lag_share = max((abs(of_lag - joules) for of_lag in later_j), default=0.0) / max(joules, 1e-12)
-    if error_share + lag_share > error_share_max:
-        return Refusal("sensor_lags", {"lag_s": lag_max_ns / 1e9, "error_pct": 100 * (error_share + lag_share)})
-    error_share += lag_share
+    total_j = later_value if is_counter else _integral(later_at, later_value)
+    # Of each lag, each window's begin and end.
+    edges_ns = np.asarray(windows, np.float64) + np.linspace(0, lag_max_ns, LAGS_TRIED)[:, None, None]
+    # Beyond the readings the power of the last two of a counter, or the last of a power, goes on.
+    following = np.clip(np.searchsorted(later_at, edges_ns), 1, later_at.size - is_counter)
+    last = following - 1
+    if is_counter:
+        power_w = (total_j[following] - total_j[last]) / (later_at[following] - later_at[last]) * 1e9
+    else:
+        power_w = (later_value[last] + np.interp(edges_ns, later_at, later_value)) / 2
+    edges_j = total_j[last] + power_w * (edges_ns - later_at[last]) / 1e9
+    joules, *later_j = np.sum(edges_j[..., 1] - edges_j[..., 0], axis=1).tolist()
+    error_share += max(abs(lagging - joules) for lagging in later_j) / max(joules, 1e-12)
+    if error_share > error_share_max:
+        return Refusal("sensor_lags", {"lag_s": lag_max_ns / 1e9, "error_pct": 100 * error_share})
     highest_w = _highest_w(at, value, update_period_ns) if is_counter else float(value[inside].max())
-    return Joules(joules, total_ns, int(fresh.size), error_share, highest_w)
+    return Joules(joules, total_ns, fresh.size, error_share, highest_w)
 
 
 def idle_power(at_ns: Sequence[int], power_w: Sequence[float], begin_ns: int, end_ns: int) -> Joules | Refusal:
     """Return power integrated over a stretch of idle, in which a sensor may well read the same for some seconds."""
-    at, value = _arrays(at_ns, power_w)
+    at, value = np.asarray(at_ns, np.float64), np.asarray(power_w, np.float64)
     inside = (at >= begin_ns) & (at <= end_ns)
     at, value = at[inside], value[inside]
     if at.size < PART_UPDATES_MIN:
-        return Refusal("too_few_readings", {"readings": int(at.size), "needed": PART_UPDATES_MIN})
-    refusal = _no_power(value)
-    if refusal is not None and refusal.code != "constant_power":
-        return refusal
+        return Refusal("too_few_readings", {"readings": at.size, "needed": PART_UPDATES_MIN})
     covered_ns, spacing_ns = float(at[-1] - at[0]), float(np.diff(at).max())
-    if covered_ns < COVERAGE_MIN * (end_ns - begin_ns):
-        return _low_coverage(covered_ns / (end_ns - begin_ns))
     error_share = (_spacing_ns(at) + spacing_ns) / covered_ns
-    if error_share > IDLE_ERROR_SHARE_MAX:
-        return Refusal("energy_gap", {"gap_s": spacing_ns / 1e9, "most_s": IDLE_ERROR_SHARE_MAX * covered_ns / 1e9})
+    refusal = _no_power(value) or _uncovered(
+        covered_ns, end_ns - begin_ns, covered_ns, error_share,
+        most=IDLE_ERROR_SHARE_MAX, spacing_ns=spacing_ns, usual_ns=0.0,
+    )  # fmt: skip
     joules = float(np.trapezoid(value, (at - at[0]) / 1e9))
-    return Joules(joules, int(at[-1] - at[0]), int(at.size), error_share, float(value.max()))
-
-
-def _arrays(at_ns: Sequence[int], values: Sequence[float]) -> tuple[Array, Array]:
-    """Return both as 64-bit floats: of the nanoseconds since a machine's boot they lose one in a hundred days."""
-    return np.asarray(at_ns, np.float64), np.asarray(values, np.float64)
+    return refusal or Joules(joules, int(covered_ns), at.size, error_share, float(value.max()))
 
 
 def no_rise(value: Array) -> Refusal | None:
@@ -248,11 +232,35 @@ def _no_power(value: Array) -> Refusal | None:
         return Refusal("reading_not_finite", {})
     if np.any(value < 0):
         return Refusal("negative_power", {"power_w": float(value.min())})
-    if np.any(value == 0):
-        return Refusal("zero_power", {"readings": int(np.sum(value == 0)), "of_readings": int(value.size)})
-    if value.size >= CONSTANT_READINGS and np.all(value == value[0]):
-        return Refusal("constant_power", {"readings": int(value.size), "power_w": float(value[0])})
-    return None
+    zeros = int(np.sum(value == 0))
+    return Refusal("zero_power", {"readings": zeros, "of_readings": value.size}) if zeros else None
+
+
+def _uncovered(
+    covered_ns: float,
+    length_ns: float,
+    time_ns: float,
+    error_share: float,
+    *,
+    most: float,
+    spacing_ns: float,
+    usual_ns: float,
+    hole_ns: float = 0.0,
+) -> Refusal | None:
+    """Return why readings say too little of a time: they begin late or end early, have a hole, or lie too far apart."""
+    if covered_ns < COVERAGE_MIN * length_ns:
+        coverage_pct = 100 * max(0.0, covered_ns / length_ns)
+        return Refusal("energy_low_coverage", {"coverage_pct": coverage_pct, "needed_pct": 100 * COVERAGE_MIN})
+    hole_max_ns = (1 - COVERAGE_MIN) * time_ns
+    if hole_ns <= hole_max_ns:
+        if error_share <= most:
+            return None
+        # Without the hole they would have been enough.
+        hole_max_ns = most * time_ns
+        hole_ns = spacing_ns if error_share - (spacing_ns - usual_ns) / time_ns <= most else 0.0
+    if hole_ns:
+        return Refusal("energy_gap", {"gap_s": hole_ns / 1e9, "most_s": hole_max_ns / 1e9})
+    return Refusal("energy_block_too_short", {"block_s": time_ns / 1e9, "needed_s": time_ns * error_share / most / 1e9})
 
 
 def _spacing_ns(at: Array) -> float:
@@ -270,36 +278,6 @@ def _period_ns(at: Array, fresh: Array, reported_ns: int | None) -> float:
     return max(shown_ns, spacing_ns if reported_ns is None else float(reported_ns))
 
 
-def _refused(
-    at: Array,
-    window: Window,
-    period_ns: float,
-    spacing_ns: float,
-    *,
-    updates: int,
-    hole_ns: float = 0.0,  # of a counter; holes in power are in `spacing_ns`
-    block_ns: int,
-    moved_share: float,
-) -> Refusal | float:
-    """Return why readings at `at` say too little of the window; the share of error where they say enough."""
-    length_ns, hole_max_ns = window[1] - window[0], (1 - COVERAGE_MIN) * block_ns
-    if block_ns < WINDOW_MIN_NS:
-        return Refusal("energy_block_too_short", {"block_s": block_ns / 1e9, "needed_s": WINDOW_MIN_NS / 1e9})
-    covered_ns = float(at[-1] - at[0]) if at.size else 0.0
-    if covered_ns < COVERAGE_MIN * length_ns:
-        return _low_coverage(covered_ns / length_ns)
-    error_share = (period_ns + spacing_ns) / covered_ns
-    if hole_ns > hole_max_ns:
-        return Refusal("energy_gap", {"gap_s": hole_ns / 1e9, "most_s": hole_max_ns / 1e9})
-    if error_share > ERROR_SHARE_MAX:
-        return _too_uncertain(error_share, ERROR_SHARE_MAX, block_ns, spacing_ns, at)
-    if updates < UPDATES_MIN:
-        return Refusal("too_few_updates", {"updates": int(updates), "needed": UPDATES_MIN})
-    error_share += LAG_PER_MOVE * moved_share
-    moves = Refusal("power_moves", {"moved_pct": 100 * moved_share, "block_s": block_ns / 1e9})
-    return moves if error_share > ERROR_SHARE_MAX else error_share
-
-
 def _moved_share(at: Array, total_j: Array) -> float:
     """Return how far the mean powers of both halves of a time are apart, as a share of the whole's.
 
@@ -308,20 +286,6 @@ def _moved_share(at: Array, total_j: Array) -> float:
     share_of_time = (at - at[0]) / max(at[-1] - at[0], 1.0)
     curvature, slope, _ = np.polyfit(share_of_time, total_j - total_j[0], 2) if at.size > 3 else (0.0, 1.0, 0.0)  # noqa: PLR2004
     return abs(float(curvature / max(slope + curvature, 1e-12)))
-
-
-def _low_coverage(share: float) -> Refusal:
-    return Refusal("energy_low_coverage", {"coverage_pct": 100 * max(0.0, share), "needed_pct": 100 * COVERAGE_MIN})
-
-
-def _too_uncertain(error_share: float, most: float, block_ns: float, spacing_ns: float, at: Array) -> Refusal:
-    """Return a hole in the readings where without it they would have been enough; else that more time was needed."""
-    hole_ns = spacing_ns - _spacing_ns(at)
-    if error_share - hole_ns / block_ns <= most:
-        return Refusal("energy_gap", {"gap_s": spacing_ns / 1e9, "most_s": most * block_ns / 1e9})
-    return Refusal(
-        "energy_block_too_short", {"block_s": block_ns / 1e9, "needed_s": block_ns * error_share / most / 1e9}
-    )
 
 
 def _highest_w(at: Array, joules: Array, update_period_ns: int | None) -> float | None:
@@ -338,20 +302,3 @@ def _integral(at: Array, power_w: Array) -> Array:
     """Return the joules from the first reading to each."""
     steps = np.diff(at) / 1e9 * (power_w[1:] + power_w[:-1]) / 2
     return np.concatenate([[0.0], np.cumsum(steps)])
-
-
-def _joules_of(at: Array, value: Array, windows: Sequence[Window], lag_ns: int, *, is_counter: bool) -> float:
-    """Return the joules over windows, of a sensor that shows them so much later.
-
-    Beyond the readings the power of the last two of a counter, or the last of a power, goes on.
-    """
-    total_j = value if is_counter else _integral(at, value)
-    edges_ns = np.asarray(windows, np.float64) + lag_ns
-    after = np.clip(np.searchsorted(at, edges_ns), 1, at.size - is_counter)
-    before = after - 1
-    if is_counter:
-        power_w = (total_j[after] - total_j[before]) / (at[after] - at[before]) * 1e9
-    else:
-        power_w = (value[before] + np.interp(edges_ns, at, value)) / 2
-    edges_j = total_j[before] + power_w * (edges_ns - at[before]) / 1e9
-    return float(np.sum(edges_j[:, 1] - edges_j[:, 0]))

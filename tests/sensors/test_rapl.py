@@ -9,7 +9,7 @@ from planted_powercap import RANGE_UJ, PowerCurve, plant_zone
 from kit.report.sentences import sentence
 from kit.sensors import rapl
 from kit.sensors.samples import Samples, Series
-from kit.stats.energy import counter_energy
+from kit.stats.energy import block_energy
 
 SECOND = 1_000_000_000
 
@@ -147,11 +147,14 @@ def test_a_counter_that_is_reset_falls_and_gives_no_joules(tmp_path, after_uj):
         joules.append(sensor.read().value)
         time.sleep(0.0002)
     assert joules[99] == pytest.approx(99.0)
-    assert counter_energy(at_ns, joules, at_ns[0], at_ns[-1], 1_000_000).code == "counter_reset"
+    assert block_energy(at_ns, joules, at_ns[0], at_ns[-1], 1_000_000, is_counter=True).code == "counter_reset"
     series = Series(sensor.report, at_ns, joules)
     assert Samples([series]).summaries([(at_ns[0], at_ns[-1])]) == {}
     # What comes after the reset stands.
-    assert counter_energy(at_ns[101:], joules[101:], at_ns[0], at_ns[-1], 1_000_000).code == "energy_low_coverage"
+    assert (
+        block_energy(at_ns[101:], joules[101:], at_ns[0], at_ns[-1], 1_000_000, is_counter=True).code
+        == "energy_low_coverage"
+    )
     assert joules[-1] - joules[101] == pytest.approx(18.0)
 
 

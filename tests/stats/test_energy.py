@@ -2,14 +2,17 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
-from kit.stats.energy import Joules, Refusal, counter_energy, idle_power, parts_energy, power_energy
+from kit.stats.energy import Joules, Refusal, block_energy, idle_power, parts_energy
 
 SECOND = 1_000_000_000
 PERIOD = 100_000_000
+counter_energy = partial(block_energy, is_counter=True)
+power_energy = partial(block_energy, is_counter=False)
 
 
 def readings(value, seconds=14.0, spacing_s=0.1, begin_s=0.0):
@@ -162,9 +165,8 @@ def test_a_sensor_slower_than_the_block_gives_a_reason_and_no_joules(is_counter)
     def shown_j(t):
         return 900 * min(t, 1) + 300 * max(0.0, t - 1) + 6000 * (1 - math.exp(-max(0.0, t - 1) / 10))
 
-    energy = counter_energy if is_counter else power_energy
     reads = readings(shown_j if is_counter else shown_w)
-    refusal = energy(*reads, SECOND, 13 * SECOND, PERIOD, lag_max_ns=3 * SECOND // 2)
+    refusal = block_energy(*reads, SECOND, 13 * SECOND, PERIOD, is_counter=is_counter, lag_max_ns=3 * SECOND // 2)
     assert refusal.code == "power_moves"
     assert refusal.values["moved_pct"] > 5
 
