@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from statistics import NormalDist, fmean
 from typing import Literal
 
@@ -51,39 +52,25 @@ SlowerBy = Literal["slower", "not_slower", "unresolved"]
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell against another by a metric. A ratio of times below 1 is faster; NaN and null: not known.
+    """One cell against another by a metric. A ratio of times below 1 is faster; NaN and null: not known."""
 
-    Attributes:
-        verdict: "same", "unresolved", or a word of the metric.
-        low, high: both ends of the interval of the ratio, or the difference; null: too few rounds or runs.
-        level: of the interval, 0.95 and more: what the family's adjustment leaves.
-        p_adjusted: within the family; null where it was not tested.
-        comparisons: how many of its family were tested; p is adjusted for them.
-        unit: rounds of one run; pairs of runs that alternate; sessions of runs that do not; runs.
-        count: of these; of sessions or runs, on the smaller side. 0: nothing is in common.
-        mean_log, se_log, df: of the log-ratio, or the difference; what a limit on slow-downs is tested with.
-        modes: the two ratios that the rounds or cycles change between.
-        contention_pct: what other programs took beside unlike cells: there is no verdict then.
-        is_spread_assumed: how much sessions differ was not measured, but taken from `kit.stats.runs.SESSIONS_SD`.
-        difference: of a metric that is compared by its difference; it has no ratio.
-    """
-
-    verdict: str = "unresolved"
+    verdict: str = "unresolved"  # or "same", or a word of the metric
     ratio: float | None = None
-    low: float | None = None
+    low: float | None = None  # ends of the interval of the ratio, or the difference; null: too few rounds or runs
     high: float | None = None
-    level: float | None = None
-    p_adjusted: float | None = None
-    comparisons: int = 0
-    unit: Unit = "round"
-    count: int = 0
+    level: float | None = None  # of the interval, 0.95 and more: what the family's adjustment leaves
+    p_adjusted: float | None = None  # within the family; null where it was not tested
+    comparisons: int = 0  # how many of its family were tested; p is adjusted for them
+    unit: Unit = "round"  # rounds of one run; pairs of runs that alternate; sessions of runs that do not; runs
+    count: int = 0  # of these; of sessions or runs, on the smaller side. 0: nothing is in common
+    # Of the log-ratio, or the difference; a limit on slow-downs is tested with them.
     mean_log: float = math.nan
     se_log: float = math.nan
     df: float = math.nan
-    modes: tuple[float, float] | None = None
-    contention_pct: float | None = None
-    is_spread_assumed: bool = False
-    difference: float | UnsetType = UNSET
+    modes: tuple[float, float] | None = None  # the two ratios that the rounds or cycles change between
+    contention_pct: float | None = None  # what other programs took beside unlike cells: there is no verdict then
+    is_spread_assumed: bool = False  # how much sessions differ is taken from `kit.stats.runs.SESSIONS_SD`
+    difference: float | UnsetType = UNSET  # of a metric that is compared by its difference; it has no ratio
 
     @property
     def has_interval(self) -> bool:
@@ -116,18 +103,19 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
         low, high = self.interval(level)
         return replace(self, low=low, high=high, level=level)
 
-    def inverted(self, words: Sequence[str] = TIME_WORDS) -> Estimate:
+    def inverted(self, words: tuple[str, str] = TIME_WORDS) -> Estimate:
         """Return what is so of the second cell against the first; `words` are the metric's."""
-        is_directed = self.verdict in words
-        modes = None if self.modes is None else (1 / self.modes[1], 1 / self.modes[0])
-        other = replace(self, mean_log=-self.mean_log, modes=modes)
-        if is_directed:
-            other = replace(other, verdict=words[1 - list(words).index(self.verdict)])
-        if self.difference is not UNSET:
-            low, high = (None if end is None else -end for end in (self.high, self.low))
-            return replace(other, difference=-self.difference, low=low, high=high)
-        low, high, ratio = (None if end is None else 1 / end for end in (self.high, self.low, self.ratio))
-        return replace(other, ratio=ratio, low=low, high=high)
+        ends = [None if end is None else 1 / end if self.difference is UNSET else -end for end in (self.high, self.low)]
+        return replace(
+            self,
+            verdict=words[1 - words.index(self.verdict)] if self.verdict in words else self.verdict,
+            ratio=None if self.ratio is None else 1 / self.ratio,
+            low=ends[0],
+            high=ends[1],
+            mean_log=-self.mean_log,
+            modes=None if self.modes is None else (1 / self.modes[1], 1 / self.modes[0]),
+            difference=UNSET if self.difference is UNSET else -self.difference,
+        )
 
 
 def bounded_exp(log: float) -> float:
@@ -217,22 +205,18 @@ def p_equivalent(known: Estimate, matters: float) -> float:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return the p values adjusted so that one wrong rejection in the family is as rare as of one (Holm 1979)."""
-    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
-    adjusted, largest = [0.0] * len(order), 0.0
-    for rank, index in enumerate(order):
-        largest = max(largest, p_values[index] * (len(order) - rank))
-        adjusted[index] = min(1.0, largest)
-    return adjusted
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    scaled = (p_values[index] * (len(order) - rank) for rank, index in enumerate(order))
+    adjusted = dict(zip(order, accumulate(scaled, max), strict=True))
+    return [min(1.0, adjusted[index]) for index in range(len(order))]
 
 
 def adjusted_p(p_values: Sequence[float]) -> list[float]:
     """Return the p values adjusted for the false discovery rate (Benjamini and Hochberg 1995), in the order given."""
-    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
-    adjusted, smallest = [0.0] * len(order), 1.0
-    for rank, index in reversed([*enumerate(order, 1)]):
-        smallest = min(smallest, p_values[index] * len(order) / rank)
-        adjusted[index] = smallest
-    return adjusted
+    order = sorted(range(len(p_values)), key=p_values.__getitem__, reverse=True)
+    scaled = (p_values[index] * len(order) / (len(order) - rank) for rank, index in enumerate(order))
+    adjusted = dict(zip(order, accumulate(scaled, min), strict=True))
+    return [min(1.0, adjusted[index]) for index in range(len(order))]
 
 
 def slower_by_more_than(rows: Sequence[Estimate | None], pct: float) -> list[SlowerBy]:
@@ -261,21 +245,13 @@ def slower_by_more_than(rows: Sequence[Estimate | None], pct: float) -> list[Slo
 
 
 def rounds_for(known: Estimate, half_width: float, level: float) -> int | None:
-    """Return how many rounds like these give the interval of the mean logarithm that half width.
+    """Return how many rounds give the interval of the mean logarithm, at `level`, that half width, above 0.
 
-    Args:
-        known: of two rounds and more.
-        half_width: of the two-sided interval, as a logarithm; above 0.
-        level: of the interval.
-
-    Returns:
-        At least ROUNDS_PRELIMINARY; None beyond ROUNDS_FORESEEN.
+    `known` is of two such rounds and more. The answer is at least ROUNDS_PRELIMINARY, and None beyond ROUNDS_FORESEEN.
     """
-    sd = known.se_log * math.sqrt(known.count)
-    for rounds in range(ROUNDS_PRELIMINARY, ROUNDS_FORESEEN + 1):
-        if t_quantile(rounds - 1.0, 0.5 + level / 2) * sd / math.sqrt(rounds) <= half_width:
-            return rounds
-    return None
+    sd, p = known.se_log * math.sqrt(known.count), 0.5 + level / 2
+    candidates = range(ROUNDS_PRELIMINARY, ROUNDS_FORESEEN + 1)
+    return next((n for n in candidates if t_quantile(n - 1.0, p) * sd / math.sqrt(n) <= half_width), None)
 
 
 def precise_enough(log_ratios: Sequence[float], precision_pct: float) -> bool:

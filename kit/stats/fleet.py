@@ -65,13 +65,12 @@ def judge_fleet(nodes: Sequence[Sequence[RunLevel]], comparisons: int | None = N
     judged: list[Estimate] = []
     for index, runs in enumerate(nodes):
         if index in named:
-            apart = _against_rest(levels[:, [*core, index]])[:, -1]
+            apart, p = _against_rest(levels[:, [*core, index]])[:, -1], named[index]
             known = _estimate(apart, runs).at_level(selected_level)
-            judged.append(_judged(known, named[index], count))
         else:
             apart = rest[:, np.searchsorted(core, index)]
-            p = float(apart[3]) * count * _step_factor(len(named) + 1)
-            judged.append(_judged(_estimate(apart, runs), p, count, may_stand_out=False))
+            known, p = _estimate(apart, runs), float(apart[3]) * count * _step_factor(len(named) + 1)
+        judged.append(_judged(known, p, count, may_stand_out=index in named))
     return judged
 
 

@@ -51,6 +51,7 @@ class RunLevel(NamedTuple):
 
 
 Session = Sequence[RunLevel]
+Variance = tuple[float, float]  # with its degrees of freedom
 
 
 def over_runs(
@@ -76,19 +77,31 @@ def over_runs(
     """
     pairs = pairs_in_turn(a, b) if same_hardware and same_host else []
     if len(pairs) >= SESSIONS_FOR_SPREAD:
-        known = replace(over([run_a.log - run_b.log for run_a, run_b in pairs], is_log=is_log), unit="pair")
+        known = over(run_a.log - run_b.log for run_a, run_b in pairs)
         # What was left over of the CPUs may differ between the sides in all pairs alike.
-        contended = [part for side in (0, 1) for part in _of_contention([pair[side] for pair in pairs])]
-        if not contended:
-            return known
+        contended = [part for runs in zip(*pairs, strict=True) for part in _contention(runs)]
         variance, df = _combined([(known.se_log**2, known.df), *contended])
         return estimate(known.mean_log, math.sqrt(variance), df, len(pairs), "pair", is_log=is_log)
-    sides = [[[pair[side]] for pair in pairs] for side in (0, 1)] if pairs else [sessions_of(a), sessions_of(b)]
-    mean, se, df, is_assumed = _over_sessions(sides, same_hardware=same_hardware)
+    sides = [[[run] for run in runs] for runs in zip(*pairs, strict=True)] if pairs else [*map(sessions_of, (a, b))]
+    means, counts = [[_mean(session) for session in side] for side in sides], [len(side) for side in sides]
+    centers = [fmean(side) for side in means]
+    if same_hardware and max(counts) >= SESSIONS_FOR_SPREAD:
+        # One variance for both sides; a lone session adds nothing to it.
+        df = float(sum(count - 1 for count in counts))
+        squares = ((log - center) ** 2 for side, center in zip(means, centers, strict=True) for log in side)
+        se = math.sqrt(sum(squares) / df * sum(1 / count for count in counts))
+        few = [side for side in sides if len(side) < SESSIONS_FOR_SPREAD]
+        # Rounds, or runs, of a few sessions may spread by more than other sessions do.
+        for variance, df_within in map(_within_sessions, few):
+            if variance > se**2:
+                se, df = math.sqrt(se**2 + variance), min(df, df_within)
+        is_assumed = any(not _shows_rounds(run) for side in few for session in side for run in session)
+    else:
+        variance, df = _combined([_variance_of_mean(side, same_hardware=same_hardware) for side in sides])
+        se, is_assumed = math.sqrt(variance), min(counts) < SESSIONS_FOR_SPREAD
     if is_assumed and not has_known_spread:
         se = df = math.nan
-    count = min(len(side) for side in sides)
-    known = estimate(mean, se, df, count, "pair" if pairs else "session", is_log=is_log)
+    known = estimate(centers[0] - centers[1], se, df, min(counts), "pair" if pairs else "session", is_log=is_log)
     return replace(known, is_spread_assumed=is_assumed)
 
 
@@ -134,80 +147,53 @@ def sessions_of(runs: Sequence[RunLevel]) -> list[Session]:
     return list(sessions)
 
 
-def _over_sessions(sides: Sequence[Sequence[Session]], *, same_hardware: bool) -> tuple[float, float, float, bool]:
-    """Return the difference of two sides of sessions, its error and degrees of freedom, and whether that is assumed."""
-    means = [[_mean(session) for session in side] for side in sides]
-    centers, counts = [fmean(side) for side in means], [len(side) for side in sides]
-    if same_hardware and max(counts) >= SESSIONS_FOR_SPREAD:
-        # One variance for both sides; a lone session adds nothing to it.
-        df = float(sum(count - 1 for count in counts))
-        squares = ((log - center) ** 2 for side, center in zip(means, centers, strict=True) for log in side)
-        variance = sum(squares) / df
-        se = math.sqrt(variance * sum(1 / count for count in counts))
-        few = [side for side in sides if len(side) < SESSIONS_FOR_SPREAD]
-        # Rounds, or runs, of a few sessions may spread by more than other sessions do.
-        for variance, df_within in map(_within_sessions, few):
-            if variance > se**2:
-                se, df = math.sqrt(se**2 + variance), min(df, df_within)
-        runs = [run for side in few for session in side for run in session]
-        is_assumed = any(run.se is None or run.rounds < ROUNDS_TO_SPREAD for run in runs)
-    else:
-        variance, df = _combined([_variance_of_mean(side, same_hardware=same_hardware) for side in sides])
-        se, is_assumed = math.sqrt(variance), min(counts) < SESSIONS_FOR_SPREAD
-    return centers[0] - centers[1], se, df, is_assumed
-
-
 def _mean(runs: Session) -> float:
     return fmean(run.log for run in runs)
 
 
-def _variance_of_mean(side: Sequence[Session], *, same_hardware: bool) -> tuple[float, float]:
-    """Return the variance of the mean of one side's sessions, and its degrees of freedom (Welch 1947)."""
-    logs = [_mean(session) for session in side]
-    center = fmean(logs)
-    spread = sum((log - center) ** 2 for log in logs) / (len(logs) - 1) if len(logs) > 1 else 0.0
-    if len(logs) >= SESSIONS_FOR_SPREAD:
-        return spread / len(logs), len(logs) - 1.0
+def _shows_rounds(run: RunLevel) -> bool:
+    """Whether a run has rounds enough to show how much they differ."""
+    return run.se is not None and run.rounds >= ROUNDS_TO_SPREAD
+
+
+def _variance_of_mean(side: Sequence[Session], *, same_hardware: bool) -> Variance:
+    """Return the variance of the mean of one side's sessions (Welch 1947)."""
+    means, count = [_mean(session) for session in side], len(side)
+    center = fmean(means)
+    shown = sum((mean - center) ** 2 for mean in means) / max(1, count - 1) / count, count - 1.0
+    if count >= SESSIONS_FOR_SPREAD:
+        return shown
     sd = SESSIONS_SD if same_hardware else SESSIONS_SD * UNLIKE_HARDWARE
-    total, df = _combined([(sd**2 / len(side), SESSIONS_SD_DF), _within_sessions(side)])
-    return (total, df) if total >= spread / len(side) else (spread / len(side), len(side) - 1.0)
+    assumed = _combined([(sd**2 / count, SESSIONS_SD_DF), _within_sessions(side)])
+    return assumed if assumed[0] >= shown[0] else shown
 
 
-def _within_sessions(side: Sequence[Session]) -> tuple[float, float]:
-    """Return what rounds, or runs of a session, add to the variance of a side's mean, and its degrees of freedom.
-
-    Runs of a session have the luck of their rounds in them: the larger of the two counts.
-    """
-    runs = [run for session in side for run in session]
-    df = float(len(runs) - len(side))
-    means = [_mean(session) for session in side]
-    squares = sum((run.log - mean) ** 2 for session, mean in zip(side, means, strict=True) for run in session)
-    of_runs = (squares / df / len(runs), df) if df else (0.0, 1.0)
-    return max(_of_rounds(runs), of_runs)
-
-
-def _of_rounds(runs: Sequence[RunLevel]) -> tuple[float, float]:
-    """Return what the runs' own rounds add to the variance of their mean, and its degrees of freedom.
+def _within_sessions(side: Sequence[Session]) -> Variance:
+    """Return what rounds, or runs of a session, add to the variance of a side's mean.
 
     Too few rounds do not show how much they differ. What others took of a run's CPUs may have slowed it by as much as
-    was left over, in all of its rounds alike: it counts beside them.
+    was left over, in all of its rounds alike: it counts beside them. Runs of a session have the luck of their rounds in
+    them: the larger of the two counts.
     """
-    parts = []
-    for run in runs:
-        is_known = run.se is not None and run.rounds >= ROUNDS_TO_SPREAD
-        parts.append((run.se or 0.0, run.rounds - 1.0) if is_known else (max(ROUNDS_SD, run.se or 0.0), SESSIONS_SD_DF))
-    variances = [(se**2 / len(runs) ** 2, df) for se, df in parts if se]
-    return _combined([*variances, *_of_contention(runs)])
+    runs = [run for session in side for run in session]
+    parts = [
+        (run.se or 0.0, run.rounds - 1.0) if _shows_rounds(run) else (max(ROUNDS_SD, run.se or 0.0), SESSIONS_SD_DF)
+        for run in runs
+    ]
+    by_rounds = _combined([*((se**2 / len(runs) ** 2, df) for se, df in parts if se), *_contention(runs)])
+    df = float(len(runs) - len(side))
+    squares = sum((run.log - mean) ** 2 for session in side for mean in [_mean(session)] for run in session)
+    return max(by_rounds, (squares / df / len(runs), df) if df else (0.0, 1.0))
 
 
-def _of_contention(runs: Sequence[RunLevel]) -> list[tuple[float, float]]:
-    """Return what others' share of the CPUs adds to the variance of the mean, with its degrees of freedom."""
+def _contention(runs: Sequence[RunLevel]) -> list[Variance]:
+    """Return what others' share of the CPUs adds to the variance of the mean of some runs."""
     losses = [-math.log1p(-min(run.contention, CONTENTION_MAX)) for run in runs]
     return [(loss**2 / len(runs) ** 2, SESSIONS_SD_DF) for loss in losses if loss]
 
 
-def _combined(variances: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the sum of variances, each given with its degrees of freedom, and the sum's (Satterthwaite 1946)."""
+def _combined(variances: Sequence[Variance]) -> Variance:
+    """Return the sum of variances (Satterthwaite 1946)."""
     total = sum(variance for variance, _ in variances)
     squares = sum(variance**2 / df for variance, df in variances)
     smallest = min((df for _, df in variances), default=1.0)

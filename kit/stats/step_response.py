@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import NamedTuple
 
 import numpy as np
@@ -94,8 +94,7 @@ def step_response(
     period_s = max(shown_s, spacing_s) if shown_s or update_period_ns is None else update_period_ns / 1e9
     fresh_s, fresh = _fresh(at_s, value, changed, spacing_s, period_s, is_counter=is_counter)
     longest_s = _shortest_stretch_s(at_s, loads_s)
-    seen = [int(np.count_nonzero((fresh_s >= begin) & (fresh_s <= end))) for begin, end in loads_s]
-    if min(seen) < FRESH_LEAST:
+    if min(np.count_nonzero((fresh_s >= begin) & (fresh_s <= end)) for begin, end in loads_s) < FRESH_LEAST:
         return Refusal("sensor_slower_than_load", {"period_s": period_s, "load_s": longest_s})
     whole = _fit(fresh_s, fresh, loads_s, is_counter=is_counter)
     if max(whole.window_s, whole.lag_s) > RESPONSE_SHARE_MAX * longest_s:
@@ -113,7 +112,7 @@ def step_response(
     times_ns = (round(seconds * 1e9) for seconds in (*times_s, period_s, spacing_s))
     before, *edges = whole.levels.tolist()
     ramp, level, in_loads = edges[2 * len(loads)], before, []
-    for (begin, end), up, down in zip(loads_s, edges[: 2 * len(loads) : 2], edges[1 : 2 * len(loads) : 2], strict=True):
+    for (begin, end), up, down in zip(loads_s, edges[::2], edges[1::2], strict=False):
         in_loads.append(level + up + ramp * (end - begin) / 2)
         level += up + down + ramp * (end - begin)  # a ramp stays where it ends; the step down takes it back
     return StepResponse._make([*times_ns, before, float(np.mean(in_loads)), level])
@@ -127,17 +126,15 @@ def _fresh(
     A value that changed was updated since the reading before. One that repeats is as good as fresh where the next
     change is more than a period away: an update came in between, and showed the same.
     """
-    held = period_s > HELD_FROM * spacing_s
-    fresh_s = at_s.copy()
-    if held:
+    fresh_s, is_fresh = at_s.copy(), np.zeros(at_s.size, bool)
+    if period_s > HELD_FROM * spacing_s:
         fresh_s[changed] = (at_s[changed] + at_s[changed - 1]) / 2
-    is_good = np.zeros(at_s.size, bool)
-    is_good[changed] = True
+    is_fresh[changed] = True
     if not is_counter:
-        following = np.append(changed, at_s.size)[np.searchsorted(changed, np.arange(at_s.size), side="right")]
-        next_change_s = np.append(at_s, np.inf)[following]
-        is_good |= next_change_s - at_s > max(period_s, spacing_s) * HELD_FROM
-    return fresh_s[is_good], value[is_good]
+        following = np.searchsorted(changed, np.arange(at_s.size), side="right")
+        next_change_s = np.append(at_s[changed], np.inf)[following]
+        is_fresh |= next_change_s - at_s > max(period_s, spacing_s) * HELD_FROM
+    return fresh_s[is_fresh], value[is_fresh]
 
 
 def _shortest_stretch_s(at_s: Array, loads_s: Sequence[tuple[float, float]]) -> float:
@@ -168,8 +165,7 @@ def _fit(at_s: Array, value: Array, loads_s: Sequence[tuple[float, float]], *, i
             """Integrate a step (order 0) or a ramp (1) from an edge on over the window; of a counter, over time."""
             exponent = order + (2 if is_counter else 1)
             area: Array = np.maximum(late - edge_s, 0) ** exponent - np.maximum(early - edge_s, 0) ** exponent
-            area /= window_s * math.factorial(exponent)
-            return area
+            return area / (window_s * math.factorial(exponent))
 
         # A load may draw more as its board warms.
         ramp = sum(mean(begin, 1) - mean(end, 1) for begin, end in loads_s)
@@ -184,18 +180,16 @@ def _fit(at_s: Array, value: Array, loads_s: Sequence[tuple[float, float]], *, i
 
     longest_s = _shortest_stretch_s(at_s, loads_s)
     lag_s, window_s = (EARLIEST_S + longest_s) / 2, longest_s / 2
-    lag_step_s, window_step_s = (longest_s - EARLIEST_S) / (COARSE - 1), longest_s / (COARSE - 1)
-    for points in (COARSE, *[FINE] * HALVINGS):
-        around = np.arange(points) - points // 2
+    for halving, points in enumerate((COARSE, *[FINE] * HALVINGS)):
+        around = (np.arange(points) - points // 2) / (COARSE - 1) / 2**halving
+        lags_s, windows_s = lag_s + (longest_s - EARLIEST_S) * around, window_s + longest_s * around
         candidates = [
             (lag, window)
-            for lag in lag_s + lag_step_s * around
-            for window in window_s + window_step_s * around
+            for lag, window in product(lags_s, windows_s)
             if WINDOW_MIN_S <= window <= longest_s and lag - window / 2 >= EARLIEST_S
         ]
-        candidates += [(lag, WINDOW_MIN_S) for lag in lag_s + lag_step_s * around]
+        candidates += [(lag, WINDOW_MIN_S) for lag in lags_s]
         lag_s, window_s = min(candidates, key=lambda candidate: solved(*candidate)[1])
-        lag_step_s, window_step_s = lag_step_s / 2, window_step_s / 2
     levels, left = solved(lag_s, window_s)
     line = np.polynomial.Polynomial.fit(at_s, value, int(is_counter))
     total = float(np.square(value - line(at_s)).sum())
