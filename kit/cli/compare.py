@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import shlex
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,8 @@ from kit.cli.options import (
 from kit.errors import KitError
 
 if TYPE_CHECKING:
-    from kit.compare.asked import Asked
+    from kit.audit.finding import Finding
+    from kit.compare.axes import Axes
     from kit.compare.meter import Meter
     from kit.compare.rows import Comparison
     from kit.compare.suite_table import SuiteTable
@@ -40,7 +42,7 @@ DETAILED_MAX = 20
 NAMED_MAX = 20
 
 
-class Axes(click.ParamType[tuple[str, ...]]):
+class AxisNames(click.ParamType[tuple[str, ...]]):
     """Names of axes, separated by commas."""
 
     name = "axes"
@@ -64,6 +66,9 @@ class CompareCommand(click.Command):
         return super().parse_args(ctx, repeated)
 
 
+NAMES = AxisNames()
+
+
 @click.command(cls=CompareCommand)
 @click.argument("profiles", nargs=-1, required=True, type=PROFILES)
 @click.option("--against", multiple=True, type=PROFILES, metavar="P…", help="Compare these later runs with PROFILES.")
@@ -79,9 +84,9 @@ class CompareCommand(click.Command):
 )
 @click.option("--metric", metavar="NAME", help="Compare this metric: a column of CSV. Default: step.")
 @click.option("--by", type=click.Choice(["step", "latency"]), help="Same as --metric step or --metric latency.")
-@click.option("--rows", type=Axes(), default=(), metavar="A,B", help="Make a row for each value of these axes.")
-@click.option("--columns", type=Axes(), default=(), metavar="A,B", help="Compare the values of these axes in columns.")
-@click.option("--split", type=Axes(), default=(), metavar="A,B", help="Make a table for each value of these axes.")
+@click.option("--rows", type=NAMES, default=(), metavar="A,B", help="Make a row for each value of these axes.")
+@click.option("--columns", type=NAMES, default=(), metavar="A,B", help="Compare the values of these axes in columns.")
+@click.option("--split", type=NAMES, default=(), metavar="A,B", help="Make a table for each value of these axes.")
 @click.option("--filter", "terms", metavar="TEXT", help="Keep these cells: 'backend=torch,jax batch>=64'.")
 @click.option("--all-cycles", is_flag=True, help="Also use the cycles that other programs disturbed.")
 @click.option("--table", "table_name", metavar="SUITE", help="Print the table that SUITE defines.")
@@ -115,7 +120,7 @@ def compare(
 
     Profiles of several machines or devices become columns, one for each platform. A folder stands for its profiles.
     """
-    from kit.compare.asked import Asked
+    from kit.compare.axes import Axes
     from kit.compare.metrics import metric_named
     from kit.compare.prices import Prices, priced
     from kit.report.comparison import comparison_report, why_report
@@ -123,7 +128,7 @@ def compare(
 
     before, after = list(profile_files(profiles)), list(profile_files(against))
     prices, judged = Prices(dict(price_hour), dict(price_kwh)), metric_named(metric or by or "step").name
-    asked, is_plain = Asked(split, rows, columns), not (metric or by or terms or split or rows or columns)
+    axes, is_plain = Axes(split, rows, columns), not (metric or by or terms or split or rows or columns)
     if metric and by:
         raise click.UsageError("--by and --metric choose the same thing; give one")
     is_judged = bool(after or allowed_pct is not None or why)
@@ -136,7 +141,7 @@ def compare(
     try:
         meter = read_meter(meter_file)
         comparison = _compared(
-            before, after, baseline, judged, force=force, explain=why, meter=meter, all_cycles=all_cycles, asked=asked,
+            before, after, baseline, judged, force=force, explain=why, meter=meter, all_cycles=all_cycles, axes=axes,
             terms=terms, is_table=format_name in ("text", "markdown") and not wide and not prices.kwh,
         )  # fmt: skip
         if judged != "step_ns":
@@ -258,42 +263,36 @@ def _compared(
     explain: bool = False,
     meter: Meter | None = None,
     all_cycles: bool = False,
-    asked: Asked | None = None,
+    axes: Axes | None = None,
     terms: str | None = None,
     is_table: bool = False,
 ) -> Comparison:
-    from kit.compare.asked import compare_asked, filter_runs
-    from kit.compare.comparability import NotComparableError
-    from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, compare_cells, compare_runs, reduce_run
+    from kit.compare.axes import filter_runs
+    from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, compare, read_reduced
+    from kit.compare.sample import read_run
 
-    paths = [*before, *after]
-    if asked is not None and any(asked) and after:
+    paths, is_asked = [*before, *after], axes is not None and any(axes)
+    if is_asked and after:
         raise click.UsageError("--against makes sides of its own; with --rows, --columns or --split leave it out")
     if len(paths) > 1:
         # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
         gc.disable()
-    is_asked = asked is not None and any(asked)
-    details, names = is_asked or len(paths) <= DETAILED_MAX, OF_A_TABLE if is_table else OF_MANY_RUNS
+    read = read_run
+    if not is_asked and len(paths) > DETAILED_MAX:
+        read = partial(read_reduced, names=OF_A_TABLE if is_table else OF_MANY_RUNS)
     runs = [
-        reduce_run(label, _measured(label, path, meter), by, details=details, all_cycles=all_cycles, names=names)
+        read(label, _measured(label, path, meter), by, all_cycles=all_cycles)
         for label, path in zip(labels_of(paths), paths, strict=True)
     ]
     if terms is not None:
         filter_runs(runs, terms)
-    if asked is not None and is_asked:
-        return compare_asked(runs, asked, by=by, baseline=baseline, force=force)
-    if len(paths) == 1:
-        (run,) = runs
-        devices = {result.cell.device for result in run.profile.cells}
-        if not devices:
-            raise NotComparableError(f"{paths[0]} has no cells: nothing was measured; repeat the run")
-        # Cells of two devices that took turns are pairs; others are runs of two platforms.
-        if len(devices) == 1 or "device" in run.compared:
-            from kit.audit.audit import findings_of
+    findings: Sequence[Finding] = ()
+    if len(paths) == 1 and not is_asked:
+        from kit.audit.audit import findings_of
 
-            return compare_cells(run, baseline=baseline, findings=findings_of(run))
+        findings = findings_of(runs[0])
     first, later = runs[: len(before)], runs[len(before) :]
-    return compare_runs(first, later, baseline=baseline, force=force, explain=explain, by=by, all_cycles=all_cycles)
+    return compare(first, later, axes=axes, baseline=baseline, force=force, explain=explain, findings=findings)
 
 
 def _check_measured(comparison: Comparison) -> None:

@@ -1,22 +1,23 @@
 """Samples projected on fields: in each table every row against the baseline's, metric by metric, as one family.
 
-                    table     row          side                   family
-within a run        group     each cell    -                      each against the baseline, and the fastest two
-runs                group     each cell    machine and label      against the baseline's side
-platforms           group     each cell    machine and device     against the baseline's side
-asked for           --split   --rows       --columns              as within a run, or against the first column
+                    table       row             side of a row          family
+    cells of a run  its groups  each cell       -                      each against the baseline, and the fastest two
+    runs            its groups  each cell       machine and label      against the baseline's side
+    platforms       its groups  what was asked  machine and device     against the baseline's side
+    named axes      --split     --rows          --columns              as of cells, or as of runs
 
-A field is one of the cell, of its parameters or of its run; any may be anywhere.
+One function, `compare`, makes all of them: `Axes` says which fields these are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from kit.compare.axes import CELL, GROUP, SIDE, Axes, Key, completed, field, project, words
 from kit.compare.comparability import (
     NotComparableError,
     blocking,
@@ -26,28 +27,18 @@ from kit.compare.comparability import (
     refusal,
     run_mismatches,
 )
-from kit.compare.conclusions import broken_even, leaders_of, recommended, scaling_of
+from kit.compare.conclusions import best_of_platforms, broken_even, leaders_of, recommended, scaling_of
 from kit.compare.contrast import Metric, trends
-from kit.compare.family import Family, contrast
+from kit.compare.family import Family
 from kit.compare.metrics import METRICS, judged_name, run_level, value
-from kit.compare.naming import axes_of, swept_axis, titles
+from kit.compare.naming import axes_of, name_of, swept_axis, titles
 from kit.compare.notes import by_notes, contention_notes, deduplicated, joules_notes, notes_within, spread_notes
-from kit.compare.rows import Comparison, GroupRows, Mismatch, Missing, Note, PlatformBest, Row
-from kit.compare.sample import Run, RunTimes, Sample, counted_marks, read_run, whole_key
-from kit.compare.sides import (
-    Side,
-    are_platforms,
-    each_once,
-    on_platforms,
-    order_of,
-    platforms_of,
-    sides_of,
-    why_missing,
-)
+from kit.compare.rows import Comparison, GroupRows, Mismatch, Missing, Note, Row
+from kit.compare.sample import CellGroup, Run, Sample, counted_marks, read_run, whole_key
+from kit.compare.sides import Side, each_once, orders_of, sides_beside, why_missing
 from kit.errors import KitError
-from kit.profile.reason import reason
+from kit.profile.reason import Reason, reason
 from kit.profile.schema import Profile
-from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES, Estimate, judge
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding
@@ -61,144 +52,16 @@ OF_A_TABLE = (
 )
 # Notes on the cycles of a run, which count or not.
 LEFT_OUT = ("cycles_left_out", "no_clean_round", "no_round_alone", "disturbed_cycles_count")
+OF_CELLS, OF_SIDES = Axes([GROUP], [CELL]), Axes([GROUP], [CELL], [SIDE])
+# A title begins with these.
+HEAD = ("workload", "task")
 
 
-def compare_within(
-    label: str,
-    profile: Profile,
-    *,
-    baseline: str | None = None,
-    findings: Sequence[Finding] = (),
-    by: str = "step_ns",
-    all_cycles: bool = False,
-) -> Comparison:
-    """Return every group of one profile with its verdicts: arguments as of `compare_cells` and `read_run`."""
-    run = read_run(label, profile, by, all_cycles=all_cycles)
-    return compare_cells(run, baseline=baseline, findings=findings)
-
-
-def compare_cells(run: Run, *, baseline: str | None = None, findings: Sequence[Finding] = ()) -> Comparison:
-    """Return every group of one run with its verdicts.
-
-    Args:
-        run: with its launches; a filter may have left cells out.
-        baseline: name of a row, or key of a cell, that is the baseline where a group has it; null: the groups' own.
-        findings: of the run's audit, gravest first.
-
-    Raises:
-        KitError: no group has such a cell.
-    """
-    metric, counted = METRICS[run.by], run.counted
-    keys = run.samples.keys()
-    names = {sample.name for sample in run.samples.values()}
-    if baseline is not None and baseline not in names and baseline not in keys:
-        raise KitError(f"no baseline {baseline!r} in {run.label}; choose from {', '.join(sorted(names))}")
-    kept = [group for group in run.groups if keys & group.samples.keys()]
-    heads = titles([[sample.cell for key, sample in group.samples.items() if key in keys] for group in kept])
-    without_all_reduce = {variant.name for variant in run.profile.suite.variants if not variant.all_reduces}
-    groups = []
-    for group, title in zip(kept, heads, strict=True):
-        # A filter leaves some of them out; the group's own baseline stays what steps are adjusted to.
-        rows = {key: [sample] for key, sample in group.samples.items() if key in keys}
-        wanted = [key for key, sample in group.samples.items() if baseline in (sample.name, key)]
-        base = good_baseline([*wanted[:1], group.baseline, *rows], rows)
-        marks = trends(metric, group.parts, group.samples)
-        # The group's family: what each row is beside the baseline, which are fastest, and what steps come to.
-        family = Family(metric, rows, base)
-        made = family_rows(rows, {key: sample.name for key, sample in group.samples.items()}, base, family)
-        steps = family if metric is STEP else Family(STEP, rows, base)
-        samples = {key: listed[0] for key, listed in rows.items()}
-        for row in made:
-            sample = row.samples[0]
-            row.marks += [
-                reason("stalls", share_pct=finding.values["stalled_pct"])
-                for finding in findings
-                if (finding.code, finding.cell_key, whole_key(finding.group)) == ("stalls", sample.cell_key, group.key)
-            ]
-            row.marks += [marks[sample.cell_key]] if sample.cell_key in marks else []
-            modes = next((modes for (_, key), modes in group.modes.items() if key == sample.cell_key), None)
-            if modes is not None:
-                row.marks.append(reason("two_modes", fast_ns=modes.step_ns[0], slow_ns=modes.step_ns[1]))
-            if row.versus is not None:
-                row.break_even = broken_even(sample, samples[base], steps)
-                if metric is STEP:
-                    row.scaling = scaling_of(sample.cell_key, base, samples, family, without_all_reduce)
-        axis = swept_axis([row.cell for row in made], run.compared)
-        if axis is None:
-            made.sort(key=lambda row: row.judged or math.inf)
-        else:
-            made.sort(key=lambda row: row.cell.value(axis) or 0)
-        cell_keys = {row.name: row.samples[0].cell_key for row in made}
-        # One that averages nothing does not do the work.
-        fastest_first = [row.name for row in made if row.has_number and row.cell.variant not in without_all_reduce]
-        once: dict[tuple[str, str, str], Finding] = {}  # a baseline is measured in every part of its group
-        for finding in findings:
-            if whole_key(finding.group) == group.key:
-                once.setdefault((finding.cell_key, finding.code, finding.about), finding)
-        groups.append(
-            GroupRows(
-                key=group.key,
-                title=title,
-                baseline=samples[base].name,
-                rows=made,
-                leaders=leaders_of(fastest_first, family, cell_keys) if axis is None else None,
-                recommendation=recommended(axis, made, family, cell_keys) if axis and metric is STEP else None,
-                findings=list(once.values()),
-            )
-        )
-    left_out = [note for note in run.notes if note.what.code in LEFT_OUT]
-    return Comparison(
-        kind="cells",
-        groups=groups,
-        headlines=[run.headline],
-        notes=deduplicated([*notes_within(run.label, counted.profile, groups, run.by), *left_out]),
-        by=run.by,
-        rule=counted.rule,
-    )
-
-
-def good_baseline(wanted: Sequence[str], rows: Mapping[str, Sequence[Sample]]) -> str:
-    """Return the first of some rows that gave a number; of a group without any, the first that it has."""
-    present = [key for key in wanted if key in rows]
-    return next((key for key in present if any(sample.good for sample in rows[key])), present[0])
-
-
-def family_rows(rows: Mapping[str, list[Sample]], names: Mapping[str, str], base: str, family: Family) -> list[Row]:
-    """Return a row for each key, judged as one family against the baseline; joules and scores beside it."""
-    against = [(key, base) for key in rows if key != base]
-    energies, scores = (Family(metric, rows, base, pairs=against) for metric in (ENERGY, SCORE))
-    made = []
-    for key, samples in rows.items():
-        row = Row(
-            name=names[key], member=names[key], samples=samples, is_baseline=key == base, metric=family.metric.name
-        )
-        row.marks = counted_marks(mark for sample in samples for mark in sample.marks)
-        if key != base and row.has_number:
-            row.versus, joules = family.versus(key, base), energies.versus(key, base)
-            row.energy_versus = joules if joules.count else None
-            if row.cell.task == "fit":
-                difference = scores.versus(key, base)
-                row.score_difference = difference if difference.count > 1 else None
-        made.append(row)
-    return made
-
-
-def reduce_run(
-    label: str,
-    profile: Profile,
-    by: str = "step_ns",
-    *,
-    details: bool = True,
-    all_cycles: bool = False,
-    names: Sequence[str] = OF_MANY_RUNS,
+def read_reduced(
+    label: str, profile: Profile, by: str = "step_ns", *, all_cycles: bool = False, names: Sequence[str] = OF_MANY_RUNS
 ) -> Run:
-    """Return a run; without `details` what a comparison needs of it, so that the profile can be dropped.
-
-    `names`: of the metrics that are then kept.
-    """
+    """Return what a comparison needs of a run, with these metrics alone: its profile can be dropped."""
     run = read_run(label, profile, by, all_cycles=all_cycles)
-    if details:
-        return run
     for sample in run.samples.values():
         for name in (*names, judged_name(by, sample)):
             value(sample, name)
@@ -208,207 +71,294 @@ def reduce_run(
     return run
 
 
-def compare_runs(
+class Layout(NamedTuple):
+    """What is compared with what."""
+
+    kind: Literal["cells", "runs", "platforms"]
+    axes: Axes
+    samples: list[Sample]
+    sides: list[Side]  # the baseline's first; empty: columns are fields, or there are none
+    baseline: str | None  # name of a row or a column that is chosen
+
+
+def compare(
     runs: Iterable[Run],
     against: Iterable[Run] = (),
     *,
+    axes: Axes | None = None,
     baseline: str | None = None,
     force: bool = False,
     explain: bool = False,
-    by: str = "step_ns",
-    all_cycles: bool = False,
+    findings: Sequence[Finding] = (),
 ) -> Comparison:
-    """Return each cell of later runs, or platforms, against the same cell of the baseline's.
+    """Return the tables of some runs, with a verdict on each row.
 
     Args:
-        runs: two and more, or one of several devices; with `against` the baseline's, one and more.
-        against: the later runs, where they were given apart.
-        baseline: label of the run whose side is the baseline, or name of a platform; null: the first.
+        runs: one or more, read for one metric; with `against` the baseline's.
+        against: the later runs, where they are given apart.
+        axes: that a user names, or OF_CELLS; null: cells of one run, but several runs and devices by sides.
+        baseline: name of a row, a side, a run or a platform; null: the groups' own, or the first.
         force: compare what the gate would keep apart.
         explain: return a comparison even where the gate keeps all apart: what differs is asked for.
-        by: name of the metric that is compared; the runs were read for it.
-        all_cycles: the runs were read so.
+        findings: of a single run's audit, gravest first.
 
     Raises:
-        KitError: no run or platform has that name, or several have.
-        NotComparableError: no cell in common, or none that may be compared.
+        KitError: nothing has an axis or a name that was asked for.
+        NotComparableError: no cell is on two sides, or none of them may be compared.
     """
     runs, against, repeated = each_once(runs, against)
     everyone = [*runs, *against]
-    first_keys = {key for run in runs for key in run.samples}
-    platforms = are_platforms(everyone) and not any(first_keys & run.samples.keys() for run in against)
-    if platforms:
-        runs, against = on_platforms(runs), on_platforms(against)
-    elif len(everyone) < 2:  # noqa: PLR2004 - one and another
+    layout = _layout(runs, against, axes, baseline)
+    if not layout.sides and repeated:
         raise NotComparableError(f"{everyone[0].label} was given more than once and is the only run; give another")
-    base, later = platforms_of([*runs, *against], baseline) if platforms else sides_of(runs, against, baseline)
-    base_keys = {key for run in base.runs for key in run.samples}
-    differing = {
-        (side.label, key): _side_mismatches(base, side, key)
-        for side in later
-        for key in {key: None for run in side.runs for key in run.samples if key in base_keys}
-    }
-    if not differing:
-        cells = [[sample.cell for run in side.runs for sample in run.samples.values()] for side in (base, later[0])]
-        raise nothing_common(base.label, cells[0], later[0].label, cells[1])
-    if not (force or explain) and all(blocking(mismatches) for mismatches in differing.values()):
-        raise refusal(blocking(next(iter(differing.values())))[0])
-    orders = {side.label: order_of(base, side) for side in later if not platforms and base.like_hardware(side)}
-    for side in later:
-        if side.label in orders and orders[side.label].code == "clock_set_back":
-            for run in side.runs:  # the wall clock does not order them
-                run.times = RunTimes(None, None, None)
-    groups = _side_groups(base, later, differing, METRICS[by], force=force, platforms=platforms)
-    notes = [Note(what=reason("same_run", profiles=", ".join(repeated)))] if repeated else []
-    unlike = [side.label for side in later if not base.like_hardware(side)]
-    notes += [*spread_notes(groups, unlike), *joules_notes(groups), *contention_notes(groups)]
-    notes += [Note(what=orders[side.label]) for side in later if side.label in orders]
-    in_cells = merged(mismatch for mismatches in differing.values() for mismatch in mismatches)
+    orders = orders_of(layout.sides) if layout.kind == "runs" else []
+    metric, groups, mismatches = METRICS[everyone[0].by], list[GroupRows](), list[Mismatch]()
+    for members, title in _tables(layout):
+        key = str(field(members[0], GROUP)) if layout.axes.split == [GROUP] else " ".join(title)
+        group = GroupRows(key=key, title=title, baseline=None, rows=[])
+        if layout.axes.columns:
+            mismatches += _fill_with_sides(group, members, layout, metric, force=force)
+        else:
+            _fill(group, members, layout, metric, findings)
+        groups.append(group)
+    _check(layout, groups, is_shown=force or explain)
+    if layout.sides and layout.kind == "platforms":
+        for group in groups:
+            group.best = best_of_platforms(layout.sides, group, metric)
+        # What only one platform has comes last.
+        groups.sort(key=lambda group: len({row.side for row in group.rows}) == 1)
+    if len(everyone) > 1:
+        mismatches = [*merged(mismatches), *run_mismatches([(run.label, run.facts) for run in everyone])]
+    # Those of the cells of one run are among what is said of its tables.
+    notes_of_runs = [] if layout.axes is OF_CELLS else [note for run in everyone for note in run.notes]
+    same_run = [Note(what=reason("same_run", profiles=", ".join(repeated)))] if repeated else []
     return Comparison(
-        kind="platforms" if platforms else "runs",
+        kind=layout.kind,
         groups=groups,
-        headlines=[side.headline for side in [base, *later]],
-        mismatches=[*in_cells, *run_mismatches([(run.label, run.facts) for run in everyone])],
-        notes=deduplicated([*by_notes(by), *notes, *(note for run in everyone for note in run.notes)]),
-        by=by,
-        rule=RULE_OF_ALL_CYCLES if all_cycles else RULE,
+        headlines=[side.headline for side in layout.sides] or [run.headline for run in everyone],
+        mismatches=mismatches,
+        notes=deduplicated([*same_run, *_notes(layout, everyone, groups), *orders, *notes_of_runs]),
+        by=metric.name,
+        rule=everyone[0].rule,
+        sides=[]
+        if layout.sides
+        else list(dict.fromkeys(row.side for group in groups for row in group.rows if row.side)),
     )
 
 
-def _side_mismatches(base: Side, side: Side, key: str) -> list[Mismatch]:
-    alike = base.like_hardware(side)
-    # Runs of one side ran on one machine, whatever the other's is.
-    alike_runs = [[*base.runs, *side.runs]] if alike else [[*base.runs, *side.runs], base.runs, side.runs]
+def compare_within(
+    label: str,
+    profile: Profile,
+    *,
+    by: str = "step_ns",
+    all_cycles: bool = False,
+    baseline: str | None = None,
+    findings: Sequence[Finding] = (),
+) -> Comparison:
+    """Return the cells of one profile against each other: arguments as of `read_run` and `compare`."""
+    run = read_run(label, profile, by, all_cycles=all_cycles)
+    return compare([run], axes=OF_CELLS, baseline=baseline, findings=findings)
+
+
+def _layout(runs: Sequence[Run], against: Sequence[Run], axes: Axes | None, baseline: str | None) -> Layout:
+    everyone = [*runs, *against]
+    samples = [sample for run in everyone for sample in run.samples.values()]
+    if not samples:
+        labels = " and ".join(run.label for run in everyone)
+        raise NotComparableError(f"no cells in {labels}: nothing was measured; repeat the run")
+    if axes is not OF_CELLS and axes is not None and any(axes):
+        one_run: Literal["cells", "runs"] = "cells" if len(everyone) == 1 else "runs"
+        return Layout("platforms" if axes.columns else one_run, completed(axes, samples), samples, [], baseline)
+    # Cells of two devices that took turns are pairs; others are runs of two platforms.
+    devices = {sample.cell.device for sample in samples} if "device" not in everyone[0].compared else ()
+    if axes is OF_CELLS or (len(everyone) == 1 and len(devices) <= 1):
+        return Layout("cells", OF_CELLS, samples, [], baseline)
+    kind, sides = sides_beside(runs, against, baseline)
+    return Layout(kind, OF_SIDES, [sample for side in sides for sample in side.samples], sides, None)
+
+
+def _tables(layout: Layout) -> list[tuple[list[Sample], list[str]]]:
+    """Return the samples of each table, and its title."""
+    axes, tables = layout.axes, list(project(layout.samples, layout.axes.split).values())
+    if axes.split == OF_CELLS.split:
+        # A platform's device is no part of a title.
+        anywhere = {"device": ""} if layout.kind == "platforms" else {}
+        cells = [{sample.key: sample.cell for sample in reversed(members)} for members in tables]
+        heads = titles([[replace(cell, **anywhere) for cell in by_key.values()] for by_key in cells])
+        return list(zip(tables, heads, strict=True))
+    named = []
+    for members in tables:
+        first, inside = members[0], {*axes.columns, *axes.rows}
+        head = " ".join(name_of(first.cell, [axis]) for axis in HEAD if axis not in inside)
+        others = (words(first, [axis]) for axis in axes.split if axis not in HEAD)
+        named.append((members, [part for part in (head, *others) if part]))
+    return named
+
+
+def _fill(
+    group: GroupRows, members: Sequence[Sample], layout: Layout, metric: Metric, findings: Sequence[Finding]
+) -> None:
+    """Give a table its rows, which are compared with each other, and what they come to."""
+    axes, baseline = layout.axes, layout.baseline
+    rows = {words(alike[0], axes.rows): alike for alike in project(members, axes.rows).values()}
+    wanted = [name for name, alike in rows.items() if baseline in _names(alike[0], axes.rows)]
+    usual = [name for name, alike in rows.items() if axes is OF_CELLS and alike[0].baseline is alike[0]]
+    candidates = [*wanted[:1], *usual, *rows]
+    base = next((name for name in candidates if any(sample.good for sample in rows[name])), candidates[0])
+    # The group's family: what each row is beside the baseline, which are fastest, and what steps come to.
+    family = Family(metric, rows, base)
+    steps = family if metric is STEP else Family(STEP, rows, base)
+    against = [(name, base) for name in rows if name != base]
+    energies, scores = (Family(beside, rows, base, pairs=against) for beside in (ENERGY, SCORE))
+    together = {alike[0].together: None for alike in rows.values() if len(alike) == 1}
+    moving = {(cells, key): mark for cells in together if cells for key, mark in trends(metric, cells).items()}
+    for name, samples in rows.items():
+        row = Row(name=name, member=name, samples=samples, is_baseline=name == base, metric=metric.name)
+        group.rows.append(row)
+        row.marks = _marks(samples, moving, findings)
+        if name == base or not row.has_number:
+            continue
+        row.versus, joules = family.versus(name, base), energies.versus(name, base)
+        row.energy_versus = joules if joules.count else None
+        if row.cell.task == "fit":
+            difference = scores.versus(name, base)
+            row.score_difference = difference if difference.count > 1 else None
+        row.break_even = broken_even(name, base, rows, steps)
+        if metric is STEP:
+            row.scaling = scaling_of(name, base, rows, family)
+    group.baseline = base
+    axis = swept_axis([row.cell for row in group.rows], members[0].run.compared if axes is OF_CELLS else axes.rows)
+    group.rows.sort(key=lambda row: row.judged or math.inf if axis is None else row.cell.value(axis) or 0)
+    if axis is None:
+        # One that averages nothing does not do the work.
+        working = (row for row in group.rows if row.cell.variant not in row.samples[0].run.without_all_reduce)
+        group.leaders = leaders_of([row.name for row in working if row.judged], family)
+    elif metric is STEP:
+        group.recommendation = recommended(axis, group.rows, family)
+    once: dict[tuple[str, str, str], Finding] = {}  # a baseline is measured in every part of its group
+    for finding in findings:
+        if whole_key(finding.group) == group.key:
+            once.setdefault((finding.cell_key, finding.code, finding.about), finding)
+    group.findings = list(once.values())
+
+
+def _names(sample: Sample, axes: Sequence[str]) -> list[str]:
+    """Return the names by which a user may choose a row or a side as the baseline."""
+    return [words(sample, axes), *(str(field(sample, axis)) for axis in axes)]
+
+
+def _marks(
+    samples: Sequence[Sample], moving: Mapping[tuple[CellGroup, str], Reason], findings: Sequence[Finding]
+) -> list[Reason]:
+    """Return what a row's launches were marked with; of one run also stalls, a trend (`moving`) and two modes."""
+    marks, first = counted_marks(mark for sample in samples for mark in sample.marks), samples[0]
+    together = first.together if len(samples) == 1 else None
+    if together is None:
+        return marks
+    where = "stalls", first.cell_key, together.key
+    stalls = [each for each in findings if (each.code, each.cell_key, whole_key(each.group)) == where]
+    marks += [reason("stalls", share_pct=finding.values["stalled_pct"]) for finding in stalls]
+    marks += [moving[together, first.cell_key]] if (together, first.cell_key) in moving else []
+    modes = next((modes for (_, key), modes in together.modes.items() if key == first.cell_key), None)
+    slow = [] if modes is None else [reason("two_modes", fast_ns=modes.step_ns[0], slow_ns=modes.step_ns[1])]
+    return marks + slow
+
+
+def _fill_with_sides(
+    group: GroupRows, members: Sequence[Sample], layout: Layout, metric: Metric, *, force: bool
+) -> list[Mismatch]:
+    """Give a table its rows, each once for every side, and return in what cells of two sides are not alike."""
+    axes, sides, mismatches = layout.axes, layout.sides, list[Mismatch]()
+    names = {words(alike[0], axes.columns): alike[0] for alike in project(members, axes.columns).values()}
+    wanted = [name for name, first in names.items() if layout.baseline in _names(first, axes.columns)]
+    labels = [side.label for side in sides] or list(dict.fromkeys([*wanted, *names]))
+    rows, group.baseline = project(members, axes.rows), labels[0]
+    for samples in _in_order(rows, labels[0], metric) if sides else rows.values():
+        member, by_side = words(samples[0], axes.rows), dict[str, list[Sample]]()
+        for sample in samples:
+            by_side.setdefault(words(sample, axes.columns), []).append(sample)
+        base = by_side.get(labels[0], [])
+        for label in labels:
+            here = by_side.get(label, [])
+            if not here:
+                runs = [run for side in sides if side.label == label for run in side.runs]
+                why = why_missing(runs, samples[0].cell)
+                group.missing += [] if layout.kind == "runs" else [Missing(member=member, side=label, reason=why)]
+                continue
+            row = Row(name=f"{member} · {label}", member=member, side=label, samples=here, metric=metric.name)
+            row.is_baseline = label == labels[0]
+            row.marks = counted_marks(mark for sample in here for mark in sample.marks)
+            group.rows.append(row)
+            if base and not row.is_baseline:
+                differing = _mismatches(base, here)
+                row.blocked, mismatches = blocking(differing), [*mismatches, *differing]
+    # One table is one family.
+    bases = {row.member: row.name for row in group.rows if row.is_baseline}
+    judged = [row for row in group.rows if not row.is_baseline and row.member in bases and (force or not row.blocked)]
+    pairs = [(row.name, bases[row.member]) for row in judged]
+    family = Family(metric, {row.name: row.samples for row in group.rows}, "", pairs=pairs)
+    for row, pair in zip(judged, pairs, strict=True):
+        known = family.versus(*pair)
+        row.versus = known if known.count or not sides else None
+    return mismatches
+
+
+def _mismatches(base: Sequence[Sample], samples: Sequence[Sample]) -> list[Mismatch]:
+    """Return in what the cells of two sides are not alike; those of one run ran alike."""
+    if {sample.run for sample in base} & {sample.run for sample in samples}:
+        return []
+    is_like = len({sample.run.hardware for sample in (*base, *samples)}) == 1
     mismatches = []
-    for index, runs in enumerate(alike_runs):
-        facts = [(run.label, run.samples[key].facts) for run in runs if key in run.samples]
-        precision = base.of_cell(key)[0].cell.precision
-        mismatches += cell_mismatches(facts, precision, like_hardware=alike or index > 0)
+    # Cells of one side are held against each other, whatever the other side's machine is.
+    for alike in [[*base, *samples]] if is_like else [[*base, *samples], base, samples]:
+        like_hardware = len({sample.run.hardware for sample in alike}) == 1
+        facts = [(sample.run.label, sample.facts) for sample in alike]
+        mismatches += cell_mismatches(facts, base[0].cell.precision, like_hardware=like_hardware)
     return merged(mismatches)
 
 
-def _side_groups(
-    base: Side,
-    later: Sequence[Side],
-    differing: Mapping[tuple[str, str], list[Mismatch]],
-    metric: Metric,
-    *,
-    force: bool,
-    platforms: bool,
-) -> list[GroupRows]:
-    """Return the cells by the groups they were measured in, each cell's baseline before its later sides."""
-    members: dict[str, dict[str, Sample]] = {}
-    seen: set[str] = set()
-    for sample in (sample for side in [base, *later] for run in side.runs for sample in run.samples.values()):
-        if sample.key not in seen:
-            members.setdefault(sample.group, {})[sample.key] = sample
-            seen.add(sample.key)
-    anywhere = {"device": ""} if platforms else {}
-    heads = titles([[replace(sample.cell, **anywhere) for sample in cells.values()] for cells in members.values()])
-    groups = []
-    for (key, cells), title in zip(members.items(), heads, strict=True):
-        group = GroupRows(key=key, title=title, baseline=base.label, rows=[])
-        for cell_key, first in _in_order(cells, base, metric):
-            for side in [base, *later]:
-                if not (samples := side.of_cell(cell_key)):
-                    if platforms:
-                        why = why_missing(side.runs, first.cell)
-                        group.missing.append(Missing(member=first.name, side=side.label, reason=why))
-                    continue
-                row = side_row(first.name, side.label, samples, metric, is_baseline=side is base)
-                row.blocked = [] if side is base else blocking(differing.get((side.label, cell_key), []))
-                group.rows.append(row)
-        judge_sides(group.rows, metric, force=force)
-        for row in group.rows:
-            row.versus = row.versus if row.versus is not None and row.versus.count else None
-        if platforms:
-            group.best = _best([base, *later], cells, group.rows, metric)
-        groups.append(group)
-    # What only one platform has comes last.
-    return sorted(groups, key=lambda group: platforms and len({row.side for row in group.rows}) == 1)
-
-
-def side_row(member: str, side: str, samples: list[Sample], metric: Metric, *, is_baseline: bool) -> Row:
-    """Return the row of a member on one side, not yet judged."""
-    row = Row(name=f"{member} · {side}", member=member, side=side, samples=samples, metric=metric.name)
-    row.is_baseline = is_baseline
-    row.marks = counted_marks(mark for sample in samples for mark in sample.marks)
-    return row
-
-
-def judge_sides(rows: Sequence[Row], metric: Metric, *, force: bool) -> None:
-    """Judge each row against that of its member on the baseline's side: one group is one family."""
-    bases = {row.member: row.name for row in rows if row.is_baseline}
-    judged = [row for row in rows if not row.is_baseline and row.member in bases and (force or not row.blocked)]
-    pairs = [(row.name, bases[row.member]) for row in judged]
-    family = Family(metric, {row.name: row.samples for row in rows}, "", pairs=pairs)
-    for row, pair in zip(judged, pairs, strict=True):
-        row.versus = family.versus(*pair)
-
-
-def _best(
-    sides: Sequence[Side],
-    members: Mapping[str, Sample],
-    rows: Sequence[Row],
-    metric: Metric,
-) -> list[PlatformBest]:
-    """Return what each platform is at its best, against the baseline's, where nothing keeps these apart.
-
-    They are judged as one family; each was chosen among so many members, on either side.
-    """
-    best, estimates = list[PlatformBest](), dict[str, Estimate]()
-    base_row: Row | None = None
-    names = {key: sample.name for key, sample in members.items()}
-    for side in sides:
-        timed = [(row.judged, row) for row in rows if row.side == side.label and row.judged]
-        if not timed:
-            continue
-        row = min(timed, key=lambda item: item[0] or 0)[1]
-        if side is sides[0]:
-            base_row = row
-        elif base_row is not None and not any(timed_row.blocked for _, timed_row in timed):
-            estimate = contrast(metric, row.samples, base_row.samples)
-            estimates |= {side.label: estimate} if estimate.count else {}
-        fastest = [names[key] for key in _fastest(side.runs, row.samples[0].group, metric) if key in names]
-        best.append(PlatformBest(platform=side.label, member=row.member, fastest=fastest))
-    judged = dict(zip(estimates, judge(list(estimates.values()), chosen_among=len(members)), strict=True))
-    return [replace(platform, versus=judged.get(platform.platform)) for platform in best]
-
-
-def _fastest(runs: Sequence[Run], group: str, metric: Metric) -> list[str]:
-    """Return the keys of the cells that are shown to be the fastest of a group, or tied with it, in any run.
-
-    None where the runs have no such cell in common.
-    """
-    fastest: list[list[str]] = []  # in each run
-    for run in runs:
-        cells = {sample.cell_key: sample for sample in run.samples.values() if sample.group == group}
-        if not cells:
-            continue
-        together, keys = next(iter(cells.values())).together, []
-        if together is not None:
-            times = {key: value(sample, judged_name(metric.name, sample)) for key, sample in cells.items()}
-            ordered = sorted((key for key, time_ns in times.items() if time_ns), key=lambda key: times[key])
-            rows = {key: [sample] for key, sample in together.samples.items()}
-            family = Family(metric, rows, together.baseline)
-            leaders = leaders_of(ordered, family, {key: key for key in ordered})
-            keys = [] if leaders is None or leaders.modes else [cells[key].key for key in leaders.tied]
-        fastest.append(keys)
-    if not fastest or not set.intersection(*map(set, fastest)):
-        return []
-    return list(dict.fromkeys(key for keys in fastest for key in keys))
-
-
-def _in_order(members: Mapping[str, Sample], base: Side, metric: Metric) -> list[tuple[str, Sample]]:
+def _in_order(rows: Mapping[Key, list[Sample]], base: str, metric: Metric) -> list[list[Sample]]:
     """Return the points of a sweep in its order, other cells by the baseline's time, fastest first."""
-    cells = [sample.cell for sample in members.values()]
+    cells = [samples[0].cell for samples in rows.values()]
     axis = swept_axis(cells, axes_of(cells))
 
-    def order(item: tuple[str, Sample]) -> float:
-        key, sample = item
+    def order(samples: list[Sample]) -> float:
         if axis is not None:
-            return float(sample.cell.value(axis) or 0)
-        times_ns = [value(run_cell, judged_name(metric.name, run_cell)) for run_cell in base.of_cell(key)]
-        return min((time_ns for time_ns in times_ns if time_ns is not None), default=math.inf)
+            return float(samples[0].cell.value(axis) or 0)
+        known = (value(sample, judged_name(metric.name, sample)) for sample in samples if sample.side == base)
+        return min((number for number in known if number is not None), default=math.inf)
 
-    return sorted(members.items(), key=order)
+    return sorted(rows.values(), key=order)
+
+
+def _check(layout: Layout, groups: Sequence[GroupRows], *, is_shown: bool) -> None:
+    """Raise KitError where no table has the baseline that was named, or no cell can be compared between sides."""
+    axes = layout.axes.columns or layout.axes.rows
+    if layout.baseline is not None and not any(layout.baseline in _names(sample, axes) for sample in layout.samples):
+        names = dict.fromkeys(words(sample, axes) for sample in layout.samples)
+        where = f" in {groups[0].rows[0].samples[0].run.label}" if layout.kind == "cells" else ""
+        raise KitError(f"no baseline {layout.baseline!r}{where}; choose from {', '.join(sorted(names))}")
+    if not layout.sides:
+        return
+    base, later, *_ = layout.sides
+    on_base = {sample.key for sample in base.samples}
+    if not any(sample.key in on_base and sample.side != base.label for sample in layout.samples):
+        cells = [[sample.cell for sample in side.samples] for side in (base, later)]
+        raise nothing_common(base.label, cells[0], later.label, cells[1])
+    compared = [row for group in groups for row in group.rows if not row.is_baseline and row.samples[0].key in on_base]
+    if not is_shown and all(row.blocked for row in compared):
+        raise refusal(compared[0].blocked[0])
+
+
+def _notes(layout: Layout, everyone: Sequence[Run], groups: Sequence[GroupRows]) -> list[Note]:
+    """Return what has to be said beside the tables."""
+    first = everyone[0]
+    if layout.axes is OF_CELLS:
+        left_out = [note for note in first.notes if note.what.code in LEFT_OUT]
+        return [*notes_within(first.label, first.counted.profile, groups, first.by), *left_out]
+    notes, named = by_notes(first.by), [*layout.axes.columns, *layout.axes.rows]
+    apart = sum(row.versus is not None and row.versus.count == 0 for group in groups for row in group.rows)
+    notes += [Note(what=reason("not_together", rows=apart, axes=",".join(named)))] if apart else []
+    unlike = [side.label for side in layout.sides if not side.like_hardware(layout.sides[0])]
+    notes += [*spread_notes(groups, unlike), *joules_notes(groups)]
+    return notes + (contention_notes(groups) if layout.axes.columns else [])

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from kit.compare.blocks import middle
 from kit.compare.clean_cycles import TAKEN_BAD_PCT
-from kit.compare.sample import Sample
+from kit.compare.sample import CellGroup, Sample
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, Value, reason
 from kit.profile.schema import Group
@@ -250,15 +250,15 @@ def logs_by_mode(metric: Metric, a: Sample, b: Sample) -> tuple[list[list[float]
     return tuple(list(logs.values()) for logs in rounds.values()) if rounds[False] and rounds[True] else ()
 
 
-def trends(metric: Metric, parts: Sequence[Group], samples: Mapping[str, Sample]) -> dict[str, Reason]:
-    """Return the mark of the one cell of each part whose ratio to the others moves most.
+def trends(metric: Metric, group: CellGroup) -> dict[str, Reason]:
+    """Return the mark of the one cell of each part of a group whose ratio to the others moves most.
 
     The others' ratios to it move as well, the other way; of two, the one that becomes faster was warming up.
     """
-    members = [(part, key) for part in parts for key in part.cells]
-    changes = trending([_relative(metric, part, key, samples) for part, key in members])
+    members = [(part, key) for part in group.parts for key in part.cells]
+    changes = trending([_relative(metric, part, key, group.samples) for part, key in members])
     marks: dict[str, Reason] = {}
-    for part in parts:
+    for part in group.parts:
         moved = {
             key: change
             for (parent, key), change in zip(members, changes, strict=True)

@@ -79,6 +79,8 @@ class Sample:
     group: str  # key of its whole group; on platforms, of what was asked
     name: str  # what tells it apart in its group
     together: CellGroup | None = None  # that it was measured in; null: none, or its launches were dropped
+    side: str = ""  # of several: machine and label, or platform, of its run
+    table: str = ""  # of several sides: the group of the same cell on the first side that has it
     computed: dict[object, Any] = field(default_factory=dict)
 
     @property
@@ -233,10 +235,14 @@ class Run:
     hardware: str = field(init=False)  # hash of what no update of software changes
     host: str = field(init=False)  # hash of its machine's name; empty: of a container, whose name is drawn anew
     compared: list[str] = field(init=False)  # axes that its groups compare over
+    without_all_reduce: set[str] = field(init=False)  # variants whose devices average nothing
+    rule: str = field(init=False)  # by which its cycles count
 
     def __post_init__(self) -> None:
         profile, machine = self.profile, self.profile.identity
         self.id, self.given_label, self.compared = profile.id, printable_line(profile.label), profile.suite.compare
+        self.without_all_reduce = {variant.name for variant in profile.suite.variants if not variant.all_reduces}
+        self.rule = self.counted.rule
         self.identity = canonical_json(machine.setup())
         self.hardware, self.host = machine.hardware_sha256, machine.host
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from kit.compare.family import same_host
 from kit.compare.naming import label_members, platform_names
 from kit.compare.notes import axis_values
-from kit.compare.rows import Headline
-from kit.compare.sample import Run, Sample
+from kit.compare.rows import Headline, Note
+from kit.compare.sample import Run, RunTimes, Sample
 from kit.errors import KitError
 from kit.profile.cell import AXES, Cell
 from kit.profile.reason import Reason, reason
@@ -34,9 +34,10 @@ class Side(NamedTuple):
     label: str
     runs: list[Run]
 
-    def of_cell(self, key: str) -> list[Sample]:
-        """Return the cell of every run that has it."""
-        return [run.samples[key] for run in self.runs if key in run.samples]
+    @property
+    def samples(self) -> list[Sample]:
+        """The cells of all of its runs."""
+        return [sample for run in self.runs for sample in run.samples.values()]
 
     @property
     def names(self) -> set[str]:
@@ -64,7 +65,29 @@ class Side(NamedTuple):
         return self.runs[0].hardware == other.runs[0].hardware
 
 
-def sides_of(runs: Sequence[Run], against: Sequence[Run], baseline: str | None) -> tuple[Side, list[Side]]:
+def sides_beside(
+    runs: Sequence[Run], against: Sequence[Run], baseline: str | None
+) -> tuple[Literal["runs", "platforms"], list[Side]]:
+    """Return whether runs are of several platforms, and their sides, the baseline's first; samples learn it.
+
+    Raises:
+        KitError: no run or platform has the baseline's name, or several have.
+    """
+    before = {key for run in runs for key in run.samples}
+    platforms = are_platforms([*runs, *against]) and not any(before & run.samples.keys() for run in against)
+    sides = (
+        _platforms([*on_platforms(runs), *on_platforms(against)], baseline)
+        if platforms
+        else _sides(runs, against, baseline)
+    )
+    tables: dict[str, str] = {}
+    for side in sides:
+        for sample in side.samples:
+            sample.side, sample.table = side.label, tables.setdefault(sample.key, sample.group)
+    return "platforms" if platforms else "runs", sides
+
+
+def _sides(runs: Sequence[Run], against: Sequence[Run], baseline: str | None) -> list[Side]:
     """Return the baseline's side and the later ones, each the runs of one identity and one given label.
 
     The baseline is the side of the first run, or of the one that `baseline` names. Where all runs are alike in both
@@ -84,7 +107,7 @@ def sides_of(runs: Sequence[Run], against: Sequence[Run], baseline: str | None) 
         files = members[0].label + (f" and {len(members) - 1} more" if len(members) > 1 else "")
         sides.append(Side(files if not name else name if given.count(name) == 1 else f"{name} ({files})", members))
     base = next(side for side in sides if any(run is first for run in side.runs))
-    return base, [side for side in sides if side is not base]
+    return [base, *(side for side in sides if side is not base)]
 
 
 def _alike(runs: Sequence[Run]) -> list[list[Run]]:
@@ -94,7 +117,7 @@ def _alike(runs: Sequence[Run]) -> list[list[Run]]:
     return list(sides.values())
 
 
-def platforms_of(runs: Sequence[Run], baseline: str | None) -> tuple[Side, list[Side]]:
+def _platforms(runs: Sequence[Run], baseline: str | None) -> list[Side]:
     """Return the baseline's platform and the others; the first is the baseline, or the one that `baseline` names."""
     alike = _alike(runs)
     devices = [(members[0], members[0].headline.devices[0]) for members in alike]
@@ -108,7 +131,7 @@ def platforms_of(runs: Sequence[Run], baseline: str | None) -> tuple[Side, list[
         raise KitError(f"no platform or profile {baseline!r}; choose from {listed}")
     if baseline is not None and len(named) > 1:
         raise KitError(f"{baseline!r} names {len(named)} platforms; choose from {listed}")
-    return named[0], [side for side in sides if side is not named[0]]
+    return [named[0], *(side for side in sides if side is not named[0])]
 
 
 def are_platforms(runs: Iterable[Run]) -> bool:
@@ -171,7 +194,18 @@ def each_once(runs: Iterable[Run], against: Iterable[Run]) -> tuple[list[Run], l
     return *kept, repeated
 
 
-def order_of(base: Side, side: Side) -> Reason:
+def orders_of(sides: Sequence[Side]) -> list[Note]:
+    """Return in which order runs of one machine were measured; runs whose clock was set back lose their times."""
+    base, orders = sides[0], list[Note]()
+    for side in (side for side in sides[1:] if base.like_hardware(side)):
+        orders.append(Note(what=_order(base, side)))
+        if orders[-1].what.code == "clock_set_back":
+            for run in side.runs:  # the wall clock does not order them
+                run.times = RunTimes(None, None, None)
+    return orders
+
+
+def _order(base: Side, side: Side) -> Reason:
     """Return in which order the runs of two sides on one machine were measured."""
     pair = {"base": base.label, "side": side.label}
     if not same_host([*base.runs, *side.runs]):

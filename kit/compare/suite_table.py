@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kit.compare.asked import ANY, Key, Value, project
+from kit.compare.axes import ANY, Key, Value, project
 from kit.compare.ceilings import without_operations
 from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.metrics import FIGURES, fits, value

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
 from kit.compare.ceilings import beside, best_product, ceilings_of, named, without_operations
-from kit.compare.compare import compare_cells, compare_runs, compare_within
+from kit.compare.compare import OF_CELLS, compare, compare_within
 from kit.compare.contrast import cycle_log_ratios, log_ratios
 from kit.compare.metrics import METRICS
 from kit.compare.naming import axes_of
@@ -259,7 +259,7 @@ def _runs(request: PlotRequest) -> list[Row]:
     runs = [read_run(label, without_operations(profile)) for label, profile in request.profiles]
     if request.kind == "platforms" and not are_platforms(runs):
         raise KitError("nothing to draw: all ran on one machine and device; give another profile, or --kind times")
-    return _rows(compare_runs(runs, baseline=request.baseline, explain=True), request)
+    return _rows(compare(runs, baseline=request.baseline, explain=True), request)
 
 
 def _platforms(request: PlotRequest) -> list[Row]:
@@ -314,7 +314,7 @@ def _rounds(request: PlotRequest) -> list[Row]:
     for label, profile in request.profiles:
         networks = without_operations(profile)
         run, with_all_cycles = read_run(label, networks), read_run(label, networks, all_cycles=True)
-        comparison = compare_cells(run, baseline=request.baseline)
+        comparison = compare([run], axes=OF_CELLS, baseline=request.baseline)
         cells = {(row["group"], row["name"]): row for row in _rows(comparison, request)}
         order = {key: index for index, key in enumerate(cells)}
         rows += [row | {"ratio": None, "order": (0, 0)} for row in cells.values() if row["step_ns"] is None]

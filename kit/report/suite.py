@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kit.compare.asked import ANY
+from kit.compare.axes import ANY
 from kit.compare.metrics import FIGURES
 from kit.compare.naming import platform_names
 from kit.compare.suite_table import GAINS, Figure, SuiteTable, TableColumn

@@ -5,8 +5,8 @@ import profile_builder as b
 import pytest
 
 from kit.compare.comparability import NotComparableError
-from kit.compare.compare import compare_runs, reduce_run
-from kit.compare.sample import RunTimes
+from kit.compare.compare import compare
+from kit.compare.sample import RunTimes, read_run
 from kit.errors import KitError
 from kit.profile.facts import FACTS, Fact, kind_of
 from kit.profile.launch import Fit
@@ -25,7 +25,7 @@ def run(label, ms=2.0, *, seed=0, given_label="", member=None, **more):
     """One run of one cell; the machine's level is the run's own."""
     torch = member or b.member("torch", ms, sd=0.002, noise=0.002)
     fields = {"id": label, "seed": seed, "label": given_label, "drift": 0.0, "rounds": 3, "cycles": 4} | more
-    return reduce_run(label, b.profile(b.group("mlp train", torch), **fields))
+    return read_run(label, b.profile(b.group("mlp train", torch), **fields))
 
 
 def runs_of(name, levels_ms, seed=0, **more):
@@ -56,7 +56,7 @@ def kinds(comparison):
 
 def test_single_runs_are_told_apart_beyond_what_runs_of_one_machine_differ_by():
     for ms, verdict in ((2.2, "unresolved"), (3.0, "slower"), (1.0, "faster")):
-        comparison = compare_runs([run("before"), run("after", ms, seed=1)])
+        comparison = compare([run("before"), run("after", ms, seed=1)])
         versus = versus_of(comparison)
         assert (versus.verdict, versus.unit, versus.count) == (verdict, "session", 1)
         assert versus.low < versus.ratio < versus.high and versus.ratio == pytest.approx(ms / 2, rel=0.02)
@@ -65,30 +65,30 @@ def test_single_runs_are_told_apart_beyond_what_runs_of_one_machine_differ_by():
 
 def test_three_runs_a_side_that_alternate_give_a_verdict_on_the_spread_of_pairs():
     before, after = runs_of("b", (2.0, 2.02, 2.04)), runs_of("a", (2.4, 2.424, 2.448), 9)
-    comparison = compare_runs(*alternating(before, after))
+    comparison = compare(*alternating(before, after))
     versus = versus_of(comparison)
     assert (versus.unit, versus.count, versus.is_spread_assumed) == ("pair", 3, False)
     assert versus.verdict == "slower" and versus.low < 1.2 < versus.high
     assert [note.what.values["pairs"] for note in comparison.notes if note.what.code == "runs_in_one_order"] == [3]
     # The same runs, one side after the other, have the difference of two sessions in them.
-    apart = versus_of(compare_runs(before, after))
+    apart = versus_of(compare(before, after))
     assert (apart.unit, apart.count, apart.verdict) == ("session", 1, "unresolved") and apart.high > versus.high
     # Runs that spread by as much as they differ settle nothing.
     wild = runs_of("w", (1.8, 2.4, 3.0), 20)
-    assert versus_of(compare_runs(*alternating(before, wild))).verdict == "unresolved"
+    assert versus_of(compare(*alternating(before, wild))).verdict == "unresolved"
 
 
 def test_sides_are_the_runs_of_one_label_or_identity():
     old, new = {"identity": b.identity(kernel="6.1")}, {"identity": b.identity(kernel="6.6")}
     for before, after in ((old, new), ({"given_label": "before"}, {"given_label": "after"})):
         sides = alternating(runs_of("b", [2.0] * 3, **before), runs_of("a", [3.0] * 3, 5, **after))
-        comparison = compare_runs([a_run for pair in zip(*sides, strict=True) for a_run in pair])
+        comparison = compare([a_run for pair in zip(*sides, strict=True) for a_run in pair])
         assert [side.profiles for side in comparison.headlines] == [3, 3]
         assert versus_of(comparison).verdict == "slower"
 
 
 def labels(*runs, **more):
-    return [side.label for side in compare_runs(runs, **more).headlines]
+    return [side.label for side in compare(runs, **more).headlines]
 
 
 def test_a_side_is_called_by_its_label_where_that_tells_it_apart_and_else_by_its_file():
@@ -119,8 +119,8 @@ def fitted(epochs, **more):
 def test_what_answers_another_question_is_kept_apart_unless_forced(kind, plain, other, says):
     runs = [with_launch("before", **plain), with_launch(**other)]
     with pytest.raises(NotComparableError, match=says):
-        compare_runs(runs)
-    forced = compare_runs(runs, force=True)
+        compare(runs)
+    forced = compare(runs, force=True)
     row = next(row for row in forced.groups[0].rows if not row.is_baseline)
     assert row.versus is not None and [mismatch.kind for mismatch in row.blocked] == [kind]
     assert forced.mismatches[0].grade == "incompatible"
@@ -134,19 +134,17 @@ def test_losses_of_unlike_hardware_may_lie_further_apart(away, machine, compares
     launch = {"parity": b.Parity(losses=losses, weights_sha256="a" * 64, batches_sha256="b" * 64)}
     runs = [run("before"), with_launch(**launch, **({"identity": b.identity(machine)} if machine else {}))]
     if compares:
-        assert versus_of(compare_runs(runs)) is not None
+        assert versus_of(compare(runs)) is not None
     else:
         with pytest.raises(NotComparableError, match="losses"):
-            compare_runs(runs)
+            compare(runs)
 
 
 def test_other_threads_keep_runs_apart_on_one_kind_of_hardware_alone():
     fewer = b.Threads(requested=1, reported=1, reason=None, cpus=[0])
-    assert (
-        versus_of(compare_runs([run("before"), with_launch(threads=fewer, identity=b.identity("Other"))])) is not None
-    )
+    assert versus_of(compare([run("before"), with_launch(threads=fewer, identity=b.identity("Other"))])) is not None
     with pytest.raises(NotComparableError, match="threads is 1 in after and 2 in before"):
-        compare_runs([run("before"), with_launch(threads=fewer)])
+        compare([run("before"), with_launch(threads=fewer)])
 
 
 @pytest.mark.parametrize(
@@ -165,7 +163,7 @@ def test_other_threads_keep_runs_apart_on_one_kind_of_hardware_alone():
 def test_runs_without_a_common_cell_are_refused_whatever_is_forced(first, other, says):
     runs = [run(label, member=b.member("torch", **cell)) for label, cell in (("a", first), ("x", other))]
     with pytest.raises(NotComparableError, match=says):
-        compare_runs(runs, force=True)
+        compare(runs, force=True)
 
 
 @pytest.mark.parametrize("kind", ["warp_core", "warp_core.*"])
@@ -176,11 +174,11 @@ def test_a_fact_of_whole_runs_keeps_all_cells_apart_by_its_entry_alone(kind, mon
     runs = [run(label, identity=b.identity(facts={name: label})) for label in ("cold", "hot")]
     says = r"warp core .*hot in hot and .*cold in cold; measure both with one --core"
     with pytest.raises(NotComparableError, match=says):
-        compare_runs(runs)
-    forced = compare_runs(runs, force=True)
+        compare(runs)
+    forced = compare(runs, force=True)
     assert kinds(forced) == [kind] == [blocked.kind for row in forced.groups[0].rows for blocked in row.blocked]
     hot = [run(label, identity=b.identity(facts={name: "hot"})) for label in "ab"]
-    assert versus_of(compare_runs(hot)) is not None
+    assert versus_of(compare(hot)) is not None
     kind_of.cache_clear()
 
 
@@ -188,8 +186,8 @@ def test_one_blocked_cell_does_not_keep_the_others_apart():
     plans = [
         b.group("g", b.member("torch", 2.0), b.member("jax", 2.0, launch=more)) for more in ({}, {"data": OTHER_DATA})
     ]
-    runs = [reduce_run(str(n), b.profile(plan, id=str(n))) for n, plan in enumerate(plans)]
-    rows = {row.cell.backend: row for row in compare_runs(runs).groups[0].rows if not row.is_baseline}
+    runs = [read_run(str(n), b.profile(plan, id=str(n))) for n, plan in enumerate(plans)]
+    rows = {row.cell.backend: row for row in compare(runs).groups[0].rows if not row.is_baseline}
     assert rows["torch"].versus is not None and rows["jax"].versus is None and rows["jax"].blocked
 
 
@@ -207,7 +205,7 @@ LOGS = {"environment.TORCH_LOGS": "all", "environment_set_by.TORCH_LOGS": "user"
     ],
 )
 def test_what_differs_is_named_and_graded(change, kind, grade):
-    comparison = compare_runs([run("before"), run("after", seed=1, **change)])
+    comparison = compare([run("before"), run("after", seed=1, **change)])
     assert [(mismatch.kind, mismatch.grade) for mismatch in comparison.mismatches] == [(kind, grade)]
     assert sorted(where for _, where in comparison.mismatches[0].values) == [["after"], ["before"]]
 
@@ -218,23 +216,23 @@ def test_another_program_under_the_same_name_is_named():
         built = b.profile(b.group("mine train", b.member("program", 2.0)), id=label, rounds=3, cycles=4)
         source = ProgramSource(path="/mine.py", function="program", takes_task=False, sha256=sha256)
         built.suite = msgspec.structs.replace(built.suite, programs={"mine": source})
-        runs.append(reduce_run(label, built))
-    assert ("program.mine", "warns") in [(each.name, each.grade) for each in compare_runs(runs).mismatches]
+        runs.append(read_run(label, built))
+    assert ("program.mine", "warns") in [(each.name, each.grade) for each in compare(runs).mismatches]
 
 
 def test_gauges_that_always_vary_a_little_are_no_difference():
     def with_load(label, load):
         built = b.profile(b.group("g", b.member("torch", 2.0)), id=label)
         built.state = b.StateSpan(before=b.changed(built.state.before, {"load_1min": load}), after=None)
-        return reduce_run(label, built)
+        return read_run(label, built)
 
-    assert not compare_runs([with_load("a", 0.2), with_load("b", 0.6)]).mismatches
-    assert kinds(compare_runs([with_load("a", 0.2), with_load("b", 2.6)])) == ["load_1min"]
+    assert not compare([with_load("a", 0.2), with_load("b", 0.6)]).mismatches
+    assert kinds(compare([with_load("a", 0.2), with_load("b", 2.6)])) == ["load_1min"]
 
 
 def test_a_run_that_is_given_twice_counts_once_with_a_note():
     before, after = runs_of("b", (2.0, 2.01, 2.02)), run("a", 2.5)
-    once, twice = (compare_runs(before, later) for later in ([after], [after, after, after]))
+    once, twice = (compare(before, later) for later in ([after], [after, after, after]))
     assert versus_of(twice) == versus_of(once)
     assert "same_run" in [note.what.code for note in twice.notes]
 
@@ -259,7 +257,7 @@ def test_the_order_in_which_two_runs_of_each_side_were_measured_is_noted(begins_
         b.at_times(a_run, begin_s, None if begin_s is None else begin_s + 300, raw)
         for a_run, begin_s, raw in zip(runs_of("r", [2.0] * 4), begins_s, raw_s or [None] * 4, strict=True)
     ]
-    comparison = compare_runs(timed[:2], timed[2:])
+    comparison = compare(timed[:2], timed[2:])
     (note,) = (note.what for note in comparison.notes if note.what.code in ORDERS)
     assert note.code == code and sentence(note) in str(comparison_report(comparison, {}).notes)
     assert versus_of(comparison).low is not None, "whatever the order is, both sides are compared"
@@ -276,7 +274,7 @@ def test_two_machines_of_like_hardware_share_no_state():
             ]
             for host, ms, up in zip("ab", (2.0, 2.6), up_days, strict=True)
         )
-        comparison = compare_runs(*sides)
+        comparison = compare(*sides)
         assert (versus_of(comparison).verdict, versus_of(comparison).unit) == ("slower", "session")
         assert {note.what.code for note in comparison.notes} & ORDERS == {"other_host"}
 
@@ -297,7 +295,7 @@ def test_a_profile_says_when_it_was_measured():
 
 def test_a_sweep_of_several_runs_is_in_its_order():
     runs = [
-        reduce_run(name, b.profile(b.group("k", *(b.member(batch=n) for n in batches)), id=name, compare=["batch"]))
+        read_run(name, b.profile(b.group("k", *(b.member(batch=n) for n in batches)), id=name, compare=["batch"]))
         for name, batches in (("a", (3, 100)), ("b", (100, 4, 20)))
     ]
-    assert [row.cell.batch for row in compare_runs(runs).groups[0].rows] == [3, 4, 20, 100, 100]
+    assert [row.cell.batch for row in compare(runs).groups[0].rows] == [3, 4, 20, 100, 100]

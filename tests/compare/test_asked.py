@@ -91,7 +91,7 @@ def test_a_filter_keeps_cells_and_their_numbers(folder):
         (["--filter", "batch>=many"], "compares with a number"),
         (["--rows", "batsh"], "no profile has the axis 'batsh'; did you mean batch?"),
         (["--rows", "color"], "the cells differ in backend, batch"),
-        (["--columns", "backend", "--baseline", "keras"], "no column 'keras'; choose from torch, jax"),
+        (["--columns", "backend", "--baseline", "keras"], "no baseline 'keras'; choose from jax, torch"),
         (["--metric", "memory"], "did you mean peak_memory?"),
         (["--metric", "samples_per_s"], "derived from others"),
         (["--metric", "energy_per_sample"], "energy_per_sample was not measured: energy"),

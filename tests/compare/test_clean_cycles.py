@@ -13,7 +13,7 @@ from kit.audit.audit import findings_of
 from kit.audit.subject import MeasuredRun
 from kit.cli.app import app
 from kit.compare.clean_cycles import DEVICE_OTHERS, count_cycles
-from kit.compare.compare import compare_runs, compare_within, reduce_run
+from kit.compare.compare import compare, compare_within
 from kit.compare.sample import read_run
 from kit.compare.suite_table import suite_table
 from kit.profile.launch import Fit, Threads
@@ -138,10 +138,10 @@ def test_a_variant_that_sets_threads_is_unlike_its_default_whatever_its_axis_say
 def test_a_run_without_a_clean_round_has_no_verdict_against_another_run():
     """Blocks of one run meet others together, and those of two runs do not."""
     runs = [
-        reduce_run(name, planted(b.member(step_ms=2.0, change=change), rounds=4, seed=seed, id=name))
+        read_run(name, planted(b.member(step_ms=2.0, change=change), rounds=4, seed=seed, id=name))
         for seed, (name, change) in enumerate((("before", b.beside_others(0)), ("after", always_beside)))
     ]
-    versus = next(row.versus for row in compare_runs(runs[:1], runs[1:]).groups[0].rows if row.versus is not None)
+    versus = next(row.versus for row in compare(runs[:1], runs[1:]).groups[0].rows if row.versus is not None)
     assert versus.verdict == "unresolved" and versus.contention_pct == pytest.approx(30, abs=1)
 
 

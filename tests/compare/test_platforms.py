@@ -6,7 +6,8 @@ import profile_builder as b
 import pytest
 
 from kit.compare.comparability import NotComparableError
-from kit.compare.compare import compare_runs, reduce_run
+from kit.compare.compare import compare
+from kit.compare.sample import read_run
 from kit.errors import KitError
 from kit.fingerprint.identity import hashed
 from kit.profile.identity import Accelerator
@@ -36,7 +37,7 @@ def profile(label, device="cpu", speed=1.0, *, times_ms=TIMES_MS, identity=None,
 
 
 def compared(*profiles, **more):
-    return compare_runs([reduce_run(each.id, each) for each in profiles], **more)
+    return compare([read_run(each.id, each) for each in profiles], **more)
 
 
 def names(comparison):
@@ -128,7 +129,7 @@ def test_headlines_name_the_boards_that_were_used_and_notes_those_that_were_not(
     (device,) = compared(profile("here"), used).headlines[1].devices
     shown = device.model, device.device_ids, device.used, device.present
     assert shown == ("NVIDIA H100 80GB HBM3", [BUS], 1, 2)
-    idle = reduce_run("idle", profile("idle", identity=H100["identity"]))
+    idle = read_run("idle", profile("idle", identity=H100["identity"]))
     notes = [note.what.values["model"] for note in idle.notes if note.what.code == "device_idle"]
     assert notes == ["NVIDIA H100 80GB HBM3"]
 

@@ -116,7 +116,7 @@ def test_a_cell_with_two_modes_that_others_disturbed_is_not_called_slower(conten
         def is_slower_in_both_modes(self, key, other):
             return True
 
-    assert (leaders_of(["a", "b"], Disturbed(), {"a": "a", "b": "b"}) is not None) == is_slower
+    assert (leaders_of(["a", "b"], Disturbed()) is not None) == is_slower
 
 
 def parts(slowed=1.0, **of_second_baseline):

@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from kit.audit.audit import findings_of as audit
 from kit.audit.finding import Finding
 from kit.compare.comparability import run_mismatches
-from kit.compare.compare import compare_runs, compare_within, reduce_run
+from kit.compare.compare import compare, compare_within
 from kit.compare.sample import read_run
 from kit.profile.facts import FACTS, Fact
 from kit.profile.launch import Phase
@@ -57,8 +57,8 @@ class Terminal(io.StringIO):
 
 def test_a_long_name_of_the_baseline_takes_one_line_of_the_header():
     plans = [b.profile(b.group("g", b.member("torch", 2.0)), id=str(seed), seed=seed) for seed in (0, 1)]
-    runs = [reduce_run(f"{'long-' * 9}{number}", plan) for number, plan in enumerate(plans)]
-    lines = text(compare_runs(runs)).splitlines()
+    runs = [read_run(f"{'long-' * 9}{number}", plan) for number, plan in enumerate(plans)]
+    lines = text(compare(runs)).splitlines()
     (header,) = [place for place, line in enumerate(lines) if " against " in line and "kit compare" not in line]
     assert lines[header + 1].startswith("  torch")
 
@@ -127,7 +127,7 @@ def test_a_new_fact_is_an_entry_that_is_named_with_its_effect_where_it_differs(m
     monkeypatch.setitem(FACTS, "warp_core", Fact("warns", "warp core"))
     monkeypatch.setitem(EFFECTS, "warp_core", "It matters.")
     machines = {label: b.identity(facts={"warp_core": label}) for label in ("a", "b")}
-    comparison = compare_runs([reduce_run(label, b.profile(id=label, identity=machines[label])) for label in machines])
+    comparison = compare([read_run(label, b.profile(id=label, identity=machines[label])) for label in machines])
     assert "could explain a difference: warp core: a (a), b (b)" in text(comparison)
     assert "It matters." in write(why_report(comparison), "text", io.StringIO())
 
@@ -151,8 +151,8 @@ def test_no_text_from_a_profile_controls_what_shows_it(name, code, version):
     built = b.profile(plan, rounds=2, cycles=3, id=code, identity=machine, suite=name)
     built.suite.data[name] = "synthetic"
     comparison = within(built)
-    twice = [reduce_run(label, msgspec.structs.replace(built, id=f"{label}{code}")) for label in ("a", "b")]
-    runs = compare_runs(twice, force=True)
+    twice = [read_run(label, msgspec.structs.replace(built, id=f"{label}{code}")) for label in ("a", "b")]
+    runs = compare(twice, force=True)
     for shown in (
         *(written(compared, name) for compared in (comparison, runs) for name in FORMATS),
         *(shown_profile(built, name) for name in FORMATS),

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kit.audit.audit import findings_of as audit
-from kit.compare.compare import compare_runs, compare_within, reduce_run
+from kit.compare.compare import compare, compare_within
 from kit.compare.sample import read_run
 from kit.errors import KitError
 from kit.profile.schema import Profile
@@ -75,7 +75,7 @@ def test_odd_numbers_and_short_lists_are_shown_or_refused(changes):
     try:
         comparisons = [
             compare_within("p", built, findings=audit(read_run("", built))),
-            compare_runs([reduce_run("a", built), reduce_run("b", usual)], force=True),
+            compare([read_run("a", built), read_run("b", usual)], force=True),
         ]
     except KitError as error:
         assert "\n" not in str(error)
