@@ -87,10 +87,8 @@ def two_modes(
         return None
     fast_log, slow_log = levels(values, slow)
     gap = slow_log - fast_log
-    spread = MAD_TO_SD * max(
-        median(abs(value - fast_log) for value in compress(values, map(not_, slow))),
-        median(abs(value - slow_log) for value in compress(values, slow)),
-    )
+    distances = [abs(value - (slow_log if is_slow else fast_log)) for value, is_slow in zip(values, slow, strict=True)]
+    spread = MAD_TO_SD * max(levels(distances, slow))
     in_valley = bisect_left(ordered, slow_log - gap / 4) - bisect_right(ordered, fast_log + gap / 4)
     if gap < max(gap_least, GAP_LEAST_SPREADS * spread) or in_valley > VALLEY_MAX * count:
         return None
@@ -140,19 +138,15 @@ def slower_in_both(modes: Sequence[Sequence[Sequence[float]]], comparisons: int 
     df = sum(len(logs) - 1.0 for logs in rounds)
     if df < ROUNDS_FOR_VERDICT - 1:
         return False
-    means = [fmean(logs) for logs in rounds]
-    variance = sum((log - mean) ** 2 for logs, mean in zip(rounds, means, strict=True) for log in logs) / df
+    variance = sum((log - fmean(logs)) ** 2 for logs in rounds for log in logs) / df
     level = 1 - ALPHA / (len(rounds) * max(1, comparisons))
-    return all(
-        estimate(mean, math.sqrt(variance / len(logs)), df).log_interval(level)[0] > 0
-        for logs, mean in zip(rounds, means, strict=True)
-    )
+    return all(estimate(fmean(logs), math.sqrt(variance / len(logs)), df).log_interval(level)[0] > 0 for logs in rounds)
 
 
 def levels(values: Sequence[float], slow: Sequence[bool]) -> tuple[float, float]:
     """Return the medians of the fast and of the slow blocks; of all where one part is empty, as all are the same."""
-    parts = [[*compress(values, map(not_, slow))], [*compress(values, slow)]]
-    return median(parts[0] or values), median(parts[1] or values)
+    fast_values, slow_values = [*compress(values, map(not_, slow))], [*compress(values, slow)]
+    return median(fast_values or values), median(slow_values or values)
 
 
 def trending(
@@ -167,15 +161,19 @@ def trending(
             p values are adjusted, so that a group of many cells does not raise more false alarms than one of two.
         smallest: relative difference that matters.
     """
-    changes = []
-    for log_ratios_by_round in cells:
-        rounds = [logs for logs in log_ratios_by_round if len(logs) >= CYCLES_LEAST]
-        changes.append(over(median(logs[-(len(logs) // 3) :]) - median(logs[: len(logs) // 3]) for logs in rounds))
-    tested = [change.count >= ROUNDS_FOR_VERDICT for change in changes]
-    p_values = iter(adjusted_p([change.p() for change, is_tested in zip(changes, tested, strict=True) if is_tested]))
+    changes = [
+        over(
+            median(logs[-(len(logs) // 3) :]) - median(logs[: len(logs) // 3])
+            for logs in rounds
+            if len(logs) >= CYCLES_LEAST
+        )
+        for rounds in cells
+    ]
+    tested = [index for index, change in enumerate(changes) if change.count >= ROUNDS_FOR_VERDICT]
+    p_values = dict(zip(tested, adjusted_p([changes[index].p() for index in tested]), strict=True))
     return [
-        change if is_tested and next(p_values) <= ALPHA and abs(change.mean_log) > math.log1p(smallest) else None
-        for change, is_tested in zip(changes, tested, strict=True)
+        change if p_values.get(index, 1.0) <= ALPHA and abs(change.mean_log) > math.log1p(smallest) else None
+        for index, change in enumerate(changes)
     ]
 
 
