@@ -16,8 +16,7 @@ from kit.cli.options import PROFILE, listing_format_options, print_report
 @click.option("--steps", is_flag=True, help="Print every raw step time, with --format csv or json.")
 def show(*, profile: Path, format_name: str, steps: bool) -> None:
     """Show the machine, clock, sensors, phases and launches of PROFILE."""
-    from kit.profile.steps import read_steps
-    from kit.profile.store import read_profile
+    from kit.profile.store import read_profile, read_steps
     from kit.report.profile import profile_report, steps_document, write_steps_csv
 
     if steps and format_name not in ("csv", "json"):

@@ -1,33 +1,43 @@
-"""Profiles on disk: canonical JSON with its digest, written atomically.
+"""Profiles on disk: canonical JSON with its digest, and a NumPy archive of all raw steps beside it.
 
 Canonical: UTF-8, object keys sorted by code point, no white space, integers as they are, floats in the shortest form
 that reads back the same. (RFC 8785 is not used: it cannot hold integers above 2^53, which nanosecond stamps pass.)
+
+The archive has an array for each launch: the first step, the warm-up steps, then each block's lead-in and timed steps,
+in order. The profile carries its SHA-256. Only functions that handle steps import NumPy, whose import takes longer than
+reading a profile.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
 from kit.errors import KitError
 from kit.printable import printable_line
 from kit.profile.launch import Launch
-from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile
+from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile, Sidecar
 
 if TYPE_CHECKING:
-    from kit.profile.steps import Steps
+    import numpy as np
+    from numpy.typing import NDArray
 
 # A profile takes about 3 kB a launch. A file larger than this is something else, and decoding it would fill the memory.
 FILE_MAX_B = 64 << 20
 SCHEMA_PATTERN = re.compile(rf"{re.escape(SCHEMA_NAME)}/(\d{{1,6}})\.(\d{{1,6}})")
+
+Steps: TypeAlias = "NDArray[np.int64]"
+# "step": timed, and waited for individually.
+StepKind = Literal["first", "warmup", "lead_in", "step"]
 
 
 class ProfileError(KitError):
@@ -96,8 +106,6 @@ def write_profile(path: Path, profile: Profile, steps: Mapping[str, Steps] | Non
     with suppress(KitError):
         replaced = read_profile(path).sidecar
     if steps:
-        from kit.profile.steps import pack_steps
-
         profile.sidecar, data = pack_steps(path, steps)
         write_atomically(path.with_name(profile.sidecar.file), data)
     plain = msgspec.to_builtins(profile)
@@ -165,3 +173,78 @@ def _check_schema(path: Path, schema: object, version: object) -> None:
 def launch_id(launch: Launch) -> str:
     """Return the name of a launch within its profile: ``r3 cnn/jax/… in cnn/train/…``."""
     return f"r{launch.round} {launch.cell_key} in {launch.group}"
+
+
+def labeled_steps(launch: Launch, steps: Steps) -> Iterator[tuple[int | None, StepKind, Steps]]:
+    """Yield a launch's steps in the order in which they ran, with the cycle of their block (null: before the first)."""
+    sizes = launch.blocks.raw_steps()
+    end = steps.size - sum(sizes)
+    before = steps[:end]
+    yield None, "first", before[:1]
+    yield None, "warmup", before[1:]
+    for size, lead_in, cycle in zip(sizes, launch.blocks.lead_in, launch.blocks.cycle, strict=True):
+        begin, end = end, end + size
+        yield cycle, "lead_in", steps[begin : begin + lead_in]
+        yield cycle, "step", steps[begin + lead_in : end]
+
+
+def timed_steps(launch: Launch, steps: Steps, cycles: Collection[int] | None = None) -> Steps:
+    """Return the steps that a launch's blocks timed individually, without lead-ins; with `cycles`, those of these."""
+    import numpy as np
+
+    parts = labeled_steps(launch, steps)
+    timed = [part for cycle, kind, part in parts if kind == "step" and (cycles is None or cycle in cycles)]
+    return np.concatenate([*timed, np.array([], np.int64)])
+
+
+def pack_steps(profile_path: Path, steps: Mapping[str, Steps]) -> tuple[Sidecar, bytes]:
+    """Return the sidecar's entry in the profile, and its bytes."""
+    import numpy as np
+
+    packed = io.BytesIO()
+    # Names of launches are no file names: they go into an array of their own.
+    names = sorted(steps)
+    arrays = {f"a{index}": np.asarray(steps[name], np.int64) for index, name in enumerate(names)}
+    np.savez_compressed(packed, names=np.array(names, dtype=np.str_), **arrays)  # type: ignore[arg-type]
+    data = packed.getvalue()
+    sha256 = hashlib.sha256(data).hexdigest()
+    # With a part of the SHA-256 in the name: a profile that is written anew gets another sidecar.
+    name = f"{profile_path.name}.{sha256[:8]}.steps.npz"
+    return Sidecar(file=name, sha256=sha256, steps=sum(array.size for array in arrays.values())), data
+
+
+def read_steps(profile_path: Path, profile: Profile) -> dict[str, Steps]:
+    """Return the raw steps of each launch by its `launch_id`; empty where the profile has no sidecar.
+
+    Raises:
+        ProfileError: the sidecar is missing, its SHA-256 is not the profile's, or it is no archive of steps.
+    """
+    if profile.sidecar is None:
+        return {}
+    import zipfile
+    import zlib
+
+    import numpy as np
+
+    # The name comes from a file that may be hostile: only a bare name in the profile's folder is opened.
+    path = profile_path.parent / Path(profile.sidecar.file).name
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ProfileError(f"{path} cannot be read: {why}; keep it next to its profile") from None
+    if hashlib.sha256(data).hexdigest() != profile.sidecar.sha256:
+        raise ProfileError(f"{path}: its SHA-256 differs from the one in {profile_path.name}; use the original file")
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            by_launch = {str(name): arrays[f"a{index}"] for index, name in enumerate(arrays["names"])}
+        if any(steps.ndim != 1 or steps.dtype != np.int64 for steps in by_launch.values()):
+            raise ValueError("an array is not of integers in a row")
+    # What NumPy raises for bytes that are no archive of arrays, or are one that was cut or altered.
+    except (
+        OSError, EOFError, ValueError, TypeError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError,
+    ) as error:  # fmt: skip
+        raise ProfileError(
+            f"{path}: not a NumPy archive of steps ({error}); use the file that `kit run` wrote"
+        ) from None
+    return by_launch

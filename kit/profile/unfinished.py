@@ -27,8 +27,7 @@ from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch
 from kit.profile.schema import Group, Kit, SuiteUsed
 from kit.profile.sensor import SensorReport
-from kit.profile.steps import Steps
-from kit.profile.store import ProfileError, launch_id, write_atomically
+from kit.profile.store import ProfileError, Steps, launch_id, write_atomically
 from kit.resume_command import resuming
 
 SUFFIX = ".rounds"

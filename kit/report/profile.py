@@ -14,8 +14,7 @@ from kit.compare.sample import launch_marks, launch_sample
 from kit.profile.launch import Fit, Launch, PhaseName
 from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy
-from kit.profile.steps import Steps, labeled_steps
-from kit.profile.store import launch_id
+from kit.profile.store import Steps, labeled_steps, launch_id
 from kit.report.machine import clock_facts, facts_of, sensor_table
 from kit.report.notes import note_line
 from kit.report.plain import NONE, one_line, spreadsheet

@@ -25,7 +25,7 @@ from kit.profile.launch import Failure, Launch, LaunchPart, PhaseName
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
 from kit.profile.sensor import NO_SENSOR, Energy
-from kit.profile.steps import Steps, timed_steps
+from kit.profile.store import Steps, timed_steps
 from kit.profile.unfinished import SavedLaunch
 from kit.runner.boards import Boards, board_marks, why_not_its_joules
 from kit.runner.energy import Idle

@@ -22,8 +22,7 @@ from kit.errors import KitError
 from kit.fingerprint.machine_state import state
 from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
-from kit.profile.steps import Steps, timed_steps
-from kit.profile.store import launch_id, write_profile
+from kit.profile.store import Steps, launch_id, timed_steps, write_profile
 from kit.profile.unfinished import RunPlan, SavedLaunch, UnfinishedRun
 from kit.resume_command import resuming
 from kit.runner.cpus import usable_cpus

@@ -17,7 +17,7 @@ from kit.profile.cell import Cell, Int64
 from kit.profile.clock import ClockChoice
 from kit.profile.launch import Failure, LaunchPart, PhaseName, StepPlan
 from kit.profile.schema import ProgramSource
-from kit.profile.steps import Steps
+from kit.profile.store import Steps
 
 
 class ProgramRequest(msgspec.Struct, frozen=True, kw_only=True):

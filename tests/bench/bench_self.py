@@ -31,8 +31,7 @@ from kit.compare.contrast import log_ratios
 from kit.compare.metrics import METRICS
 from kit.compare.sample import group_samples
 from kit.profile.cell import Variant
-from kit.profile.steps import read_steps
-from kit.profile.store import launch_id, read_profile
+from kit.profile.store import launch_id, read_profile, read_steps
 from kit.stats.estimate import RULE, judge, over, over_rounds
 
 SCALED = 1.03

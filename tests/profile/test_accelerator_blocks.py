@@ -7,7 +7,7 @@ import profile_builder as b
 from kit.compare.blocks import block_times_ns
 from kit.profile.launch import LaunchPart
 from kit.profile.schema import Group
-from kit.profile.steps import timed_steps
+from kit.profile.store import timed_steps
 from kit.runner.interrupt import StopFlag
 from kit.runner.member import Member
 from kit.suites.plan import MemberPlan

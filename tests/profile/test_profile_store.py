@@ -14,12 +14,12 @@ from profile_builder import profile, write
 from kit.profile import store
 from kit.profile.launch import LaunchPart, Turns
 from kit.profile.schema import SCHEMA
-from kit.profile.steps import read_steps
 from kit.profile.store import (
     FILE_MAX_B,
     launch_id,
     profile_digest,
     read_profile,
+    read_steps,
     write_atomically,
     write_profile,
 )

@@ -18,8 +18,7 @@ from refusals import refused
 
 from kit.cli.app import app
 from kit.profile.schema import Sidecar
-from kit.profile.steps import pack_steps, read_steps, timed_steps
-from kit.profile.store import launch_id, write_profile
+from kit.profile.store import launch_id, pack_steps, read_steps, timed_steps, write_profile
 
 
 @pytest.fixture

@@ -239,8 +239,7 @@ share = ["task"]
 
 @pytest.mark.frameworks
 def test_a_real_run_of_a_real_framework(tmp_path):
-    from kit.profile.steps import read_steps
-    from kit.profile.store import read_profile
+    from kit.profile.store import read_profile, read_steps
 
     (tmp_path / "tiny.toml").write_text(SUITE)
     # On one CPU: threads that wait for each other beside other work on this machine would make it three times as long.
