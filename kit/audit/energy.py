@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from kit.audit import limits
@@ -26,37 +28,38 @@ class _Block(NamedTuple):
 
     energy: Energy
     round: int
-    power_w: float
+    power_w: float  # 0: it gave no joules; nothing gives joules back
+    is_figure: bool  # of a meter, or of the sensors that together are the cell's device: its joules are made of these
 
 
-def _entries(cell: MeasuredCell, *, figures: bool) -> Iterator[tuple[int, Energy]]:
-    """Yield round and entry of each long block; with `figures` those that the cell's joules are made of.
-
-    These are of the sensors that together are its device, or of a meter.
-    """
-    names: Sequence[str] = ()
-    device = DEVICES.get(cell.cell.device)  # a profile may be of a kit that has another kind
-    if figures and device is not None:
-        sensors = (energy.sensor for launch in cell.launches.values() for energy in launch.energy)
-        names = device.whole_of(dict.fromkeys(sensors))
-    for launch in cell.launches.values():
-        for energy in launch.energy:
-            if energy.kind == "steady" and (not figures or energy.sensor in names or energy.tier == "external_meter"):
-                yield launch.round, energy
+def _whole_of(cell: MeasuredCell, names: Iterable[str]) -> list[str]:
+    """Return those sensors that together are the cell's device; a profile may be of a kit that has another kind."""
+    return DEVICES[cell.cell.device].whole_of(dict.fromkeys(names)) if cell.cell.device in DEVICES else []
 
 
-def _blocks(cell: MeasuredCell, *, figures: bool) -> list[_Block]:
-    """Return the long blocks that have joules; nothing gives joules back."""
-    return [
-        _Block(energy, number, (energy.joules_j or 0) / (energy.window_ns or 1) * 1e9)
-        for number, energy in _entries(cell, figures=figures)
-        if (energy.joules_j or 0) > 0 and (energy.window_ns or 0) > 0
-    ]
+def _blocks(cell: MeasuredCell) -> list[_Block]:
+    """Return what each sensor gave of each long block."""
+
+    def read() -> list[_Block]:
+        entries = [(launch.round, energy) for launch in cell.launches.values() for energy in launch.energy]
+        names = _whole_of(cell, (energy.sensor for _, energy in entries)) if entries else []
+        return [
+            _Block(
+                energy,
+                number,
+                max(0.0, (energy.joules_j or 0) / window_ns * 1e9) if (window_ns := energy.window_ns or 0) > 0 else 0.0,
+                energy.sensor in names or energy.tier == "external_meter",
+            )
+            for number, energy in entries
+            if energy.kind == "steady"
+        ]
+
+    return cell.sample.once((cell.group, _blocks), read)
 
 
 def _figures(cell: MeasuredCell) -> list[_Block]:
     """Return the blocks that the cell's joules are made of; where there are none, nobody claims joules."""
-    blocks = _blocks(cell, figures=True)
+    blocks = [block for block in _blocks(cell) if block.is_figure and block.power_w > 0]
     if not blocks:
         raise NotApplicableError
     return blocks
@@ -64,11 +67,9 @@ def _figures(cell: MeasuredCell) -> list[_Block]:
 
 def _refused(cell: MeasuredCell, codes: Sequence[str]) -> list[tuple[str, str]]:
     """Return sensor and code of each refusal of the device's joules that is one of these codes."""
-    refusals = [
-        (energy.sensor, energy.reason.code)
-        for _, energy in _entries(cell, figures=True)
-        if energy.reason is not None and energy.reason.code in codes
-    ]
+    figures = [block.energy for block in _blocks(cell) if block.is_figure]
+    reasons = ((energy.sensor, energy.reason.code) for energy in figures if energy.reason is not None)
+    refusals = [(sensor, code) for sensor, code in reasons if code in codes]
     if not refusals:
         _figures(cell)  # raises where there are no joules either
     return refusals
@@ -78,19 +79,16 @@ def _refused(cell: MeasuredCell, codes: Sequence[str]) -> list[tuple[str, str]]:
 @says("{who}: there are no joules.")
 def no_joules(cell: MeasuredCell) -> Found | None:
     """Find cells without joules; the outcome is always *could not check*, with the reason."""
-    if _blocks(cell, figures=True):
+    if any(block.is_figure and block.power_w > 0 for block in _blocks(cell)):
         return None
-    for launch in cell.launches.values():
-        for energy in launch.energy:
-            if energy.reason is not None:
-                raise NotMeasuredError(energy.reason)
-    device = DEVICES.get(cell.cell.device)
-    source = None if device is None else device.energy_source
-    reports = cell.profile.sensors
+    entries = (energy for launch in cell.launches.values() for energy in launch.energy)
+    if (why := next((energy.reason for energy in entries if energy.reason is not None), None)) is not None:
+        raise NotMeasuredError(why)
+    reports = cell.run.profile.sensors
+    source = DEVICES[cell.cell.device].energy_source if cell.cell.device in DEVICES else None
     measuring = [report.name for report in reports if report.quantity in ("energy", "power")]
     sensors = [name for name in measuring if name.partition(".")[0] == source]
-    answering = [report.name for report in reports if report.status != "unavailable"]
-    if not sensors or (device is not None and device.whole_of(answering)):
+    if not sensors or _whole_of(cell, (report.name for report in reports if report.status != "unavailable")):
         raise NotMeasuredError(reason("no_energy_asked_for"))
     raise cell.unread(*sensors)
 
@@ -99,14 +97,14 @@ def no_joules(cell: MeasuredCell) -> Found | None:
 @says("{who}: the joules rest on {updates} fresh values of {sensor}; an error of 1 % needs {needed}.")
 def few_updates(cell: MeasuredCell) -> Found | None:
     """Find joules that rest on too few fresh values of their sensor."""
-    periods_ns = {sensor.name: sensor.update_period_ns for sensor in cell.profile.sensors}
-    counts = []
-    for energy, *_ in _figures(cell):
-        if energy.updates is not None:
-            # A sensor that says its period had more fresh values than were read.
-            period_ns = periods_ns.get(energy.sensor)
-            in_window = energy.window_ns // period_ns if energy.window_ns and period_ns else 0
-            counts.append((max(energy.updates, in_window), energy.sensor))
+    figures = [block.energy for block in _figures(cell)]
+    periods_ns = {sensor.name: sensor.update_period_ns for sensor in cell.run.profile.sensors}
+    counts = [
+        # A sensor that says its period had more fresh values than were read.
+        (max(energy.updates, (energy.window_ns or 0) // (periods_ns.get(energy.sensor) or math.inf)), energy.sensor)
+        for energy in figures
+        if energy.updates is not None
+    ]
     if not counts:
         raise not_recorded("updates")
     updates, sensor = min(counts)
@@ -151,16 +149,17 @@ def sustained_differs(cell: MeasuredCell) -> Found:
 @says("{who}: the energy counter and integrated power differ by {difference_pct:+.1f} %.")
 def counter_against_integral(cell: MeasuredCell) -> Found:
     """Find GPUs whose energy counter disagrees with their integrated power."""
-    powers_w: dict[tuple[int, str], dict[str | None, float]] = defaultdict(dict)  # by round and device, then by tier
-    for energy, number, power_w in _blocks(cell, figures=False):
-        if energy.device_id is not None:
-            powers_w[number, energy.device_id][energy.tier] = power_w
+    powers_w: defaultdict[object, dict[str | None, float]] = defaultdict(dict)  # round and device -> tier
+    for block in _blocks(cell):
+        if block.energy.device_id is not None and block.power_w > 0:
+            powers_w[block.round, block.energy.device_id][block.energy.tier] = block.power_w
     if not powers_w:
         raise NotApplicableError
-    both = [tiers for tiers in powers_w.values() if {"device_counter", "integrated_power"} <= tiers.keys()]
+    names = ("device_counter", "integrated_power")
+    both = [[tiers[name] for name in names] for tiers in powers_w.values() if tiers.keys() >= {*names}]
     if not both:
         raise NotMeasuredError(reason("one_energy_source"))
-    worst = max((100 * (tiers["device_counter"] / tiers["integrated_power"] - 1) for tiers in both), key=abs)
+    worst = max((100 * (counter_w / integral_w - 1) for counter_w, integral_w in both), key=abs)
     return Found({"difference_pct": worst, "launches": len(both)}, value=abs(worst))
 
 
@@ -168,8 +167,9 @@ def counter_against_integral(cell: MeasuredCell) -> Found:
 @says("{who}: the parts drew {parts_w}, more than the {whole_w} of the whole ({whole}), so a sensor is wrong.")
 def part_larger_than_whole(cell: MeasuredCell) -> Found:
     """Find machines whose parts drew more power than the whole, according to their sensors."""
-    by_source, wholes = defaultdict[int, dict[str, float]](lambda: {"rapl": 0.0, "cray": 0.0, "nvml": 0.0}), {}
-    for block in _blocks(cell, figures=False):
+    by_source = defaultdict[int, dict[str, float]](lambda: {"rapl": 0.0, "cray": 0.0, "nvml": 0.0})  # by round
+    wholes: dict[int, _Block] = {}
+    for block in (block for block in _blocks(cell) if block.power_w > 0):
         energy = block.energy
         if energy.sensor in PLATFORMS or energy.tier == "external_meter":
             wholes[block.round] = block
@@ -177,13 +177,13 @@ def part_larger_than_whole(cell: MeasuredCell) -> Found:
             by_source[block.round][energy.sensor.partition(".")[0]] += block.power_w
     # A Cray's controller and RAPL measure the same processors.
     parts_w = {number: max(watts["rapl"], watts["cray"]) + watts["nvml"] for number, watts in by_source.items()}
-    ratios = {number: parts_w[number] / wholes[number].power_w for number in parts_w if number in wholes}
+    ratios = [(parts_w[number] / wholes[number].power_w, number) for number in parts_w if number in wholes]
     if not ratios:
         raise NotMeasuredError(reason("one_energy_source")) if parts_w or wholes else NotApplicableError
-    worst = max(ratios, key=lambda number: ratios[number])
-    whole = wholes[worst]
-    values: dict[str, Value] = {"parts_w": parts_w[worst], "whole_w": whole.power_w, "whole": whole.energy.sensor}
-    return Found(values, value=ratios[worst])
+    ratio, number = max(ratios)
+    whole = wholes[number]
+    values: dict[str, Value] = {"parts_w": parts_w[number], "whole_w": whole.power_w, "whole": whole.energy.sensor}
+    return Found(values, value=ratio)
 
 
 @rule("note")
@@ -192,9 +192,8 @@ def no_idle(cell: MeasuredCell) -> Found | None:
     """Find joules without idle power, from which net joules cannot be computed."""
     entries = [block.energy for block in _figures(cell)]
     lacking = [energy for energy in entries if energy.idle_before_w is None and energy.idle_after_w is None]
-    if not lacking:
-        return None
-    return Found({"sensor": lacking[0].sensor, "blocks": len(lacking), "of_blocks": len(entries)})
+    counts = {"blocks": len(lacking), "of_blocks": len(entries)}
+    return Found({"sensor": lacking[0].sensor, **counts}) if lacking else None
 
 
 @rule("warning", "quiet_machine", at_least=limits.IDLE_MOVED_PCT)
@@ -204,25 +203,21 @@ def no_idle(cell: MeasuredCell) -> Found | None:
 )
 def idle_not_idle(cell: MeasuredCell) -> Found | None:
     """Find cells whose idle power differs before and after the round."""
-    idles = [
-        (block, block.energy.idle_before_w, block.energy.idle_after_w)
-        for block in _figures(cell)
-        if block.energy.idle_before_w is not None and block.energy.idle_after_w is not None
-    ]
-    if not idles:
+    idles = [(block, block.energy.idle_before_w, block.energy.idle_after_w) for block in _figures(cell)]
+    known = [(block, before, after) for block, before, after in idles if before is not None and after is not None]
+    if not known:
         raise not_recorded("idle power")
     moved = [
         (100 * abs(before_w - after_w) / block.power_w, block, before_w, after_w)
-        for block, before_w, after_w in idles
+        for block, before_w, after_w in known
         # A GPU that nobody else computed on keeps its clocks up after its last process: that is no other program.
         if block.energy.idle_processes != 0 or max(before_w, after_w) > limits.CLOCKS_UP_RATIO * min(before_w, after_w)
     ]
     if not moved:
         return None
-    moved_pct, block, before_w, after_w = max(moved, key=lambda each: each[0])
-    values: dict[str, Value] = {"before_w": before_w, "after_w": after_w}
-    values |= {"sensor": block.energy.sensor, "gross_w": block.power_w}
-    return Found(values, moved_pct)
+    moved_pct, block, before_w, after_w = max(moved, key=itemgetter(0))
+    values: dict[str, Value] = {"before_w": before_w, "after_w": after_w, "sensor": block.energy.sensor}
+    return Found(values | {"gross_w": block.power_w}, moved_pct)
 
 
 @rule("warning", "longer_energy_warmup", on="accelerator", at_least=limits.WARMING_C_PER_S)
@@ -232,13 +227,12 @@ def idle_not_idle(cell: MeasuredCell) -> Found | None:
 )
 def device_still_warming(cell: MeasuredCell) -> Found | None:
     """Find cells whose device still changed its temperature while energy was measured."""
-    entries = [block.energy for block in _figures(cell)]
-    slopes = [(energy.warming_c_per_s, energy) for energy in entries if energy.warming_c_per_s is not None]
+    entries = (block.energy for block in _figures(cell))
+    slopes = [(slope, energy.block_ns / 1e9) for energy in entries if (slope := energy.warming_c_per_s) is not None]
     if not slopes:
         raise not_recorded("warming_c_per_s")
-    slope, energy = max(slopes, key=lambda each: abs(each[0]))
-    block_s = energy.block_ns / 1e9
-    values = {"slope_c_per_s": slope, "moved_c": abs(slope) * energy.block_ns / 1e9, "block_s": block_s}
+    slope, block_s = max(slopes, key=lambda pair: abs(pair[0]))
+    values = {"slope_c_per_s": slope, "moved_c": abs(slope) * block_s, "block_s": block_s}
     return Found(values, value=abs(slope)) if values["moved_c"] > limits.WARMING_C else None
 
 
@@ -256,7 +250,7 @@ def scope_larger_than_worker(cell: MeasuredCell) -> Found | None:
     blocks = _figures(cell)
     if cell.cell.device != "cpu":
         return None  # joules of a shared GPU are refused
-    threads, of_cpus, lost = cell.threads, cell.profile.identity.integer("cpu.cores_logical"), cell.lost
+    threads, of_cpus, lost = cell.threads, cell.run.profile.identity.integer("cpu.cores_logical"), cell.lost
     if threads is None or of_cpus is None or lost is None:
         raise cell.unread("process.cpu_ns", "machine.busy_ns")
     values: dict[str, Value] = {"contention_pct": lost.contention_pct}
@@ -273,9 +267,8 @@ def scope_larger_than_worker(cell: MeasuredCell) -> Found | None:
 @says("{who}: some joules were measured and others modelled ({tiers}).")
 def modelled_beside_measured(group: Sequence[MeasuredCell]) -> Found | None:
     """Find groups in which some joules were measured and others modelled."""
-    tiers = {block.energy.tier for cell in group for block in _blocks(cell, figures=True)} - {None}
+    blocks = (block for cell in group for block in _blocks(cell) if block.is_figure and block.power_w > 0)
+    tiers = sorted({str(block.energy.tier).replace("_", " ") for block in blocks if block.energy.tier is not None})
     if not tiers:
         raise NotApplicableError
-    if "modelled" not in tiers or len(tiers) == 1:
-        return None
-    return Found({"tiers": ", ".join(sorted(str(tier).replace("_", " ") for tier in tiers))})
+    return Found({"tiers": ", ".join(tiers)}) if "modelled" in tiers and len(tiers) > 1 else None

@@ -51,31 +51,38 @@ def _is_any(name: str, patterns: Sequence[str]) -> bool:
 @says("{variable}={value} (set by: {set_by}) affects {obeys}, not {ignores}; threads used: {threads}.")
 def variable_binds_one(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find environment variables that one framework of a group obeys and another does not read."""
-    missing: NotMeasuredError | None = None
     for alike in _alike(group, lambda cell: cell.cell.variant):
         environments = [(cell, known) for cell in alike if (known := cell.environment) is not None]
         if any(cell.cell.backend == USER_PROGRAM for cell in alike):
-            missing = NotMeasuredError(reason("own_programs_read_what_they_like"))
+            yield NotMeasuredError(reason("own_programs_read_what_they_like"))
         elif len(environments) < len(alike):
-            missing = not_recorded("environment")
+            yield not_recorded("environment")
         else:
             for name in dict.fromkeys(name for _, environment in environments for name in environment):
-                bound = [(cell, environment[name]) for cell, environment in environments if name in environment]
+                values = [environment[name] for _, environment in environments if name in environment]
+                bound = [cell for cell, environment in environments if name in environment]
                 free = [cell for cell, environment in environments if name not in environment]
                 if free and not _is_any(name, ALLOCATORS):
-                    yield _binds(name, bound[0][1], [cell for cell, _ in bound], free)
-    yield missing
+                    yield _binds(name, values[0], bound, free)
 
 
 def _binds(name: str, value: str, bound: Sequence[MeasuredCell], free: Sequence[MeasuredCell]) -> Found:
     """Return what is found of a variable that some cells obey and others do not read."""
-    counts = [_threads_seen(cell) for cell in (*bound, *free)]
+    threads = [cell.threads for cell in (*bound, *free)]
+    # Those that computed, else those that the framework reports; 0: neither is known.
+    counts = [0 if known is None else known.used or known.reported or 0 for known in threads]
     of_bound, of_free = max(counts[: len(bound)]), min(counts[len(bound) :])
     held_back = _is_any(name, THREAD_SETTINGS) and 0 < limits.HELD_BACK * of_bound <= of_free
+    identity, variant = bound[0].run.profile.identity, bound[0].variant
+    set_by = "image" if variant is not None and variant.image is not None else "not recorded"
+    if identity.text(f"environment.{name}") == value:
+        set_by = identity.text(f"environment_set_by.{name}") or "not recorded"
+    if variant is not None and variant.env.get(name) == value:
+        set_by = f"variant {variant.name}"
     values = {
         "variable": name,
         "value": value,
-        "set_by": _set_by(bound[0], name, value),
+        "set_by": set_by,
         "obeys": ", ".join(dict.fromkeys(cell.cell.backend for cell in bound)),
         "ignores": ", ".join(dict.fromkeys(cell.cell.backend for cell in free)),
         "threads": _listed([*bound, *free], [count or "not known" for count in counts]),
@@ -90,21 +97,6 @@ def _binds(name: str, value: str, bound: Sequence[MeasuredCell], free: Sequence[
     )
 
 
-def _threads_seen(cell: MeasuredCell) -> int:
-    """Return the threads that computed, else those that the framework reports; 0: neither is known."""
-    threads = cell.threads
-    return 0 if threads is None else threads.used or threads.reported or 0
-
-
-def _set_by(cell: MeasuredCell, name: str, value: str) -> str:
-    identity, variant = cell.profile.identity, cell.variant
-    if variant is not None and variant.env.get(name) == value:
-        return f"variant {variant.name}"
-    if identity.text(f"environment.{name}") == value:
-        return identity.text(f"environment_set_by.{name}") or "not recorded"
-    return "image" if variant is not None and variant.image is not None else "not recorded"
-
-
 def _listed(cells: Sequence[MeasuredCell], values: Sequence[object]) -> str:
     return ", ".join(f"{cell.cell.backend} {value}" for cell, value in zip(cells, values, strict=True))
 
@@ -113,7 +105,6 @@ def _listed(cells: Sequence[MeasuredCell], values: Sequence[object]) -> str:
 @says("{who}: the compared cells use different numbers of threads: {threads}.")
 def threads_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups whose cells computed with different numbers of threads."""
-    missing: NotMeasuredError | None = None
     for alike in _alike(group, lambda cell: (cell.cell.variant, cell.cell.threads)):
         threads = [known for cell in alike if (known := cell.threads) is not None]
         reported = [known.reported for known in threads if known.reported is not None]
@@ -121,16 +112,12 @@ def threads_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
         # Pools differ in how many threads wait and hand over: but one alone is no pool, unless one was requested.
         one_alone = len(used) == len(alike) and min(used) == 1 < max(used)
         one_alone = one_alone and max(known.requested for known in threads) > 1
-        counts, is_note = reported, False
+        # One thread may be enough for small steps: that is a fact where equal numbers were given already.
+        is_note = len(reported) == len(alike) and min(reported) == max(reported)
         if len(reported) < len(alike) and len(used) < len(alike):
-            missing = not_recorded("threads.used")
-            continue
-        if len(reported) < len(alike):
-            counts = used if one_alone else []
-        elif min(reported) == max(reported):
-            # One thread may be enough for small steps: that is a fact, as equal numbers were given already.
-            counts, is_note = (used, True) if one_alone else ([], False)
-        if counts:
+            yield not_recorded("threads.used")
+        elif one_alone or (len(reported) == len(alike) and not is_note):
+            counts = reported if len(reported) == len(alike) and not is_note else used
             yield Found(
                 {"threads": _listed(alike, counts)},
                 100 * (1 - min(counts) / max(counts)),
@@ -138,54 +125,45 @@ def threads_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
                 remedy=None if is_note else reason("equal_threads"),
                 cell_key=alike[counts.index(min(counts))].key,
             )
-    yield missing
 
 
 @rule("warning", "same_precision", on="accelerator")
 @says("{who}: the compared cells multiply float32 at different precision: {settings}.")
 def precision_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups in which one framework multiplies float32 at full precision and another does not."""
-    missing: NotMeasuredError | None = None
     for alike in _alike(group, lambda cell: (cell.cell.variant, cell.cell.precision)):
-        if alike[0].cell.precision not in ("float32", FRAMEWORKS_OWN):
-            continue
-        switches = [switch for cell in alike for switch in _switch(cell)]
-        if len(switches) < len(alike):
-            missing = not_recorded("settings")
-            continue
+        recorded = [
+            next((launch.settings for launch in cell.launches.values() if launch.settings), {}) for cell in alike
+        ]
+        switches = [
+            next(((name, settings[name]) for name in FULL_FLOAT32 if name in settings), None) for settings in recorded
+        ]
+        known = [switch for switch in switches if switch is not None]
         full = [
             value.endswith(TF32_FORBIDDEN) or value.split(" ", maxsplit=1)[0] in FULL_FLOAT32[name]
-            for name, value in switches
+            for name, value in known
         ]
-        if len(set(full)) > 1:
-            values = {"settings": _listed(alike, [value for _, value in switches])}
-            yield Found(values, 100.0, cell_key=alike[full.index(False)].key)
-    yield missing
-
-
-def _switch(cell: MeasuredCell) -> list[tuple[str, str]]:
-    """Return name and value of the framework's switch of float32; empty: not recorded."""
-    settings = next((launch.settings for launch in cell.launches.values() if launch.settings), {})
-    return [(name, settings[name]) for name in FULL_FLOAT32 if name in settings][:1]
+        if alike[0].cell.precision in ("float32", FRAMEWORKS_OWN):
+            if len(known) < len(alike):
+                yield not_recorded("settings")
+            elif len(set(full)) > 1:
+                values = {"settings": _listed(alike, [value for _, value in known])}
+                yield Found(values, 100.0, cell_key=alike[full.index(False)].key)
 
 
 @rule("warning", "same_allocator")
 @says("{who}: the allocator differs: {settings} here, but not for {others}.")
 def allocator_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups in which one framework runs with allocator settings that another lacks."""
-    settings: dict[str, set[str]] = {}
-    if len({cell.cell.backend for cell in group}) == 1:
-        return
-    for cell in group:
-        environment = cell.environment
-        if environment is None:
+    settings: dict[str, set[str]] = {}  # of each framework
+    first = {cell.cell.backend: cell.key for cell in reversed(group)}
+    for cell in group if len(first) > 1 else ():
+        if cell.environment is None:
             raise not_recorded("environment")
-        named = {f"{name}={value}" for name, value in environment.items() if _is_any(name, ALLOCATORS)}
+        named = (f"{name}={value}" for name, value in cell.environment.items() if _is_any(name, ALLOCATORS))
         settings.setdefault(cell.cell.backend, set()).update(named)
-    common = set.intersection(*settings.values())
-    for backend, of_backend in settings.items():
-        if of_backend > common:
+    for backend, known in settings.items():
+        more = known - set[str].intersection(*settings.values())
+        if more:
             others = ", ".join(other for other in settings if other != backend)
-            first = next(cell for cell in group if cell.cell.backend == backend)
-            values = {"settings": ", ".join(sorted(of_backend - common)), "others": others}
-            yield Found(values, cell_key=first.key)
+            yield Found({"settings": ", ".join(sorted(more)), "others": others}, cell_key=first[backend])

@@ -14,8 +14,9 @@ from kit.profile.reason import Reason, Value
 AUDIT_SCHEMA = "steadykit.audit/1.0"
 
 Severity = Literal["note", "warning", "bad"]
-Summary = Literal["finding", "nothing_found", "not_checked", "not_applicable"]
+Summary = Literal["not_applicable", "nothing_found", "not_checked", "finding"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+SUMMARIES: tuple[Summary, ...] = get_args(Summary)
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

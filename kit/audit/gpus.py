@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import NoReturn
 
 from kit.audit import limits
 from kit.audit.rule import Found, Outcome, rule, says
@@ -17,41 +18,40 @@ from kit.profile.reason import Reason, Value, reason
 ACCELERATOR_SENSORS = ("nvml.", "tpu.")
 # NVML's clocks event reasons, as sensors name them, that halve the clock or worse.
 HARDWARE_REASONS = ("hardware_slowdown", "hardware_thermal_slowdown", "hardware_power_brake")
+# What says for which part of the time a power cap held a GPU back: its driver's count, or the sampled reasons.
+CAPPED = ("power_violation", "throttled.software_power_cap")
 
 
-def _gauge(launch: Launch, sensor: str) -> float | None:
-    """Return the mean of an accelerator's sensor in a launch, the largest where it used several."""
-    means = [
-        summary.mean
-        for name, summary in launch.sensors.items()
-        if name.startswith(ACCELERATOR_SENSORS) and name.endswith(f".{sensor}")
-    ]
-    return max(means, default=None)
+def _gauge(cell: MeasuredCell, sensor: str) -> dict[int, float]:
+    """Return the mean of an accelerator's sensor by round; the largest of several that a launch used."""
+    means = {
+        number: [
+            summary.mean
+            for name, summary in launch.sensors.items()
+            if name.startswith(ACCELERATOR_SENSORS) and name.endswith(f".{sensor}")
+        ]
+        for number, launch in cell.launches.items()
+    }
+    return {number: max(of_launch) for number, of_launch in means.items() if of_launch}
 
 
-def _over_launches(
-    cell: MeasuredCell, sensor: str, summed_up: Callable[[Iterable[float]], float] = max
-) -> float | None:
-    means = [mean for launch in cell.launches.values() if (mean := _gauge(launch, sensor)) is not None]
-    return summed_up(means) if means else None
-
-
-def _needed(cell: MeasuredCell, sensor: str, summed_up: Callable[[Iterable[float]], float] = max) -> float:
+def _needed(cell: MeasuredCell, sensor: str) -> dict[int, float]:
     """Return the same of a sensor without which the rule cannot check."""
-    value = _over_launches(cell, sensor, summed_up)
-    if value is None:
-        raise _no_gauge(cell, sensor)
-    return value
+    return _gauge(cell, sensor) or _raise_unread(cell, sensor)
 
 
-def _no_gauge(cell: MeasuredCell, sensor: str) -> NotMeasuredError:
-    """Return the error with the reason why no launch has a mean of that sensor."""
-    for launch in cell.launches.values():
-        for name, why in launch.sensor_reasons.items():
-            if name.endswith(f".{sensor}"):
-                return NotMeasuredError(why)
-    names = [report.name for report in cell.profile.sensors if report.name.endswith(f".{sensor}")]
-    return cell.unread(*names) if names else not_recorded(sensor)
+def _raise_unread(cell: MeasuredCell, sensor: str) -> NoReturn:
+    """Raise the reason why no launch has a mean of that sensor."""
+    reasons = ((name, why) for launch in cell.launches.values() for name, why in launch.sensor_reasons.items())
+    for name, why in reasons:
+        if name.endswith(f".{sensor}"):
+            raise NotMeasuredError(why)
+    names = [report.name for report in cell.run.profile.sensors if report.name.endswith(f".{sensor}")]
+    raise cell.unread(*names) if names else not_recorded(sensor)
+
+
+def _marks(cell: MeasuredCell, code: str) -> list[Reason]:
+    return [mark for launch in cell.launches.values() for mark in launch.notes if mark.code == code]
 
 
 @rule("bad", "cool_board", on="accelerator", explains=("device_throttled",))
@@ -59,7 +59,7 @@ def _no_gauge(cell: MeasuredCell, sensor: str) -> NotMeasuredError:
 def hardware_slowdown(cell: MeasuredCell) -> Found | None:
     """Find cells whose GPU was slowed down by its own hardware, because of heat or power."""
     _needed(cell, "throttled")
-    shares_pct = {name: _over_launches(cell, f"throttled.{name}") or 0.0 for name in HARDWARE_REASONS}
+    shares_pct = {name: max(_gauge(cell, f"throttled.{name}").values(), default=0.0) for name in HARDWARE_REASONS}
     share_pct = max(shares_pct.values())
     causes = ", ".join(name.replace("_", " ") for name, of_cause_pct in shares_pct.items() if of_cause_pct)
     return Found({"share_pct": share_pct, "causes": causes}, share_pct) if share_pct else None
@@ -69,33 +69,18 @@ def hardware_slowdown(cell: MeasuredCell) -> Found | None:
 @says("{who}: the device was throttled up to {share_pct:.0f} % of the time: {causes}.")
 def device_throttled(cell: MeasuredCell) -> Found | None:
     """Find cells whose device was throttled, and the cause."""
-    marks = [mark for launch in cell.launches.values() for mark in launch.notes]
-    if slowed := [mark for mark in marks if mark.code == "device_throttled"]:
-        worst, capped = max(slowed, key=_share_pct), [mark for mark in marks if mark.code == "power_capped"]
+    # A profile that somebody else wrote may have anything in its marks.
+    shares_pct = [(mark.values.get("share_pct"), mark) for mark in _marks(cell, "device_throttled")]
+    slowed = [(share if isinstance(share, int | float) else 0.0, mark) for share, mark in shares_pct]
+    if slowed:
+        (share_pct, worst), capped = max(slowed, key=itemgetter(0)), _marks(cell, "power_capped")
         remedy = reason("raise_power_cap", **capped[0].values) if capped else reason("cool_board")
-        return Found(worst.values, _share_pct(worst), remedy=remedy)
-    heat_pct = _over_launches(cell, "thermal_violation")
-    if heat_pct is None:
+        return Found(worst.values, share_pct, remedy=remedy)
+    by_heat = _gauge(cell, "thermal_violation")
+    if not by_heat:
         _needed(cell, "throttled")
-    if heat_pct is None or heat_pct < SLOWED_LEAST_PCT:
-        return None
-    return Found({"share_pct": heat_pct, "causes": "heat"}, heat_pct)
-
-
-def _share_pct(mark: Reason) -> float:
-    share_pct = mark.values.get("share_pct")
-    return share_pct if isinstance(share_pct, int | float) else 0.0  # of a profile that somebody else wrote
-
-
-class _HeldBack(NamedTuple):
-    """What one launch saw of a GPU that its power cap held back."""
-
-    share_pct: float  # of the time
-    power_w: float
-    power_max_w: float
-    cap_w: float
-    clock_mhz: float
-    rated_mhz: float
+    heat_pct = max(by_heat.values(), default=0.0)
+    return Found({"share_pct": heat_pct, "causes": "heat"}, heat_pct) if heat_pct >= SLOWED_LEAST_PCT else None
 
 
 @rule("bad", "at_cap", on="accelerator", explains=("device_throttled",))
@@ -105,42 +90,39 @@ class _HeldBack(NamedTuple):
 )
 def power_capped(cell: MeasuredCell) -> Found | None:
     """Find cells whose GPU was limited by its power cap, or is slow although it draws far less than its cap."""
-    violation_pct, capped_pct = (
-        _over_launches(cell, name) for name in ("power_violation", "throttled.software_power_cap")
-    )
-    if violation_pct is None:
+    violation_pct, capped_pct = (_gauge(cell, name).values() for name in CAPPED)
+    if not violation_pct:
         _needed(cell, "throttled")
-    if max(violation_pct or 0.0, capped_pct or 0.0) < SLOWED_LEAST_PCT:
+    if max([*violation_pct, *capped_pct], default=0.0) < SLOWED_LEAST_PCT:
         return None
     held_back = [gpu for launch in cell.launches.values() for gpu in _held_back(cell, launch)]
     if not held_back:
         raise not_recorded("power, frequency, power_cap_w")
     # Below its cap a GPU has another reason to be slow; the slowest of those is shown before any that is at its cap.
-    at_cap = [gpu for gpu in held_back if reaches_cap(gpu.power_max_w, gpu.cap_w)]
-    below = [gpu for gpu in held_back if gpu not in at_cap and gpu.clock_mhz < limits.RATED_FRACTION * gpu.rated_mhz]
+    at_cap = [gpu for gpu in held_back if reaches_cap(gpu["power_max_w"], gpu["cap_w"])]
+    slow = [gpu for gpu in held_back if gpu["clock_mhz"] < limits.RATED_FRACTION * gpu["rated_mhz"]]
+    below = [gpu for gpu in slow if gpu not in at_cap]
     if not below and not at_cap:
         return None
-    worst = min(below or at_cap, key=lambda gpu: gpu.clock_mhz / gpu.rated_mhz)
+    worst = min(below or at_cap, key=lambda gpu: gpu["clock_mhz"] / gpu["rated_mhz"])
     if below:
-        return Found(worst._asdict(), worst.share_pct, remedy=reason("look_at_supply"))
-    return Found(worst._asdict(), worst.share_pct, severity="note")
+        return Found(worst, worst["share_pct"], remedy=reason("look_at_supply"))
+    return Found(worst, worst["share_pct"], severity="note")
 
 
-def _held_back(cell: MeasuredCell, launch: Launch) -> Iterator[_HeldBack]:
-    """Yield each GPU of a launch that its cap held back for long enough, by its own readings."""
+def _held_back(cell: MeasuredCell, launch: Launch) -> Iterator[dict[str, float]]:
+    """Yield what a launch saw of each GPU that its cap held back for long enough, by the GPU's own readings."""
     used = {device_id for each in cell.launches.values() for device_id in each.device_ids}
-    names = {sensor.name: sensor.device_id for sensor in cell.profile.sensors if sensor.device_id}
-    for gpu in cell.profile.state.before.accelerators():
-        if gpu.device_id not in used:
-            continue
-        prefixes = tuple(name for name, device_id in names.items() if device_id == gpu.device_id)
-        shown = {name.split(".", 2)[-1]: of for name, of in launch.sensors.items() if name.startswith(prefixes)}
-        capped = (shown.get(name) for name in ("power_violation", "throttled.software_power_cap"))
-        share_pct = max((summary.mean for summary in capped if summary is not None), default=0.0)
+    for gpu in cell.run.profile.state.before.accelerators():
+        names = tuple(sensor.name for sensor in cell.run.profile.sensors if gpu.device_id == sensor.device_id)
+        shown = {name.split(".", 2)[-1]: of_gpu for name, of_gpu in launch.sensors.items() if name.startswith(names)}
+        share_pct = max((shown[name].mean for name in CAPPED if name in shown), default=0.0)
         power, clock, cap_w = shown.get("power"), shown.get("frequency"), gpu.power_cap_w
         rated_mhz = gpu.clock_limit_mhz or gpu.clock_max_mhz
-        if share_pct >= SLOWED_LEAST_PCT and power and clock and clock.mean and cap_w and rated_mhz:
-            yield _HeldBack(share_pct, power.mean, power.max, cap_w, clock.mean, rated_mhz)
+        is_held_back = gpu.device_id in used and share_pct >= SLOWED_LEAST_PCT
+        if is_held_back and power and clock and clock.mean and cap_w and rated_mhz:
+            watts = {"power_w": power.mean, "power_max_w": power.max, "cap_w": cap_w}
+            yield {"share_pct": share_pct, **watts, "clock_mhz": clock.mean, "rated_mhz": rated_mhz}
 
 
 @rule("warning", "raise_power_cap", on="accelerator")
@@ -180,15 +162,14 @@ def caps_differ(runs: Sequence[MeasuredRun]) -> Iterator[Outcome]:
 @says("{who}: the clock was {clock_mhz}; the group's fastest cell had {fastest_mhz} (rounds: {rounds}).")
 def clocks_differ(group: Sequence[MeasuredCell]) -> Found:
     """Find groups whose cells ran at different clocks in the same rounds."""
-    clocks = [{number: _gauge(launch, "frequency") for number, launch in cell.launches.items()} for cell in group]
-    shared = set.intersection(*({number for number, mhz in by_round.items() if mhz} for by_round in clocks))
+    clocks = [{number: mhz for number, mhz in _gauge(cell, "frequency").items() if mhz} for cell in group]
+    shared = set.intersection(*map(set, clocks))
     if not shared:
-        raise _no_gauge(group[0], "frequency")
-    means_mhz = [statistics.fmean(by_round[number] or 0.0 for number in shared) for by_round in clocks]
+        _raise_unread(group[0], "frequency")
+    means_mhz = [statistics.fmean(by_round[number] for number in shared) for by_round in clocks]
     slowest, fastest = min(means_mhz), max(means_mhz)
     values = {"clock_mhz": slowest, "fastest_mhz": fastest, "rounds": len(shared)}
-    slow = group[means_mhz.index(slowest)]
-    return Found(values, 100 * (fastest / slowest - 1), cell_key=slow.key)
+    return Found(values, 100 * (fastest / slowest - 1), cell_key=group[means_mhz.index(slowest)].key)
 
 
 @rule("warning", "reseat_board", on="accelerator")
@@ -230,11 +211,10 @@ def mig(run: MeasuredRun) -> Iterator[Outcome]:
 )
 def device_shared(cell: MeasuredCell) -> Found | None:
     """Find cells whose device ran processes of other programs before or after a round."""
-    launches = cell.launches.values()
-    marks = [mark for launch in launches for mark in launch.notes if mark.code == "device_shared"]
+    marks, launches = _marks(cell, "device_shared"), len(cell.launches)
     counts = [count for mark in marks if isinstance(count := mark.values.get("processes"), int)]
-    values = {"processes": max(counts, default=0), "launches": len(marks), "of_launches": len(launches)}
-    return Found(values, 100 * len(marks) / len(launches)) if marks else None
+    values = {"processes": max(counts, default=0), "launches": len(marks), "of_launches": launches}
+    return Found(values, 100 * len(marks) / launches) if marks else None
 
 
 @rule("bad", "see_where_it_ran", on="accelerator")
@@ -244,14 +224,13 @@ def device_shared(cell: MeasuredCell) -> Found | None:
 )
 def gpu_full_but_not_computing(cell: MeasuredCell) -> Found | None:
     """Find cells whose GPU reported full utilization while it neither computed nor moved memory."""
-    full_pct = _needed(cell, "utilization", statistics.fmean)
+    full_pct = statistics.fmean(_needed(cell, "utilization").values())
     if full_pct < limits.FULL_PCT:
         return None
-    activities = ("sm", "tensor", "fp32", "dram")
-    means = [_over_launches(cell, f"{name}_activity", statistics.fmean) for name in activities]
-    sm_pct, *computing_pct = [mean for mean in means if mean is not None] or [0.0]
-    if None in means:
-        raise _no_gauge(cell, "tensor_activity")
+    activities = [_gauge(cell, f"{name}_activity").values() for name in ("sm", "tensor", "fp32", "dram")]
+    if not all(activities):
+        _raise_unread(cell, "tensor_activity")
+    sm_pct, *computing_pct = map(statistics.fmean, activities)
     # A small kernel fills few multiprocessors; what it computes is measured against these.
     if max(computing_pct) > limits.COMPUTING_FRACTION * sm_pct:
         return None
@@ -263,7 +242,6 @@ def gpu_full_but_not_computing(cell: MeasuredCell) -> Found | None:
 @says("{who}: the {device} showed no activity ({utilization_pct:.1f} % utilization).")
 def device_declared_not_used(cell: MeasuredCell) -> Found | None:
     """Find cells whose device showed no activity during the blocks."""
-    busy_pct = _needed(cell, "utilization", statistics.fmean)
-    if busy_pct > limits.USED_PCT:
-        return None
-    return Found({"device": cell.cell.device, "utilization_pct": busy_pct}, 100.0)
+    busy_pct = statistics.fmean(_needed(cell, "utilization").values())
+    values: dict[str, Value] = {"device": cell.cell.device, "utilization_pct": busy_pct}
+    return Found(values, 100.0) if busy_pct <= limits.USED_PCT else None

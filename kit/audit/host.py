@@ -43,7 +43,7 @@ def throttled(cell: MeasuredCell) -> Found | None:
 )
 def contention(cell: MeasuredCell) -> Found | None:
     """Find cells that lost CPU time to other programs or to the hypervisor."""
-    lost, rounds = cell.lost, cell.rounds.values()
+    lost, rounds = cell.lost, cell.sample.run.counted.rounds.get(cell.group, {}).values()
     if lost is None or lost.others_pct is None:
         raise cell.unread("process.cpu_ns", "machine.busy_ns")
     taken_pct = lost.contention_pct
@@ -131,7 +131,10 @@ def numa_remote(run: MeasuredRun) -> Found | None:
     used = sum(bool(cpus & {*node}) for node in nodes)
     if len(nodes) == 1:
         return None
-    is_remote = pages >= max(limits.NUMA_PAGES, limits.NUMA_PAGES_PER_S * run.duration_s)
+    before, after = run.profile.state.before, run.profile.state.after
+    first_ns, last_ns = before.raw_ns, None if after is None else after.raw_ns
+    run_s = 0.0 if first_ns is None or last_ns is None else (last_ns - first_ns) / 1e9
+    is_remote = pages >= max(limits.NUMA_PAGES, limits.NUMA_PAGES_PER_S * run_s)
     if used == 1 and not is_remote:
         run.growth("numa_misses")  # raises where it was not recorded
         return None

@@ -25,15 +25,10 @@ def sampling_gaps(cell: MeasuredCell) -> Found | None:
     """Find cells for which readings of sensors are missing."""
     launches = cell.launches.values()
     ended = sum(any(mark.code == "sampler_failed" for mark in launch.notes) for launch in launches)
+    long_blocks = [[energy for energy in launch.energy if energy.kind == "steady"] for launch in launches]
     gaps = sum(
-        any(
-            energy.kind == "steady"
-            and energy.tier != "external_meter"
-            and energy.reason is not None
-            and energy.reason.code in GAPS
-            for energy in launch.energy
-        )
-        for launch in launches
+        any(energy.reason.code in GAPS for energy in entries if energy.reason and energy.tier != "external_meter")
+        for entries in long_blocks
     )
     return Found({"launches": max(ended, gaps), "of_launches": len(launches)}) if ended or gaps else None
 

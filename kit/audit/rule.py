@@ -21,7 +21,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 
-from kit.audit.finding import Finding, Severity
+from kit.audit.finding import Severity
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError
 from kit.profile.reason import Reason, Value
 
@@ -55,7 +55,8 @@ class Found:
 
 
 Outcome = Found | NotMeasuredError | None
-Check = TypeVar("Check", bound=Callable[[Any], Outcome | Iterator[Outcome]])
+Answer = Found | None | Iterator[Outcome]
+Check = TypeVar("Check", bound=Callable[[Any], Answer])
 
 
 class Rule(NamedTuple):
@@ -68,31 +69,7 @@ class Rule(NamedTuple):
     at_least: float | None
     remedy: str | None  # code
     explains: Mapping[str, Codes]  # code of each of its findings -> codes that say less about the same
-    check: Callable[[Any], Outcome | Iterator[Outcome]]
-
-    def applies(self, device: str) -> bool:
-        """Return whether the rule is for cells on this kind of device."""
-        return self.on == "any" or (self.on == "cpu") == (device == "cpu")
-
-    def finding(self, evidence: Found, *, profile: str, group: str, cell_key: str) -> Finding | None:
-        """Return the finding about this subject; None where it is within the limit."""
-        value = evidence.rank if evidence.value is None else evidence.value
-        if self.at_least is not None and value < self.at_least:
-            return None
-        code, usual = evidence.code or self.name, None if self.remedy is None else Reason(code=self.remedy)
-        return Finding(
-            code=code,
-            severity=evidence.severity or self.severity,
-            values=dict(evidence.values),
-            rank=evidence.rank,
-            because=evidence.because,
-            remedy=usual if evidence.remedy is USUAL else evidence.remedy,
-            explains=self.explains[code] if evidence.explains is None else evidence.explains,
-            profile=evidence.profile or profile,
-            group=group,
-            cell_key=evidence.cell_key or cell_key,
-            rule=self.name,
-        )
+    check: Callable[[Any], Answer]
 
 
 _RULES: list[Rule] = []

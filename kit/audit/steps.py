@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import statistics
+from operator import itemgetter
 
 from kit.audit import limits
+from kit.audit.finding import Severity
 from kit.audit.remedies import other_allocator
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
@@ -46,10 +48,9 @@ def recompiles(cell: MeasuredCell) -> Found | None:
 def stalls(cell: MeasuredCell) -> Found | None:
     """Find cells in which occasional slow steps take a noticeable part of the time."""
     # The machine's drift within a round is in the other cells, too. A cell alone is compared with its own blocks.
-    excess = {number: _excess_log(cell, launch) for number, launch in cell.launches.items()}
+    excess, others = _excess_logs(cell), [_excess_logs(other) for other in cell.beside if other is not cell]
     beyond = [
-        [log - _excess_log(cell, other[number]) for number, log in excess.items() if number in other]
-        for other in cell.others
+        [log - other_logs[number] for number, log in excess.items() if number in other_logs] for other_logs in others
     ]
     estimates = [over_rounds(logs) for logs in beyond or [[*excess.values()]] if len(logs) >= ROUNDS_FOR_VERDICT]
     if not estimates:
@@ -57,27 +58,29 @@ def stalls(cell: MeasuredCell) -> Found | None:
     lows = [(estimate.interval()[0], estimate) for estimate in estimates if estimate is not None]
     if not lows:
         return None
-    low, least = min(lows, key=lambda known: known[0])
+    low, least = min(lows, key=itemgetter(0))
     stalled_pct = 100 * (1 - 1 / (least.ratio or 1.0))
     return Found({"stalled_pct": stalled_pct, "rounds": least.count}, stalled_pct, value=100 * (low - 1))
 
 
-def _excess_log(cell: MeasuredCell, launch: Launch) -> float:
-    """Return ln of a launch's mean step over its usual one; without other cells the usual step is that of each block.
+def _excess_logs(cell: MeasuredCell) -> dict[int, float]:
+    """Return ln of a cell's mean step over its usual one by round; of a cell alone the usual step is each block's.
 
     On an accelerator a step that is waited for by itself is longer than the others: there a block's step is usual.
     """
-    usual: By = "step" if launch.blocks.per_wait else "latency"
 
-    def excess_log() -> float:
-        if cell.others:
+    def excess_log(launch: Launch) -> float:
+        usual: By = "step" if launch.blocks.per_wait else "latency"
+        if len(cell.beside) > 1:
             ratio = mean_step_ns(launch) / launch_time_ns(launch, usual)
         else:
             times_ns = zip(launch.blocks.steps, block_times_ns(launch, usual), strict=True)
             ratio = sum(launch.blocks.duration_ns) / sum(steps * time_ns for steps, time_ns in times_ns)
         return math.log(ratio) if ratio > 0 else math.nan
 
-    return cell.once((_excess_log, id(launch)), excess_log)
+    return cell.sample.once(
+        (cell.group, _excess_logs), lambda: {number: excess_log(launch) for number, launch in cell.launches.items()}
+    )
 
 
 @rule("warning", "try_variant", explains=("stalls",))
@@ -90,7 +93,8 @@ def _excess_log(cell: MeasuredCell, launch: Launch) -> float:
 )
 def bimodal(cell: MeasuredCell) -> Found | None:
     """Find cells whose step time is bimodal, and whether page faults differ between the modes."""
-    modes = cell.modes
+    together = cell.sample.together
+    modes = None if together is None else together.modes.get((cell.group, cell.key))
     if modes is None:
         return None
     (fast_ns, slow_ns), slow_pct = modes.step_ns, 100 * statistics.fmean(modes.is_slow.values())
@@ -118,8 +122,8 @@ def above_ceiling(cell: MeasuredCell) -> Found | None:
     if is_operation(cell.cell):
         raise NotApplicableError
     ceilings = beside(cell.cell, cell.sample.run.ceilings, any_backend=True)
-    step_ns = step_ns_of(cell.launches.values())
-    if not ceilings or step_ns is None:
+    step_ns = step_ns_of(cell.launches.values()) if ceilings else None
+    if step_ns is None:
         raise NotMeasuredError(reason("ceilings_not_measured"))
     empty = named("empty", beside(cell.cell, ceilings) or ceilings)
     empty_ns = min((ceiling.step_ns for ceiling in empty), default=0.0)
@@ -129,23 +133,15 @@ def above_ceiling(cell: MeasuredCell) -> Found | None:
         values = {"step_ns": step_ns, "empty_ns": empty_ns}
         return Found(values, 100.0, code="shorter_than_dispatch", severity="warning" if is_program else "bad")
     product, work = best_product(cell.cell, ceilings), cost(cell.cell)
-    if product is None and not (is_program and empty):
-        raise NotMeasuredError(reason("ceilings_not_measured"))
     if product is None or work is None:
-        raise NotMeasuredError(reason("work_not_known"))
+        is_unknown = product is not None or (is_program and empty)
+        raise NotMeasuredError(reason("work_not_known" if is_unknown else "ceilings_not_measured"))
     reached = 1e9 * work.least_flops / step_ns
     if reached <= limits.CEILINGS_REACHED * product.rate:
         return None
-    return Found(
-        {
-            "reached_gflop_s": reached / 1e9,
-            "ceiling_gflop_s": product.rate / 1e9,
-            "operation": product.name,
-            "step_ns": step_ns,
-        },
-        100.0,
-        severity="bad" if reached > limits.CEILINGS_IMPOSSIBLE * product.rate else "warning",
-    )
+    rates = {"reached_gflop_s": reached / 1e9, "ceiling_gflop_s": product.rate / 1e9}
+    severity: Severity = "bad" if reached > limits.CEILINGS_IMPOSSIBLE * product.rate else "warning"
+    return Found({**rates, "operation": product.name, "step_ns": step_ns}, 100.0, severity=severity)
 
 
 @rule("warning", "resident_batches", at_least=limits.INPUT_PCT)

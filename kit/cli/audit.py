@@ -18,13 +18,12 @@ from kit.cli.options import METER, PROFILES, format_options, labels_of, print_re
 from kit.errors import KitError
 
 if TYPE_CHECKING:
-    from kit.audit.audit import Asked
-    from kit.audit.finding import AuditedProfile, Severity
+    from kit.audit.finding import Audit, Severity
     from kit.audit.rule import Rule
     from kit.audit.subject import MeasuredRun
     from kit.compare.meter import Meter
 
-    Answer = tuple[MeasuredRun, Asked] | AuditedProfile
+    Answer = tuple[MeasuredRun | None, Audit]  # null: the file cannot be audited, and the audit says why
 
 EXIT_UNREADABLE, FAIL_ON = 2, "warning"
 # Fewer are audited in the time that processes take to start.
@@ -58,26 +57,25 @@ def audit(
     A folder stands for the profiles in it. Power caps of GPUs are also compared between profiles.
     docs/reference/audit explains each rule.
     """
-    from kit.audit.audit import summed_up
-    from kit.audit.finding import AuditedProfile, exit_code
+    from kit.audit.audit import audit_together
+    from kit.audit.finding import exit_code
     from kit.report.audit import audit_report
 
     rules = _chosen(names, without)
     paths = list(profile_files(profiles))
     meter = read_meter(meter_file)
     answers = list(_asked(list(zip(labels_of(paths), paths, strict=True)), rules, meter))
-    asked = [answer for answer in answers if not isinstance(answer, AuditedProfile)]
-    unread = [answer for answer in answers if isinstance(answer, AuditedProfile)]
-    if not asked:
-        raise KitError(unread[0].error)
-    runs = [run for run, _ in asked]
-    result = summed_up(rules, runs, [answer for _, answer in asked], unread)
+    answers.sort(key=lambda answer: answer[0] is None)
+    runs = [run for run, _ in answers if run is not None]
+    if not runs:
+        raise KitError(answers[0][1].profiles[0].error)
+    result = audit_together([answer for _, answer in answers], runs, rules)
     options = [("--rule", name) for name in names] + [("--without", name) for name in without]
     options += [("--meter", str(meter_file))] if meter_file is not None else []
     options += [("--fail-on", fail_on)] if fail_on != FAIL_ON else []
     command = shlex.join(["kit", "audit", *map(str, profiles), *(word for option in options for word in option)])
     print_report(audit_report(result, runs, fail_on, command), format_name)
-    return EXIT_UNREADABLE if unread else exit_code(result, fail_on)
+    return EXIT_UNREADABLE if len(runs) < len(answers) else exit_code(result, fail_on)
 
 
 def _asked(files: Sequence[tuple[str, Path]], rules: Sequence[Rule], meter: Meter | None) -> Iterable[Answer]:
@@ -95,25 +93,24 @@ def _asked(files: Sequence[tuple[str, Path]], rules: Sequence[Rule], meter: Mete
 
 
 def _asked_of(file: tuple[str, Path], rules: Sequence[Rule], meter: Meter | None) -> Answer:
-    """Return what the rules say of one file, with as much of it as a report takes; or why it cannot be audited."""
-    from kit.audit.audit import ask
-    from kit.audit.finding import AuditedProfile
+    """Return what the rules say of one file, with as much of it as a report takes."""
+    from kit.audit.audit import audit_run
+    from kit.audit.finding import Audit, AuditedProfile
     from kit.audit.subject import MeasuredRun
     from kit.profile.store import read_profile
 
     label, path = file
     try:
         profile = read_profile(path)
-        if meter is not None and profile.measured:
+        if not profile.measured:
+            raise KitError(f"{path}: its numbers were published, not measured; there is nothing to audit")
+        if meter is not None:
             profile = meter.added_to(label, profile)
     except KitError as error:
-        return AuditedProfile(label=label, error=str(error))
-    if not profile.measured:
-        why = f"{path}: its numbers were published, not measured; there is nothing to audit"
-        return AuditedProfile(label=label, error=why)
-    run = MeasuredRun.read(label, profile)
-    answers = ask(run, rules)
-    return run.without_launches(), answers
+        unread = AuditedProfile(label=label, error=str(error))
+        return None, Audit(profiles=[unread], findings=[], not_checked=[], rules=[])
+    run = MeasuredRun(label, profile)
+    return run.without_launches(), audit_run(run, rules)
 
 
 def _chosen(names: Sequence[str], without: Sequence[str]) -> list[Rule]:

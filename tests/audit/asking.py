@@ -9,7 +9,7 @@ RULES = {rule.name: rule for rule in all_rules()}
 
 def asked(names, *profiles):
     """The audit of these profiles by the rules of these names; None: all."""
-    runs = [MeasuredRun.read(f"host{index}", built) for index, built in enumerate(profiles)]
+    runs = [MeasuredRun(f"host{index}", built) for index, built in enumerate(profiles)]
     return audit(runs, None if names is None else [RULES[name] for name in names])
 
 

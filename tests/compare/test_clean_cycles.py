@@ -337,7 +337,7 @@ def test_the_audit_sees_the_cycles_that_count_and_contention_all_that_finished()
     failed = {0: reason("killed", signal=9)}
     torch = b.member("torch", failed_rounds=failed, change=BESIDE(five_of_twelve, cpus=1.0))
     built = planted(torch, b.member("jax"), rounds=4)
-    ((member, _),) = MeasuredRun.read("", built).groups
+    ((member, _),) = MeasuredRun("", built).groups
     assert [len(launch.blocks.cycle) for launch in member.launches.values()] == [7, 7, 7]
     assert [len(launch.blocks.cycle) for launch in member.all_launches.values()] == [12, 12, 12]
     (finding,) = (finding for finding in findings_of(read_run("", built)) if "torch" in finding.cell_key)
