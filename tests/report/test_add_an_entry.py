@@ -1,5 +1,6 @@
-"""To add a format or a rule is to write one file; every table, and every comparison, has it then."""
+"""A format or a rule is one file more, a metric or a field one entry, as the page on add-ons has them."""
 
+import csv
 import re
 import shutil
 
@@ -13,14 +14,23 @@ def write(report, _stream):
     return "".join(f"{table.title}\\n" for table in report.tables)
 '''
 ADD_ONS = (REPOSITORY / "docs/reference/add-ons.md").read_text()
+METRIC, FIELD = (
+    re.search(rf"```python\n# an entry of {name}\n(.*?)```", ADD_ONS, re.DOTALL)[1]
+    for name in ("METRICS", "RUN_FIELDS")
+)
 RULE = re.search(r"```python\n# kit/audit/major_faults.py\n(.*?)```", ADD_ONS, re.DOTALL)[1]
 
 
 @pytest.fixture(scope="module")
 def copied_kit(tmp_path_factory):
-    """A copy of the package with a format and a rule more, and a profile beside it."""
+    """A copy of the package with a format, a rule, a metric and a field more, and a profile beside it."""
     folder = tmp_path_factory.mktemp("copied")
     shutil.copytree(REPOSITORY / "kit", folder / "kit", ignore=shutil.ignore_patterns("__pycache__"))
+    for file, opening, entry in (("metrics", "_METRICS = [\n", METRIC), ("axes", "RUN_FIELDS: ", FIELD)):
+        written = folder / f"kit/compare/{file}.py"
+        before, opened, rest = written.read_text().partition(opening)
+        line, after = ("", rest) if file == "metrics" else rest.split("\n", 1)
+        written.write_text(f"{before}{opened}{line}{chr(10) if line else ''}{entry}{after}")
     (folder / "kit/report/formats/titles.py").write_text(FORMAT)
     (folder / "kit/audit/major_faults.py").write_text(RULE)
     b.write(
@@ -48,3 +58,15 @@ def test_the_documented_rule_is_one_file_and_every_format_has_its_finding(copied
     assert "major_faults" in shown or "major-faults" in shown or "major faults" in shown
     asked = kit(copied_kit, "audit", "a.json", "--rule", "major-faults", PYTHONPATH=str(copied_kit))
     assert asked.returncode == 1 and "torch" in asked.stdout
+
+
+def test_the_documented_metric_is_one_entry_and_has_a_column_and_a_verdict(copied_kit):
+    asked = ("compare", "a.json", "--metric", "warmup", "--format", "csv")
+    rows = csv.DictReader(kit(copied_kit, *asked, PYTHONPATH=str(copied_kit)).stdout.splitlines())
+    assert [(float(row["warmup_ns"]) > 0, row["verdict"]) for row in rows] == [(True, ""), (True, "same")]
+
+
+def test_the_documented_field_is_one_entry_and_makes_rows(copied_kit):
+    asked = ("compare", "a.json", "--rows", "kernel", "--split", "backend")
+    shown = kit(copied_kit, *asked, PYTHONPATH=str(copied_kit))
+    assert shown.returncode == 0 and "6.1.0" in shown.stdout
