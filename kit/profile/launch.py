@@ -96,19 +96,16 @@ class Blocks(msgspec.Struct, kw_only=True):
 
     def chosen(self, keep: Sequence[bool]) -> Blocks:
         """Return the blocks for which `keep` is true."""
-        lists = {
-            name: list(compress(getattr(self, name), keep)) for name in self.__struct_fields__ if name != "counters"
-        }
-        return Blocks(**lists, counters={name: list(compress(values, keep)) for name, values in self.counters.items()})
+        lists = {name: [*compress(getattr(self, name), keep)] for name in self.__struct_fields__ if name != "counters"}
+        return Blocks(**lists, counters={name: [*compress(values, keep)] for name, values in self.counters.items()})
 
     def raw_steps(self) -> list[int]:
         """Return how many steps of each block have a time of their own in the sidecar, lead-in steps included."""
-        waited = self.waited_steps or self.steps
-        return [lead_in + steps for lead_in, steps in zip(self.lead_in, waited, strict=True)]
+        return [*map(add, self.lead_in, self.waited_steps or self.steps)]
 
     def all_steps(self) -> list[int]:
         """Return how many steps ran between the edges of each block."""
-        return [*map(add, self.lead_in, map(add, self.waited_steps, self.steps) if self.waited_steps else self.steps)]
+        return [*map(add, self.raw_steps(), self.steps)] if self.waited_steps else self.raw_steps()
 
 
 class DeviceEvents(msgspec.Struct, frozen=True, kw_only=True):

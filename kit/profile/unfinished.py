@@ -72,10 +72,8 @@ def folder_of(profile_path: Path) -> Path:
 def unfinished_refusal(path: Path) -> ProfileError:
     """Return the refusal of a profile whose run is unfinished: the user alone removes what was measured."""
     folder = folder_of(path)
-    removing = f"rm -r {shlex.quote(str(folder))}"
-    return ProfileError(
-        f"{folder} holds an unfinished run; resume it with `{resuming(path)}`, or remove it with `{removing}`"
-    )
+    ways = f"resume it with `{resuming(path)}`, or remove it with `rm -r {shlex.quote(str(folder))}`"
+    return ProfileError(f"{folder} holds an unfinished run; {ways}")
 
 
 class UnfinishedRun:
@@ -83,8 +81,7 @@ class UnfinishedRun:
 
     def __init__(self, path: Path, plan: RunPlan) -> None:
         """Keep other runs out of the folder until `close`, or until the process ends."""
-        self.path = path
-        self.plan = plan
+        self.path, self.plan = path, plan
         self._folder = folder_of(path)
         self._lock = os.open(self._folder / PLAN, os.O_RDONLY | os.O_CLOEXEC)
         # Some network file systems keep no locks; measuring is possible there all the same.
@@ -127,11 +124,9 @@ class UnfinishedRun:
         try:
             plan = msgspec.json.decode((folder / PLAN).read_bytes(), type=RunPlan)
         except FileNotFoundError:
-            raise ProfileError(
-                f"{path}: this run is complete; nothing is left to resume"
-                if path.exists()
-                else f"{path}: there is no unfinished run; leave out --resume to start one"
-            ) from None
+            is_complete = "this run is complete; nothing is left to resume"
+            why = is_complete if path.exists() else "there is no unfinished run; leave out --resume to start one"
+            raise ProfileError(f"{path}: {why}") from None
         except OSError as error:
             raise ProfileError(f"{folder} cannot be read: {error.strerror}; resume as the run's own user") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from msgspec.structs import replace
@@ -108,7 +109,7 @@ def _against(
         return _estimate(_against_rest(_levels([*rest, runs]))[:, -1], runs)
     if not rest:
         return Estimate(count=len(runs))
-    return over_runs(runs, [run for of_node in rest for run in of_node], same_hardware=True, same_host=False)
+    return over_runs(runs, [*chain(*rest)], same_hardware=True, same_host=False)
 
 
 def _estimate(apart: Floats, runs: Sequence[RunLevel]) -> Estimate:
@@ -169,13 +170,13 @@ def _against_rest(levels: Floats) -> Floats:
     To the spread comes, where a node has fewer runs than the others or noisier rounds, by how much its level is less
     certain. The p are two-sided, of each alone.
     """
-    log, se, df, of_runs = levels
+    log, se, df, run_variance = levels
     others = log.size - 1
     centred = log - np.median(log)  # no digits are lost to the level itself
     mean = (centred.sum() - centred) / others
     squares = (centred**2).sum() - centred**2 - others * mean**2
     variance = np.maximum(squares, np.finfo(float).tiny) / (others - 1) * (1 + 1 / others)
-    variance = variance + np.maximum(0.0, of_runs - (of_runs.sum() - of_runs) / others)
+    variance = variance + np.maximum(0.0, run_variance - (run_variance.sum() - run_variance) / others)
     noisier = (se**2 > variance) & (se**2 > np.median(se**2) * chdtri(df, NOISIER_P) / df)
     error = np.sqrt(variance + np.where(noisier, se**2, 0.0))
     freedom = np.where(noisier, np.minimum(df, others - 1.0), others - 1.0)
